@@ -142,7 +142,7 @@ class Station:
 
     @property
     def door(self) -> Authenticator:
-        return self.server.door
+        return self.server.authenticator
 
     def call(self, who: Principal | str | None, worker_id: UUID | None = None) -> Calls:
         """The calls of somebody's worker; None: without a token."""

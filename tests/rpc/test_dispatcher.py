@@ -373,7 +373,7 @@ async def test_a_claim_that_fails_keeps_the_stream(
     monkeypatch.setattr(ClaimSize, "shrink", noted)
     hand = await dock.connect()
     scene.conn.execute("alter table laneway.ready rename to hidden")
-    dock.replica.rotation.tell(["t"])
+    dock.replica.round_robin.wake(["t"])
     await until(lambda: "dispatcher: " in caplog.text)
     # Perhaps it was too much at once: it is tried with less.
     await until(lambda: portions and portions[-1] < FIRST)
@@ -415,7 +415,7 @@ async def test_few_bytes_of_a_backlog_of_large_jobs_are_held_at_once(
     )
     hand = await dock.connect_deaf(hello(max_in_flight=1000))
     await until(lambda: not hand.dispatcher.takes_jobs)
-    await until(lambda: dock.replica.rotation.is_idle)
+    await until(lambda: dock.replica.round_robin.is_idle)
     # The first claim cannot know how large they are.
     assert leases(scene) == FIRST
     # Only that its reader has taken some tells that there is room again.

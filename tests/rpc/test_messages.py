@@ -15,7 +15,7 @@ from laneway.errors import InvalidInput
 from laneway.rpc import messages
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.server.assignment_queue import Beat, OutAssignment
-from laneway.rpc.server.handshake import read_hello
+from laneway.rpc.server.handshake import read_handshake
 from laneway.store.leases import Verdict
 
 CLAIM = Claim(7, uuid4(), 2)
@@ -217,12 +217,12 @@ def declaring(number: int, text: str = "", **said: Any) -> pb.JobType:
 )
 def test_a_hello_is_refused_by_place_and_rule(fields: dict[str, Any], place: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        read_hello(hello(**fields), LIMITS)
+        read_handshake(hello(**fields), LIMITS)
     assert refused.value.field == place
 
 
 def test_a_hello_says_who_comes() -> None:
-    came = read_hello(
+    came = read_handshake(
         hello(
             job_types=[
                 pb.JobType(name="a", isolation=pb.ISOLATION_THREAD, has_analysis=True),

@@ -63,7 +63,7 @@ async def test_an_older_stream_claims_nothing_and_learns_by_that_of_the_newer_on
         await here.replica.presence.cancel()
         await there.connect(replace(older.said, max_in_flight=0))
         scene.submit("t")
-        here.replica.rotation.tell(["t"])
+        here.replica.round_robin.wake(["t"])
         await older.over()
         assert older.dispatcher.end == "replaced"
         assert scene.conn.execute("select attempt from laneway.ready").fetchall() == [(0,)]

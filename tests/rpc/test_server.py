@@ -218,7 +218,7 @@ async def test_a_mistake_of_ours_is_told_without_its_traceback(
     async def broken(*_: object) -> object:
         raise KeyError("secret of ours")
 
-    monkeypatch.setattr(station.door, "admit", broken)
+    monkeypatch.setattr(station.door, "authenticate", broken)
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await station.call(people.new("ann", "remote_worker")).beat()
     assert refused.value.code() is grpc.StatusCode.INTERNAL
@@ -244,7 +244,7 @@ async def test_a_server_that_stops_ends_its_streams_and_hears_its_workers_out(
     with pytest.raises(grpc.aio.AioRpcError) as ended:
         await stream.read()
     assert ended.value.code() is grpc.StatusCode.UNAVAILABLE
-    assert "stops" in str(ended.value.details())
+    assert "is stopping" in str(ended.value.details())
     assert await health(station.channel) == NOT_SERVING
     assert await calls.finish(one) == [ACCEPTED]
     with pytest.raises(grpc.aio.AioRpcError) as refused:

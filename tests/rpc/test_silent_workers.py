@@ -63,7 +63,7 @@ async def goes_to_another_worker(
     await station.replica.presence.run_once()
     scene.conn.execute("update laneway.delayed set run_at = clock_timestamp()")
     await station.replica.poller.run_once()
-    await until(lambda: station.replica.rotation.is_idle)
+    await until(lambda: station.replica.round_robin.is_idle)
     leased = "select from laneway.lease l join laneway.jobs j using (seq) where j.id = %s"
     assert scene.conn.execute(leased, [job.job_id]).fetchone() is None
     (again,) = await assigned(await station.call(ann).connected(), 1)

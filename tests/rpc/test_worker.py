@@ -29,7 +29,7 @@ from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.run.executor import Executor
 from laneway.errors import ConfigError, Forbidden, NeedsDatabase, Unauthenticated
 from laneway.rpc._generated import dispatch_pb2 as pb
-from laneway.rpc.server.handshake import read_hello
+from laneway.rpc.server.handshake import read_handshake
 from laneway.rpc.worker import job_stream as intake_module
 from laneway.rpc.worker import loop_lag as pulse_module
 from laneway.rpc.worker import worker as worker_module
@@ -106,7 +106,7 @@ async def test_a_worker_says_what_it_has_handlers_and_room_for(
     def crunch(ctx: SyncContext) -> None: ...
 
     worker = await shop.hire(concurrency=7, threads=3, children=2)
-    hello = read_hello(server.hellos[0], worker.settings.payload_limits)
+    hello = read_handshake(server.hellos[0], worker.settings.payload_limits)
     assert hello.worker_id == worker.id
     assert hello.pid == os.getpid()
     # No child processes: there is no handler for one.
@@ -158,15 +158,15 @@ async def test_a_worker_says_once_which_types_its_token_does_not_cover(
 
     server.uncovered = ["far", "odd\n"]
     worker = await shop.hire()
-    worker.intake.reopen()
+    worker.job_stream.reopen()
     await until(lambda: len(server.hellos) == 2)
-    await worker.intake.known.wait()
-    first = "the token does not cover far, odd : no such jobs are sent"
+    await worker.job_stream.known.wait()
+    first = "the token does not cover far, odd : this worker gets no such jobs"
     assert said() == [first]
     server.uncovered = ["near"]
-    worker.intake.reopen()
+    worker.job_stream.reopen()
     await until(lambda: len(said()) == 2)
-    assert said() == [first, "the token does not cover near: no such jobs are sent"]
+    assert said() == [first, "the token does not cover near: this worker gets no such jobs"]
 
 
 async def test_worker_says_which_schemas_are_refused_and_what_is_not_in_force(
@@ -180,8 +180,8 @@ async def test_worker_says_which_schemas_are_refused_and_what_is_not_in_force(
         pb.Ignored(job_type="set", fields=["arguments", "lane"]),
     ]
     await shop.hire()
-    assert "refuses the schema of the arguments of odd (is too large): payloads" in caplog.text
-    assert "and not in force: set: arguments, lane (the token" in caplog.text
+    assert "refuses the argument schema of odd (is too large): this worker checks" in caplog.text
+    assert "are not in force: set: arguments, lane (the token" in caplog.text
 
 
 # -- how jobs end ---------------------------------------------------------------------------------
@@ -330,7 +330,7 @@ async def test_what_came_too_late_is_given_back_once_the_next_is_not_taken_to_be
     assert (await shop.result(one)).WhichOneof("outcome") == "release"
     monkeypatch.setattr(worker_module, "AFTER_S", 600.0)
     server.send(other)
-    await until(lambda: other.job_id in {claim.job_id for claim in worker.ledger.holds()})
+    await until(lambda: other.job_id in {claim.job_id for claim in worker.attempt_store.holds()})
     # At once it would be sent anew, and so on as long as the standstill is remembered.
     assert not worker.completer.backlog
     await worker.stop(5.0)
@@ -497,7 +497,7 @@ async def test_a_type_whose_plans_are_made_in_threads_is_not_named_while_none_is
 
     worker = await shop.hire(threads=1)
     monkeypatch.setattr(Executor, "abandoned", Counter({"thread": 1}))
-    worker.intake.reopen()
+    worker.job_stream.reopen()
     await until(lambda: len(server.hellos) == 2)
     assert [one.name for one in server.hellos[0].job_types] == ["heavy", "job"]
     assert [one.name for one in server.hellos[1].job_types] == ["job"]
@@ -678,7 +678,7 @@ async def test_nobody_renews_an_attempt_that_a_report_was_told_to_be_over(
     await until(lambda: server.of(pb.ReportProgressRequest))
     await until(lambda: not worker.executor.active)
     assert not server.results
-    assert not worker.ledger.holds()
+    assert not worker.attempt_store.holds()
     assert worker.heartbeat.held == 0
 
 

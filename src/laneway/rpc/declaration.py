@@ -1,4 +1,4 @@
-"""What a handler says of its job type, as JSON between a worker and a server."""
+"""The declaration of a job type, sent as JSON from a worker to a server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _APPROVAL: Final = ("below_cost", "currency", "below_tokens", "two_person", "exp
 _RETENTION: Final = ("completed_s", "cancelled_s", "failed_s", "count")
 _MOST_LIMITS: Final = 100
 _MOST_REASON: Final = 200
-# Of a JSON Schema: what has names of the user's as keys, and what is no schema at all.
+# Keywords of JSON Schema whose keys are the user's names, and those that hold no schema.
 _NAMING: Final = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
 _LITERAL: Final = frozenset({"const", "enum", "default", "examples", "required"})
 
@@ -36,15 +36,15 @@ T = TypeVar("T")
 
 
 class Declaration(NamedTuple):
-    """A job type as declared; `refused`: why its record has no schema of arguments."""
+    """A declared job type; `refused` says why its record has no schema of arguments."""
 
     record: TypeRecord
     refused: str | None
 
 
 def write_declaration(record: TypeRecord) -> str:
-    """What `read_declaration` makes the record of again."""
-    said: dict[str, object] = {
+    """The record as JSON; `read_declaration` reverses it."""
+    fields: dict[str, object] = {
         "arguments": json.loads(record.arguments),
         "lane": record.lane,
         "priority": record.priority,
@@ -64,7 +64,7 @@ def write_declaration(record: TypeRecord) -> str:
             "count": record.retention.count,
         },
     }
-    return json.dumps({name: value for name, value in said.items() if value is not None})
+    return json.dumps({name: value for name, value in fields.items() if value is not None})
 
 
 def _written(approval: Approval) -> dict[str, object]:
@@ -91,25 +91,25 @@ def read_declaration(
     limits: PayloadLimits,
     field: str,
 ) -> Declaration:
-    """The job type as declared; InvalidInput names the place below `field`."""
-    unkept: str | None = None
+    """Reads a declared job type; InvalidInput names the invalid part below `field`."""
+    unreadable: str | None = None
     try:
         value = decode(text, limits, field=field)
     except InvalidInput as error:
         if not error.field.startswith(f"{field}.arguments"):
             raise
-        unkept = error.rule[:_MOST_REASON]
+        unreadable = error.rule[:_MOST_REASON]
         value = decode(without_value(text, "arguments"), limits, field=field)
-    said = _object(value, field)
-    for key in said:
+    given = _object(value, field)
+    for key in given:
         if key not in _FIELDS:
-            raise InvalidInput(f"{field}.{key[:60]}", f"is none of {', '.join(sorted(_FIELDS))}")
-    lane, stale = said.get("lane"), said.get("stale", "heartbeat")
+            raise InvalidInput(f"{field}.{key[:60]}", f"is not one of {', '.join(sorted(_FIELDS))}")
+    lane, stale = given.get("lane"), given.get("stale", "heartbeat")
     if stale not in ("heartbeat", "progress"):
         raise InvalidInput(f"{field}.stale", "must be heartbeat or progress")
-    arguments, refused = _arguments(said.get("arguments"))
-    priority = said.get("priority")
-    retries = said.get("max_retries", 3)
+    arguments, refused = _arguments(given.get("arguments"))
+    priority = given.get("priority")
+    retries = given.get("max_retries", 3)
     record = TypeRecord(
         name=name,
         arguments=arguments,
@@ -118,21 +118,21 @@ def read_declaration(
         if priority is None
         else _whole(priority, f"{field}.priority", *PRIORITY_RANGE),
         max_retries=_whole(retries, f"{field}.max_retries", *MAX_RETRIES_RANGE),
-        timeout_s=_duration(said.get("timeout_s"), f"{field}.timeout_s"),
+        timeout_s=_duration(given.get("timeout_s"), f"{field}.timeout_s"),
         isolation=isolation,
         stale=stale,
-        retry=_parts(said, "retry", field, ("base", "cap", "factor", "jitter"), _retry),
-        limits=_limits(said.get("limits", ()), f"{field}.limits"),
+        retry=_parts(given, "retry", field, ("base", "cap", "factor", "jitter"), _retry),
+        limits=_limits(given.get("limits", ()), f"{field}.limits"),
         has_analysis=has_analysis,
-        approval=_approval(said, field),
-        max_age_s=_duration(said.get("max_age_s"), f"{field}.max_age_s"),
-        retention=_parts(said, "retention", field, _RETENTION, _retention),
+        approval=_approval(given, field),
+        max_age_s=_duration(given.get("max_age_s"), f"{field}.max_age_s"),
+        retention=_parts(given, "retention", field, _RETENTION, _retention),
     )
-    return Declaration(record, unkept or refused)
+    return Declaration(record, unreadable or refused)
 
 
 def _arguments(schema: object) -> tuple[str, str | None]:
-    """The schema as it is published, and why it is not where it is none."""
+    """The schema to publish; otherwise "null" and the reason."""
     if schema is None:
         return "null", None
     try:
@@ -144,25 +144,25 @@ def _arguments(schema: object) -> tuple[str, str | None]:
 
 
 def _without_patterns(schema: Any, *, are_names: bool = False) -> Any:
-    """A schema that says nothing of patterns: the worker checks them.
+    """The schema without patterns: the worker checks those.
 
-    Some patterns take for ever to match, and whoever may claim jobs must not stop the server.
+    Some patterns take forever to match, and a remote worker must not be able to stop the server.
     """
     if isinstance(schema, list):
         return [_without_patterns(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
-    left = schema
+    kept = schema
     if not are_names:
         dropped = {"pattern", "patternProperties"} & schema.keys()
         if "patternProperties" in dropped:
             dropped |= {"additionalProperties", "unevaluatedProperties"}
-        left = {key: value for key, value in schema.items() if key not in dropped}
+        kept = {key: value for key, value in schema.items() if key not in dropped}
     return {
         key: _without_patterns(value, are_names=not are_names and key in _NAMING)
         if key not in _LITERAL or are_names
         else value
-        for key, value in left.items()
+        for key, value in kept.items()
     }
 
 
@@ -174,13 +174,13 @@ def _retention(given: Mapping[str, Any]) -> Retention:
     return Retention(**{key.removesuffix("_s"): value for key, value in given.items()})
 
 
-def _approval(said: Mapping[str, Any], field: str) -> Approval | None:
-    given = said.get("approval")
-    if given is None or given is False:
+def _approval(given: Mapping[str, Any], field: str) -> Approval | None:
+    policy = given.get("approval")
+    if policy is None or policy is False:
         return None
-    if given is True:
+    if policy is True:
         return Approval()
-    return _parts(said, "approval", field, _APPROVAL, _approval_of)
+    return _parts(given, "approval", field, _APPROVAL, _approval_of)
 
 
 def _approval_of(given: Mapping[str, Any]) -> Approval:
@@ -195,25 +195,25 @@ def _approval_of(given: Mapping[str, Any]) -> Approval:
 
 
 def _parts(
-    said: Mapping[str, Any],
+    given: Mapping[str, Any],
     name: str,
     field: str,
     keys: tuple[str, ...],
     make: Callable[[Mapping[str, Any]], T],
 ) -> T:
-    """Made of an object within the declaration; what it refuses is named by its place."""
-    place = f"{field}.{name}"
-    given = said.get(name)
-    parts = {} if given is None else _object(given, place)
+    """The value of a nested object of the declaration; InvalidInput names the invalid part."""
+    path = f"{field}.{name}"
+    nested = given.get(name)
+    parts = {} if nested is None else _object(nested, path)
     for key in parts:
         if key not in keys:
-            raise InvalidInput(f"{place}.{key[:60]}", f"is none of {', '.join(keys)}")
+            raise InvalidInput(f"{path}.{key[:60]}", f"is not one of {', '.join(keys)}")
     try:
         return make(parts)
     except InvalidInput as error:
         inner = error.field.removeprefix(f"{name}.")
-        said_as = inner if inner in keys else f"{inner}_s"
-        raise InvalidInput(f"{place}.{said_as}", error.rule) from None
+        key = inner if inner in keys else f"{inner}_s"
+        raise InvalidInput(f"{path}.{key}", error.rule) from None
 
 
 def _object(value: object, field: str) -> dict[str, Any]:
@@ -237,5 +237,5 @@ def _limits(value: object, field: str) -> tuple[str, ...]:
         raise InvalidInput(field, f"must be a list of at most {_MOST_LIMITS} names")
     names = {check_lane_name(one, f"{field}[{i}]") for i, one in enumerate(value)}
     if len(names) < len(value):
-        raise InvalidInput(field, "each name may stand there once")
+        raise InvalidInput(field, "must not name anything twice")
     return tuple(sorted(names))

@@ -1,4 +1,4 @@
-"""Kinds of room, as handlers and as messages name them."""
+"""Isolations, as handlers name them and as messages do."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ _KINDS: Final = {isolation: kind for kind, isolation in ISOLATIONS.items()}
 
 
 def needs(one: pb.JobType) -> set[str]:
-    """The kinds of room that a server counts jobs of a type and its analyses in."""
+    """The isolations in which a server counts jobs of a type and its analyses."""
     kinds = {_KINDS[one.isolation]}
     return kinds | {"thread"} if one.has_analysis and "async" not in kinds else kinds

@@ -1,4 +1,4 @@
-"""Between what travels and our own values; what comes in is checked, field and rule by name."""
+"""Converts messages to our values and back; InvalidInput names the field and the rule."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOST_LINES: Final = 10_000
 MOST_STEPS: Final = 1_000
 MOST_LIMITS: Final = 100
 STEP_NAME_BYTES: Final = 200
-# Parts of one call, by the name of their field.
+# The most parts of one call, by the name of their field.
 MOST_OF: Final = {
     "claims": MOST_CLAIMS,
     "holds": MOST_HELD,
@@ -45,7 +45,7 @@ MOST_OF: Final = {
 
 _LARGEST: Final = 1e100
 _LEVELS: Final = frozenset({"debug", "info", "warning", "error"})
-# jsonb may write these out to more than it can hold, or than anybody wants to read.
+# jsonb may expand these numbers beyond its limits, or to thousands of digits.
 _UNUSUAL_NUMBER: Final = re.compile(r"[0-9]{18}|[0-9][eE]")
 
 ANSWERS: Final = {
@@ -62,7 +62,7 @@ ANSWERS: Final = {
 
 
 class ProgressUpdate(NamedTuple):
-    """What one update says: of progress, lines and steps, whatever it has."""
+    """One update of a running attempt: progress, log lines and steps."""
 
     report: Report | None
     lines: list[LogEntry]
@@ -70,7 +70,7 @@ class ProgressUpdate(NamedTuple):
 
 
 class ProgressReply(NamedTuple):
-    """What became of an update, and its steps as they will be read."""
+    """The answer to an update, and its steps as later attempts will read them."""
 
     answer: str
     steps: tuple[StepWrite, ...] = ()
@@ -80,7 +80,7 @@ class ProgressReply(NamedTuple):
 
 
 def write_batch(batch: list[OutAssignment] | Beat) -> pb.StreamJobsResponse:
-    """What a stream sends at once."""
+    """One message of a stream."""
     if isinstance(batch, Beat):
         return pb.StreamJobsResponse(beat=True)
     return pb.StreamJobsResponse(assignments=[_assignment(one) for one in batch])
@@ -111,7 +111,7 @@ def _assignment(one: OutAssignment) -> pb.Assignment:
 
 
 def check_results(results: Sequence[pb.Result]) -> None:
-    """Refuses what no verdict can be made of; what a handler returned is no part of that."""
+    """Refuses results without a verdict; the handler's return value is checked later."""
     bounded("results", len(results), MOST_RESULTS)
     for i, one in enumerate(results):
         outcome = one.WhichOneof("outcome")
@@ -129,7 +129,7 @@ def check_results(results: Sequence[pb.Result]) -> None:
 def read_result(
     one: pb.Result, claim: Claim, limits: PayloadLimits, *, is_analysis: bool
 ) -> Verdict:
-    """The verdict on an attempt; a result that cannot be stored is a failure of its handler."""
+    """The verdict on an attempt; a result that cannot be stored fails the attempt."""
     ran_s = one.ran_ms / 1000
     outcome = one.WhichOneof("outcome")
     if outcome == "finish":
@@ -138,8 +138,8 @@ def read_result(
             if is_analysis:
                 text = _analysis(text, limits)
         except InvalidInput as error:
-            said = own_error_json("InvalidInput", str(error))
-            return Verdict(claim, "fail", error=said, ran_s=ran_s)
+            text = own_error_json("InvalidInput", str(error))
+            return Verdict(claim, "fail", error=text, ran_s=ran_s)
         return Verdict(claim, "analyzed" if is_analysis else "finish", text, None, None, ran_s)
     if outcome == "fail":
         fail = one.fail
@@ -150,12 +150,12 @@ def read_result(
         return Verdict(claim, "snooze", delay_s=one.snooze.delay_ms / 1000, ran_s=ran_s)
     if outcome == "cancel":
         return _cancelled(one.cancel, claim, limits, ran_s)
-    # One that was released before its handler began did not run.
+    # An attempt that was released before its handler began did not run.
     return Verdict(claim, "release", ran_s=ran_s or None)
 
 
 def _cancelled(cancel: pb.Cancel, claim: Claim, limits: PayloadLimits, ran_s: float) -> Verdict:
-    """What it had by then is kept if it can be; it is cancelled in any case."""
+    """The verdict on a cancelled attempt; its partial result is kept if it can be stored."""
     error = own_error_json("Cancel", cancel.reason) if cancel.reason else None
     result = None
     if cancel.result:
@@ -179,19 +179,19 @@ def _result(text: str, limits: PayloadLimits) -> str:
 
 
 def _analysis(text: str, limits: PayloadLimits) -> str:
-    """A plan and an estimate as Laneway keeps them: {plan, cost, warnings}."""
-    said = decode(text, limits, field="analysis")
-    if not isinstance(said, dict) or not said.keys() <= {"plan", "cost", "warnings"}:
+    """A plan and an estimate as Laneway stores them: {plan, cost, warnings}."""
+    given = decode(text, limits, field="analysis")
+    if not isinstance(given, dict) or not given.keys() <= {"plan", "cost", "warnings"}:
         raise InvalidInput("analysis", "must be an object of plan, cost and warnings")
-    cost = said.get("cost") or {}
+    cost = given.get("cost") or {}
     if not isinstance(cost, dict) or not cost.keys() <= {"amount", "currency", "tokens"}:
         raise InvalidInput("analysis.cost", "must be {amount, currency} or {tokens}")
-    warnings = said.get("warnings") or []
+    warnings = given.get("warnings") or []
     if not isinstance(warnings, list):
         raise InvalidInput("analysis.warnings", "must be a list of texts")
     try:
-        made = Analysis(
-            plan=said.get("plan"),
+        analysis = Analysis(
+            plan=given.get("plan"),
             cost=cost.get("amount"),
             currency=cost.get("currency"),
             tokens=cost.get("tokens"),
@@ -199,11 +199,11 @@ def _analysis(text: str, limits: PayloadLimits) -> str:
         ).to_dict()
     except InvalidInput as error:
         raise InvalidInput(f"analysis.{error.field}", error.rule) from None
-    return encode(made, limits=limits, field="analysis")
+    return encode(analysis, limits=limits, field="analysis")
 
 
 def read_json(text: str, field: str, limits: PayloadLimits, most: int | None = None) -> str:
-    """JSON text that PostgreSQL takes as jsonb, of the same value; InvalidInput names the place."""
+    """The same JSON in a form that jsonb accepts; InvalidInput names the invalid part."""
     most = limits.max_bytes if most is None else most
     if len(text) > most or len(text.encode()) > most:
         raise InvalidInput(field, f"is {len(text.encode())} bytes of JSON; at most {most}")
@@ -217,14 +217,14 @@ def read_json(text: str, field: str, limits: PayloadLimits, most: int | None = N
 
 
 def check_updates(updates: Sequence[pb.Update]) -> None:
-    """Refuses more than one call may carry."""
+    """Refuses more updates than one call may carry."""
     bounded("updates", len(updates), MOST_UPDATES)
     bounded("lines", sum(len(one.lines) for one in updates), MOST_LINES)
     bounded("steps", sum(len(one.steps) for one in updates), MOST_STEPS)
 
 
 def read_update(one: pb.Update, claim: Claim, field: str, limits: PayloadLimits) -> ProgressUpdate:
-    """What an update says; one that says nothing says that the work moves."""
+    """Reads an update; an empty one still counts as progress."""
     lines = [_line(line, claim, f"{field}.lines[{i}]") for i, line in enumerate(one.lines)]
     steps = [_step(step, claim, f"{field}.steps[{i}]", limits) for i, step in enumerate(one.steps)]
     checkpoint = None
@@ -238,9 +238,8 @@ def read_update(one: pb.Update, claim: Claim, field: str, limits: PayloadLimits)
         escape_text(redact(one.message))[:1024] if one.HasField("message") else None,
         checkpoint,
     )
-    says_more = lines or steps
-    is_silent = report.count(None) == len(report) - 1
-    return ProgressUpdate(None if is_silent and says_more else report, lines, steps)
+    is_empty = report.count(None) == len(report) - 1
+    return ProgressUpdate(None if is_empty and (lines or steps) else report, lines, steps)
 
 
 def _line(line: pb.LogLine, claim: Claim, field: str) -> LogEntry:
@@ -262,21 +261,21 @@ def _step(step: pb.Step, claim: Claim, field: str, limits: PayloadLimits) -> Ste
     return StepResult(claim, name, result, took_s)
 
 
-def write_progressed(news: ProgressUpdate, noted: ProgressReply) -> pb.Progressed:
-    """What became of an update; of steps that were kept, what later attempts will read."""
+def write_progressed(update: ProgressUpdate, reply: ProgressReply) -> pb.Progressed:
+    """The answer to an update, with the stored steps as later attempts will read them."""
     steps = [
-        pb.Step(name=step.name, result=kept.result)
-        for step, kept in zip(news.steps, noted.steps, strict=True)
-        if kept.result is not None
+        pb.Step(name=step.name, result=stored.result)
+        for step, stored in zip(update.steps, reply.steps, strict=True)
+        if stored.result is not None
     ]
-    return pb.Progressed(answer=ANSWERS[noted.answer], steps=steps)
+    return pb.Progressed(answer=ANSWERS[reply.answer], steps=steps)
 
 
 # -- limits -----------------------------------------------------------------------------------
 
 
 def read_counts(given: Mapping[str, int], field: str, least: int) -> dict[str, int]:
-    """How often each limit is held, by name in order."""
+    """Counts of holds by limit, in the order of names."""
     bounded(field, len(given), MOST_LIMITS)
     for name, count in given.items():
         check_text(name, field, max_bytes=STEP_NAME_BYTES)
@@ -298,7 +297,7 @@ def _number(value: float, field: str) -> float:
 
 
 def read_assignment(claim: Claim, job_type: str, one: pb.Assignment) -> Assignment:
-    """What a worker was sent, as its executor takes it."""
+    """The assignment that a worker received, for its executor."""
     return Assignment(
         claim,
         0,

@@ -70,44 +70,45 @@ class DispatchServiceServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def StreamJobs(self, request, context):
-        """The open stream is the worker's presence. The first message, without assignments, says that the
-        worker is known; it ends with UNAVAILABLE when the replica stops, and a worker connects anew.
+        """The open stream is the worker's presence. The first message, without assignments, confirms that
+        the worker is registered. The stream ends with UNAVAILABLE when the replica stops; then the
+        worker connects again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Heartbeat(self, request, context):
-        """Renews leases; to be sent well before the shortest of them is over.
+        """Renews leases; send it well before the shortest of them lapses.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ReportProgress(self, request, context):
-        """Progress, checkpoints, results of steps, log lines; stored once it is answered.
+        """Reports progress, checkpoints, step results and log lines; they are stored once it is answered.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ReportResult(self, request, context):
-        """How attempts ended. To be sent again until it is answered: a result that was stored before is
-        answered alike.
+        """Reports how attempts ended. Send it again until it is answered: a result that was already
+        stored gets the same answer.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def AcquireLimits(self, request, context):
-        """Lets an attempt hold limits for one call of a scarce resource; does not wait for room.
+        """Acquires limits for one call of an attempt to a scarce resource; does not wait for room.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ReleaseLimits(self, request, context):
-        """Gives limits back that an attempt held for a call.
+        """Releases limits that an attempt held for a call.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -1,4 +1,4 @@
-"""What was claimed for a stream and is not sent yet."""
+"""Assignments that were claimed for a stream and are not sent yet."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from laneway.rpc.server.assignments import Assigned
 from laneway.store.leases import Assignment
 from laneway.store.remote import FinishedStep
 
-# Of one message; an assignment larger than that goes alone.
+# The size of one message; a larger assignment is sent alone.
 SOFT_BYTES: Final = 1 << 20
-# With more than that in it, nothing more is claimed until its reader has taken some.
+# With more bytes in the queue, nothing is claimed until its reader has taken some.
 MOST_BYTES: Final = 4 << 20
-# An assignment without its texts.
+# The size of an assignment without its texts.
 _FRAME_BYTES: Final = 256
-# What is left of a lease must be worth sending: below this part of it, the job is given back.
+# A job is released instead of sent once less than this fraction of its lease is left.
 LEAST_LEFT: Final = 0.25
-# A reader that takes nothing for so long gets nothing more.
+# After this long without a read a stream counts as stuck, and nothing more is claimed for it.
 STUCK_S: Final = 1.0
 
 
 class OutAssignment(NamedTuple):
-    """An assignment as it is sent; payload and checkpoint are JSON text."""
+    """An assignment to send; payload and checkpoint are JSON text."""
 
     id: str
     claim: Claim
-    # Without the mark of analyses.
+    # Without the prefix of analyses.
     job_type: str
     payload: str
     checkpoint: str | None
@@ -46,34 +46,34 @@ class OutAssignment(NamedTuple):
 
     @property
     def queued_as(self) -> str:
-        """Its job type with the mark of analyses."""
+        """The job type with the prefix of analyses."""
         return analysis_of(self.job_type) if self.is_analysis else self.job_type
 
 
 class Beat(NamedTuple):
-    """The worker is to send a Heartbeat now."""
+    """Asks the worker to send a Heartbeat now."""
 
 
 class QueuedAssignment(NamedTuple):
-    """A claimed job on its way, and when its lease began."""
+    """A claimed job that waits to be sent, and the start of its lease."""
 
     assigned: Assigned
     assignment: Assignment
     lease_s: float
     begun: float
     timeout_ms: int
-    # Bytes of it in a message, about, without steps.
+    # Approximate bytes in a message, without steps.
     size: int
 
     @property
     def stale_at(self) -> float:
-        """From then on too little of its lease is left."""
+        """The time from which too little of its lease is left."""
         return self.begun + self.lease_s * (1 - LEAST_LEFT)
 
     def is_stale(self, now: float) -> bool:
         return now > self.stale_at
 
-    def made(self, steps: Iterable[FinishedStep], now: float) -> OutAssignment:
+    def to_send(self, steps: Iterable[FinishedStep], now: float) -> OutAssignment:
         one = self.assignment
         is_analysis = one.job_type.startswith(ANALYSIS_PREFIX)
         return OutAssignment(
@@ -94,66 +94,67 @@ class QueuedAssignment(NamedTuple):
 
 
 class AssignmentQueue:
-    """In the order of the claims; emptied by whoever writes to the stream."""
+    """A queue in the order of the claims; the stream's writer takes from it."""
 
     def __init__(self) -> None:
-        self._parcels: deque[QueuedAssignment] = deque()
-        self._news = asyncio.Event()
+        self._queued: deque[QueuedAssignment] = deque()
+        self._changed = asyncio.Event()
         self._has_beat = False
+        # When the writer last took something, or the queue became non-empty.
         self._since: float | None = None
         self._bytes = 0
-        # When something was last taken.
+        # Whether the queue was full when something was last taken.
         self._was_full = False
         self.is_closed = False
 
-    def put(self, parcels: Iterable[QueuedAssignment]) -> None:
-        for one in parcels:
-            self._parcels.append(one)
+    def put(self, queued: Iterable[QueuedAssignment]) -> None:
+        for one in queued:
+            self._queued.append(one)
             self._bytes += one.size
-        if self._parcels:
+        if self._queued:
             if self._since is None:
                 self._since = time.monotonic()
-            self._news.set()
+            self._changed.set()
 
-    def put_back(self, parcels: Iterable[QueuedAssignment]) -> None:
-        """They could not be sent yet, and stay the first."""
-        for one in reversed(list(parcels)):
-            self._parcels.appendleft(one)
+    def put_back(self, queued: Iterable[QueuedAssignment]) -> None:
+        """Returns assignments that could not be sent yet to the front."""
+        for one in reversed(list(queued)):
+            self._queued.appendleft(one)
             self._bytes += one.size
-        self._news.set()
+        self._changed.set()
 
     def beat(self) -> None:
         self._has_beat = True
-        self._news.set()
+        self._changed.set()
 
     def close(self) -> None:
-        """Nothing more is put in; what is in it is still taken."""
+        """Ends `wait` once the queue is empty."""
         self.is_closed = True
-        self._news.set()
+        self._changed.set()
 
     @property
     def is_stuck(self) -> bool:
-        """Whether nobody takes anything out."""
+        """Whether the writer takes nothing."""
         return self._since is not None and time.monotonic() - self._since > STUCK_S
 
     @property
     def is_full(self) -> bool:
-        """Whether there is enough in it for now."""
+        """Whether nothing more should be claimed for now."""
         return self._bytes > MOST_BYTES
 
     def sent(self) -> bool:
-        """What was taken is on its way; answers whether it was stuck or full until now."""
-        was_away = self.is_stuck or (self._was_full and not self.is_full)
-        self._since = time.monotonic() if self._parcels else None
-        return was_away
+        """Notes that a message was sent; returns whether the queue was stuck or full until now."""
+        was_blocked = self.is_stuck or (self._was_full and not self.is_full)
+        self._since = time.monotonic() if self._queued else None
+        return was_blocked
 
     async def wait(self) -> bool:
-        """Returns once there is something to take; False: there never will be."""
-        while not (self._parcels or self._has_beat):
+        """Returns True once there is something to take, False once the queue is closed."""
+        while not (self._queued or self._has_beat):
             if self.is_closed:
                 return False
-            self._news.clear()
-            await self._news.wait()
+            self._changed.clear()
+            await self._changed.wait()
         return True
 
     def take_beat(self) -> bool:
@@ -161,46 +162,46 @@ class AssignmentQueue:
         return had
 
     def take(self) -> list[QueuedAssignment]:
-        """As many as go into one message."""
+        """Takes as many assignments as fit into one message."""
         self._since = time.monotonic()
         self._was_full = self.is_full
         taken: list[QueuedAssignment] = []
         size = 0
-        while self._parcels:
-            size += self._parcels[0].size
+        while self._queued:
+            size += self._queued[0].size
             if taken and size > SOFT_BYTES:
                 break
-            taken.append(self._parcels.popleft())
+            taken.append(self._queued.popleft())
             self._bytes -= taken[-1].size
         return taken
 
     def take_stale(self) -> list[QueuedAssignment]:
-        """Those whose lease may be over before anybody has them."""
+        """Takes assignments whose lease may lapse before their worker has them."""
         now = time.monotonic()
-        stale = [one for one in self._parcels if one.is_stale(now)]
+        stale = [one for one in self._queued if one.is_stale(now)]
         if stale:
-            self._parcels = deque(one for one in self._parcels if not one.is_stale(now))
-            self._bytes = sum(one.size for one in self._parcels)
+            self._queued = deque(one for one in self._queued if not one.is_stale(now))
+            self._bytes = sum(one.size for one in self._queued)
         return stale
 
     def take_all(self) -> list[QueuedAssignment]:
-        taken = list(self._parcels)
-        self._parcels.clear()
+        taken = list(self._queued)
+        self._queued.clear()
         self._bytes = 0
         return taken
 
     def __len__(self) -> int:
-        return len(self._parcels)
+        return len(self._queued)
 
 
 def size_of(one: Assignment) -> int:
-    """Bytes of it in a message, about, without steps."""
+    """The approximate bytes of an assignment in a message, without steps."""
     size = _FRAME_BYTES + _bytes_of(one.payload)
     return size if one.checkpoint is None else size + _bytes_of(one.checkpoint)
 
 
 def split(batch: Iterable[tuple[OutAssignment, int]]) -> Iterator[list[OutAssignment]]:
-    """Assignments, each with its size, in messages of a handy size, whatever steps have added."""
+    """Splits sized assignments into messages, whose size now includes their steps."""
     part: list[OutAssignment] = []
     total = 0
     for one, size in batch:

@@ -1,4 +1,4 @@
-"""What a replica has assigned to the workers that are connected to it."""
+"""The attempts that a replica has assigned to its connected workers."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 
 class Assigned(NamedTuple):
-    """One attempt in the hands of a worker, or on its way there."""
+    """One attempt that was assigned to a worker, sent or not."""
 
     id: str
     claim: Claim
-    # That of the job type, also where this is an analysis: by it a token reaches the job.
+    # The lane of the job type, also for an analysis: tokens are checked against it.
     lane: str
     job_type: str
     isolation: str
     dispatcher: Dispatcher
-    # That of the lease.
+    # The lane of the lease.
     leased_in: str
 
     @property
@@ -35,7 +35,7 @@ class Assigned(NamedTuple):
 
 
 class Assignments:
-    """By job id (as text) and attempt, as calls name them; and by the job's number."""
+    """Assigned attempts, by job id (as text) and attempt, and by the job's number and attempt."""
 
     def __init__(self) -> None:
         self._by_id: dict[tuple[str, int], Assigned] = {}
@@ -46,7 +46,7 @@ class Assignments:
         self._by_seq[one.claim.seq, one.claim.attempt] = one
 
     def find(self, job_id: str, attempt: int) -> Assigned | None:
-        """The job's id as it was sent."""
+        """The attempt by the job's id as text."""
         return self._by_id.get((job_id, attempt))
 
     def of(self, claim: Claim) -> Assigned | None:

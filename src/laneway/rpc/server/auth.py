@@ -1,4 +1,4 @@
-"""Who calls, and which lanes and job types its token may claim in."""
+"""Authenticates calls, and finds the lanes and job types that a token may claim."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ if TYPE_CHECKING:
 else:
     Context = grpc.aio.ServicerContext
 
-# Of one principal, once all its workers have come twice: each hello is a row, and work for us.
-HELLOS_PER_S: Final = 20.0
-LACKS_PER_S: Final = 1 / 3600
+# Streams opened per second by one principal, after all its workers have connected twice. Each
+# costs a row and some work.
+HANDSHAKES_PER_S: Final = 20.0
+LACK_AUDITS_PER_S: Final = 1 / 3600
 
 
 @dataclass(frozen=True, slots=True)
 class AuthenticatedCall:
-    """A call that was let in."""
+    """A call with a valid token."""
 
     caller: StreamCaller
     digest: bytes
@@ -44,50 +45,50 @@ class AuthenticatedCall:
 
 @dataclass(slots=True, eq=False)
 class StreamSlot:
-    """The place of one open stream, and what to do when its token has lost its power, or some."""
+    """One open stream, with callbacks for a token that loses all or some of its permissions."""
 
-    visit: AuthenticatedCall
+    authenticated: AuthenticatedCall
     end: Callable[[LanewayError], None]
     narrow: Callable[[StreamCaller], None]
     caller: StreamCaller
 
 
 class Authenticator:
-    """Lets calls in by their token, and knows the streams that are open."""
+    """Authenticates calls by their token, and reviews open streams."""
 
     def __init__(
         self,
         database: Database,
         settings: Settings,
-        gatekeeper: CredentialCache,
+        credential_cache: CredentialCache,
         throttle: Throttle,
     ) -> None:
         self._database = database
         self._most = settings.max_remote_workers
         self._most_each = settings.max_remote_workers_per_principal
-        self._gatekeeper = gatekeeper
+        self._credential_cache = credential_cache
         self._throttle = throttle
-        self._hellos = Buckets(HELLOS_PER_S, 2.0 * self._most_each)
-        self._seats: set[StreamSlot] = set()
-        self._taken: Counter[object] = Counter()
+        self._handshakes = Buckets(HANDSHAKES_PER_S, 2.0 * self._most_each)
+        self._slots: set[StreamSlot] = set()
+        self._per_principal: Counter[object] = Counter()
         self._reviewing = asyncio.Lock()
-        self._lacks = Buckets(LACKS_PER_S, 1.0)
+        self._lack_audits = Buckets(LACK_AUDITS_PER_S, 1.0)
 
     @property
     def count(self) -> int:
-        """Streams that are open."""
-        return len(self._seats)
+        """The number of open streams."""
+        return len(self._slots)
 
-    async def admit(self, context: Context, call: str) -> AuthenticatedCall:
-        """Whoever calls, if its token may claim jobs anywhere."""
+    async def authenticate(self, context: Context, call: str) -> AuthenticatedCall:
+        """The caller, if its token may claim jobs in any lane."""
         address = address_of(context)
         token = token_of(context)
         digest = digest_of(token)
         key = token_key(token)
         access = await self._throttle.check(
             address,
-            lambda: self._gatekeeper.by_token(token),
-            is_known=self._gatekeeper.has_met(key),
+            lambda: self._credential_cache.by_token(token),
+            is_known=self._credential_cache.has_met(key),
             peer=context.peer(),
         )
         self._throttle.count(key)
@@ -96,82 +97,88 @@ class Authenticator:
                 raise Unauthenticated("the token is not valid")
             return AuthenticatedCall(caller_of(access), digest)
         except Forbidden:
-            await self._keep_refusal(access.name, access.principal_id, context, call)
+            await self._audit(access.name, access.principal_id, context, call)
             raise
 
-    async def turn_away(self, visit: AuthenticatedCall, context: Context, call: str) -> None:
-        """Keeps that somebody who was let in may not do what he came for."""
-        await self._keep_refusal(visit.caller.name, visit.caller.principal_id, context, call)
-
-    async def note_lack(self, caller: StreamCaller, context: Context, action: str) -> None:
-        """Audit what a token lacks workers:declare for, once an hour: doctor names it."""
-        if not self._lacks.take((caller.principal_id, action)):
-            await self._keep_refusal(caller.name, caller.principal_id, context, action)
-
-    async def _keep_refusal(
-        self, name: str, principal_id: UUID, context: Context, call: str
+    async def audit_refusal(
+        self, authenticated: AuthenticatedCall, context: Context, call: str
     ) -> None:
+        """Audits that an authenticated caller lacks a permission for this call."""
+        await self._audit(
+            authenticated.caller.name, authenticated.caller.principal_id, context, call
+        )
+
+    async def audit_missing_declare(
+        self, caller: StreamCaller, context: Context, action: str
+    ) -> None:
+        """Audits an action that needs workers:declare, at most once an hour; doctor names it."""
+        if not self._lack_audits.take((caller.principal_id, action)):
+            await self._audit(caller.name, caller.principal_id, context, action)
+
+    async def _audit(self, name: str, principal_id: UUID, context: Context, call: str) -> None:
         actor = Actor(name, door="grpc", principal_id=principal_id, address=address_of(context))
         await audit.refuse(self._database, actor, call, "call", call)
 
     @contextmanager
-    def seat(
+    def stream_slot(
         self,
-        visit: AuthenticatedCall,
+        authenticated: AuthenticatedCall,
         end: Callable[[LanewayError], None],
         narrow: Callable[[StreamCaller], None],
     ) -> Iterator[None]:
-        """Holds a place for a stream while it is open."""
-        principal = visit.caller.principal_id
-        if len(self._seats) >= self._most:
+        """Counts a stream against the limits while it is open."""
+        principal = authenticated.caller.principal_id
+        if len(self._slots) >= self._most:
             raise RateLimited(f"{self._most} workers are connected here: try another server")
-        if self._taken[principal] >= self._most_each:
-            raise RateLimited(f"{visit.caller.name} has {self._most_each} workers connected here")
-        wait_s = self._hellos.take(principal)
+        if self._per_principal[principal] >= self._most_each:
+            raise RateLimited(
+                f"{authenticated.caller.name} has {self._most_each} workers connected here"
+            )
+        wait_s = self._handshakes.take(principal)
         if wait_s:
-            raise RateLimited(f"workers of {visit.caller.name} connect too often", wait_s)
-        seat = StreamSlot(visit, end, narrow, visit.caller)
-        self._seats.add(seat)
-        self._taken[principal] += 1
+            raise RateLimited(f"workers of {authenticated.caller.name} connect too often", wait_s)
+        slot = StreamSlot(authenticated, end, narrow, authenticated.caller)
+        self._slots.add(slot)
+        self._per_principal[principal] += 1
         try:
             yield
         finally:
-            self._seats.discard(seat)
-            self._taken -= Counter({principal: 1})
+            self._slots.discard(slot)
+            self._per_principal -= Counter({principal: 1})
 
     async def review(self) -> None:
-        """Ends streams whose token has lost its power, and tells those that reach other lanes."""
-        # One at a time: what an older look found must not undo what a newer one did.
+        """Ends streams with revoked tokens, and updates those whose permissions changed."""
+        # One review at a time: an older one must not undo a newer one.
         async with self._reviewing:
             await self._review()
 
     async def _review(self) -> None:
-        # Who takes a seat meanwhile was looked at as he came in.
-        seats = list(self._seats)
-        found = await self._gatekeeper.review({seat.visit.digest for seat in seats})
-        for seat in seats:
-            access = found.get(seat.visit.digest)
+        # Streams that open meanwhile were checked when they opened.
+        slots = list(self._slots)
+        found = await self._credential_cache.review({slot.authenticated.digest for slot in slots})
+        for slot in slots:
+            access = found.get(slot.authenticated.digest)
             try:
                 if access is None:
                     raise Unauthenticated("the token is not valid")
                 caller = caller_of(access)
             except (Unauthenticated, Forbidden) as error:
-                seat.end(error)
+                slot.end(error)
                 continue
-            if caller != seat.caller:
-                seat.caller = caller
-                seat.narrow(caller)
+            if caller != slot.caller:
+                slot.caller = caller
+                slot.narrow(caller)
 
 
 def caller_of(access: Access) -> StreamCaller:
-    """What the token may claim; Forbidden where that is nothing, or cannot be told by lanes."""
+    """The lanes and job types that a token may claim; Forbidden if it may claim none by lane."""
     reach = access.reach(CLAIM)
     if reach.is_empty:
         raise Forbidden(f"needs the permission {CLAIM}")
     terms = [term for term in reach.terms if term.owner is None and term.workspace is None]
     if not terms:
         raise Forbidden(
-            f"{CLAIM} is granted for own jobs or a workspace: jobs are claimed by lane,"
+            f"{CLAIM} is granted for own jobs or a workspace, but jobs are claimed by lane:"
             " grant it with the scope all, in some lanes or in any"
         )
     declares = [t for t in access.reach(DECLARE).terms if t.owner is None and t.workspace is None]
@@ -185,7 +192,7 @@ def caller_of(access: Access) -> StreamCaller:
 
 
 def _lanes_of(terms: Iterable[Term]) -> frozenset[str] | None:
-    """The lanes of all terms together; None: any."""
+    """The union of the terms' lanes; None: any lane."""
     lanes: frozenset[str] = frozenset()
     for term in terms:
         if term.lanes is None:
@@ -195,7 +202,7 @@ def _lanes_of(terms: Iterable[Term]) -> frozenset[str] | None:
 
 
 def token_of(context: Context) -> str:
-    """The token that a call came with."""
+    """The bearer token of a call."""
     for name, value in context.invocation_metadata() or ():
         if name == "authorization":
             text = value if isinstance(value, str) else value.decode("ascii", "replace")
@@ -207,7 +214,7 @@ def token_of(context: Context) -> str:
 
 
 def address_of(context: Context) -> str | None:
-    """The host of a peer as gRPC writes it: ipv4:192.0.2.1:4711, ipv6:%5B::1%5D:4711."""
+    """The host of a peer; gRPC writes ipv4:192.0.2.1:4711 or ipv6:%5B::1%5D:4711."""
     kind, _, rest = unquote(context.peer() or "").partition(":")
     if kind not in ("ipv4", "ipv6"):
         return None

@@ -1,4 +1,4 @@
-"""Calls that arrive together become one statement."""
+"""Turns calls that arrive together into one statement."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ A = TypeVar("A")
 
 
 class _BatchedCall(Generic[I, A]):
-    """What one caller asks, and what is known of the answer."""
+    """The items of one caller, and the answers so far."""
 
-    __slots__ = ("answers", "items", "left", "until", "waits")
+    __slots__ = ("answers", "deadline", "future", "items", "left")
 
-    def __init__(self, items: Sequence[I], until: float) -> None:
+    def __init__(self, items: Sequence[I], deadline: float) -> None:
         self.items = items
-        self.until = until
-        # Places in `items` that are still to be asked for.
+        self.deadline = deadline
+        # Indexes in `items` without a final answer.
         self.left = list(range(len(items)))
         self.answers: dict[int, A] = {}
-        self.waits: asyncio.Future[list[A]] = asyncio.get_running_loop().create_future()
+        self.future: asyncio.Future[list[A]] = asyncio.get_running_loop().create_future()
 
-    def take(self, answers: Sequence[A], is_busy: Callable[[A], bool]) -> None:
-        """Notes the answers to all that is left; what was busy stays left."""
+    def record(self, answers: Sequence[A], is_busy: Callable[[A], bool]) -> None:
+        """Records answers to the items that are left; busy ones stay left."""
         places, self.left = self.left, []
         for place, answer in zip(places, answers, strict=True):
             self.answers[place] = answer
@@ -37,20 +37,20 @@ class _BatchedCall(Generic[I, A]):
                 self.left.append(place)
 
     def finish(self) -> None:
-        if not self.waits.done():
-            self.waits.set_result([self.answers[place] for place in range(len(self.items))])
+        if not self.future.done():
+            self.future.set_result([self.answers[place] for place in range(len(self.items))])
 
     def fail(self, error: Exception) -> None:
-        if not self.waits.done():
-            self.waits.set_exception(error)
+        if not self.future.done():
+            self.future.set_exception(error)
 
 
 class Batcher(Generic[I, A]):
-    """One statement is on its way at a time; what comes meanwhile goes with the next.
+    """Runs one statement at a time; calls that arrive meanwhile share the next one.
 
-    `work` answers each of its items in order. What it refuses of one caller fails that caller only.
-    An item that is busy is asked for again until its caller's time is up, and answered so then.
-    What goes together weighs no more than `most`, unless it is one call.
+    `work` answers each of its items in order. An error in one caller's items fails that caller
+    only. A busy item is tried again until its caller's time is up, and then answered busy. A
+    batch weighs no more than `most`, unless it is one call.
     """
 
     def __init__(
@@ -68,13 +68,13 @@ class Batcher(Generic[I, A]):
         self._waiting: list[_BatchedCall[I, A]] = []
         self._task: asyncio.Task[None] | None = None
 
-    async def ask(self, items: Sequence[I], within_s: float) -> list[A]:
-        """The answers, in the order of the items."""
+    async def run(self, items: Sequence[I], within_s: float) -> list[A]:
+        """Answers in the order of the items."""
         if not items:
             return []
         call: _BatchedCall[I, A] = _BatchedCall(items, time.monotonic() + within_s)
         self._put(call)
-        return await call.waits
+        return await call.future
 
     async def close(self) -> None:
         if self._task is not None:
@@ -85,13 +85,15 @@ class Batcher(Generic[I, A]):
             call.fail(DatabaseUnavailable("this server stops"))
 
     def _put(self, call: _BatchedCall[I, A]) -> None:
-        if call.waits.done():
+        if call.future.done():
             return
         self._waiting.append(call)
         if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._run(), name="laneway gather")
+            self._task = asyncio.get_running_loop().create_task(
+                self._loop(), name="laneway batcher"
+            )
 
-    async def _run(self) -> None:
+    async def _loop(self) -> None:
         while self._waiting:
             calls = self._take()
             try:
@@ -101,12 +103,12 @@ class Batcher(Generic[I, A]):
                 raise
 
     def _take(self) -> list[_BatchedCall[I, A]]:
-        """As many calls as go together; who has left is not asked for."""
+        """Takes the calls of the next batch; skips callers that have left."""
         calls: list[_BatchedCall[I, A]] = []
         size = 0
         waiting, self._waiting = self._waiting, []
         for i, call in enumerate(waiting):
-            if call.waits.done():
+            if call.future.done():
                 continue
             size += sum(self._weigh(call.items[place]) for place in call.left)
             if calls and size > self._most:
@@ -125,16 +127,16 @@ class Batcher(Generic[I, A]):
                 call.fail(error)
             return
         except Exception as error:
-            await self._serve_apart(calls, error)
+            await self._serve_one_by_one(calls, error)
             return
         begin = 0
         for call in calls:
             end = begin + len(call.left)
-            call.take(answers[begin:end], self._is_busy)
+            call.record(answers[begin:end], self._is_busy)
             begin = end
-            self._follow(call)
+            self._finish_or_retry(call)
 
-    async def _serve_apart(self, calls: list[_BatchedCall[I, A]], error: Exception) -> None:
+    async def _serve_one_by_one(self, calls: list[_BatchedCall[I, A]], error: Exception) -> None:
         if len(calls) > 1:
             for call in calls:
                 await self._serve([call])
@@ -143,7 +145,7 @@ class Batcher(Generic[I, A]):
         if len(call.left) == 1:
             call.fail(error)
             return
-        # The others of the call are not to suffer; whoever says it again is answered alike.
+        # The other items of the call are still written; repeating them gives the same answers.
         answers: list[A] = []
         for place in call.left:
             try:
@@ -153,11 +155,11 @@ class Batcher(Generic[I, A]):
         if len(answers) < len(call.left):
             call.fail(error)
             return
-        call.take(answers, self._is_busy)
-        self._follow(call)
+        call.record(answers, self._is_busy)
+        self._finish_or_retry(call)
 
-    def _follow(self, call: _BatchedCall[I, A]) -> None:
-        if not call.left or time.monotonic() + BUSY_S >= call.until:
+    def _finish_or_retry(self, call: _BatchedCall[I, A]) -> None:
+        if not call.left or time.monotonic() + BUSY_S >= call.deadline:
             call.finish()
         else:
             asyncio.get_running_loop().call_later(BUSY_S, self._put, call)

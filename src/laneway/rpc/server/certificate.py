@@ -1,4 +1,4 @@
-"""The server's certificate, as its files have it: a renewed one is shown without a restart."""
+"""The server's certificate; a renewed file is used without a restart."""
 
 from __future__ import annotations
 
@@ -17,66 +17,66 @@ from laneway.errors import ConfigError
 log = logging.getLogger("laneway")
 
 _CAUSE: Final = "grpc_cert"
-# Of each file: which it is, when it was written, how large it is; None: it is not there.
-_Marks = tuple[tuple[int, int, int] | None, ...]
+# Inode, modification time and size of each file; None: the file is missing.
+_FileStates = tuple[tuple[int, int, int] | None, ...]
 
 
 class Certificate:
-    """A certificate chain and its key; the last pair that fits is the one in use."""
+    """A certificate chain and its key; the last valid pair is used."""
 
-    def __init__(self, cert: Path, key: Path, complaints: ThrottledWarnings) -> None:
+    def __init__(self, cert: Path, key: Path, warnings: ThrottledWarnings) -> None:
         self._cert = cert
         self._key = key
-        self._complaints = complaints
-        # Handshakes ask from threads of gRPC.
-        self._looking = threading.Lock()
-        self._marks: _Marks = ()
+        self._warnings = warnings
+        # TLS handshakes call from threads of gRPC.
+        self._lock = threading.Lock()
+        self._used: _FileStates = ()
 
     @classmethod
-    def of(cls, settings: Settings, complaints: ThrottledWarnings) -> Certificate | None:
-        """That of the settings, if they name one."""
+    def of(cls, settings: Settings, warnings: ThrottledWarnings) -> Certificate | None:
+        """The certificate of the settings, if they name one."""
         cert, key = settings.grpc_cert, settings.grpc_key
         if cert is None and key is None:
             return None
         if cert is None or key is None:
             raise ConfigError("grpc_cert, grpc_key: each needs the other")
-        return cls(cert.expanduser(), key.expanduser(), complaints)
+        return cls(cert.expanduser(), key.expanduser(), warnings)
 
     def credentials(self) -> grpc.ServerCredentials:
-        """For a server that looks at the files again at every handshake; ConfigError names them."""
-        self._marks = self._look()
-        # Its types do not know that None means no change.
+        """Credentials that check the files at every handshake; ConfigError names the files."""
+        self._used = self._states()
+        # gRPC's types omit that None means no change.
         return grpc.dynamic_ssl_server_credentials(self._read(), self.renewed)  # type: ignore[arg-type]
 
     def renewed(self) -> grpc.ServerCertificateConfiguration | None:
-        """What the files have now; None: what they had before, or nothing that can be used."""
-        with self._looking:
-            marks = self._look()
-            if marks == self._marks:
+        """The changed certificate; None if it is unchanged or cannot be used."""
+        with self._lock:
+            states = self._states()
+            if states == self._used:
                 return None
-            read, trouble = None, None
+            read, problem = None, None
             try:
                 read = self._read()
             except ConfigError as error:
-                trouble = error
-            if self._look() != marks:
-                # Written meanwhile: the next handshake reads them again.
+                problem = error
+            if self._states() != states:
+                # The files changed meanwhile: the next handshake reads them again.
                 return None
-            self._marks = marks
-        if trouble is not None:
-            self._complaints.warn(_CAUSE, f"{trouble}; the certificate read before stays in use")
+            self._used = states
+        if problem is not None:
+            self._warnings.warn(_CAUSE, f"{problem}; the previous certificate stays in use")
         else:
-            self._complaints.resolved(_CAUSE)
+            self._warnings.resolved(_CAUSE)
             log.info("the certificate in %s was renewed", self._cert)
         return read
 
-    def _look(self) -> _Marks:
-        return tuple(_mark(path) for path in (self._cert, self._key))
+    def _states(self) -> _FileStates:
+        return tuple(_state_of(path) for path in (self._cert, self._key))
 
     def _read(self) -> grpc.ServerCertificateConfiguration:
         key, cert = _bytes_of("grpc_key", self._key), _bytes_of("grpc_cert", self._cert)
         try:
-            # gRPC would only say that it cannot listen.
+            # gRPC's error only says that it cannot listen.
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(self._cert, self._key, password="")
         except (ssl.SSLError, OSError):
@@ -87,7 +87,7 @@ class Certificate:
         return grpc.ssl_server_certificate_configuration([(key, cert)])
 
 
-def _mark(path: Path) -> tuple[int, int, int] | None:
+def _state_of(path: Path) -> tuple[int, int, int] | None:
     try:
         found = path.stat()
     except OSError:

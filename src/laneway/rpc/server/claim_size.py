@@ -1,4 +1,4 @@
-"""How many jobs of a lane one claim may bring, so that few bytes of them are held at once."""
+"""The number of jobs that one claim of a lane may return, to bound the bytes in memory."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Final
 from laneway.engine.claim.capacity import MOST
 from laneway.store.leases import Assignment
 
-# Of a lane of which nothing is known yet.
+# The size for a lane without recent claims.
 FIRST: Final = 32
-# Payloads and checkpoints that one claim is to bring, about.
+# The approximate bytes of payloads and checkpoints that one claim should return.
 CLAIM_BYTES: Final = 4 << 20
-# What was learned so long ago is taken for unknown.
+# The age after which the measured size is not used any more.
 OLD_S: Final = 60.0
 
 
 class ClaimSize:
-    """Learned from the claims of all streams: twice as many while they are small.
+    """Measured from the claims of all streams; doubles while jobs are small.
 
-    How large jobs are is known once they are claimed. So a claim may bring too much when large jobs
-    follow on many small ones; the next one does not.
+    The size of jobs is known only after the claim. So a claim may return too many bytes when large
+    jobs follow many small ones; the next claim does not.
     """
 
     def __init__(self) -> None:
@@ -33,16 +33,16 @@ class ClaimSize:
         is_old = time.monotonic() - self._learned > OLD_S
         return min(FIRST, self._most) if is_old else self._most
 
-    def learn(self, brought: Sequence[Assignment]) -> None:
-        count = len(brought)
+    def learn(self, claimed: Sequence[Assignment]) -> None:
+        count = len(claimed)
         if not count:
             return
-        size = sum(len(one.payload) + len(one.checkpoint or "") for one in brought)
+        size = sum(len(one.payload) + len(one.checkpoint or "") for one in claimed)
         fitting = CLAIM_BYTES * count // max(size, 1)
         self._most = max(1, min(MOST, fitting, max(self.most, 2 * count)))
         self._learned = time.monotonic()
 
     def shrink(self) -> None:
-        """A claim failed, perhaps because all of it is more than a database can tell at once."""
+        """Halves the size after a failed claim, which may have been too large for the database."""
         self._most = max(1, min(FIRST, self.most // 2))
         self._learned = time.monotonic()

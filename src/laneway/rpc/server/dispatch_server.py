@@ -1,7 +1,7 @@
-"""What all streams of a server process share: connections, polls, results, the leader's duties.
+"""Shared by all streams of a server process: connections, polls, results and leader services.
 
-Four database connections, however many workers are connected: one claims, one settles, one for all
-the rest, and one listens. Calls have two more: for heartbeats, and for limits (service.py).
+Four database connections serve any number of workers: one claims, one settles, one listens, and one
+does the rest. Calls have two more: for heartbeats and for limits (service.py).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from laneway.rpc.server.assignments import Assignments
 from laneway.rpc.server.dispatcher import Dispatcher
 from laneway.rpc.server.handshake import StreamHandshake
 from laneway.rpc.server.presence import Presence
-from laneway.rpc.server.registration import check_reach, find_ignored, make_known
+from laneway.rpc.server.registration import check_coverage, find_ignored, register_types
 from laneway.rpc.server.resources import DispatchResources, RemoteMetrics
 from laneway.rpc.server.result_batcher import ResultBatcher
 from laneway.rpc.server.round_robin import RoundRobin
@@ -45,7 +45,7 @@ from laneway.store.remote import StreamInfo
 log = logging.getLogger("laneway")
 
 STOP_S: Final = 2.0
-# What a message takes beside its assignments.
+# The size of a message without its assignments.
 FRAME_BYTES: Final = 1024
 
 
@@ -60,8 +60,8 @@ class DispatchServer:
         self.settings = settings
         self.is_running = False
         self._dsn = dsn
-        self._complaints = ThrottledWarnings()
-        self._counting = RemoteMetrics()
+        self._warnings = ThrottledWarnings()
+        self._metrics = RemoteMetrics()
         self._state = lanes.ControlState(0, False, {})
         self._dispatchers: dict[UUID, Dispatcher] = {}
         self._opening = asyncio.Lock()
@@ -73,138 +73,140 @@ class DispatchServer:
     # Building ---------------------------------------------------------------------------------
 
     def _build(self) -> None:
-        settings, complaints = self.settings, self._complaints
+        settings, warnings = self.settings, self._warnings
         self._claims = Database(self._dsn, settings, role="claim", size=1)
         self._settles = Database(self._dsn, settings, role="settle", size=1)
-        # For what workers say beside their results as well.
+        # Also for progress updates of workers.
         self.database = Database(self._dsn, settings, role="dispatch", size=1)
-        self._counting.watch(self._claims, self._settles, self.database)
-        self._neighbours = PeerWakeups(self.database)
-        self.completer = Completer(
-            DatabaseAttemptStore(self._settles), complaints, self._on_settled
-        )
-        self._settling = ResultBatcher(self.completer)
-        self.rotation = RoundRobin(lambda job_type: self._state.lane_of(job_type))
+        self._metrics.watch(self._claims, self._settles, self.database)
+        self._peer_wakeups = PeerWakeups(self.database)
+        self.completer = Completer(DatabaseAttemptStore(self._settles), warnings, self._on_settled)
+        self._result_batcher = ResultBatcher(self.completer)
+        self.round_robin = RoundRobin(lambda job_type: self._state.lane_of(job_type))
         self._shared = DispatchResources(
             claims=self._claims,
             rest=self.database,
             completer=self.completer,
-            counting=self._counting,
-            complaints=complaints,
+            metrics=self._metrics,
+            warnings=warnings,
             assignments=self.assignments,
-            rotation=self.rotation,
+            round_robin=self.round_robin,
             state=lambda: self._state,
             refresh=self.refresh,
-            tell_others=self._neighbours.wake,
+            wake_peers=self._peer_wakeups.wake,
             max_bytes=settings.grpc_assignment_bytes - FRAME_BYTES,
         )
         self.poller = Poller(
             self.database,
-            complaints,
+            warnings,
             self._job_types,
             lambda: list(self._shared.floors.values()),
             lambda: self._state,
             self.refresh,
-            self.rotation.tell,
-            self._neighbours.wake,
+            self.round_robin.wake,
+            self._peer_wakeups.wake,
         )
         self.presence = Presence(
             self.database,
-            complaints,
+            warnings,
             self.id,
             lambda: self._dispatchers.values(),
             self.assignments,
-            self.lost,
+            self.free_room,
             self._release,
         )
-        self.duties = LeaderServices(
-            self.database, settings, complaints, self.id, self.name, self._on_work
+        self.leader_services = LeaderServices(
+            self.database, settings, warnings, self.id, self.name, self._on_work
         )
 
     async def start(self) -> None:
-        """Connects, and begins the leader's duties; raises DatabaseUnavailable."""
+        """Connects and starts the leader services; raises DatabaseUnavailable."""
         try:
-            await self.duties.register()
+            await self.leader_services.register()
             await self.refresh()
         except BaseException:
             await self._close()
             raise
         self.listening = Wakeups(
-            self.database.dsn, self.settings, self._complaints, self._on_message, self._on_listening
+            self.database.dsn, self.settings, self._warnings, self._on_message, self._on_listening
         )
         listening = (self.listening,) if self.settings.can_listen else ()
         self._services = (self.completer, self.poller, self.presence, *listening)
         for service in self._services:
             service.start()
         if self.settings.server_leads:
-            self.duties.start()
+            self.leader_services.start()
         self.is_running = True
 
     # Streams ----------------------------------------------------------------------------------
 
     @asynccontextmanager
     async def serve(
-        self, hello: StreamHandshake, caller: StreamCaller
+        self, handshake: StreamHandshake, caller: StreamCaller
     ) -> AsyncIterator[Dispatcher]:
-        """`open`, and `close` whatever happens."""
-        dispatcher = await self.open(hello, caller)
+        """Opens a stream and closes it at the end."""
+        dispatcher = await self.open(handshake, caller)
         try:
             yield dispatcher
         finally:
             await dispatcher.close()
 
-    async def open(self, hello: StreamHandshake, caller: StreamCaller) -> Dispatcher:
-        """A stream for the worker, in place of any older one of it on any replica.
+    async def open(self, handshake: StreamHandshake, caller: StreamCaller) -> Dispatcher:
+        """Opens a stream for the worker; it replaces any older one on any replica.
 
-        Raises Forbidden (the worker's id is another principal's, or nothing is in reach),
-        InvalidInput and DatabaseUnavailable.
+        Raises Forbidden if the worker's id belongs to another principal or its token covers none
+        of its job types; also InvalidInput and DatabaseUnavailable.
         """
         async with self._opening:
             if not self.is_running:
-                raise DatabaseUnavailable("this server stops")
-            return await self._open(hello, caller)
+                raise DatabaseUnavailable("this server is stopping")
+            return await self._open(handshake, caller)
 
-    async def _open(self, hello: StreamHandshake, caller: StreamCaller) -> Dispatcher:
-        names = [one.name for one in hello.types]
+    async def _open(self, handshake: StreamHandshake, caller: StreamCaller) -> Dispatcher:
+        names = [one.name for one in handshake.types]
         published = await self.database.run(remote.read_types(names))
-        dispatcher = Dispatcher(hello, caller, self._shared, self._on_closed)
-        stream = _info(hello, caller, dispatcher.session)
+        dispatcher = Dispatcher(handshake, caller, self._shared, self._on_closed)
+        stream = _info(handshake, caller, dispatcher.session)
         is_drained = await self.database.run(remote.register(stream))
         if is_drained is None:
-            raise Forbidden(f"worker_id: {hello.worker_id} is another principal's worker")
+            raise Forbidden(f"worker_id: {handshake.worker_id} belongs to another principal")
         try:
-            older = self._dispatchers.get(hello.worker_id)
+            older = self._dispatchers.get(handshake.worker_id)
             if older is not None:
                 await older.replace()
-            state = await make_known(self.database, hello, caller, published.keys())
-            dispatcher.uncovered = check_reach(hello, caller, state)
-            dispatcher.ignored = await find_ignored(self.database, hello, dispatcher.uncovered)
+            state = await register_types(self.database, handshake, caller, published.keys())
+            dispatcher.uncovered = check_coverage(handshake, caller, state)
+            dispatcher.ignored = await find_ignored(self.database, handshake, dispatcher.uncovered)
             timeouts = await self.database.run(remote.read_types(names))
             dispatcher.take_timeouts(timeouts)
             if state.version != self._state.version:
                 await self.refresh()
-            await self._take_over(hello, dispatcher)
+            await self._take_over(handshake, dispatcher)
             if not self.is_running:
-                raise DatabaseUnavailable("this server stops")
+                raise DatabaseUnavailable("this server is stopping")
         except BaseException:
             self.presence.leave(dispatcher.worker_id, dispatcher.session)
             raise
         dispatcher.is_drained = is_drained
-        self._dispatchers[hello.worker_id] = dispatcher
+        self._dispatchers[handshake.worker_id] = dispatcher
         dispatcher.serve(self._state)
-        served = ", ".join(sorted(dispatcher.lanes)) if hello.max_in_flight else "none, it stops"
-        log.info("remote worker %s of %s is sent jobs of %s", hello.name, caller.name, served)
-        # Whether there is work for it is asked once for all that come.
+        served_lanes = (
+            ", ".join(sorted(dispatcher.lanes)) if handshake.max_in_flight else "none: it stops"
+        )
+        log.info(
+            "remote worker %s of %s serves lanes %s", handshake.name, caller.name, served_lanes
+        )
+        # One poll finds work for all workers that connect together.
         self.poller.wake()
         self.presence.wake()
         return dispatcher
 
-    async def _take_over(self, hello: StreamHandshake, dispatcher: Dispatcher) -> None:
-        """What the worker holds goes on; what else it was assigned got lost on the way."""
+    async def _take_over(self, handshake: StreamHandshake, dispatcher: Dispatcher) -> None:
+        """Continues the attempts that the worker holds, and releases its others as lost."""
         read_at = time.monotonic()
-        leases = await self.database.run(remote.read_leases([hello.worker_id]))
+        leases = await self.database.run(remote.read_leases([handshake.worker_id]))
         dispatcher.adopt(leases)
-        kept = [one for one in leases if (one.claim.job_id, one.claim.attempt) in hello.holds]
+        kept = [one for one in leases if (one.claim.job_id, one.claim.attempt) in handshake.holds]
         dispatcher.keep(kept, read_at)
         self._release({one.claim for one in leases} - {one.claim for one in kept})
 
@@ -213,8 +215,8 @@ class DispatchServer:
             del self._dispatchers[dispatcher.worker_id]
         gone = [one.claim for one in self.assignments if one.dispatcher is dispatcher]
         self.assignments.drop(gone)
-        self._counting.left(gone)
-        log.info("the stream of remote worker %s has ended (%s)", dispatcher.name, dispatcher.end)
+        self._metrics.left(gone)
+        log.info("the stream of remote worker %s ended (%s)", dispatcher.name, dispatcher.end)
         if dispatcher.end != "replaced":
             self.presence.leave(dispatcher.worker_id, dispatcher.session)
 
@@ -223,59 +225,59 @@ class DispatchServer:
     async def settle(self, verdicts: Sequence[Verdict], within_s: float) -> list[WriteResult]:
         """Ends attempts, together with those of other calls; one answer for each, in order.
 
-        busy: not settled in time. DatabaseUnavailable: nothing was. What was not answered may have
-        been stored, and saying it again is answered alike.
+        busy: not settled in time. DatabaseUnavailable: none was settled in time. An unanswered
+        result may have been stored; sending it again gives the same answer.
         """
-        return await self._settling.settle(verdicts, within_s)
+        return await self._result_batcher.settle(verdicts, within_s)
 
-    def weigh(self, worker_id: UUID, principal_id: UUID, memory_bytes: int | None) -> None:
-        """What a worker says of its memory; told with its presence."""
+    def note_memory(self, worker_id: UUID, principal_id: UUID, memory_bytes: int | None) -> None:
+        """Notes the memory of a worker, which is stored with its presence."""
         dispatcher = self._dispatchers.get(worker_id)
         if dispatcher is not None and dispatcher.principal_id == principal_id:
             dispatcher.memory_bytes = memory_bytes or dispatcher.memory_bytes
 
-    def heard(self, worker_id: UUID, principal_id: UUID) -> None:
-        """A call of the worker has come."""
+    def note_call(self, worker_id: UUID, principal_id: UUID) -> None:
+        """Notes a call of the worker."""
         dispatcher = self._dispatchers.get(worker_id)
         if dispatcher is not None and dispatcher.principal_id == principal_id:
-            dispatcher.heard()
+            dispatcher.note_call()
 
     def renewed(self, claims: Iterable[Claim], asked_at: float) -> None:
-        """The leases of these attempts were renewed for calls that came then."""
+        """Notes that calls at that time renewed the leases of these attempts."""
         by_stream: dict[Dispatcher, list[Claim]] = {}
         for one in filter(None, map(self.assignments.of, claims)):
             by_stream.setdefault(one.dispatcher, []).append(one.claim)
         for dispatcher, ones in by_stream.items():
-            dispatcher.silence.renewed(ones, asked_at)
+            dispatcher.liveness.renewed(ones, asked_at)
 
-    def lost(self, claims: Iterable[Claim]) -> None:
-        """These attempts are over: their room is free."""
+    def free_room(self, claims: Iterable[Claim]) -> None:
+        """Frees the room of attempts that have ended."""
         found = [one for one in map(self.assignments.pop, claims) if one is not None]
-        self._counting.left(one.claim for one in found)
+        self._metrics.left(one.claim for one in found)
         for one in found:
             one.dispatcher.ended(one)
         if found:
-            self.rotation.has_room()
+            self.round_robin.has_room()
 
     def _release(self, claims: Iterable[Claim]) -> None:
         for claim in claims:
             self.completer.add(Verdict(claim, "release"))
 
     def _on_settled(self, verdicts: list[Verdict], answers: list[WriteResult]) -> None:
-        self._settling.settled(verdicts, {(one.seq, one.attempt): one for one in answers})
-        self._counting.settled(verdicts, answers)
-        self.lost(verdict.claim for verdict in verdicts)
+        self._result_batcher.settled(verdicts, {(one.seq, one.attempt): one for one in answers})
+        self._metrics.settled(verdicts, answers)
+        self.free_room(verdict.claim for verdict in verdicts)
         if any(answer.status in ("approved", "pending") for answer in answers):
             self.poller.wake()
         woken = {str(one.status) for one in answers if one.answer in ("promoted", "freed")}
         if woken:
             self._on_work(woken)
-        self.rotation.has_slots()
+        self.round_robin.has_slots()
 
-    # News -------------------------------------------------------------------------------------
+    # Notifications ----------------------------------------------------------------------------
 
     async def refresh(self) -> None:
-        """Reads the lanes; all streams serve them as they now are. Who asks meanwhile waits."""
+        """Reads the lanes and updates all streams; concurrent callers share one read."""
         if self._refreshing is None:
             self._refreshing = asyncio.get_running_loop().create_task(self._refresh())
             self._refreshing.add_done_callback(self._refreshed)
@@ -284,31 +286,31 @@ class DispatchServer:
     def _refreshed(self, task: asyncio.Task[None]) -> None:
         self._refreshing = None
         if not task.cancelled():
-            # Whoever asked hears of it; if nobody is left to, it is told as read.
+            # Callers get the error; if none is left, this marks it as retrieved.
             task.exception()
 
     async def _refresh(self) -> None:
         self._state = state = await self.database.run(lanes.read())
-        self.duties.scheduler.wake()
+        self.leader_services.scheduler.wake()
         for dispatcher in list(self._dispatchers.values()):
             dispatcher.serve(state)
-        self.rotation.tell_all()
+        self.round_robin.wake_all()
 
     def lane_of(self, job_type: str) -> str:
-        """The lane of a job type, as far as this replica knows."""
+        """The lane of a job type in this replica's current state."""
         return self._state.lane_of(job_type)
 
     def _job_types(self) -> list[str]:
         return sorted({one for each in self._dispatchers.values() for one in each.job_types})
 
     def _on_work(self, job_types: set[str]) -> None:
-        """There is work that a notification has not told."""
-        self.rotation.tell(job_types)
+        """Wakes streams and peers for work that no notification announced."""
+        self.round_robin.wake(job_types)
         self.poller.wake()
-        self._neighbours.wake(job_types)
+        self._peer_wakeups.wake(job_types)
 
     def _on_listening(self) -> None:
-        self.rotation.tell_all()
+        self.round_robin.wake_all()
 
     def _on_message(self, text: str) -> None:
         word, _, rest = text.partition(" ")
@@ -316,22 +318,22 @@ class DispatchServer:
             case "wake":
                 self.poller.hint()
                 if rest == "*":
-                    self.rotation.tell_all()
+                    self.round_robin.wake_all()
                 else:
-                    self.rotation.tell(rest.split("\x1f"))
+                    self.round_robin.wake(rest.split("\x1f"))
             case "turn":
-                # Room under a limit is left to remote workers of this replica.
+                # Remote workers of this replica may take free room under a limit.
                 called = filter(None, map(self._dispatcher, rest.split()))
-                self.rotation.tell({each for one in called for each in one.job_types})
+                self.round_robin.wake({each for one in called for each in one.job_types})
             case "schedules":
-                self.duties.scheduler.wake()
+                self.leader_services.scheduler.wake()
             case "cancel" if dispatcher := self._dispatcher(rest):
                 dispatcher.beat()
             case "session":
                 worker_id, _, session = rest.partition(" ")
                 dispatcher = self._dispatcher(worker_id)
                 if dispatcher is not None and str(dispatcher.session) != session:
-                    # It may be the newer one itself that hears late of the one before.
+                    # The message may be older than our stream: the database decides.
                     self.presence.touch_now()
             case "drain" if self._dispatcher(rest):
                 self.presence.touch_now()
@@ -342,18 +344,18 @@ class DispatchServer:
         except ValueError:
             return None
 
-    # Taking down ------------------------------------------------------------------------------
+    # Stopping ---------------------------------------------------------------------------------
 
     async def stop_claiming(self) -> None:
-        """Streams end once what was claimed is sent; calls are still served."""
+        """Ends streams once all claimed jobs are sent; calls are still served."""
         self.is_running = False
         await asyncio.gather(*(one.stop_claiming() for one in self._dispatchers.values()))
 
     async def stop(self, grace_s: float = STOP_S) -> None:
-        """Stops claiming, gives what was said a chance to be stored, resigns, disconnects."""
+        """Stops claiming, stores results that have arrived, resigns and disconnects."""
         await self.stop_claiming()
         await asyncio.gather(*(one.close() for one in list(self._dispatchers.values())))
-        self.rotation.close()
+        self.round_robin.close()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(grace_s):
                 while self.completer.backlog:
@@ -362,31 +364,31 @@ class DispatchServer:
             async with asyncio.timeout(STOP_S):
                 await self.presence.cancel()
                 await self.presence.run_once()
-                await self.duties.resign()
+                await self.leader_services.resign()
         for service in self._services:
             await service.cancel()
-        await self.duties.cancel()
+        await self.leader_services.cancel()
         await self._close()
 
     async def _close(self) -> None:
-        self.rotation.close()
-        self._counting.close()
-        await self._neighbours.close()
+        self.round_robin.close()
+        self._metrics.close()
+        await self._peer_wakeups.close()
         for database in (self._claims, self._settles, self.database):
             await database.close()
 
 
-def _info(hello: StreamHandshake, caller: StreamCaller, session: UUID) -> StreamInfo:
+def _info(handshake: StreamHandshake, caller: StreamCaller, session: UUID) -> StreamInfo:
     return StreamInfo(
-        id=hello.worker_id,
+        id=handshake.worker_id,
         session=session,
         principal_id=caller.principal_id,
-        name=hello.name,
-        host=hello.host,
-        pid=hello.pid,
-        code=hello.code,
-        job_types=sorted(one.name for one in hello.types),
+        name=handshake.name,
+        host=handshake.host,
+        pid=handshake.pid,
+        code=handshake.code,
+        job_types=sorted(one.name for one in handshake.types),
         lanes=None if caller.lanes is None else sorted(caller.lanes),
-        concurrency=hello.max_in_flight,
-        memory_bytes=hello.memory_bytes,
+        concurrency=handshake.max_in_flight,
+        memory_bytes=handshake.memory_bytes,
     )

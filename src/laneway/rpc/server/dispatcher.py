@@ -1,4 +1,4 @@
-"""The loop of one remote stream: claims what its worker has room for, and sends it."""
+"""One remote stream: claims as many jobs as its worker has room for, and sends them."""
 
 from __future__ import annotations
 
@@ -27,11 +27,10 @@ from laneway.rpc.server.assignment_queue import (
     split,
 )
 from laneway.rpc.server.assignments import Assigned
-from laneway.rpc.server.handshake import StreamHandshake
+from laneway.rpc.server.handshake import ClaimableType, StreamHandshake
 from laneway.rpc.server.liveness import Liveness
 from laneway.rpc.server.registration import IgnoredParts
 from laneway.rpc.server.resources import DispatchResources
-from laneway.rpc.server.served_types import ServedTypes, offers_of
 from laneway.rpc.server.stream_caller import StreamCaller
 from laneway.rpc.server.stream_capacity import StreamCapacity
 from laneway.rpc.server.stream_loop import LaneFloors, StreamLoop
@@ -49,58 +48,58 @@ _NONE: Final = FinishedSteps(0, [])
 
 
 class Dispatcher:
-    """One worker's stream, from its hello to its end."""
+    """One worker's stream, from its handshake to its end."""
 
     def __init__(
         self,
-        hello: StreamHandshake,
+        handshake: StreamHandshake,
         caller: StreamCaller,
         shared: DispatchResources,
         on_close: Callable[[Dispatcher], None],
     ) -> None:
         self.session: UUID = uuid4()
-        self.worker_id = hello.worker_id
+        self.worker_id = handshake.worker_id
         self.principal_id = caller.principal_id
-        self.name = hello.name
+        self.name = handshake.name
         self._caller = caller
         self._shared = shared
         self._timeouts_ms: dict[str, int] = {}
         self._on_close = on_close
-        self._offers = offers_of(hello)
-        self._isolations = {one.job_type: one.isolation for one in self._offers}
+        self._types = handshake.claimable_types()
+        self._isolations = {one.job_type: one.isolation for one in self._types}
         self.room = StreamCapacity(
-            hello.max_in_flight,
+            handshake.max_in_flight,
             {
-                "async": hello.max_async,
-                "thread": hello.max_threads,
-                "process": hello.max_processes,
+                "async": handshake.max_async,
+                "thread": handshake.max_threads,
+                "process": handshake.max_processes,
             },
         )
-        self._outbox = AssignmentQueue()
+        self._queue = AssignmentQueue()
         self._parts: deque[list[OutAssignment]] = deque()
-        # When what is being sent is no longer worth it.
+        # When too little is left of a lease in the message that is being sent.
         self._stale_at = 0.0
         self._loops: dict[str, StreamLoop] = {}
         self._joined: set[str] = set()
         self._lease = (0.0, 0.0)
-        self.silence = Liveness()
+        self.liveness = Liveness()
         self._closing: asyncio.Task[None] | None = None
-        self.memory_bytes = hello.memory_bytes
+        self.memory_bytes = handshake.memory_bytes
         self.is_drained = False
-        # Job types of its worker that its token did not cover when it came.
+        # Job types of the worker that its token did not cover at the handshake.
         self.uncovered: list[str] = []
-        # What is in force otherwise than its worker declares, by job type.
+        # Parts of the worker's declarations that are not in force, by job type.
         self.ignored: dict[str, IgnoredParts] = {}
-        # Why `batches` has ended, or will: replaced → ABORTED, stopping → UNAVAILABLE.
+        # The reason why `batches` ends: replaced → ABORTED, stopping → UNAVAILABLE.
         self.end: End | None = None
-        # Since when there has been no room; None: there is.
+        # Since when the stream has been full; None: it has room.
         self.full_since: float | None = None
 
     def take_timeouts(self, timeouts: Mapping[str, float | None]) -> None:
-        """How long handlers may take, in seconds by job type, as published."""
+        """Sets the published timeouts of handlers, in seconds by job type."""
         self._timeouts_ms = {name: int(s * 1000) for name, s in timeouts.items() if s is not None}
 
-    # What it serves ---------------------------------------------------------------------------
+    # Lanes and job types ----------------------------------------------------------------------
 
     @property
     def job_types(self) -> set[str]:
@@ -111,37 +110,37 @@ class Dispatcher:
         return set(self._joined)
 
     def narrow(self, caller: StreamCaller) -> None:
-        """Its token reaches other lanes now."""
+        """Applies the changed permissions of its token."""
         self._caller = caller
         self.serve(self._shared.state())
-        self._shared.rotation.tell(self.job_types)
+        self._shared.round_robin.wake(self.job_types)
 
     def serve(self, state: ControlState) -> None:
-        """Takes jobs in the lanes as they now are, as far as its token reaches."""
+        """Serves the current lanes, as far as its token covers them."""
         if self.end is not None:
             return
-        mine = served(state, self._reached(), self._caller.lanes)
+        mine = served(state, self._covered_types(), self._caller.lanes)
         self.room.serve({lane: {one.isolation for one in ones} for lane, ones in mine.items()})
-        rotation = self._shared.rotation
+        round_robin = self._shared.round_robin
         for lane in self._joined - mine.keys():
-            rotation.leave(self._loops[lane])
+            round_robin.leave(self._loops[lane])
             self._loops[lane].serve([])
-        for lane, offers in mine.items():
+        for lane, types in mine.items():
             if lane not in self._loops:
-                self._loops[lane] = self._made(lane, offers)
+                self._loops[lane] = self._make_loop(lane, types)
                 self._loops[lane].start()
-            self._loops[lane].serve(offers)
+            self._loops[lane].serve(types)
             if lane not in self._joined:
-                rotation.join(self._loops[lane])
+                round_robin.join(self._loops[lane])
         self._joined = set(mine)
 
-    def _reached(self) -> list[ServedTypes]:
+    def _covered_types(self) -> list[ClaimableType]:
         types = self._caller.job_types
         if types is None:
-            return self._offers
-        return [one for one in self._offers if one.job_type.removeprefix(ANALYSIS_PREFIX) in types]
+            return self._types
+        return [one for one in self._types if one.job_type.removeprefix(ANALYSIS_PREFIX) in types]
 
-    def _made(self, lane: str, offers: Sequence[ServedTypes]) -> StreamLoop:
+    def _make_loop(self, lane: str, types: Sequence[ClaimableType]) -> StreamLoop:
         shared = self._shared
         tools = LaneTools(
             worker_id=self.worker_id,
@@ -152,101 +151,99 @@ class Dispatcher:
             heartbeat=self,
             version=lambda: shared.state().version,
             refresh=shared.refresh,
-            wake_peers=shared.tell_others,
+            wake_peers=shared.wake_peers,
             claiming=shared.claiming,
-            metrics=shared.counting,
+            metrics=shared.metrics,
             is_drained=lambda: self.is_drained or self.end is not None,
             claim=partial(claim, session=self.session),
         )
         return StreamLoop(
             lane,
-            offers,
+            types,
             tools,
-            shared.complaints,
+            shared.warnings,
             stream=self,
             room=self.room,
-            rotation=shared.rotation,
+            round_robin=shared.round_robin,
             floors=shared.floors.setdefault(lane, LaneFloors()),
         )
 
     @property
     def takes_jobs(self) -> bool:
-        is_away = self.is_drained or self._outbox.is_stuck or self.silence.is_on
-        return self.end is None and not is_away and not self._outbox.is_full
+        is_held_back = self.is_drained or self._queue.is_stuck or self.liveness.is_silent
+        return self.end is None and not is_held_back and not self._queue.is_full
 
-    def heard(self) -> None:
-        """Its worker has said something here: it lives."""
-        if self.silence.heard():
-            self._shared.rotation.has_room()
+    def note_call(self) -> None:
+        """Notes a call of its worker to this server."""
+        if self.liveness.note_call():
+            self._shared.round_robin.has_room()
 
     def renewed_elsewhere(self, ends: Mapping[Claim, float]) -> None:
-        """Note when renewed leases of its worker end, as read from the database."""
-        if self.silence.renewed_elsewhere(ends):
-            self._shared.rotation.has_room()
+        """Notes the ends of renewed leases of its worker, as read from the database."""
+        if self.liveness.renewed_elsewhere(ends):
+            self._shared.round_robin.has_room()
 
     def drain(self, is_drained: bool) -> None:
-        """Claims nothing more, or goes on."""
+        """Stops or resumes claiming."""
         if is_drained == self.is_drained:
             return
         self.is_drained = is_drained
         if is_drained:
-            log.info("remote worker %s is drained: it is sent no more jobs", self.name)
+            log.info("remote worker %s is drained: it gets no more jobs", self.name)
         else:
             log.info("remote worker %s was resumed", self.name)
-            self._shared.rotation.tell(self.job_types)
+            self._shared.round_robin.wake(self.job_types)
 
-    # What it is given -------------------------------------------------------------------------
+    # Claimed jobs -----------------------------------------------------------------------------
 
-    # The worker renews what it was sent; what is not sent soon is given back.
+    # Leases need no heartbeat here: the worker renews sent jobs, and unsent ones are released.
     is_ready: Final = True
 
     def hold(self, claims: list[Claim], lease_s: float, age_s: float) -> None:
         self._lease = lease_s, time.monotonic() - age_s
-        self.silence.hold(claims, *self._lease)
+        self.liveness.hold(claims, *self._lease)
 
     def start(self, assignments: Sequence[Assignment], lane: str) -> None:
-        """What was claimed goes into the outbox; its room is taken already."""
+        """Queues claimed jobs; their room is already taken."""
         lease_s, begun = self._lease
-        parcels = []
+        queued = []
         for one in assignments:
             assigned = self._assign(one.claim, lane, one.job_type)
             if one.changed_since_approval:
                 self._shared.completer.add(of_forged(one.claim))
                 continue
             timeout_ms = self._timeouts_ms.get(one.job_type.removeprefix(ANALYSIS_PREFIX), 0)
-            parcels.append(
-                QueuedAssignment(assigned, one, lease_s, begun, timeout_ms, size_of(one))
-            )
+            queued.append(QueuedAssignment(assigned, one, lease_s, begun, timeout_ms, size_of(one)))
         self._note_room()
-        self._outbox.put(parcels)
+        self._queue.put(queued)
 
     def adopt(self, leases: Iterable[Lease]) -> None:
-        """What was assigned to its worker in an earlier stream takes room as well."""
+        """Counts attempts from an earlier stream of its worker against its room."""
         for one in leases:
             assigned = self._assign(one.claim, one.lane, one.job_type)
             self.room.take(one.lane, assigned.isolation, 1)
         self._note_room()
 
     def keep(self, leases: Iterable[Lease], read_at: float) -> None:
-        """Expect its worker to renew these leases, which it still holds."""
+        """Expects its worker to renew these leases, which it still holds."""
         for one in leases:
             renewed_at = read_at + one.left_s - one.lease_s
-            self.silence.hold([one.claim], one.lease_s, renewed_at)
+            self.liveness.hold([one.claim], one.lease_s, renewed_at)
 
     def _assign(self, claim: Claim, lane: str, job_type: str) -> Assigned:
-        own = lane
+        type_lane = lane
         if job_type.startswith(ANALYSIS_PREFIX):
-            own = self._shared.state().lane_of(job_type.removeprefix(ANALYSIS_PREFIX))
+            type_lane = self._shared.state().lane_of(job_type.removeprefix(ANALYSIS_PREFIX))
         isolation = self._isolations.get(job_type, "async")
-        assigned = Assigned(str(claim.job_id), claim, own, job_type, isolation, self, lane)
+        assigned = Assigned(str(claim.job_id), claim, type_lane, job_type, isolation, self, lane)
         self._shared.assignments.add(assigned)
         return assigned
 
     def ended(self, one: Assigned) -> None:
-        """An attempt of its worker is over: there is room for another."""
+        """Frees the room of an ended attempt of its worker."""
         self.room.give_back(one.leased_in, one.isolation)
         self._note_room()
-        self.silence.ended(one.claim)
+        self.liveness.ended(one.claim)
 
     def _note_room(self) -> None:
         if self.room.in_use < self.room.total:
@@ -255,63 +252,63 @@ class Dispatcher:
             self.full_since = time.monotonic()
 
     def beat(self) -> None:
-        """Something about a job in hand has changed: the worker is to ask what."""
-        self._outbox.beat()
+        """Asks the worker for a Heartbeat, whose answer tells what changed."""
+        self._queue.beat()
 
-    # What it sends ----------------------------------------------------------------------------
+    # Sending ----------------------------------------------------------------------------------
 
     async def batches(self) -> AsyncIterator[list[OutAssignment] | Beat]:
-        """What is to be sent; ends when the worker was replaced or the replica stops."""
-        while await self._outbox.wait():
-            if self._outbox.take_beat():
+        """Messages to send; ends when the stream is replaced or the replica stops."""
+        while await self._queue.wait():
+            if self._queue.take_beat():
                 yield Beat()
-            self._parts.extend(split(await self._opened(self._outbox.take())))
+            self._parts.extend(split(await self._prepare(self._queue.take())))
             if self._closing is not None:
                 self._release_unsent()
             while self._parts:
                 yield self._parts[0]
-                # Only now it is on its way; the stream may have ended meanwhile.
+                # The message is sent only now; the stream may have ended meanwhile.
                 if self._parts:
                     self._parts.popleft()
-            if self._outbox.sent():
-                self._shared.rotation.has_room()
+            if self._queue.sent():
+                self._shared.round_robin.has_room()
 
-    async def _opened(self, parcels: list[QueuedAssignment]) -> list[tuple[OutAssignment, int]]:
-        """What can be sent of them, and its size; the rest is given back, or is for later."""
+    async def _prepare(self, queued: list[QueuedAssignment]) -> list[tuple[OutAssignment, int]]:
+        """Assignments to send now, with sizes; the others are released or returned to the queue."""
         try:
-            steps = await self._steps([x.assignment.claim for x in parcels])
+            steps = await self._steps([x.assignment.claim for x in queued])
         except DatabaseUnavailable as error:
-            self._shared.complaints.warn("steps", error)
-            again = [one for one in parcels if one.assignment.claim.attempt > 1]
-            parcels, steps = [one for one in parcels if one.assignment.claim.attempt == 1], {}
-            self._outbox.put_back(again)
-            if not parcels:
+            self._shared.warnings.warn("steps", error)
+            again = [one for one in queued if one.assignment.claim.attempt > 1]
+            queued, steps = [one for one in queued if one.assignment.claim.attempt == 1], {}
+            self._queue.put_back(again)
+            if not queued:
                 await asyncio.sleep(RETRY_S)
         except BaseException:
-            self._outbox.put_back(parcels)
+            self._queue.put_back(queued)
             if self._closing is not None:
                 self._release_unsent()
             raise
         now = time.monotonic()
-        made, void = [], []
-        for place, parcel in enumerate(parcels):
-            claim = parcel.assignment.claim
-            if parcel.is_stale(now):
-                void.append(claim)
+        ready, expired = [], []
+        for place, item in enumerate(queued):
+            claim = item.assignment.claim
+            if item.is_stale(now):
+                expired.append(claim)
                 continue
             found = steps.get(claim.seq, _NONE)
-            size = parcel.size + found.size
+            size = item.size + found.size
             if size > self._shared.max_bytes:
                 self._refuse(claim, size)
             elif found.size and not found.steps:
-                # With the next message, and all behind it: their order is kept.
-                self._outbox.put_back(parcels[place:])
+                # Send it and all behind it with the next message, to keep their order.
+                self._queue.put_back(queued[place:])
                 break
             else:
-                made.append((parcel.made(found.steps, now), size))
-        self._release(void)
-        self._stale_at = min((parcel.stale_at for parcel in parcels), default=0.0)
-        return made
+                ready.append((item.to_send(found.steps, now), size))
+        self._release(expired)
+        self._stale_at = min((item.stale_at for item in queued), default=0.0)
+        return ready
 
     async def _steps(self, claims: Sequence[Claim]) -> dict[int, FinishedSteps]:
         seqs = [claim.seq for claim in claims if claim.attempt > 1]
@@ -320,8 +317,8 @@ class Dispatcher:
 
     def _refuse(self, claim: Claim, size: int) -> None:
         message = (
-            f"payload, checkpoint and steps take {size:,} bytes, a message to a remote worker"
-            f" at most {self._shared.max_bytes:,}"
+            f"payload, checkpoint and steps take {size:,} bytes, but a message to a remote worker"
+            f" takes at most {self._shared.max_bytes:,}"
         )
         error = own_error_json("AssignmentTooLarge", message)
         self._shared.completer.add(Verdict(claim, "giveup", error=error, ran_s=0.0))
@@ -331,55 +328,55 @@ class Dispatcher:
             self._shared.completer.add(Verdict(one, "release"))
 
     def _release_unsent(self) -> None:
-        """What is just being written as well: if it arrives all the same, it is fenced."""
-        parcels, parts = self._outbox.take_all(), list(self._parts)
+        """Releases unsent jobs, also those being written: if they still arrive, they are fenced."""
+        queued, parts = self._queue.take_all(), list(self._parts)
         self._parts.clear()
-        self._release(one.assignment.claim for one in parcels)
+        self._release(one.assignment.claim for one in queued)
         self._release(one.claim for part in parts for one in part)
-        types = {one.assignment.job_type for one in parcels}
+        types = {one.assignment.job_type for one in queued}
         types |= {one.queued_as for part in parts for one in part}
         if types:
-            self._shared.tell_others(types)
+            self._shared.wake_peers(types)
 
     def release_stale(self) -> None:
-        """Gives back what nobody has taken in time."""
-        self._release(one.assignment.claim for one in self._outbox.take_stale())
+        """Releases jobs that the worker did not read in time."""
+        self._release(one.assignment.claim for one in self._queue.take_stale())
         if self._parts and time.monotonic() > self._stale_at:
             self._release(one.claim for part in self._parts for one in part)
             self._parts.clear()
 
-    # Its end ----------------------------------------------------------------------------------
+    # Ending -----------------------------------------------------------------------------------
 
     async def stop_claiming(self, end: End = "stopping") -> None:
-        """`batches` ends once what was claimed is sent."""
+        """Ends `batches` once all claimed jobs are sent."""
         self.end = self.end or end
-        rotation = self._shared.rotation
+        round_robin = self._shared.round_robin
         for lane in self._joined:
-            rotation.leave(self._loops[lane])
+            round_robin.leave(self._loops[lane])
         self._joined.clear()
         loops = list(self._loops.values())
         if loops:
             stops = [asyncio.ensure_future(loop.stop()) for loop in loops]
-            # What a claim that hangs may still bring lapses and is taken back.
+            # Jobs of a claim that hangs lapse, and the watchdog takes them back.
             await asyncio.wait(stops, timeout=STOP_S)
             for loop in loops:
                 await loop.cancel()
             await asyncio.gather(*stops, return_exceptions=True)
-        self._outbox.close()
+        self._queue.close()
 
-    def give_way(self) -> None:
-        """Another stream of the worker has come: this one ends, with nothing sent any more."""
+    def mark_replaced(self) -> None:
+        """Ends this stream without sending more, because its worker has a newer one."""
         self.end = self.end or "replaced"
         _ = self._begin_closing()
 
     async def replace(self) -> None:
-        """As `give_way`; returns once nothing is claimed for it any more."""
-        self.give_way()
+        """Does `mark_replaced`, and returns once claiming has ended."""
+        self.mark_replaced()
         await self.close()
 
     async def close(self) -> None:
-        """The stream is over: releases what was not sent, at once. May be called twice."""
-        # Whoever asks for it may be cancelled meanwhile.
+        """Ends the stream and releases unsent jobs at once; may be called twice."""
+        # The caller may be cancelled meanwhile.
         await asyncio.shield(self._begin_closing())
 
     def _begin_closing(self) -> asyncio.Task[None]:

@@ -1,4 +1,4 @@
-"""Every call ends with a status that says what to do: no traceback, no unknown error."""
+"""Ends every call with a status that says what to do, without a traceback or unknown error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from laneway.observability.counters import PROCESS
 
 log = logging.getLogger("laneway.rpc")
 
-# By the code of the error; what is not here is a mistake of ours.
+# The status by the code of the error; other errors are bugs in the server.
 STATUS: Final[dict[str, grpc.StatusCode]] = {
     "invalid_input": grpc.StatusCode.INVALID_ARGUMENT,
     "not_found": grpc.StatusCode.NOT_FOUND,
@@ -32,21 +32,21 @@ STATUS: Final[dict[str, grpc.StatusCode]] = {
     "unsuitable_database": grpc.StatusCode.UNAVAILABLE,
 }
 _UNAVAILABLE: Final = "the database cannot be reached, or has another schema than this server needs"
-_LATE: Final = "not done in time: what was said may be said again"
+_LATE: Final = "not done in time: send the same call again"
 _LONGEST: Final = 1000
-# Of what is read without a token: the checks of load balancers.
+# The largest request without a token: the health checks of load balancers.
 ANONYMOUS_BYTES: Final = 1024
-# How calls are served, and whether their answers are streams.
+# The forms of calls, and whether their responses are streams.
 _FORMS: Final = {
     "unary_unary": False,
     "unary_stream": True,
     "stream_unary": False,
     "stream_stream": True,
 }
-# A context tells its code as a number, whatever its documentation says.
+# A context returns its code as a number, unlike documented.
 _NAMES: Final = {key: code.name for code in grpc.StatusCode for key in (code, code.value[0])}
 
-_complaints: Final = ThrottledWarnings()
+_warnings: Final = ThrottledWarnings()
 
 Handler = Callable[[Any, Any], Any]
 Q = TypeVar("Q")
@@ -54,7 +54,7 @@ A = TypeVar("A")
 
 
 class ErrorInterceptor(grpc.aio.ServerInterceptor):
-    """Reads requests, turns every error of a call into a status, and counts how calls end.
+    """Reads requests, turns every error of a call into a status, and counts calls by status.
 
     Streams are coroutines that write through their context, not generators.
     """
@@ -67,7 +67,7 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):
         handler_call_details: grpc.HandlerCallDetails,
     ) -> grpc.RpcMethodHandler[Q, A] | None:
         method = await continuation(handler_call_details)
-        # What is there of its four forms is for whoever serves it, and untyped.
+        # gRPC does not type the four forms of a method handler.
         found: Any = method
         name = handler_call_details.method.rpartition("/")[2]
         if found is None:
@@ -77,11 +77,11 @@ class ErrorInterceptor(grpc.aio.ServerInterceptor):
             if work is not None:
                 call = _guarded(name, work, found.request_deserializer)
                 make: Any = getattr(grpc, f"{form}_rpc_method_handler")
-                guarded: grpc.RpcMethodHandler[Q, A] = make(
+                intercepted: grpc.RpcMethodHandler[Q, A] = make(
                     _counted(name, call, is_stream=is_stream),
                     response_serializer=found.response_serializer,
                 )
-                return guarded
+                return intercepted
         return method
 
 
@@ -96,7 +96,7 @@ def _guarded(name: str, work: Handler, read: Callable[[bytes], Any] | None) -> H
         except grpc.aio.AbortError:
             raise
         except grpc.aio.BaseError:
-            raise _left() from None
+            raise _caller_gone() from None
         except Exception as error:
             await refuse(context, name, error)
 
@@ -106,7 +106,7 @@ def _guarded(name: str, work: Handler, read: Callable[[bytes], Any] | None) -> H
 def _counted(name: str, work: Handler, *, is_stream: bool) -> Handler:
     async def call(data: Any, context: Any) -> Any:
         begun = time.monotonic()
-        # Unless it says otherwise, the caller is gone, or the server stops.
+        # Without another status the caller has left, or the server stops.
         status = grpc.StatusCode.CANCELLED.name
         if is_stream:
             PROCESS.call_streams[name] += 1
@@ -126,33 +126,33 @@ def _counted(name: str, work: Handler, *, is_stream: bool) -> Handler:
 
 
 async def refuse(context: Any, name: str, error: Exception) -> NoReturn:
-    """Ends a call as its error says."""
-    status, details = _told(name, error)
+    """Ends a call with the status of its error."""
+    status, details = _status_of(name, error)
     try:
         await context.abort(status, visible(details)[:_LONGEST])
     except grpc.aio.AbortError:
         raise
     except grpc.aio.BaseError:
         pass
-    raise _left()
+    raise _caller_gone()
 
 
-def _left() -> asyncio.CancelledError:
-    """The caller is gone, and hears nothing any more: gRPC takes that for the end of the call."""
-    return asyncio.CancelledError("the caller is gone")
+def _caller_gone() -> asyncio.CancelledError:
+    """The error with which gRPC ends a call whose caller has left."""
+    return asyncio.CancelledError("the caller has left")
 
 
-def _told(name: str, error: Exception) -> tuple[grpc.StatusCode, str]:
+def _status_of(name: str, error: Exception) -> tuple[grpc.StatusCode, str]:
     if isinstance(error, DecodeError):
-        return grpc.StatusCode.INVALID_ARGUMENT, f"request: cannot be read as one of {name}"
+        return grpc.StatusCode.INVALID_ARGUMENT, f"request: cannot be read as a request of {name}"
     if isinstance(error, TimeoutError):
         return grpc.StatusCode.UNAVAILABLE, _LATE
     status = STATUS.get(error.code) if isinstance(error, LanewayError) else None
     if status is None:
         log.error("%s failed", name, exc_info=error)
-        return grpc.StatusCode.INTERNAL, "something went wrong here; the server's log has it"
+        return grpc.StatusCode.INTERNAL, "an internal error occurred: see the server's log"
     if status is grpc.StatusCode.UNAVAILABLE:
-        # It names hosts and accounts; and a hundred workers ask again and again.
-        _complaints.warn(name, error)
+        # The error names hosts and accounts, and many workers repeat their calls.
+        _warnings.warn(name, error)
         return status, _UNAVAILABLE
     return status, str(error)

@@ -1,12 +1,13 @@
-"""What a worker says of itself when it opens its stream."""
+"""The handshake: the request with which a worker opens its stream."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 from uuid import UUID
 
+from laneway.domain.approval import analysis_of
 from laneway.domain.lane import check_job_type
 from laneway.domain.payload import PayloadLimits
 from laneway.domain.text import check_text
@@ -21,10 +22,10 @@ MOST_TYPES: Final = 1000
 MOST_IN_FLIGHT: Final = 10_000
 MOST_HELD: Final = 10_000
 NAME_BYTES: Final = 256
-# The whole hello is kept for as long as its stream is open.
-HELLO_BYTES: Final = 2 * 1024 * 1024
-# Of all its types together: checking schemas takes seconds per megabyte, and lanes and limits that
-# there are not yet are created, one statement each.
+# The whole handshake is kept as long as its stream is open.
+HANDSHAKE_BYTES: Final = 2 * 1024 * 1024
+# Bounds for all its types together: checking schemas takes seconds per megabyte, and each missing
+# lane or limit is created by one statement.
 DECLARED_BYTES: Final = 1024 * 1024
 MOST_LANES: Final = 100
 MOST_LIMITS: Final = 100
@@ -38,21 +39,28 @@ _ISOLATIONS: Final[dict[int, Isolation]] = {
 
 @dataclass(frozen=True, slots=True)
 class ServedType:
-    """A job type that a worker has a handler for; `record` if it says more than the name."""
+    """A job type that a worker has a handler for; `record` if it declares more than the name."""
 
     name: str
     isolation: Isolation
     has_analysis: bool
     record: TypeRecord | None
-    # Why its schema of arguments is not taken.
+    # Why its schema of arguments is refused.
     refused: str | None = None
+
+
+class ClaimableType(NamedTuple):
+    """A job type, or the analyses of one, that a stream claims."""
+
+    job_type: str
+    isolation: str
 
 
 @dataclass(frozen=True, slots=True)
 class StreamHandshake:
-    """A worker that connects.
+    """A connecting worker, its job types and its capacity.
 
-    `max_in_flight` 0: it takes no more. 0 of a kind: bounded by `max_in_flight` alone.
+    `max_in_flight` 0: it takes no more jobs. 0 of an isolation: only `max_in_flight` bounds it.
     """
 
     worker_id: UUID
@@ -68,12 +76,22 @@ class StreamHandshake:
     code: str
     memory_bytes: int | None
 
+    def claimable_types(self) -> list[ClaimableType]:
+        types = [ClaimableType(one.name, one.isolation) for one in self.types]
+        # Analyses run on the worker's event loop or in a thread, whatever the handler needs.
+        types += [
+            ClaimableType(analysis_of(one.name), "async" if one.isolation == "async" else "thread")
+            for one in self.types
+            if one.has_analysis
+        ]
+        return types
 
-def read_hello(request: pb.StreamJobsRequest, limits: PayloadLimits) -> StreamHandshake:
-    """Raises InvalidInput that names the field and the rule."""
+
+def read_handshake(request: pb.StreamJobsRequest, limits: PayloadLimits) -> StreamHandshake:
+    """Reads a handshake; InvalidInput names the field and the rule."""
     size = request.ByteSize()
-    if size > HELLO_BYTES:
-        raise InvalidInput("request", f"takes {size} bytes; at most {HELLO_BYTES}")
+    if size > HANDSHAKE_BYTES:
+        raise InvalidInput("request", f"takes {size} bytes; at most {HANDSHAKE_BYTES}")
     worker_id = read_id(request.worker_id, "worker_id")
     most = _count(request.max_in_flight, "max_in_flight", 0, MOST_IN_FLIGHT)
     bounded("job_types", len(request.job_types), MOST_TYPES)
@@ -87,7 +105,7 @@ def read_hello(request: pb.StreamJobsRequest, limits: PayloadLimits) -> StreamHa
         _served(one, f"job_types[{i}]", limits) for i, one in enumerate(request.job_types)
     )
     if len({one.name for one in types}) < len(types):
-        raise InvalidInput("job_types", "each name may stand there once")
+        raise InvalidInput("job_types", "must not name a type twice")
     records = [one.record for one in types if one.record is not None]
     bounded("lanes", len({one.lane for one in records if one.lane}), MOST_LANES)
     bounded("limits", len({name for one in records for name in one.limits}), MOST_LIMITS)
@@ -114,7 +132,7 @@ def _served(given: pb.JobType, field: str, limits: PayloadLimits) -> ServedType:
     name = check_job_type(given.name, f"{field}.name")
     isolation = _ISOLATIONS.get(given.isolation)
     if isolation is None:
-        raise InvalidInput(f"{field}.isolation", "is none that this server knows")
+        raise InvalidInput(f"{field}.isolation", "is not known to this server")
     if not given.declaration:
         return ServedType(name, isolation, given.has_analysis, None)
     record, refused = read_declaration(
@@ -129,7 +147,7 @@ def _served(given: pb.JobType, field: str, limits: PayloadLimits) -> ServedType:
 
 
 def read_id(text: str, field: str, read: Callable[[str], UUID] = UUID) -> UUID:
-    """A UUID as it is written everywhere else."""
+    """A UUID in its usual form of 36 characters."""
     try:
         if len(text) == 36:
             return read(text)
@@ -139,14 +157,14 @@ def read_id(text: str, field: str, read: Callable[[str], UUID] = UUID) -> UUID:
 
 
 def read_memory(size: int) -> int | None:
-    """Resident memory, if it was said."""
+    """Resident memory; None if it was not sent."""
     if size < 0:
         raise InvalidInput("memory_bytes", "must be 0 or more")
     return size or None
 
 
 def bounded(field: str, count: int, most: int) -> None:
-    """Refuses more in one call than it may carry."""
+    """Refuses more parts than one call may carry."""
     if count > most:
         raise InvalidInput(field, f"are {count}; at most {most} in one call")
 
@@ -158,7 +176,7 @@ def _count(value: int, field: str, low: int, high: int) -> int:
 
 
 def _label(text: str, field: str) -> str:
-    """Text for people, on one line."""
+    """A printable text on one line."""
     if not text:
         return ""
     check_text(text, field, max_bytes=NAME_BYTES)

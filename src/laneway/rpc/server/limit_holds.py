@@ -1,4 +1,4 @@
-"""Limits that remote attempts hold for a call, given back for them after the longest hold."""
+"""Releases limits that remote attempts hold for a call longer than allowed."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from laneway.store.database import Database
 
 log = logging.getLogger("laneway")
 
-# How often to look for holds that a server granted which is gone.
-LOOK_S: Final = 15.0
-# The soonest look after one that found a job which somebody else writes about.
+# The interval of checks for holds that another server granted.
+CHECK_S: Final = 15.0
+# The shortest pause after a check that found a locked job.
 RETRY_S: Final = 1.0
 
 
 class RemoteLimitHolds(Service):
-    """Ends holds that are due, whichever server granted them.
+    """Ends overdue holds, whichever server granted them.
 
-    A worker that heartbeats but never releases a limit would keep it from all others.
+    Otherwise a worker that heartbeats but never releases a limit would block all others.
     """
 
     name: ClassVar[str] = "limit holds"
 
-    def __init__(self, database: Database, complaints: ThrottledWarnings, longest_s: float) -> None:
-        super().__init__(complaints)
+    def __init__(self, database: Database, warnings: ThrottledWarnings, longest_s: float) -> None:
+        super().__init__(warnings)
         self._database = database
         self.longest_s = longest_s
         self._alarm: asyncio.TimerHandle | None = None
 
     def granted(self) -> None:
-        """Look again when this hold is due; an alarm that is set comes sooner."""
-        if self._alarm is None and self.longest_s < LOOK_S:
+        """Checks again when this hold is due; an alarm that is already set comes sooner."""
+        if self._alarm is None and self.longest_s < CHECK_S:
             loop = asyncio.get_running_loop()
-            self._alarm = loop.call_later(self.longest_s, self._ring)
+            self._alarm = loop.call_later(self.longest_s, self._on_alarm)
 
-    def _ring(self) -> None:
+    def _on_alarm(self) -> None:
         self._alarm = None
         self.wake()
 
@@ -49,10 +49,10 @@ class RemoteLimitHolds(Service):
             if ended.names is None:
                 break
             log.warning(
-                "job %s held %s for longer than remote_limit_hold allows: given back for it",
+                "job %s held %s for longer than remote_limit_hold allows: released",
                 ended.job_id, ", ".join(ended.names),
             )  # fmt: skip
-        return LOOK_S if ended.next_s is None else min(LOOK_S, max(RETRY_S, ended.next_s))
+        return CHECK_S if ended.next_s is None else min(CHECK_S, max(RETRY_S, ended.next_s))
 
     async def cancel(self) -> None:
         await super().cancel()

@@ -1,4 +1,4 @@
-"""The gRPC server: where it listens, how much it takes, and how it ends."""
+"""The gRPC server: its address, its limits, and its start and stop."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from laneway.store.database import Database
 log = logging.getLogger("laneway")
 
 NAME: Final = "laneway.v1.DispatchService"
-# A revoked token loses its streams within five seconds; and so long an outage may go unnoticed.
+# A revoked token loses its streams, and an outage is noticed, within five seconds.
 REVIEW_S: Final = 2.0
-# On one connection; a worker needs two or three, but many in one process share theirs.
+# Per connection; a worker needs two or three, but the workers of one process share a connection.
 MOST_STREAMS: Final = 1000
 METADATA_BYTES: Final = 16 * 1024
-# A peer that is gone without a word is noticed after the sum of these.
+# A lost peer is noticed after the sum of these.
 PING_S: Final = 10
 PONG_S: Final = 5
-# In place of the latter for a process that was stopped: its kernel still takes what is sent. gRPC
-# would give it a minute.
+# Replaces PONG_S for a stopped process, whose kernel still accepts bytes; gRPC's default is a
+# minute.
 STOPPED_S: Final = 10
-# How often a worker may ask whether we are there.
+# The shortest interval of a worker's pings.
 LEAST_PING_S: Final = 5
-# A connection on which nobody says who he is, or nothing at all, is closed after so long.
+# A connection is closed after this long without a TLS handshake, or without calls.
 HANDSHAKE_S: Final = 10
 IDLE_S: Final = 300
-# After its stream has ended a worker has so long to say here what it has to say.
+# The time after the end of its stream in which a worker can still send results here.
 LINGER_S: Final = 1.0
 
 
@@ -54,19 +54,19 @@ class RpcServer:
 
     def __init__(
         self,
-        replica: DispatchServer,
+        dispatch: DispatchServer,
         database: Database,
         settings: Settings,
-        gatekeeper: CredentialCache,
+        credential_cache: CredentialCache,
         throttle: Throttle,
     ) -> None:
         self._settings = settings
-        self._replica = replica
-        self.door = Authenticator(database, settings, gatekeeper, throttle)
+        self._dispatch = dispatch
+        self.authenticator = Authenticator(database, settings, credential_cache, throttle)
         self._service: WorkerCalls | None = None
         self._health = RpcHealth(NAME)
-        self._complaints = ThrottledWarnings()
-        self._reviewing = Reviewing(self.door, self._health, self._complaints)
+        self._warnings = ThrottledWarnings()
+        self._review = StreamReview(self.authenticator, self._health, self._warnings)
         self._server = grpc.aio.server(
             interceptors=(ErrorInterceptor(),), options=_options(settings)
         )
@@ -74,13 +74,13 @@ class RpcServer:
         self._is_stopping = False
 
     def listen(self, host: str, port: int) -> str:
-        """Takes an address; answers it as workers name it."""
+        """Binds an address; returns it with the actual port."""
         where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        certificate = Certificate.of(self._settings, self._complaints)
+        certificate = Certificate.of(self._settings, self._warnings)
         if certificate is None and not is_loopback(host):
             raise ConfigError(
-                f"grpc_host: {host} is reached by others: set grpc_cert and grpc_key"
-                " (tokens do not travel as plain text)"
+                f"grpc_host: {host} is not loopback: set grpc_cert and grpc_key"
+                " (tokens must not be sent as plain text)"
             )
         try:
             if certificate is None:
@@ -90,27 +90,27 @@ class RpcServer:
         except RuntimeError:
             bound = 0
         if not bound:
-            why = _why_not(host, port)
-            raise ConfigError(f"grpc_host, grpc_port: cannot listen on {where}: {why}")
+            reason = _bind_error(host, port)
+            raise ConfigError(f"grpc_host, grpc_port: cannot listen on {where}: {reason}")
         return f"{where.rpartition(':')[0]}:{bound}"
 
     async def start(self) -> None:
-        await self._replica.start()
-        self._service = WorkerCalls(self._replica, self.door, self._settings)
+        await self._dispatch.start()
+        self._service = WorkerCalls(self._dispatch, self.authenticator, self._settings)
         add_to(self._server, self._service)
         await self._server.start()
-        self._health.tell(is_there=True)
-        self._reviewing.start()
+        self._health.update(is_serving=True)
+        self._review.start()
 
     async def stop(self, grace_s: float, hurry: asyncio.Event | None = None) -> None:
-        """Ends the streams, and answers for a while what their workers have to say."""
+        """Ends the streams, and still serves calls of their workers for a while."""
         if self._service is None or self._is_stopping:
             return
         self._is_stopping = True
-        await self._reviewing.cancel()
+        await self._review.cancel()
         self._health.end()
-        had_workers = self.door.count > 0
-        await self._replica.stop_claiming()
+        had_workers = self.authenticator.count > 0
+        await self._dispatch.stop_claiming()
         if had_workers:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(LINGER_S, grace_s)):
@@ -125,33 +125,33 @@ class RpcServer:
         finally:
             hurrying.cancel()
             await self._service.close()
-            await self._replica.stop()
+            await self._dispatch.stop()
 
 
-class Reviewing(Loop):
-    """Looks now and then whether the database is there, and which open streams it still allows."""
+class StreamReview(Loop):
+    """Checks regularly that the database is reachable and that open streams are still allowed."""
 
     name: ClassVar[str] = "grpc"
 
     def __init__(
-        self, door: Authenticator, health: RpcHealth, complaints: ThrottledWarnings
+        self, authenticator: Authenticator, health: RpcHealth, warnings: ThrottledWarnings
     ) -> None:
-        super().__init__(complaints)
-        self._door = door
+        super().__init__(warnings)
+        self._authenticator = authenticator
         self._health = health
 
     async def run_once(self) -> float | None:
         try:
-            await self._door.review()
+            await self._authenticator.review()
         except DatabaseUnavailable:
-            self._health.tell(is_there=False)
+            self._health.update(is_serving=False)
             raise
-        self._health.tell(is_there=True)
+        self._health.update(is_serving=True)
         return REVIEW_S
 
 
-def _why_not(host: str, port: int) -> str:
-    """Why an address cannot be taken, which gRPC does not tell."""
+def _bind_error(host: str, port: int) -> str:
+    """The reason why an address cannot be bound, which gRPC does not report."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, _, _, address = found[0]
@@ -159,7 +159,7 @@ def _why_not(host: str, port: int) -> str:
             probe.bind(address)
     except OSError as error:
         return error.strerror or str(error)
-    return "it was taken a moment ago"
+    return "the port was in use a moment ago: try again"
 
 
 def _options(settings: Settings) -> list[tuple[str, int]]:
@@ -177,6 +177,6 @@ def _options(settings: Settings) -> list[tuple[str, int]]:
         ("grpc.http2.min_ping_interval_without_data_ms", LEAST_PING_S * 1000),
         ("grpc.server_handshake_timeout_ms", HANDSHAKE_S * 1000),
         ("grpc.max_connection_idle_ms", IDLE_S * 1000),
-        # A port that is taken is an error, not shared.
+        # A port that is in use is an error, not shared.
         ("grpc.so_reuseport", 0),
     ]

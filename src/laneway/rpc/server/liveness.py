@@ -1,4 +1,4 @@
-"""Whether a worker has let a lease lapse without a call: then it is sent nothing."""
+"""Detects workers that let a lease lapse without a call; they get no more jobs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Final
 
 from laneway.domain.claim import Claim
 
-# A process that was stopped has lost its stream by then, because it answers no ping. A process
-# that lives may have no call to make.
+# A stopped process has lost its stream by then, because it answers no ping. A live process may
+# have no call to make.
 SHORTEST_S: Final = 20.0
 # gRPC also answers pings in a process whose event loop hangs. The silence doubles each time that
 # jobs lapse at a worker whose calls used to come to this server.
@@ -20,30 +20,30 @@ LONGEST_S: Final = 640.0
 class Liveness:
     """Keeps a worker that hangs from getting its lapsed jobs again, each time at a charge.
 
-    Each lease counts by itself: a worker that renewed one and stopped lets another lapse first.
+    Each lease counts separately: a worker that renewed one and stopped lets another lapse first.
     """
 
     def __init__(self) -> None:
-        # The length of each lease that the worker holds, and when it ends.
+        # The length and end of each lease that the worker holds.
         self._held: dict[Claim, tuple[float, float]] = {}
-        # When the first lease ended that the worker let lapse since its last call.
+        # The end of the first lease that lapsed since the worker's last call.
         self._lapsed_at = math.inf
-        # When the first of all these leases ends; earlier than that while it is outdated.
+        # The first end of all these leases; too early while it is outdated.
         self._due_at = math.inf
         self._is_outdated = False
-        # The worker's last call, here or at another server. It has just opened its stream.
-        self._heard_at = time.monotonic()
+        # The worker's last call, here or at another server; opening the stream is one.
+        self._called_at = time.monotonic()
         self._lasts_s = SHORTEST_S
-        # Otherwise all its calls may go to another server.
+        # Without a call here, all its calls may go to another server.
         self._has_called = False
 
     @property
-    def is_on(self) -> bool:
+    def is_silent(self) -> bool:
         now = time.monotonic()
         return self._first_due(now) < now < self._due_at + self._lasts_s
 
     def hold(self, claims: Iterable[Claim], lease_s: float, begun: float) -> None:
-        """Note leases that the worker got, or last renewed, at that time."""
+        """Notes leases that the worker got, or last renewed, at that time."""
         now = time.monotonic()
         if self._first_due(now) + self._lasts_s <= now:
             if self._has_called:
@@ -53,43 +53,43 @@ class Liveness:
             self._find_due()
         due_at = begun + lease_s
         self._held.update((claim, (lease_s, due_at)) for claim in claims)
-        if due_at > self._heard_at:
+        if due_at > self._called_at:
             self._due_at = min(self._due_at, due_at)
 
-    def heard(self) -> bool:
-        """Note a call of the worker; return whether it ended the silence."""
-        was_on = self.is_on
+    def note_call(self) -> bool:
+        """Notes a call of the worker; returns whether it ended the silence."""
+        was_on = self.is_silent
         self._has_called, self._lasts_s = True, SHORTEST_S
-        self._note_call(time.monotonic())
+        self._called(time.monotonic())
         return was_on
 
     def renewed(self, claims: Iterable[Claim], asked_at: float) -> None:
-        """Note leases that a call of the worker to this server renewed."""
+        """Notes leases that a call of the worker to this server renewed."""
         for claim in claims:
             if claim in self._held:
                 lease_s, _ = self._held[claim]
                 self._renew(claim, lease_s, asked_at + lease_s)
 
     def renewed_elsewhere(self, ends: Mapping[Claim, float]) -> bool:
-        """Note when renewed leases end in the database; return whether that ended the silence.
+        """Notes the ends of renewed leases; returns whether that ended the silence.
 
-        A lease that lasts proves no call after another has lapsed: its renewal may be older.
+        A live lease does not prove a call after another lapsed: its renewal may be older.
         """
-        was_on = self.is_on
+        was_on = self.is_silent
         for claim, ends_at in ends.items():
             if claim in self._held:
                 lease_s, _ = self._held[claim]
                 self._renew(claim, lease_s, ends_at)
-                self._note_call(ends_at - lease_s)
-        has_ended = was_on and not self.is_on
+                self._called(ends_at - lease_s)
+        has_ended = was_on and not self.is_silent
         if has_ended:
             self._lasts_s = SHORTEST_S
         return has_ended
 
     def ended(self, claim: Claim) -> None:
-        """Note that the worker no longer holds the lease; a lapse is not a call of the worker."""
+        """Notes that the worker no longer holds the lease; a lapse is not a call of the worker."""
         _, due_at = self._held.pop(claim, (0.0, -math.inf))
-        if self._heard_at < due_at <= time.monotonic():
+        if self._called_at < due_at <= time.monotonic():
             self._lapsed_at = min(self._lapsed_at, due_at)
         self._is_outdated = True
 
@@ -97,14 +97,14 @@ class Liveness:
         due_at = max(due_at, self._held[claim][1])
         self._held[claim] = lease_s, due_at
         self._is_outdated = True
-        if due_at > self._heard_at:
-            # It may not have counted: it ended before the last call.
+        if due_at > self._called_at:
+            # It may not be counted yet: its old end was before the last call.
             self._due_at = min(self._due_at, due_at)
 
-    def _note_call(self, called_at: float) -> None:
-        if called_at <= self._heard_at:
+    def _called(self, called_at: float) -> None:
+        if called_at <= self._called_at:
             return
-        self._heard_at = called_at
+        self._called_at = called_at
         if self._lapsed_at <= called_at:
             self._lapsed_at = math.inf
         self._is_outdated = True
@@ -115,6 +115,6 @@ class Liveness:
         return self._due_at
 
     def _find_due(self) -> None:
-        dues = (due_at for _, due_at in self._held.values() if due_at > self._heard_at)
+        dues = (due_at for _, due_at in self._held.values() if due_at > self._called_at)
         self._due_at = min(self._lapsed_at, min(dues, default=math.inf))
         self._is_outdated = False

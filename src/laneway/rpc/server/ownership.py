@@ -1,4 +1,4 @@
-"""Which of the jobs that a call names its worker was given."""
+"""Finds which of the attempts in a call belong to its worker."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from laneway.rpc.server.stream_caller import StreamCaller
 from laneway.store.database import Database
 from laneway.store.remote import RunningAttempt, find_held
 
-Holding = Assigned | RunningAttempt
+OwnedAttempt = Assigned | RunningAttempt
 
 
 class Ownership:
-    """Knows what was assigned here; of the rest, one statement per call asks the database.
+    """Finds attempts that were assigned here in memory, the rest with one statement per call.
 
-    That is so for what was assigned by another replica, and what has ended. Of a job that is not
-    the worker's, or beyond its token, no more is told than of one that there is not.
+    The rest are attempts that another replica assigned, and ended ones. An attempt of another
+    worker, or beyond the token, is answered like one that does not exist.
     """
 
     def __init__(
@@ -37,9 +37,9 @@ class Ownership:
         worker_id: UUID,
         claims: Sequence[pb.Claim],
         place: Callable[[int], str],
-    ) -> list[Holding | None]:
-        """What the worker holds or held of these, in their order; `place` names one in errors."""
-        found: list[Holding | None] = []
+    ) -> list[OwnedAttempt | None]:
+        """The attempts that the worker holds or held, in order; `place` names one in errors."""
+        found: list[OwnedAttempt | None] = []
         unknown: list[tuple[UUID, int]] = []
         places: list[int] = []
         for i, claim in enumerate(claims):
@@ -58,15 +58,15 @@ class Ownership:
             unknown.append((job_id, claim.attempt))
             places.append(i)
         if unknown:
-            told = await self._database.run(find_held(worker_id, caller.principal_id, unknown))
+            held = await self._database.run(find_held(worker_id, caller.principal_id, unknown))
             for i, attempt in zip(places, unknown, strict=True):
-                found[i] = told.get(attempt)
+                found[i] = held.get(attempt)
         if caller.lanes is None and caller.job_types is None:
             return found
         return [one if one is not None and self._reaches(caller, one) else None for one in found]
 
-    def _reaches(self, caller: StreamCaller, one: Holding) -> bool:
-        """Whether the token may have to do with it; with an analysis, by the lane of its type."""
+    def _reaches(self, caller: StreamCaller, one: OwnedAttempt) -> bool:
+        """Whether the token covers the attempt; an analysis counts in the lane of its job type."""
         job_type = one.job_type.removeprefix(ANALYSIS_PREFIX)
         if caller.job_types is not None and job_type not in caller.job_types:
             return False

@@ -1,4 +1,4 @@
-"""Which workers are connected, told to the database in one statement for all, and what it knows."""
+"""Keeps the database informed of connected workers, in one statement for all."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ from laneway.store import remote, workers
 from laneway.store.database import Database
 
 LOOK_S: Final = 1.0
-# A stream that has been full for so long may have given its results to another replica.
+# A stream that is full for this long may have sent its results to another replica.
 FULL_S: Final = 1.0
-# A lease so old that no dispatcher knows was claimed for a stream that is no more.
+# A lease of this age without a dispatcher was claimed for a stream that has ended.
 STRAY_S: Final = 10.0
 
 
 class Presence(Service):
-    """Keeps the rows of connected workers, and the room of their streams, as the database has them.
+    """Updates the rows of connected workers, and corrects the room of their streams.
 
-    A stream learns here that a newer one of its worker has opened elsewhere, and that jobs of its
-    worker have ended elsewhere.
+    It also finds streams whose worker has a newer one elsewhere, and jobs that ended elsewhere.
     """
 
     name: ClassVar[str] = "presence"
@@ -35,16 +34,16 @@ class Presence(Service):
     def __init__(
         self,
         database: Database,
-        complaints: ThrottledWarnings,
-        replica_id: UUID,
+        warnings: ThrottledWarnings,
+        server_id: UUID,
         dispatchers: Callable[[], Iterable[Dispatcher]],
         assignments: Assignments,
         on_ended: Callable[[list[Claim]], None],
         on_stray: Callable[[list[Claim]], None],
     ) -> None:
-        super().__init__(complaints)
+        super().__init__(warnings)
         self._database = database
-        self._replica_id = replica_id
+        self._server_id = server_id
         self._dispatchers = dispatchers
         self._assignments = assignments
         self._on_ended = on_ended
@@ -54,7 +53,7 @@ class Presence(Service):
         self._look_at: dict[UUID, float] = {}
 
     def leave(self, worker_id: UUID, session: UUID) -> None:
-        """This stream is over."""
+        """Notes that a stream has ended."""
         self._leaving.append((worker_id, session))
         self.wake()
 
@@ -63,13 +62,13 @@ class Presence(Service):
         self.wake()
 
     async def run_once(self) -> float | None:
-        await self._say_goodbye()
+        await self._stop_left()
         present = list(self._dispatchers())
         for dispatcher in present:
             dispatcher.release_stale()
         now = time.monotonic()
         if now >= self._touch_at:
-            await self._database.run(workers.touch(self._replica_id))
+            await self._database.run(workers.touch(self._server_id))
             await self._look(present)
             self._touch_at = now + TOUCH_S
             self._look_at.clear()
@@ -78,16 +77,16 @@ class Presence(Service):
         return LOOK_S if present else TOUCH_S
 
     def _is_suspect(self, dispatcher: Dispatcher, now: float) -> bool:
-        """Full for long, or silent; looked at less and less often, for it may well be just busy."""
-        since = now if dispatcher.silence.is_on else dispatcher.full_since
-        if since is None or (now - since < FULL_S and not dispatcher.silence.is_on):
+        """Whether to check a stream that is full or silent; less and less often, it may be busy."""
+        since = now if dispatcher.liveness.is_silent else dispatcher.full_since
+        if since is None or (now - since < FULL_S and not dispatcher.liveness.is_silent):
             return False
         if now < self._look_at.get(dispatcher.session, 0.0):
             return False
         self._look_at[dispatcher.session] = now + min(TOUCH_S, max(FULL_S, 2 * (now - since)))
         return True
 
-    async def _say_goodbye(self) -> None:
+    async def _stop_left(self) -> None:
         leaving, self._leaving = self._leaving, []
         if leaving:
             try:
@@ -103,22 +102,22 @@ class Presence(Service):
         streams = [(one.worker_id, one.session) for one in present]
         doubtful: list[Dispatcher] = []
         memory = [one.memory_bytes for one in present]
-        rooms, news = zip(*(one.room.published() for one in present), strict=True)
-        for seen in await self._database.run(remote.touch(streams, memory, rooms, news)):
-            dispatcher = by_id[seen.worker_id]
-            if not seen.is_current:
-                dispatcher.give_way()
+        rooms, changed = zip(*(one.room.published() for one in present), strict=True)
+        for found in await self._database.run(remote.touch(streams, memory, rooms, changed)):
+            dispatcher = by_id[found.worker_id]
+            if not found.is_current:
+                dispatcher.mark_replaced()
                 continue
-            dispatcher.drain(seen.is_drained)
-            if seen.running != dispatcher.room.in_use or dispatcher.silence.is_on:
+            dispatcher.drain(found.is_drained)
+            if found.running != dispatcher.room.in_use or dispatcher.liveness.is_silent:
                 doubtful.append(dispatcher)
         if doubtful:
             await self._reconcile(doubtful)
 
     async def _reconcile(self, doubtful: list[Dispatcher]) -> None:
-        """Room of attempts that are over is free; leases that no stream brought are given back."""
+        """Frees the room of ended attempts, and releases leases that no stream received."""
         mine = set(doubtful)
-        # Known before the question: whatever is claimed meanwhile is no part of it.
+        # Read before the query, to leave out attempts that are claimed meanwhile.
         known = {one.claim for one in self._assignments if one.dispatcher in mine}
         asked_at = time.monotonic()
         leases = await self._database.run(remote.read_leases([one.worker_id for one in doubtful]))

@@ -1,4 +1,4 @@
-"""What a worker that connects makes known: itself, its job types, the lanes they ask for."""
+"""Registers the job types of a connecting worker, and the lanes and limits they name."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ log = logging.getLogger("laneway")
 _MOST: Final = 3
 
 
-async def make_known(
+async def register_types(
     database: Database,
-    hello: StreamHandshake,
+    handshake: StreamHandshake,
     caller: StreamCaller,
     published: Collection[str],
 ) -> ControlState:
-    """Publish its job types as far as its token reaches; answers the lanes as they then are.
+    """Publishes the worker's job types as far as its token allows; returns the lanes afterwards.
 
-    With `workers:declare` in the lane of a type the worker changes what is published of it, though
-    it takes no approval away. Without, the first publication counts: a type that nobody has
-    `published` is published as declared, any other stays as it is.
+    With `workers:declare` in the lane of a type the worker may change its published record, but
+    not remove an approval. Without it, a type that is not in `published` is published as
+    declared, and any other stays as it is.
     """
-    by = f"worker {hello.name}"
-    # As they are now: a type may have been put into a lane for this worker a moment ago.
+    by = f"worker {handshake.name}"
+    # Read now: a type may just have been moved into a lane for this worker.
     state = await database.run(lanes.read())
-    records = [one.record for one in hello.types if one.record and caller.may_run(one.name)]
+    records = [one.record for one in handshake.types if one.record and caller.may_run(one.name)]
     placed = [
         (record.lane, record.name)
         for record in records
@@ -51,11 +51,11 @@ async def make_known(
     declared = [one for one in mine if caller.may_declare_in(state.lane_of(one.name))]
     if declared:
         await _create_limits(database, declared, by)
-        # Whoever may claim jobs may not let them run unapproved.
+        # A worker that may claim jobs must not let them run unapproved.
         await database.run(publish(declared, loosens=False))
     first = [one for one in mine if one not in declared and one.name not in published]
     if first:
-        # A limit of a type is held by every job of it: another's is not the worker's to take.
+        # Every job of a type holds its limits: a worker must not take limits of others.
         plain = [replace(one, limits=()) for one in first]
         await database.run(publish(plain, loosens=False, is_first=True))
     return state
@@ -64,7 +64,7 @@ async def make_known(
 def _may_place(
     caller: StreamCaller, record: TypeRecord, state: ControlState, published: Collection[str]
 ) -> bool:
-    """Whether it may put a type, and the jobs of it that wait, into the lane that it asks for."""
+    """Whether the worker may move a type, with its waiting jobs, into the lane it declares."""
     lane, known_in = record.lane or "", state.lane_of(record.name)
     if lane == known_in or not caller.may_claim_in(lane):
         return False
@@ -74,57 +74,59 @@ def _may_place(
 
 
 class IgnoredParts(NamedTuple):
-    """Fields of a declaration that are not in force, and why its schema is refused, if it is."""
+    """Fields of a declaration that are not in force; `refused` says why its schema is not."""
 
     fields: list[str]
     refused: str = ""
 
 
 async def find_ignored(
-    database: Database, hello: StreamHandshake, uncovered: Collection[str]
+    database: Database, handshake: StreamHandshake, uncovered: Collection[str]
 ) -> dict[str, IgnoredParts]:
-    """What is in force otherwise than the worker declares, by job type; those uncovered apart."""
-    covered = [one for one in hello.types if one.name not in uncovered]
-    said = [one.record for one in covered if one.record]
-    found = await database.run(remote.find_ignored(said)) if said else {}
+    """Parts of the worker's declarations that are not in force, by covered job type."""
+    covered = [one for one in handshake.types if one.name not in uncovered]
+    declared = [one.record for one in covered if one.record]
+    found = await database.run(remote.find_ignored(declared)) if declared else {}
     ignored = {name: IgnoredParts(fields) for name, fields in found.items()}
     refused = {one.name: one.refused for one in covered if one.refused}
     for name, reason in refused.items():
         ignored[name] = IgnoredParts(sorted({*found.get(name, ()), "arguments"}), reason)
     for name, reason in list(refused.items())[:_MOST]:
         log.warning(
-            "remote worker %s: the schema of the arguments of %s is refused and not published: it"
-            " %s; the worker checks them", hello.name, name, reason,
+            "remote worker %s: the argument schema of %s is not published, because it %s;"
+            " the worker checks arguments", handshake.name, name, reason,
         )  # fmt: skip
     for name, fields in list(found.items())[:_MOST]:
         log.warning(
-            "remote worker %s: what it declares of %s is not in force: %s (its token needs"
-            " workers:declare to change what is published)",
-            hello.name, name, ", ".join(fields),
+            "remote worker %s: its declaration of %s is not in force: %s (its token needs"
+            " workers:declare to change the published record)",
+            handshake.name, name, ", ".join(fields),
         )  # fmt: skip
     return ignored
 
 
-def check_reach(hello: StreamHandshake, caller: StreamCaller, state: ControlState) -> list[str]:
-    """Refuses a worker that could never be sent anything; answers the types beyond reach."""
+def check_coverage(
+    handshake: StreamHandshake, caller: StreamCaller, state: ControlState
+) -> list[str]:
+    """The job types that the token does not cover; Forbidden if it covers none."""
     beyond = [
         one
-        for one in hello.types
+        for one in handshake.types
         if not (caller.may_run(one.name) and caller.may_claim_in(state.lane_of(one.name)))
     ]
     names = [one.name for one in beyond]
-    if not beyond or hello.max_in_flight == 0:
+    if not beyond or handshake.max_in_flight == 0:
         return names
     more = f" and {len(beyond) - _MOST} more" if len(beyond) > _MOST else ""
-    # In which lanes they are is for our log alone: types can be guessed.
+    # Only the log names the lanes: a caller could guess job types to learn them.
     log.warning(
-        "remote worker %s: its token does not cover %s%s: it is sent none of them",
-        hello.name, ", ".join(_placed(one, state) for one in beyond[:_MOST]), more,
+        "remote worker %s: its token does not cover %s%s: it gets none of these jobs",
+        handshake.name, ", ".join(_placed(one, state) for one in beyond[:_MOST]), more,
     )  # fmt: skip
-    if len(beyond) == len(hello.types):
+    if len(beyond) == len(handshake.types):
         shown = ", ".join(names[:_MOST])
         raise Forbidden(
-            f"the token covers {caller.reach}, and none of the worker's job types: {shown}{more}"
+            f"the token covers {caller.coverage}, but none of the worker's job types: {shown}{more}"
         )
     return names
 
@@ -137,7 +139,7 @@ def _placed(served: ServedType, state: ControlState) -> str:
 
 
 async def _create_limits(database: Database, records: list[TypeRecord], by: str) -> None:
-    """A limit that a type names binds from its first job on, also before it was tuned."""
+    """Creates missing limits of the types, so that they bind from the first job on."""
     named = {name for one in records for name in one.limits}
     if not named:
         return

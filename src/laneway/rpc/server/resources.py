@@ -31,14 +31,14 @@ class DispatchResources:
     claims: Database
     rest: Database
     completer: Completer
-    counting: WorkerMetrics
-    complaints: ThrottledWarnings
+    metrics: WorkerMetrics
+    warnings: ThrottledWarnings
     assignments: Assignments
-    rotation: RoundRobin
+    round_robin: RoundRobin
     state: Callable[[], ControlState]
     refresh: Callable[[], Awaitable[None]]
-    tell_others: Callable[[set[str]], None]
+    wake_peers: Callable[[set[str]], None]
     max_bytes: int
-    # One claim at a time, made when its turn has come: room may have been given back meanwhile.
+    # One claim at a time, which reads the room only when it runs: more may be free by then.
     claiming: asyncio.Lock = field(default_factory=asyncio.Lock)
     floors: dict[str, LaneFloors] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Results of many calls, settled together; each call waits for the answers to its own."""
+"""Settles the results of many calls together; each call waits for the answers to its results."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from laneway.engine.lease.completer import Completer
 from laneway.errors import DatabaseUnavailable
 from laneway.store.leases import Verdict, WriteResult
 
-# A row that somebody else is writing keeps no other result from being answered for longer.
+# The longest wait for the rest once some results are answered; a locked row must not delay others.
 BUSY_S: Final = 1.0
 
 Pair = tuple[int, int]
 
 
 class _WaitingCall:
-    """What one caller waits for."""
+    """The answers that one caller waits for."""
 
     __slots__ = ("answers", "begun", "done", "left")
 
@@ -37,7 +37,7 @@ class _WaitingCall:
             self.done.set()
 
     async def wait(self, within_s: float) -> None:
-        """Until all is answered; once some is, not much longer for the rest."""
+        """Waits until all results are answered; after the first answer at most BUSY_S longer."""
         until = time.monotonic() + within_s
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
@@ -51,28 +51,28 @@ class ResultBatcher:
 
     def __init__(self, completer: Completer) -> None:
         self._completer = completer
-        # By attempt: the kind of verdict that is on its way, and who waits for its answer.
+        # By attempt: the kind of verdict that is being settled, and the calls that wait for it.
         self._waiting: dict[Pair, tuple[str, list[tuple[_WaitingCall, int]]]] = {}
 
     @property
     def waiting(self) -> int:
-        """How many results callers wait for."""
+        """The number of results that callers wait for."""
         return sum(len(waiting) for _, waiting in self._waiting.values())
 
     async def settle(self, verdicts: Sequence[Verdict], within_s: float) -> list[WriteResult]:
-        """One answer for each, in order; busy: not settled yet, and may be said again."""
+        """Settles verdicts; one answer each, in order. busy: not settled yet, send it again."""
         if not verdicts:
             return []
         call = _WaitingCall(verdicts)
         for place, verdict in enumerate(verdicts):
             pair = verdict.claim.seq, verdict.claim.attempt
-            on_its_way = self._waiting.get(pair)
-            if on_its_way is None:
+            pending = self._waiting.get(pair)
+            if pending is None:
                 self._waiting[pair] = verdict.kind, [(call, place)]
                 self._completer.add(verdict)
-            elif on_its_way[0] == verdict.kind:
-                # Said again before it was answered.
-                on_its_way[1].append((call, place))
+            elif pending[0] == verdict.kind:
+                # Sent again before it was answered.
+                pending[1].append((call, place))
             else:
                 call.take(place, WriteResult(*pair, "fenced"))
         await call.wait(within_s)
@@ -86,15 +86,15 @@ class ResultBatcher:
         ]
 
     def _leave(self, call: _WaitingCall, verdicts: Sequence[Verdict]) -> None:
-        """Its time is over: an outage lasts, and who says it again waits anew."""
+        """Drops a call whose time is up; a caller that repeats it waits as a new call."""
         for verdict in verdicts:
             _, waiting = self._waiting.get((verdict.claim.seq, verdict.claim.attempt), ("", []))
             waiting[:] = [one for one in waiting if one[0] is not call]
 
-    def settled(self, verdicts: Sequence[Verdict], said: Mapping[Pair, WriteResult]) -> None:
-        """Hands on the answers to a batch; what is not answered is a finish that was accepted.
+    def settled(self, verdicts: Sequence[Verdict], results: Mapping[Pair, WriteResult]) -> None:
+        """Answers the calls of a batch; a verdict without a result is an accepted finish.
 
-        The replica releases attempts itself: what becomes of that is no answer to a result.
+        The replica also releases attempts; their results answer no call.
         """
         kinds: dict[Pair, set[str]] = {}
         for verdict in verdicts:
@@ -104,9 +104,9 @@ class ResultBatcher:
             if waited_for not in settled:
                 continue
             del self._waiting[pair]
-            answer = said.get(pair) or WriteResult(*pair, "accepted", "completed")
+            answer = results.get(pair) or WriteResult(*pair, "accepted", "completed")
             if len(settled) > 1:
-                # One of them counted; whoever says it again hears which.
+                # One of them was stored; a repeated call gets its answer.
                 answer = WriteResult(*pair, "busy")
             for call, place in waiting:
                 call.take(place, answer)

@@ -1,8 +1,8 @@
-"""Tells of work one dispatcher at a time, so that a hundred idle workers cost one claim.
+"""Offers work to one dispatcher at a time, so that a hundred idle workers cost one claim.
 
-Whoever claimed as much as it asked for is followed by the next with room; whoever came up short
-ends the round for the job types it asked for. What nobody has room for is remembered until somebody
-has: a place at a time is not worth a claim, so room is collected for a moment first.
+After a claim that returns as many jobs as it asked for, the next loop with room claims. A claim
+that returns fewer ends the round for its job types. Work that no loop has room for is remembered
+until one has: a single place is not worth a claim, so room is collected for a moment first.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from typing import Protocol
 
 from laneway.engine.claim.capacity import MOST
 
-# How long room is collected: most of the worker's places are still taken meanwhile.
+# The time for which room is collected; most of the worker's places stay in use meanwhile.
 COLLECT_S = 0.02
 RETRY_S = 1.0
 
 
 class Loop(Protocol):
-    """What claims in one lane for one stream."""
+    """Claims in one lane for one stream."""
 
     lane: str
 
     def wants(self, job_types: set[str]) -> bool:
-        """Whether it serves any of these and has room for it."""
+        """Whether it serves any of these types and has room for it."""
         ...
 
     @property
-    def is_ripe(self) -> bool:
-        """Whether it has room enough to be worth a claim."""
+    def has_enough_room(self) -> bool:
+        """Whether it has enough room to be worth a claim."""
         ...
 
     @property
@@ -39,27 +39,27 @@ class Loop(Protocol):
     @property
     def job_types(self) -> set[str]: ...
 
-    def call(self, share: int) -> None:
-        """It is to claim now, at most so many; it says `done` when it has."""
+    def start_claim(self, share: int) -> None:
+        """Claims up to `share` jobs, and then calls `done`."""
         ...
 
 
 class _Round:
-    """The way of one piece of news through the loops of a lane."""
+    """One pass through the loops of a lane, while there may be jobs of some types."""
 
     __slots__ = ("again", "factor", "loop", "types")
 
     def __init__(self, types: set[str], factor: int) -> None:
         self.types = types
-        # Said since its loop began to claim.
+        # Types announced since the current loop began to claim.
         self.again: set[str] = set()
-        # How much of a fair share a loop may take; grows while there is more.
+        # The multiple of a fair share that a loop may take; grows while there is more.
         self.factor = factor
         self.loop: Loop | None = None
 
 
 class RoundRobin:
-    """The loops of all streams of a replica, in turn."""
+    """Lets the loops of all streams of a replica claim in turn."""
 
     def __init__(self, lane_of: Callable[[str], str]) -> None:
         self._lane_of = lane_of
@@ -67,14 +67,14 @@ class RoundRobin:
         self._rounds: dict[str, _Round] = {}
         self._wanted: dict[str, set[str]] = {}
         self._blocked: dict[str, set[str]] = {}
-        # Of lanes whose room is collected; of those that are looked at again later.
+        # Timers of lanes that collect room, and alarms of lanes to try again later.
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._alarms: dict[str, tuple[asyncio.TimerHandle, set[str]]] = {}
         self._is_closed = False
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody claims."""
+        """Whether no loop claims."""
         return not self._rounds
 
     def join(self, loop: Loop) -> None:
@@ -85,10 +85,10 @@ class RoundRobin:
         loops.remove(loop)
         if not loops:
             del self._loops[loop.lane]
-        turn = self._rounds.get(loop.lane)
-        if turn is not None and turn.loop is loop:
-            # What it may have claimed meanwhile is given back and told anew.
-            self._next(loop.lane, turn, turn.types | turn.again, is_first=False)
+        round_ = self._rounds.get(loop.lane)
+        if round_ is not None and round_.loop is loop:
+            # Jobs that it claims meanwhile are released and announced again.
+            self._next(loop.lane, round_, round_.types | round_.again, is_first=False)
 
     def close(self) -> None:
         self._is_closed = True
@@ -97,36 +97,36 @@ class RoundRobin:
         self._timers.clear()
         self._alarms.clear()
 
-    # News -------------------------------------------------------------------------------------
+    # Wake-ups ---------------------------------------------------------------------------------
 
-    def tell(self, job_types: Iterable[str]) -> None:
-        """There may be jobs of these types."""
+    def wake(self, job_types: Iterable[str]) -> None:
+        """Starts claims, because there may be jobs of these types."""
         lanes: dict[str, set[str]] = {}
         for job_type in job_types:
             lanes.setdefault(self._lane_of(job_type), set()).add(job_type)
         for lane, types in lanes.items():
-            self._hear(lane, types)
+            self._wake_lane(lane, types)
 
-    def tell_all(self) -> None:
-        """There may be jobs of any type."""
+    def wake_all(self) -> None:
+        """Starts claims, because there may be jobs of any type."""
         for lane, loops in list(self._loops.items()):
-            self._hear(lane, {one for loop in loops for one in loop.job_types})
+            self._wake_lane(lane, {one for loop in loops for one in loop.job_types})
 
-    def _hear(self, lane: str, types: set[str]) -> None:
+    def _wake_lane(self, lane: str, types: set[str]) -> None:
         if lane in self._wanted and lane in self._loops:
-            # More waits than there is room for: it goes with what room is being collected for.
+            # Room is already being collected for waiting jobs: these types join them.
             self._wanted[lane] |= types
             self._collect(lane)
         else:
             self._begin(lane, types, 1)
 
     def has_room(self) -> None:
-        """Some worker has room again."""
+        """Claims waiting jobs, because a worker has room again."""
         for lane in list(self._wanted):
             self._collect(lane)
 
     def has_slots(self) -> None:
-        """Something ended: lanes and limits that were full may not be any more."""
+        """Retries blocked types, because an ended job may have freed a slot or a limit."""
         blocked, self._blocked = self._blocked, {}
         for lane, types in blocked.items():
             self._begin(lane, types, MOST)
@@ -142,72 +142,72 @@ class RoundRobin:
         is_blocked: bool = False,
         wait_s: float | None = None,
     ) -> None:
-        """What came of a call: the types it asked for; None: it could not ask.
+        """Continues the round after a claim of the `tried` types; None: it could not claim.
 
-        `goes_on`: there may be more of them; `is_blocked`: slots or limits are in the way;
-        `wait_s`: ask again then.
+        `goes_on`: there may be more jobs of them. `is_blocked`: slots or limits are full.
+        `wait_s`: claim again after this time.
         """
-        turn = self._rounds.get(loop.lane)
-        if turn is None or turn.loop is not loop:
+        round_ = self._rounds.get(loop.lane)
+        if round_ is None or round_.loop is not loop:
             return
-        types = turn.types
+        types = round_.types
         if wait_s is not None:
             self._later(loop.lane, wait_s, types if tried is None else tried)
         if tried is None and wait_s is not None:
             types = set()
         elif goes_on:
-            turn.factor = min(MOST, turn.factor * 2)
+            round_.factor = min(MOST, round_.factor * 2)
         elif tried is not None:
             types = types - tried
             if is_blocked:
                 self._blocked.setdefault(loop.lane, set()).update(tried)
-        self._next(loop.lane, turn, types | turn.again, is_first=False)
+        self._next(loop.lane, round_, types | round_.again, is_first=False)
 
     def failed(self, loop: Loop) -> None:
-        """The claim failed: to be tried again, by whoever is next."""
-        turn = self._rounds.get(loop.lane)
-        if turn is not None and turn.loop is loop:
+        """Retries a failed claim later, with the next loop."""
+        round_ = self._rounds.get(loop.lane)
+        if round_ is not None and round_.loop is loop:
             del self._rounds[loop.lane]
-            self._later(loop.lane, RETRY_S, turn.types | turn.again)
+            self._later(loop.lane, RETRY_S, round_.types | round_.again)
 
     def _begin(self, lane: str, types: set[str], factor: int) -> None:
         if lane not in self._loops or self._is_closed:
             return
-        turn = self._rounds.get(lane)
-        if turn is not None:
-            turn.again |= types
+        round_ = self._rounds.get(lane)
+        if round_ is not None:
+            round_.again |= types
             return
         self._next(lane, _Round(types, factor), types, is_first=True)
 
-    def _next(self, lane: str, turn: _Round, types: set[str], *, is_first: bool) -> None:
-        """The round goes on with the next loop that has room, or it ends.
+    def _next(self, lane: str, round_: _Round, types: set[str], *, is_first: bool) -> None:
+        """Continues the round with the next loop that has room, or ends it.
 
-        After its first claim it is known that there is more than was asked for: from then on, what
-        is worth a claim is only a loop with room enough.
+        After the first claim more jobs wait than it asked for. From then on only a loop with
+        enough room is worth a claim.
         """
         self._rounds.pop(lane, None)
         loops = self._loops.get(lane, ())
         wanting = [] if self._is_closed or not types else [x for x in loops if x.wants(types)]
-        if not wanting or not (is_first or any(x.is_ripe for x in wanting)):
+        if not wanting or not (is_first or any(x.has_enough_room for x in wanting)):
             if left := {t for t in types if any(t in loop.job_types for loop in loops)}:
                 self._wanted.setdefault(lane, set()).update(left)
                 self._collect(lane)
             return
-        turn.types, turn.again = types, set()
-        # Those that are just collecting room come last.
-        chosen = turn.loop = next((x for x in wanting if x.is_ripe), wanting[0])
-        self._rounds[lane] = turn
-        deck = self._loops[lane]
-        deck.remove(chosen)
-        deck.append(chosen)
-        share = -(-chosen.room // len(wanting)) * turn.factor
-        # Of one job, two are asked for: a claim that brings less than it asked for is the last.
-        chosen.call(max(2, share))
+        round_.types, round_.again = types, set()
+        # Loops that are collecting room come last.
+        chosen = round_.loop = next((x for x in wanting if x.has_enough_room), wanting[0])
+        self._rounds[lane] = round_
+        queue = self._loops[lane]
+        queue.remove(chosen)
+        queue.append(chosen)
+        share = -(-chosen.room // len(wanting)) * round_.factor
+        # Ask for two at least: a claim that returns fewer than it asked for ends the round.
+        chosen.start_claim(max(2, share))
 
     def _collect(self, lane: str) -> None:
         types = self._wanted[lane]
         wanting = [x for x in self._loops.get(lane, ()) if x.wants(types)]
-        if any(x.is_ripe for x in wanting):
+        if any(x.has_enough_room for x in wanting):
             self._claim_wanted(lane)
         elif wanting and lane not in self._timers and not self._is_closed:
             self._timers[lane] = asyncio.get_running_loop().call_later(
@@ -230,8 +230,8 @@ class RoundRobin:
             alarm, earlier = self._alarms.pop(lane)
             alarm.cancel()
             types, when = types | earlier, min(when, alarm.when())
-        self._alarms[lane] = loop.call_at(when, self._ring, lane), types
+        self._alarms[lane] = loop.call_at(when, self._on_alarm, lane), types
 
-    def _ring(self, lane: str) -> None:
+    def _on_alarm(self, lane: str) -> None:
         _, types = self._alarms.pop(lane)
         self._begin(lane, types, MOST)

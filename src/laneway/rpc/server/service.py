@@ -1,4 +1,4 @@
-"""The calls of a remote worker: each is let in, read, passed on and answered."""
+"""The calls of remote workers: each is authenticated, read, executed and answered."""
 
 from __future__ import annotations
 
@@ -30,31 +30,30 @@ from laneway.rpc.server import wire
 from laneway.rpc.server.auth import Authenticator, Context
 from laneway.rpc.server.dispatch_server import DispatchServer
 from laneway.rpc.server.dispatcher import Dispatcher
-from laneway.rpc.server.handshake import bounded, read_hello, read_id, read_memory
+from laneway.rpc.server.handshake import bounded, read_handshake, read_id, read_memory
 from laneway.rpc.server.limit_holds import RemoteLimitHolds
-from laneway.rpc.server.ownership import Holding, Ownership
+from laneway.rpc.server.ownership import OwnedAttempt, Ownership
 from laneway.rpc.server.stream_caller import StreamCaller
 from laneway.rpc.server.writes import Writes
 from laneway.store import call_limits
 from laneway.store.database import Database
 from laneway.store.leases import Verdict, WriteResult
 
-# However much time a caller gives, it hears by then; and so long a write that meets a row somebody
-# else is writing is tried again.
+# The longest time for one call, and for retries of a write on a locked row.
 CALL_S: Final = 20.0
 BUSY_S: Final = 1.0
-# A stream that has ended for us waits so long for its reader to take what was sent.
+# An ended stream waits this long for its reader to take the last message.
 UNREAD_S: Final = 10.0
-# What is read of a call without letting others go on meanwhile.
+# Larger requests are read in a thread.
 AT_ONCE_BYTES: Final = 64 * 1024
 MOST_READERS: Final = 2
-# An attempt may report in a burst what it may in so many seconds; workers gather what handlers say,
-# but each step is one.
+# A burst of one attempt's reports may be as large as its reports in this time. Workers merge
+# updates of handlers, but each step is a report.
 REPORTS_BURST_S: Final = 10.0
-# An answer takes its time to travel.
+# The time for an answer to arrive.
 _MARGIN_S: Final = 0.05
-_STOPS: Final = "this server stops: connect to another one, or again in a moment"
-_NOBODY: Final = Claim(0, UUID(int=0), 0)
+_STOPPING: Final = "this server is stopping: connect to another one, or again in a moment"
+_NO_CLAIM: Final = Claim(0, UUID(int=0), 0)
 _RENEWED: Final = ("accepted", "cancel_requested")
 _FENCED: Final = WriteResult(0, 0, "fenced")
 _FENCED_UPDATE: Final = pb.Progressed(answer=pb.ANSWER_FENCED)
@@ -68,7 +67,7 @@ A = TypeVar("A")
 
 @dataclass(frozen=True, slots=True)
 class _ServedCall(Generic[Q]):
-    """A call under way."""
+    """A call in progress."""
 
     caller: StreamCaller
     request: Q
@@ -80,24 +79,26 @@ class _ServedCall(Generic[Q]):
 
 
 class WorkerCalls:
-    """Dispatch for the workers that are connected to one replica.
+    """The dispatch service for the workers that are connected to one replica.
 
-    Calls are served as streams of bytes: nothing of a request is received before its token is
-    known, and nothing is built of it before it was counted.
+    Calls are served as streams of bytes: a request is received only after its token was checked,
+    and parsed only after its parts were counted.
     """
 
-    def __init__(self, replica: DispatchServer, door: Authenticator, settings: Settings) -> None:
-        self._replica = replica
-        self._door = door
+    def __init__(
+        self, dispatch: DispatchServer, authenticator: Authenticator, settings: Settings
+    ) -> None:
+        self._dispatch = dispatch
+        self._authenticator = authenticator
         self._limits = settings.payload_limits
         self._readers = ThreadPoolExecutor(MOST_READERS, "laneway read")
-        self._held = Ownership(replica.assignments, replica.database, replica.lane_of)
-        # Neither waits for what others wait for: leases are renewed while somebody holds a limit's
-        # row, or a large batch of progress is stored.
-        dsn = replica.database.dsn
+        self._ownership = Ownership(dispatch.assignments, dispatch.database, dispatch.lane_of)
+        # Separate connections: leases are renewed even while a limit's row is locked, or a large
+        # batch of progress is stored.
+        dsn = dispatch.database.dsn
         self._renewals = Database(dsn, settings, role="heartbeat", size=1)
         self._limit_calls = Database(dsn, settings, role="limits", size=1)
-        self._writes = Writes(self._renewals, replica.database)
+        self._writes = Writes(self._renewals, dispatch.database)
         per_second = settings.remote_reports_per_second
         self._reports = Buckets(per_second, max(1.0, per_second * REPORTS_BURST_S))
         self._limit_holds = RemoteLimitHolds(
@@ -115,7 +116,7 @@ class WorkerCalls:
     # The stream ---------------------------------------------------------------------------------
 
     async def StreamJobs(self, _: object, context: Context) -> None:
-        visit = await self._door.admit(context, "StreamJobs")
+        authenticated = await self._authenticator.authenticate(context, "StreamJobs")
         ended: asyncio.Future[LanewayError] = asyncio.get_running_loop().create_future()
         narrowed: list[StreamCaller] = []
         dispatcher: Dispatcher | None = None
@@ -130,18 +131,20 @@ class WorkerCalls:
             else:
                 dispatcher.narrow(caller)
 
-        with self._door.seat(visit, end, narrow):
+        with self._authenticator.stream_slot(authenticated, end, narrow):
             async with asyncio.timeout(CALL_S):
                 request = await self._receive(context, pb.StreamJobsRequest)
-            hello = await self._apart(read_hello, request, self._limits)
+            handshake = await self._read_in_thread(read_handshake, request, self._limits)
             del request
             try:
-                dispatcher = await self._replica.open(hello, visit.caller)
+                dispatcher = await self._dispatch.open(handshake, authenticated.caller)
             except Forbidden:
-                await self._door.turn_away(visit, context, "StreamJobs")
+                await self._authenticator.audit_refusal(authenticated, context, "StreamJobs")
                 raise
-            if self._lacks_declare(dispatcher, visit.caller):
-                await self._door.note_lack(visit.caller, context, DECLARATION_IGNORED)
+            if self._lacks_declare(dispatcher, authenticated.caller):
+                await self._authenticator.audit_missing_declare(
+                    authenticated.caller, context, DECLARATION_IGNORED
+                )
             for caller in narrowed:
                 narrow(caller)
             sending: asyncio.Future[Any] = asyncio.ensure_future(self._send(dispatcher, context))
@@ -152,28 +155,28 @@ class WorkerCalls:
                 raise
             finally:
                 await asyncio.shield(dispatcher.close())
-        # No status can be sent behind a message that is under way; nothing follows it any more.
+        # A status can be sent only after the message that is being written, which is the last.
         _, unsent = await asyncio.wait([sending], timeout=UNREAD_S)
         if unsent:
             sending.cancel()
-            raise asyncio.CancelledError("nobody reads this stream")
+            raise asyncio.CancelledError("the worker does not read this stream")
         sending.result()
         if ended.done():
             raise ended.result()
         if dispatcher.end == "replaced":
             await context.abort(grpc.StatusCode.ABORTED, _REPLACED)
-        await context.abort(grpc.StatusCode.UNAVAILABLE, _STOPS)
+        await context.abort(grpc.StatusCode.UNAVAILABLE, _STOPPING)
 
     def _lacks_declare(self, dispatcher: Dispatcher, caller: StreamCaller) -> bool:
-        """Whether something that the worker declares is not in force for want of a permission."""
+        """Whether a part of a declaration is not in force because of a missing permission."""
         return any(
             one.fields != ["arguments"] or not one.refused
             for name, one in dispatcher.ignored.items()
-            if not caller.may_declare_in(self._replica.lane_of(name))
+            if not caller.may_declare_in(self._dispatch.lane_of(name))
         )
 
     async def _send(self, dispatcher: Dispatcher, context: Context) -> None:
-        # Once the connection is lost, nobody hears; whoever comes again says what it has.
+        # A lost connection needs no error: the worker reconnects and names the jobs it holds.
         with contextlib.suppress(grpc.aio.BaseError):
             ignored = [
                 pb.Ignored(job_type=name, fields=one.fields, arguments_refused=one.refused)
@@ -186,7 +189,7 @@ class WorkerCalls:
                 await context.write(message)
                 PROCESS.assignments_sent += len(message.assignments)
 
-    # What workers say ---------------------------------------------------------------------------
+    # Calls --------------------------------------------------------------------------------------
 
     async def Heartbeat(self, _: object, context: Context) -> pb.HeartbeatResponse:
         async with self._begin(context, "Heartbeat", pb.HeartbeatRequest) as call:
@@ -194,17 +197,16 @@ class WorkerCalls:
             bounded("claims", len(request.claims), messages.MOST_CLAIMS)
             memory = read_memory(request.memory_bytes)
             found = await self._find(call, request.worker_id, request.claims, "claims[{}]")
-            self._replica.weigh(UUID(request.worker_id), call.caller.principal_id, memory)
+            self._dispatch.note_memory(UUID(request.worker_id), call.caller.principal_id, memory)
             claims = [one.claim for one in found if one is not None]
             asked_at = time.monotonic()
-            told = await self._writes.beats.ask(claims, min(call.left_s, BUSY_S))
-        self._replica.renewed(
-            [claim for claim, said in zip(claims, told, strict=True) if said in _RENEWED], asked_at
-        )
-        self._lose(claims, told)
-        answers = iter(told)
+            answers = await self._writes.heartbeats.run(claims, min(call.left_s, BUSY_S))
+        answered = list(zip(claims, answers, strict=True))
+        self._dispatch.renewed([claim for claim, text in answered if text in _RENEWED], asked_at)
+        self._free_fenced(claims, answers)
+        left = iter(answers)
         return pb.HeartbeatResponse(
-            answers=[pb.ANSWER_FENCED if one is None else ANSWERS[next(answers)] for one in found]
+            answers=[pb.ANSWER_FENCED if one is None else ANSWERS[next(left)] for one in found]
         )
 
     async def ReportProgress(self, _: object, context: Context) -> pb.ReportProgressResponse:
@@ -213,22 +215,22 @@ class WorkerCalls:
             messages.check_updates(request.updates)
             claims = [one.claim for one in request.updates]
             found = await self._find(call, request.worker_id, claims, "updates[{}].claim")
-            # What is said of a job that is not the worker's is read as well, and as strictly.
-            news = await self._read(self._news, request, found)
+            # Updates of attempts that are not the worker's are checked as strictly.
+            updates = await self._read(self._updates, request, found)
             refusals = [self._refusal(one) for one in found]
-            held = [said for said, no in zip(news, refusals, strict=True) if no is None]
-            told = await self._writes.news.ask(held, min(call.left_s, BUSY_S))
-        ours = [
+            stored = [one for one, no in zip(updates, refusals, strict=True) if no is None]
+            replies = await self._writes.updates.run(stored, min(call.left_s, BUSY_S))
+        owned = [
             one.claim
             for one, no in zip(found, refusals, strict=True)
             if one is not None and no is None
         ]
-        self._lose(ours, [one.answer for one in told])
-        noted = iter(told)
+        self._free_fenced(owned, [one.answer for one in replies])
+        left = iter(replies)
         return pb.ReportProgressResponse(
             progressed=[
-                no if no is not None else messages.write_progressed(said, next(noted))
-                for said, no in zip(news, refusals, strict=True)
+                no if no is not None else messages.write_progressed(one, next(left))
+                for one, no in zip(updates, refusals, strict=True)
             ]
         )
 
@@ -239,13 +241,13 @@ class WorkerCalls:
             claims = [one.claim for one in request.results]
             found = await self._find(call, request.worker_id, claims, "results[{}].claim")
             verdicts = await self._read(self._verdicts, request, found)
-            told = await self._replica.settle(list(verdicts.values()), call.left_s)
-        said = dict(zip(verdicts, told, strict=True))
+            written = await self._dispatch.settle(list(verdicts.values()), call.left_s)
+        results = dict(zip(verdicts, written, strict=True))
         answers, statuses = [], []
         for one in found:
-            answer = _FENCED if one is None else said[one.claim.seq, one.claim.attempt]
-            answers.append(ANSWERS[answer.answer])
-            statuses.append(answer.status or "")
+            result = _FENCED if one is None else results[one.claim.seq, one.claim.attempt]
+            answers.append(ANSWERS[result.answer])
+            statuses.append(result.status or "")
         is_plain = all(status == "completed" for status in statuses)
         return pb.ReportResultResponse(answers=answers, statuses=() if is_plain else statuses)
 
@@ -258,11 +260,11 @@ class WorkerCalls:
             if one is None:
                 return pb.AcquireLimitsResponse(answer=pb.ANSWER_FENCED)
             if not call.caller.may_declare_in(one.lane):
-                await self._door.note_lack(call.caller, context, LIMIT_REFUSED)
+                await self._authenticator.audit_missing_declare(call.caller, context, LIMIT_REFUSED)
                 raise InvalidInput(
                     "limit",
-                    "must be one of the job type's: its handler holds others only with a token"
-                    " that has workers:declare in the lane of the job",
+                    "must be a limit of the job type: to hold another, the worker's token needs"
+                    " workers:declare in the job's lane",
                 )
             longest_s = self._limit_holds.longest_s
             grant = await self._limit_calls.run(
@@ -288,11 +290,11 @@ class WorkerCalls:
             answer = await self._limit_calls.run(call_limits.release(one.claim, keeps))
         return pb.ReleaseLimitsResponse(answer=ANSWERS[answer])
 
-    def _refusal(self, one: Holding | None) -> pb.Progressed | None:
-        """The answer to an update that is not stored: of an attempt that is over or too chatty.
+    def _refusal(self, one: OwnedAttempt | None) -> pb.Progressed | None:
+        """The answer to an update that is not stored: its attempt ended or reports too often.
 
-        Each report rewrites a row, so how often an attempt reports is bounded. What others say in
-        the same call is stored.
+        Each report rewrites a row, so reports per attempt are limited. Other updates of the same
+        call are stored.
         """
         if one is None:
             return _FENCED_UPDATE
@@ -303,25 +305,25 @@ class WorkerCalls:
     async def _read(self, read: Callable[[Q, B], A], request: Q, found: B) -> A:
         if request.ByteSize() <= AT_ONCE_BYTES:
             return read(request, found)
-        return await self._apart(read, request, found)
+        return await self._read_in_thread(read, request, found)
 
-    async def _apart(self, read: Callable[[Q, B], A], request: Q, beside: B) -> A:
-        """Reads what may take seconds, while all others are served."""
+    async def _read_in_thread(self, read: Callable[[Q, B], A], request: Q, context: B) -> A:
+        """Reads a large request without blocking other calls."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._readers, read, request, beside)
+        return await loop.run_in_executor(self._readers, read, request, context)
 
-    def _news(
-        self, request: pb.ReportProgressRequest, found: Sequence[Holding | None]
+    def _updates(
+        self, request: pb.ReportProgressRequest, found: Sequence[OwnedAttempt | None]
     ) -> list[ProgressUpdate]:
         return [
             messages.read_update(
-                update, _NOBODY if one is None else one.claim, f"updates[{i}]", self._limits
+                update, _NO_CLAIM if one is None else one.claim, f"updates[{i}]", self._limits
             )
             for i, (update, one) in enumerate(zip(request.updates, found, strict=True))
         ]
 
     def _verdicts(
-        self, request: pb.ReportResultRequest, found: Sequence[Holding | None]
+        self, request: pb.ReportResultRequest, found: Sequence[OwnedAttempt | None]
     ) -> dict[tuple[int, int], Verdict]:
         verdicts: dict[tuple[int, int], Verdict] = {}
         for result, one in zip(request.results, found, strict=True):
@@ -336,30 +338,30 @@ class WorkerCalls:
                 )
         return verdicts
 
-    def _lose(self, claims: Sequence[Claim], answers: Sequence[str]) -> None:
-        """Whoever hears that an attempt is over says no more of it: there is room again."""
-        self._replica.lost(
+    def _free_fenced(self, claims: Sequence[Claim], answers: Sequence[str]) -> None:
+        """Frees the room of fenced attempts: the worker now knows that they have ended."""
+        self._dispatch.free_room(
             claim for claim, answer in zip(claims, answers, strict=True) if answer == "fenced"
         )
 
-    # What all of them do first ------------------------------------------------------------------
+    # The start of each call ---------------------------------------------------------------------
 
     @asynccontextmanager
     async def _begin(
         self, context: Context, name: str, kind: type[Q]
     ) -> AsyncIterator[_ServedCall[Q]]:
-        """Lets a call in, reads it, and has it end in time."""
+        """Authenticates and reads a call, and bounds its time."""
         given_s = cast("float | None", context.time_remaining())
         within_s = CALL_S if given_s is None else min(CALL_S, given_s - _MARGIN_S)
         until = time.monotonic() + within_s
         async with asyncio.timeout(within_s):
-            visit = await self._door.admit(context, name)
-            yield _ServedCall(visit.caller, await self._receive(context, kind), until)
+            authenticated = await self._authenticator.authenticate(context, name)
+            yield _ServedCall(authenticated.caller, await self._receive(context, kind), until)
 
     async def _receive(self, context: Context, kind: type[Q]) -> Q:
         data = await context.read()
         if not isinstance(data, bytes):
-            raise DecodeError("there is no message")
+            raise DecodeError("the call has no message")
         if len(data) <= AT_ONCE_BYTES:
             return wire.parse(kind, data, messages.MOST_OF)
         loop = asyncio.get_running_loop()
@@ -367,24 +369,24 @@ class WorkerCalls:
 
     async def _find(
         self, call: _ServedCall[Any], worker_id: str, claims: Sequence[pb.Claim], place: str
-    ) -> list[Holding | None]:
+    ) -> list[OwnedAttempt | None]:
         known = read_id(worker_id, "worker_id")
-        self._replica.heard(known, call.caller.principal_id)
-        return await self._held.find(call.caller, known, claims, place.format)
+        self._dispatch.note_call(known, call.caller.principal_id)
+        return await self._ownership.find(call.caller, known, claims, place.format)
 
 
 def add_to(server: grpc.aio.Server, service: WorkerCalls) -> None:
-    """Serves the calls of `dispatch.proto`."""
-    offered = pb.DESCRIPTOR.services_by_name["DispatchService"]
+    """Adds the calls of `dispatch.proto` to a server."""
+    descriptor = pb.DESCRIPTOR.services_by_name["DispatchService"]
     handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
-    for method in offered.methods:
+    for method in descriptor.methods:
         make: Any = grpc.stream_unary_rpc_method_handler
         if method.server_streaming:
             make = grpc.stream_stream_rpc_method_handler
-        handlers[method.name] = make(getattr(service, method.name), response_serializer=_written)
-    added = grpc.method_handlers_generic_handler(offered.full_name, handlers)
-    server.add_generic_rpc_handlers((added,))
+        handlers[method.name] = make(getattr(service, method.name), response_serializer=_serialize)
+    handler = grpc.method_handlers_generic_handler(descriptor.full_name, handlers)
+    server.add_generic_rpc_handlers((handler,))
 
 
-def _written(message: Message) -> bytes:
+def _serialize(message: Message) -> bytes:
     return message.SerializeToString()

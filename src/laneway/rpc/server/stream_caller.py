@@ -1,4 +1,4 @@
-"""Who opened a stream, and what it may be sent."""
+"""The principal of a stream, and the jobs that it may get."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHOWN: Final = 10
 class StreamCaller:
     """A principal and the lanes and job types that its token may claim in; None: all.
 
-    `declares`: the lanes in which it may change what is published of job types.
+    `declares`: the lanes in which it may change the published records of job types.
     """
 
     principal_id: UUID
@@ -32,8 +32,8 @@ class StreamCaller:
         return self.job_types is None or job_type in self.job_types
 
     @property
-    def reach(self) -> str:
-        """What its token covers, for people."""
+    def coverage(self) -> str:
+        """The lanes and job types that its token covers, as text."""
         lanes = "every lane" if self.lanes is None else _listed("lane", self.lanes)
         types = "" if self.job_types is None else _listed("job type", self.job_types) + " in "
         return types + lanes

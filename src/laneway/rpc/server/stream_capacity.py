@@ -1,4 +1,4 @@
-"""The room of one stream: how many more jobs its worker takes, never more than it said."""
+"""The room of one stream: the number of jobs that its worker still accepts."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ TOTAL: Final = ""
 
 
 class StreamCapacity:
-    """Divided so that a lane with jobs in hand leaves the last place of every other lane free.
+    """Divides room so that a lane with running jobs leaves one place to every other lane.
 
-    Unlike in a worker process the sizes are never exceeded: with fewer places than lanes, whichever
-    asks first has it. A job takes room from its claim until its result is stored.
+    Unlike in a worker process the sizes are never exceeded: with fewer places than lanes, the
+    first lane to ask gets the place. A job takes room from its claim until its result is stored.
     """
 
     def __init__(self, total: int, sizes: Mapping[str, int]) -> None:
-        """`sizes` are by isolation, 0: bounded by the total alone."""
+        """`sizes` are by isolation; 0: only the total bounds it."""
         self.total = total
         self._sizes = {kind: min(total, size or total) for kind, size in sizes.items()}
         self._sizes[TOTAL] = total
@@ -28,12 +28,12 @@ class StreamCapacity:
         self._taken: dict[str, Counter[str]] = {kind: Counter() for kind in self._sizes}
         self.in_use = 0
         self._fullness = Fullness()
-        self._told: set[tuple[str, str]] | None = None
-        # At most so many by the next claim.
+        self._published: set[tuple[str, str]] | None = None
+        # The most jobs of the next claim.
         self.share = MOST
 
     def serve(self, lanes: Mapping[str, set[str]]) -> None:
-        """Says which isolations each lane served may need."""
+        """Sets the isolations that each served lane may need."""
         self._lanes = {lane: frozenset((*kinds, TOTAL)) for lane, kinds in lanes.items()}
 
     def free(self, lane: str, isolation: str) -> int:
@@ -42,7 +42,7 @@ class StreamCapacity:
         return left
 
     def published(self) -> tuple[dict[str, object], bool]:
-        """What the database is told of it, and whether a lane has lost or got room since."""
+        """The room to store in the database, and whether a lane lost or gained room since."""
         for lane, kinds in self._lanes.items():
             for kind in kinds - {TOTAL}:
                 self.free(lane, kind)
@@ -51,14 +51,14 @@ class StreamCapacity:
         if self.total < sum(self._sizes[kind] for kind in needed):
             used["slots"] = (self.in_use, self.total)
         room = self._fullness.published(used, self._lanes, self.free)
-        told, self._told = self._told, self._fullness.places()
-        return room, told != self._told
+        before, self._published = self._published, self._fullness.places()
+        return room, before != self._published
 
     def most(self, lane: str) -> int:
         return min(MOST, self.share, self._left(lane, TOTAL))
 
     def left(self, lane: str) -> int:
-        """Room for jobs of this lane, whatever their isolation."""
+        """The room for jobs of this lane, of any isolation."""
         return self._left(lane, TOTAL)
 
     def take(self, lane: str, isolation: str, count: int) -> None:

@@ -1,4 +1,4 @@
-"""Claims in one lane for one stream, when it is its turn."""
+"""Claims in one lane for one stream, when its turn comes."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from laneway.store.leases import ClaimAnswer
 
 
 class LaneFloors(Floors):
-    """Where the live rows of a lane's job types begin, as all claims of a replica have learned.
+    """The starts of the live rows of a lane's job types, shared by all claims of a replica.
 
-    And how many of them the next one may bring.
+    Also the size of the next claim.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.counted_since = time.monotonic()
-        self.portion = ClaimSize()
+        self.claim_size = ClaimSize()
 
 
 class LoopStream(Protocol):
-    """What the loops of a stream know of it."""
+    """The stream, as its loops use it."""
 
     @property
     def takes_jobs(self) -> bool:
-        """Whether its worker is to be sent anything now."""
+        """Whether its worker may get jobs now."""
         ...
 
-    def give_way(self) -> None:
-        """Its worker has a newer stream."""
+    def mark_replaced(self) -> None:
+        """Ends the stream, because its worker has a newer one."""
         ...
 
 
 class StreamLoop(LaneLoop):
-    """One call is one claim, and what it finds out is told to the rotation."""
+    """Makes one claim per turn and reports its result to the round robin."""
 
     name: ClassVar[str] = "dispatcher"
 
@@ -52,27 +52,27 @@ class StreamLoop(LaneLoop):
         lane: str,
         handlers: Sequence[Claimable],
         tools: LaneTools,
-        complaints: ThrottledWarnings,
+        warnings: ThrottledWarnings,
         *,
         stream: LoopStream,
         room: StreamCapacity,
-        rotation: RoundRobin,
+        round_robin: RoundRobin,
         floors: LaneFloors,
     ) -> None:
-        super().__init__(lane, handlers, tools, complaints)
+        super().__init__(lane, handlers, tools, warnings)
         self._stream = stream
         self._room = room
-        self._rotation = rotation
+        self._round_robin = round_robin
         self.floors = self._lane_floors = floors
-        self._portion = floors.portion
-        # What it was called for; what it is at.
+        self._claim_size = floors.claim_size
+        # The share of the next claim; then the state of the current one.
         self._share: int | None = None
         self._asked = MOST
         self._answer: ClaimAnswer | None = None
         self._tried: set[str] = set()
         self._has_failed = False
 
-    # For the rotation -------------------------------------------------------------------------
+    # For the round robin ----------------------------------------------------------------------
 
     def wants(self, job_types: set[str]) -> bool:
         if not self._stream.takes_jobs or self._is_stopping:
@@ -81,21 +81,21 @@ class StreamLoop(LaneLoop):
         return any(self._room.free(self.lane, kind) > 0 for kind in kinds)
 
     @property
-    def is_ripe(self) -> bool:
+    def has_enough_room(self) -> bool:
         return self._room.in_use * 2 <= self._room.total
 
     @property
     def room(self) -> int:
         return self._room.left(self.lane)
 
-    def call(self, share: int) -> None:
+    def start_claim(self, share: int) -> None:
         self._share = share
         self.wake()
 
     # Claiming ---------------------------------------------------------------------------------
 
     def serve(self, handlers: Sequence[Claimable]) -> None:
-        """Takes over a changed set of handlers; whether there is work for them is told apart."""
+        """Replaces the handlers; wake-ups for their work come separately."""
         if {one.job_type for one in handlers} != self.job_types:
             self.handlers = handlers
             self.floors.forget()
@@ -108,26 +108,26 @@ class StreamLoop(LaneLoop):
         try:
             delay = await super().run_once()
         except Exception as error:
-            # The stream stays, and somebody tries again.
+            # The stream stays open, and the next loop tries again.
             is_known = isinstance(error, LanewayError)
             self._warnings.warn(self.name, error if is_known else repr(error))
             self._has_failed = True
-            self._portion.shrink()
-            self._rotation.failed(self)
+            self._claim_size.shrink()
+            self._round_robin.failed(self)
             return None
         if self._has_failed:
             self._has_failed = False
             self._warnings.resolved(self.name)
-        self._tell(delay)
+        self._report(delay)
         return None
 
-    def _tell(self, delay_s: float | None) -> None:
+    def _report(self, delay_s: float | None) -> None:
         answer = self._answer
         if answer is None or answer.state == "replaced":
-            # No room after all, or too much is waiting to be settled: then not at once.
-            self._rotation.done(self, tried=None, wait_s=delay_s)
+            # The stream is full, or too many results wait to be settled: try later.
+            self._round_robin.done(self, tried=None, wait_s=delay_s)
             return
-        self._rotation.done(
+        self._round_robin.done(
             self,
             tried=self._tried,
             goes_on=delay_s == 0,
@@ -136,8 +136,8 @@ class StreamLoop(LaneLoop):
         )
 
     async def _claim(self) -> float | None:
-        # Under the lock: the lanes of a stream share its room.
-        self._room.share = min(self._asked, self._portion.most)
+        # Set under the lock: the lanes of a stream share its room.
+        self._room.share = min(self._asked, self._claim_size.most)
         return await super()._claim()
 
     async def _apply(
@@ -149,9 +149,9 @@ class StreamLoop(LaneLoop):
         isolations: Mapping[str, str],
     ) -> float | None:
         self._answer, self._tried = answer, types
-        self._portion.learn(answer.assignments)
+        self._claim_size.learn(answer.assignments)
         if answer.state == "replaced":
-            self._stream.give_way()
+            self._stream.mark_replaced()
         return await super()._apply(answer, age_s, room, types, isolations)
 
     def _reset_busy_count_if_old(self) -> None:

@@ -1,4 +1,4 @@
-"""Requests as bytes: how much they hold is counted before any object is built of them.
+"""Parses requests; counts their parts before any object is built.
 
 A message of a few megabytes may hold millions of empty parts, each of which becomes an object of
 a hundred bytes or more.
@@ -14,9 +14,9 @@ from google.protobuf.message import DecodeError, Message
 
 from laneway.errors import InvalidInput
 
-# So few bytes hold too little to be worth counting.
+# Smaller messages hold too few parts to be worth counting.
 SMALL_BYTES: Final = 4 * 1024
-# Of one message with all that is in it, known or not.
+# The most fields of one message, nested and unknown ones included.
 MOST_FIELDS: Final = 100_000
 _DEEPEST: Final = 16
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
@@ -25,9 +25,9 @@ Q = TypeVar("Q", bound=Message)
 
 
 def parse(kind: type[Q], data: bytes, most: Mapping[str, int]) -> Q:
-    """The request; `most` says how many parts it may have of each repeated field, by name.
+    """The request; `most` bounds the parts of each repeated field, by name.
 
-    Raises InvalidInput before anything is built of what holds more, DecodeError for other bytes.
+    Raises InvalidInput for more parts, before any is built, and DecodeError for invalid bytes.
     """
     if len(data) > SMALL_BYTES:
         _Count(most).walk(data, 0, len(data), kind.DESCRIPTOR, 0)
@@ -73,7 +73,7 @@ class _Count:
             elif kind == _FIXED32:
                 at += 4
             else:
-                # Groups, which no version of the protocol has had.
+                # No version of the protocol has groups.
                 raise DecodeError("a group")
         if at > end:
             raise DecodeError("cut off")
@@ -96,4 +96,4 @@ def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
         if byte < 128:
             return value, at
         shift += 7
-    raise DecodeError("no number")
+    raise DecodeError("not a varint")

@@ -1,4 +1,4 @@
-"""What calls say about running work, written for all of them together."""
+"""Writes heartbeats and progress of many calls together."""
 
 from __future__ import annotations
 
@@ -14,52 +14,52 @@ from laneway.store.database import Database
 from laneway.store.leases import Report, heartbeat, report
 from laneway.store.steps import StepWrite
 
-# A small update weighs one; all that go together then take about 16 MB.
+# A small update weighs one; a whole batch then takes about 16 MB.
 _WEIGHT_CHARACTERS: Final = 16_000
 MOST_WEIGHT: Final = 1000
-# From what must be heard to what goes without saying.
-_BY_WEIGHT: Final = ("busy", "fenced", "cancel_requested")
+# The most important answer first.
+_BY_IMPORTANCE: Final = ("busy", "fenced", "cancel_requested")
 
 
 class Writes:
-    """Heartbeats and progress of a replica: one statement of a kind is under way at a time."""
+    """Heartbeats and progress of a replica, each written by one statement at a time."""
 
     def __init__(self, renewals: Database, database: Database) -> None:
         self._renewals = renewals
         self._database = database
-        self.beats: Batcher[Claim, str] = Batcher(self._beat, lambda answer: answer == "busy")
-        self.news: Batcher[ProgressUpdate, ProgressReply] = Batcher(
-            self._note, lambda noted: noted.answer == "busy", most=MOST_WEIGHT, weigh=_weight
+        self.heartbeats: Batcher[Claim, str] = Batcher(self._renew, lambda answer: answer == "busy")
+        self.updates: Batcher[ProgressUpdate, ProgressReply] = Batcher(
+            self._store, lambda reply: reply.answer == "busy", most=MOST_WEIGHT, weigh=_weight
         )
 
     async def close(self) -> None:
-        await self.beats.close()
-        await self.news.close()
+        await self.heartbeats.close()
+        await self.updates.close()
 
-    async def _beat(self, claims: list[Claim]) -> list[str]:
-        told = await self._renewals.run(
+    async def _renew(self, claims: list[Claim]) -> list[str]:
+        found = await self._renewals.run(
             heartbeat([claim.seq for claim in claims], [claim.attempt for claim in claims])
         )
-        odd = {(one.seq, one.attempt): one.answer for one in told}
-        return [odd.get((claim.seq, claim.attempt), "accepted") for claim in claims]
+        unusual = {(one.seq, one.attempt): one.answer for one in found}
+        return [unusual.get((claim.seq, claim.attempt), "accepted") for claim in claims]
 
-    async def _note(self, news: list[ProgressUpdate]) -> list[ProgressReply]:
+    async def _store(self, updates: list[ProgressUpdate]) -> list[ProgressReply]:
         reports: dict[Claim, Report] = {}
-        for one in news:
+        for one in updates:
             if one.report is not None:
-                # Of two about one attempt, the newer with what only the older says.
+                # Merge two reports of one attempt; the newer one wins.
                 claim = one.report.claim
                 old = reports.get(claim)
                 reports[claim] = one.report if old is None else merged(old, one.report)
-        lines = [line for one in news for line in one.lines]
-        odd: dict[tuple[int, int], str] = {}
+        lines = [line for one in updates for line in one.lines]
+        unusual: dict[tuple[int, int], str] = {}
         if reports or lines:
-            told = await self._database.run(report(list(reports.values()), lines))
-            odd = {(one.seq, one.attempt): one.answer for one in told}
-        given = [step for one in news for step in one.steps]
+            found = await self._database.run(report(list(reports.values()), lines))
+            unusual = {(one.seq, one.attempt): one.answer for one in found}
+        given = [step for one in updates for step in one.steps]
         answers = await self._database.run(steps.keep_many(given)) if given else []
-        kept = iter(answers)
-        return [_noted(one, odd, [next(kept) for _ in one.steps]) for one in news]
+        stored = iter(answers)
+        return [_reply(one, unusual, [next(stored) for _ in one.steps]) for one in updates]
 
 
 def _weight(one: ProgressUpdate) -> int:
@@ -70,14 +70,14 @@ def _weight(one: ProgressUpdate) -> int:
     return 1 + characters // _WEIGHT_CHARACTERS
 
 
-def _noted(
-    one: ProgressUpdate, odd: dict[tuple[int, int], str], kept: Sequence[StepWrite]
+def _reply(
+    one: ProgressUpdate, unusual: dict[tuple[int, int], str], stored: Sequence[StepWrite]
 ) -> ProgressReply:
-    answers = {step.answer for step in kept}
+    answers = {step.answer for step in stored}
     if one.report is not None:
-        answers.add(odd.get((one.report.claim.seq, one.report.claim.attempt), "accepted"))
+        answers.add(unusual.get((one.report.claim.seq, one.report.claim.attempt), "accepted"))
     elif one.lines:
         claim = one.lines[0].claim
-        answers.add(odd.get((claim.seq, claim.attempt), "accepted"))
-    worst = next((answer for answer in _BY_WEIGHT if answer in answers), "accepted")
-    return ProgressReply(worst, tuple(kept))
+        answers.add(unusual.get((claim.seq, claim.attempt), "accepted"))
+    first = next((answer for answer in _BY_IMPORTANCE if answer in answers), "accepted")
+    return ProgressReply(first, tuple(stored))

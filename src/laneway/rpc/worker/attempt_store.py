@@ -1,6 +1,6 @@
-"""What running work writes, told to a server: jobs by their ids, batches by what a call may carry.
+"""Sends the writes of running attempts to a server, in batches that one call may carry.
 
-Claims have numbers of this process's own: a remote worker does not know the database's.
+Claims are numbered within this process: a remote worker does not know the database's numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from laneway.store.steps import StepWrite
 T = TypeVar("T")
 
 MOST: Final = 1000
-# Below what servers take in one message by default, with room for what is around the texts.
+# Below the default message limit of servers, with room for the fields around the texts.
 MOST_BYTES: Final = 3 * 1024 * 1024
 _SMALL: Final = 200
 _ANSWERS: Final = {
@@ -29,8 +29,8 @@ _ANSWERS: Final = {
     pb.ANSWER_FENCED: "fenced",
     pb.ANSWER_CANCEL_REQUESTED: "cancel_requested",
 }
-# What counts of several answers about one attempt.
-_GRAVITY: Final = (
+# The answer for an attempt with several: the last of these.
+_BY_IMPORTANCE: Final = (
     pb.ANSWER_ACCEPTED,
     pb.ANSWER_CANCEL_REQUESTED,
     pb.ANSWER_UNSPECIFIED,
@@ -38,8 +38,8 @@ _GRAVITY: Final = (
 )
 
 
-class InHand(NamedTuple):
-    """What came with an assignment and is asked for later."""
+class HeldAttempt(NamedTuple):
+    """The parts of an assignment that are needed while it runs."""
 
     claim: Claim
     job_id: str
@@ -49,36 +49,36 @@ class InHand(NamedTuple):
 
 
 class RemoteAttemptStore:
-    """The server's answers, in the words of the database's."""
+    """Writes through a server, with the interface of the database's store."""
 
     has_database: ClassVar[bool] = False
 
     def __init__(self, connection: ReplicaConnection, worker_id: str) -> None:
         self._connection = connection
         self._worker_id = worker_id
-        # By the number that each has in this process.
-        self._in_hand: dict[int, InHand] = {}
+        # By the number of the claim in this process.
+        self._held: dict[int, HeldAttempt] = {}
 
-    def take(self, one: InHand) -> None:
-        """From now on it is told by this name, until it is forgotten."""
-        self._in_hand[one.claim.seq] = one
+    def take(self, one: HeldAttempt) -> None:
+        """Keeps an attempt until `forget`."""
+        self._held[one.claim.seq] = one
 
     def forget(self, claims: Iterable[Claim]) -> None:
         for claim in claims:
-            self._in_hand.pop(claim.seq, None)
+            self._held.pop(claim.seq, None)
 
     def holds(self) -> list[pb.Claim]:
-        """All in hand, as servers know them."""
+        """All held attempts, as servers name them."""
         return [
-            pb.Claim(job_id=one.job_id, attempt=one.claim.attempt) for one in self._in_hand.values()
+            pb.Claim(job_id=one.job_id, attempt=one.claim.attempt) for one in self._held.values()
         ]
 
     def named(self, seq: int) -> list[pb.Claim]:
-        """That one as servers know it, if it is in hand."""
-        one = self._in_hand.get(seq)
+        """The attempt as servers name it, if it is held."""
+        one = self._held.get(seq)
         return [] if one is None else [pb.Claim(job_id=one.job_id, attempt=one.claim.attempt)]
 
-    # Ends ---------------------------------------------------------------------------------------
+    # Results ------------------------------------------------------------------------------------
 
     async def settle(self, verdicts: Sequence[Verdict]) -> list[WriteResult]:
         answers: list[WriteResult] = []
@@ -88,12 +88,12 @@ class RemoteAttemptStore:
             for verdict in part:
                 self._write(add(), verdict)
             response = await self._connection.call("ReportResult", request)
-            said = response.answers
-            _check_count(len(said), len(part))
+            codes = response.answers
+            _check_count(len(codes), len(part))
             statuses = response.statuses
             if len(statuses) != len(part):
                 statuses = [""] * len(part)
-            for verdict, code, status in zip(part, said, statuses, strict=True):
+            for verdict, code, status in zip(part, codes, statuses, strict=True):
                 is_plain = verdict.kind == "finish" and status in ("", "completed")
                 if code != pb.ANSWER_ACCEPTED or not is_plain:
                     answers.append(self._answer(verdict, code, status))
@@ -126,16 +126,16 @@ class RemoteAttemptStore:
 
     def _answer(self, verdict: Verdict, code: pb.Answer, status: str) -> WriteResult:
         answer, claim = _ANSWERS[code], verdict.claim
-        told: str | None = status or None
-        if told is None and answer in ("accepted", "cancel_requested"):
-            told = self._likely(verdict, answer)
-        return WriteResult(claim.seq, claim.attempt, answer, told)
+        known: str | None = status or None
+        if known is None and answer in ("accepted", "cancel_requested"):
+            known = self._likely_status(verdict, answer)
+        return WriteResult(claim.seq, claim.attempt, answer, known)
 
-    def _likely(self, verdict: Verdict, answer: str) -> str:
-        """What has become of a job, where the server does not say."""
+    def _likely_status(self, verdict: Verdict, answer: str) -> str:
+        """The likely state of a job, if the server does not send it."""
         if answer == "cancel_requested" or verdict.kind == "cancel":
             return "cancelled"
-        found = self._in_hand.get(verdict.claim.seq)
+        found = self._held.get(verdict.claim.seq)
         is_spent = found is not None and found.retries >= found.max_retries
         if verdict.kind == "giveup" or (verdict.kind == "fail" and is_spent):
             return "failed"
@@ -146,24 +146,23 @@ class RemoteAttemptStore:
     async def report(
         self, reports: Sequence[Report], lines: Sequence[LogEntry]
     ) -> list[WriteResult]:
-        said: dict[Claim, pb.Answer] = {}
-        news: list[Report | LogEntry] = [*reports, *lines]
-        for part in _parts(news, _size_of_news):
+        answers: dict[Claim, pb.Answer] = {}
+        entries: list[Report | LogEntry] = [*reports, *lines]
+        for part in _parts(entries, _size_of_entry):
             claims, updates = self._updates(part)
             for claim, progressed in zip(claims, await self._progress(updates), strict=True):
-                said[claim] = max(
-                    said.get(claim, pb.ANSWER_ACCEPTED), progressed.answer, key=_GRAVITY.index
-                )
+                before = answers.get(claim, pb.ANSWER_ACCEPTED)
+                answers[claim] = max(before, progressed.answer, key=_BY_IMPORTANCE.index)
         return [
             WriteResult(claim.seq, claim.attempt, _ANSWERS[code])
-            for claim, code in said.items()
+            for claim, code in answers.items()
             if code != pb.ANSWER_ACCEPTED
         ]
 
-    def _updates(self, news: Sequence[Report | LogEntry]) -> tuple[list[Claim], list[pb.Update]]:
-        """One update for each claim, in the order in which they come."""
+    def _updates(self, entries: Sequence[Report | LogEntry]) -> tuple[list[Claim], list[pb.Update]]:
+        """One update for each claim, in the order of their first entries."""
         updates: dict[Claim, pb.Update] = {}
-        for one in news:
+        for one in entries:
             update = updates.get(one.claim)
             if update is None:
                 update = updates[one.claim] = pb.Update(claim=self._claim(one.claim))
@@ -189,7 +188,7 @@ class RemoteAttemptStore:
     # Steps --------------------------------------------------------------------------------------
 
     async def read_steps(self, claim: Claim) -> dict[str, str]:
-        found = self._in_hand.get(claim.seq)
+        found = self._held.get(claim.seq)
         return {} if found is None else found.steps
 
     async def keep_step(self, claim: Claim, name: str, result: str, took_s: float) -> StepWrite:
@@ -233,7 +232,7 @@ class RemoteAttemptStore:
     # Names --------------------------------------------------------------------------------------
 
     def _id(self, claim: Claim) -> str:
-        found = self._in_hand.get(claim.seq)
+        found = self._held.get(claim.seq)
         return str(claim.job_id) if found is None else found.job_id
 
     def _claim(self, claim: Claim) -> pb.Claim:
@@ -241,23 +240,23 @@ class RemoteAttemptStore:
 
 
 def _write_error(into: pb.Error, text: str | None) -> None:
-    said = json.loads(text) if text else {"type": "Error", "message": ""}
-    into.type = said["type"]
-    into.message = said["message"]
-    into.traceback = said.get("traceback") or ""
-    into.is_public = said.get("public") is True
+    details = json.loads(text) if text else {"type": "Error", "message": ""}
+    into.type = details["type"]
+    into.message = details["message"]
+    into.traceback = details.get("traceback") or ""
+    into.is_public = details.get("public") is True
 
 
 def _check_count(found: int, wanted: int) -> None:
     if found != wanted:
-        raise DatabaseUnavailable(f"the server gave {found} answers to {wanted} questions")
+        raise DatabaseUnavailable(f"the server sent {found} answers for {wanted} items")
 
 
 def _size_of_verdict(verdict: Verdict) -> int:
     return _SMALL + _bytes(verdict.result) + _bytes(verdict.error)
 
 
-def _size_of_news(one: Report | LogEntry) -> int:
+def _size_of_entry(one: Report | LogEntry) -> int:
     if isinstance(one, LogEntry):
         return _SMALL + _bytes(one.message)
     return _SMALL + _bytes(one.message) + _bytes(one.checkpoint)
@@ -270,7 +269,7 @@ def _bytes(text: str | None) -> int:
 
 
 def _parts(items: Sequence[T], size_of: Callable[[T], int]) -> Iterator[Sequence[T]]:
-    """As many at a time as one call may carry."""
+    """Splits items into parts that one call may carry."""
     part: list[T] = []
     size = 0
     for item in items:

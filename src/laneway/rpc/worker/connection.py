@@ -1,4 +1,4 @@
-"""A worker's calls to the replicas: one channel to each address, made when it is needed."""
+"""A worker's calls to replicas: one channel to each address, opened on first use."""
 
 from __future__ import annotations
 
@@ -22,41 +22,41 @@ from laneway.rpc.worker.endpoint import Endpoint
 from laneway.rpc.worker.failures import failure_of
 
 CALL_S: Final = 10.0
-# A stream to a server that is gone has ended by then.
+# After this time a stream to a lost server has ended, and calls return to the stream's server.
 AWAY_S: Final = 30.0
 
 Stream = grpc.aio.UnaryStreamCall[pb.StreamJobsRequest, pb.StreamJobsResponse]
 
 
 class ReplicaConnection:
-    """Calls go where the stream is, and elsewhere for a while once that does not answer."""
+    """Sends calls to the replica of the stream, or for a while to others if it does not answer."""
 
-    def __init__(self, link: Endpoint) -> None:
-        self._link = link
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
         self._channels: dict[str, grpc.aio.Channel] = {}
         self._stubs: dict[str, Any] = {}
         self._stream_at = 0
         self._calls_at = 0
-        # Where the newest stream was opened: results told there make room at once.
+        # The address of the newest stream: results sent there make room at once.
         self._home = 0
         self._away_since = 0.0
 
     @property
     def address(self) -> str:
-        """Where the stream is, or is to be opened next."""
-        return self._link.addresses[self._stream_at]
+        """The address of the current or next stream."""
+        return self._endpoint.addresses[self._stream_at]
 
     def open(self, request: pb.StreamJobsRequest) -> Stream:
-        """The stream of jobs; calls go there too from now on."""
+        """Opens the stream of jobs; calls go to the same address from now on."""
         self._calls_at = self._home = self._stream_at
-        self._link.token.renew()
+        self._endpoint.token.renew()
         call: Stream = self._stub(self.address).StreamJobs(
-            request, metadata=self._link.token.metadata
+            request, metadata=self._endpoint.token.metadata
         )
         return call
 
     def failed(self, error: grpc.aio.AioRpcError) -> LanewayError:
-        """Why the stream ended."""
+        """The reason why the stream ended."""
         return self._failure(self.address, error)
 
     def silent(self) -> LanewayError:
@@ -66,45 +66,45 @@ class ReplicaConnection:
         return DatabaseUnavailable(f"server {self.address}: ended the stream")
 
     def move_on(self) -> None:
-        """The next stream is opened at another address, if there is one."""
-        self._stream_at = (self._stream_at + 1) % len(self._link.addresses)
+        """Opens the next stream at another address, if there is one."""
+        self._stream_at = (self._stream_at + 1) % len(self._endpoint.addresses)
 
     async def call(self, method: str, request: Any, timeout_s: float = CALL_S) -> Any:
-        """The answer; DatabaseUnavailable where it may be asked again, also with another token."""
-        at = self._whom_to_call()
-        address = self._link.addresses[at]
+        """The response; DatabaseUnavailable if the call may be repeated, also with a new token."""
+        at = self._call_target()
+        address = self._endpoint.addresses[at]
         try:
-            ask = getattr(self._stub(address), method)
-            return await ask(request, timeout=timeout_s, metadata=self._link.token.metadata)
+            send = getattr(self._stub(address), method)
+            return await send(request, timeout=timeout_s, metadata=self._endpoint.token.metadata)
         except grpc.aio.AioRpcError as error:
             failure = self._failure(address, error)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            # Not we: the other end has cancelled it.
+            # The server cancelled it, not this task.
             failure = DatabaseUnavailable(f"server {address}: cancelled the call")
         if isinstance(failure, (DatabaseUnavailable, ServerError)) and self._calls_at == at:
-            self._calls_at = (at + 1) % len(self._link.addresses)
+            self._calls_at = (at + 1) % len(self._endpoint.addresses)
             self._away_since = time.monotonic()
-        # ServerError: a proxy whose server is away may say that it knows no such call.
+        # ServerError: a proxy without its server may answer that the call does not exist.
         if isinstance(failure, (Unauthenticated, Forbidden, ServerError)):
             raise DatabaseUnavailable(f"server {address}: {failure}") from failure
         raise failure
 
-    def _whom_to_call(self) -> int:
+    def _call_target(self) -> int:
         if time.monotonic() - self._away_since > AWAY_S:
             self._calls_at = self._home
         return self._calls_at
 
     async def check(self, worker_id: str) -> None:
-        """Asks whether the token may claim; raises what the server says to it."""
+        """Checks that the token may claim; raises the server's error."""
         address = self.address
         try:
             await self._stub(address).Heartbeat(
                 pb.HeartbeatRequest(worker_id=worker_id),
                 timeout=CALL_S,
-                metadata=self._link.token.metadata,
+                metadata=self._endpoint.token.metadata,
             )
         except grpc.aio.AioRpcError as error:
             failure = self._failure(address, error)
@@ -121,7 +121,7 @@ class ReplicaConnection:
     def _failure(self, address: str, error: grpc.aio.AioRpcError) -> LanewayError:
         failure = failure_of(address, error.code(), error.details())
         if isinstance(failure, (Unauthenticated, Forbidden)):
-            self._link.token.renew()
+            self._endpoint.token.renew()
         return failure
 
     def _stub(self, address: str) -> Any:
@@ -131,7 +131,7 @@ class ReplicaConnection:
         return self._stubs[address]
 
     def _channel(self, address: str) -> grpc.aio.Channel:
-        options = self._link.options_to(address)
-        if self._link.is_plain_to(address):
+        options = self._endpoint.options_to(address)
+        if self._endpoint.is_plain_to(address):
             return grpc.aio.insecure_channel(address, options=options)
-        return grpc.aio.secure_channel(address, self._link.credentials(), options=options)
+        return grpc.aio.secure_channel(address, self._endpoint.credentials(), options=options)

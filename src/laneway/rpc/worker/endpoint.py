@@ -1,4 +1,4 @@
-"""Where replicas are and how to come to them: checked once, and never told with the token."""
+"""The addresses and credentials of replicas; the token never appears in errors or logs."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ import grpc
 from laneway.domain.address import is_loopback
 from laneway.errors import ConfigError, InvalidInput
 
-# What RFC 6750 lets stand behind `Bearer`.
+# The form of a bearer token in RFC 6750.
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 _ADDRESS: Final = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 _OPTIONS: Final = (
     # A dead peer is noticed while leases can still be renewed elsewhere.
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 5_000),
-    # Of a process that was stopped, whose kernel still takes what is sent: else that is a minute.
+    # For a stopped process, whose kernel still accepts bytes; gRPC's default is a minute.
     ("grpc.http2.ping_timeout_ms", 10_000),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
-    # A server says how much it takes and sends at once.
+    # The server decides the size of messages.
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1_000),
-    # What is lost is said again by us, who know what may be said twice.
+    # The worker repeats lost calls, because it knows which may be repeated.
     ("grpc.enable_retries", 0),
 )
 
 
 class TokenSource:
-    """A token, and the file it is read from again now and then, if there is one."""
+    """A token; if it comes from a file, `renew` reads the file again."""
 
     __slots__ = ("_file", "_text")
 
@@ -53,21 +53,21 @@ class TokenSource:
         try:
             return _checked(Path(file).read_text("utf-8"), f"token file {file}")
         except (OSError, UnicodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is no text"
-            raise ConfigError(f"token file: cannot read {file}: {why}") from None
+            reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+            raise ConfigError(f"token file: cannot read {file}: {reason}") from None
 
     def renew(self) -> None:
-        """There may be a newer one: it was refused, or is about to be shown anew."""
+        """Reads the file again: the token was refused, or a new stream is about to use it."""
         if self._file is not None:
             try:
                 self._text = self._read(self._file)
             except ConfigError:
-                # It may be written this very moment; the old one is refused once more.
+                # The file may be being written; the old token is used once more.
                 return
 
     @property
     def metadata(self) -> tuple[tuple[str, str], ...]:
-        """What goes along with every call."""
+        """The metadata of every call."""
         return (("authorization", f"Bearer {self._text}"),)
 
     def to_dict(self) -> dict[str, str | None]:
@@ -77,14 +77,14 @@ class TokenSource:
 def _checked(text: str, field: str) -> str:
     token = text.strip()
     if not _TOKEN.fullmatch(token):
-        # Never with the text: it may be a secret all the same.
-        raise ConfigError(f"{field}: must be what `laneway tokens create` has shown, alone")
+        # Never shows the text: it may still be a secret.
+        raise ConfigError(f"{field}: must be exactly the output of `laneway tokens create`")
     return token
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Addresses of replicas, to be tried in turn, and with what to come there."""
+    """Addresses of replicas, tried in turn, and the credentials for them."""
 
     addresses: tuple[str, ...]
     token: TokenSource = field(repr=False)
@@ -104,22 +104,22 @@ class Endpoint:
     ) -> Endpoint:
         """`server` is host:port, or several with commas; `tls_ca` names a file.
 
-        TLS but for this machine; there too with a `tls_ca`.
+        Uses TLS except on this machine; with a `tls_ca` also there.
         """
         if plaintext and tls_ca is not None:
-            raise InvalidInput("plaintext", "is instead of TLS: leave out tls_ca")
+            raise InvalidInput("plaintext", "excludes TLS: leave out tls_ca")
         addresses = tuple(_address(part.strip()) for part in server.split(","))
         known = TokenSource(token, token_file if token is None else None)
         return cls(addresses, known, _certificates(tls_ca), plaintext)
 
     def is_plain_to(self, address: str) -> bool:
-        """Whether what goes there is not encrypted."""
+        """Whether calls to the address are not encrypted."""
         return self.is_plain or (self.tls_ca is None and _is_loopback(address))
 
     def options_to(self, address: str) -> list[tuple[str, Any]]:
         options: list[tuple[str, Any]] = list(_OPTIONS)
         if _is_loopback(address):
-            # What stays within the machine goes through no proxy that the environment names.
+            # Local calls do not use the proxy of the environment.
             options.append(("grpc.enable_http_proxy", 0))
         return options
 
@@ -128,7 +128,7 @@ class Endpoint:
         return grpc.ssl_channel_credentials(ca)
 
     def to_dict(self) -> dict[str, Any]:
-        """For a process that is told through a pipe."""
+        """The endpoint as JSON, for a child process."""
         return {
             "addresses": list(self.addresses),
             "token": self.token.to_dict(),
@@ -137,17 +137,15 @@ class Endpoint:
         }
 
     @classmethod
-    def of(cls, told: dict[str, Any]) -> Endpoint:
-        token = TokenSource(told["token"]["text"], told["token"]["file"])
-        return cls(tuple(told["addresses"]), token, told["tls_ca"], told["is_plain"])
+    def of(cls, data: dict[str, Any]) -> Endpoint:
+        token = TokenSource(data["token"]["text"], data["token"]["file"])
+        return cls(tuple(data["addresses"]), token, data["tls_ca"], data["is_plain"])
 
 
 def _address(text: str) -> str:
     found = _ADDRESS.fullmatch(text)
     if found is None or not 0 < int(found[2]) < 65536:
-        raise InvalidInput(
-            "server", "must be host:port without http://, or several of them with commas"
-        )
+        raise InvalidInput("server", "must be host:port without http://, or several with commas")
     return text
 
 
@@ -161,8 +159,8 @@ def _certificates(file: str | None) -> str | None:
     try:
         text = Path(file).read_text("ascii")
     except (OSError, UnicodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not PEM text"
-        raise ConfigError(f"tls_ca: cannot read {file}: {why}") from None
+        reason = error.strerror if isinstance(error, OSError) else "not PEM text"
+        raise ConfigError(f"tls_ca: cannot read {file}: {reason}") from None
     if "BEGIN CERTIFICATE" not in text:
         raise ConfigError(f"tls_ca: {file} holds no certificate (PEM)")
     return text

@@ -1,4 +1,4 @@
-"""What gRPC raises, told in Laneway's words."""
+"""Converts gRPC errors to Laneway's errors."""
 
 from __future__ import annotations
 
@@ -23,37 +23,37 @@ _SIMPLE: Final[dict[StatusCode, type[LanewayError]]] = {
     StatusCode.NOT_FOUND: NotFound,
     StatusCode.FAILED_PRECONDITION: Refused,
 }
-_NOBODY: Final = "failed to connect to all addresses"
-# Trying again as it is would end alike.
+_UNREACHED: Final = "failed to connect to all addresses"
+# Repeating the call unchanged would fail again.
 FINAL: Final = (Unauthenticated, Forbidden, InvalidInput, NotFound, Refused, ServerError)
 
 
 def failure_of(address: str, code: StatusCode, details: str | None) -> LanewayError:
-    """The Laneway error for a call that failed.
+    """The Laneway error for a failed call.
 
-    DatabaseUnavailable, as where a worker has a database of its own: it may be said again.
+    DatabaseUnavailable means that the call may be repeated, as for a worker with a database.
     """
-    said = (details or code.name.lower().replace("_", " ")).splitlines()[0]
-    if said.startswith(_NOBODY):
-        said = _why_nobody(said)
+    text = (details or code.name.lower().replace("_", " ")).splitlines()[0]
+    if text.startswith(_UNREACHED):
+        text = _connect_error(text)
     if code is StatusCode.INVALID_ARGUMENT:
-        field, colon, rule = said.partition(": ")
-        return InvalidInput(field, rule) if colon else InvalidInput("request", said)
-    if code is StatusCode.RESOURCE_EXHAUSTED and "larger than max" in said:
-        return InvalidInput("message", said)
+        field, colon, rule = text.partition(": ")
+        return InvalidInput(field, rule) if colon else InvalidInput("request", text)
+    if code is StatusCode.RESOURCE_EXHAUSTED and "larger than max" in text:
+        return InvalidInput("message", text)
     if code is StatusCode.UNIMPLEMENTED:
-        return ServerError(f"{address} serves no remote workers ({said})")
+        return ServerError(f"{address} does not serve remote workers ({text})")
     if code in _SIMPLE:
-        return _SIMPLE[code](said)
-    return DatabaseUnavailable(f"server {address}: {said}")
+        return _SIMPLE[code](text)
+    return DatabaseUnavailable(f"server {address}: {text}")
 
 
-def _why_nobody(said: str) -> str:
-    """The channel tells each address once more, and what it calls the trouble; that comes last."""
-    said = said.removesuffix(": OK")
-    if "WRONG_VERSION_NUMBER" in said:
-        return "TLS: it does not speak it"
-    if "Hostname Verification" in said:
+def _connect_error(text: str) -> str:
+    """The cause of a failed connection: gRPC lists each address, then the cause."""
+    text = text.removesuffix(": OK")
+    if "WRONG_VERSION_NUMBER" in text:
+        return "TLS: the server does not use it"
+    if "Hostname Verification" in text:
         return "TLS: its certificate is for another name"
-    last = said.rpartition(": ")[2]
-    return f"TLS: {last}" if "handshake failed" in said.lower() else last
+    last = text.rpartition(": ")[2]
+    return f"TLS: {last}" if "handshake failed" in text.lower() else last

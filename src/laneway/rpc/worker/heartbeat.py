@@ -1,4 +1,4 @@
-"""Keeps the leases of a remote worker alive, by calls from a process of its own."""
+"""Renews the leases of a remote worker by calls from a separate process."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from laneway.rpc.worker.endpoint import Endpoint
 
 
 class RemoteHeartbeat(Heartbeat):
-    """As of a worker with a database; the child is told under which job ids servers know claims."""
+    """The heartbeat of a worker with a database, but the child also gets the jobs' ids."""
 
     child: ClassVar[str] = "laneway.rpc.worker.heartbeat_child"
 
     def __init__(
         self,
-        link: Endpoint,
+        endpoint: Endpoint,
         worker_id: UUID,
         settings: Settings,
-        complaints: ThrottledWarnings,
+        warnings: ThrottledWarnings,
         on_answer: Callable[[int, int, str], None],
     ) -> None:
-        renewal = {"link": link.to_dict(), "worker_id": str(worker_id)}
-        super().__init__(renewal, settings, complaints, on_answer)
+        renewal = {"endpoint": endpoint.to_dict(), "worker_id": str(worker_id)}
+        super().__init__(renewal, settings, warnings, on_answer)
         self._job_ids: dict[Pair, bytes] = {}
 
     def hold(self, claims: list[Claim], lease_s: float, age_s: float = 0.0) -> None:

@@ -19,7 +19,7 @@ from laneway.rpc.worker.failures import failure_of
 from laneway.store.leases import WriteResult
 
 LONGEST_S: Final = 5.0
-# Of what was plainly renewed nothing is said.
+# Accepted renewals need no answer.
 _ANSWERS: Final = {
     pb.ANSWER_UNSPECIFIED: "busy",
     pb.ANSWER_FENCED: "fenced",
@@ -28,16 +28,16 @@ _ANSWERS: Final = {
 
 
 class Renewals:
-    """Asks one replica, and the next one once that does not answer."""
+    """Calls one replica, and the next one if it does not answer."""
 
-    def __init__(self, link: Endpoint, worker_id: str) -> None:
-        self._link = link
+    def __init__(self, endpoint: Endpoint, worker_id: str) -> None:
+        self._endpoint = endpoint
         self._worker_id = worker_id
         self._at = 0
         self._stubs: dict[str, Any] = {}
 
     def renew(self, pairs: list[Pair], job_ids: list[bytes], within_s: float) -> list[WriteResult]:
-        """Those that are fenced, or asked to stop."""
+        """Renews leases; returns the results that are not plainly accepted."""
         claims = [
             pb.Claim(job_id=str(UUID(bytes=job_id)), attempt=pair[1])
             for pair, job_id in zip(pairs, job_ids, strict=True)
@@ -45,41 +45,43 @@ class Renewals:
         request = pb.HeartbeatRequest(
             worker_id=self._worker_id, claims=claims, memory_bytes=memory_of(os.getppid())
         )
-        said = self._call(request, min(LONGEST_S, within_s)).answers
-        if len(said) != len(pairs):
-            raise DatabaseUnavailable(f"{len(said)} answers about {len(pairs)} claims")
+        answers = self._call(request, min(LONGEST_S, within_s)).answers
+        if len(answers) != len(pairs):
+            raise DatabaseUnavailable(
+                f"the server sent {len(answers)} answers for {len(pairs)} claims"
+            )
         return [
             WriteResult(*pair, _ANSWERS[answer])
-            for pair, answer in zip(pairs, said, strict=True)
+            for pair, answer in zip(pairs, answers, strict=True)
             if answer in _ANSWERS
         ]
 
     def _call(self, request: pb.HeartbeatRequest, timeout_s: float) -> pb.HeartbeatResponse:
-        address = self._link.addresses[self._at]
+        address = self._endpoint.addresses[self._at]
         if address not in self._stubs:
             self._stubs[address] = pb_grpc.DispatchServiceStub(self._channel(address))  # type: ignore[no-untyped-call]
         try:
-            answer: pb.HeartbeatResponse = self._stubs[address].Heartbeat(
-                request, timeout=timeout_s, metadata=self._link.token.metadata
+            response: pb.HeartbeatResponse = self._stubs[address].Heartbeat(
+                request, timeout=timeout_s, metadata=self._endpoint.token.metadata
             )
         except grpc.RpcError as error:
             failure = failure_of(address, error.code(), error.details())
             if isinstance(failure, (Unauthenticated, Forbidden)):
-                self._link.token.renew()
+                self._endpoint.token.renew()
             else:
-                self._at = (self._at + 1) % len(self._link.addresses)
+                self._at = (self._at + 1) % len(self._endpoint.addresses)
             raise failure from None
-        return answer
+        return response
 
     def _channel(self, address: str) -> grpc.Channel:
-        options = self._link.options_to(address)
-        if self._link.is_plain_to(address):
+        options = self._endpoint.options_to(address)
+        if self._endpoint.is_plain_to(address):
             return grpc.insecure_channel(address, options=options)
-        return grpc.secure_channel(address, self._link.credentials(), options=options)
+        return grpc.secure_channel(address, self._endpoint.credentials(), options=options)
 
 
 def memory_of(pid: int) -> int:
-    """Resident memory of a process in bytes; 0 where the system does not tell."""
+    """The resident memory of a process in bytes; 0 if it is not known."""
     try:
         with open(f"/proc/{pid}/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * resource.getpagesize()
@@ -88,8 +90,8 @@ def memory_of(pid: int) -> int:
 
 
 def by_call(config: dict[str, Any]) -> Renew:
-    """Renews through a server."""
-    return Renewals(Endpoint.of(config["link"]), config["worker_id"]).renew
+    """A function that renews leases through a server."""
+    return Renewals(Endpoint.of(config["endpoint"]), config["worker_id"]).renew
 
 
 if __name__ == "__main__":

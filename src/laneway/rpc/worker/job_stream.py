@@ -1,4 +1,4 @@
-"""The stream that a remote worker gets its jobs by: opened, and opened again when it ends."""
+"""The stream on which a remote worker receives jobs; reopened when it ends."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.worker.connection import ReplicaConnection, Stream
 from laneway.rpc.worker.failures import FINAL
 
-# To say that the worker is known; after that another replica is asked.
-HELLO_S: Final = 10.0
+# The longest wait for the first message; then another replica is tried.
+HANDSHAKE_S: Final = 10.0
 NOT_READY_S: Final = 0.05
-# A replica that stops has many workers: not all of them at once to the next one.
+# Workers of a stopping replica spread their reconnects over this time.
 SOONEST_S: Final = 0.05
 SOON_S: Final = 0.5
-# A stream that lasted so long was a good one.
+# A stream that lasted this long counts as a success.
 LASTING_S: Final = 5.0
 
 
 class AssignmentStream(Service):
-    """One round is one stream, from its opening to its end."""
+    """Runs one stream per round, from its opening to its end."""
 
     name: ClassVar[str] = "stream"
     longest_backoff_s: ClassVar[float] = 5.0
@@ -37,27 +37,27 @@ class AssignmentStream(Service):
     def __init__(
         self,
         connection: ReplicaConnection,
-        complaints: ThrottledWarnings,
-        hello: Callable[[], pb.StreamJobsRequest],
+        warnings: ThrottledWarnings,
+        handshake: Callable[[], pb.StreamJobsRequest],
         on_message: Callable[[pb.StreamJobsResponse], None],
         is_ready: Callable[[], bool],
     ) -> None:
-        super().__init__(complaints)
+        super().__init__(warnings)
         self._connection = connection
-        self._hello = hello
+        self._handshake = handshake
         self._on_message = on_message
         self._is_ready = is_ready
         self._call: Stream | None = None
-        # Set while a server knows the worker.
+        # Set while the worker is registered with a server.
         self.known = asyncio.Event()
-        # Done once a server has known it, or refuses to.
+        # Done once a server has registered the worker, or refused it.
         self.first: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run_once(self) -> float | None:
         if not self._is_ready():
-            # Nobody would renew what is assigned now.
+            # Without a heartbeat, leases of new jobs would lapse.
             return NOT_READY_S
-        self._call = call = self._connection.open(self._hello())
+        self._call = call = self._connection.open(self._handshake())
         began = time.monotonic()
         try:
             failure = await self._read(call)
@@ -66,7 +66,7 @@ class AssignmentStream(Service):
             self.known.clear()
             call.cancel()
         if self._call is not call:
-            # By our own will.
+            # We closed it on purpose.
             return 0.0
         self._connection.move_on()
         if was_known and time.monotonic() - began > LASTING_S:
@@ -75,18 +75,18 @@ class AssignmentStream(Service):
         if isinstance(failure, FINAL):
             if not self.first.done():
                 self.first.set_exception(failure)
-            # A token may be renewed, and a server mended.
+            # The token or the server may be fixed later.
             raise DatabaseUnavailable(str(failure)) from failure
         raise failure
 
     async def _read(self, call: Stream) -> LanewayError:
-        """Hands on what comes; answers why no more does."""
+        """Passes messages on; returns the reason why the stream ended."""
         try:
-            async with asyncio.timeout(HELLO_S):
+            async with asyncio.timeout(HANDSHAKE_S):
                 message = await call.read()
             while isinstance(message, pb.StreamJobsResponse):
                 if not self.known.is_set():
-                    self._greeted()
+                    self._registered()
                 self._on_message(message)
                 message = await call.read()
         except TimeoutError:
@@ -97,28 +97,28 @@ class AssignmentStream(Service):
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            # The other end has cancelled it.
+            # The server cancelled it.
         return self._connection.ended()
 
-    def _greeted(self) -> None:
+    def _registered(self) -> None:
         self.known.set()
         self._warnings.resolved(self.name)
         if not self.first.done():
             self.first.set_result(None)
 
     def _recovered(self) -> None:
-        """Was told when the server greeted; a round is over when its stream has ended."""
+        """Does nothing: `_registered` has already logged the recovery."""
 
     def reopen(self) -> None:
-        """What is to be said of the worker has changed."""
+        """Opens a new stream, because the worker's handshake has changed."""
         call, self._call = self._call, None
         if call is not None:
             call.cancel()
 
     async def drain(self, within_s: float) -> None:
-        """Takes no more: the stream is opened anew as that of a worker that stops.
+        """Stops receiving jobs: reopens the stream with the handshake of a stopping worker.
 
-        What was on its way is not among what the worker says it holds, and so is given back.
+        Jobs that were being sent are not among the attempts it holds, so the server releases them.
         """
         await self.cancel()
         self._is_stopping = False

@@ -1,7 +1,7 @@
-"""Notices when the worker's event loop has stood still: what is read then may be as old.
+"""Detects that the worker's event loop was blocked, so that assignments read then may be old.
 
-Nobody renews an assignment that waits to be read, and a process that was stopped, or whose event
-loop a handler has blocked, finds such ones when it goes on.
+The leases of unread assignments are not renewed. A process that was stopped, or whose event loop a
+handler has blocked, finds such assignments when it continues.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import time
 from typing import Final
 
 INTERVAL_S: Final = 0.25
-STILL_S: Final = 0.75
-# What has gathered meanwhile is read within this time.
+BLOCKED_S: Final = 0.75
+# Assignments that arrived meanwhile are read within this time.
 AFTER_S: Final = 1.0
 
 
 class LoopLag:
-    """Beats as long as the event loop turns."""
+    """Measures pauses of the event loop with a regular timer."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -28,25 +28,25 @@ class LoopLag:
 
     def start(self) -> None:
         self._last = time.monotonic()
-        self._timer = self._loop.call_later(INTERVAL_S, self.beat)
+        self._timer = self._loop.call_later(INTERVAL_S, self.tick)
 
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
 
-    def beat(self) -> None:
+    def tick(self) -> None:
         now = time.monotonic()
-        if now - self._last > STILL_S:
+        if now - self._last > BLOCKED_S:
             self._gap_s, self._gap_at = now - self._last, now
         self._last = now
-        self._timer = self._loop.call_later(INTERVAL_S, self.beat)
+        self._timer = self._loop.call_later(INTERVAL_S, self.tick)
 
     @property
     def waited_s(self) -> float:
-        """How long what comes now may have waited; 0.0 while all goes well."""
+        """The longest time that a message read now may have waited; 0.0 without a pause."""
         now = time.monotonic()
-        # The stillness may be noticed before its end was.
+        # A message may be read before the timer has run after a pause.
         gap_s = now - self._last
         if now - self._gap_at < AFTER_S:
             gap_s = max(gap_s, self._gap_s)
-        return gap_s if gap_s > STILL_S else 0.0
+        return gap_s if gap_s > BLOCKED_S else 0.0

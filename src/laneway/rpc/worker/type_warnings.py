@@ -11,7 +11,7 @@ log = logging.getLogger("laneway")
 
 
 class TypeWarnings:
-    """Logs each warning once, not whenever a stream is opened again."""
+    """Logs each warning once, not with every stream."""
 
     def __init__(self) -> None:
         self._uncovered = ""
@@ -19,7 +19,7 @@ class TypeWarnings:
         self._refused = ""
 
     def warn(self, first: pb.StreamJobsResponse) -> None:
-        """Compare the first message of a stream with that of the stream before."""
+        """Logs what differs in the first message of a stream from that of the last stream."""
         uncovered = visible(", ".join(first.uncovered))
         ignored = visible(
             "; ".join(
@@ -37,21 +37,21 @@ class TypeWarnings:
         )
         if refused and refused != self._refused:
             log.warning(
-                "the server refuses the schema of the arguments of %s: payloads are checked by"
-                " this worker, not at submit",
+                "the server refuses the argument schema of %s: this worker checks payloads,"
+                " submits are not checked",
                 refused,
             )
         if uncovered and uncovered != self._uncovered:
-            log.warning("the token does not cover %s: no such jobs are sent", uncovered)
+            log.warning("the token does not cover %s: this worker gets no such jobs", uncovered)
         if ignored and ignored != self._ignored:
             log.warning(
-                "declared otherwise than published, and not in force: %s (the token needs"
-                " workers:declare)",
+                "declarations that differ from the published ones are not in force: %s"
+                " (the token needs workers:declare)",
                 ignored,
             )
         self._uncovered, self._ignored, self._refused = uncovered, ignored, refused
 
 
 def _unpublished(one: pb.Ignored) -> list[str]:
-    """The fields that are published otherwise."""
+    """The fields whose published values differ."""
     return [name for name in one.fields if not (name == "arguments" and one.arguments_refused)]

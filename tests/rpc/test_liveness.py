@@ -32,15 +32,15 @@ def silence(clock: Clock) -> Liveness:
     silence = Liveness()
     silence.hold([ONE], 4.0, begun=clock.now)
     clock.now += 3.9
-    assert not silence.is_on
+    assert not silence.is_silent
     clock.now += 0.2
-    assert silence.is_on
+    assert silence.is_silent
     return silence
 
 
 def test_a_word_ends_it(silence: Liveness) -> None:
-    assert silence.heard()
-    assert not silence.is_on
+    assert silence.note_call()
+    assert not silence.is_silent
 
 
 def test_a_renewal_elsewhere_ends_it_for_as_long_as_the_lease_lasts(
@@ -48,9 +48,9 @@ def test_a_renewal_elsewhere_ends_it_for_as_long_as_the_lease_lasts(
 ) -> None:
     assert silence.renewed_elsewhere({ONE: clock.now + 3.0})
     clock.now += 2.9
-    assert not silence.is_on
+    assert not silence.is_silent
     clock.now += 0.2
-    assert silence.is_on
+    assert silence.is_silent
 
 
 def test_a_lease_that_is_nearly_over_is_no_word_of_its_worker(
@@ -58,12 +58,12 @@ def test_a_lease_that_is_nearly_over_is_no_word_of_its_worker(
 ) -> None:
     silence.renewed_elsewhere({ONE: clock.now + 0.01})
     clock.now += 0.02
-    assert silence.is_on
+    assert silence.is_silent
 
 
 def test_a_lease_that_is_over_changes_nothing(silence: Liveness, clock: Clock) -> None:
     assert not silence.renewed_elsewhere({ONE: clock.now - 1.0})
-    assert silence.is_on
+    assert silence.is_silent
 
 
 def test_worker_that_holds_nothing_is_not_silent(clock: Clock) -> None:
@@ -71,7 +71,7 @@ def test_worker_that_holds_nothing_is_not_silent(clock: Clock) -> None:
     silence.hold([ONE], 4.0, begun=clock.now)
     silence.ended(ONE)
     clock.now += 60
-    assert not silence.is_on
+    assert not silence.is_silent
 
 
 def lapsed_again_and_again(silence: Liveness, clock: Clock, times: int) -> list[int]:
@@ -80,11 +80,11 @@ def lapsed_again_and_again(silence: Liveness, clock: Clock, times: int) -> list[
     for _ in range(times):
         silence.ended(ONE)
         began = clock.now
-        while silence.is_on:
+        while silence.is_silent:
             clock.now += 1.0
         lasted.append(round(clock.now - began))
         silence.hold([ONE], 4.0, begun=clock.now)
-        assert not silence.is_on
+        assert not silence.is_silent
         clock.now += 4.1
     return lasted
 
@@ -92,7 +92,7 @@ def lapsed_again_and_again(silence: Liveness, clock: Clock, times: int) -> list[
 def test_worker_that_called_and_lets_jobs_lapse_gets_them_less_often(
     silence: Liveness, clock: Clock
 ) -> None:
-    silence.heard()
+    silence.note_call()
     silence.renewed([ONE], asked_at=clock.now)
     clock.now += 4.1
     lasted = lapsed_again_and_again(silence, clock, 8)
@@ -100,7 +100,7 @@ def test_worker_that_called_and_lets_jobs_lapse_gets_them_less_often(
     assert silence.renewed_elsewhere({ONE: clock.now + 1.0})
     clock.now += 1.1
     assert lapsed_again_and_again(silence, clock, 2) == [20, 40]
-    silence.heard()
+    silence.note_call()
     silence.renewed([ONE], asked_at=clock.now)
     clock.now += 4.1
     assert lapsed_again_and_again(silence, clock, 1) == [20]
@@ -116,12 +116,12 @@ def test_word_about_one_job_does_not_renew_another(clock: Clock) -> None:
     silence = Liveness()
     silence.hold([ONE, OTHER], 4.0, begun=clock.now)
     clock.now += 2.0
-    silence.heard()
+    silence.note_call()
     silence.renewed([ONE], asked_at=clock.now)
     clock.now += 2.1
-    assert silence.is_on, "the other job has lapsed, and would be sent to the same worker"
+    assert silence.is_silent, "the other job has lapsed, and would be sent to the same worker"
     silence.ended(OTHER)
-    assert silence.is_on, "that it was taken back is no word of the worker"
+    assert silence.is_silent, "that it was taken back is no word of the worker"
 
 
 def test_word_after_a_lapse_counts_until_the_next_lease_is_over(clock: Clock) -> None:
@@ -130,11 +130,11 @@ def test_word_after_a_lapse_counts_until_the_next_lease_is_over(clock: Clock) ->
     clock.now += 2.0
     silence.renewed([ONE], asked_at=clock.now)
     clock.now += 2.1
-    assert silence.heard()
+    assert silence.note_call()
     clock.now += 1.8
-    assert not silence.is_on
+    assert not silence.is_silent
     clock.now += 0.2
-    assert silence.is_on
+    assert silence.is_silent
 
 
 def test_worker_that_renews_each_of_its_jobs_in_turn_is_not_silent(clock: Clock) -> None:
@@ -142,8 +142,8 @@ def test_worker_that_renews_each_of_its_jobs_in_turn_is_not_silent(clock: Clock)
     silence.hold([ONE, OTHER], 4.0, begun=clock.now)
     for claim in [ONE, OTHER] * 5:
         clock.now += 1.9
-        assert not silence.is_on
-        silence.heard()
+        assert not silence.is_silent
+        silence.note_call()
         silence.renewed([claim], asked_at=clock.now)
 
 
@@ -154,9 +154,9 @@ def test_job_that_ends_in_time_is_not_waited_for(clock: Clock) -> None:
     silence.hold([OTHER], 4.0, begun=clock.now)
     silence.ended(ONE)
     clock.now += 3.9
-    assert not silence.is_on
+    assert not silence.is_silent
     clock.now += 0.2
-    assert silence.is_on
+    assert silence.is_silent
 
 
 def test_lease_that_lasts_does_not_end_the_silence_for_another(clock: Clock) -> None:
@@ -167,29 +167,29 @@ def test_lease_that_lasts_does_not_end_the_silence_for_another(clock: Clock) -> 
     clock.now += 2.1
     silence.ended(OTHER)
     assert not silence.renewed_elsewhere({ONE: renewed_until})
-    assert silence.is_on, "it was renewed before the other lapsed"
+    assert silence.is_silent, "it was renewed before the other lapsed"
     assert silence.renewed_elsewhere({ONE: clock.now + 4.0})
-    assert not silence.is_on
+    assert not silence.is_silent
 
 
 def test_late_renewal_ends_the_silence_where_nothing_lapsed(clock: Clock) -> None:
     silence = Liveness()
     silence.hold([ONE], 4.0, begun=clock.now)
     clock.now += 3.9
-    silence.heard()
+    silence.note_call()
     asked_at = clock.now
     clock.now += 0.2
-    assert silence.is_on
+    assert silence.is_silent
     silence.renewed([ONE], asked_at)
-    assert not silence.is_on
+    assert not silence.is_silent
     clock.now += 3.9
-    assert silence.is_on
+    assert silence.is_silent
 
 
 def test_lease_that_ended_before_the_stream_began_is_not_waited_for(clock: Clock) -> None:
     silence = Liveness()
     silence.hold([ONE], 4.0, begun=clock.now - 5.0)
-    assert not silence.is_on
+    assert not silence.is_silent
     silence.renewed([ONE], asked_at=clock.now)
     clock.now += 4.1
-    assert silence.is_on
+    assert silence.is_silent

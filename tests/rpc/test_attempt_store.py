@@ -13,7 +13,7 @@ import pytest
 from laneway.domain.claim import Claim
 from laneway.errors import DatabaseUnavailable, InvalidInput, Refused
 from laneway.rpc._generated import dispatch_pb2 as pb
-from laneway.rpc.worker.attempt_store import InHand, RemoteAttemptStore
+from laneway.rpc.worker.attempt_store import HeldAttempt, RemoteAttemptStore
 from laneway.rpc.worker.connection import ReplicaConnection
 from laneway.store.call_limits import LimitGrant
 from laneway.store.leases import LogEntry, Report, Verdict, WriteResult
@@ -43,7 +43,7 @@ def claims(ledger: RemoteAttemptStore) -> Iterator[Claim]:
     def all_of_them() -> Iterator[Claim]:
         for seq in range(1, 10_000):
             claim = Claim(seq, uuid4(), 3)
-            ledger.take(InHand(claim, str(claim.job_id), 2, 3, {"one": "1"}))
+            ledger.take(HeldAttempt(claim, str(claim.job_id), 2, 3, {"one": "1"}))
             yield claim
 
     return all_of_them()
@@ -115,7 +115,7 @@ async def test_a_failure_behind_the_last_retry_is_told_to_be_the_end(
     server: Scripted, ledger: RemoteAttemptStore, claims: Iterator[Claim]
 ) -> None:
     claim = Claim(10_001, uuid4(), 4)
-    ledger.take(InHand(claim, str(claim.job_id), 3, 3, {}))
+    ledger.take(HeldAttempt(claim, str(claim.job_id), 3, 3, {}))
     failed = [Verdict(claim, "fail", error=ERROR)]
     assert await ledger.settle(failed) == [WriteResult(claim.seq, 4, "accepted", "failed")]
     server.statuses = ["approved"]

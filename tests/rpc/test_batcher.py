@@ -50,10 +50,10 @@ async def test_what_comes_while_a_statement_is_under_way_goes_with_the_next(
     clerk: Clerk, together: Batcher[str, str]
 ) -> None:
     clerk.is_open.clear()
-    calls = [asyncio.ensure_future(together.ask([f"a{i}", f"b{i}"], IN_TIME)) for i in range(3)]
+    calls = [asyncio.ensure_future(together.run([f"a{i}", f"b{i}"], IN_TIME)) for i in range(3)]
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    late = asyncio.ensure_future(together.ask(["late"], IN_TIME))
+    late = asyncio.ensure_future(together.run(["late"], IN_TIME))
     await asyncio.sleep(0)
     clerk.is_open.set()
     assert await asyncio.gather(*calls) == [["A0", "B0"], ["A1", "B1"], ["A2", "B2"]]
@@ -67,13 +67,13 @@ async def test_what_is_heavy_does_not_go_together(clerk: Clerk) -> None:
         clerk.work, lambda answer: answer == "busy", most=5, weigh=len
     )
     calls = (["aa"], ["bbb"], ["cccc"], ["dddddddd"], ["e"])
-    told = await asyncio.gather(*(together.ask(items, IN_TIME) for items in calls))
+    told = await asyncio.gather(*(together.run(items, IN_TIME) for items in calls))
     assert told == [[items[0].upper()] for items in calls]
     assert clerk.asked == [["aa", "bbb"], ["cccc"], ["dddddddd"], ["e"]]
 
 
 async def test_nothing_is_asked_for_nothing(clerk: Clerk, together: Batcher[str, str]) -> None:
-    assert await together.ask([], IN_TIME) == []
+    assert await together.run([], IN_TIME) == []
     assert clerk.asked == []
 
 
@@ -82,9 +82,9 @@ async def test_poison_in_one_call_does_not_fail_the_others(
 ) -> None:
     clerk.poison = {"p"}
     good, bad, fine = await asyncio.gather(
-        together.ask(["a"], IN_TIME),
-        together.ask(["p", "q"], IN_TIME),
-        together.ask(["b"], IN_TIME),
+        together.run(["a"], IN_TIME),
+        together.run(["p", "q"], IN_TIME),
+        together.run(["b"], IN_TIME),
         return_exceptions=True,
     )
     assert good == ["A"]
@@ -99,7 +99,7 @@ async def test_what_is_busy_is_asked_for_again_and_nothing_else(
 ) -> None:
     monkeypatch.setattr(batcher, "BUSY_S", 0.001)
     clerk.busy = {"b"}
-    call = asyncio.ensure_future(together.ask(["a", "b", "c"], IN_TIME))
+    call = asyncio.ensure_future(together.run(["a", "b", "c"], IN_TIME))
     await until(lambda: len(clerk.asked) >= 3)
     clerk.busy = set()
     assert await call == ["A", "B", "C"]
@@ -110,7 +110,7 @@ async def test_what_is_still_busy_when_the_time_is_over_is_answered_so(
     clerk: Clerk, together: Batcher[str, str]
 ) -> None:
     clerk.busy = {"b"}
-    assert await together.ask(["a", "b"], 0.0) == ["A", "busy"]
+    assert await together.run(["a", "b"], 0.0) == ["A", "busy"]
 
 
 async def test_without_a_database_everybody_hears_at_once(
@@ -118,24 +118,24 @@ async def test_without_a_database_everybody_hears_at_once(
 ) -> None:
     clerk.is_away = True
     told = await asyncio.gather(
-        together.ask(["a"], IN_TIME), together.ask(["b"], IN_TIME), return_exceptions=True
+        together.run(["a"], IN_TIME), together.run(["b"], IN_TIME), return_exceptions=True
     )
     assert all(isinstance(one, DatabaseUnavailable) for one in told)
     clerk.is_away = False
-    assert await together.ask(["c"], IN_TIME) == ["C"]
+    assert await together.run(["c"], IN_TIME) == ["C"]
 
 
 async def test_who_has_left_is_not_asked_for(clerk: Clerk, together: Batcher[str, str]) -> None:
     clerk.is_open.clear()
-    first = asyncio.ensure_future(together.ask(["a"], IN_TIME))
+    first = asyncio.ensure_future(together.run(["a"], IN_TIME))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    gone = asyncio.ensure_future(together.ask(["b"], IN_TIME))
+    gone = asyncio.ensure_future(together.run(["b"], IN_TIME))
     await asyncio.sleep(0)
     gone.cancel()
     clerk.is_open.set()
     assert await first == ["A"]
-    assert await together.ask(["c"], IN_TIME) == ["C"]
+    assert await together.run(["c"], IN_TIME) == ["C"]
     assert clerk.asked == [["a"], ["c"]]
 
 
@@ -143,7 +143,7 @@ async def test_when_it_closes_nobody_waits_for_ever(
     clerk: Clerk, together: Batcher[str, str]
 ) -> None:
     clerk.is_open.clear()
-    calls = [asyncio.ensure_future(together.ask([name], IN_TIME)) for name in "ab"]
+    calls = [asyncio.ensure_future(together.run([name], IN_TIME)) for name in "ab"]
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     await together.close()
@@ -158,4 +158,4 @@ async def test_what_fails_only_together_is_answered_one_by_one() -> None:
         return [items[0].upper()]
 
     together: Batcher[str, str] = Batcher(work, lambda answer: answer == "busy")
-    assert await together.ask(["a", "b"], IN_TIME) == ["A", "B"]
+    assert await together.run(["a", "b"], IN_TIME) == ["A", "B"]

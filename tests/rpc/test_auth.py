@@ -240,7 +240,7 @@ async def test_only_so_many_workers_connect_and_who_leaves_makes_room(
 
 @pytest.fixture
 def rarely(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("laneway.rpc.server.auth.HELLOS_PER_S", 0.001)
+    monkeypatch.setattr("laneway.rpc.server.auth.HANDSHAKES_PER_S", 0.001)
 
 
 @pytest.mark.usefixtures("rarely")

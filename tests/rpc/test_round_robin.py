@@ -19,13 +19,13 @@ class Place:
     def __init__(self, job_types: set[str], room: int = 10) -> None:
         self.job_types = job_types
         self.room = room
-        self.is_ripe = True
+        self.has_enough_room = True
         self.calls: list[int] = []
 
     def wants(self, job_types: set[str]) -> bool:
         return self.room > 0 and bool(self.job_types & job_types)
 
-    def call(self, share: int) -> None:
+    def start_claim(self, share: int) -> None:
         self.calls.append(share)
 
 
@@ -50,7 +50,7 @@ def calls(*places: Place) -> list[int]:
 def test_one_is_called_and_the_next_time_the_next(rotation: RoundRobin) -> None:
     places = joined(rotation, *(Place({"t"}) for _ in range(3)))
     for n in range(6):
-        rotation.tell(["t"])
+        rotation.wake(["t"])
         assert calls(*places) == [(n + 3) // 3, (n + 2) // 3, (n + 1) // 3]
         rotation.done(places[n % 3], tried={"t"})
 
@@ -59,7 +59,7 @@ def test_while_there_is_more_the_next_is_called_and_may_take_twice_as_much(
     rotation: RoundRobin,
 ) -> None:
     places = joined(rotation, *(Place({"t"}, room=40) for _ in range(4)))
-    rotation.tell(["t"])
+    rotation.wake(["t"])
     for place in places:
         rotation.done(place, tried={"t"}, goes_on=True)
     assert [place.calls[0] for place in places] == [10, 20, 40, 80]
@@ -69,8 +69,8 @@ def test_while_there_is_more_the_next_is_called_and_may_take_twice_as_much(
 
 def test_news_that_comes_while_somebody_claims_is_not_lost(rotation: RoundRobin) -> None:
     first, second = joined(rotation, Place({"t"}), Place({"t"}))
-    rotation.tell(["t"])
-    rotation.tell(["t"])
+    rotation.wake(["t"])
+    rotation.wake(["t"])
     assert calls(first, second) == [1, 0]
     rotation.done(first, tried={"t"})
     assert calls(first, second) == [1, 1]
@@ -80,12 +80,12 @@ def test_news_that_comes_while_somebody_claims_is_not_lost(rotation: RoundRobin)
 
 def test_a_loop_that_leaves_while_it_claims_passes_the_news_on(rotation: RoundRobin) -> None:
     first, second = joined(rotation, Place({"t"}), Place({"t"}))
-    rotation.tell(["t"])
+    rotation.wake(["t"])
     rotation.leave(first)
     assert calls(first, second) == [1, 1]
     rotation.done(first, tried={"t"})
     rotation.done(second, tried={"t"})
-    rotation.tell(["t"])
+    rotation.wake(["t"])
     assert calls(first, second) == [1, 2]
 
 
@@ -93,7 +93,7 @@ def test_a_type_is_offered_to_all_who_serve_it_until_one_comes_up_short(
     rotation: RoundRobin,
 ) -> None:
     apples, pears, both = joined(rotation, Place({"a"}), Place({"p"}), Place({"a", "p"}))
-    rotation.tell(["a", "p"])
+    rotation.wake(["a", "p"])
     rotation.done(apples, tried={"a"})
     rotation.done(pears, tried={"p"})
     assert calls(apples, pears, both) == [1, 1, 0]
@@ -101,7 +101,7 @@ def test_a_type_is_offered_to_all_who_serve_it_until_one_comes_up_short(
 
 def test_what_nobody_has_room_for_waits_for_the_first_who_has(rotation: RoundRobin) -> None:
     first, second = joined(rotation, Place({"t"}, room=0), Place({"t"}, room=0))
-    rotation.tell(["t"])
+    rotation.wake(["t"])
     second.room = 5
     rotation.has_room()
     assert calls(first, second) == [0, 1]
@@ -115,21 +115,21 @@ async def test_little_room_is_collected_for_a_moment(
     rotation: RoundRobin,
 ) -> None:
     (place,) = joined(rotation, Place({"t"}, room=0))
-    rotation.tell(["t"])
-    place.room, place.is_ripe = 1, False
+    rotation.wake(["t"])
+    place.room, place.has_enough_room = 1, False
     rotation.has_room()
     assert calls(place) == [0]
     await until(lambda: calls(place) == [1])
     rotation.done(place, tried={"t"}, goes_on=True)
     assert calls(place) == [1]
-    place.is_ripe = True
+    place.has_enough_room = True
     rotation.has_room()
     assert calls(place) == [2]
 
 
 def test_full_lanes_are_tried_again_when_something_ends(rotation: RoundRobin) -> None:
     (place,) = joined(rotation, Place({"t"}))
-    rotation.tell(["t"])
+    rotation.wake(["t"])
     rotation.done(place, tried={"t"}, is_blocked=True)
     assert calls(place) == [1]
     rotation.has_slots()
@@ -144,7 +144,7 @@ async def test_a_claim_that_failed_and_one_that_must_wait_are_tried_again_later(
 ) -> None:
     monkeypatch.setattr(module, "RETRY_S", 0.01)
     (place,) = joined(rotation, Place({"t"}))
-    rotation.tell(["t"])
+    rotation.wake(["t"])
     rotation.failed(place)
     assert calls(place) == [1]
     await until(lambda: calls(place) == [2])
@@ -159,6 +159,6 @@ async def test_a_claim_that_failed_and_one_that_must_wait_are_tried_again_later(
 def test_nobody_is_called_any_more_once_it_is_closed(rotation: RoundRobin) -> None:
     (place,) = joined(rotation, Place({"t"}))
     rotation.close()
-    rotation.tell(["t"])
-    rotation.tell_all()
+    rotation.wake(["t"])
+    rotation.wake_all()
     assert calls(place) == [0]

@@ -54,7 +54,7 @@ async def settled_down(dock: Dock) -> None:
 
 
 async def settled_rounds(dock: Dock) -> None:
-    await until(lambda: dock.replica.rotation.is_idle)
+    await until(lambda: dock.replica.round_robin.is_idle)
 
 
 def _have(hands: list[Hand], count: int) -> bool:
@@ -76,7 +76,7 @@ async def test_a_submit_wakes_one_of_many_idle_workers_and_costs_one_claim(
         scene.submit("t")
         notify(scene, "wake t")
         await until(partial(_have, hands, n))
-        await until(lambda: dock.replica.rotation.is_idle)
+        await until(lambda: dock.replica.round_robin.is_idle)
     assert said[CLAIM] == 5
     # In turn: no worker gets a second job while another has none.
     assert max(len(hand.jobs) for hand in hands) == 1
@@ -92,15 +92,15 @@ async def test_a_hundred_idle_workers_cost_no_more_statements_than_one(
     replica = dock.replica
     await replica.poller.cancel()
     await replica.presence.cancel()
-    await replica.duties.cancel()
+    await replica.leader_services.cancel()
     # Ten seconds of an idle replica: the shortest poll interval of a lane here is one second.
     replica.presence.touch_now()
     for second in range(10):
         await replica.poller.run_once()
         await replica.presence.run_once()
-        await replica.duties.retention.run_once()
+        await replica.leader_services.retention.run_once()
         if second % 2:
-            await replica.duties.watchdog.run_once()
+            await replica.leader_services.watchdog.run_once()
     assert said.total() <= 30, said
     assert said[CLAIM] == 0
 
@@ -136,9 +136,9 @@ async def test_work_that_nobody_had_room_for_is_claimed_when_somebody_has(
     notify(scene, "wake t")
     for hand in hands:
         await hand.got(1)
-    await until(lambda: dock.replica.rotation.is_idle)
+    await until(lambda: dock.replica.round_robin.is_idle)
     said.clear()
-    dock.replica.rotation.tell(["t"])
+    dock.replica.round_robin.wake(["t"])
     assert said[CLAIM] == 0
     await hands[1].end()
     await hands[1].got(1)
@@ -340,7 +340,7 @@ async def test_a_worker_id_belongs_to_the_principal_that_registered_it(dock: Doc
 
 
 async def test_a_token_that_reaches_none_of_the_types_is_refused(dock: Dock, scene: Scene) -> None:
-    said = "covers lane far, and none of the worker's job types: t$"
+    said = "covers lane far, but none of the worker's job types: t$"
     with pytest.raises(Forbidden, match=said):
         await dock.connect(caller=replace(ANN, lanes=frozenset({"far"})))
     await until(
@@ -383,7 +383,7 @@ async def test_types_that_a_token_does_not_cover_are_named(
     near = replace(ANN, lanes=frozenset({"near"}))
     hand = await dock.connect(hello(declared("a", lane="near"), declared("b", lane="far")), near)
     assert hand.dispatcher.uncovered == ["b"]
-    said = "does not cover b in lane default (declared for far): it is sent none of them"
+    said = "does not cover b in lane default (declared for far): it gets none of these jobs"
     assert [said in one.getMessage() for one in caplog.records].count(True) == 1
 
 
@@ -416,7 +416,7 @@ async def test_a_worker_cannot_take_an_approval_away(dock: Dock, scene: Scene) -
 async def test_the_replica_leads_where_nobody_else_does_and_says_so(
     dock: Dock, scene: Scene
 ) -> None:
-    await until(lambda: dock.replica.duties.watchdog.is_leader)
+    await until(lambda: dock.replica.leader_services.watchdog.is_leader)
     row = scene.conn.execute(
         "select w.name from laneway.leader l join laneway.workers w on w.id = l.holder"
     ).fetchone()
