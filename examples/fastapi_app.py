@@ -1,10 +1,10 @@
-"""A FastAPI application with durable jobs: the worker lives in it, the API under a prefix of it.
+"""A FastAPI application with durable jobs: a worker inside it, and the API under a prefix.
 
     uvicorn examples.fastapi_app:app          # as you would run it
-    python examples/fastapi_app.py            # the same, asking itself
+    python examples/fastapi_app.py            # the same, with a client that calls it
 
-Unlike BackgroundTasks, a mail that was promised is sent even if the process ends first: another
-one takes it up. The second prints:
+Unlike with BackgroundTasks, an accepted mail is sent even if the process ends first: another one
+runs the job. The second command prints:
 
     POST /orders/7: 202
     job: completed, mail for order 7
@@ -51,7 +51,7 @@ async def read_mail(job_id: str) -> dict[str, Any]:
 async def main() -> None:
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
     serving = asyncio.ensure_future(server.serve())
-    while not server.started and not serving.done():  # noqa: ASYNC110 -- it tells no other way
+    while not server.started and not serving.done():  # noqa: ASYNC110 -- uvicorn has no event for it
         await asyncio.sleep(0.01)
     port = server.servers[0].sockets[0].getsockname()[1]
     async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:

@@ -1,10 +1,10 @@
-"""A worker that has a token and no database: a server sends it jobs.
+"""A worker with a token and no database: a server sends it jobs.
 
     python examples/remote_worker.py
 
-It starts the server and the worker, each as a process of its own. It prints:
+It starts the server and the worker as separate processes. It prints:
 
-    HELLO FROM AFAR, said without a database
+    HELLO FROM AFAR, without a database
 """
 
 import asyncio
@@ -23,7 +23,7 @@ lw = Laneway()
 @lw.handler("shout", lane="far")
 async def shout(ctx: Context, text: str) -> str:
     has_database = "LANEWAY_DATABASE_URL" in os.environ
-    return f"{text.upper()}, said {'with' if has_database else 'without'} a database"
+    return f"{text.upper()}, {'with' if has_database else 'without'} a database"
 
 
 async def main() -> None:
@@ -47,7 +47,7 @@ async def main() -> None:
 
 
 async def make_token() -> str:
-    """The worker is a service that may claim jobs of one lane, and nothing else."""
+    """Create a service that may only claim jobs of one lane, and its token."""
     db, by = lw.database, "example"
     await lanes.create(db, {"name": "far", "job_types": ["shout"], "max_slots": None}, by=by)
     await access.create_principal(db, "robot", "service", by=by)

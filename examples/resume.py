@@ -1,12 +1,12 @@
-"""A handler that goes on where its last attempt got to.
+"""A handler that continues where its last attempt stopped.
 
     python examples/resume.py
 
-`ctx.track` notes how far it is; a failure, a timeout or a crash of the whole machine costs no more
-than what came after the last note. It prints:
+`ctx.track` stores a checkpoint. A failure, a timeout or a crash of the whole machine repeats only
+the work after the last checkpoint. It prints:
 
-    attempt 1 failed: the other side hung up
-    attempt 2 completed: began with row 7 of 10
+    attempt 1 failed: connection reset
+    attempt 2 completed: started with row 7 of 10
 """
 
 import asyncio
@@ -19,13 +19,13 @@ lw = Laneway()
 @lw.handler("import_rows", retry=RetryPolicy(base=0.1))
 def import_rows(ctx: SyncContext, rows: int) -> str:
     first = 0
-    # durable=True: each row is noted before the next begins. Without it, notes are gathered for
-    # half a second, which is cheaper and repeats those rows after a crash.
+    # durable=True: each row is stored before the next begins. Without it, checkpoints are collected
+    # for half a second: cheaper, but a crash repeats those rows.
     for row in ctx.track(range(1, rows + 1), durable=True):
         first = first or row
         if row == 7 and ctx.attempt == 1:
-            raise ConnectionError("the other side hung up")
-    return f"began with row {first} of {rows}"
+            raise ConnectionError("connection reset")
+    return f"started with row {first} of {rows}"
 
 
 async def main() -> None:
@@ -39,8 +39,8 @@ async def main() -> None:
         finally:
             await worker.stop()
     for attempt in job.attempts:
-        said = attempt.error.message if attempt.error else job.result
-        print(f"attempt {attempt.attempt} {attempt.outcome}: {said}")
+        text = attempt.error.message if attempt.error else job.result
+        print(f"attempt {attempt.attempt} {attempt.outcome}: {text}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Submit a job in your own transaction: both are there, or neither.
+"""Submit a job in your own transaction: both are committed, or neither.
 
     python examples/transaction.py
 
-No order without its mail, no mail without its order, and no second system to keep in step. It
+An order never lacks its mail, a mail never lacks its order, and there is one system to operate. It
 prints:
 
     rolled back: 0 orders, 0 mails
@@ -27,7 +27,7 @@ async def send_mail(ctx: Context, order: int) -> None:
 async def place_order(conn: psycopg.AsyncConnection, order: int, is_paid: bool) -> None:
     async with conn.transaction(force_rollback=not is_paid):
         await conn.execute("INSERT INTO orders VALUES (%s)", [order])
-        # wake=True: workers hear of it with the commit, and need not wait for their next poll.
+        # wake=True notifies workers at commit, so they need not wait for their next poll.
         job = await lw.submit("send_mail", {"order": order}, conn=conn, wake=True)
     if is_paid:
         await job.wait(timeout=60)

@@ -1,10 +1,10 @@
-"""Run a command beside Debian's PostgreSQL, as its package configures a new cluster.
+"""Run a command with Debian's PostgreSQL, as its package configures a new cluster.
 
 Usage (as root): python scripts/debian_postgres.py [--measured] COMMAND [ARGUMENT …]
 
-The command finds the server in LANEWAY_TEST_DATABASE_URL: JIT, Debian's own configuration, and the
-collation of a natural language. The cluster is dropped at the end. It lives in memory; with
---measured on the disk, and it keeps the times of commits.
+The command finds the server in LANEWAY_TEST_DATABASE_URL. It has JIT, Debian's configuration and a
+natural-language collation. The cluster is in memory and is dropped at the end. With --measured it
+is on disk and records commit timestamps.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NATURAL = ("--locale-provider=icu", "--icu-locale=en-US", "--locale=C.UTF-8", "-
 
 @contextmanager
 def cluster(*, is_measured: bool = False) -> Iterator[str]:
-    """A running cluster of the newest installed major; yields its DSN."""
+    """Run a cluster of the newest installed major; yield its DSN."""
     majors = sorted((p.name for p in PROGRAMS.glob("[0-9]*")), key=int)
     if not majors or shutil.which("pg_createcluster") is None:
         sys.exit("laneway: Debian's PostgreSQL is missing; run scripts/need_debian.sh postgresql")
@@ -57,7 +57,7 @@ def _run(command: list[str]) -> None:
 
 def _psql(port: int, text: str) -> None:
     ask = ["psql", "-qX", "-v", "ON_ERROR_STOP=1", "-p", str(port), "-d", "postgres"]
-    # Through the standard input: others can read a command line.
+    # On stdin: others can read a command line.
     subprocess.run(["runuser", "-u", "postgres", "--", *ask], input=text, text=True, check=True)
 
 
@@ -72,7 +72,7 @@ def _end(number: int, frame: object) -> None:
 
 
 if __name__ == "__main__":
-    # So that the cluster is dropped then too.
+    # Exit normally on SIGTERM, so that the cluster is dropped.
     signal.signal(signal.SIGTERM, _end)
     is_measured = "--measured" in sys.argv[1:2]
     with cluster(is_measured=is_measured) as dsn:

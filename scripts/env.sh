@@ -1,7 +1,7 @@
 #!/bin/sh
 # scripts/env.sh runtime|dev
-# Makes .venv hold exactly the packages of requirements/<kind>.txt and this checkout.
-# Instant when it already does. PYTHON names the interpreter; else the first good one on PATH.
+# Install exactly the packages of requirements/<kind>.txt and this checkout into .venv.
+# Does nothing if they are installed. PYTHON names the interpreter; default: the first suitable one on PATH.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -29,7 +29,7 @@ find_python() {
         fi
         without_venv=$candidate
     done
-    if [ -n "$without_venv" ]; then # Debian ships the venv module apart from Python
+    if [ -n "$without_venv" ]; then # Debian packages the venv module separately
         scripts/need_debian.sh python3-venv >&2
         can_venv "$without_venv" || die "$without_venv has no working venv module; set PYTHON"
         echo "$without_venv"
@@ -40,21 +40,21 @@ find_python() {
     fi
 }
 
-# What a stamp must say for the environment to be current: the lock's content, or the project's.
+# The content of a current stamp: the checksum of the lock or of the project.
 lock_print() { cksum <"requirements/$1.txt"; }
 project_print() { cksum <pyproject.toml; pwd; }
 current() { [ -f ".venv/.stamp-$1" ] && [ "$(cat ".venv/.stamp-$1")" = "$2" ]; }
 
 if [ -x "$python" ] && [ -n "${PYTHON:-}" ] && [ "$(version "$PYTHON")" != "$(version "$python")" ]; then
-    rm -rf .venv # another version was asked for
+    rm -rf .venv # built with another Python version
 fi
 if ! [ -x "$python" ]; then
     base=$(find_python)
-    echo "Making .venv with $base ($(version "$base"))"
+    echo "Creating .venv with $base ($(version "$base"))"
     "$base" -m venv --clear .venv
 fi
 
-if ! current dev "$(lock_print dev)"; then # dev holds all of runtime
+if ! current dev "$(lock_print dev)"; then # dev includes runtime
     if ! current "$kind" "$(lock_print "$kind")"; then
         echo "Installing requirements/$kind.txt into .venv"
         "$python" -m pip install -qq --require-hashes -r "requirements/$kind.txt"
@@ -62,7 +62,7 @@ if ! current dev "$(lock_print dev)"; then # dev holds all of runtime
     fi
 fi
 if ! current project "$(project_print)"; then
-    # The build backend is in the locks: nothing is downloaded here.
+    # The build backend is in the locks: this downloads nothing.
     "$python" -m pip install -qq --no-deps --no-build-isolation -e .
     project_print >.venv/.stamp-project
 fi

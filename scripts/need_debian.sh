@@ -1,6 +1,6 @@
 #!/bin/sh
 # scripts/need_debian.sh PACKAGE [COMMAND]
-# Makes sure a Debian package is there: installs it as root, else fails naming it.
+# Install a Debian package as root if it is missing; without root, fail and name it.
 set -eu
 
 package=$1
@@ -18,12 +18,12 @@ die() { printf 'laneway: %s\n' "$*" >&2; exit 1; }
 
 present && exit 0
 command -v apt-get >/dev/null ||
-    die "this needs ${command:-$package} (Debian package $package), and there is no apt-get here to install it"
+    die "this needs ${command:-$package} (Debian package $package), but apt-get is not available to install it"
 [ "$(id -u)" = 0 ] ||
     die "this needs the Debian package $package; install it with: sudo apt-get install $package"
 
 echo "Installing the Debian package $package"
-# RUNLEVEL=1: the package's own service is not wanted.
+# RUNLEVEL=1: do not start the package's service.
 export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
 install() { apt-get install --yes --quiet --no-install-recommends "$package" >/dev/null; }
 install 2>/dev/null || { apt-get update --quiet >/dev/null && install; } ||

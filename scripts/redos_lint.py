@@ -1,9 +1,9 @@
-"""Find regular expressions whose time grows faster than their input, and fail if there are any.
+"""Find regular expressions that take more than linear time; fail if there are any.
 
     python -m scripts.redos_lint
 
-Every call of `re` in src/laneway is collected from the syntax tree. Each pattern is matched the way
-its module uses it, against strings made of the characters that it names.
+Collects every call of `re` in src/laneway from the syntax tree. Matches each pattern the way its
+module does, against strings made of the characters that the pattern names.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "laneway"
-# The module functions of `re` with the place of their flags.
+# The functions of `re` with the position of their flags.
 CALLS = {
     "compile": 1, "match": 2, "fullmatch": 2, "search": 2, "findall": 2, "finditer": 2,
     "split": 3, "sub": 4, "subn": 4,
@@ -28,21 +28,21 @@ CALLS = {
 # Values of local names that patterns are built from.
 SAMPLES: dict[str, Any] = {"key": "requires", "one": "pa55word", "max_digits": 308}
 META = "()?|^$*+[]{}."
-# What was escaped, while a pattern is taken apart.
-APART = 0xF0000
+# Offset that marks escaped characters while a pattern is split.
+ESCAPED = 0xF0000
 FEW = (16, 22, 28, 34)
 FIRST, LAST = 64, 8_192
-# Of a string eight times as long: linear is 8, quadratic 64.
+# Time ratio for a string eight times as long: linear is 8, quadratic 64.
 MOST_RATIO = 28.0
 WORTH_A_LOOK_S = 0.01
 TOO_LONG_S = 0.03
-# For one step, if its time grows with the fourth power.
-PATIENCE_S = 0.2
+# The longest step, assuming that time grows with the fourth power.
+MAX_STEP_S = 0.2
 
 
 @dataclass
 class Found:
-    """A pattern, where it stands and by which methods it is matched."""
+    """A pattern, its location and the methods that match it."""
 
     place: str
     pattern: re.Pattern[Any]
@@ -50,7 +50,7 @@ class Found:
 
 
 def collect(source: Path = SOURCE) -> list[Found]:
-    """All patterns; ValueError names a call whose pattern is not known before it runs."""
+    """Collect all patterns; ValueError names a call whose pattern is only known at run time."""
     found = []
     for path in sorted(source.rglob("*.py")):
         if "_generated" in path.parts:
@@ -75,13 +75,13 @@ def _is_re(call: ast.Call) -> bool:
 
 
 def _uses(tree: ast.AST) -> dict[str, set[str]]:
-    """By name, the methods that are called on it in this module."""
+    """The methods that this module calls on each name."""
     found: dict[str, set[str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             found.setdefault(node.value.id, set()).add(node.attr)
     for node in ast.walk(tree):
-        # NAME = re.compile(...): the call is known by its place.
+        # NAME = re.compile(...): the call is identified by its line.
         if isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, ast.Call):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             for target in targets:
@@ -100,7 +100,7 @@ def _pattern(call: Any, names: dict[str, Any], uses: dict[str, set[str]], place:
             for one in (call.args[0], *flags[:1])
         )
     except Exception as error:
-        raise ValueError(f"{place}: the pattern is not known before it runs: {error}") from None
+        raise ValueError(f"{place}: the pattern is only known at run time: {error}") from None
     pattern = text if isinstance(text, re.Pattern) else re.compile(text, *given)
     if name != "compile":
         return Found(place, pattern, {name})
@@ -114,7 +114,7 @@ def _source(pattern: re.Pattern[Any]) -> str:
 
 
 def alphabet(pattern: re.Pattern[Any]) -> list[str]:
-    """Characters that a pattern names, those that it escapes first, and some of its classes."""
+    """The characters that a pattern names, escaped ones first, and some of its classes."""
     text = _source(pattern)
     escaped = re.findall(r"\\([^A-Za-z0-9])", text)
     classes = "".join(re.findall(r"\[\^?([^\[\]]*)\]", text))
@@ -124,12 +124,12 @@ def alphabet(pattern: re.Pattern[Any]) -> list[str]:
 
 
 def words(pattern: re.Pattern[Any]) -> list[str]:
-    """Literal words of a pattern: hostile strings often repeat what nearly matches."""
-    # What is escaped stands for itself: it is kept apart while the rest is taken out.
-    kept = re.sub(r"\\([^A-Za-z0-9])", lambda found: chr(APART + ord(found[1])), _source(pattern))
+    """The literal words of a pattern: hostile strings often repeat near matches."""
+    # Escaped characters are literal: mark them while the syntax is removed.
+    kept = re.sub(r"\\([^A-Za-z0-9])", lambda found: chr(ESCAPED + ord(found[1])), _source(pattern))
     plain = re.sub(r"\\[A-Za-z]|[\[\](){}?*+|^$\\]", " ", kept)
     found = (
-        "".join(chr(ord(char) - APART) if ord(char) >= APART else char for char in word)
+        "".join(chr(ord(char) - ESCAPED) if ord(char) >= ESCAPED else char for char in word)
         for word in plain.split()
     )
     return [word for word in dict.fromkeys(found) if len(word) > 1][:8]
@@ -152,7 +152,7 @@ def text_of(shape: tuple[str, str, str], size: int) -> str:
 
 
 def seconds(found: Found, method: str, text: str) -> float:
-    """Processor time of one match; the best of a few where it takes long."""
+    """Measure the processor time of one match; the best of three if it is slow."""
     given: Any = text.encode() if isinstance(found.pattern.pattern, bytes) else text
     use = getattr(found.pattern, method)
     arguments = (given[:0], given) if method in ("sub", "subn") else (given,)
@@ -170,23 +170,23 @@ def seconds(found: Found, method: str, text: str) -> float:
 
 
 def problem(found: Found) -> str | None:
-    """The first string that takes more than linear time, if any."""
+    """Describe the first string that takes more than linear time, if any."""
     every = shapes(found.pattern)
     for method in sorted(found.methods):
-        # Exponential ones show with few characters, and would never end with many.
+        # Exponential patterns show with few characters, and would not end with many.
         for size in FEW:
             for shape in every:
                 if seconds(found, method, text_of(shape, size)) > TOO_LONG_S:
                     return f"{found.place}: {method} takes exponential time for {shape[1]!r}…"
         for shape in every:
-            said = _growth(found, method, shape)
-            if said is not None:
-                return said
+            slow = _growth(found, method, shape)
+            if slow is not None:
+                return slow
     return None
 
 
 def _growth(found: Found, method: str, shape: tuple[str, str, str]) -> str | None:
-    """Grow a string step by step, by as much as even the fourth power of it can be waited for."""
+    """Grow a string in steps that stay short even if time grows with the fourth power."""
     size = FIRST
     while True:
         took = seconds(found, method, text_of(shape, size))
@@ -199,15 +199,15 @@ def _growth(found: Found, method: str, shape: tuple[str, str, str]) -> str | Non
             )
         if size >= LAST:
             return None
-        steps = (step for step in (8, 4, 2) if took * step**4 < PATIENCE_S)
+        steps = (step for step in (8, 4, 2) if took * step**4 < MAX_STEP_S)
         size = min(size * next(steps, 2), LAST)
 
 
 def main() -> int:
     patterns = collect()
-    problems = [said for said in map(problem, patterns) if said is not None]
-    for said in problems:
-        print(said)
+    problems = [text for text in map(problem, patterns) if text is not None]
+    for text in problems:
+        print(text)
     print(f"{len(patterns)} regular expressions, {len(problems)} not linear")
     return 1 if problems else 0
 

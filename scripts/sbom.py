@@ -1,8 +1,8 @@
-"""Write the software bill of materials (CycloneDX 1.6) of what the hashed locks install.
+"""Write the software bill of materials (CycloneDX 1.6) of the hashed locks.
 
     python -m scripts.sbom [FILE]        default: dist/laneway.cdx.json
 
-The same locks always give the same document: nothing is downloaded and no clock is read.
+The same locks always give the same document: no download, no clock.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _HASH = re.compile(r" +--hash=sha256:([0-9a-f]{64})")
 
 
 def locks() -> list[Path]:
-    """The locks of what users run: the runtime and every extra."""
+    """The locks that users install: the runtime and every extra."""
     return [ROOT / "requirements" / f"{name}.txt" for name in ("runtime", *extras())]
 
 
 def packages(lock: Path) -> dict[str, dict[str, Any]]:
-    """The packages of a lock by name: version, marker, hashes, and who needs each."""
+    """The packages of a lock by name: version, marker, hashes and dependents."""
     found: dict[str, dict[str, Any]] = {}
     current: dict[str, Any] = {}
     for line in lock.read_text("utf-8").splitlines():
@@ -92,10 +92,10 @@ def bill() -> dict[str, Any]:
 
 def _component(name: str, one: dict[str, Any], reference: str) -> dict[str, Any]:
     # Each package has several files; any of them may be installed.
-    said = [("laneway:lock", lock) for lock in one["locks"]]
-    said += [("laneway:sha256", digest) for digest in one["hashes"]]
+    properties = [("laneway:lock", lock) for lock in one["locks"]]
+    properties += [("laneway:sha256", digest) for digest in one["hashes"]]
     if one["marker"]:
-        said.append(("laneway:marker", one["marker"]))
+        properties.append(("laneway:marker", one["marker"]))
     return {
         "type": "library",
         "bom-ref": reference,
@@ -103,7 +103,7 @@ def _component(name: str, one: dict[str, Any], reference: str) -> dict[str, Any]
         "version": one["version"],
         "purl": reference,
         "scope": "required" if "runtime" in one["locks"] else "optional",
-        "properties": [{"name": key, "value": value} for key, value in said],
+        "properties": [{"name": key, "value": value} for key, value in properties],
     }
 
 

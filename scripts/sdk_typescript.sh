@@ -1,7 +1,7 @@
 #!/bin/sh
 # scripts/sdk_typescript.sh build|check|test
-# Builds sdk/typescript, tests what was built, or does both, with the Node.js on PATH if it is new enough, else
-# with the one in .venv. Installs what package-lock.json names when it has changed, and nothing else.
+# Build sdk/typescript, check the build, or both, with the Node.js on PATH if it is new enough, else
+# with the one in .venv. Installs the packages of package-lock.json when it has changed.
 set -eu
 cd "$(dirname "$0")/../sdk/typescript"
 
@@ -11,7 +11,7 @@ if node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20)' 2>/d
     npm() { command npm "$@"; }
 else
     PATH=$wheel/bin:$PATH
-    # The wheel's own npm is a copy that does not find its library.
+    # The wheel's npm is a copy that does not find its library.
     npm() { node "$wheel/lib/node_modules/npm/bin/npm-cli.js" "$@"; }
 fi
 

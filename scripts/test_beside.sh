@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # scripts/test_beside.sh
-# Runs the tests, and at the same time the checks: tests wait more than they compute.
+# Run the tests and the checks concurrently: tests wait more than they compute.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-# One of the workers that are tested is in TypeScript.
+# The tests run a TypeScript worker.
 scripts/sdk_typescript.sh build || exit
 
 checked=$(mktemp)

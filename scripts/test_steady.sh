@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # scripts/test_steady.sh RUNS [pytest arguments]
-# Runs the whole suite RUNS times while other processes keep every core busy; fails if any test fails.
+# Run the whole suite RUNS times while every core is busy; fail if any test fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,7 +13,7 @@ busy=()
 stop_busy() { kill "${busy[@]}" 2>/dev/null || true; }
 trap stop_busy EXIT
 for _ in $(seq "$cores"); do
-    # Ends by itself should this script be killed.
+    # Ends by itself if this script is killed.
     .venv/bin/python -c '
 import os
 parent = os.getppid()

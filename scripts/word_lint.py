@@ -1,4 +1,4 @@
-"""Finds words that docs/style.md forbids: `python scripts/word_lint.py [--count] [PATH…]`.
+"""Find words that docs/style.md forbids: `python scripts/word_lint.py [--count] [PATH…]`.
 
 Reads comments, docstrings and string literals of Python, comments of SQL and shell, and the prose
 of Markdown. Names in code are not read, except those in FORBIDDEN_NAMES.
@@ -17,7 +17,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PLACES: Final = ("src", "tests", "bench", "scripts", "examples", "docs", "README.md")
-# Quotes what it forbids.
+# These quote the forbidden words.
 EXEMPT: Final = ("docs/style.md", "scripts/word_lint.py", "tests/docs/test_word_lint.py")
 
 FORBIDDEN: Final = (
@@ -43,13 +43,13 @@ Finding = tuple[int, str]
 
 
 def in_text(text: str, line: int) -> Iterator[Finding]:
-    """The forbidden words of a text, each with its line; code in backticks is not read."""
+    """Yield the forbidden words of a text with their lines; skip code in backticks."""
     for number, each in enumerate(CODE.sub("", text).split("\n"), line):
         yield from ((number, found[0]) for found in WORDS.finditer(each))
 
 
 def in_python(source: str) -> Iterator[Finding]:
-    """Those of comments and strings, openings of docstrings, and forbidden names."""
+    """Check comments, strings, docstring openings and names."""
     is_start = True
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         line = token.start[0]
@@ -68,7 +68,7 @@ def in_python(source: str) -> Iterator[Finding]:
 
 
 def in_comments(source: str, mark: str) -> Iterator[Finding]:
-    """Those behind the mark that begins a comment."""
+    """Check the text after the mark that starts a comment."""
     for line, text in enumerate(source.split("\n"), 1):
         _, begun, comment = text.partition(mark)
         if begun:
@@ -76,7 +76,7 @@ def in_comments(source: str, mark: str) -> Iterator[Finding]:
 
 
 def in_markdown(source: str) -> Iterator[Finding]:
-    """Those of the prose; fenced blocks are code."""
+    """Check prose; fenced blocks are code."""
     is_code = False
     for line, text in enumerate(source.split("\n"), 1):
         if FENCE.match(text):
@@ -86,7 +86,7 @@ def in_markdown(source: str) -> Iterator[Finding]:
 
 
 def in_file(path: Path) -> list[Finding]:
-    """All findings of a file, by its kind."""
+    """Check a file by its type."""
     source = path.read_text("utf-8")
     if path.suffix == ".py":
         return list(in_python(source))
@@ -98,7 +98,7 @@ def in_file(path: Path) -> list[Finding]:
 
 
 def files(places: list[str]) -> Iterator[Path]:
-    """The files of this repository below the places."""
+    """List the files of this repository under the given paths."""
     listed = subprocess.run(
         ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard", *places],
         capture_output=True,
@@ -111,7 +111,7 @@ def files(places: list[str]) -> Iterator[Path]:
 
 
 def main(arguments: list[str]) -> int:
-    """Prints what was found, or with --count how much; answers the exit code."""
+    """Print the findings, or with --count their number; return the exit code."""
     places = [each for each in arguments if each != "--count"] or list(PLACES)
     found = [
         f"{path.relative_to(ROOT)}:{line}: {what}"

@@ -1,4 +1,4 @@
-"""Write the documents that are drawn from the code; tests hold them equal."""
+"""Generate the documents that come from the code; a test checks that they are current."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 SETTINGS_HEAD = """# Settings
 
 Each setting is a variable `LANEWAY_<NAME>`, a key of `laneway.toml` in the working directory (or of
-the file that `LANEWAY_CONFIG` names), or an argument of `Laneway(...)`. Arguments win over
-variables, variables over the file. Without `LANEWAY_DATABASE_URL`, `DATABASE_URL` is used, then
-libpq's own variables if `PGHOST` or `PGSERVICE` is set, then embedded PostgreSQL.
+the file that `LANEWAY_CONFIG` names), or an argument of `Laneway(...)`. Arguments override
+variables, and variables override the file. Without `LANEWAY_DATABASE_URL`, Laneway uses
+`DATABASE_URL`, then libpq's variables if `PGHOST` or `PGSERVICE` is set, then embedded PostgreSQL.
 
 | setting | default | meaning |
 | --- | --- | --- |
@@ -31,17 +31,18 @@ libpq's own variables if `PGHOST` or `PGSERVICE` is set, then embedded PostgreSQ
 SETTINGS_TAIL = """
 ## Embedded PostgreSQL
 
-For development. `N` is its major version; `laneway db path` and `laneway db status` print the
+For development. `N` is the major version; `laneway db path` and `laneway db status` print the
 directory.
 
-| who starts it | data directory |
+| started by | data directory |
 | --- | --- |
 | a user | `$XDG_DATA_HOME/laneway/postgres-N`, by default `~/.local/share/laneway/postgres-N` |
 | root | `/var/lib/laneway/postgres-N` |
 | anyone, with `LANEWAY_DATA_DIR` | that directory |
 
-For root PostgreSQL runs as another account, which usually cannot enter root's home; where it can,
-the directory is that of a user. The data stays until you delete it: stop what uses it first.
+For root, PostgreSQL runs as another account, which usually cannot enter root's home. If it can, the
+directory is that of a user. The data stays until you delete it. Stop the processes that use it
+first.
 """
 
 
@@ -61,11 +62,10 @@ def _shown(default: object) -> str:
 
 HTTP_HEAD = """# HTTP
 
-Every route of [the server](../howto/server.md). `GET /openapi.json` of a running one says the same
-with all fields, for programs. A query parameter that a route does not know is refused, but by the
-few that take no token. Lists take `limit` (at most 200) and `cursor`; POST routes
-take an `Idempotency-Key`, but for logging in and out and for new tokens.
-`/mcp` is no route of it but a protocol of its own,
+Every route of [the server](../howto/server.md). `GET /openapi.json` of a running server describes
+them with all fields. Unknown query parameters are refused, except by the few routes that need no
+token. Lists take `limit` (at most 200) and `cursor`. POST routes take an `Idempotency-Key`, except
+login, logout and new tokens. `/mcp` is not listed: it serves a separate protocol,
 [for assistants](../howto/mcp.md).
 
 | method and path | |
@@ -87,8 +87,8 @@ def render_http() -> str:
 
 METRICS_HEAD = """# Metrics
 
-What Prometheus reads ([how to](../howto/observability.md)). Counters are of one process since it
-began.
+Metrics for Prometheus ([how to](../howto/observability.md)). Counters count one process since its
+start.
 
 """
 
@@ -119,9 +119,9 @@ PROTO = Path(__file__).resolve().parent.parent / "proto" / "laneway" / "v1" / "d
 
 RPC_HEAD = """# gRPC
 
-What [remote workers](../howto/remote-workers.md) and the server say to each other: package
-`laneway.v1`, file `proto/laneway/v1/dispatch.proto`. It is for whoever writes a worker in another
-language; the conformance suite (`tests/conformance`) tells whether it is right.
+The protocol between [remote workers](../howto/remote-workers.md) and the server: package
+`laneway.v1`, file `proto/laneway/v1/dispatch.proto`. It is for authors of workers in other
+languages; the conformance suite (`tests/conformance`) checks a worker.
 
 """
 _RPC = re.compile(r"rpc (\w+)\((\w+)\) returns \((stream )?(\w+)\);")
@@ -131,39 +131,39 @@ _VALUE = re.compile(r"(\w+) = (\d+);")
 
 @dataclass
 class Part:
-    """A service, a message or an enum, with what stands above each line of it."""
+    """A service, a message or an enum, with the comment above each of its lines."""
 
     kind: str
     name: str
-    said: str
+    comment: str
     lines: list[tuple[str, str]]
 
 
 def render_grpc() -> str:
-    """docs/reference/grpc.md, from the text of the protocol; generated code has no comments."""
+    """docs/reference/grpc.md, from the .proto file, because generated code has no comments."""
     text = PROTO.read_text("utf-8")
     parts = list(_parts(text))
-    return RPC_HEAD + "\n".join([_intro(text), *(_drawn(part) for part in parts)])
+    return RPC_HEAD + "\n".join([_intro(text), *(_render_part(part) for part in parts)])
 
 
 def _intro(text: str) -> str:
-    said = text.partition("\nsyntax")[0]
-    paragraphs = "\n".join(line.removeprefix("//").strip() for line in said.splitlines())
+    intro = text.partition("\nsyntax")[0]
+    paragraphs = "\n".join(line.removeprefix("//").strip() for line in intro.splitlines())
     return _escaped(paragraphs) + "\n"
 
 
 def _parts(text: str) -> Iterator[Part]:
     part: Part | None = None
-    said: list[str] = []
+    comments: list[str] = []
     choice = ""
     for raw in text.partition("package ")[2].splitlines():
         line = raw.strip()
         if line.startswith("//"):
-            said.append(line.removeprefix("//").strip())
+            comments.append(line.removeprefix("//").strip())
             continue
         opened = re.match(r"(service|message|enum) (\w+) \{(\})?", line)
         if opened:
-            part = Part(opened[1], opened[2], " ".join(said), [])
+            part = Part(opened[1], opened[2], " ".join(comments), [])
             if opened[3]:
                 yield part
         elif line.startswith("oneof "):
@@ -173,8 +173,8 @@ def _parts(text: str) -> Iterator[Part]:
         elif line == "}" and part is not None:
             yield part
         elif part is not None and line:
-            part.lines.append((_line(line, choice), " ".join(said)))
-        said = []
+            part.lines.append((_line(line, choice), " ".join(comments)))
+        comments = []
 
 
 def _line(line: str, choice: str) -> str:
@@ -187,18 +187,18 @@ def _line(line: str, choice: str) -> str:
         return f"| {number} | `{name}` | `{kind}`{f', one of `{choice}`' if choice else ''} |"
     found = _VALUE.fullmatch(line)
     if found is None:
-        raise ValueError(f"{PROTO.name}: no idea what this line is: {line}")
+        raise ValueError(f"{PROTO.name}: cannot parse this line: {line}")
     return f"| {found[2]} | `{found[1]}` | |"
 
 
-def _drawn(part: Part) -> str:
-    said = f"{_escaped(part.said)}\n\n" if part.said else ""
+def _render_part(part: Part) -> str:
+    comment = f"{_escaped(part.comment)}\n\n" if part.comment else ""
     if not part.lines:
-        return f"## {part.name}\n\n{said}".rstrip("\n") + "\n"
+        return f"## {part.name}\n\n{comment}".rstrip("\n") + "\n"
     columns = 3 if part.kind == "service" else 4
     head = "|" + " |" * columns + "\n|" + " --- |" * columns
-    rows = [f"{shown} {_escaped(told)} |" for shown, told in part.lines]
-    return f"## {part.name}\n\n{said}{head}\n" + "\n".join(rows).replace("|  |", "| |") + "\n"
+    rows = [f"{shown} {_escaped(each)} |" for shown, each in part.lines]
+    return f"## {part.name}\n\n{comment}{head}\n" + "\n".join(rows).replace("|  |", "| |") + "\n"
 
 
 def _escaped(text: str) -> str:

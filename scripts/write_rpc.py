@@ -1,4 +1,4 @@
-"""Writes src/laneway/rpc/_generated from proto/; with --check, only says whether it is current."""
+"""Write src/laneway/rpc/_generated from proto/; with --check, only check that it is current."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PROTO = ROOT / "proto"
 INTO = ROOT / "src" / "laneway" / "rpc" / "_generated"
-# As a module of its own it would be looked for beside the package, not in it.
+# The generated import would look for the module outside the package.
 IMPORT = (
     "from laneway.v1 import dispatch_pb2 as",
     "from laneway.rpc._generated import dispatch_pb2 as",
@@ -18,7 +18,7 @@ IMPORT = (
 
 
 def generate() -> dict[str, str]:
-    """File name → text."""
+    """Generate the code; return file names and texts."""
     with tempfile.TemporaryDirectory() as made:
         subprocess.run(
             [
@@ -41,7 +41,7 @@ def main() -> int:
     ]
     if "--check" in sys.argv[1:]:
         for name in stale:
-            print(f"{INTO.relative_to(ROOT) / name} is not what proto/ makes: make rpc")
+            print(f"{INTO.relative_to(ROOT) / name} does not match proto/: run `make rpc`")
         return bool(stale)
     for name in stale:
         (INTO / name).write_text(made[name])
