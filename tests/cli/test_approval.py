@@ -79,7 +79,7 @@ def test_what_is_refused_exits_with_4_and_says_why(run: Run, waiting: UUID) -> N
     assert "another person than its submitter" in refused.stderr
     refused = run("--by", "bob", "jobs", "approve", waiting, "--seal", "0" * 64)
     assert refused.exit_code == 4
-    assert "no longer what you were shown" in refused.stderr
+    assert "has changed since it was shown" in refused.stderr
     seal = json.loads(run("jobs", "show", waiting, "--json").stdout)["seal"]
     assert run("--by", "bob", "jobs", "approve", waiting, "--seal", seal).exit_code == 0
     refused = run("--by", "bob", "jobs", "approve", waiting)

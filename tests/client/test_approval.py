@@ -257,7 +257,7 @@ async def test_approve_and_reject_are_verbs_of_the_client(client: Client, db: St
     with pytest.raises(InvalidInput, match="reason:"):
         await client.reject(one.id, "ann", "")
     third = await client.submit("gated")
-    with pytest.raises(Refused, match="no longer what you were shown"):
+    with pytest.raises(Refused, match="has changed since it was shown"):
         await client.approve(third.id, "ann", seal="0" * 64)
 
 

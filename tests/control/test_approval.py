@@ -83,7 +83,7 @@ async def test_what_changed_since_it_was_shown_is_not_approved(
 ) -> None:
     seal = (await approval.review(db, waiting)).seal
     scene.conn.execute("update laneway.jobs set payload = '{\"n\": 1}' where id = %s", [waiting])
-    with pytest.raises(Refused, match="no longer what you were shown"):
+    with pytest.raises(Refused, match="has changed since it was shown"):
         await approval.approve(db, waiting, by="bob", seal=seal)
     seal = (await approval.review(db, waiting)).seal
     assert (await approval.approve(db, waiting, by="bob", seal=seal)).status is Status.APPROVED
@@ -102,7 +102,7 @@ async def test_a_job_in_another_state_is_refused_by_its_name(
     db: Database, scene: Scene, waiting: UUID
 ) -> None:
     await approval.approve(db, waiting, by="bob")
-    with pytest.raises(Refused, match="is approved: approve takes jobs that await"):
+    with pytest.raises(Refused, match="is approved: approve takes jobs that wait"):
         await approval.approve(db, waiting, by="bob")
     with pytest.raises(Refused, match="is approved: reject takes"):
         await approval.reject(db, waiting, by="bob", reason="late")

@@ -273,8 +273,8 @@ CASES: dict[str, Case] = {
         freeze.begin, ("lane.frozen", "lane"), lambda _: given(["system"]),
         lambda: given(["nowhere"]), before={"enabled": ["system"]}, after={"frozen": ["system"]},
     ),
-    "freeze.take_back": Case(
-        freeze.take_back, ("lane.thawed", "lane"), lambda _: given(HOLD), None, frozen_by_ann,
+    "freeze.undo": Case(
+        freeze.undo, ("lane.thawed", "lane"), lambda _: given(HOLD), None, frozen_by_ann,
         {"frozen": ["system"]}, {"enabled": ["system"]},
     ),
     "freeze.end": Case(

@@ -129,14 +129,14 @@ async def test_killed_worker_is_silent_and_then_dead(db: Database, scene: Scene)
     assert (await explain(db, job_id)).starts_in_s is None
     since = unseen(scene, 60)
     message = await told(db, job_id, "no_worker")
-    assert f"none serves the lane default; first, which did, was last seen at {since}" in message
+    assert f"none serves the lane default; the last one, first, was last seen at {since}" in message
     scene.worker_id = uuid4()
     scene.register(job_types=("other",))
     message = await told(db, job_id, "type_not_handled")
-    assert f"first, which did, was last seen at {since}" in message
+    assert f"the last one, first, was last seen at {since}" in message
     scene.worker_id = uuid4()
     scene.register(serves=("interactive",))
-    assert "first, which did" in await told(db, job_id, "lane_not_served")
+    assert "the last one, first" in await told(db, job_id, "lane_not_served")
     scene.worker_id = uuid4()
     scene.register()
     assert await codes(db, job_id) == ["about_to_start"]
@@ -393,11 +393,11 @@ async def test_approved_job_whose_type_now_asks_says_that_it_is_sent_back(
     asked, held = scene.submit(), scene.submit(delay=3600.0)
     scene.publish("greet", approval=Approval())
     assert await codes(db, asked) == ["approval_missing", "first_in_lane"]
-    assert "sends it back to awaiting_approval" in await told(db, asked, "approval_missing")
+    assert "returns it to awaiting_approval" in await told(db, asked, "approval_missing")
     assert await codes(db, held) == ["approval_missing", "delayed"]
     assert (await explain(db, asked)).starts_in_s is None
     scene.publish("greet", approval=Approval(), has_analysis=True)
-    assert "sends it back to pending" in await told(db, asked, "approval_missing")
+    assert "returns it to pending" in await told(db, asked, "approval_missing")
     assert scene.claim() == []
     assert (await explain(db, asked)).status == "pending"
     assert "approval_missing" not in await codes(db, asked)
@@ -563,5 +563,5 @@ async def test_worker_that_stopped_is_named_where_none_handles_the_type(
     scene.register(job_types=("other",))
     message = await told(db, scene.submit(), "type_not_handled")
     assert message.endswith(
-        f"; first, which did, stopped at {row[0].isoformat(timespec='seconds')}"
+        f"; the last one, first, stopped at {row[0].isoformat(timespec='seconds')}"
     )

@@ -97,7 +97,7 @@ async def test_settings_that_hurt_are_named_with_the_cure(dsn: str) -> None:
         await made.close()
     assert "synchronous_commit" not in sound.message
     assert found.finding is Finding.WARN
-    assert "synchronous_commit = off: a crash of the server loses jobs" in found.message
+    assert "synchronous_commit = off: a crash of the server may lose" in found.message
     assert "alter role … set synchronous_commit = on;" in (found.next or "")
 
 

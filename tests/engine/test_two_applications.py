@@ -60,7 +60,7 @@ async def test_application_not_seen_for_long_is_named_with_the_command(
         found = await health.check_publishers(new.database)
         assert found.finding is health.Finding.WARN
         assert command in (found.next or "")
-        assert "only its approval policy binds others" in found.message
+        assert "its approval policy binds others" in found.message
 
 
 async def test_running_worker_keeps_its_application_seen(

@@ -88,7 +88,7 @@ async def test_a_job_is_approved_by_its_seal_or_rejected(client: AsyncClient, sc
     first, second = (scene.analyzed(Analysis(cost=3, currency="EUR")) for _ in range(2))
     seen = await client.review_job(first)
 
-    with pytest.raises(Refused, match="no longer what you were shown"):
+    with pytest.raises(Refused, match="has changed since it was shown"):
         await client.approve_job(first, seal="other")
     assert (await client.approve_job(first, "fine", seen.seal)).status is Status.APPROVED
     assert (await client.reject_job(second, "dear")).status is Status.CANCELLED

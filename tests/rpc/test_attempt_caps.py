@@ -140,7 +140,7 @@ async def test_doctor_names_tokens_that_lack_what_their_handlers_need(
     (one,) = await assigned(calls.stream([declared]), 1)
     found = await health.check_remote_tokens(database)
     assert found.finding is health.Finding.WARN
-    assert "ann declares job types otherwise than they are published" in found.message
+    assert "ann declares job types that differ from the published ones" in found.message
     assert "ctx.limit" not in found.message
     for _ in range(3):
         assert await refused(calls.acquire(one, {"openai": 1})) is INVALID

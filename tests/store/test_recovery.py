@@ -173,7 +173,7 @@ async def test_repair_looks_at_a_part_of_the_jobs_at_a_time(
     assert await repair.repair(database, by="ann", on_look=looked.append) == (0, lost)
     assert looked == [300, 600, 900]
     check = await health.check_lost(database)
-    assert check.message == "every job of 20,100 looked at, the newest and a sample, has a state"
+    assert check.message == "every job of 20,100 checked, the newest and a sample, has a state"
 
 
 def _many_jobs(db: StoreClient) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Who may do what: principals, their roles, and the tokens they come with.
+"""Principals, roles, grants and tokens.
 
 Sessions of browsers and the first start of a server are in sessions.py.
 """
@@ -48,21 +48,21 @@ PAGE: Final = 50
 _LAST_ADMIN: Final = "{} is the last platform_admin: grant that role to another principal first"
 
 
-# -- who asks ---------------------------------------------------------------------------------
+# -- authentication ---------------------------------------------------------------------------
 
 
 async def authenticate(db: Database, token: str) -> Access:
-    """What the bearer of a token may do; Unauthenticated when it has no power."""
+    """The access of a token; Unauthenticated if it is not valid."""
     digest = digest_of(token)
     access = None if digest is None else await db.run(store.authenticate(digest))
     if access is None:
-        # Unknown, expired, revoked or disabled: only the owner may learn which.
+        # Unknown, expired, revoked or disabled: the message must not say which.
         raise Unauthenticated("the token is not valid")
     return access
 
 
 async def authenticate_session(db: Database, cookie: str) -> Access:
-    """What the browser with this cookie may do; Unauthenticated when its session has ended."""
+    """The access of a browser's session; Unauthenticated if it has ended."""
     digest = digest_of(cookie, "session")
     access = None if digest is None else await db.run(sessions.authenticate(digest, SESSION_IDLE_S))
     if access is None:
@@ -71,7 +71,7 @@ async def authenticate_session(db: Database, cookie: str) -> Access:
 
 
 async def review(db: Database, digests: Collection[bytes]) -> dict[bytes, Access]:
-    """What tokens and sessions may do now, by the digests of their secrets; all at once."""
+    """The current access of tokens and sessions, by the digests of their secrets."""
     return await db.run(store.review(digests, SESSION_IDLE_S))
 
 
@@ -79,60 +79,60 @@ async def review(db: Database, digests: Collection[bytes]) -> dict[bytes, Access
 
 
 async def create_principal(db: Database, name: str, kind: str, *, by: str) -> Principal:
-    """Creates a person or service; it may do nothing yet."""
+    """Create a person or service, without any role."""
     check_words(by, None)
     check_new_principal_name(name)
     chosen = check_kind(kind)
-    async with audited(db, by, "principal.created", KIND, name) as deed:
-        made = await deed.run(store.create_principal(name, chosen, by))
+    async with audited(db, by, "principal.created", KIND, name) as change:
+        made = await change.run(store.create_principal(name, chosen, by))
         if made is None:
-            raise Refused(f"there is a principal {name} already")
-        deed.after = made.to_dict()
+            raise Refused(f"the principal {name} already exists")
+        change.after = made.to_dict()
     return made
 
 
 async def list_principals(
     db: Database, *, limit: int = PAGE, after: str | None = None
 ) -> list[Principal]:
-    """Principals by name, those after the given name."""
+    """Principals by name, starting after the given name."""
     check_page(limit)
     return await db.run(store.list_principals(limit, _optional(after, "after")))
 
 
 async def disable_principal(db: Database, name: str, *, by: str) -> Principal:
-    """Ends the power of its tokens at once, and its sessions for good."""
+    """Disable a principal: its tokens stop working, and its sessions end."""
     return await _switch(db, name, enabled=False, by=by)
 
 
 async def enable_principal(db: Database, name: str, *, by: str) -> Principal:
-    """Gives its tokens their power back."""
+    """Enable a principal: its tokens work again."""
     return await _switch(db, name, enabled=True, by=by)
 
 
 async def _switch(db: Database, name: str, *, enabled: bool, by: str) -> Principal:
     check_words(by, None)
     action = "principal.enabled" if enabled else "principal.disabled"
-    async with audited(db, by, action, KIND, check_principal_name(name)) as deed:
-        found = await locked_principal(deed, name)
+    async with audited(db, by, action, KIND, check_principal_name(name)) as change:
+        found = await locked_principal(change, name)
         if found.is_disabled is not enabled:
-            raise Refused(f"{name} is {'enabled' if enabled else 'disabled'} already")
-        if not enabled and await _loses_last_admin(deed, principal=found.id):
+            raise Refused(f"{name} is already {'enabled' if enabled else 'disabled'}")
+        if not enabled and await _loses_last_admin(change, principal=found.id):
             raise Refused(_LAST_ADMIN.format(name))
-        changed = await deed.run(store.switch_principal(found.id, enabled=enabled))
-        deed.before, deed.after = found.to_dict(), changed.to_dict()
+        changed = await change.run(store.switch_principal(found.id, enabled=enabled))
+        change.before, change.after = found.to_dict(), changed.to_dict()
     return changed
 
 
 async def _loses_last_admin(
-    deed: AuditedChange, *, principal: UUID | None = None, grant: UUID | None = None
+    change: AuditedChange, *, principal: UUID | None = None, grant: UUID | None = None
 ) -> bool:
-    await deed.run(store.lock_admins())
-    return await deed.run(store.loses_last_admin(principal=principal, grant=grant))
+    await change.run(store.lock_admins())
+    return await change.run(store.loses_last_admin(principal=principal, grant=grant))
 
 
-async def locked_principal(deed: AuditedChange, name: str) -> Principal:
-    """The principal of that name, that stays as it is until the deed is done."""
-    found = await deed.run(store.lock_principal(name))
+async def locked_principal(change: AuditedChange, name: str) -> Principal:
+    """The principal of that name, locked until the change is committed."""
+    found = await change.run(store.lock_principal(name))
     if found is None:
         raise missing("principal", name)
     return found
@@ -142,51 +142,51 @@ async def locked_principal(deed: AuditedChange, name: str) -> Principal:
 
 
 async def list_roles(db: Database, *, limit: int = PAGE, after: str | None = None) -> list[Role]:
-    """Roles by name, those after the given name."""
+    """Roles by name, starting after the given name."""
     check_page(limit)
     return await db.run(store.list_roles(limit, _optional(after, "after")))
 
 
 async def create_role(db: Database, name: str, permissions: Iterable[str], *, by: str) -> Role:
-    """Creates a role of any set of permissions."""
+    """Create a role with any set of permissions."""
     check_words(by, None)
     check_lane_name(name)
     chosen = check_role_permissions(permissions)
-    async with audited(db, by, "role.created", KIND, name) as deed:
-        made = await deed.run(store.create_role(name, chosen, by))
+    async with audited(db, by, "role.created", KIND, name) as change:
+        made = await change.run(store.create_role(name, chosen, by))
         if made is None:
-            raise Refused(f"there is a role {name} already")
-        deed.after = made.to_dict()
+            raise Refused(f"the role {name} already exists")
+        change.after = made.to_dict()
     return made
 
 
 async def change_role(db: Database, name: str, permissions: Iterable[str], *, by: str) -> Role:
-    """Gives a role other permissions, and with it everybody who has it."""
+    """Change the permissions of a role, for all principals that have it."""
     check_words(by, None)
     chosen = check_role_permissions(permissions)
-    async with audited(db, by, "role.changed", KIND, check_lane_name(name)) as deed:
-        found = await _own_role(deed, name, "changed")
-        changed = await deed.run(store.change_role(name, chosen, by))
-        deed.before, deed.after = found.to_dict(), changed.to_dict()
+    async with audited(db, by, "role.changed", KIND, check_lane_name(name)) as change:
+        found = await _own_role(change, name, "changed")
+        changed = await change.run(store.change_role(name, chosen, by))
+        change.before, change.after = found.to_dict(), changed.to_dict()
     return changed
 
 
 async def delete_role(db: Database, name: str, *, by: str) -> None:
-    """Deletes a role that nobody has."""
+    """Delete a role that no principal has."""
     check_words(by, None)
-    async with audited(db, by, "role.deleted", KIND, check_lane_name(name)) as deed:
-        found = await _own_role(deed, name, "deleted")
-        if not await deed.run(store.delete_role(name)):
-            raise Refused(f"the role {name} is granted: revoke that first")
-        deed.before = found.to_dict()
+    async with audited(db, by, "role.deleted", KIND, check_lane_name(name)) as change:
+        found = await _own_role(change, name, "deleted")
+        if not await change.run(store.delete_role(name)):
+            raise Refused(f"the role {name} is granted: revoke its grants first")
+        change.before = found.to_dict()
 
 
-async def _own_role(deed: AuditedChange, name: str, verb: str) -> Role:
-    found = await deed.run(store.lock_role(name))
+async def _own_role(change: AuditedChange, name: str, verb: str) -> Role:
+    found = await change.run(store.lock_role(name))
     if found is None:
         raise missing("role", name)
     if found.is_seeded:
-        raise Refused(f"the role {name} is Laneway's own and cannot be {verb}")
+        raise Refused(f"the role {name} is built in and cannot be {verb}")
     return found
 
 
@@ -204,9 +204,9 @@ async def grant_role(
     bounds: BoundsChange = NO_CHANGE,
     by: str,
 ) -> RoleGrant:
-    """Gives a principal a role: for its own jobs, those of a workspace, or all; in some lanes.
+    """Grant a role for own jobs, jobs of a workspace, or all jobs; optionally in some lanes.
 
-    A role that the principal has there gets the bounds that are given.
+    If the principal has this grant, its bounds are changed.
     """
     bounds.check()
     check_words(by, None)
@@ -214,33 +214,37 @@ async def grant_role(
     check_lane_name(role, "role")
     reach, place = check_place(scope, workspace)
     chosen = check_lanes(lanes)
-    async with audited(db, by, "role.granted", KIND, principal) as deed:
-        found = await locked_principal(deed, principal)
-        if not await deed.run(store.hold_role(role)):
+    async with audited(db, by, "role.granted", KIND, principal) as change:
+        found = await locked_principal(change, principal)
+        if not await change.run(store.hold_role(role)):
             raise missing("role", role)
-        await _check_known(deed, chosen)
+        await _check_known(change, chosen)
         if role == "platform_admin" and bounds.given != NO_BOUNDS:
-            await _check_last_admin(deed, principal, chosen)
-        answer = await deed.run(store.grant_role(found.id, role, reach, place, chosen, by, bounds))
+            await _check_last_admin(change, principal, chosen)
+        answer = await change.run(
+            store.grant_role(found.id, role, reach, place, chosen, by, bounds)
+        )
         if answer is None:
-            raise Refused(f"{principal} has the role {role} there already")
+            raise Refused(f"{principal} already has the role {role} there")
         made = answer.grant
-        deed.workspace, deed.after = made.workspace, made.to_dict()
-        deed.before = None if answer.was is None else asdict(answer.was)
+        change.workspace, change.after = made.workspace, made.to_dict()
+        change.before = None if answer.was is None else asdict(answer.was)
     return made
 
 
 async def _check_last_admin(
-    deed: AuditedChange, principal: str, lanes: Collection[str] | None
+    change: AuditedChange, principal: str, lanes: Collection[str] | None
 ) -> None:
-    """Refuses to bind the last platform_admin that can take bounds off again."""
-    for each in await deed.run(store.list_grants(PAGE, principal=principal, role="platform_admin")):
+    """Refuse bounds for the last platform_admin who could remove them."""
+    for each in await change.run(
+        store.list_grants(PAGE, principal=principal, role="platform_admin")
+    ):
         if lanes is not None or each.scope != "all" or each.lanes is not None:
             continue
-        if await _loses_last_admin(deed, grant=each.id):
+        if await _loses_last_admin(change, grant=each.id):
             raise Refused(
-                f"{principal} is the last platform_admin without bounds, and nobody else could"
-                " take them off: grant that role to another principal first"
+                f"{principal} is the last platform_admin without bounds, so no one could remove"
+                " them: grant that role to another principal first"
             )
 
 
@@ -252,22 +256,26 @@ async def list_grants(
     limit: int = PAGE,
     after: UUID | None = None,
 ) -> list[RoleGrant]:
-    """Who has which role where, oldest first, those after the given one."""
+    """Grants, oldest first, starting after the given one."""
     check_page(limit)
     named, chosen = _optional(principal, "principal"), _optional(role, "role")
     return await db.run(store.list_grants(limit, principal=named, role=chosen, after=after))
 
 
 async def revoke_grant(db: Database, grant_id: UUID, *, by: str) -> RoleGrant:
-    """Takes a role away; answers what was granted."""
+    """Revoke a grant and return it."""
     check_words(by, None)
-    async with audited(db, by, "role.revoked", KIND) as deed:
-        if await _loses_last_admin(deed, grant=grant_id):
+    async with audited(db, by, "role.revoked", KIND) as change:
+        if await _loses_last_admin(change, grant=grant_id):
             raise Refused(_LAST_ADMIN.format("its principal"))
-        gone = await deed.run(store.revoke_grant(grant_id))
+        gone = await change.run(store.revoke_grant(grant_id))
         if gone is None:
             raise NotFound(f"no grant {grant_id}")
-        deed.name, deed.workspace, deed.before = gone.principal, gone.workspace, gone.to_dict()
+        change.name, change.workspace, change.before = (
+            gone.principal,
+            gone.workspace,
+            gone.to_dict(),
+        )
     return gone
 
 
@@ -285,9 +293,9 @@ async def create_token(
     job_types: Iterable[str] | None = None,
     by: str,
 ) -> NewToken:
-    """A token that may do what its principal may, narrowed if so said.
+    """Create a token with the permissions of its principal, optionally narrowed.
 
-    `expires_in` is in seconds; None, for ever, must be said. `job_types` narrows what it may claim.
+    `expires_in` is in seconds; None: never. `job_types` narrows what it may claim.
     """
     check_words(by, None)
     check_principal_name(principal, "principal")
@@ -297,19 +305,19 @@ async def create_token(
     types = check_job_types(job_types)
     life = check_life(expires_in)
     secret = new_secret()
-    async with audited(db, by, "token.created", KIND, principal) as deed:
-        found = await locked_principal(deed, principal)
+    async with audited(db, by, "token.created", KIND, principal) as change:
+        found = await locked_principal(change, principal)
         if found.is_disabled:
             raise Refused(f"{principal} is disabled")
-        await _check_known(deed, chosen)
-        made = await deed.run(
+        await _check_known(change, chosen)
+        made = await change.run(
             store.create_token(
                 found.id, name, secret.hint, secret.digest, narrowed, chosen, life, by, types
             )
         )
-        # Whoever made it can act as that principal.
+        # The creator of the token can act as that principal.
         acting_for = {"acting_for": principal} if by != principal else {}
-        deed.after = {**made.to_dict(), **acting_for}
+        change.after = {**made.to_dict(), **acting_for}
     return NewToken(secret.text, made)
 
 
@@ -320,34 +328,34 @@ async def list_tokens(
     limit: int = PAGE,
     after: UUID | None = None,
 ) -> list[Token]:
-    """Tokens without their secrets, oldest first, those after the given one."""
+    """Tokens without their secrets, oldest first, starting after the given one."""
     check_page(limit)
     named = _optional(principal, "principal")
     return await db.run(store.list_tokens(limit, principal=named, after=after))
 
 
 async def revoke_token(db: Database, token_id: UUID, *, by: str) -> Token:
-    """Ends a token's power for good."""
+    """Revoke a token for good."""
     check_words(by, None)
-    async with audited(db, by, "token.revoked", KIND) as deed:
-        found = await deed.run(store.lock_token(token_id))
+    async with audited(db, by, "token.revoked", KIND) as change:
+        found = await change.run(store.lock_token(token_id))
         if found is None:
             raise NotFound(f"no token {token_id}")
-        gone = await deed.run(store.revoke_token(token_id, by))
+        gone = await change.run(store.revoke_token(token_id, by))
         if gone is None:
-            raise Refused(f"the token {token_id} was revoked already")
-        deed.name, deed.before, deed.after = gone.principal, found.to_dict(), gone.to_dict()
+            raise Refused(f"the token {token_id} is already revoked")
+        change.name, change.before, change.after = gone.principal, found.to_dict(), gone.to_dict()
     return gone
 
 
 async def _check_known(db: Runner, lanes: Iterable[str] | None) -> None:
-    """Refuses lanes that are not there: a misspelt one would silently give nothing."""
+    """Refuse unknown lanes: a misspelt one would silently grant nothing."""
     if lanes is None:
         return
     known = (await db.run(lane_store.read())).lanes
     for name in lanes:
         if name not in known:
-            raise InvalidInput("lanes", f"there is no lane {name}; {creation('lane', name)}")
+            raise InvalidInput("lanes", f"unknown lane {name}; {creation('lane', name)}")
 
 
 def _optional(name: str | None, field: str) -> str | None:

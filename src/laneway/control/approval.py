@@ -1,4 +1,4 @@
-"""What people decide about jobs that wait for them."""
+"""Approval and rejection of jobs."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ log = logging.getLogger("laneway.control")
 async def pending(
     db: Database, wanted: JobFilter | None = None, *, limit: int = 50, cursor: str | None = None
 ) -> Page[Job]:
-    """One page of the jobs that wait for an approval, newest first; `cost` is on each."""
+    """One page of the jobs that wait for an approval, newest first, with their cost."""
     asked = replace(wanted or JobFilter(), status=Status.AWAITING_APPROVAL)
     return await jobs.listing(db, asked, limit=limit, cursor=cursor)
 
 
 async def review(db: Database, job_id: UUID) -> Review:
     """One job with its attempts and decisions."""
-    # The seal first: should the job change before it is read, approving by this seal is refused.
+    # The seal first: if the job changes before it is read, approval by this seal is refused.
     found = await db.run(store.sealed(job_id))
     if found is None:
         raise NotFound(f"no job {job_id}")
@@ -43,25 +43,25 @@ async def review(db: Database, job_id: UUID) -> Review:
 async def approve(
     db: Database, job_id: UUID, *, by: str, comment: str | None = None, seal: str | None = None
 ) -> Job:
-    """Lets a job run; with the seal of a review, only if it is still what was shown there."""
+    """Approve a job; with the seal of a review, only if it has not changed since."""
     verb_rules.check_decision(by, comment)
-    async with audited(db, by, "job.approved", "job", str(job_id)) as deed:
-        answer = await deed.run(store.approve(job_id, by, comment, seal))
+    async with audited(db, by, "job.approved", "job", str(job_id)) as change:
+        answer = await change.run(store.approve(job_id, by, comment, seal))
         verb_rules.after_decision(job_id, answer.found_in, answer.refusal, "approve")
-        deed.workspace = answer.workspace
-        deed.before, deed.after = verb_rules.decided(Status.APPROVED, comment)
+        change.workspace = answer.workspace
+        change.before, change.after = verb_rules.decided(Status.APPROVED, comment)
     await notifications.wake(db, [str(answer.job_type)])
     log.info("job %s: approved by %s", job_id, by)
     return await jobs.show(db, job_id)
 
 
 async def reject(db: Database, job_id: UUID, *, by: str, reason: str) -> Job:
-    """Cancels a job that waits for an approval."""
+    """Reject a job that waits for an approval: it is cancelled."""
     verb_rules.check_rejection(by, reason)
-    async with audited(db, by, "job.rejected", "job", str(job_id)) as deed:
-        answer = await deed.run(store.reject(job_id, by, reason))
+    async with audited(db, by, "job.rejected", "job", str(job_id)) as change:
+        answer = await change.run(store.reject(job_id, by, reason))
         verb_rules.after_decision(job_id, answer.found_in, answer.refusal, "reject")
-        deed.workspace = answer.workspace
-        deed.before, deed.after = verb_rules.decided(Status.CANCELLED, reason)
+        change.workspace = answer.workspace
+        change.before, change.after = verb_rules.decided(Status.CANCELLED, reason)
     log.info("job %s: rejected by %s", job_id, by)
     return await jobs.show(db, job_id)

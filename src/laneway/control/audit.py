@@ -1,4 +1,4 @@
-"""Every accepted change leaves one act, in the transaction of the change itself."""
+"""The audit: every accepted change writes one entry, in its own transaction."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ State: TypeAlias = Mapping[str, object] | StoredJson | None
 
 @dataclass(slots=True)
 class AuditedChange:
-    """A change under way: what runs through it is committed with its act, or not at all.
+    """A change in progress, committed together with its audit entry.
 
-    `is_act` is set to False where it turns out that nothing was to be done.
+    Set `is_act` to False if there was nothing to change: then no entry is written.
     """
 
     _transaction: Transaction
@@ -45,7 +45,7 @@ class AuditedChange:
         return await self._transaction.run(statement)
 
     async def changes(self, kind: str) -> list[Change]:
-        """What this deed has changed of a kind, as the triggers of the history saw it."""
+        """The changes of a kind in this transaction, as the triggers of the history saw them."""
         return await self.run(history.own_changes(kind))
 
     async def compare(
@@ -56,10 +56,10 @@ class AuditedChange:
         Where nothing changed, `asked` is both and None is returned.
         """
         made = await self.run(history.own_changes(kind, as_text=as_text))
-        for change in reversed(made):
-            if change.name == name:
-                self.before, self.after = change.before, change.after
-                return change
+        for each in reversed(made):
+            if each.name == name:
+                self.before, self.after = each.before, each.after
+                return each
         self.before = self.after = asked
         return None
 
@@ -68,52 +68,52 @@ class AuditedChange:
 async def audited(
     db: Database, by: str, action: str, kind: str, name: str | None = None
 ) -> AsyncIterator[AuditedChange]:
-    """Keeps the act when the block ends well; an error leaves neither change nor act."""
+    """Write the audit entry if the block succeeds; an error undoes the change too."""
     refusal: NotFound | Refused | None = None
     async with db.transaction() as transaction:
-        deed = AuditedChange(transaction, action, name)
+        change = AuditedChange(transaction, action, name)
         try:
-            yield deed
+            yield change
         except (NotFound, Refused) as error:
-            # No act; but what the database put right on the way stands, as where an approval that
-            # came too late met a job to expire.
+            # No entry, but commit what the database corrected meanwhile: a late approval may have
+            # expired the job.
             refusal = error
         else:
-            if deed.is_act:
-                await deed.run(await _act_of(deed, by, kind))
+            if change.is_act:
+                await change.run(await _entry_of(change, by, kind))
     if refusal is not None:
         raise refusal
 
 
-async def _act_of(deed: AuditedChange, by: str, kind: str) -> Statement[None]:
-    """The act of a deed; large states are looked through while others are served."""
+async def _entry_of(change: AuditedChange, by: str, kind: str) -> Statement[None]:
+    """The statement for the audit entry; a thread redacts large states."""
     write = partial(
         store.record,
         by,
-        deed.action,
+        change.action,
         kind,
-        deed.name,
-        workspace=deed.workspace,
-        before=deed.before,
-        after=deed.after,
+        change.name,
+        workspace=change.workspace,
+        before=change.before,
+        after=change.after,
     )
-    if isinstance(deed.before, StoredJson) or isinstance(deed.after, StoredJson):
+    if isinstance(change.before, StoredJson) or isinstance(change.after, StoredJson):
         return await asyncio.to_thread(write)
     return write()
 
 
 async def refuse(db: Database, by: str, action: str, kind: str, name: str | None = None) -> None:
-    """Keeps that somebody was refused."""
+    """Record a refused request."""
     await db.run(store.record(by, action, kind, _cut(name), outcome="refused"))
 
 
 async def note(db: Database, by: str, action: str, kind: str, name: str) -> None:
-    """Keeps that somebody was let in where nothing is changed."""
+    """Record an accepted request that changes nothing."""
     await db.run(store.record(by, action, kind, _cut(name)))
 
 
 def _cut(name: str | None) -> str | None:
-    """As much of what somebody called an object as an act can hold."""
+    """The name that a caller gave, cut to the size that an entry can store."""
     if name is None:
         return None
     return escape_text(name).encode()[:WORD_BYTES].decode(errors="ignore")
@@ -127,7 +127,7 @@ async def listing(
     cursor: str | None = None,
     as_text: bool = False,
 ) -> Page[AuditEntry]:
-    """One page of the audit, newest first; a long search ends before the page is full.
+    """One page of the audit, newest first; a long search stops before the page is full.
 
     With `as_text`, large states are `StoredJson`.
     """

@@ -1,9 +1,8 @@
 """One verb on all jobs that match a filter; a dry run counts first.
 
-Newest first, in batches by keyset, every job by the statement of the single verb and in a
-transaction of its own: a run that was interrupted has done what it had done, and run again it goes
-on, for jobs that are done match no longer. Jobs newer than the preview, or than the beginning where
-there was none, are not touched.
+A run goes newest first, in batches by keyset. Every job has its own transaction, with the statement
+of the single verb. An interrupted run can be repeated and continues, because finished jobs no
+longer match. Jobs newer than the preview, or than the start of the run, are left alone.
 """
 
 from __future__ import annotations
@@ -45,89 +44,90 @@ _TOO_HIGH: Final = "its priority is higher than the grants allow"
 _TOO_MANY_TYPES: Final = (
     "no worker has published its job type, and the grants allow no more of those"
 )
-_GONE: Final = "is no longer there"
+_GONE: Final = "no longer exists"
 _DUPLICATE: Final = "another job that has not ended holds its unique_key"
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Whose retries are counted, and what its grants allow with each job."""
+    """The principal whose retries are counted, and the bounds of its grants for each job."""
 
     principal_id: UUID
     bounds: Callable[[Job], Bounds]
 
 
-async def preview(db: Database, order: BulkRequest, *, by: str) -> Preview:
-    """Counts the jobs an order is for, up to a bound, and shows a few of the newest."""
-    order.check(by)
+async def preview(db: Database, request: BulkRequest, *, by: str) -> Preview:
+    """Count the jobs of a request, up to a bound, and show a few of the newest."""
+    request.check(by)
     upto = await db.run(store.newest())
     matched, is_more = 0, False
     sample: list[Job] = []
-    for wanted in order.parts:
+    for wanted in request.parts:
         counted = await _count(db, wanted, upto, COUNT_BOUND - matched)
         matched, is_more = matched + counted.matched, is_more or counted.is_more
         if counted.matched and (room := SAMPLE - len(sample)):
             page = await db.run(store.listing(wanted, limit=room, before=upto + 1))
             sample += page.items
-    return Preview(order.verb, matched, is_more, tuple(sample), upto)
+    return Preview(request.verb, matched, is_more, tuple(sample), upto)
 
 
 async def _count(db: Database, wanted: JobFilter, upto: int, most: int) -> store.Counted:
-    """How many jobs there are of one status, up to the most; how far it looks is bounded too."""
+    """Count jobs of one status, up to `most`; the number of rows read is bounded too."""
     found = await db.run(store.count(wanted, limit=most + 1, before=upto + 1))
     return store.Counted(min(found.matched, most), found.is_more or found.matched > most)
 
 
 async def run(
     db: Database,
-    order: BulkRequest,
+    request: BulkRequest,
     *,
     by: str,
     upto: int | None = None,
     limits: Limits | None = None,
 ) -> AsyncGenerator[BulkProgress]:
-    """Does it; yields the tally after every batch, the same one each time.
+    """Run a request; yield its progress after every batch, the same object each time.
 
-    With the `upto` of a preview, only to jobs that were there then. The audit keeps the order when
-    it begins, with how many jobs it is for, and not each of them. Jobs that are to wait again are
-    refused and counted by the limits.
+    With the `upto` of a preview, newer jobs are left alone. The audit gets one entry at the start,
+    with the number of jobs, and none for each job. `limits` apply to jobs that are queued again.
     """
-    order.check(by)
+    request.check(by)
     if upto is None:
         upto = await db.run(store.newest())
     elif type(upto) is not int or not 0 <= upto < 2**63 - 1:
-        raise InvalidInput("upto", "must be what a preview says")
-    tally = BulkProgress(order.verb, asked_to_stop=0 if order.verb is BulkVerb.CANCEL else None)
-    act = _act(db, order, by, limits)
+        raise InvalidInput("upto", "must be the upto of a preview")
+    progress = BulkProgress(
+        request.verb, asked_to_stop=0 if request.verb is BulkVerb.CANCEL else None
+    )
+    action = _action(db, request, by, limits)
     matched, is_more = 0, False
-    for wanted in order.parts:
+    for wanted in request.parts:
         counted = await _count(db, wanted, upto, COUNT_BOUND - matched)
         matched, is_more = matched + counted.matched, is_more or counted.is_more
-    await db.run(_order_act(order, by, upto, store.Counted(matched, is_more)))
-    log.info("%s in bulk by %s: %s", order.verb, by, order.wanted)
-    for wanted in order.parts:
+    await db.run(_audit_entry(request, by, upto, store.Counted(matched, is_more)))
+    log.info("%s in bulk by %s: %s", request.verb, by, request.wanted)
+    for wanted in request.parts:
         before = upto + 1
         while True:
             page = await db.run(store.matching(wanted, limit=BATCH, before=before))
-            told = _Told()
+            notices = _Notices()
             try:
                 for job_id in page.ids:
-                    refusal = await act(job_id, told)
+                    refusal = await action(job_id, notices)
                     if refusal is None:
-                        tally.done += 1
+                        progress.done += 1
                     else:
-                        tally.refused[refusal] += 1
-                if tally.asked_to_stop is not None:
-                    tally.asked_to_stop += told.asked_to_stop
+                        progress.refused[refusal] += 1
+                if progress.asked_to_stop is not None:
+                    progress.asked_to_stop += notices.asked_to_stop
             finally:
-                await told.tell(db)
+                await notices.send(db)
             if page.ids:
-                yield tally
+                yield progress
             if page.next_cursor is None:
                 break
             before = page.next_cursor
-    log.info("%s in bulk by %s: %s done, %s refused", order.verb, by, tally.done,
-             tally.refused.total())  # fmt: skip
+    log.info("%s in bulk by %s: %s done, %s refused", request.verb, by, progress.done,
+             progress.refused.total())  # fmt: skip
 
 
 _DONE: Final = {
@@ -140,78 +140,82 @@ _DONE: Final = {
 }
 
 
-def _order_act(order: BulkRequest, by: str, upto: int, counted: store.Counted) -> Statement[None]:
+def _audit_entry(
+    request: BulkRequest, by: str, upto: int, counted: store.Counted
+) -> Statement[None]:
     after: dict[str, object] = {
-        "filter": order.wanted.wishes,
+        "filter": request.wanted.wishes,
         "upto": upto,
         "matched": counted.matched,
         "is_more": counted.is_more,
     }
-    if order.reason is not None:
-        after["reason"] = redact(order.reason)
-    if order.priority is not None:
-        after["priority"] = order.priority
-    return audit.record(by, _DONE[order.verb], "job", workspace=order.wanted.workspace, after=after)
+    if request.reason is not None:
+        after["reason"] = redact(request.reason)
+    if request.priority is not None:
+        after["priority"] = request.priority
+    return audit.record(
+        by, _DONE[request.verb], "job", workspace=request.wanted.workspace, after=after
+    )
 
 
 @dataclass(slots=True)
-class _Told:
-    """Whom a batch concerns; told once for all of it."""
+class _Notices:
+    """Workers and job types to notify, once for a whole batch."""
 
     workers: set[UUID] = field(default_factory=set)
     job_types: set[str] = field(default_factory=set)
     asked_to_stop: int = 0
 
-    async def tell(self, db: Database) -> None:
+    async def send(self, db: Database) -> None:
         for worker_id in self.workers:
-            await notifications.ask_to_stop(db, worker_id)
+            await notifications.notify_cancel(db, worker_id)
         if self.job_types:
             await notifications.wake(db, self.job_types)
 
 
-_Act = Callable[[UUID, _Told], Awaitable[str | None]]
+_Action = Callable[[UUID, _Notices], Awaitable[str | None]]
 
 
-def _act(db: Database, order: BulkRequest, by: str, limits: Limits | None) -> _Act:
-    """The verb on one job: None when it was done, else why not."""
-    reason, priority = order.reason, order.priority or 0
+def _action(db: Database, request: BulkRequest, by: str, limits: Limits | None) -> _Action:
+    """The verb on one job; it returns None if done, else the reason why not."""
+    reason, priority = request.reason, request.priority or 0
 
-    async def cancel(job_id: UUID, told: _Told) -> str | None:
-        met = await db.run(store.cancel(job_id, by, reason))
-        if met.concerns is not None:
-            told.workers.add(met.concerns)
-        if met.found_in == Status.RUNNING:
-            told.asked_to_stop += 1
-        return _refusal(order.verb, met.found_in)
+    async def cancel(job_id: UUID, notices: _Notices) -> str | None:
+        found = await db.run(store.cancel(job_id, by, reason))
+        if found.concerns is not None:
+            notices.workers.add(found.concerns)
+        if found.found_in == Status.RUNNING:
+            notices.asked_to_stop += 1
+        return _refusal(request.verb, found.found_in)
 
-    async def retry(job_id: UUID, told: _Told) -> str | None:
-        met = await _retry_within(db, job_id, limits)
-        if isinstance(met, str):
-            return met
-        refusal = _refusal(order.verb, met.found_in)
-        if refusal is None and met.concerns is not None:
-            told.job_types.add(met.concerns)
+    async def retry(job_id: UUID, notices: _Notices) -> str | None:
+        found = await _retry_within(db, job_id, limits)
+        if isinstance(found, str):
+            return found
+        refusal = _refusal(request.verb, found.found_in)
+        if refusal is None and found.concerns is not None:
+            notices.job_types.add(found.concerns)
         return refusal
 
-    async def delete(job_id: UUID, told: _Told) -> str | None:
+    async def delete(job_id: UUID, notices: _Notices) -> str | None:
         if await db.run(store.delete(job_id)) is not None:
             return None
         job = await db.run(store.get(job_id))
         return _GONE if job is None else f"is {job.status}"
 
-    async def reprioritize(job_id: UUID, told: _Told) -> str | None:
-        return _refusal(order.verb, (await db.run(store.reprioritize(job_id, priority))).found_in)
+    async def reprioritize(job_id: UUID, notices: _Notices) -> str | None:
+        return _refusal(request.verb, (await db.run(store.reprioritize(job_id, priority))).found_in)
 
-    async def approve(job_id: UUID, told: _Told) -> str | None:
-        met = await db.run(approvals.approve(job_id, by, reason, None))
-        refusal = _refusal(order.verb, met.found_in) or _undecided(met.refusal)
-        if refusal is None and met.job_type is not None:
-            told.job_types.add(met.job_type)
+    async def approve(job_id: UUID, notices: _Notices) -> str | None:
+        found = await db.run(approvals.approve(job_id, by, reason, None))
+        refusal = _refusal(request.verb, found.found_in) or _undecided(found.refusal)
+        if refusal is None and found.job_type is not None:
+            notices.job_types.add(found.job_type)
         return refusal
 
-    async def reject(job_id: UUID, told: _Told) -> str | None:
-        met = await db.run(approvals.reject(job_id, by, reason or ""))
-        return _refusal(order.verb, met.found_in) or _undecided(met.refusal)
+    async def reject(job_id: UUID, notices: _Notices) -> str | None:
+        found = await db.run(approvals.reject(job_id, by, reason or ""))
+        return _refusal(request.verb, found.found_in) or _undecided(found.refusal)
 
     return {
         BulkVerb.CANCEL: cancel,
@@ -220,13 +224,13 @@ def _act(db: Database, order: BulkRequest, by: str, limits: Limits | None) -> _A
         BulkVerb.REPRIORITIZE: reprioritize,
         BulkVerb.APPROVE: approve,
         BulkVerb.REJECT: reject,
-    }[order.verb]
+    }[request.verb]
 
 
 async def _retry_within(
     db: Database, job_id: UUID, limits: Limits | None
 ) -> store.FoundState | str:
-    """Lets a job wait again if the limits allow it; else says why not."""
+    """Queue a job again if the limits allow it; else return the reason why not."""
     job = None if limits is None else await db.run(store.get(job_id))
     if limits is None or job is None:
         return await db.run(store.retry(job_id))
@@ -250,9 +254,9 @@ async def _retry_within(
 
 
 async def outranks(db: Database, job: Job, bounds: Bounds) -> bool:
-    """Whether a job has a higher priority than may be given, and not because of its job type.
+    """Whether a job has a higher priority than the bounds allow.
 
-    The priority that a worker published for the job type is nobody's to be refused.
+    The priority that a worker published for its job type is always allowed.
     """
     if job.priority <= bounds.max_priority:
         return False
@@ -266,10 +270,10 @@ async def _retry(db: Database, job: Job, quota: Quota) -> store.FoundState:
     async with db.transaction() as transaction:
         if job.status in STATUSES[BulkVerb.RETRY]:
             await transaction.run(quotas.check(quota, [asked]))
-        met = await transaction.run(store.retry(job_id))
-        if _refusal(BulkVerb.RETRY, met.found_in) is None:
+        found = await transaction.run(store.retry(job_id))
+        if _refusal(BulkVerb.RETRY, found.found_in) is None:
             await transaction.run(quotas.charge(quota, [job_id]))
-        return met
+        return found
 
 
 def _undecided(refusal: str | None) -> str | None:

@@ -1,4 +1,4 @@
-"""The figures of the whole cluster that metrics tell: cheap with a million jobs waiting."""
+"""The state of the whole cluster for metrics; cheap with a million waiting jobs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from laneway.store.database import Database
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """Lanes by name, worker processes seen within the hour, and what should be none."""
+    """Lanes by name, worker processes seen within the hour, and lapsed leases."""
 
     is_paused: bool
     lanes: list[LaneStatus]
@@ -23,7 +23,7 @@ class ClusterState:
 
 
 async def survey(db: Database) -> ClusterState:
-    """As of now, in a handful of statements that cost the same however much waits."""
+    """Read the current state in a few statements, whose cost is independent of waiting jobs."""
     oldest = await db.run(health.oldest_snapshot())
     return ClusterState(
         is_paused=(await db.run(lane_store.read_gate())).paused,

@@ -1,4 +1,4 @@
-"""Whom secrets belong to, remembered for a moment."""
+"""A cache of the access of tokens and sessions."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from laneway.domain.permissions import Access
 from laneway.errors import Unauthenticated
 from laneway.store.database import Database
 
-# A revoked token is refused within this time; five seconds are promised.
+# A revoked token is refused within this time; the documented bound is five seconds.
 FRESH_S: Final = 2.0
 _MOST_CACHED: Final = 10_000
 
 
 class CredentialCache:
-    """Knows for a moment whom a token belongs to, so that a busy client costs no statement each."""
+    """Caches access for a moment, so that a busy client does not cost a statement per request."""
 
-    # Whether the audit is to know what assistants read.
+    # Whether the audit records what assistants read.
     keeps_reads = True
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._known: dict[bytes, tuple[float, Access]] = {}
-        self._looking: dict[bytes, asyncio.Future[Access]] = {}
+        self._lookups: dict[bytes, asyncio.Future[Access]] = {}
 
     async def by_token(self, token: str) -> Access:
         return await self._find(token_key(token), verbs.authenticate, token)
@@ -36,15 +36,15 @@ class CredentialCache:
         return await self._find(session_key(cookie), verbs.authenticate_session, cookie)
 
     def has_met(self, key: bytes) -> bool:
-        """Whether it had power when it last came here, if that is not long ago."""
+        """Whether this secret was valid recently."""
         return key in self._known
 
     async def review(self, digests: Collection[bytes]) -> dict[bytes, Access]:
-        """Of secrets that open streams came with, those that have power now."""
+        """The current access of the secrets of open streams; invalid ones are missing."""
         return await verbs.review(self._database, digests)
 
     def forget_session(self, cookie: str) -> None:
-        """It has ended here and now."""
+        """Drop a session that has ended."""
         self._known.pop(session_key(cookie), None)
 
     async def _find(
@@ -56,18 +56,18 @@ class CredentialCache:
         found = self._known.get(key)
         if found is not None and time.monotonic() < found[0]:
             return found[1]
-        looking = self._looking.get(key)
-        if looking is None:
-            looking = asyncio.ensure_future(self._look(key, verb(self._database, secret)))
-            self._looking[key] = looking
-            looking.add_done_callback(lambda _: self._looking.pop(key))
-        # Many who come at once with one token wait for one look; who leaves takes nobody along.
-        return await asyncio.shield(looking)
+        lookup = self._lookups.get(key)
+        if lookup is None:
+            lookup = asyncio.ensure_future(self._look_up(key, verb(self._database, secret)))
+            self._lookups[key] = lookup
+            lookup.add_done_callback(lambda _: self._lookups.pop(key))
+        # Concurrent requests with one token share one lookup; shielded, one can leave alone.
+        return await asyncio.shield(lookup)
 
-    async def _look(self, key: bytes, asked: Coroutine[Any, Any, Access]) -> Access:
+    async def _look_up(self, key: bytes, authenticating: Coroutine[Any, Any, Access]) -> Access:
         began = time.monotonic()
         try:
-            access = await asked
+            access = await authenticating
         except Unauthenticated:
             self._known.pop(key, None)
             raise

@@ -1,4 +1,4 @@
-"""The database itself: how old, how large, what holds it back."""
+"""The database itself: versions, sizes, and the oldest transaction."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from laneway.store.database import Database
 
 
 async def describe(db: Database) -> Storage:
-    """Versions, sizes and the oldest transaction of somebody else; nothing that opens a door."""
+    """Versions, sizes and the oldest transaction of another program; no credentials."""
     schema = await db.run(migrate.read_status())
     sizes = await db.run(health.measure_tables())
-    # The functions have no number of their own.
+    # The functions have no migration number.
     applied = [name for name in schema.applied if name != migrate.definitions().name]
     return Storage(
         server_version=(await db.run(health.read_server())).version,

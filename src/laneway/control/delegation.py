@@ -1,4 +1,4 @@
-"""Whether somebody may give away what a grant, a token or a role would give."""
+"""Checks that a caller holds what a grant, a token or a role would give."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from laneway.domain.permissions import PERMISSIONS, Access, Grant, Scope, excess
 from laneway.domain.verb_rules import LONGEST_PAGE
 from laneway.store.database import Database
 
-# Whom it belongs to says nothing about what it may do.
-_NOBODY = UUID(int=0)
+# The id of the taker does not matter for what it may do.
+_NO_ID = UUID(int=0)
 
 
 async def excess_of_grant(
@@ -26,7 +26,7 @@ async def excess_of_grant(
     lanes: Iterable[str] | None,
     bounds: BoundsChange,
 ) -> str | None:
-    """A permission that the grant would give beyond what the giver has.
+    """A permission that the grant would give beyond the giver's; None: there is none.
 
     Bounds that are not given stay as they are.
     """
@@ -53,13 +53,13 @@ async def excess_of_token(
     lanes: Iterable[str] | None = None,
     job_types: Iterable[str] | None = None,
 ) -> str | None:
-    """A permission that a token of the principal would have beyond what the giver has."""
+    """A permission that a token of the principal would have beyond the giver's."""
     taker = _taker(principal, await _grants(db, principal), permissions, lanes, job_types)
     return excess(giver, taker)
 
 
 def excess_of_role(giver: Access, permissions: Iterable[str]) -> str | None:
-    """A permission of a role that the giver has not everywhere, where the role may be granted."""
+    """A permission of a role that the giver does not have everywhere."""
     wanted = set(permissions)
     lacking = (name for name in PERMISSIONS if name in wanted and not giver.allows_everywhere(name))
     return next(lacking, None)
@@ -73,7 +73,7 @@ def _taker(
     job_types: Iterable[str] | None = None,
 ) -> Access:
     return Access(
-        _NOBODY,
+        _NO_ID,
         name,
         "service",
         grants,

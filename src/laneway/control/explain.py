@@ -1,7 +1,7 @@
-"""Why a job is not running: every reason, most decisive first, and when it may start.
+"""Reasons why a job is not running, most decisive first, and when it may start.
 
-The facts come from laneway.standing, which looks at limits, keys and order as laneway.claim does; a
-test holds that a job without a reason but its place is one that a claim takes.
+The facts come from laneway.standing, which checks limits, keys and order as laneway.claim does. A
+test verifies that a claim takes every job whose only reason is its place.
 """
 
 from __future__ import annotations
@@ -22,22 +22,21 @@ from laneway.store.explain import Facts, facts, own_ahead
 from laneway.store.health import find_blockers
 
 BOUND: Final = 10_000
-# Codes that only tell the place of a job that could start.
+# Codes that only describe the place of a job that could start.
 PLACES: Final = frozenset({"behind_others", "first_in_lane", "about_to_start", "type_unpublished"})
 _HOLDERS: Final = 5
-# A renewal is missed once so much of the time has passed that a lease still lasts when it is due.
-_PATIENCE: Final = 0.25
+# A renewal is late after this part of the time that a lease lasts beyond its renewal.
+_TOLERANCE: Final = 0.25
 
 
 async def explain(
     db: Database, job_id: UUID, *, debug: bool = True, reader: str | None = None
 ) -> Explanation:
-    """Every reason why the job is not running, or how it stands if it runs or has ended.
+    """Every reason why the job is not running, or its state if it runs or has ended.
 
-    `debug`: with the message of an error that is not public. Jobs of the `reader` that wait before
-    it are named.
+    `debug` adds the message of a private error. Jobs of the `reader` that wait before it are named.
     """
-    # Facts first: whatever the job read afterwards has become since, is newer news.
+    # Facts first: the job, read afterwards, has the newer state.
     found = await db.run(facts(job_id, bound=BOUND, holders=_HOLDERS))
     job = await jobs.show(db, job_id)
     if not debug:
@@ -56,16 +55,16 @@ async def explain(
 def reasons_of(
     job: Job, found: Facts, renewed_at: float, blockers: Sequence[Blocker] = ()
 ) -> list[Reason]:
-    """What the facts say about a job; workers renew a lease at this part of it."""
+    """The reasons by the facts; workers renew a lease after `renewed_at` of its length."""
     if job.status in TERMINAL:
         return [_ended(job)]
     if job.status is Status.RUNNING:
-        return _running(job, _silence(job, found, renewed_at))
+        return _running(job, _late_renewal(job, found, renewed_at))
     if job.status is Status.PENDING and job.claimed_at is not None:
-        return _analysing(job, _silence(job, found, renewed_at))
+        return _analysing(job, _late_renewal(job, found, renewed_at))
     blocks = [*_time(job, found), *_gates(found), *_workers(found), *_locks(blockers)]
     if job.status is Status.PENDING:
-        # Limits and keys are for runs.
+        # Limits and keys apply to runs only.
         blocks.insert(0, Reason("pending", "its analysis waits"))
     else:
         blocks += [*_limits(found), *_key(found)]
@@ -77,9 +76,9 @@ def reasons_of(
 
 
 def _approval(job: Job, found: Facts) -> Reason:
-    who = "anybody who may approve"
+    who = "anyone who may approve"
     if found.two_person:
-        who = f"somebody else, not {excluded(job.created_by)}"
+        who = f"another person, not {excluded(job.created_by)}"
     until = f" until {_moment(job.expires_at)}" if job.expires_at else ""
     return Reason(
         "awaiting_approval", f"it waits for an approval by {who}{until}: `laneway jobs approve`"
@@ -90,41 +89,40 @@ def _sent_back(job: Job, status: str) -> Reason:
     lacks = "an analysis" if status == Status.PENDING else "an approval"
     return Reason(
         "approval_missing",
-        f"its type {job.job_type} now asks for {lacks}, which it does not have: the next claim "
-        f"sends it back to {status} instead of starting it",
+        f"its type {job.job_type} now needs {lacks}, which it does not have: the next claim "
+        f"returns it to {status} instead of starting it",
     )
 
 
 def _ended(job: Job) -> Reason:
-    hint = "" if job.status is Status.COMPLETED else "; retry it to let it run again"
+    hint = "" if job.status is Status.COMPLETED else "; retry it to run it again"
     return Reason(job.status.value, f"it has ended: {job.status.value}{job.why_ended}{hint}")
 
 
-def _running(job: Job, silence: list[Reason]) -> list[Reason]:
-    how = "it is leased" if silence else "it runs"
+def _running(job: Job, late: list[Reason]) -> list[Reason]:
+    how = "it is leased" if late else "it runs"
     found = [Reason("running", f"{how}: attempt {job.attempt} on {job.worker or job.claimed_by}")]
     if job.cancel_requested_at is not None:
         found.append(Reason("cancel_requested", "its worker was asked to stop it"))
-    return found + silence
+    return found + late
 
 
-def _analysing(job: Job, silence: list[Reason]) -> list[Reason]:
-    how = "is leased" if silence else "runs"
-    return [Reason("pending", f"its analysis {how} on {job.worker or job.claimed_by}"), *silence]
+def _analysing(job: Job, late: list[Reason]) -> list[Reason]:
+    how = "is leased" if late else "runs"
+    return [Reason("pending", f"its analysis {how} on {job.worker or job.claimed_by}"), *late]
 
 
-def _silence(job: Job, found: Facts, renewed_at: float) -> list[Reason]:
-    """The reason of a worker that should have renewed the lease by now."""
+def _late_renewal(job: Job, found: Facts, renewed_at: float) -> list[Reason]:
+    """The reason if the worker should have renewed the lease by now."""
     if found.lapsed_s is None or found.lease_s is None or found.lease_until is None:
         return []
     silent_s = found.lapsed_s + found.lease_s
-    # A renewal takes its time, and one that fails is made again.
-    is_late = silent_s > found.lease_s * (renewed_at + (1 - renewed_at) * _PATIENCE)
+    # A renewal takes some time, and a failed one is repeated.
+    is_late = silent_s > found.lease_s * (renewed_at + (1 - renewed_at) * _TOLERANCE)
     if not is_late or job.lease_until != found.lease_until:
-        # In time, or renewed meanwhile.
         return []
     since = found.lease_until - timedelta(seconds=found.lease_s)
-    told = f"its worker has not renewed its lease since {_moment(since)}, {silent_s:.0f} s ago"
+    text = f"its worker has not renewed its lease since {_moment(since)}, {silent_s:.0f} s ago"
     next_step = "the watchdog takes the job away from it"
     if not found.is_watched:
         next_step = "a worker must be started to take the job away from it"
@@ -132,11 +130,11 @@ def _silence(job: Job, found: Facts, renewed_at: float) -> list[Reason]:
         return [
             Reason(
                 "lease_lapsed",
-                f"{told}; the lease lapsed {found.lapsed_s:.0f} s ago, and {next_step}",
+                f"{text}; the lease lapsed {found.lapsed_s:.0f} s ago, and {next_step}",
             )
         ]
     left = f"{-found.lapsed_s:.0f} s, at {_moment(found.lease_until)}"
-    return [Reason("worker_silent", f"{told}; the lease lapses in {left}: then {next_step}")]
+    return [Reason("worker_silent", f"{text}; the lease lapses in {left}: then {next_step}")]
 
 
 def _moment(at: datetime) -> str:
@@ -148,48 +146,48 @@ def _time(job: Job, found: Facts) -> list[Reason]:
         return []
     why = f" (retry {job.retries} of {job.max_retries})" if job.retries else ""
     at = f", at {_moment(job.run_at)}" if job.run_at else ""
-    return [Reason("delayed", f"its time comes in {found.due_in_s:.0f} s{at}{why}")]
+    return [Reason("delayed", f"it is due in {found.due_in_s:.0f} s{at}{why}")]
 
 
 def _gates(found: Facts) -> list[Reason]:
-    told = []
+    reasons = []
     if found.paused:
         by = f" by {found.paused_by}" if found.paused_by else ""
-        told.append(
-            Reason("paused", f"the pause gate was shut{by}: nothing is claimed until resume")
+        reasons.append(
+            Reason("paused", f"all lanes are paused{by}: nothing is claimed until resume")
         )
     if found.enabled is False:
-        told.append(
+        reasons.append(
             Reason(
                 "lane_disabled",
                 f"the lane {found.lane} is drained: nothing is claimed until it is resumed",
             )
         )
     if found.max_slots == 0:
-        told.append(Reason("no_slots", f"the lane {found.lane} has max_slots 0: nothing starts"))
+        reasons.append(Reason("no_slots", f"the lane {found.lane} has max_slots 0: nothing starts"))
     elif found.max_slots is not None and found.slots_used >= found.max_slots:
         held = ", ".join(str(holder) for holder in found.holders)
         more = found.slots_used - len(found.holders)
         rest = f" and {more} more" if held and more > 0 else ""
         by = f", held by {held}{rest}" if held else ""
-        told.append(
+        reasons.append(
             Reason(
                 "slots_full",
                 f"{found.slots_used} of {found.max_slots} slots of the lane {found.lane} "
                 f"are in use{by}",
             )
         )
-    return told
+    return reasons
 
 
 def _limits(found: Facts) -> list[Reason]:
-    told = []
+    reasons = []
     for limit in found.limits:
         if not limit.is_blocking:
             continue
         held = ", ".join(str(holder) for holder in limit.holders)
         if limit.max_concurrent == 0:
-            told.append(
+            reasons.append(
                 Reason("limit_zero", f"the limit {limit.name} has max_concurrent 0: nothing starts")
             )
             continue
@@ -199,25 +197,25 @@ def _limits(found: Facts) -> list[Reason]:
             line = f"used up, held by {held}" if held else "used up"
         if limit.next_lane is not None:
             line += f"; next turn: lane {limit.next_lane}, priority {limit.next_priority}"
-        told.append(Reason("limit", f"the limit {limit.name}: {line}"))
-    return told
+        reasons.append(Reason("limit", f"the limit {limit.name}: {line}"))
+    return reasons
 
 
 def _key(found: Facts) -> list[Reason]:
     if found.key_holder is None and not found.key_waits:
         return []
     before = f"; {found.key_ahead} wait for it before this one" if found.key_ahead else ""
-    by = f"job {found.key_holder}" if found.key_holder else "nobody, it is being handed on"
-    return [Reason("key", f"its concurrency_key is held by {by}{before}")]
+    state = f"held by job {found.key_holder}" if found.key_holder else "being passed on"
+    return [Reason("key", f"its concurrency_key is {state}{before}")]
 
 
 def _workers(found: Facts) -> list[Reason]:
     last = found.last_seen
     died = ""
     if last is not None and last.stopped_at is not None:
-        died = f"; {last.name}, which did, stopped at {_moment(last.stopped_at)}"
+        died = f"; the last one, {last.name}, stopped at {_moment(last.stopped_at)}"
     elif last is not None:
-        died = f"; {last.name}, which did, was last seen at {_moment(last.seen_at)}"
+        died = f"; the last one, {last.name}, was last seen at {_moment(last.seen_at)}"
     if not found.live:
         lane = f", so none serves the lane {found.lane}{died}" if last else ""
         return [Reason("no_worker", f"no worker is alive{lane}")]
@@ -246,7 +244,7 @@ def _workers(found: Facts) -> list[Reason]:
 
 
 def _unavailable(found: Facts) -> list[Reason]:
-    """Why none of the workers that could run it takes it now; nothing where one may."""
+    """The reasons why no worker that could run it takes it now; empty if one may."""
     stopping = [one.name for one in found.candidates if one.is_stopping]
     silent = [
         f"{one.name} since {_moment(one.seen_at)}, {one.unseen_s:.0f} s ago"
@@ -261,20 +259,20 @@ def _unavailable(found: Facts) -> list[Reason]:
     if len(stopping) + len(silent) + len(full) < len(found.candidates):
         return []
     served = f"that serve {found.job_type} in the lane {found.lane}"
-    told = []
+    reasons = []
     if silent:
         message = (
             f"workers {served} have not been seen: {_listed(silent)}; "
             f"they count as dead after {DEAD_S:.0f} s"
         )
-        told.append(Reason("worker_silent", message))
+        reasons.append(Reason("worker_silent", message))
     if stopping:
         message = f"workers {served} are stopping and take no more jobs: {_listed(stopping)}"
-        told.append(Reason("workers_stopping", message))
+        reasons.append(Reason("workers_stopping", message))
     if full:
         message = f"workers {served} have no room for another job: {_listed(full)}"
-        told.append(Reason("workers_full", message))
-    return told
+        reasons.append(Reason("workers_full", message))
+    return reasons
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -297,7 +295,7 @@ def _place(found: Facts, *, is_blocked: bool) -> list[Reason]:
         ]
     if is_blocked:
         return [Reason("first_in_lane", f"it is the first to start in the lane {found.lane}")]
-    return [Reason("about_to_start", "nothing stands in its way: a worker takes it shortly")]
+    return [Reason("about_to_start", "nothing blocks it: a worker takes it shortly")]
 
 
 def _many(count: int) -> str:
@@ -305,7 +303,7 @@ def _many(count: int) -> str:
 
 
 def _with_own(reasons: list[Reason], own: list[UUID]) -> list[Reason]:
-    """The reasons, with jobs of the reader named that wait before this one."""
+    """The reasons, with the reader's own jobs that wait before this one."""
     if not own:
         return reasons
     named = f"; of your own, these come first: {', '.join(map(str, own))}"
@@ -327,7 +325,7 @@ def _published(found: Facts) -> list[Reason]:
     ]
 
 
-# Reasons that only somebody's act takes away: no pace of the past says when.
+# Reasons that end by an action, not by time: they cannot be estimated.
 _TIMELESS: Final = frozenset(
     {"paused", "lane_disabled", "no_slots", "no_worker", "type_not_handled", "lane_not_served",
      "workers_drained", "workers_stopping", "worker_silent", "approval_missing",
@@ -336,7 +334,7 @@ _TIMELESS: Final = frozenset(
 
 
 def _estimate(job: Job, found: Facts, codes: set[str]) -> float | None:
-    """Seconds until it starts, were the next minutes like the last; None when nothing tells."""
+    """Seconds until it starts at the pace of the last minutes; None if unknown."""
     if job.status is not Status.APPROVED or codes & _TIMELESS:
         return None
     least = max(found.due_in_s or 0.0, 0.0)

@@ -1,4 +1,4 @@
-"""Draining lanes until they are quiet, and making them again what they were."""
+"""Freeze and thaw: drain lanes until nothing runs, and restore them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LONGEST_PAUSE: Final = 1.0
 
 
 class Hold(NamedTuple):
-    """The lanes that a freeze waits for, and those of them that it may take back."""
+    """The lanes that a freeze waits for, and those that it drained itself."""
 
     lanes: Sequence[str]
     ours: Sequence[str]
@@ -47,11 +47,11 @@ async def freeze(
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> Freeze:
-    """Drains lanes (None: all that are enabled) and waits until no job runs in them.
+    """Drain lanes (None: all that are enabled) and wait until no job runs in them.
 
-    After `deadline` seconds it answers what still runs; the lanes stay drained, unless `or_thaw`,
-    which takes back what this freeze drained however it ends, but quiet. A second freeze goes on
-    waiting and keeps the memory of the first. `clock` and `pause` are for tests.
+    After `deadline` seconds it returns what still runs, and the lanes stay drained. With `or_thaw`,
+    a freeze that does not become quiet thaws what it drained. A second freeze continues to wait and
+    keeps the states that the first one stored. `clock` and `pause` are for tests.
     """
     check_words(by, None)
     if not 0 <= seconds_of(deadline, "deadline") < math.inf:
@@ -62,18 +62,18 @@ async def freeze(
         hold = Hold(await _freeze(db, named, by), ours)
         seen = await wait(db, hold, deadline, clock=clock, pause=pause)
     except (asyncio.CancelledError, LanewayError):
-        # Also before the answer came: the database may have drained them by then.
+        # Even without a result, the database may have drained them.
         if or_thaw:
-            await take_back(db, Hold((), ours), by=by)
+            await undo(db, Hold((), ours), by=by)
         raise
     return await end(db, hold, seen, by=by, or_thaw=or_thaw)
 
 
-# -- the parts of a freeze, for who must not hold a transaction while it waits ----------------
+# -- the parts of a freeze, for callers that must not wait in a transaction -------------------
 
 
 async def begin(db: Database, lanes: Sequence[str] | None = None, *, by: str) -> Hold:
-    """Drains lanes (None: all that are enabled)."""
+    """Drain lanes (None: all that are enabled)."""
     check_words(by, None)
     named = _check_names(lanes)
     ours = await _not_yet_frozen(db, named)
@@ -88,50 +88,50 @@ async def wait(
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> Freeze:
-    """What runs in the lanes when they are quiet, or after `deadline` seconds."""
+    """Wait until the lanes are quiet, at most `deadline` seconds."""
     return await _until_quiet(db, hold.lanes, deadline, clock, pause)
 
 
 async def end(db: Database, hold: Hold, seen: Freeze, *, by: str, or_thaw: bool) -> Freeze:
-    """What came of it; `or_thaw` takes back a freeze that is not quiet."""
+    """The result; `or_thaw` undoes a freeze that is not quiet."""
     if seen.is_quiet or not or_thaw:
         return seen
-    await take_back(db, hold, by=by)
+    await undo(db, hold, by=by)
     return Freeze(seen.lanes, seen.waited_s, is_thawed=True)
 
 
-async def take_back(db: Database, hold: Hold, *, by: str) -> None:
-    """Thaws what this freeze has frozen, but not what somebody else has thawed and frozen since."""
+async def undo(db: Database, hold: Hold, *, by: str) -> None:
+    """Thaw the lanes of this freeze, except those that another caller froze since."""
     held = {each.lane: each.frozen_by for each in await db.run(store.frozen())}
     await _thaw(db, [name for name in hold.ours if held.get(name) == by], by)
 
 
 async def _freeze(db: Database, named: Sequence[str] | None, by: str) -> list[str]:
-    async with audited(db, by, "lane.frozen", "lane", _only(named)) as deed:
-        drained = await deed.run(store.freeze(named, by))
-        changed = await deed.changes("lane")
-        deed.before = {"enabled": [each.name for each in changed]}
-        deed.after = {"frozen": drained}
+    async with audited(db, by, "lane.frozen", "lane", _only(named)) as change:
+        drained = await change.run(store.freeze(named, by))
+        changed = await change.changes("lane")
+        change.before = {"enabled": [each.name for each in changed]}
+        change.after = {"frozen": drained}
     log.info("lanes %s: frozen by %s", ", ".join(drained) or "none", by)
     return drained
 
 
 def _only(lanes: Sequence[str] | None) -> str | None:
-    """The lane, if it is about one."""
+    """The lane, if there is exactly one."""
     return lanes[0] if lanes is not None and len(lanes) == 1 else None
 
 
 def _check_names(lanes: Sequence[str] | None) -> list[str] | None:
     if lanes is None:
         return None
-    # A text is a sequence of texts too, and its letters would be the lanes.
+    # A text is a sequence too: its letters would be lanes.
     if isinstance(lanes, str) or not isinstance(lanes, Sequence):
         raise InvalidInput("lanes", "must be a list of names")
     return [check_lane_name(name, "lane") for name in lanes]
 
 
 async def _not_yet_frozen(db: Database, named: Sequence[str] | None) -> list[str]:
-    """The lanes that this freeze would freeze: what another one holds is not ours to thaw."""
+    """The lanes that this freeze would freeze, and may thaw; other freezes hold the rest."""
     known = (await db.run(lane_store.read())).lanes
     for name in named or ():
         if name not in known:
@@ -154,7 +154,7 @@ async def _until_quiet(
         watched = await db.run(store.watch(lanes, JOBS_NAMED))
         resumed = [each.lane for each in watched if each.enabled]
         if resumed:
-            raise Refused(f"somebody resumed {', '.join(resumed)} meanwhile: it is not frozen")
+            raise Refused(f"{', '.join(resumed)} was resumed meanwhile: it is not frozen")
         seen = Freeze(tuple(watched), clock() - began)
         if seen.is_quiet or seen.waited_s >= deadline:
             return seen
@@ -163,7 +163,7 @@ async def _until_quiet(
 
 
 async def thaw(db: Database, lanes: Sequence[str] | None = None, *, by: str) -> list[Thawed]:
-    """Makes frozen lanes (None: all) again what they were before, and forgets.
+    """Restore frozen lanes (None: all) to their state before the freeze.
 
     A lane that was resumed by hand meanwhile stays enabled.
     """
@@ -178,13 +178,13 @@ async def thaw(db: Database, lanes: Sequence[str] | None = None, *, by: str) -> 
 
 
 async def _thaw(db: Database, lanes: Sequence[str] | None, by: str) -> list[Thawed]:
-    async with audited(db, by, "lane.thawed", "lane", _only(lanes)) as deed:
-        frozen = [each.lane for each in await deed.run(store.frozen())]
+    async with audited(db, by, "lane.thawed", "lane", _only(lanes)) as change:
+        frozen = [each.lane for each in await change.run(store.frozen())]
         wanted = [name for name in frozen if lanes is None or name in lanes]
-        thawed = await deed.run(store.thaw(lanes, by))
-        deed.is_act = bool(wanted or thawed)
-        deed.before = {"frozen": wanted}
-        deed.after = {"enabled": [each.lane for each in thawed if each.enabled]}
+        thawed = await change.run(store.thaw(lanes, by))
+        change.is_act = bool(wanted or thawed)
+        change.before = {"frozen": wanted}
+        change.after = {"enabled": [each.lane for each in thawed if each.enabled]}
     log.info("lanes %s: thawed by %s", ", ".join(each.lane for each in thawed) or "none", by)
     if any(each.enabled for each in thawed):
         await notifications.wake(db, None)
@@ -192,5 +192,5 @@ async def _thaw(db: Database, lanes: Sequence[str] | None, by: str) -> list[Thaw
 
 
 async def frozen(db: Database) -> list[FrozenLane]:
-    """The lanes that are frozen, and what each was before."""
+    """The frozen lanes, and the state of each before."""
     return await db.run(store.frozen())

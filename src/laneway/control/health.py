@@ -1,4 +1,4 @@
-"""What `laneway doctor` looks at, in the order in which one thing needs the other."""
+"""The checks of `laneway doctor`, in the order in which they depend on each other."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ SKEW_S: Final = 2.0
 LAPSED_S: Final = 30.0
 OLD_SNAPSHOT_S: Final = 300.0
 STALE_SHOWN: Final = 100
-# Job types with due jobs that `doctor` looks at.
+# Job types with due jobs that `doctor` reads.
 TYPES_LOOK: Final = 10_000
-# What servers audit of remote workers whose tokens lack workers:declare.
+# Audit actions of remote workers whose tokens lack workers:declare.
 LIMIT_REFUSED: Final = "AcquireLimits"
 DECLARATION_IGNORED: Final = "DeclareTypes"
 LACKS_S: Final = 7 * 86_400.0
 LACKS_SHOWN: Final = 50
-# Jobs that `doctor` looks at: the newest, and some in each of a number of places.
+# Jobs that `doctor` reads: the newest, and some at each of several places.
 NEWEST_LOOK: Final = 20_000
 PLACES: Final = 20
 EACH_LOOK: Final = 1000
@@ -42,7 +42,7 @@ REVOKE_PUBLIC: Final = (
 
 
 class Finding(StrEnum):
-    """How a check ended: warn is worth knowing, fail keeps work from being done."""
+    """The result of a check: warn is worth knowing, fail blocks work."""
 
     OK = "ok"
     WARN = "warn"
@@ -51,7 +51,7 @@ class Finding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HealthCheck:
-    """One look; `next` is the command or setting that mends what was found."""
+    """One check; `next` is the command or setting that fixes the finding."""
 
     name: str
     finding: Finding
@@ -80,7 +80,7 @@ def _fail(name: str, message: str, step: str) -> HealthCheck:
 
 
 async def examine(db: Database) -> AsyncIterator[HealthCheck]:
-    """Check by check; ends early where the rest would only repeat the same failure."""
+    """Run check by check; stop early if the rest would repeat the same failure."""
     found = await check_server(db)
     yield found
     if found.finding is Finding.FAIL:
@@ -116,7 +116,7 @@ async def examine(db: Database) -> AsyncIterator[HealthCheck]:
 async def _allowed(
     db: Database, name: str, check: Callable[[Database], Awaitable[HealthCheck]]
 ) -> HealthCheck:
-    """The check, or that the role may not run it: that fails where nothing else can be known."""
+    """The check, or a finding that the role may not run it; a failure for the schema."""
     try:
         return await check(db)
     except MissingRight as error:
@@ -131,23 +131,23 @@ async def _allowed(
 
 
 async def check_server(db: Database) -> HealthCheck:
-    """Reachable, new enough, and a primary."""
+    """The server is reachable, new enough, and a primary."""
     name = "database"
     where = redact_dsn(db.dsn) or "PGHOST, PGSERVICE …"
     try:
         server, _ = await health.probe(db.dsn, db.settings.connect_timeout)
     except LanewayError as error:
         return _fail(name, f"{where}: {error}", "set LANEWAY_DATABASE_URL to a running PostgreSQL")
-    told = f"PostgreSQL {server.version} at {where}"
+    text = f"PostgreSQL {server.version} at {where}"
     if server.version_number < health.OLDEST_SERVER:
-        return _fail(name, f"{told} is older than 14", "use PostgreSQL 14 or newer")
+        return _fail(name, f"{text} is older than 14", "use PostgreSQL 14 or newer")
     if server.is_standby:
-        return _fail(name, f"{told} is a standby", "point LANEWAY_DATABASE_URL at the primary")
-    return _ok(name, told)
+        return _fail(name, f"{text} is a standby", "point LANEWAY_DATABASE_URL at the primary")
+    return _ok(name, text)
 
 
 async def check_schema(db: Database) -> HealthCheck:
-    """Every migration of this code applied as it is, and no newer one."""
+    """Every migration of this code is applied unchanged, and no newer one."""
     name = "schema"
     try:
         state = await asyncio.to_thread(migrate.status, db.dsn)
@@ -169,22 +169,22 @@ async def check_schema(db: Database) -> HealthCheck:
 
 
 async def check_pooler(db: Database) -> HealthCheck:
-    """LANEWAY_POOLER says what stands between."""
+    """LANEWAY_POOLER matches the connection."""
     name = "pooler"
     pooling = await health.find_pooler(db.dsn, db.settings.connect_timeout)
     seen = pooling == "transaction"
     if seen and db.settings.pooler is False:
-        return _fail(name, "a transaction pooler stands between", "LANEWAY_POOLER=true")
+        return _fail(name, "the connection uses a transaction pooler", "LANEWAY_POOLER=true")
     if seen and db.settings.pooler is None:
-        return _ok(name, "a transaction pooler, found out: no prepared statements, no LISTEN")
+        return _ok(name, "a transaction pooler, detected: no prepared statements, no LISTEN")
     if db.settings.pooler and not seen:
         return _warn(
             name,
-            "LANEWAY_POOLER is set but no transaction pooler was seen",
-            "unset LANEWAY_POOLER, if there is none",
+            "LANEWAY_POOLER is set but no transaction pooler was detected",
+            "unset LANEWAY_POOLER if you use none",
         )
     if pooling == "session":
-        return _ok(name, "a session pooler: notifications and settings of a session work")
+        return _ok(name, "a session pooler: notifications and session settings work")
     return _ok(name, "a transaction pooler, as configured" if seen else "a direct connection")
 
 
@@ -202,93 +202,93 @@ async def check_listen(db: Database) -> HealthCheck:
         return _ok(name, "off: workers poll at their lanes' intervals")
     dsn = settings.listen_dsn or db.dsn
     if await health.receives_notifications(dsn, settings.connect_timeout):
-        return _ok(name, "notifications arrive: jobs start at once")
+        return _ok(name, "notifications arrive: jobs start immediately")
     step = "LANEWAY_LISTEN_DSN=<a direct connection>, or LANEWAY_LISTEN=false"
     return _warn(name, "notifications do not arrive: jobs start at the next poll", step)
 
 
 async def check_settings(db: Database) -> HealthCheck:
-    """No setting of the server or the role hurts jobs."""
+    """No setting of the server or the role harms jobs."""
     name = "settings"
     limit_s = db.settings.connect_timeout
     is_pooled = bool(db.settings.pooler) or await health.sees_transaction_pooler(db.dsn, limit_s)
     found = await health.read_settings(db.dsn, limit_s, server_settings.NAMES)
     broken = server_settings.hurting(found, is_pooled=is_pooled)
     if not broken:
-        return _ok(name, "none of the server's settings hurts")
-    told = "; ".join(f"{rule.name} = {found[rule.name]}: {rule.effect}" for rule in broken)
-    return _warn(name, told, " ".join(rule.cure for rule in broken))
+        return _ok(name, "no setting of the server is harmful")
+    text = "; ".join(f"{rule.name} = {found[rule.name]}: {rule.effect}" for rule in broken)
+    return _warn(name, text, " ".join(rule.cure for rule in broken))
 
 
 async def check_clock(db: Database) -> HealthCheck:
-    """Only the database's clock decides; another clock here misleads people, not jobs."""
+    """This host's clock agrees with the database's, for people: jobs use the latter only."""
     name = "clock"
     server, took = await health.probe(db.dsn, db.settings.connect_timeout)
     skew = (server.now - datetime.now(UTC)).total_seconds() + took / 2
-    told = f"database {abs(skew):.3f} s {'ahead of' if skew > 0 else 'behind'} this host"
+    text = f"database {abs(skew):.3f} s {'ahead of' if skew > 0 else 'behind'} this host"
     if abs(skew) > SKEW_S + took:
-        return _warn(name, told, "synchronise the clocks (NTP): log times disagree with job times")
-    return _ok(name, told)
+        return _warn(name, text, "synchronise the clocks (NTP): log times disagree with job times")
+    return _ok(name, text)
 
 
 async def check_workers(db: Database) -> HealthCheck:
     name = "workers"
     there = [worker for worker in await db.run(workers.listing()) if worker.is_live]
-    # A server that leads is there without running anything.
+    # A server may lead without running jobs.
     live = [worker for worker in there if worker.concurrency > 0]
     if not live:
-        return _warn(name, "no worker is alive: nothing is run", "laneway worker APP")
+        return _warn(name, "no worker is alive: no jobs run", "laneway worker APP")
     leader = next((worker.name for worker in there if worker.is_leader), None)
     leads = f"led by {leader}" if leader else "no leader yet"
     return _ok(name, f"{len(live)} alive, {leads}, {sum(w.running for w in live)} jobs running")
 
 
 async def check_leases(db: Database) -> HealthCheck:
-    """No lease stays lapsed for longer than a watchdog needs."""
+    """No lease stays lapsed longer than a watchdog needs."""
     name = "leases"
     lapsed = await db.run(health.count_lapsed())
     if not lapsed.leases or lapsed.oldest_s is None:
         return _ok(name, "none lapsed")
-    told = f"{lapsed.leases} lapsed, the oldest {lapsed.oldest_s:.0f} s ago"
+    text = f"{lapsed.leases} lapsed, the oldest {lapsed.oldest_s:.0f} s ago"
     if lapsed.oldest_s > LAPSED_S:
-        return _fail(name, f"{told}: no watchdog takes them back", "laneway worker APP")
-    return _ok(name, f"{told}; the watchdog takes them back")
+        return _fail(name, f"{text}: no watchdog reclaims them", "laneway worker APP")
+    return _ok(name, f"{text}; the watchdog reclaims them")
 
 
 async def check_rights(db: Database) -> HealthCheck:
-    """No function is for everybody, and limited roles write through functions only."""
+    """No function is open to PUBLIC, and limited roles write through functions only."""
     name = "rights"
     found = await db.run(health.read_rights())
     if found.open_definers or found.without_path:
         named = found.open_definers or found.without_path
         what = (
-            "everybody may call functions that write with their owner's rights"
+            "PUBLIC may call functions that write with their owner's rights"
             if found.open_definers
             else "functions with their owner's rights have no fixed search_path"
         )
         return _fail(name, f"{what}: {named[0]}{_more(named)}", REVOKE_PUBLIC)
     if found.open_functions:
         named = found.open_functions
-        return _warn(name, f"everybody may call {named[0]}{_more(named)}", REVOKE_PUBLIC)
+        return _warn(name, f"PUBLIC may call {named[0]}{_more(named)}", REVOKE_PUBLIC)
     if found.writers:
         named = found.writers
         return _warn(
             name,
-            f"the role {named[0]}{_more(named)} writes jobs past the functions that check them",
+            f"the role {named[0]}{_more(named)} may write jobs without the checks of functions",
             "run `laneway db grants` again for each role, once all its programs are upgraded",
         )
-    return _ok(name, "functions are for those they are granted to")
+    return _ok(name, "functions are open only to the roles that they are granted to")
 
 
 async def check_publishers(db: Database) -> HealthCheck:
-    """No application that is gone binds others, and no two publish a type differently."""
+    """No application that is gone restricts others, and no two publish a type differently."""
     name = "job types"
     stale = await db.run(job_types.publishers(stale_only=True, limit=STALE_SHOWN + 1))
     if stale:
         first, more = stale[0], _more(stale, STALE_SHOWN)
         step = forgetting(first.application, first.job_type)
         return _warn(
-            name, f"{first}{more}: only its approval policy binds others, until you forget it", step
+            name, f"{first}{more}: its approval policy binds others until you remove it", step
         )
     found = await db.run(workers.conflicts())
     if not found:
@@ -297,16 +297,16 @@ async def check_publishers(db: Database) -> HealthCheck:
     return _warn(
         name,
         f"{found[0]}{_more(found)}: the stricter policy is in force",
-        f"make the handlers equal; of an application that is gone, {step}",
+        f"make the handlers equal; for an application that is gone, {step}",
     )
 
 
 async def check_handlers(db: Database) -> HealthCheck:
-    """A live worker handles every job type that has due jobs, in its lane."""
+    """A live worker handles every job type with due jobs, in its lane."""
     name = "handlers"
     found = await db.run(health.find_unhandled(most=TYPES_LOOK))
     if not found:
-        return _ok(name, "live workers handle every job type that waits")
+        return _ok(name, "live workers handle every waiting job type")
     first = found[0]
     return _warn(
         name,
@@ -318,7 +318,7 @@ async def check_handlers(db: Database) -> HealthCheck:
 
 
 async def check_remote_tokens(db: Database) -> HealthCheck:
-    """No remote worker lacked workers:declare within a week."""
+    """No remote worker lacked workers:declare within the last week."""
     name = "remote tokens"
     limits, types = [
         await listing(
@@ -328,20 +328,20 @@ async def check_remote_tokens(db: Database) -> HealthCheck:
         )
         for action in (LIMIT_REFUSED, DECLARATION_IGNORED)
     ]
-    told = []
+    problems = []
     if limits.items:
-        who = ", ".join(sorted({act.actor for act in limits.items}))
-        told.append(f"handlers of {who} ask for ctx.limit, which their tokens may not hold")
+        who = ", ".join(sorted({entry.actor for entry in limits.items}))
+        problems.append(f"handlers of {who} ask for ctx.limit, which their tokens may not hold")
     if types.items:
-        who = ", ".join(sorted({act.actor for act in types.items}))
-        told.append(f"{who} declares job types otherwise than they are published, to no effect")
-    if not told:
+        who = ", ".join(sorted({entry.actor for entry in types.items}))
+        problems.append(f"{who} declares job types that differ from the published ones")
+    if not problems:
         return _ok(name, "no remote worker asked for more than its token may")
     step = (
-        "grant workers:declare in the lanes of the jobs; without it, name limits in the handler's"
-        " limits=[…] and make declarations equal to what is published"
+        "grant workers:declare in the lanes of the jobs; or name limits in the handler's limits=[…]"
+        " and make declarations equal to the published ones"
     )
-    return _warn(name, "; ".join(told), step)
+    return _warn(name, "; ".join(problems), step)
 
 
 def _more(found: Sequence[object], most: int | None = None) -> str:
@@ -351,7 +351,7 @@ def _more(found: Sequence[object], most: int | None = None) -> str:
 
 
 async def check_blockers(db: Database) -> HealthCheck:
-    """No session keeps claims from the rows they lock."""
+    """No session blocks the rows that claims lock."""
     name = "blockers"
     found = await db.run(health.find_blockers())
     if not found:
@@ -365,29 +365,29 @@ async def check_blockers(db: Database) -> HealthCheck:
 
 
 async def check_lost(db: Database) -> HealthCheck:
-    """Every job waits, runs or has ended."""
+    """Every job is waiting, running or finished."""
     name = "jobs"
     found = await db.run(health.find_lost(newest=NEWEST_LOOK, places=PLACES, each=EACH_LOOK))
     most = NEWEST_LOOK + PLACES * EACH_LOOK
-    looked_at = "" if found.is_whole else f" of {most:,} looked at, the newest and a sample,"
+    looked_at = "" if found.is_whole else f" of {most:,} checked, the newest and a sample,"
     if not found.ids:
         return _ok(name, f"every job{looked_at} has a state")
-    told = f"{len(found.ids)} jobs{looked_at} are in no state, the first is {found.ids[0]}"
-    return _fail(name, f"{told}: tables were truncated or restored in part", "laneway db repair")
+    text = f"{len(found.ids)} jobs{looked_at} are in no state, the first is {found.ids[0]}"
+    return _fail(name, f"{text}: tables were truncated or restored in part", "laneway db repair")
 
 
 async def check_snapshots(db: Database) -> HealthCheck:
-    """No transaction of others pins dead rows for long."""
+    """No transaction of another program pins dead rows for long."""
     name = "snapshots"
     oldest = await db.run(health.oldest_snapshot())
     if oldest is None:
         return _ok(name, "no other transaction pins dead rows")
-    told = (
+    text = (
         f"pid {oldest.pid} ({oldest.application or 'no name'}, {oldest.user}) has kept a "
         f"transaction open for {oldest.age_s:.0f} s"
     )
     if oldest.age_s > OLD_SNAPSHOT_S:
         return _warn(
-            name, f"{told}; dead rows pile up", f"select pg_terminate_backend({oldest.pid});"
+            name, f"{text}; dead rows pile up", f"select pg_terminate_backend({oldest.pid});"
         )
-    return _ok(name, told)
+    return _ok(name, text)

@@ -1,6 +1,6 @@
-"""What was changed in the control plane, by whom, and the way back.
+"""The history of the control plane, and rollbacks.
 
-Triggers keep every change of lanes, limits, schedules and the pause gate, plain SQL included.
+Triggers record every change of lanes, limits, schedules and the pause gate, even by plain SQL.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ async def history(
     before: int | None = None,
     as_text: bool = False,
 ) -> list[Change]:
-    """Changes newest first: of one object, or of all of a kind; `before` asks for older ones.
+    """Changes of one object or of all of a kind, newest first; `before` requests older ones.
 
     With `as_text`, large states are `StoredJson`.
     """
@@ -69,10 +69,10 @@ async def rollback(
     if to is not None:
         _check_id(to, "to")
     try:
-        async with audited(db, by, f"{kind}.rolled_back", kind, name) as deed:
-            change = await _roll_back(deed, kind, name, to, by, as_text=as_text)
+        async with audited(db, by, f"{kind}.rolled_back", kind, name) as audited_change:
+            change = await _roll_back(audited_change, kind, name, to, by, as_text=as_text)
     except InvalidInput as error:
-        # The state was valid once; what the rules of today have against it is a fact, not an input.
+        # The state was valid once; today's rules refuse it, which is not an input error.
         raise Refused(f"the {kind} {name} cannot be rolled back: {error}") from error
     if change is None:
         return None
@@ -83,28 +83,28 @@ async def rollback(
 
 
 async def _roll_back(
-    deed: AuditedChange, kind: str, name: str, to: int | None, by: str, *, as_text: bool
+    audited_change: AuditedChange, kind: str, name: str, to: int | None, by: str, *, as_text: bool
 ) -> Change | None:
-    answer = await deed.run(store.roll_back(kind, name, to, by))
+    answer = await audited_change.run(store.roll_back(kind, name, to, by))
     if answer.answer == "no_object":
-        message = f"no {kind} {name}, and no change of it is kept"
+        message = f"no {kind} {name}, and no change of it is stored"
         raise NotFound(message, kind=kind, name=name)
     if answer.answer == "no_change":
         which = f"change {to}" if to else "change"
-        raise NotFound(f"no {which} of the {kind} {name} is kept")
+        raise NotFound(f"no {which} of the {kind} {name} is stored")
     if answer.answer == "needed":
         raise Refused(
             f"the {kind} {name} cannot be rolled back, because that would delete it: "
             f"{answer.hindrance}"
         )
     if answer.id is None:
-        deed.is_act = False
+        audited_change.is_act = False
         return None
-    (change,) = await deed.run(
+    (change,) = await audited_change.run(
         store.listing([kind], limit=1, before=answer.id + 1, as_text=as_text)
     )
-    deed.before, deed.after = change.before, change.after
-    deed.workspace = await deed.run(store.workspace_of(change.id))
+    audited_change.before, audited_change.after = change.before, change.after
+    audited_change.workspace = await audited_change.run(store.workspace_of(change.id))
     return change
 
 

@@ -1,4 +1,4 @@
-"""What is published of job types, and by which applications."""
+"""Published job types, and the applications that publish them."""
 
 from __future__ import annotations
 
@@ -62,19 +62,19 @@ async def publishers(
 async def forget_publisher(
     db: Database, application: str, *, job_type: str | None = None, by: str
 ) -> list[str]:
-    """Forgets an application that is gone, for one job type or for all; answers which it were.
+    """Remove an application that is gone from one job type or all; return those job types.
 
-    What the others ask for is in force when their workers publish next, at their start.
+    The settings of other applications take effect when their workers publish next, at their start.
     """
     verb_rules.check_words(by, None)
     check_text(application, "application", max_bytes=APPLICATION_BYTES)
     named = None if job_type is None else _type(job_type)
-    async with audited(db, by, "application.forgotten", "application", application) as deed:
-        forgotten = await deed.run(store.forget_publisher(application, named))
+    async with audited(db, by, "application.forgotten", "application", application) as change:
+        forgotten = await change.run(store.forget_publisher(application, named))
         if not forgotten:
             what = "no job type" if named is None else f"not the job type {named}"
             raise NotFound(f"{application} publishes {what}")
-        deed.before = {"job_types": forgotten[:AUDITED_TYPES], "count": len(forgotten)}
+        change.before = {"job_types": forgotten[:AUDITED_TYPES], "count": len(forgotten)}
     log.info("application %s: forgotten for %s, by %s", application, ", ".join(forgotten), by)
     return forgotten
 

@@ -1,4 +1,4 @@
-"""What people do with jobs."""
+"""Verbs on jobs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from laneway.store.database import Database, Runner
 
 log = logging.getLogger("laneway.control")
 
-# What the audit tells of a job that is gone; its payload and result are gone with it.
+# Fields of a deleted job that the audit keeps; its payload and result are gone.
 _KEPT_OF_DELETED: Final = (
     "job_type", "lane", "status", "priority", "attempt", "tags", "created_at", "created_by",
     "finished_at",
@@ -62,9 +62,9 @@ async def listing(
     cursor: str | None = None,
     oldest_first: bool = False,
 ) -> Page[Job]:
-    """One page of jobs, newest first; those that await an approval also oldest first.
+    """One page of jobs, newest first; jobs that wait for an approval also oldest first.
 
-    A search that would take long ends before the page is full, with a cursor to go on from.
+    A long search stops before the page is full, with a cursor to continue from.
     """
     if oldest_first:
         found = await find(db, wanted, limit=limit, cursor=cursor, oldest_first=True)
@@ -85,7 +85,7 @@ async def find(
     cursor: str | None = None,
     oldest_first: bool = False,
 ) -> Page[int]:
-    """One page of a listing, as the numbers of its jobs: `read` reads some of them at a time."""
+    """One page of a listing as job numbers, for `read`, which takes some at a time."""
     verb_rules.check_page(limit)
     wanted.check()
     place = verb_rules.position(cursor)
@@ -103,7 +103,7 @@ async def find(
 async def read(
     db: Database, wanted: JobFilter, numbers: Sequence[int], *, values: bool = True
 ) -> list[Job]:
-    """Jobs that were found, in that order, without those that have changed or gone since.
+    """The jobs that `find` returned, in that order, without those that no longer match.
 
     Without `values` they have no payload, result and checkpoint.
     """
@@ -112,7 +112,7 @@ async def read(
 
 
 def _is_wanted(wanted: JobFilter, job: Job | None) -> bool:
-    """Whether a job that was found still fits in what may change of it."""
+    """Whether a job still matches by its fields that may change."""
     return (
         job is not None
         and wanted.status in (None, job.status)
@@ -125,7 +125,7 @@ def _is_wanted(wanted: JobFilter, job: Job | None) -> bool:
 
 
 async def counts(db: Database, wanted: JobFilter, *, bound: int = DEPTH_BOUND) -> list[StateCount]:
-    """How many jobs are in each state, in the order of a life, counted up to the bound."""
+    """The number of jobs in each state, in the order of the life cycle, up to the bound."""
     wanted.check()
     for field in ("status", "worker", "q", "max_cost", "unit"):
         if getattr(wanted, field) is not None:
@@ -134,10 +134,10 @@ async def counts(db: Database, wanted: JobFilter, *, bound: int = DEPTH_BOUND) -
 
 
 async def follow(db: Database, job_id: UUID, *, interval: float = 0.5) -> AsyncIterator[Job]:
-    """The job now and after every change seen, until it has ended."""
+    """Yield the job now and after every change, until it has ended."""
     last: Job | None = None
     while last is None or last.status not in TERMINAL:
-        # A heartbeat moves `lease_until` and is no change of the job.
+        # A heartbeat moves `lease_until`, which does not count as a change.
         job = replace(await _get(db, job_id), lease_until=None)
         if job != last:
             yield job
@@ -154,70 +154,70 @@ async def cancel(
     reason: str | None = None,
     only: verb_rules.CancelOnly | None = None,
 ) -> Job:
-    """Not yet running: cancelled at once. Running: its worker is asked to stop.
+    """Cancel a waiting job immediately; ask the worker of a running job to stop it.
 
-    `only` refuses a job that is found otherwise, whatever it was a moment before.
+    `only` refuses a job that is not waiting, or not running, at that moment.
     """
     verb_rules.check_words(by, reason)
-    async with audited(db, by, "job.cancelled", "job", str(job_id)) as deed:
-        answer = await deed.run(store.cancel(job_id, by, reason, only))
+    async with audited(db, by, "job.cancelled", "job", str(job_id)) as change:
+        answer = await change.run(store.cancel(job_id, by, reason, only))
         status = verb_rules.after_cancel(job_id, answer.found_in, answer.concerns, only)
-        deed.workspace = answer.workspace
-        deed.before, deed.after = verb_rules.cancelled(answer.found_in, status, reason)
+        change.workspace = answer.workspace
+        change.before, change.after = verb_rules.cancelled(answer.found_in, status, reason)
     if answer.concerns is not None:
-        await notifications.ask_to_stop(db, answer.concerns)
-    log.info("job %s: cancel asked by %s", job_id, by)
+        await notifications.notify_cancel(db, answer.concerns)
+    log.info("job %s: cancel requested by %s", job_id, by)
     return await _get(db, job_id)
 
 
 async def reprioritize(db: Database, job_id: UUID, priority: int, *, by: str) -> Job:
-    """Gives a waiting job another place in its lane."""
+    """Change the priority of a waiting job."""
     verb_rules.check_words(by, None)
     check_priority(priority)
-    async with audited(db, by, "job.reprioritized", "job", str(job_id)) as deed:
-        job = await _get(deed, job_id)
-        answer = await deed.run(store.reprioritize(job_id, priority))
+    async with audited(db, by, "job.reprioritized", "job", str(job_id)) as change:
+        job = await _get(change, job_id)
+        answer = await change.run(store.reprioritize(job_id, priority))
         status = verb_rules.found_status(job_id, answer.found_in)
         if status is Status.RUNNING or status in TERMINAL:
-            raise Refused(f"job {job_id} is {status}: only a waiting job takes another priority")
-        deed.workspace = job.workspace
-        deed.before, deed.after = {"priority": job.priority}, {"priority": priority}
+            raise Refused(f"job {job_id} is {status}: only waiting jobs can be reprioritized")
+        change.workspace = job.workspace
+        change.before, change.after = {"priority": job.priority}, {"priority": priority}
     log.info("job %s: priority %s, by %s", job_id, priority, by)
     return await _get(db, job_id)
 
 
 async def retry(db: Database, job_id: UUID, *, by: str) -> Job:
-    """Lets a failed or cancelled job wait again, with a new retry budget."""
+    """Queue a failed or cancelled job again, with a new retry budget."""
     verb_rules.check_words(by, None)
-    async with audited(db, by, "job.retried", "job", str(job_id)) as deed:
-        answer = await deed.run(store.retry(job_id))
+    async with audited(db, by, "job.retried", "job", str(job_id)) as change:
+        answer = await change.run(store.retry(job_id))
         if answer.found_in == "duplicate":
             raise Refused(f"job {job_id}: another job that has not ended holds its unique_key")
         status = verb_rules.found_status(job_id, answer.found_in)
         if status not in (Status.FAILED, Status.CANCELLED):
             raise Refused(f"job {job_id} is {status}: only failed and cancelled jobs are retried")
-        job = await _get(deed, job_id)
-        deed.workspace = job.workspace
-        deed.before, deed.after = {"status": status}, {"status": job.status}
+        job = await _get(change, job_id)
+        change.workspace = job.workspace
+        change.before, change.after = {"status": status}, {"status": job.status}
     await notifications.wake(db, [answer.concerns])
     log.info("job %s: retried by %s", job_id, by)
     return await _get(db, job_id)
 
 
 async def delete(db: Database, job_id: UUID, *, by: str) -> None:
-    """Deletes a job that has ended, with its history."""
+    """Delete a job that has ended, with its history."""
     verb_rules.check_words(by, None)
-    async with audited(db, by, "job.deleted", "job", str(job_id)) as deed:
-        job = await check_deletable(deed, job_id)
-        if await deed.run(store.delete(job_id)) is None:
+    async with audited(db, by, "job.deleted", "job", str(job_id)) as change:
+        job = await check_deletable(change, job_id)
+        if await change.run(store.delete(job_id)) is None:
             raise Refused(f"job {job_id} changed meanwhile: try again")
-        deed.workspace = job.workspace
-        deed.before = {name: getattr(job, name) for name in _KEPT_OF_DELETED}
+        change.workspace = job.workspace
+        change.before = {name: getattr(job, name) for name in _KEPT_OF_DELETED}
     log.info("job %s: deleted by %s", job_id, by)
 
 
 async def check_deletable(db: Runner, job_id: UUID) -> Job:
-    """The job `delete` would delete."""
+    """The job that `delete` would delete; Refused if it has not ended."""
     job = await _get(db, job_id)
     if job.status not in TERMINAL:
         raise Refused(f"job {job_id} is {job.status}: cancel it first")

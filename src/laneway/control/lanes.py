@@ -1,4 +1,4 @@
-"""What people do with lanes, and the pause gate over all of them."""
+"""Verbs on lanes, and the pause gate for all of them."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ async def move_type(db: Database, job_type: str, name: str, *, by: str) -> Lane:
 
 
 def _lane_before(moved: Sequence[Change], job_type: str, name: str) -> str:
-    """Where a type was before the changes that moved it to the lane named."""
+    """The lane of a type before the changes that moved it to the lane named."""
     if not moved:
         return name
     listed = (each.name for each in moved if job_type in _types(each.before))
@@ -188,7 +188,7 @@ async def _read(db: Runner, name: str) -> Lane:
 async def _wake(db: Database, lane: Lane) -> None:
     if not lane.enabled:
         return
-    # The default lane takes every type that no other lane lists, so nobody can name them.
+    # The default lane takes every type that no other lane lists, which cannot be listed here.
     if lane.name == DEFAULT_LANE:
         await notifications.wake(db, None)
     elif lane.job_types:

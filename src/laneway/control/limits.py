@@ -1,4 +1,4 @@
-"""What people do with limits."""
+"""Verbs on limits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from laneway.store.limits import LimitLoad
 log = logging.getLogger("laneway.control")
 
 WAITING_BOUND: Final = 10_000
-# As many names as laneway.limit_holders takes.
+# laneway.limit_holders takes as many names.
 HOLDERS_AT_ONCE: Final = 100
 
 
@@ -52,7 +52,7 @@ def _status(load: LimitLoad, holders: Mapping[str, tuple[str, ...]]) -> LimitSta
 
 
 async def _holders(db: Database, loads: Sequence[LimitLoad]) -> dict[str, tuple[str, ...]]:
-    """Some that hold each limit in use; none where the database role may not ask."""
+    """Some holders of each limit in use; empty if the database role may not read them."""
     used = [load.limit.name for load in loads if load.running]
     found: dict[str, tuple[str, ...]] = {}
     try:
@@ -66,39 +66,39 @@ async def _holders(db: Database, loads: Sequence[LimitLoad]) -> dict[str, tuple[
 
 
 async def tune(db: Database, name: str, change: Mapping[str, object], *, by: str) -> Tuned:
-    """Changes what `change` names, in force at every worker's next claim; creates what is new."""
+    """Change or create a limit; takes effect at every worker's next claim."""
     check_words(by, None)
     check_limit_name(name)
     checked = validate_limit_change(change)
     if not checked:
         raise InvalidInput("limit", "nothing to change was given")
-    async with audited(db, by, "limit.tuned", "limit", name) as deed:
-        changed = await deed.run(store.tune(name, checked, by))
+    async with audited(db, by, "limit.tuned", "limit", name) as audited_change:
+        changed = await audited_change.run(store.tune(name, checked, by))
         made = None
         if changed is None:
-            made = await deed.run(store.create(Limit.of({"name": name, **checked}), by))
-            # None: somebody else made it a moment ago.
-            changed = made or await deed.run(store.tune(name, checked, by))
+            made = await audited_change.run(store.create(Limit.of({"name": name, **checked}), by))
+            # None: another caller created it a moment ago.
+            changed = made or await audited_change.run(store.tune(name, checked, by))
         if changed is None:
-            raise Refused(f"the limit {name} is being created and deleted by others: try again")
+            raise Refused(f"others create and delete the limit {name} right now: try again")
         if made is not None:
-            deed.action = "limit.created"
-        await deed.compare("limit", name, checked)
+            audited_change.action = "limit.created"
+        await audited_change.compare("limit", name, checked)
     log.info("limit %s: %s, by %s", name, checked, by)
-    # Nobody here knows which types have waited for it.
+    # It is not known here which types waited for it.
     await notifications.wake(db, None)
     return Tuned(changed, made is not None)
 
 
 async def delete(db: Database, name: str, *, by: str) -> None:
-    """Deletes a limit that nothing needs."""
+    """Delete a limit that nothing needs."""
     check_words(by, None)
     check_limit_name(name)
-    async with audited(db, by, "limit.deleted", "limit", name) as deed:
-        answer = await deed.run(store.delete(name, by))
+    async with audited(db, by, "limit.deleted", "limit", name) as audited_change:
+        answer = await audited_change.run(store.delete(name, by))
         if answer.hindrance is not None:
             raise Refused(f"the limit {name} cannot be deleted: {answer.hindrance}")
         if not answer.is_gone:
             raise missing("limit", name)
-        await deed.compare("limit", name, {"name": name})
+        await audited_change.compare("limit", name, {"name": name})
     log.info("limit %s: deleted by %s", name, by)

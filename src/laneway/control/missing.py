@@ -1,4 +1,4 @@
-"""Names that exist, for the message about one that does not."""
+"""Existing names, for the message about a missing one."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from laneway.errors import LanewayError, NotFound
 from laneway.store import access, lanes, limits, schedules
 from laneway.store.database import Database
 
-# Principals may be many: the message names a few of these.
+# There may be many principals: the message names a few of these.
 _MOST: Final = 1000
-# The permission that, without a bound, lets a caller see every name of a kind.
+# The permission by which a caller sees every name of a kind.
 SEEN_BY: Final = {
     "lane": "workers:view",
     "limit": "workers:view",

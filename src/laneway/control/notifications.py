@@ -1,4 +1,4 @@
-"""Tells workers and waiters at once what they would otherwise find out at their next look."""
+"""Notifications to workers and waiters, which would otherwise learn of a change by polling."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ log = logging.getLogger("laneway.control")
 EVERY_TYPE = "wake *"
 
 
-async def _tell(db: Database, message: str) -> None:
-    # The change is committed and polling finds it: a lost signal must not fail the verb.
+async def _notify(db: Database, message: str) -> None:
+    # The change is committed and polling finds it: a lost notification must not fail the verb.
     try:
         await db.run(notify.wake(message, alone=not db.is_joined))
     except LanewayError as error:
-        log.debug("not told (%s): %s", message, error)
+        log.debug("notification %r was not sent: %s", message, error)
 
 
 async def wake(db: Database, job_types: Iterable[str] | None) -> None:
-    """Work of these types can be claimed now; None: of any type."""
+    """Wake workers for jobs of these types; None: of any type."""
     named = set(job_types) if job_types is not None else None
-    await _tell(db, EVERY_TYPE if named is None else notify.wake_message(named))
+    await _notify(db, EVERY_TYPE if named is None else notify.wake_message(named))
 
 
-async def tell_schedulers(db: Database) -> None:
-    """A schedule was planned, or asked to run if its check holds; a change of one tells itself."""
-    await _tell(db, "schedules")
+async def wake_schedulers(db: Database) -> None:
+    """Wake schedulers for a planned or requested run; changes of schedules do so by a trigger."""
+    await _notify(db, "schedules")
 
 
-async def ask_to_stop(db: Database, worker_id: UUID) -> None:
-    """A job of this worker was asked to stop."""
-    await _tell(db, f"cancel {worker_id}")
+async def notify_cancel(db: Database, worker_id: UUID) -> None:
+    """Notify a worker that a job of it is to stop."""
+    await _notify(db, f"cancel {worker_id}")
 
 
-async def tell_of_drain(db: Database, worker_id: UUID) -> None:
-    """This worker was told to drain, or to go on."""
-    await _tell(db, f"drain {worker_id}")
+async def notify_drain(db: Database, worker_id: UUID) -> None:
+    """Notify a worker that it was drained or resumed."""
+    await _notify(db, f"drain {worker_id}")

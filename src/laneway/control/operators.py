@@ -1,4 +1,4 @@
-"""How each declared operation is done in a database."""
+"""The functions that perform each declared operation in a database."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """Who operates on which database, and on which lanes; None: all of them.
+    """The actor of an operation, its database, and its lanes; None: all lanes.
 
     With `as_text`, large JSON of outputs is `StoredJson`.
     """

@@ -1,4 +1,4 @@
-"""Mends a database whose tables were truncated or restored in part: `laneway db repair`."""
+"""Repair of a database whose tables were truncated or restored in part: `laneway db repair`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from laneway.control.audit import audited
 from laneway.store import health
 from laneway.store.database import Database
 
-# Jobs that one statement looks at.
+# Jobs that one statement reads.
 LOOK: Final = 10_000
 BATCH: Final = 1000
 
@@ -17,22 +17,22 @@ BATCH: Final = 1000
 async def repair(
     db: Database, *, by: str, on_look: Callable[[int], None] = lambda looked: None
 ) -> tuple[int, int]:
-    """Mends counters and ends lost jobs as failed, a batch per act; answers how many of each.
+    """Repair counters, and end lost jobs as failed, in batches; return the number of each.
 
-    `on_look` is called with the number of jobs looked at so far.
+    `on_look` is called with the number of jobs read so far.
     """
-    # By itself: claims wait for counters that are being mended.
-    async with audited(db, by, "database.repaired", "database") as deed:
-        counters = await deed.run(health.recount_usage())
-        deed.is_act, deed.after = counters > 0, {"counters": counters}
+    # In a separate transaction: claims wait for counters that are being repaired.
+    async with audited(db, by, "database.repaired", "database") as change:
+        counters = await change.run(health.recount_usage())
+        change.is_act, change.after = counters > 0, {"counters": counters}
     ended, looked, after = 0, 0, 0
     while True:
         lost = await db.run(health.look_for_lost(after=after, look=LOOK))
         for start in range(0, len(lost.numbers), BATCH):
             batch = lost.numbers[start : start + BATCH]
-            async with audited(db, by, "database.repaired", "database") as deed:
-                found = await deed.run(health.end_lost(batch))
-                deed.is_act, deed.after = bool(found), {"jobs": [str(one) for one in found]}
+            async with audited(db, by, "database.repaired", "database") as change:
+                found = await change.run(health.end_lost(batch))
+                change.is_act, change.after = bool(found), {"jobs": [str(one) for one in found]}
             ended += len(found)
         if lost.next_after is None:
             return counters, ended

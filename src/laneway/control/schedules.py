@@ -1,4 +1,4 @@
-"""What people do with schedules."""
+"""Verbs on schedules."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from laneway.store.schedules import ReadSchedule, ScheduleScope
 
 log = logging.getLogger("laneway.control")
 
-# Refuses a payload that is no arguments of the job type; None: this process has no handler of it.
+# Checks a payload by the handler of a job type; None: this process does not have the handler.
 KnownTypes = Callable[[str], Callable[[object], object] | None]
 
 
@@ -43,7 +43,7 @@ KnownTypes = Callable[[str], Callable[[object], object] | None]
 _LARGE: Final = 8 * 1024
 
 
-def _nothing_known(job_type: str) -> None:
+def _no_handlers(job_type: str) -> None:
     return None
 
 
@@ -53,12 +53,12 @@ async def listing(db: Database) -> list[Schedule]:
 
 
 async def places(db: Database) -> list[ScheduleScope]:
-    """Every schedule by name, as far as it decides who sees it."""
+    """Every schedule by name, with the fields that decide who sees it."""
     return await db.run(store.scopes())
 
 
 async def read(db: Database, names: Sequence[str]) -> list[Schedule]:
-    """The schedules of these names that are there, with large payloads as `StoredJson`."""
+    """The existing schedules of these names, with large payloads as `StoredJson`."""
     return [each.schedule for each in await db.run(store.read(*names, as_text=True))]
 
 
@@ -72,29 +72,31 @@ async def put(
     change: Mapping[str, object],
     *,
     by: str,
-    known: KnownTypes = _nothing_known,
+    known: KnownTypes = _no_handlers,
     is_new: bool = False,
     as_text: bool = False,
 ) -> Schedule:
-    """Creates the schedule, or changes of it what `change` names, unless it must be new.
+    """Create the schedule, or change the settings that `change` names, unless `is_new`.
 
-    With `as_text`, a large payload of the answer is `StoredJson`.
+    With `as_text`, a large payload in the result is `StoredJson`.
     """
     verb_rules.check_words(by, None)
     check_schedule_name(name)
-    async with audited(db, by, "schedule.changed", "schedule", name) as deed:
-        checked = await _put(deed, name, change, by, known, db.settings.payload_limits, is_new)
-        schedule, is_planned = await _settle(deed, name, as_text=as_text)
-        await deed.compare("schedule", name, _as_state(checked))
-        deed.workspace = schedule.workspace
+    async with audited(db, by, "schedule.changed", "schedule", name) as audited_change:
+        checked = await _put(
+            audited_change, name, change, by, known, db.settings.payload_limits, is_new
+        )
+        schedule, is_planned = await _plan_next(audited_change, name, as_text=as_text)
+        await audited_change.compare("schedule", name, _as_state(checked))
+        audited_change.workspace = schedule.workspace
     log.info("schedule %s: %s, by %s", name, ", ".join(sorted(checked)), by)
     if is_planned:
-        await notifications.tell_schedulers(db)
+        await notifications.wake_schedulers(db)
     return schedule
 
 
 async def _put(
-    deed: AuditedChange,
+    audited_change: AuditedChange,
     name: str,
     change: Mapping[str, object],
     by: str,
@@ -102,8 +104,8 @@ async def _put(
     limits: PayloadLimits,
     is_new: bool,
 ) -> dict[str, object]:
-    taken = Refused(f"there is a schedule {name} already")
-    found = await deed.run(store.read(name, as_text=True))
+    taken = Refused(f"the schedule {name} already exists")
+    found = await audited_change.run(store.read(name, as_text=True))
     if found and is_new:
         raise taken
     if found:
@@ -117,71 +119,75 @@ async def _put(
     if checked.keys() & {"payload", "job_type"}:
         job_type = str(checked.get("job_type", now.job_type))
         payload = encode_payload(checked.get("payload", now.payload), limits)
-        await _check_arguments(deed, job_type, payload, known)
+        await _check_arguments(audited_change, job_type, payload, known)
     if not found:
-        if await deed.run(store.create(now, by, limits)):
-            deed.action = "schedule.created"
+        if await audited_change.run(store.create(now, by, limits)):
+            audited_change.action = "schedule.created"
             return checked
         if is_new:
             raise taken
-        checked.pop("name")  # somebody was quicker: what was asked for is laid over it
-    if not await deed.run(store.change(name, checked, by, limits)):
+        checked.pop("name")  # another caller was quicker: change its schedule
+    if not await audited_change.run(store.change(name, checked, by, limits)):
         raise missing("schedule", name)
     if checked.keys() == {"enabled"}:
-        deed.action = "schedule.enabled" if checked["enabled"] else "schedule.disabled"
+        audited_change.action = "schedule.enabled" if checked["enabled"] else "schedule.disabled"
     return checked
 
 
 async def enable(db: Database, name: str, *, by: str) -> Schedule:
-    """Runs it again from its next slot on; what stopped it is forgiven."""
+    """Enable a schedule from its next slot on, and clear its error."""
     verb_rules.check_words(by, None)
     return await put(db, (await get(db, name)).name, {"enabled": True}, by=by)
 
 
 async def disable(db: Database, name: str, *, by: str) -> Schedule:
-    """Takes no slot until it is enabled; the slots meanwhile are not missed."""
+    """Disable a schedule; slots until it is enabled again do not count as missed."""
     verb_rules.check_words(by, None)
     return await put(db, (await get(db, name)).name, {"enabled": False}, by=by)
 
 
 async def delete(db: Database, name: str, *, by: str) -> None:
-    """Deletes a schedule and its slots; the jobs it submitted stay."""
+    """Delete a schedule and its slots; its jobs stay."""
     verb_rules.check_words(by, None)
     check_schedule_name(name)
-    async with audited(db, by, "schedule.deleted", "schedule", name) as deed:
-        deed.workspace = (await _read(deed, name)).schedule.workspace
-        if not await deed.run(store.delete(name, by)):
+    async with audited(db, by, "schedule.deleted", "schedule", name) as audited_change:
+        audited_change.workspace = (await _read(audited_change, name)).schedule.workspace
+        if not await audited_change.run(store.delete(name, by)):
             raise missing("schedule", name)
-        await deed.compare("schedule", name, {"name": name})
+        await audited_change.compare("schedule", name, {"name": name})
     log.info("schedule %s: deleted by %s", name, by)
 
 
 async def run_now(
     db: Database, name: str, *, by: str, check: bool = False, quota: Quota | None = None
 ) -> RunNow:
-    """Run the schedule once, now; with `check`, if a worker that knows the check finds it holds.
+    """Run the schedule once, now; with `check`, only if a worker's check passes.
 
     Its job is counted against the quota.
     """
     verb_rules.check_words(by, None)
     check_schedule_name(name)
-    async with audited(db, by, "schedule.ran", "schedule", name) as deed:
+    async with audited(db, by, "schedule.ran", "schedule", name) as audited_change:
         if quota is not None:
-            found = (await _read(deed, name)).schedule
+            found = (await _read(audited_change, name)).schedule
             asked = quotas.RequestedJob(found.workspace, found.job_type, None)
-            await deed.run(quotas.check(quota, [asked]))
-        ran = await deed.run(store.run_now(name, by, check=check))
+            await audited_change.run(quotas.check(quota, [asked]))
+        ran = await audited_change.run(store.run_now(name, by, check=check))
         if ran is None:
             raise missing("schedule", name)
         if ran.answer == "failed":
-            raise Refused(f"the job of the schedule {name} cannot be submitted: {ran.note}")
+            raise Refused(f"the job of the schedule {name} could not be submitted: {ran.note}")
         if quota is not None and ran.job_id is not None:
-            await deed.run(quotas.charge(quota, [ran.job_id]))
-        deed.workspace = (await _read(deed, name)).schedule.workspace
-        deed.after = {"answer": ran.answer, "slot": ran.slot.isoformat(), "job_id": ran.job_id}
+            await audited_change.run(quotas.charge(quota, [ran.job_id]))
+        audited_change.workspace = (await _read(audited_change, name)).schedule.workspace
+        audited_change.after = {
+            "answer": ran.answer,
+            "slot": ran.slot.isoformat(),
+            "job_id": ran.job_id,
+        }
     log.info("schedule %s: %s to run now by %s", name, ran.answer, by)
     if ran.answer == "asked":
-        await notifications.tell_schedulers(db)
+        await notifications.wake_schedulers(db)
     else:
         await notifications.wake(db, [ran.job_type])
     return ran
@@ -190,7 +196,7 @@ async def run_now(
 async def slots(
     db: Database, name: str, *, limit: int = 50, before: datetime | None = None
 ) -> list[Slot]:
-    """What came of its newest slots, newest first."""
+    """Its slots with their outcomes, newest first."""
     verb_rules.check_page(limit)
     await _read(db, name)
     return await db.run(store.slots(name, limit, before))
@@ -203,19 +209,21 @@ async def _read(db: Runner, name: str, *, as_text: bool = True) -> ReadSchedule:
     return found[0]
 
 
-async def _settle(deed: AuditedChange, name: str, *, as_text: bool) -> tuple[Schedule, bool]:
-    """Plans a schedule that was changed, so that slots count from now on; and whether it did."""
-    schedule, now = await _read(deed, name, as_text=as_text)
+async def _plan_next(
+    audited_change: AuditedChange, name: str, *, as_text: bool
+) -> tuple[Schedule, bool]:
+    """Plan the next slot of a changed schedule; return the schedule, and whether it was planned."""
+    schedule, now = await _read(audited_change, name, as_text=as_text)
     if schedule.enabled and schedule.next_at is None and schedule.updated_at is not None:
         next_at = cron.next_slot(cron.parse(schedule.cron, schedule.timezone), now)
         if next_at is not None:
-            await deed.run(store.plan(name, schedule.updated_at, next_at))
+            await audited_change.run(store.plan(name, schedule.updated_at, next_at))
             return replace(schedule, next_at=next_at), True
     return schedule, False
 
 
 async def _check_arguments(db: Runner, job_type: str, payload: str, known: KnownTypes) -> None:
-    """As a submit does: by the handler at hand, else by what workers have published."""
+    """Check as a submit does: by the handler if known, else by the published schema."""
     check = known(job_type)
     if check is None:
         published = (await db.run(workers.published([job_type]))).get(job_type)
@@ -233,13 +241,13 @@ def _check_parsed(check: Callable[[object], object], payload: str) -> None:
 
 
 def _as_state(checked: Mapping[str, object]) -> Mapping[str, object] | StoredJson:
-    """What was asked for, as the history would show it."""
+    """The checked settings, as the history would show them."""
     payload = checked.get("payload")
     if not isinstance(payload, JsonText):
         return checked
     others = {name: value for name, value in checked.items() if name != "payload"}
-    said = json.dumps({**others, "payload": None})
-    return StoredJson(f"{said.removesuffix('null}')}{payload}}}".encode())
+    text = json.dumps({**others, "payload": None})
+    return StoredJson(f"{text.removesuffix('null}')}{payload}}}".encode())
 
 
 class Schedules:
@@ -250,7 +258,7 @@ class Schedules:
         self._known = known
 
     async def put(self, name: str, *, by: str = "application", **settings: Any) -> Schedule:
-        """Creates the schedule, or changes of it what is given: job_type, cron, timezone, payload,
+        """Create the schedule, or change the given settings: job_type, cron, timezone, payload,
         missed, catch_up, check_name, priority, max_retries, concurrency_key, workspace, tags,
         enabled."""
         return await put(self._database(), name, settings, by=by, known=self._known)

@@ -1,4 +1,4 @@
-"""Settings of a PostgreSQL server that hurt jobs, and what mends each."""
+"""Settings of a PostgreSQL server that harm jobs, and how to fix each."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ SHORTEST_MS: Final = 5_000
 
 
 class Rule(NamedTuple):
-    """One setting: when it hurts, how, and the SQL that mends it."""
+    """One setting: when it is harmful, its effect, and the SQL that fixes it."""
 
     name: str
     hurts: Callable[[str], bool]
     effect: str
     cure: str
-    # Where no pooler stands between, our own sessions set it.
+    # Without a pooler, Laneway's sessions set it themselves.
     only_pooled: bool = False
 
 
@@ -34,7 +34,7 @@ def _is_off_postgresql(found: str) -> bool:
 
 
 def _of_server(name: str, value: str, hurts: Callable[[str], bool], effect: str) -> Rule:
-    """A setting that the administrator of the server changes to the value."""
+    """A setting that the administrator of the server changes."""
     cure = f"alter system set {name} = {value}; select pg_reload_conf();"
     return Rule(name, hurts, effect, cure)
 
@@ -42,27 +42,27 @@ def _of_server(name: str, value: str, hurts: Callable[[str], bool], effect: str)
 def _of_role(
     name: str, value: str, hurts: Callable[[str], bool], effect: str, *, only_pooled: bool = False
 ) -> Rule:
-    """A setting that the role of our sessions may have."""
+    """A setting that the database role may have."""
     return Rule(name, hurts, effect, f"alter role … set {name} = {value};", only_pooled)
 
 
-_LOST: Final = "a crash of the server loses jobs that were acknowledged"
-_SHOWN: Final = "payloads go to the log of the server"
+_LOST: Final = "a crash of the server may lose acknowledged jobs"
+_SHOWN: Final = "payloads are written to the log of the server"
 RULES: Final = (
     _of_server("fsync", "on", _is("off"), _LOST),
     _of_server("full_page_writes", "on", _is("off"), _LOST),
     _of_role("synchronous_commit", "on", _is("off"), _LOST),
-    _of_server("autovacuum", "on", _is("off"), "dead rows pile up and everything gets slower"),
-    _of_server("track_counts", "on", _is("off"), "autovacuum does not run, dead rows pile up"),
+    _of_server("autovacuum", "on", _is("off"), "dead rows accumulate and everything gets slower"),
+    _of_server("track_counts", "on", _is("off"), "autovacuum does not run: dead rows accumulate"),
     _of_server("log_statement", "ddl", _is("all"), _SHOWN),
     _of_server("log_min_duration_statement", "1000", _is("0"), _SHOWN),
     _of_role(
         "session_replication_role", "origin", _is("replica"),
         "triggers do not run: no history, no wake-ups",
     ),
-    _of_role("transaction_timeout", "0", _is_short, "longer work of Laneway is broken off"),
+    _of_role("transaction_timeout", "0", _is_short, "longer transactions of Laneway are aborted"),
     _of_role(
-        "statement_timeout", "'30s'", _is_short, "longer statements of Laneway are broken off",
+        "statement_timeout", "'30s'", _is_short, "longer statements of Laneway are aborted",
         only_pooled=True,
     ),
     _of_role(

@@ -1,4 +1,4 @@
-"""Browsers log in by a link that works once; the first one is made when a server first starts."""
+"""Sessions of browsers, opened by a link that works once; the first start makes the first link."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ SESSION_LIFE_S: Final = 12 * 3600.0
 FIRST_PRINCIPAL: Final = "admin"
 FIRST_ROLE: Final = "platform_admin"
 
-_SPENT: Final = "the link was used, has expired, or never was: ask for a new one"
+_INVALID_LINK: Final = "the link was used, has expired or is unknown: ask for a new one"
 
 
 class NewSession(NamedTuple):
-    """What the browser's cookie holds, shown once, and what the session may do."""
+    """The value of the browser's cookie, shown once, and the access of the session."""
 
     cookie: str
     access: Access
@@ -36,15 +36,15 @@ async def create_login_link(db: Database, principal: str, *, by: str) -> str:
     """The secret of a link that opens one session of a person within ten minutes."""
     check_words(by, None)
     check_principal_name(principal, "principal")
-    async with audited(db, by, "link.created", KIND, principal) as deed:
-        found = await locked_principal(deed, principal)
+    async with audited(db, by, "link.created", KIND, principal) as change:
+        found = await locked_principal(change, principal)
         if found.is_disabled:
             raise Refused(f"{principal} is disabled")
         if found.kind != "person":
-            raise Refused(f"{principal} is a service: it comes with a token, not with a browser")
-        secret = await _new_link(deed, found.id)
+            raise Refused(f"{principal} is a service: it uses a token, not a browser")
+        secret = await _new_link(change, found.id)
         if by != principal:
-            deed.after = {"acting_for": principal}
+            change.after = {"acting_for": principal}
     return secret
 
 
@@ -57,30 +57,30 @@ async def _new_link(runner: Runner, principal_id: UUID) -> str:
 async def open_session(
     db: Database, link: str, *, by: str, replaces: str | None = None
 ) -> NewSession:
-    """Logs the owner of a link in; `replaces` is the cookie the browser had, which ends.
+    """Log the owner of a link in; the session of the cookie `replaces` ends.
 
-    Nobody is known before: of `by` only door, request and address are kept.
+    The name in `by` is not used: only its door, request and address are recorded.
     """
     used = digest_of(link, "link")
     if used is None:
-        raise Unauthenticated(_SPENT)
+        raise Unauthenticated(_INVALID_LINK)
     cookie = new_secret("session")
     old = digest_of(replaces, "session")
     csrf = new_secret("csrf").text
     async with db.transaction() as transaction:
         opening = store.open_session(used, cookie.digest, csrf, SESSION_LIFE_S, old)
         if not await transaction.run(opening):
-            raise Unauthenticated(_SPENT)
+            raise Unauthenticated(_INVALID_LINK)
         found = await transaction.run(store.authenticate(cookie.digest, SESSION_IDLE_S))
         if found is None:
-            raise Unauthenticated(_SPENT)
-        who = _as(by, found.name, found.principal_id)
+            raise Unauthenticated(_INVALID_LINK)
+        who = _as_owner(by, found.name, found.principal_id)
         await transaction.run(audit.record(who, "session.opened", KIND, found.name))
     return NewSession(cookie.text, found)
 
 
 async def close_session(db: Database, cookie: str, *, by: str) -> None:
-    """Logs out: the cookie is worth nothing from now on. One that has ended is no error."""
+    """Log out: the cookie stops working. A session that has ended is not an error."""
     digest = digest_of(cookie, "session")
     if digest is None:
         return
@@ -88,12 +88,12 @@ async def close_session(db: Database, cookie: str, *, by: str) -> None:
         owner = await transaction.run(store.close_session(digest))
         if owner is not None:
             principal_id, name = owner
-            who = _as(by, name, principal_id)
+            who = _as_owner(by, name, principal_id)
             await transaction.run(audit.record(who, "session.closed", KIND, name))
 
 
-def _as(by: str, name: str, principal_id: UUID) -> Actor:
-    """The owner of the session, coming the way `by` came."""
+def _as_owner(by: str, name: str, principal_id: UUID) -> Actor:
+    """The owner of the session, with the door, request and address of `by`."""
     actor = Actor.of(by)
     return Actor(
         name,
@@ -105,9 +105,9 @@ def _as(by: str, name: str, principal_id: UUID) -> Actor:
 
 
 async def bootstrap(db: Database, by: str) -> str | None:
-    """Makes the first principal where there is none; answers the secret of its login link.
+    """Create the first principal if there is none; return the secret of its login link.
 
-    None where anybody is known already. Of replicas that start together one makes it.
+    None if a principal exists. If several replicas start together, one creates it.
     """
     check_words(by, None)
     async with db.transaction() as transaction:

@@ -1,4 +1,4 @@
-"""How many jobs started and ended, minute by minute, and what they failed of, for charts."""
+"""Statistics of started and finished jobs and their failures, for charts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from laneway.store.database import Database
 
 LONGEST_WINDOW_S: Final = 86_400
 SHORTEST_BUCKET_S: Final = 60
-# What one look costs, however many jobs have ended: so many rows, and so many points answered.
+# Bounds of one query: rows read, and points returned.
 BOUND: Final = 10_000
 POINTS: Final = 5_000
 
@@ -29,9 +29,9 @@ async def series(
     by_lane: bool = False,
     bound: int = BOUND,
 ) -> Series:
-    """What happened within the window, per bucket, lane (None: any) and, or not, job type.
+    """Counts and times within the window, per bucket, lane and, unless `by_lane`, job type.
 
-    Buckets begin at whole multiples of their length; one as long as the window ends now.
+    Buckets begin at whole multiples of their length; a bucket as long as the window ends now.
     """
     _check_window(window_s, job_type)
     if not SHORTEST_BUCKET_S <= bucket_s <= window_s:
@@ -58,9 +58,9 @@ async def failures(
     limit: int = 20,
     bound: int = BOUND,
 ) -> Failures:
-    """What jobs failed of within the window, by job type and type of error, in lanes (None: any).
+    """Failures within the window, by job type and type of error, in lanes (None: any).
 
-    The same ends are looked at as for charts. What an error said is not told: it may hold secrets.
+    It reads the same jobs as `series`. Messages are left out, because they may contain secrets.
     """
     _check_window(window_s, job_type)
     if not 1 <= limit <= LONGEST_PAGE:

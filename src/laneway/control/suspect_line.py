@@ -1,4 +1,4 @@
-"""The line in which secrets wait for their look-up where many were wrong before them."""
+"""The queue in which secrets wait for their lookup after many wrong ones."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Final
 
 from laneway.errors import RateLimited
 
-# Looked up at once; the pool has ten connections.
+# Concurrent lookups; the pool has ten connections.
 AT_ONCE: Final = 2
-# Four for each connection that one server may hold, and as many are the fair part of each: a worker
-# makes two or three calls at once. So a line is full only where somebody has more.
+# Four for each connection that one server may have; that is also the fair share of each, because a
+# worker makes two or three calls at once. So the queue is full only if a caller has more.
 MOST: Final = 8_000
-_FAIR_PART: Final = 2_000
-# A refusal costs the same however long the line is.
-_LOOKED_AT: Final = 32
+_FAIR_SHARE: Final = 2_000
+# Bounds the cost of a refusal, independent of the length of the queue.
+_EXAMINED: Final = 32
 
-_REFUSAL: Final = "too many tokens or links of this address wait to be looked up"
+_REFUSAL: Final = "too many tokens or links of this address are waiting to be checked"
 
 
 class _Waiter:
-    """One that waits: by which address and connection it came, and whether that has ended."""
+    """A waiting lookup, with its address and connection."""
 
     __slots__ = ("address", "is_gone", "peer", "turn")
 
@@ -36,7 +36,7 @@ class _Waiter:
         self.turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def drop(self) -> None:
-        # One that is cancelled has not left the line yet.
+        # A cancelled waiter has not left the queue yet.
         if not self.turn.done():
             self.turn.set_exception(RateLimited(_REFUSAL, 1.0))
 
@@ -46,10 +46,10 @@ class _Waiter:
 
 
 class _Holders:
-    """Waiters by holder, an address or a connection, and which holder has most places."""
+    """Waiters by holder (an address or a connection), and the holder with the most places."""
 
     def __init__(self) -> None:
-        # In the order of their turns.
+        # Ordered by turn.
         self._held: OrderedDict[Hashable, OrderedDict[_Waiter, None]] = OrderedDict()
         self._by_count: dict[int, dict[Hashable, None]] = {}
         self._most = 0
@@ -76,37 +76,37 @@ class _Holders:
                 del self._by_count[before]
         if after:
             self._by_count.setdefault(after, {})[holder] = None
-        # Counts change by one, so does the highest.
+        # Counts change by one, and so does the highest.
         if after > self._most or self._most not in self._by_count:
             self._most = after
 
     def newest_of_largest(self, above: int) -> _Waiter | None:
-        """The newest waiter of the largest holder; None: none has more places than `above`."""
+        """The newest waiter of the largest holder; None if none has more than `above` places."""
         if self._most <= above:
             return None
         largest = next(iter(self._by_count[self._most]))
         return next(reversed(self._held[largest]))
 
     def next_in_turn(self) -> _Waiter:
-        """The oldest waiter of the holder whose turn it is; the holder goes to the end."""
+        """The oldest waiter of the next holder; the holder moves to the end."""
         holder = next(iter(self._held))
         self._held.move_to_end(holder)
         return next(iter(self._held[holder]))
 
 
 class SuspectLine:
-    """Takes turns between addresses, so that one that guesses delays itself and not others.
+    """Alternates between addresses, so that one that guesses delays only itself.
 
-    It is bounded in all. Where all places are taken, one gives way that has hung up; then the
-    newest one of the connection that has most places; then the newest one of the address that
-    has most. Who has no more than its fair part keeps its places: then the new one is refused.
+    The queue is bounded. If it is full, a waiter that has disconnected is dropped; else the newest
+    waiter of the connection with the most places; else that of the address with the most. Holders
+    with no more than their fair share keep their places: then the new waiter is refused.
     """
 
     def __init__(self, at_once: int = AT_ONCE, most: int = MOST) -> None:
         self._free = at_once
         self._most = most
-        self._fair = max(1, most // _FAIR_PART)
-        # Those that were looked at last are at the end.
+        self._fair = max(1, most // _FAIR_SHARE)
+        # The most recently examined are at the end.
         self._waiting: OrderedDict[_Waiter, None] = OrderedDict()
         self._addresses = _Holders()
         self._peers = _Holders()
@@ -121,9 +121,9 @@ class SuspectLine:
         peer: Hashable | None = None,
         is_gone: Callable[[], bool] | None = None,
     ) -> AsyncIterator[None]:
-        """Wait for a turn of this address; RateLimited: too many wait already.
+        """Wait for a turn of this address; RateLimited if too many wait.
 
-        `peer` is the same for calls that share a connection; None: this one shares none.
+        `peer` is the same for calls that share a connection; None: not shared.
         """
         if self._free:
             self._free -= 1
@@ -150,12 +150,12 @@ class SuspectLine:
             if mine.turn.cancelled():
                 self._leave(mine)
             elif mine.turn.exception() is None:
-                # Its turn came at the same moment.
+                # Its turn came at the same moment: pass it on.
                 self._pass_on()
             raise
 
     def _find_gone(self) -> _Waiter | None:
-        for _ in range(min(_LOOKED_AT, len(self._waiting))):
+        for _ in range(min(_EXAMINED, len(self._waiting))):
             one = next(iter(self._waiting))
             if one.has_left:
                 return one
@@ -178,7 +178,7 @@ class SuspectLine:
         self._peers.remove(one.peer, one)
 
     def _pass_on(self) -> None:
-        """Give the turn to the next address, or keep it free."""
+        """Pass the turn to the next address, or keep it free."""
         while self._waiting:
             following = self._addresses.next_in_turn()
             self._leave(following)

@@ -1,6 +1,6 @@
-"""How much is too much: requests of one caller, and secrets that nobody has.
+"""Rate limits: requests of one caller, and wrong secrets.
 
-Kept in this process and bounded: with several replicas a caller has as much at each of them.
+Counted in this process, in bounded memory: each replica allows a caller as much.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from laneway.config.settings import Settings
 from laneway.control.suspect_line import SuspectLine
 from laneway.errors import RateLimited, Unauthenticated
 
-# Of callers or addresses, each a number: less than a megabyte.
+# Callers or addresses, each with a number: less than a megabyte.
 MOST_KEPT: Final = 10_000
-# Many addresses together may fail so many times as often as one of them.
+# All addresses together may fail this many times as often as one.
 _TOGETHER: Final = 20
 
 _EXACT_S: Final = 1e-6
@@ -25,25 +25,25 @@ T = TypeVar("T")
 
 
 class Buckets:
-    """A bucket per key that holds `burst` and fills by `per_second`; unused, it costs no memory."""
+    """A token bucket per key with `burst` tokens, refilled by `per_second`; full ones are free."""
 
     def __init__(self, per_second: float, burst: float, most: int = MOST_KEPT) -> None:
         self._gap = 1 / per_second
         self._depth = burst * self._gap
         self._most = most
-        # By key, the moment at which its bucket is full again.
+        # The moment at which the bucket of a key is full again.
         self._full_at: dict[Hashable, float] = {}
 
     def __len__(self) -> int:
         return len(self._full_at)
 
     def wait(self, key: Hashable, now: float | None = None) -> float:
-        """Seconds until there is something in the bucket; 0: there is."""
+        """Seconds until the bucket has a token; 0 if it has one."""
         now = time.monotonic() if now is None else now
         return self._wait(self._full_at.get(key, now) + self._gap, now)
 
     def take(self, key: Hashable, now: float | None = None) -> float:
-        """Takes one out, if there is one; else answers the seconds until there is."""
+        """Take a token and return 0, or return the seconds until there is one."""
         now = time.monotonic() if now is None else now
         full_at = max(self._full_at.get(key, now), now) + self._gap
         wait_s = self._wait(full_at, now)
@@ -55,12 +55,12 @@ class Buckets:
         return 0.0
 
     def _wait(self, full_at: float, now: float) -> float:
-        """Seconds until the bucket may be full at that moment; sums of floats are not exact."""
+        """Seconds until `full_at` is allowed; tolerates the error of float sums."""
         wait_s = full_at - self._depth - now
         return wait_s if wait_s > _EXACT_S else 0.0
 
     def _make_room(self, now: float) -> None:
-        """Forgets full buckets, which loses nothing; if all are in use, the fuller half."""
+        """Drop full buckets, which loses nothing; if all are in use, the fuller half."""
         used = {key: at for key, at in self._full_at.items() if at > now}
         if len(used) >= self._most:
             by_use = sorted(used, key=used.__getitem__)
@@ -69,7 +69,7 @@ class Buckets:
 
 
 class Throttle:
-    """Of one process: what each caller may still ask, and each address may still get wrong."""
+    """The rate limits of one process: requests per caller, wrong secrets per address."""
 
     def __init__(self, settings: Settings) -> None:
         rate, tries = settings.requests_per_second, settings.failed_logins_per_minute
@@ -79,7 +79,7 @@ class Throttle:
         self._suspects = SuspectLine()
 
     def count(self, who: Hashable) -> None:
-        """One request of a caller who is known."""
+        """Count one request of an authenticated caller."""
         if self._requests is None:
             return
         wait = self._requests.take(who)
@@ -95,11 +95,11 @@ class Throttle:
         peer: Hashable | None = None,
         is_gone: Callable[[], bool] | None = None,
     ) -> T:
-        """Look up a secret; a valid one waits where many were wrong before, and is not refused.
+        """Look up a secret; after many wrong ones a valid secret waits, but is not refused.
 
-        Then two that are not known yet are looked up at once, and networks take turns. The line is
-        as long as a server may hold connections. Where it is full, the connection (`peer`) with
-        most calls gives way first, then the network with most; a few calls each keep their places.
+        Then two unknown secrets are looked up at once, and networks take turns. The queue has room
+        for all connections of a server. If it is full, the connection (`peer`) with the most calls
+        loses a place, then the network with the most; callers with few calls keep their places.
         """
         wait = 0.0 if is_known else self._wait(address)
         try:
@@ -120,14 +120,14 @@ class Throttle:
         return max(self._failures.wait(network_of(address)), self._all_failures.wait(None))
 
     def fail(self, address: str | None) -> None:
-        """Counts a secret that nobody has."""
+        """Count a wrong secret."""
         if self._failures is not None and self._all_failures is not None:
             self._failures.take(network_of(address))
             self._all_failures.take(None)
 
 
 def network_of(address: str | None) -> str | None:
-    """What counts as one address: of IPv6, where anybody has a whole network, its first half."""
+    """The unit that counts as one address: for IPv6 a /64 network, which one caller may own."""
     try:
         parsed = ip_address(address or "")
     except ValueError:

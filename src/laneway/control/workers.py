@@ -1,7 +1,4 @@
-"""The overview: lanes and their slots, which job holds which slot, who is there, who leads.
-
-And what people do with one worker.
-"""
+"""The overview of lanes, slots, active jobs and workers; and verbs on one worker."""
 
 from __future__ import annotations
 
@@ -32,12 +29,12 @@ async def overview(db: Database, *, active_limit: int = 1000) -> Overview:
 
 
 async def oldest_transaction(db: Database) -> OldSnapshot | None:
-    """The transaction of somebody else that has pinned dead rows for longest."""
+    """The transaction of another program that has pinned dead rows the longest."""
     return await db.run(health.oldest_snapshot())
 
 
 async def get(db: Runner, worker_id: UUID) -> WorkerRow:
-    """One worker, also one that has ended."""
+    """One worker, even if it has ended."""
     found = await db.run(worker_store.listing(worker_id))
     if not found:
         raise NotFound(f"no worker {worker_id}")
@@ -45,33 +42,33 @@ async def get(db: Runner, worker_id: UUID) -> WorkerRow:
 
 
 async def drain(db: Database, worker_id: UUID, *, by: str) -> WorkerRow:
-    """The worker claims nothing more as soon as it learns of it; what it runs finishes.
+    """Drain a worker: it finishes its jobs and claims no more.
 
-    It learns of it at once by a notification, else when it next says that it lives; a claim under
-    way meanwhile stands. It stays drained until it is resumed, or its process ends.
+    It learns of this by a notification, or else at its next report; a claim in progress meanwhile
+    stands. It stays drained until it is resumed or its process ends.
     """
     return await _set_drained(db, worker_id, by, drained=True)
 
 
 async def resume(db: Database, worker_id: UUID, *, by: str) -> WorkerRow:
-    """The worker claims again."""
+    """Resume a worker: it claims again."""
     return await _set_drained(db, worker_id, by, drained=False)
 
 
 async def _set_drained(db: Database, worker_id: UUID, by: str, *, drained: bool) -> WorkerRow:
     check_words(by, None)
     verb = "drained" if drained else "resumed"
-    async with audited(db, by, f"worker.{verb}", "worker", str(worker_id)) as deed:
-        await deed.run(worker_store.lock(worker_id))
-        before = await get(deed, worker_id)
-        if not await deed.run(worker_store.drain(worker_id, by, drained=drained)):
+    async with audited(db, by, f"worker.{verb}", "worker", str(worker_id)) as change:
+        await change.run(worker_store.lock(worker_id))
+        before = await get(change, worker_id)
+        if not await change.run(worker_store.drain(worker_id, by, drained=drained)):
             last = "was last seen" if before.stopped_at is None else "ended"
             at = (before.stopped_at or before.seen_at).isoformat(timespec="seconds")
             raise Refused(f"worker {worker_id} is gone: it {last} at {at}")
-        after = await get(deed, worker_id)
-        deed.before, deed.after = _drained(before), _drained(after)
+        after = await get(change, worker_id)
+        change.before, change.after = _drained(before), _drained(after)
     log.info("worker %s: %s by %s", before.name, verb, by)
-    await notifications.tell_of_drain(db, worker_id)
+    await notifications.notify_drain(db, worker_id)
     return after
 
 

@@ -127,9 +127,9 @@ async def _freeze_once(who: Caller, once: IdempotencyGuard, wanted: FreezeReques
     async def begin(db: Database) -> str:
         return json.dumps(await freezing.begin(db, wanted.lanes, by=who.actor))
 
-    async def take_back(db: Database, begun: str) -> None:
+    async def undo(db: Database, begun: str) -> None:
         if wanted.or_thaw:
-            await freezing.take_back(db, Hold(*json.loads(begun)), by=who.actor)
+            await freezing.undo(db, Hold(*json.loads(begun)), by=who.actor)
 
     begun = await once.begin(begin)
     if isinstance(begun, Response):
@@ -139,14 +139,14 @@ async def _freeze_once(who: Caller, once: IdempotencyGuard, wanted: FreezeReques
         seen = await freezing.wait(who.database, hold, wanted.deadline)
     except Refused:
         # Who has answered before may be the one who resumed them.
-        answer = await once.give_up(take_back)
+        answer = await once.give_up(undo)
         if answer is None:
             raise
         return answer
     except (asyncio.CancelledError, LanewayError):
         # What stays drained is waited for by the next.
         if wanted.or_thaw:
-            await once.give_up(take_back)
+            await once.give_up(undo)
         raise
 
     async def end(db: Database) -> Response:
