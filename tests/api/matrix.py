@@ -88,6 +88,7 @@ class Entry:
     body: Callable[[str, str, str, int], Any] | dict[str, Any] | None = None
     # What stands for the object in the path, made new for every request.
     make: str | None = None
+    query: str = ""
     # It has no end: the beginning is read.
     is_stream: bool = False
 
@@ -167,7 +168,9 @@ def _declared(operation: Operation[Any, Any]) -> Entry:
     kind = _KINDS[operation.scope]
     # For what needs all lanes, one that is in reach is not enough.
     make = {"lane": "lane", "global": "own_lane"}.get(kind) if operation.inputs_of("path") else None
-    return Entry(kind, operation.permission, _BODIES.get(operation.name), make=make)
+    body = _BODIES.get(operation.name)
+    query = "?job_type=ingestion" if operation.name == "find_lane" else ""
+    return Entry(kind, operation.permission, body, make, query)
 
 
 ENTRIES: Final[dict[tuple[str, str], Entry]] = {

@@ -226,3 +226,13 @@ async def test_a_lane_out_of_reach_is_not_there(ask: Ask, people: People) -> Non
     vera = people.new("vera", "viewer")
     assert (await ask(vera, "GET", f"{LANES}/none")).status_code == 404
     assert (await ask(vera, "GET", f"{LANES}/No!")).status_code == 422
+
+
+async def test_a_job_type_names_its_lane_in_reach(ask: Ask, people: People) -> None:
+    vera = people.new("vera", "viewer")
+    larry = people.new("larry", "viewer", lanes=["interactive"])
+    for job_type, lane, status in (("polarity", "interactive", 200), ("greet", "default", 404)):
+        path = f"/admin/workers/types/lane?job_type={job_type}"
+        assert (await ask(vera, "GET", path)).json()["name"] == lane
+        assert (await ask(larry, "GET", path)).status_code == status
+    assert (await ask(vera, "GET", "/admin/workers/types/lane")).status_code == 422

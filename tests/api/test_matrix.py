@@ -80,7 +80,7 @@ class World:
         number = next(self._numbers)
         named = None if entry.make is None else str(getattr(self, entry.make)(who, side, number))
         body = entry.body(*PLACES[side], number) if callable(entry.body) else entry.body
-        return re.sub(r"\{\w+\}", named or "", path), body
+        return re.sub(r"\{\w+\}", named or "", path) + entry.query, body
 
     def job(self, who: Person, side: Side, number: int) -> UUID:
         workspace, _, job_type = PLACES[side]

@@ -20,6 +20,7 @@ from pydantic import AnyUrl, TypeAdapter, UrlConstraints
 from laneway import Laneway
 from laneway.api.routes.description import describe
 from laneway.mcp import endpoint
+from laneway.mcp.tools import TOOLS
 from tests.api.conftest import People, Principal
 from tests.api.test_app import served
 from tests.control.scene import Scene
@@ -60,7 +61,7 @@ async def test_tools_work_as_the_token_allows(
     job_id = str(scene.submit())
     ann, bo = people.new("ann", "operator"), people.new("bo", "viewer")
     async with asked_by(api, ann, mode) as admin, asked_by(api, bo, mode) as viewer:
-        assert len((await admin.list_tools()).tools) == 10
+        assert len((await admin.list_tools()).tools) == len(TOOLS)
         assert "cancel_job" not in {t.name for t in (await viewer.list_tools()).tools}
         both = await asyncio.gather(
             admin.call_tool("reprioritize_job", {"job_id": job_id, "priority": 3}),
@@ -153,7 +154,7 @@ async def test_answers_are_json_and_hold_no_session(api: FastAPI, people: People
         assert answer.status_code == 200
         assert answer.headers["content-type"] == "application/json"
         assert "mcp-session-id" not in answer.headers
-        assert len(answer.json()["result"]["tools"]) == 4
+        assert len(answer.json()["result"]["tools"]) == 5
         broken = await http.post("/mcp", content=b"{", headers={"Content-Type": "application/json"})
         assert 400 <= broken.status_code < 500
 

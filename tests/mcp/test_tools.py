@@ -23,7 +23,7 @@ from laneway.store.leases import LogEntry
 from tests.api.conftest import People, Principal
 from tests.control.scene import Scene
 
-READING = {"list_jobs", "get_job", "explain_job", "list_lanes"}
+READING = {"list_jobs", "get_job", "explain_job", "list_lanes", "find_lane"}
 
 
 @asynccontextmanager
@@ -70,8 +70,8 @@ async def test_by_default_there_are_only_tools_that_read(app: FastAPI, people: P
 async def test_tools_are_listed_as_the_token_may_use_them(app: FastAPI, people: People) -> None:
     expected = {
         "viewer": READING,
-        "approver": READING - {"list_lanes"} | {"approve_job", "reject_job"},
-        "submitter": READING - {"list_lanes"} | {"submit_job", "cancel_job"},
+        "approver": READING - {"list_lanes", "find_lane"} | {"approve_job", "reject_job"},
+        "submitter": READING - {"list_lanes", "find_lane"} | {"submit_job", "cancel_job"},
         "remote_worker": set(),
     }
     for role, names in expected.items():
@@ -191,6 +191,7 @@ async def test_each_call_leaves_one_act_also_where_it_only_reads(
         "get_job": ({"job_id": job_id}, "GET /jobs/{job_id}"),
         "explain_job": ({"job_id": job_id}, "GET /jobs/{job_id}/explain"),
         "list_lanes": ({}, "GET /admin/workers/lanes"),
+        "find_lane": ({"job_type": "polarity"}, "GET /admin/workers/types/lane"),
         "submit_job": ({"job_type": "greet"}, "job.submitted"),
         "reprioritize_job": ({"job_id": job_id, "priority": 3}, "job.reprioritized"),
         "tune_lane": ({"name": "system", "max_slots": 2}, "lane.tuned"),

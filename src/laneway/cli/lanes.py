@@ -9,7 +9,7 @@ import typer
 from laneway.cli import history, session
 from laneway.cli.groups import group
 from laneway.cli.inputs import Json
-from laneway.cli.output import note, show, show_json, show_json_lines, visible
+from laneway.cli.output import line, note, show, show_json, show_json_lines, visible
 from laneway.cli.setting_options import takes_settings
 from laneway.domain.lane import Lane, LaneSettings, TunedLane
 from laneway.operations import lanes as operations
@@ -17,6 +17,7 @@ from laneway.operations import lanes as operations
 app = group("Look at lanes and tune them while they work.")
 
 Name = Annotated[str, typer.Argument(metavar="LANE", help="The lane's name.")]
+JobType = Annotated[str, typer.Argument(metavar="TYPE", help="The job type.")]
 with_settings = takes_settings(LaneSettings, without=("enabled",))
 
 
@@ -88,14 +89,17 @@ def resume_lane(lane: Name, json: Json = False) -> None:
 
 
 @app.command()
-def move(
-    job_type: Annotated[str, typer.Argument(metavar="TYPE", help="The job type.")],
-    lane: Name,
-    json: Json = False,
-) -> None:
+def move(job_type: JobType, lane: Name, json: Json = False) -> None:
     """Move a job type, with its waiting jobs, to another lane."""
     changed = session.call(operations.take_type, lane, job_type)
     _show_done(changed, f"takes {visible(job_type)}", json)
+
+
+@app.command("of")
+def of_(job_type: JobType, json: Json = False) -> None:
+    """Print the name of the lane that takes a job type."""
+    found = session.call(operations.find_lane, job_type)
+    show_json(found) if json else line(found.name)
 
 
 history.add_commands(app, "lane", operations.list_lane_changes, operations.roll_back_lane)

@@ -60,6 +60,13 @@ async def get(db: Database, name: str) -> LaneDetail:
     )
 
 
+async def find(db: Database, job_type: str) -> Lane:
+    """The lane in force for a job type."""
+    check_job_type(job_type)
+    state = await db.run(store.read())
+    return state.lanes[state.lane_of(job_type)]
+
+
 def _status(lane: Lane, loads: list[LaneLoad], frozen_by: str | None) -> LaneStatus:
     waiting = tuple(
         TypeLoad(

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 from laneway.control import history, lanes
+from laneway.domain.lane import Lane
 from laneway.domain.page import Page, page_by_name
+from laneway.errors import NotFound
 from laneway.operations import lanes as operations
 from laneway.operations.operation import Operation
 from laneway.store.database import Database
@@ -85,7 +87,15 @@ async def _list_lanes(who: Operator, page: PageRequest) -> Page[Any]:
     return page_by_name(seen, lambda each: each.lane.name, page.limit, page.cursor)
 
 
+async def _find_lane(who: Operator, job_type: str) -> Lane:
+    lane = await lanes.find(who.db, job_type)
+    if not who.reaches(lane.name):
+        raise NotFound(f"no lane in reach takes {job_type}")
+    return lane
+
+
 implement_list(operations.list_lanes, _list_lanes)
+implement(operations.find_lane, _find_lane)
 implement(operations.get_lane, lambda who, name: lanes.get(who.db, name))
 implement(
     operations.create_lane,

@@ -152,6 +152,7 @@ class Verbs:
 
     list_lanes = ListVerb(listing_of(lanes.list_lanes))
     get_lane = ClientMethod(call_of(lanes.get_lane))
+    find_lane = ClientMethod(call_of(lanes.find_lane))
     create_lane = ClientMethod(call_of(lanes.create_lane))
     tune_lane = ClientMethod(call_of(lanes.tune_lane))
     take_type = ClientMethod(call_of(lanes.take_type))

@@ -56,6 +56,7 @@ TOOLS: Final[dict[str, Tool]] = {
     "get_job": Tool("jobs:read"),
     "explain_job": Tool("jobs:read"),
     "list_lanes": declared(lanes.list_lanes),
+    "find_lane": declared(lanes.find_lane),
     "submit_job": Tool("jobs:submit", writes=True, idempotent=False),
     "approve_job": Tool("jobs:approve", writes=True),
     "reject_job": Tool("jobs:approve", writes=True, destructive=True),

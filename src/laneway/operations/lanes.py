@@ -102,6 +102,14 @@ def roll_back_lane(name: LaneName, to: RollbackTarget = None) -> Change | None:
     """Restore an earlier state of the lane; that may move job types, so it needs all lanes."""
 
 
+@operation(
+    "GET", "/admin/workers/types/lane", permission="workers:view", scope="lanes", command="lanes of"
+)
+def find_lane(job_type: JobType) -> Lane:
+    """Return the lane that takes a job type, published or not."""
+
+
 LANES: Final[tuple[Operation[Any, Any], ...]] = (
     list_lanes, create_lane, get_lane, tune_lane, take_type, list_lane_changes, roll_back_lane,
+    find_lane,
 )  # fmt: skip
