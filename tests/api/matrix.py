@@ -160,7 +160,9 @@ _BODIES: Final[dict[str, Any]] = {
     "tune_lane": {"poll_interval_ms": 4000},
     "take_type": {"job_type": "taken"},
 }
-_KINDS: Final[dict[str, Kind]] = {"lanes": "lanes", "lane": "lane", "all lanes": "global"}
+_KINDS: Final[dict[str, Kind]] = {
+    "lanes": "lanes", "lane": "lane", "all lanes": "global", "everywhere": "global",
+}  # fmt: skip
 
 
 def _declared(operation: Operation[Any, Any]) -> Entry:

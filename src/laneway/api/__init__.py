@@ -3,6 +3,7 @@
 app.py      builds the application
 mounted.py  the API inside another application
 routes/     one module per resource
+operations.py   routes made from declarations (laneway.operations)
 models/     request and response schemas
 http/       authentication, bodies, errors, paging, the server itself
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from inspect import Parameter, Signature
+from types import NoneType
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
+from laneway.api.http.auth import Caller
 from laneway.api.http.idempotency import IdempotencyGuard, OnceOnly
-from laneway.api.http.lane_scope import LaneCaller, over_lanes
+from laneway.api.http.lane_scope import LaneCaller, everywhere, over_lanes
 from laneway.api.http.paging import Cursor, Limit
 from laneway.api.http.portions import RowBatch, page
 from laneway.api.http.problems import answers
@@ -47,7 +49,7 @@ def _endpoint(operation: AnyOperation) -> Any:
 
     async def endpoint(
         request: Request,
-        caller: LaneCaller,
+        caller: LaneCaller | Caller,
         body: Any = None,
         once: IdempotencyGuard | None = None,
         limit: int = 0,
@@ -56,18 +58,22 @@ def _endpoint(operation: AnyOperation) -> Any:
     ) -> Response:
         sent = {} if body is None else body.model_dump(exclude_unset=True)
         arguments |= _body_arguments(operation, sent)
-        await _check_scope(operation, caller, arguments, sent)
+        if isinstance(caller, LaneCaller):
+            await _check_lanes(operation, caller, arguments, sent)
+        who = caller.who if isinstance(caller, LaneCaller) else caller
         if operation.item is not None:
             asked = PageRequest(limit, cursor)
-            return await _list(operation, _operator(caller), asked, arguments)
+            return await _list(operation, _operator(caller, who.database), asked, arguments)
 
         async def act(db: Database) -> Response:
             found = await perform(operation, _operator(caller, db), **arguments)
+            if operation.output is NoneType:
+                return Response(status_code=operation.status)
             shown = to_json(found)
             wrapped = shown if operation.field is None else {operation.field: shown}
             return Json(wrapped, operation.status, _headers(operation, request, found))
 
-        return await (act(caller.who.database) if once is None else once.answer(act))
+        return await (act(who.database) if once is None else once.answer(act))
 
     endpoint.__name__ = operation.name
     endpoint.__signature__ = Signature(_parameters(operation))  # type: ignore[attr-defined]
@@ -77,7 +83,7 @@ def _endpoint(operation: AnyOperation) -> Any:
 def _parameters(operation: AnyOperation) -> list[Parameter]:
     taken: dict[str, Any] = {
         "request": Request,
-        "caller": Annotated[LaneCaller, Depends(over_lanes(operation.permission))],
+        "caller": Annotated[Any, Depends(_gate(operation))],
     }
     defaults: dict[str, Any] = {}
     for each in operation.inputs_of("path"):
@@ -102,6 +108,11 @@ def _parameters(operation: AnyOperation) -> list[Parameter]:
     ]
 
 
+def _gate(operation: AnyOperation) -> Any:
+    gate = everywhere if operation.scope == "everywhere" else over_lanes
+    return gate(operation.permission)
+
+
 def _body_arguments(operation: AnyOperation, sent: dict[str, Any]) -> dict[str, Any]:
     """The fields of the body as arguments of the operation."""
     found: dict[str, Any] = {}
@@ -113,11 +124,13 @@ def _body_arguments(operation: AnyOperation, sent: dict[str, Any]) -> dict[str, 
     return found
 
 
-def _operator(caller: LaneCaller, db: Database | None = None) -> Operator:
-    return Operator(db or caller.who.database, caller.who.actor, caller.lanes, as_text=True)
+def _operator(caller: LaneCaller | Caller, db: Database) -> Operator:
+    if isinstance(caller, LaneCaller):
+        return Operator(db, caller.who.actor, caller.lanes, as_text=True)
+    return Operator(db, caller.actor, as_text=True)
 
 
-async def _check_scope(
+async def _check_lanes(
     operation: AnyOperation, caller: LaneCaller, arguments: dict[str, Any], sent: dict[str, Any]
 ) -> None:
     lane = arguments.get("name")

@@ -8,6 +8,7 @@ output.py    stdout for data, stderr for the rest; JSON, colour, text made safe 
 inputs.py    parsers of arguments: job ids, durations, times, payloads
 tables.py, stats_tables.py, access_tables.py, approvals.py   tables
 history.py   `history` and `rollback`, shared by the groups that have them
+setting_options.py  options made from the settings of an object
 filter_options.py   filter options; preview, confirmation and result of bulk verbs
 jobs.py, job_actions.py, watch.py, lanes.py, limits.py, freeze.py, schedules.py, workers.py,
 worker.py, db.py, doctor.py, stats.py   the commands

@@ -2,7 +2,8 @@
 
 server.py      the server: which tools and resources there are, as whom they ask. Start here.
 tools.py       each tool, what it needs and what it may do
-outputs.py     what they answer
+declared.py    tools made from declarations (laneway.operations)
+outputs.py     what the others answer
 stdio.py       for the assistant that started this process
 door.py        /mcp on the server: who is let in; exchange.py answers it
 

@@ -35,7 +35,8 @@ R = TypeVar("R")
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 # lane: the lane that the path names. lanes: those in reach of the caller. all lanes: every lane.
-Scope = Literal["lane", "lanes", "all lanes"]
+# everywhere: all lanes and workspaces, for what belongs to none.
+Scope = Literal["lane", "lanes", "all lanes", "everywhere"]
 
 
 Place = Literal["path", "query", "body"]
@@ -69,21 +70,23 @@ class Operation(Generic[P, R]):
     permission: str
     scope: Scope
     # Fields of the body that need the permission on all lanes.
-    all_lanes_for: tuple[str, ...] = ()
+    all_lanes_for: tuple[str, ...]
     # The command that does it, without `laneway`.
-    command: str = ""
-    status: int = 200
+    command: str
+    status: int
+    # Whether an Idempotency-Key makes sure that it is done once.
+    takes_key: bool
     # The path of what was created, with fields of the output.
-    location: str | None = None
-    # The longest page unless `limit` asks for another.
-    page: int = 50
+    location: str | None
+    # The length of a page unless `limit` asks for another.
+    page: int
     # It may read megabytes: it takes a read slot of its caller, and lists are read in portions.
-    is_expensive: bool = False
+    is_expensive: bool
     # The output is this one field of a JSON object.
-    field: str | None = None
+    field: str | None
     # The schema of the body in OpenAPI, and the dataclass whose defaults it shows.
-    body: str | None = None
-    defaults: type | None = None
+    body: str | None
+    defaults: type | None
 
     @property
     def name(self) -> str:
@@ -92,11 +95,6 @@ class Operation(Generic[P, R]):
     @property
     def description(self) -> str:
         return inspect.getdoc(self.declared) or ""
-
-    @property
-    def takes_key(self) -> bool:
-        """Whether an Idempotency-Key makes sure that it is done once."""
-        return self.method == "POST"
 
     @property
     def problems(self) -> tuple[int, ...]:
@@ -141,11 +139,32 @@ class Operation(Generic[P, R]):
 
 
 def operation(
-    method: Method, path: str, *, permission: str, scope: Scope, **more: Any
+    method: Method,
+    path: str,
+    *,
+    permission: str,
+    scope: Scope,
+    command: str,
+    all_lanes_for: tuple[str, ...] = (),
+    status: int = 200,
+    takes_key: bool | None = None,
+    location: str | None = None,
+    page: int = 50,
+    is_expensive: bool = False,
+    field: str | None = None,
+    body: str | None = None,
+    defaults: type | None = None,
 ) -> Callable[[Callable[P, R]], Operation[P, R]]:
-    """Declare an operation; `more` are the other fields of `Operation`."""
+    """Declare an operation; the arguments are the fields of `Operation`.
+
+    A POST takes an Idempotency-Key unless `takes_key` is False.
+    """
+    has_key = method == "POST" if takes_key is None else takes_key
 
     def declare(declared: Callable[P, R]) -> Operation[P, R]:
-        return Operation(declared, method, path, permission, scope, **more)
+        return Operation(
+            declared, method, path, permission, scope, all_lanes_for, command, status, has_key,
+            location, page, is_expensive, field, body, defaults,
+        )  # fmt: skip
 
     return declare

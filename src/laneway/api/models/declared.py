@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from types import NoneType
 from typing import Annotated, Any, get_origin
 
 from pydantic import BaseModel, FailFast, Field, create_model
@@ -22,7 +23,7 @@ def response_model(operation: AnyOperation) -> Any:
     if operation.field is not None:
         shown: dict[str, Any] = {operation.field: (output_type(operation.output), ...)}
         return create_model(f"{_title(operation)}Out", **shown)
-    return output_type(operation.output)
+    return None if operation.output is NoneType else output_type(operation.output)
 
 
 def page_model(item: type) -> type[BaseModel]:
