@@ -1,17 +1,17 @@
--- A fingerprint of what is to run and of what was said about it.
+-- A fingerprint of what will run and of its analysis.
 create or replace function laneway.seal(p_payload jsonb, p_analysis jsonb) returns text
 language sql immutable as $$
     select encode(sha256(convert_to(p_payload::text || E'\x1f' || coalesce(p_analysis::text, ''), 'UTF8')), 'hex')
 $$;
 
--- approvals holds the decision in force; a retry may ask for another, so each one is kept.
+-- approvals holds the current decision; a retry may need another one, so decisions keeps each.
 create or replace function laneway.keep_decision(p_seq bigint) returns void language sql volatile as $$
     insert into laneway.decisions (seq, decision, decided_at, decided_by, comment, seal)
     select a.seq, a.decision, a.decided_at, a.decided_by, a.comment, a.seal from laneway.approvals a where a.seq = p_seq
 $$;
 
--- Where a new job goes that needs an analysis or an approval; answers its status. What the submitter's
--- handler asks for is kept, so that no worker of an older release lets it run by publishing less.
+-- Places a new job that needs an analysis or an approval; returns its status. Stores the requirements of the
+-- submitter's handler, so that a worker of an older release cannot skip them by publishing less.
 create or replace function laneway.place(p_seq bigint, p_now timestamptz, p_needs text) returns text
 language plpgsql volatile as $$
 declare
@@ -30,7 +30,7 @@ begin
     return laneway.ask(p_seq, -v.priority, 0, p_now);
 end $$;
 
--- Lets a job wait for an approval, as long as its type says.
+-- Makes a job wait for an approval, until the expiry of its type.
 create or replace function laneway.ask(p_seq bigint, p_rank integer, p_attempt integer, p_now timestamptz)
 returns text language plpgsql volatile as $$
 begin
@@ -41,13 +41,13 @@ begin
     return 'awaiting_approval';
 end $$;
 
--- Makes a job claimable: at once, or when its run_at has come.
+-- Makes a job claimable: at once, or at its run_at.
 create or replace function laneway.let_through(
     p_seq bigint, p_job_type text, p_rank integer, p_attempt integer, p_sealed boolean, p_now timestamptz)
 returns void language plpgsql volatile as $$
 declare
     v_run_at timestamptz := (select j.run_at from laneway.jobs j where j.seq = p_seq);
-    -- A job that ran before its type asked for approval keeps the retries that it has spent.
+    -- A job that ran before its type required approval keeps its spent retries.
     v_retries integer := coalesce((select a.sent_back from laneway.approvals a where a.seq = p_seq), 0);
 begin
     if v_run_at > p_now then
@@ -59,7 +59,7 @@ begin
     end if;
 end $$;
 
--- Which of these jobs lack what their type asks for now: a decision, or else an analysis.
+-- Jobs that lack what their type requires now: a decision, or else an analysis.
 create or replace function laneway.unapproved(p_met laneway.key_waiters[]) returns bigint[]
 language sql stable as $$
     select array_agg(m.seq)
@@ -69,8 +69,8 @@ language sql stable as $$
             select from laneway.approvals a where a.seq = m.seq and a.analysis is not null)))
 $$;
 
--- Sends jobs that a claim met back to their analysis, or to the people who decide: they were approved
--- before their type asked for more.
+-- Sends jobs found by a claim back to their analysis or approval: they were approved before their type
+-- required more.
 create or replace function laneway.send_back(p_met laneway.key_waiters[], p_now timestamptz)
 returns void language plpgsql volatile as $$
 declare
@@ -101,8 +101,8 @@ begin
     perform laneway.emit(array(select m.seq from unnest(p_met) m), 'returned');
 end $$;
 
--- What follows an analysis, or a retry, by the policy of the job's type: approved where
--- the policy says never or the cost is at most its threshold, else awaiting_approval. The same rule as
+-- Decides what follows an analysis or a retry by the policy of the job's type: approved if the policy is
+-- never or the cost is at most its threshold, else awaiting_approval. The same rule as
 -- laneway.domain.approval.status_after_analysis.
 create or replace function laneway.admit(p_seq bigint, p_rank integer, p_attempt integer, p_now timestamptz)
 returns text language plpgsql volatile as $$
@@ -131,8 +131,8 @@ begin
     return laneway.ask(p_seq, p_rank, p_attempt, p_now);
 end $$;
 
--- Where a job goes that an operator retries: to run where it was approved as it is or needs no approval;
--- to its analysis where there is none, or none of what it is now; else to who decides. Answers whom to wake.
+-- Places a job that an operator retries: ready if it was approved unchanged or needs no approval; pending if
+-- it lacks an analysis of its current payload; else awaiting_approval. Returns the type to wake.
 create or replace function laneway.readmit(p_seq bigint, p_rank integer, p_attempt integer, p_now timestamptz)
 returns text language plpgsql volatile as $$
 declare
@@ -165,8 +165,8 @@ begin
     return v_job.job_type;
 end $$;
 
--- Stores what an analysis said. Its progress and steps were its own: the run begins without them. A job
--- that ran before its type asked for approval keeps the progress and the steps of its runs.
+-- Stores the result of an analysis. Deletes its progress and steps: the run starts without them. A job that
+-- ran before its type required approval keeps the progress and steps of its runs.
 create or replace function laneway.note_analysis(p_seq bigint, p_analysis jsonb, p_now timestamptz)
 returns void language plpgsql volatile as $$
 declare
@@ -190,8 +190,8 @@ begin
             where t.seq = p_seq and t.attempt = s.attempt and t.lane = 'analysis'));
 end $$;
 
--- Who wrote what was in force of a schedule at a time: everybody who ever gave a part of its jobs the value that it had
--- then, and the last one who wrote anything else of it. Null: the writer of the payload or of the job type is not known.
+-- The writers of a schedule at a time: every actor that ever set a part of its jobs to the value it had then, and the
+-- last actor that changed any other column. Null: the writer of the payload or of the job type is unknown.
 create or replace function laneway.schedule_writers(p_schedule text, p_at timestamptz) returns text[]
 language sql stable as $$
     with past as materialized (
@@ -212,16 +212,16 @@ language sql stable as $$
       from written w
 $$;
 
--- Keeps who wrote the schedule of a new job, which outlives the schedule, its slots and its history.
+-- Stores the writers of the schedule of a new job; they outlive the schedule, its slots and its history.
 create or replace function laneway.keep_writers(p_job uuid, p_schedule text) returns void
 language sql volatile as $$
     insert into laneway.schedule_jobs (seq, schedule, writers)
     select j.seq, p_schedule, laneway.schedule_writers(p_schedule, j.created_at) from laneway.jobs j where j.id = p_job
 $$;
 
--- Whether a job is this person's own, or may be. The submitter owns it. Where a schedule made the job, by itself or run
--- by hand, everybody who wrote the schedule as it was then owns it too, and the last one who changed it since. Where the
--- writers are not known, it may be anybody's.
+-- Whether a job belongs to this person, or may belong to it. The submitter owns it. If a schedule submitted the job,
+-- also by a manual run, all writers of the schedule at that time own it too, and the last actor that changed it since.
+-- If the writers are unknown, it may belong to any person.
 create or replace function laneway.is_own(p_job laneway.jobs, p_by text) returns boolean
 language plpgsql stable as $$
 declare
@@ -231,7 +231,7 @@ begin
     if p_job.created_by is null or p_job.created_by = p_by then return true; end if;
     select * into v_kept from laneway.schedule_jobs s where s.seq = p_job.seq;
     v_writers := v_kept.writers;
-    -- Jobs from before the writers were kept: the history may still know them.
+    -- For jobs from before writers were stored: the history may still have them.
     if v_kept.schedule is null and p_job.created_by like 'schedule:%' then
         v_kept.schedule := substr(p_job.created_by, 10);
     end if;
@@ -243,10 +243,10 @@ begin
         or exists (select from laneway.schedules s where s.name = v_kept.schedule and s.updated_by = p_by);
 end $$;
 
--- Approves or rejects one job that waits for it. `found_in` is the state the verb met; refusal says
--- why an awaiting job was not touched: two_person, or changed (not what the approver was shown). An
--- approval that comes too late expires the job instead. With the rights of its owner: who may decide cannot write a
--- decision, or a place in the queue, past it.
+-- Approves or rejects one job that awaits it. `found_in` is the state that was found; refusal tells why an
+-- awaiting job was not changed: two_person, or changed (since the approver saw it). A late approval expires
+-- the job instead. With its owner's rights: a role that may decide cannot write a decision or a queue row
+-- directly.
 create or replace function laneway.decide(
     p_seq bigint, p_approve boolean, p_by text, p_comment text, p_seal text,
     out found_in text, out refusal text, out job_type text)
@@ -266,7 +266,7 @@ begin
     if not p_approve and coalesce(p_comment, '') = '' then
         raise exception using errcode = 'LW001', message = 'reason: must be given to reject';
     end if;
-    -- The lock comes first, so that of two who decide the second meets what the first made of it.
+    -- Lock first, so that the second of two deciders sees the result of the first.
     select * into v_row from laneway.awaiting w where w.seq = p_seq for update;
     if not found then
         select v.status into found_in from laneway.jobs_view v where v.seq = p_seq;
@@ -291,7 +291,7 @@ begin
     perform laneway.close_awaiting(p_seq, case when p_approve then 'approved' else 'rejected' end, p_by, p_comment, v_now);
 end $$;
 
--- Ends the wait for an approval by a decision: approved goes on, anything else cancels the job.
+-- Ends the wait for an approval: an approved job continues, any other decision cancels it.
 create or replace function laneway.close_awaiting(
     p_seq bigint, p_decision text, p_by text, p_comment text, p_now timestamptz)
 returns void language plpgsql volatile as $$
@@ -318,7 +318,7 @@ begin
         case when p_decision = 'rejected' then concat('rejected: ', p_comment) else 'approval expired' end, null);
 end $$;
 
--- Cancels jobs whose approval did not come in time. Answers how many.
+-- Cancels jobs whose approval expired. Returns how many.
 create or replace function laneway.expire_approvals(p_limit integer default 200, p_now timestamptz default null)
 returns integer language plpgsql volatile as $$
 declare

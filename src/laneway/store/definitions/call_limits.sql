@@ -1,17 +1,16 @@
--- Limits that a handler holds for one call. Both say how many the attempt is to hold, not how many
--- more or fewer: a call repeated because its answer was lost changes nothing.
+-- Limits that a handler holds for one call. Both functions take the total that the attempt should hold, not a
+-- difference: a call repeated because its response was lost changes nothing.
 
--- Lets the attempt named hold each limit as often as wanted, all or none, if it is the one running.
--- Answers granted, full (wait_s: when a rate has room again, or others whose turn it is have come, null if
--- nobody can know), cancel_requested,
--- fenced or busy (ask again). Refuses a limit that p_inside fills alone: what the caller holds of each
--- around this call, and gives back only after it. Locks as a claim does: the limits' rows in order,
--- then their usage; for the lease it never waits.
+-- Acquires each limit up to the wanted total for an attempt, all or none, if it is the running one. Returns
+-- granted, full (wait_s: until a rate has capacity again or earlier waiters have had their turn; null if
+-- unknown), cancel_requested, fenced or busy (try again). Refuses a limit that p_inside alone fills: the
+-- holds of the caller around this call, which it releases only afterwards. Locks like a claim: the limits'
+-- rows in order, then their usage; never waits for the lease.
 create or replace function laneway.acquire(
     p_seq bigint, p_attempt integer, p_names text[], p_wants integer[], p_inside integer[] default null,
     p_now timestamptz default null, out answer text, out wait_s double precision)
 language plpgsql volatile
--- The worker shares this connection among all its handlers.
+-- All handlers of the worker share this connection.
 set lock_timeout = '2s'
 as $$
 declare
@@ -54,7 +53,7 @@ begin
      where g.need > 0;
     if v_names is not null then
         v_now := coalesce(p_now, clock_timestamp());
-        -- Who holds some of the limits around this call waits for nobody who may wait for them.
+        -- A call inside other holds never waits for a turn: the next in turn may wait for those holds.
         select x.short, x.yielded, x.wait_s into v_short, v_yielded, wait_s
           from laneway.limit_shortage(v_names, v_needs, v_lease.lane, v_lease.worker_id, v_lease.rank,
                                       0 = all (coalesce(p_inside, '{}')), v_now) x;
@@ -77,8 +76,8 @@ begin
     answer := 'granted';
 end $$;
 
--- Gives back what the attempt named holds of each limit beyond what it keeps. Answers given, fenced
--- (whoever ended the attempt gave them back) or busy (ask again). Never waits for the lease.
+-- Releases what an attempt holds of each limit beyond what it keeps. Returns given, fenced (the end of the
+-- attempt released them) or busy (try again). Never waits for the lease.
 create or replace function laneway.release_limits(
     p_seq bigint, p_attempt integer, p_names text[], p_keeps integer[]) returns text
 language plpgsql volatile as $$
@@ -107,7 +106,7 @@ begin
          where l.seq = p_seq;
         perform laneway.give_limits(v_lease.worker_id, v_names, v_counts);
     end if;
-    -- Calls that overlap do not say which of them ends: the oldest.
+    -- Overlapping calls do not tell which of them ends: release the oldest hold.
     delete from laneway.call_holds h
      using (select x.id, x.limit_name, row_number() over (partition by x.limit_name order by x.until desc) as k
               from laneway.call_holds x where x.seq = p_seq and x.attempt = p_attempt) o
@@ -116,7 +115,7 @@ begin
     return 'given';
 end $$;
 
--- As acquire, for a worker that is not trusted to give limits back: after p_hold_s each is given back for it.
+-- Like acquire, for a worker that is not trusted to release limits: each is released after p_hold_s.
 create or replace function laneway.acquire_for_remote(
     p_seq bigint, p_attempt integer, p_names text[], p_wants integer[], p_inside integer[], p_hold_s double precision,
     out answer text, out wait_s double precision)
@@ -124,7 +123,7 @@ language plpgsql volatile as $$
 begin
     select a.answer, a.wait_s into answer, wait_s from laneway.acquire(p_seq, p_attempt, p_names, p_wants, p_inside) a;
     if answer <> 'granted' then return; end if;
-    -- Behind the lock on the lease: other calls of the attempt come before or after.
+    -- After the lease is locked: other calls of the attempt run before or after this one.
     insert into laneway.call_holds (seq, attempt, limit_name, until)
     select p_seq, p_attempt, w.name, clock_timestamp() + make_interval(secs => p_hold_s)
       from unnest(p_names, p_wants) as w (name, want)
@@ -133,8 +132,8 @@ begin
          where h.seq = p_seq and h.attempt = p_attempt and h.limit_name = w.name));
 end $$;
 
--- Gives back what one remote attempt has held for longer than it may; the others follow at the next call, because
--- each is a transaction. Answers the job and the limits, null if there was none, and the seconds until the next is due.
+-- Releases the expired limits of one remote attempt; further attempts at the next call, because each is a transaction.
+-- Returns the job and the limits, null if there was none, and the seconds until the next expiry.
 create or replace function laneway.end_call_holds(out job_id uuid, out names text[], out next_s double precision)
 language plpgsql volatile as $$
 declare
@@ -149,13 +148,13 @@ begin
          where l.seq = r.seq and l.attempt = r.attempt for no key update skip locked;
         if not found then
             perform from laneway.lease l where l.seq = r.seq and l.attempt = r.attempt;
-            -- Somebody writes about it: at the next look.
+            -- Another transaction has the lease locked: try at the next call.
             continue when found;
             -- The end of the attempt released its limits.
             delete from laneway.call_holds h where h.seq = r.seq and h.attempt = r.attempt;
             continue;
         end if;
-        -- Servers of the version before grant limits without a row: those stay held.
+        -- Servers of the previous version grant limits without a row: those stay held.
         select array_agg(x.name), array_agg(x.lapsed), array_agg(greatest(x.live, x.held - x.lapsed))
           into names, v_lapsed, v_keeps
           from (select h.limit_name as name, count(*) filter (where h.until <= clock_timestamp())::integer as lapsed,

@@ -1,14 +1,13 @@
--- Claims up to p_room due jobs of one lane for one worker, in order, and never more than the slots
--- that are free. One row; `state` says why there are no jobs: ok, changed (the control version moved
--- on: read it and call again), paused, disabled, full, limited.
--- p_types … p_hi describe index ranges: a job type, its group, fresh or not, ranks after (lo, floor)
--- up to hi. p_caps is the room of each group (isolation). p_busy: how many of the types had jobs of
--- late, so that little more is looked at than is taken; a wrong guess costs time alone. `more`: there
--- may be more than was looked for. `left_over` counts rows looked at and not taken, so that the caller
--- can tell others.
--- `limited`: a limit left a type no room, or less than was there; wait_s: until a rate has room again, or
--- others whose turn it is have come (turns.sql).
--- `parked`: jobs met whose key another holds, put aside. `forged`: approved, but changed since.
+-- Claims up to p_room due jobs of one lane for one worker, in order, and never more than the free slots.
+-- Returns one row; `state`: ok, or the reason for not claiming: changed (another control version: read it and
+-- call again), paused, disabled, full, limited.
+-- p_types … p_hi describe index ranges: a job type, its group, fresh or not, ranks after (lo, floor) up to hi.
+-- p_caps: the capacity of each group (isolation). p_busy: how many of the types recently had jobs, to read few
+-- rows beyond those taken; a wrong guess only costs time. `more`: there may be more due jobs. `left_over`: rows
+-- locked but not taken, so that the caller can wake other workers.
+-- `limited`: a limit has no capacity for a type, or less than its due jobs; wait_s: until a rate has capacity, or
+-- until the next in turn have started (turns.sql).
+-- `parked`: jobs put aside because another job holds their key. `forged`: jobs that changed since their approval.
 -- Locks in this order, as everywhere: lane, limits by name, keys by name, usage, turns by limit.
 create or replace function laneway.claim(
     p_worker uuid, p_lane text, p_version bigint, p_room integer,
@@ -38,11 +37,11 @@ declare
     v_locked  integer;
     v_analyze boolean;
     v_place   bigint;
-    -- Which types need which limits, and the room of each such pair.
+    -- Pairs of a type and a limit that it needs, and the capacity of each pair.
     v_needy   text[];
     v_needed  text[];
     v_rooms   integer[];
-    -- The first rank of each such type; limits whose room is left to others, by turns.
+    -- The first rank of each such type; limits whose capacity is left to others in turn.
     v_heads   integer[];
     v_yielded text[];
     v_shut    text[];
@@ -50,18 +49,18 @@ declare
     v_caps    integer[];
     v_taken   text[];
     v_counts  integer[];
-    -- Types that ask for an analysis or an approval; jobs of them that have none, sent back and not claimed.
+    -- Types that require an analysis or an approval; jobs of them without one, sent back instead of claimed.
     v_guarded text[];
     v_unapproved bigint[];
-    -- Met with a key, or without a decision where one may be needed: leased in a second step.
+    -- Jobs with a key, or without a decision that may be required: leased in a second step.
     v_second  laneway.key_waiters[];
-    -- Without the key they wanted; approved by a decision, and those not as approved.
+    -- Jobs that did not get their key; jobs approved by a decision, and those changed since.
     v_lost    bigint[];
     v_sealed  bigint[];
     v_forged  bigint[];
 begin
     if current_setting('transaction_isolation') <> 'read committed' then
-        -- Each statement below must see what was committed before it; one old snapshot would overfill lanes.
+        -- Each statement below must see all earlier commits; one snapshot for all would overfill lanes.
         raise exception using errcode = 'LW002', message =
             'claims need transaction isolation "read committed"',
             hint = 'alter role … set default_transaction_isolation = ''read committed''';
@@ -75,7 +74,7 @@ begin
     lease_s := v_lane.lease_seconds;
     limited := false;
     parked := 0;
-    -- A type under a limit that has no jobs is not looked at: only who wants a limit locks its row.
+    -- Skip limited types without due jobs: only a claim that needs a limit locks its row.
     select array_agg(t.name) filter (where w.head is not null), array_agg(n.name) filter (where w.head is not null),
            array_agg(w.head) filter (where w.head is not null), array_agg(t.name) filter (where w.head is null)
       into v_needy, v_needed, v_heads, v_absent
@@ -96,7 +95,7 @@ begin
                           from unnest(p_types) with ordinality as u (t, n) order by u.n);
     end if;
     if v_needy is not null then
-        -- Nor is one without room under one of its limits: its range is never entered.
+        -- Skip types without capacity under one of their limits: their ranges are not read.
         select array_agg(p.job_type), min(r.wait_s) into v_shut, wait_s
           from unnest(v_needy, v_needed) as p (job_type, limit_name)
           join laneway.limit_room(v_needed, p_worker, coalesce(p_now, clock_timestamp())) r
@@ -107,7 +106,7 @@ begin
     -- Refuse without the lock first, so that idle claimers do not queue on a full lane.
     if v_lane.max_slots is not null
        and v_lane.max_slots <= (select coalesce(sum(running), 0) from laneway.slots_held where lane = p_lane) then
-        -- The slot and the limit may come free together: the lane waits for both.
+        -- The slot and the limit may become free together: keep the lane in line for both.
         v_is_full := true;
     end if;
     if v_is_full or p_types <@ v_shut then
@@ -123,7 +122,7 @@ begin
     end if;
     if v_lane.max_slots is not null then
         perform from laneway.worker_lanes l where l.name = p_lane for no key update;
-        -- A new statement, so a snapshot younger than the lock: it counts every claim committed before.
+        -- A new statement has a snapshot newer than the lock: it counts every claim committed before.
         select v_lane.max_slots - coalesce(sum(running), 0) into v_free
           from laneway.slots_held where lane = p_lane;
         if v_free <= 0 then state := 'full'; return; end if;
@@ -134,7 +133,7 @@ begin
           where l.name = any (array(select p.limit_name from unnest(v_needy, v_needed) as p (job_type, limit_name)
                                      where p.job_type <> all (coalesce(v_shut, '{}'))))
           order by l.name for no key update;
-        -- Behind the locks, as the next statement: exact. What is shut was not locked and stays shut.
+        -- In the next statement after the locks: exact. Skipped limits are not locked and stay skipped.
         select array_agg(case when p.job_type = any (v_shut) then 0 else r.room end order by p.n),
                limited or coalesce(bool_or(r.room = 0), false), least(claim.wait_s, min(r.wait_s) filter (where r.room = 0))
           into v_rooms, limited, wait_s
@@ -168,7 +167,7 @@ begin
         end if;
     end if;
     if p_busy is not null and v_room >= 500 and v_lane.max_slots is null and v_needy is null then
-        -- Many that take hundreds each spend most of their time on rows that others hold: two at a time.
+        -- Many large claims at once spend most of their time on rows locked by others: allow two at a time.
         v_place := hashtextextended(p_lane, 5577006791947779410 + (uuid_hash(p_worker) & 1));
         if not pg_try_advisory_xact_lock(v_place)
            and not pg_try_advisory_xact_lock(hashtextextended(p_lane, 5577006791947779411 - (uuid_hash(p_worker) & 1))) then
@@ -176,14 +175,14 @@ begin
         end if;
     end if;
     v_now := coalesce(p_now, clock_timestamp());
-    -- Behind the locks: a policy published while this claim waited for them counts.
+    -- After the locks: a policy published while this claim waited applies.
     select array_agg(t.name) into v_guarded from laneway.job_types t
      where t.name = any (p_types) and (t.approval <> 'never' or t.has_analysis);
-    -- Higher than the number of any transaction that hid a row from the claim before: laneway/engine/floors.py.
+    -- Higher than the id of any transaction that hid a row from an earlier claim: see floors.py.
     own := pg_current_xact_id();
     horizon := pg_snapshot_xmin(pg_current_snapshot());
     v_types := coalesce(p_busy, (cardinality(p_types) + 1) / 2);
-    -- As the columns are compared, whatever the database sorts by.
+    -- In the collation of the columns, whatever the database's default is.
     v_analyze := E'\x02' collate "C" > any (p_types);
     v_probe := case when v_types <= 2 then v_room
                     else least(v_room, 2 * ((v_room + v_types - 1) / v_types) + 16) end;
@@ -200,13 +199,13 @@ begin
              limit least(v_probe, p_caps[g.grp], v_caps[g.n])
                for update skip locked) r
     ), edge as materialized (
-        -- A range that filled its probe may hide rows behind its last one: nothing after the
-        -- first such edge is known to be next in order.
+        -- A range that filled its probe may have more rows after the last one: only rows up to the first
+        -- such edge are known to be next in order.
         select p.rank, p.seq from probe p
          where v_probe < v_room and p.place = v_probe order by p.rank, p.seq limit 1
     ), over as materialized (
-        -- Beyond the room of one of its limits, counting all that were met before it: perhaps too
-        -- careful by a few, never too many, and the first in order always passes.
+        -- Beyond the capacity of a limit, counting all earlier rows of the probe: may skip a few too many,
+        -- but never exceeds a limit, and the first in order always passes.
         select x.seq from (
             select p.seq, r.room, row_number() over (partition by r.limit_name order by p.rank, p.seq) as place
               from unnest(v_needy, v_needed, v_rooms) as r (job_type, limit_name, room)
@@ -225,10 +224,10 @@ begin
     ), claimed as materialized (
         select g.*, j.id, j.workspace, j.max_retries, j.keyed, j.concurrency_key, j.payload, c.checkpoint
           from gone g
-         -- offset 0: from the row to its job by index, whatever the statistics say.
+         -- offset 0: by index from the row to its job, whatever the statistics are.
          cross join lateral (
             select b.id, b.workspace, b.payload::text as payload, b.unique_key is not null as keyed,
-                   -- Analyses have three tries of their own, and keys are for runs.
+                   -- Analyses have three separate tries, and keys are only for runs.
                    case when v_analyze and g.job_type like E'\x01%' then 2 else b.max_retries end as max_retries,
                    case when v_analyze and g.job_type like E'\x01%' then null else b.concurrency_key end as concurrency_key
               from laneway.jobs b where b.seq = g.seq offset 0) j
@@ -301,10 +300,10 @@ begin
         if v_absent is not null then perform laneway.leave_turns(p_worker, p_lane, 'claim', v_needed); end if;
         return;
     end if;
-    -- Of a type under a limit no more was looked for than its room.
+    -- For a limited type, no more rows than its capacity were read.
     more := more or v_needy && job_types is true;
     if cardinality(seqs) >= v_free then
-        -- The lane is full now: another call would only be refused.
+        -- The lane is full now: another call would be refused.
         more := false;
         limited := true;
     end if;

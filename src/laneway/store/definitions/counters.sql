@@ -1,12 +1,12 @@
--- Slots and limits in use: one counter for each worker in each lane, and under each limit.
--- While an old snapshot is held, PostgreSQL may not remove any of the versions that a counter ever had, and a look-up by
--- key meets them all. So a counter moves: every 32 changes its `place`, the last column of its key, grows by one, and
--- whoever wants it reads from the highest place down. It meets 32 dead versions at most. A new counter begins at the
--- microsecond it is made, so above any of the same key that was deleted.
--- slot_holders and limit_holders say which counters there are; their rows never change. slot_usage and limit_usage are
--- empty parents of the counters, for statements of earlier versions and for people: what is inserted there is counted.
+-- Used slots and limits: one counter per worker and lane, and per worker and limit.
+-- While an old snapshot is held, PostgreSQL cannot remove dead versions of a counter, and a lookup by key reads them
+-- all. So a counter moves: every 32 changes its `place`, the last column of its key, grows by one, and readers start at
+-- the highest place. They read at most 32 dead versions. A new counter starts at the current microsecond, which is
+-- above any deleted counter of the same key.
+-- slot_holders and limit_holders list the existing counters; their rows never change. slot_usage and limit_usage are
+-- empty parents of the counters, for statements of earlier versions and for users: rows inserted there count.
 
--- The counters as they are, each found by its highest place.
+-- The current counters, each found by its highest place.
 create or replace view laneway.slots_held as
 select h.lane, h.worker_id, c.place, c.running
   from laneway.slot_holders h
@@ -19,7 +19,7 @@ select h.limit_name, h.worker_id, c.host, c.place, c.running
  cross join lateral (select x.host, x.place, x.running from laneway.limit_counts x
                       where x.limit_name = h.limit_name and x.worker_id = h.worker_id order by x.place desc limit 1) c;
 
--- Adds to the slots that a worker uses in a lane. Less than nothing is not subtracted where there is no counter.
+-- Adds to the used slots of a worker in a lane. Does not subtract from a missing counter.
 create or replace function laneway.count_slots(p_lane text, p_worker uuid, p_n integer) returns void
 language plpgsql volatile
 set jit = off
@@ -34,7 +34,7 @@ begin
            and c.place = (select x.place from laneway.slot_counts x
                            where x.lane = p_lane and x.worker_id = p_worker order by x.place desc limit 1);
         if found then return; end if;
-        -- It moved after that statement began, or there is none. Behind the lock the next look finds it.
+        -- The counter moved after that statement began, or does not exist. With the lock, the next read finds it.
         perform from laneway.slot_counts x
           where x.lane = p_lane and x.worker_id = p_worker order by x.place desc limit 1 for no key update;
         if not found then
@@ -51,7 +51,7 @@ begin
     end loop;
 end $$;
 
--- The same for a limit. p_host: where the worker is; null: looked up when its counter is made.
+-- The same for a limit. p_host: the host of the worker; null: looked up when its counter is created.
 create or replace function laneway.count_limits(p_limit text, p_worker uuid, p_n integer, p_host text default null)
 returns void language plpgsql volatile
 set jit = off

@@ -1,13 +1,13 @@
--- How many jobs are in each state, of those that fit. Of each state no more than p_bound + 1 rows of a table are looked
--- at, fewer where each costs more, the newest where that costs nothing, so it takes the same however many there are.
--- is_capped: there are more jobs in the state than were looked at, so more than `counted` may fit. What p_within says as in laneway.matching;
--- jobs of an owner it names are found by their owner.
+-- Counts matching jobs per state. Reads at most p_bound + 1 rows per state table, fewer where a row costs more, the
+-- newest where that is free, so that the cost does not depend on the number of jobs. is_capped: the state has more jobs
+-- than were read, so more than `counted` may match. p_within as in laneway.matching; jobs of an owner that it names are
+-- found by their owner.
 create or replace function laneway.count_states(
     p_bound integer, p_lane text, p_job_type text, p_tag text, p_workspace text, p_since timestamptz,
     p_until timestamptz, p_older_than_s double precision, p_newer_than_s double precision, p_within jsonb)
 returns table (status text, counted integer, is_capped boolean)
 language plpgsql stable
--- Planned for the filter at hand: what is null costs nothing, not even a look at the jobs.
+-- Planned per filter: null parameters cost nothing, not even a read of the jobs.
 set jit = off
 set plan_cache_mode = force_custom_plan
 set enable_seqscan = off
@@ -22,7 +22,7 @@ declare
     v_since  timestamptz := greatest(p_since, clock_timestamp() - make_interval(secs => p_newer_than_s));
     v_owners text[] := coalesce((select array_agg(distinct t.owner) from jsonb_to_recordset(p_within) as t (owner text)
                                   where t.owner is not null), '{}');
-    -- Whether others' jobs are looked at, and of which workspaces, if not of all.
+    -- Whether jobs of other owners are read, and of which workspaces, if not all.
     v_wide   boolean := p_within is null or exists (
                  select from jsonb_to_recordset(p_within) as t (owner text) where t.owner is null);
     v_places text[];
@@ -99,7 +99,7 @@ begin
                0, j.seq, j.job_type, j.workspace,
                coalesce(case when l.job_type not like E'\x01%' then l.lane end, nullif(o.lane, 'analysis'))
           from own j
-          -- A look-up per row, whatever the statistics say.
+          -- A lookup per row, whatever the statistics are.
           left join lateral (select x.seq, x.status, x.lane from laneway.outcome x where x.seq = j.seq offset 0) o on true
           left join lateral (select x.seq, x.job_type, x.lane from laneway.lease x where o.seq is null and x.seq = j.seq offset 0) l on true
           left join lateral (select x.seq, x.job_type from laneway.ready x where o.seq is null and x.seq = j.seq offset 0) w on true
@@ -107,10 +107,10 @@ begin
           left join lateral (select x.seq from laneway.key_waiters x where o.seq is null and x.seq = j.seq offset 0) b on true
           left join lateral (select x.seq from laneway.awaiting x where o.seq is null and x.seq = j.seq offset 0) a on true
     ), kinds as materialized (
-        -- What a lane is told by, once for all jobs that are alike.
+        -- The columns that decide the lane, once per group of equal jobs.
         select c.status, c.lane, count(*) as n, case when v_by_type then ltrim(c.job_type, E'\x01') end as job_type,
                case when p_within is not null then coalesce(c.workspace, j.workspace) end as workspace,
-               -- Of others it says nothing who submitted them, and there may be as many as jobs.
+               -- The owner of other jobs does not matter here, and there may be as many owners as jobs.
                case when j.created_by = any (v_owners) then j.created_by end as created_by
           from looked c
           left join lateral (select x.workspace, x.created_by, x.tags, x.created_at from laneway.jobs x
@@ -119,7 +119,7 @@ begin
            and (p_workspace is null or coalesce(c.workspace, j.workspace) = p_workspace)
            and (p_tag is null or p_tag = any (j.tags)) and (v_since is null or j.created_at >= v_since)
            and (v_until is null or j.created_at < v_until)
-           -- Found by their owner already.
+           -- Already found by their owner.
            and (v_owners = '{}' or c.source = 0 or j.created_by is null or j.created_by <> all (v_owners))
          group by 1, 2, 4, 5, 6
     ), more as materialized (

@@ -1,25 +1,25 @@
--- Logs that these jobs changed, for those who watch them; costs a look where nobody watches anything
--- (what is called most often looks itself first, which costs half).
--- Called last by whatever changes a job, in the same transaction and behind the lock on the job's row:
--- so the events of one job have ids in the order of its changes. p_at: only where its progress is of
--- then. With its owner's rights: who may change a job need not be able to read or write the log.
+-- Logs changes of watched jobs; costs one read if no client watches anything (the most frequent callers make
+-- that check themselves, at half the cost).
+-- Each function that changes a job calls it last, in the same transaction and with the job's row locked: so the
+-- events of one job have ids in the order of its changes. p_at: only if its progress is from that time. With its
+-- owner's rights: a role that may change a job needs no access to the log.
 create or replace function laneway.emit(p_seqs bigint[], p_change text, p_at timestamptz default null)
 returns void language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     if exists (select from laneway.watches)
-       -- One old snapshot does not show who watches now, and the end of a job must not be missed.
+       -- A repeatable-read snapshot may not show current watches, and the end of a job must not be missed.
        or (p_change = 'finished' and current_setting('transaction_isolation') <> 'read committed') then
         perform laneway.log_changes(p_seqs, p_change, p_at);
     end if;
 end $$;
 
--- What of these jobs changes in their life, as they are now. Stable: as whoever compares it with the log
--- sees both, or an event that is committed in between would be logged again.
+-- The state of these jobs as events show it. Stable: the caller compares it with the log in one snapshot;
+-- otherwise an event committed in between would be logged again.
 create or replace function laneway.present(p_seqs bigint[])
 returns table (n bigint, seq bigint, workspace text, lane text, job_type text, created_by text, status text,
                attempt integer, state jsonb)
 language plpgsql stable
--- One plan for all calls: to find it takes longer than to run it.
+-- One plan for all calls: planning takes longer than running it.
 set jit = off
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
@@ -39,13 +39,13 @@ begin
            'worker', v.worker, 'claimed_at', v.claimed_at, 'last_progress_at', v.last_progress_at,
            'cancel_requested_at', v.cancel_requested_at, 'cancel_reason', v.cancel_reason, 'cancelled_by', v.cancel_by, 'started_at', v.started_at, 'finished_at', v.finished_at)
       from unnest(p_seqs) with ordinality as u (seq, n)
-     -- offset 0: by index, whatever the statistics say.
+     -- offset 0: by index, whatever the statistics are.
      cross join lateral (select t.* from laneway.jobs_view t where t.seq = u.seq offset 0) v
      where v.status is not null;
 end $$;
 
--- One event for each job that is watched, and for every job if all are; of more than 50 jobs at once the
--- watchers of all get one event per workspace, type and submitter, so that watching all stays cheap.
+-- Logs one event for each watched job, and for every job if all are watched; for more than 50 jobs at once, watches
+-- of all jobs get one event per workspace, type and submitter, to stay cheap.
 create or replace function laneway.log_changes(p_seqs bigint[], p_change text, p_at timestamptz)
 returns void language plpgsql volatile as $$
 declare
@@ -56,8 +56,8 @@ declare
     v_logged   integer := 0;
     v_more     integer := 0;
 begin
-    -- Held until the commit: whoever reconciles a watch comes before or after this change. With an old
-    -- snapshot neither the watches of now can be seen nor locked.
+    -- Locked until the commit, so that reconciling a watch comes before or after this change. A repeatable-read
+    -- snapshot can neither see nor lock current watches.
     v_named := case when not v_is_plain then p_seqs else array(
         select x.seq from (select w.seq from laneway.watches w where w.seq = any (p_seqs) order by w.seq
                               for key share) x) end;
@@ -90,15 +90,15 @@ begin
         select 'jobs.changed', null, null, null, null, '{}' where (select count(*) from met) > 200;
         get diagnostics v_more = row_count;
     end if;
-    -- Commits that notify queue for one lock: for watchers of all, who look now and then anyway, only
-    -- one transaction at a time does.
+    -- Commits with a notification queue for one lock: for watches of all jobs, whose readers also poll, only one
+    -- transaction at a time notifies.
     if v_logged + v_more > 0 and (v_named <> '{}' or pg_try_advisory_xact_lock(5577006791947779412)) then
         perform pg_notify('laneway_events', '');
     end if;
 end $$;
 
--- Tells those who watch all that a job that has ended is about to be deleted: there will be nothing left to
--- tell of it. They look now and then anyway, so nobody is notified. With its owner's rights, like emit.
+-- Logs for watches of all jobs that an ended job is about to be deleted, while its data still exists. Their
+-- readers also poll, so it sends no notification. With its owner's rights, like emit.
 create or replace function laneway.emit_removal(p_seq bigint)
 returns void language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -109,11 +109,11 @@ begin
     end if;
 end $$;
 
--- Begins or prolongs the watches of these, and sees to it that the log has something of each.
--- Answers which are settled; the others are to be reconciled, from the next transaction on.
+-- Opens or extends watches, and makes sure that the log has an event of each job. Returns which are settled;
+-- the others must be reconciled from the next transaction on.
 create or replace function laneway.open_watches(p_seqs bigint[], p_keep_s double precision)
 returns table (seq bigint, settled boolean) language plpgsql volatile
--- By index: of a job that is new to the log, any other way reads all there is.
+-- By index: for a job without events, any other plan reads the whole log.
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
@@ -125,8 +125,8 @@ begin
     insert into laneway.watches as w (seq, until)
     select distinct s, clock_timestamp() + make_interval(secs => p_keep_s) from unnest(p_seqs) s order by s
     on conflict (seq) do update set until = greatest(w.until, excluded.until);
-    -- Of many jobs and the control plane there is nothing to compare: the watch itself is told, so that a
-    -- reader stands behind its begin.
+    -- Watches of all jobs and of the control plane have no state to compare: log the watch itself, so that a
+    -- reader starts after its opening.
     insert into laneway.events (name, state)
     select case w.seq when 0 then 'jobs.changed' else 'lanes.changed' end, '{}' from laneway.watches w
      where w.seq = any (p_seqs) and w.seq <= 0 and w.born = pg_current_xact_id();
@@ -136,14 +136,14 @@ begin
                               where e.seq = w.seq and e.id >= w.since_id order by e.id limit 1) e on true
          where w.seq = any (p_seqs) and w.seq > 0 and e.id is null);
     if v_silent <> '{}' then
-        -- The end of a job is told once: one that stands in the log, of those who watched all, is the first of these.
+        -- The end of a job is logged once: an end logged for a watch of all jobs is also the first of this watch.
         update laneway.watches w set since_id = e.id, born = e.xid
           from laneway.present(v_silent) p
          cross join lateral (select x.id, x.xid, x.state from laneway.events x
                               where x.seq = p.seq order by x.id desc limit 1) e
          where w.seq = p.seq and p.status in ('completed', 'failed', 'cancelled')
            and e.state - '{worker,run_at}'::text[] = p.state - '{worker,run_at}'::text[];
-        -- Any other anew, also where an older event tells the same: there may be gaps after that.
+        -- Log any other state again, also if an older event has the same: events may be missing after that one.
         insert into laneway.events (seq, name, workspace, lane, job_type, created_by, state)
         select p.seq, 'job.' || case when p.status in ('completed', 'failed', 'cancelled') then p.status else 'state' end,
                p.workspace, p.lane, p.job_type, p.created_by, p.state
@@ -153,14 +153,14 @@ begin
                               where x.seq = p.seq and x.id >= w.since_id order by x.id limit 1) e on true
          where e.id is null;
         if found then
-            -- Another may log a change of it at this moment: that is put right when it has ended.
+            -- Another transaction may be logging a change: reconcile corrects it after that.
             update laneway.watches w set settled = false, mark = null where w.seq = any (v_silent);
         end if;
     end if;
     return query select w.seq, w.settled from laneway.watches w where w.seq = any (p_seqs);
 end $$;
 
--- Logs where these jobs stand, if the newest event of the job tells otherwise. Answers of how many.
+-- Logs the state of these jobs if it differs from their newest event. Returns the number logged.
 create or replace function laneway.log_present(p_seqs bigint[]) returns integer language plpgsql volatile
 set jit = off
 set enable_seqscan = off
@@ -179,10 +179,10 @@ begin
     return v_n;
 end $$;
 
--- A transaction that looked before a watch was there may commit a change without an event: as long as
--- any runs that is old enough, and once when they are gone, the job is compared with its newest event.
--- Those who watch all are told that something may have changed. Answers what is settled. Waits for
--- nobody: who is just logging a change of a job keeps its watch, and the job is looked at next time.
+-- A transaction that checked before a watch existed may commit a change without an event. So while any old
+-- enough transaction runs, and once after the last, each job is compared with its newest event. For watches of
+-- all jobs it logs that something may have changed. Returns the settled watches. Never waits: a watch that a
+-- concurrent transaction has locked is skipped, and the job is compared next time.
 create or replace function laneway.reconcile(p_seqs bigint[]) returns setof bigint language plpgsql volatile as $$
 declare
     v_own     xid8 := pg_current_xact_id();
@@ -197,7 +197,7 @@ begin
     if v_held <> '{}' then
         update laneway.watches w set mark = v_own
          where w.seq = any (v_held) and w.mark is null;
-        -- Before the look, in a statement of its own: who has ended by now is seen by it.
+        -- First, in a separate statement: the comparison then sees transactions that have ended by now.
         v_horizon := pg_snapshot_xmin(pg_current_snapshot());
         v_logged := laneway.log_present(v_held);
         insert into laneway.events (name, state)
@@ -213,15 +213,15 @@ begin
                   where not exists (select from laneway.watches w where w.seq = s and not w.settled);
 end $$;
 
--- Which transactions can be seen in the log by now. Ends with the newest of them that is there: numbers
--- after it may be given out again if PostgreSQL crashes now, for they need not have reached the disk.
+-- The visible transactions of the log. It ends with the newest one in the log: PostgreSQL may assign later ids
+-- again after a crash, because they may not have reached the disk.
 create or replace function laneway.seen_log() returns pg_snapshot language plpgsql volatile
 set jit = off
 set enable_seqscan = off
 as $$
 begin
-    -- In one statement: of one look. offset 0: once. Beyond PostgreSQL's own end are only events that a dump
-    -- brought from elsewhere.
+    -- In one statement, so in one snapshot. offset 0: evaluated once. Only events from a dump of another cluster
+    -- lie beyond PostgreSQL's own end.
     return (
         select format('%s:%s:%s', coalesce(r.first, s.beyond), s.beyond, r.list)::pg_snapshot
           from (select least(
@@ -236,9 +236,9 @@ begin
              where x.n < s.beyond) r);
 end $$;
 
--- Which log this is, as eight digits. Another one after a restore: in the same cluster the table or the database
--- has another oid, elsewhere the cluster has another identifier, and a standby or a backup from which commits are
--- missing has another timeline. Numbers of events, jobs and transactions that were seen there mean nothing here.
+-- The identity of this log, as eight digits. It differs after a restore: in the same cluster the table or the database
+-- has another oid, elsewhere the cluster has another identifier, and a standby or a backup that lacks commits has
+-- another timeline. Ids of events, jobs and transactions from another log are meaningless here.
 create or replace function laneway.log_identity() returns text language sql stable as $$
     select left(md5(concat_ws('/',
                (select c.system_identifier from pg_control_system() c),
@@ -247,8 +247,8 @@ create or replace function laneway.log_identity() returns text language sql stab
                case when not pg_is_in_recovery() then left(pg_walfile_name(pg_current_wal_lsn()), 8) end)), 8)
 $$;
 
--- Events that became visible after the snapshot p_prev, up to p_next (null: now), by id, after p_after.
--- The first row tells p_next alone. No old transaction makes it read what was read before.
+-- Events that became visible after the snapshot p_prev, up to p_next (null: now), by id, after p_after. The first
+-- row has only p_next. Old transactions do not make it read events again.
 create or replace function laneway.events_between(p_prev pg_snapshot, p_next pg_snapshot, p_after bigint, p_limit integer)
 returns table (next pg_snapshot, id bigint, seq bigint, name text, workspace text, lane text, job_type text,
                created_by text, state jsonb)
@@ -275,9 +275,9 @@ begin
      order by e.id limit p_limit;
 end $$;
 
--- Forgets what a dump brought from another cluster: transactions whose numbers are still to come here. They
--- tell nothing, and would stand in the way until then. Each statement has an end of its own: what is committed
--- between them is of here. Answers of how many events.
+-- Deletes events that a dump brought from another cluster, with transaction ids that are still to come here. They
+-- are meaningless, and would block reading until then. Each statement computes the current end again: events
+-- committed in between belong to this cluster. Returns the number of events.
 create or replace function laneway.forget_foreign_events(p_limit integer) returns integer language plpgsql volatile
 set jit = off
 set enable_seqscan = off
@@ -297,14 +297,14 @@ begin
        set pruned_id = greatest(l.pruned_id, v_newest), pruned_xid = '0', old_at = null, old_xid = null,
            new_at = null, new_xid = null
      where v_events > 0 or greatest(l.pruned_xid, l.old_xid, l.new_xid) >= pg_snapshot_xmax(pg_current_snapshot());
-    -- Watches are as good as before; a stream may have begun on one.
+    -- Keep the watches: a stream may have started on one.
     update laneway.watches w set born = pg_current_xact_id(), mark = null
      where greatest(w.born, w.mark) >= pg_snapshot_xmax(pg_current_snapshot());
     return v_events;
 end $$;
 
--- Forgets events that everybody could see for p_keep_s at least, and watches that nobody prolongs: at
--- most p_limit of each. Answers how many; null: not the leader. With its owner's rights, like retain.
+-- Deletes events that all readers could see for at least p_keep_s, and expired watches: at most p_limit of each.
+-- Returns how many; null: not the leader. With its owner's rights, like retain.
 create or replace function laneway.prune_events(
     p_holder uuid, p_epoch bigint, p_keep_s double precision, p_limit integer)
 returns integer language plpgsql volatile security definer

@@ -1,9 +1,8 @@
--- Where a waiting job stands by the rules of laneway.claim, for whichever live worker has most room of
--- those that may claim.
--- limits: for each limit of its type the room left (null: unbounded), whose turn is next and how many due jobs of its lane
--- that a claim would look at need it before this one, counted up to the bound. key_holder: the job
--- that has its key, or goes first for it. ahead: due jobs of its lane before it; can_run: those among
--- them that no limit holds up.
+-- The position of a waiting job by the rules of laneway.claim, for the live worker with the most capacity
+-- among those that may claim it.
+-- limits: for each limit of its type its free capacity (null: unbounded), the next in turn, and how many earlier due
+-- jobs of its lane that a claim would read need it, up to the bound. key_holder: the job that holds its key, or gets
+-- it first. ahead: earlier due jobs of its lane; can_run: those of them that no limit delays.
 create or replace function laneway.standing(
     p_seq bigint, p_bound integer,
     out ahead integer, out can_run integer, out limits jsonb, out key_holder bigint, out key_waits boolean)
@@ -17,7 +16,7 @@ declare
     v_needed text[];
     v_rooms integer[];
     v_shut  text[];
-    -- Types of the lane; or if v_rest, of all others, for it takes what is in none.
+    -- Types of the lane; with v_rest, all types in no other lane.
     v_types text[];
     v_rest  boolean;
 begin
@@ -31,7 +30,7 @@ begin
      where h.workspace = v_job.workspace and h.concurrency_key = v_job.concurrency_key and h.seq <> p_seq;
     key_waits := exists (select from laneway.key_waiters w where w.seq = p_seq);
 
-    -- As claim does: which types of the lane need which limits, and the room of each.
+    -- As in claim: the types of the lane that need limits, and the capacity of each.
     select array_agg(t.name), array_agg(n) into v_needy, v_needed
       from laneway.job_types t cross join unnest(t.limits) n
      where (t.name = any (v_types)) <> v_rest;
@@ -65,7 +64,7 @@ begin
     end if;
 
     with recursive met as (
-        -- Which types wait is looked up only where the lane does not name its own.
+        -- Waiting types are read only if the lane does not name its own.
         (select r.job_type from laneway.ready r where v_rest or v_lane = 'analysis' order by r.job_type limit 1)
         union all
         select (select r.job_type from laneway.ready r where r.job_type > t.job_type order by r.job_type limit 1)
@@ -115,8 +114,8 @@ begin
     if v_me.job_type like E'\x01%' then key_holder := null; end if;
 end $$;
 
--- What the lane and the type have done lately, to guess from: ends per second in the lane within a quarter of an hour,
--- and how long jobs of the type ran, both from the newest jobs that ended.
+-- Recent statistics for an estimate: ends per second in the lane within a quarter of an hour, and the run time of jobs
+-- of the type, both from the newest ended jobs.
 create or replace function laneway.recent_pace(p_lane text, p_job_type text, out per_s double precision, out run_s double precision)
 language sql stable as $$
     select count(*) filter (where o.lane = p_lane and o.is_new)

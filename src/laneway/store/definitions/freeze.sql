@@ -1,6 +1,6 @@
--- Drains the lanes named (null: every enabled one, and what is frozen already) and remembers what each
--- was before. A second freeze keeps the first memory, except of a lane that was resumed in between.
--- Answers the lanes; once it has committed, no claim in them commits.
+-- Drains the named lanes (null: every enabled one, and all frozen ones) and stores the previous state of each.
+-- A second freeze keeps the first stored state, except of a lane that was resumed in between. Returns the
+-- lanes; after it commits, no claim in them commits.
 create or replace function laneway.freeze(p_lanes text[], p_by text) returns text[]
 language plpgsql volatile as $$
 declare
@@ -22,8 +22,8 @@ begin
     return v_lanes;
 end $$;
 
--- Makes frozen lanes (null: all) again what they were, and forgets. A lane that was resumed by hand
--- meanwhile stays as it is; one that is gone is only forgotten.
+-- Restores the previous state of frozen lanes (null: all). A lane that was resumed by hand meanwhile stays as it
+-- is; a deleted one is only removed from the list.
 create or replace function laneway.thaw(p_lanes text[], p_by text)
 returns table (lane text, was_enabled boolean, enabled boolean) language plpgsql volatile as $$
 #variable_conflict use_column

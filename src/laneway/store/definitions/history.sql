@@ -1,8 +1,8 @@
--- Keeps who changed what from what to what, through any door. Who: the setting laneway.actor, which
--- Laneway's own statements make; else updated_by or paused_by if this change gave it another value
--- (an old value is no sign of who came now); else the login. Runs with its owner's rights, so that
--- whoever may change a lane need not be able to write history. The setting laneway.changes tells the
--- transaction which entries are its own; xmin would not, where it has savepoints.
+-- Records the actor, the old and the new state of each change, also of changes by SQL. Actor: the setting
+-- laneway.actor, which Laneway's statements set; else updated_by or paused_by if this change set it (an old
+-- value does not identify this actor); else the login. With its owner's rights: a role that may change a lane
+-- needs no write access to the history. The setting laneway.changes lists the entries of the transaction;
+-- xmin does not work with savepoints.
 create or replace function laneway.keep_history() returns trigger language plpgsql
 security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -36,8 +36,8 @@ begin
     return null;
 end $$;
 
--- Whether a live worker knows a job type, or jobs of it wait or run. The rest is history: a type that
--- was published once stays published.
+-- Whether a live worker has a job type, or jobs of it wait or run. Publication alone does not count: a published
+-- type stays published.
 create or replace function laneway.is_in_use(p_job_type text) returns boolean language sql stable as $$
     select exists (select from laneway.workers w
                     where w.stopped_at is null and w.seen_at > clock_timestamp() - interval '45 seconds'
@@ -49,8 +49,8 @@ create or replace function laneway.is_in_use(p_job_type text) returns boolean la
         or exists (select from laneway.delayed d where d.job_type in (p_job_type, laneway.analysis_of(p_job_type)))
 $$;
 
--- What keeps a lane or a limit from being deleted; null: nothing. Without its lane a job type would
--- run in `default`, which has no bound; without its limit it would have none.
+-- What blocks the deletion of a lane or a limit; null: nothing. Without its lane a job type would run in
+-- `default`, which is unbounded; without its limit it would have none.
 create or replace function laneway.needed_by(p_kind text, p_name text) returns text language sql stable as $$
     select case p_kind
         when 'lane' then coalesce(
@@ -69,10 +69,10 @@ create or replace function laneway.needed_by(p_kind text, p_name text) returns t
                from laneway.limits_held u where u.limit_name = p_name having sum(u.running) > 0)) end
 $$;
 
--- Puts a lane, limit or schedule back to what it was before its newest change, or right after the
--- change p_to (0: before the first that is kept), as one change more. Settings that the state of
--- then does not know keep their present value. `answer`: done (as the change `id`), same (it is so
--- already), needed (deleting it is not possible, see `hindrance`), no_object, no_change.
+-- Restores a lane, limit or schedule to its state before its newest change, or right after the change p_to (0:
+-- before the first recorded one), as a new change. Settings that the old state lacks keep their value. `answer`:
+-- done (as the change `id`), same (unchanged), needed (it cannot be deleted, see `hindrance`), no_object,
+-- no_change.
 create or replace function laneway.roll_back(p_kind text, p_name text, p_to bigint, p_by text,
     out answer text, out id bigint, out hindrance text)
 language plpgsql volatile as $$
@@ -84,7 +84,7 @@ declare
     v_state   jsonb;
     v_columns text;
 begin
-    -- In the order in which every change of these takes its locks.
+    -- In the same lock order as every other change.
     if p_kind = 'schedule' then
         -- Its payload was checked when it was in force.
         perform set_config('laneway.payload_checked', 'on', true);

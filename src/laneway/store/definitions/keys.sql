@@ -1,12 +1,11 @@
--- A key is held by the job that runs with it. Who meets a key that another holds is put aside in
--- key_waiters, in the same transaction in which it has the holder's row locked: whoever ends the hold
--- waits for that row first and so sees all who wait. Then the first of each job type that waits goes
--- back to ready, and whichever is claimed first takes the key: none can keep it from the others by
--- not being able to run. Only claims and the ends of attempts lock holders, never a caller's transaction.
+-- A running job holds its key. A job that finds its key held is parked in key_waiters, in a transaction that has
+-- the holder's row locked: the end of a hold waits for that row and so sees all waiters. Then the first waiter
+-- of each job type returns to ready, and the one that is claimed first takes the key: a job that cannot run
+-- does not keep the key from the others. Only claims and ends of attempts lock holders, never a caller's
+-- transaction.
 
--- Takes the key of each of these claimed jobs, the first in order of each key, or puts the job aside;
--- aside too, with nobody's hold, where an earlier one of its type is there to take it.
--- Answers those put aside.
+-- Takes the key of each of these claimed jobs, in order, or parks the job; also parks it, with the key free, if an
+-- earlier job of its type is waiting to take it. Returns the parked jobs.
 create or replace function laneway.take_keys(p_met laneway.key_waiters[]) returns bigint[]
 language plpgsql volatile
 set jit = off
@@ -25,12 +24,12 @@ begin
         select distinct on (m.workspace, m.concurrency_key) m.workspace, m.concurrency_key, m.seq
           from unnest(p_met) m
          order by m.workspace, m.concurrency_key, m.rank, m.seq
-        -- Changes nothing where another holds the key, and locks its row.
+        -- Changes nothing if another job holds the key, and locks its row.
         on conflict (workspace, concurrency_key) do update set seq = h.seq where false
         returning h.seq)
     select array_agg(w.seq) into v_won from won w;
-    -- Seen with the key locked, so after whoever freed it: one of the same type that was submitted before may
-    -- wait for it, or may have come back since this claim looked, and goes first. Those that come back are few.
+    -- Read with the key locked, so after the transaction that freed it: an earlier job of the same type may wait for
+    -- it, or may have returned since this claim read it, and goes first. Returned jobs are few.
     select array_agg(m.seq) into v_early
       from unnest(p_met) m
      where m.seq = any (v_won)
@@ -58,9 +57,8 @@ begin
     return coalesce(v_lost, '{}');
 end $$;
 
--- Ends the hold of these jobs on their keys, and brings back the first of each type that waits; answers
--- those. Of jobs that do not hold theirs nothing happens. Never waits for one who waits: who is just
--- being cancelled is passed over.
+-- Ends the hold of these jobs on their keys, and moves the first waiter of each type to ready; returns those.
+-- Ignores jobs that do not hold their key. Never waits for a waiter: one that is being cancelled is skipped.
 create or replace function laneway.free_keys(p_workspaces text[], p_keys text[], p_seqs bigint[])
 returns table (seq bigint, job_type text)
 language plpgsql volatile
@@ -100,7 +98,7 @@ begin
     end if;
 end $$;
 
--- Brings the first of each job type that waits for these keys back to ready, or of one type only.
+-- Moves the first waiter of each job type for these keys back to ready, or of one type only.
 create or replace function laneway.bring_back(p_workspaces text[], p_keys text[], p_type text)
 returns table (seq bigint, job_type text)
 language plpgsql volatile
@@ -142,8 +140,8 @@ begin
     select h.seq, h.job_type from heads h;
 end $$;
 
--- A job that was back in ready for its key is gone: unless somebody runs with the key, the next of its
--- type comes instead.
+-- Called when a job that returned to ready for its key is gone: unless a job runs with the key, the next of its
+-- type returns instead.
 create or replace function laneway.step_in(p_workspace text, p_key text, p_type text) returns void
 language plpgsql volatile as $$
 begin
@@ -153,8 +151,8 @@ begin
         select b.job_type from laneway.bring_back(array[p_workspace], array[p_key], p_type) b));
 end $$;
 
--- Puts aside jobs among the next of these types whose key another job holds, so that claims need not
--- meet them one slot at a time. Answers how many. Hides no other job from claims while it looks.
+-- Parks waiting jobs among the next of these types whose key another job holds, so that claims do not find them
+-- one slot at a time. Returns how many. Hides no other job from claims meanwhile.
 create or replace function laneway.park(p_types text[], p_limit integer) returns integer
 language plpgsql volatile
 set jit = off
@@ -189,7 +187,7 @@ begin
         select w.*, b.workspace, b.concurrency_key from blocked b
          cross join lateral (select r.ctid as tid, r.* from laneway.ready r where r.seq = b.seq
                              offset 0 for update skip locked) w
-         -- is true: a hashed look-up, where a join would compare every row with every other.
+         -- is true: a hashed lookup; a join would compare every row with every other.
          where ((b.workspace, b.concurrency_key) in (select h.workspace, h.concurrency_key from holders h)) is true
            and b.seq not in (select h.seq from holders h)
     ), gone as (
@@ -203,9 +201,9 @@ begin
     return v_n;
 end $$;
 
--- Mends what a verb that was rolled back can leave (whoever ended a hold meanwhile passed its job over):
--- somebody waits for a key that nobody holds; and what only a hand can leave: a key is held by a job
--- that does not run. Answers how many were mended. Reads a row per key, not per job.
+-- Repairs the results of a rolled back action (the end of a hold skipped its job meanwhile): waiters of a key
+-- without holder; and of manual changes: a key held by a job that does not run. Returns how many it repaired.
+-- Reads a row per key, not per job.
 create or replace function laneway.sweep_keys(p_limit integer default 200) returns integer
 language plpgsql volatile
 set jit = off
@@ -230,19 +228,19 @@ begin
                  where h.workspace = k.workspace and h.concurrency_key = k.concurrency_key) is null
          limit p_limit
     loop
-        -- Those of its jobs that are in ready will take the key first; one more there does no harm.
+        -- Jobs of the key that are in ready take it first; one more there does no harm.
         perform laneway.wake(array(
             select b.job_type from laneway.bring_back(array[r.workspace], array[r.concurrency_key], null) b));
         v_n := v_n + 1;
     end loop;
     for r in
-        -- Not exists: that may become a join, which reads everything where the statistics are wrong.
+        -- Not `not exists`, which may become a join that reads everything if the statistics are wrong.
         select h.workspace, h.concurrency_key, h.seq from laneway.key_holders h
          where (select true from laneway.lease l where l.seq = h.seq) is null
            and (select true from laneway.self_finished f where f.seq = h.seq) is null
          order by 1, 2 limit p_limit for update skip locked
     loop
-        -- Looked at again behind the lock: a claim may have just taken it.
+        -- Checked again with the lock: a claim may just have taken it.
         if not exists (select from laneway.lease l where l.seq = r.seq)
            and not exists (select from laneway.self_finished f where f.seq = r.seq) then
             perform laneway.wake(array(
@@ -253,8 +251,8 @@ begin
     return v_n;
 end $$;
 
--- Tells workers that jobs of these types can be claimed, when this transaction commits. For what is
--- freed now and then; what a worker frees again and again it tells itself, coalesced.
+-- Notifies workers, when this transaction commits, that jobs of these types can be claimed. For rare events; a
+-- worker sends its own frequent ones coalesced.
 create or replace function laneway.wake(p_types text[]) returns void language plpgsql volatile as $$
 declare
     v_message text := 'wake ' || array_to_string(array(select distinct t from unnest(p_types) t), E'\x1f');

@@ -1,5 +1,5 @@
--- Due jobs of a lane per job type and priority, the highest priority first: one step through the index of claims per
--- pair, at most 1,000 of them, and each pair counted up to its share of the bound. oldest_s as in laneway.measure.
+-- Due jobs of a lane per job type and priority, highest priority first: one step through the index of claims per pair,
+-- at most 1,000 pairs, and each pair counted up to its share of the bound. oldest_s as in laneway.measure.
 create or replace function laneway.measure_lane(p_lane text, p_bound integer)
 returns table (job_type text, priority integer, depth integer, is_capped boolean, oldest_s double precision)
 language sql stable

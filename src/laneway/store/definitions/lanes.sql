@@ -1,17 +1,17 @@
--- The lane in force for a job type, or for the analyses of one.
+-- The current lane of a job type, or of its analyses.
 create or replace function laneway.lane_of(p_job_type text) returns text language sql stable as $$
     select case when p_job_type like E'\x01%' then 'analysis' else coalesce(
         (select name from laneway.worker_lanes where p_job_type = any (job_types)), 'default') end
 $$;
 
--- The sub-queue of a type's analyses: no job type begins with a control character.
+-- The sub-queue of a type's analyses: no job type starts with a control character.
 create or replace function laneway.analysis_of(p_job_type text) returns text language sql immutable as $$
     select E'\x01' || p_job_type
 $$;
 
--- Creates the lanes that are missing, like the first one given, and puts each job type that is in no lane into the one
--- named for it; a row that has it already wins, and of a type that is named twice the first. One change for all,
--- because each one costs what there is. Answers the lanes created.
+-- Creates missing lanes like the first one given, and adds each job type that is in no lane to its named lane; existing
+-- assignments win, and the first one of a type that is named twice. One change for all, because each change costs as
+-- much. Returns the created lanes.
 create or replace function laneway.adopt_types(
     p_lanes text[], p_types text[], p_max_slots integer, p_poll_ms integer, p_stale_minutes integer, p_lease_s integer,
     p_by text)
@@ -44,8 +44,8 @@ begin
      where l.name = a.lane;
 end $$;
 
--- Puts a job type that is in no lane into the one named; a row that has it already wins. The lock
--- comes before the look, so that workers which start together do not put it there twice.
+-- Adds a job type that is in no lane to the named one; an existing assignment wins. Locks before it reads, so that
+-- workers that start together do not add it twice.
 create or replace function laneway.adopt_type(p_lane text, p_job_type text, p_by text) returns boolean
 language plpgsql volatile as $$
 begin

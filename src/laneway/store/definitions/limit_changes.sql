@@ -1,4 +1,4 @@
--- Deletes a limit unless something needs it. Looks behind the lock, so that no claim comes between.
+-- Deletes a limit unless something needs it. Checks with the lock held, so that no claim comes between.
 create or replace function laneway.delete_limit(p_name text, p_by text, out is_gone boolean, out hindrance text)
 language plpgsql volatile as $$
 begin
@@ -12,9 +12,9 @@ begin
     end if;
 end $$;
 
--- Starts are counted by slices of a rate's period. With another period each counts as if made at the end
--- of its slice, so that a change lets through no more than either rate; with another scope, or none, they
--- begin anew. With its owner's rights: who may tune a limit need not be able to write what was started.
+-- Starts are counted by slices of a rate's period. With another period each counts as if made at the end of its
+-- slice, so that a change never allows more than either rate; with another scope, or none, counting restarts.
+-- With its owner's rights: a role that may tune a limit needs no write access to the starts.
 create or replace function laneway.recount_starts() returns trigger language plpgsql
 security definer set search_path = pg_catalog, pg_temp as $$
 begin

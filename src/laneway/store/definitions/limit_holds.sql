@@ -1,8 +1,8 @@
--- Limits held outside of jobs: a process holds them for a lease, and renews it while it needs them. All with
--- their owner's rights: who may hold a limit need not be able to write what is counted.
+-- Limits held outside of jobs: a process holds them for a lease and renews it while it needs them. All with their
+-- owner's rights: a role that may hold a limit needs no write access to the counters.
 
--- Lets a process hold one of each limit, all or none. Answers granted or full (wait_s: when to ask again, null
--- if nobody can know). A call repeated because its answer was lost changes nothing. Locks as a claim does.
+-- Acquires one of each limit for a process, all or none. Returns granted or full (wait_s: when to try again, null if
+-- unknown). A call repeated because its response was lost changes nothing. Locks like a claim.
 create or replace function laneway.hold_limits(
     p_hold uuid, p_holder uuid, p_host text, p_names text[], p_rank integer, p_lease_s double precision,
     out answer text, out wait_s double precision)
@@ -38,8 +38,8 @@ begin
     answer := case when v_short is null then 'granted' else 'full' end;
 end $$;
 
--- Of each limit named how many may hold it at once, and who does: job types and hosts, at most 20 of each and of 100
--- limits. No ids of jobs: who may hold a limit need not be able to see every workspace.
+-- The maximum of concurrent holders of each named limit, and its holders: job types and hosts, at most 20 of each and
+-- of 100 limits. No job ids: a role that may hold a limit need not see every workspace.
 create or replace function laneway.limit_holders(p_names text[], p_most integer)
 returns table (name text, max_concurrent integer, holders text[])
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
@@ -61,7 +61,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
      where l.name = any (p_names[:100]) order by l.name
 $$;
 
--- Renews what a process holds. Answers those that are gone: their lease had lapsed.
+-- Renews the holds of a process. Returns the missing ones: their lease had lapsed.
 create or replace function laneway.renew_holds(p_holds uuid[], p_lease_s double precision) returns setof uuid
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     with renewed as (
@@ -70,7 +70,7 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
     select g from unnest(p_holds) g where g not in (select r.id from renewed r)
 $$;
 
--- Gives back what these hold, or ends their wait; p_lapsed: only of those that are not being renewed.
+-- Releases these holds, or ends their wait; p_lapsed: only those that are not renewed.
 create or replace function laneway.drop_holds(p_holds uuid[], p_lapsed boolean default false) returns integer
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -79,7 +79,7 @@ declare
     v_n integer := 0;
 begin
     if p_lapsed then
-        -- Looked at again behind the lock: its process may have renewed it.
+        -- Checked again with the lock: its process may have renewed it.
         v_ids := array(select h.id from laneway.limit_holds h
                         where h.id = any (p_holds) and h.lease_until < clock_timestamp()
                         order by h.id for update skip locked);
@@ -95,7 +95,7 @@ begin
     loop
         if r.names is not null then
             perform laneway.give_limits(r.holder, r.names, array_agg(1)) from unnest(r.names);
-            -- No worker's sweep knows the process. Its counters are locked by now, so none changes meanwhile.
+            -- The sweep of workers does not know this process. Its counters are locked now, so none changes meanwhile.
             delete from laneway.limit_counts c using laneway.limits_held u
              where u.worker_id = r.holder and u.limit_name = any (r.names) and u.running = 0
                and c.limit_name = u.limit_name and c.worker_id = u.worker_id and c.place = u.place;
@@ -108,7 +108,7 @@ begin
     return v_n;
 end $$;
 
--- Gives back what processes hold that renew no more: of the limits named, or of all. Answers for how many.
+-- Releases lapsed holds: of the named limits, or of all. Returns how many.
 create or replace function laneway.sweep_holds(p_limit integer default 200, p_names text[] default null)
 returns integer language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare

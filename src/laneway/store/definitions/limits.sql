@@ -1,12 +1,12 @@
--- How many more may start now under each of the limits named, for one worker. Null room: unbounded.
--- wait_s: when a rate that is used up has room again. A name that has no row is no limit: no answer.
--- Stable, so of the snapshot of the statement that asks: exact where that comes after the statement
--- which locked the limits' rows.
+-- The free capacity of each named limit for one worker. Null room: unbounded. wait_s: until an exhausted rate
+-- has capacity again. Names without a limit have no row.
+-- Stable, so in the snapshot of the calling statement: exact in a statement after the one that locked the
+-- limits' rows.
 create or replace function laneway.limit_room(p_names text[], p_worker uuid, p_now timestamptz)
 returns table (limit_name text, room integer, wait_s double precision)
 language sql stable as $$
     select l.name,
-           -- Each null where there is no such bound, and least passes over nulls.
+           -- Null without such a bound; least ignores nulls.
            case when l.max_concurrent < u.running or l.rate_count < s.started then 0
                 else least(l.max_concurrent - u.running, l.rate_count - s.started) end::integer,
            case when l.rate_count <= s.started then
@@ -25,7 +25,7 @@ language sql stable as $$
      where l.name = any (p_names)
 $$;
 
--- Locks the rows of limits in order, before anything is counted; refuses a name that is no limit.
+-- Locks the rows of limits in order, before anything is counted; refuses an unknown limit.
 create or replace function laneway.lock_limits(p_names text[]) returns void language plpgsql volatile as $$
 declare
     v_name text;
@@ -39,8 +39,8 @@ begin
     end if;
 end $$;
 
--- Which of the limits have less room than a call needs, and which of those leave it to others that come first; null:
--- none. wait_s: when a rate has room again. p_in_turn false: the call waits for nobody's turn.
+-- Limits with less capacity than a call needs, and those of them whose capacity is left to earlier waiters; null:
+-- none. wait_s: until a rate has capacity again. p_in_turn false: the call ignores turns.
 create or replace function laneway.limit_shortage(
     p_names text[], p_needs integer[], p_lane text, p_worker uuid, p_rank integer, p_in_turn boolean,
     p_now timestamptz, out short text[], out yielded text[], out wait_s double precision)
@@ -63,8 +63,8 @@ create or replace function laneway.site_of(p_scope text, p_worker uuid) returns 
     select case p_scope when 'cluster' then '' when 'process' then p_worker::text else laneway.host_of(p_worker) end
 $$;
 
--- Starts of a rate are counted in slices of a 32nd of its period, named by the microsecond they begin
--- with; so they keep their meaning when the period is changed.
+-- Starts of a rate are counted in slices of a 32nd of its period, named by their first microsecond, so that they
+-- stay valid when the period changes.
 create or replace function laneway.slice_width(p_period_s double precision) returns bigint
 language sql immutable as $$
     select ceil(p_period_s * 1000000 / 32)::bigint
@@ -76,15 +76,15 @@ language sql immutable as $$
       from (select (extract(epoch from p_now) * 1000000)::bigint as us) n
 $$;
 
--- Slices that begin after this may have a start within the last period. Each counts until it is wholly
--- past: never more than rate_count starts in any period.
+-- Slices that begin after this may have a start within the last period. Each counts until all of it is past, so
+-- that no period has more than rate_count starts.
 create or replace function laneway.horizon_of(p_now timestamptz, p_period_s double precision) returns bigint
 language sql immutable as $$
     select (extract(epoch from p_now) * 1000000)::bigint - ceil(p_period_s * 1000000)::bigint
            - laneway.slice_width(p_period_s)
 $$;
 
--- Counts starts under limits whose rows the caller has locked. Ordered, like every writer of usage.
+-- Counts starts under limits whose rows the caller has locked. In order, like every writer of usage.
 create or replace function laneway.take_limits(p_worker uuid, p_names text[], p_counts integer[], p_now timestamptz)
 returns void language plpgsql volatile as $$
 declare
@@ -105,8 +105,8 @@ begin
         values (r.name, r.site, laneway.slice_of(p_now, r.period_s), r.n)
         on conflict (limit_name, site, slice) do update set started = s.started + excluded.started
         returning s.xmax = 0 into v_is_new;
-        -- Twice the period: a longer one may be set, and should find what was. Older ones than the last few are looked for
-        -- now and then: under a held snapshot that is a walk over all there ever were.
+        -- Keep twice the period: a longer period may be set, and needs earlier starts. Deletes very old slices only
+        -- now and then: under a held snapshot that reads all dead rows.
         if v_is_new then
             v_from := case when random() < 0.01 then 0 else laneway.horizon_of(p_now, 10 * r.period_s) end;
             delete from laneway.limit_starts s
@@ -116,7 +116,7 @@ begin
     end loop;
 end $$;
 
--- The same number given back; what the limits now are does not matter.
+-- Releases as many; the current settings of the limits do not matter.
 create or replace function laneway.give_limits(p_worker uuid, p_names text[], p_counts integer[])
 returns void language plpgsql volatile as $$
 declare
@@ -131,8 +131,8 @@ begin
     end if;
 end $$;
 
--- The job types that may wait for one of these limits, of which so many were just given back. A limit
--- that was far from its maximum kept nobody waiting; half of it is far, for claims that are under way.
+-- The job types that may wait for one of these limits, of which as many were just released. A limit far below its
+-- maximum made no job wait; half of it counts as far, because of concurrent claims.
 create or replace function laneway.freed_types(p_names text[], p_counts integer[]) returns setof text
 language sql stable as $$
     select t.name from laneway.job_types t

@@ -1,11 +1,11 @@
--- Jobs that match a filter, newest first, at most p_limit before p_before, and a bounded search for them: each row that
--- is looked at costs some of p_look, one that has to be read as a whole most. A search that stops before the page
--- is full ends with a row without an id: its seq is where it stopped, from there the next one goes on.
--- What can be told by an index is walked by it: the status in its own table, ended jobs by workspace and status, jobs
--- of an owner, and the time of the submit, for jobs are numbered as they come. Lane, type, worker and tag are looked
--- at on the way; p_q in what is left. Null narrows nothing; p_older_than_s and p_newer_than_s count by this clock.
--- p_within: whose, and of which workspace and lanes, at least one must fit. p_private: the same of jobs whose private
--- error messages p_q may look into, null for all.
+-- Jobs that match a filter, newest first, at most p_limit before p_before, by a bounded search: each row read costs
+-- a part of p_look, a row that must be read completely the most. A search that stops before the page is full ends
+-- with a row without an id: its seq is where it stopped, and where the next search continues. It uses an index
+-- where one fits: the status by its table, ended jobs by workspace and status, jobs of an owner, and the submit
+-- time, because sequence numbers follow it. Lane, type, worker and tag are checked on the way; p_q on the rest.
+-- Null does not filter; p_older_than_s and p_newer_than_s use the database's clock. p_within: terms of owner,
+-- workspace and lanes, of which at least one must match. p_private: the same for jobs whose private error messages
+-- p_q may search, null for all.
 create or replace function laneway.search_jobs(
     p_status text, p_before bigint, p_limit integer, p_lane text, p_job_type text, p_tag text, p_worker text,
     p_workspace text, p_since timestamptz, p_until timestamptz, p_older_than_s double precision,
@@ -13,14 +13,14 @@ create or replace function laneway.search_jobs(
     p_private jsonb default null)
 returns table (seq bigint, id uuid)
 language plpgsql stable
--- Planned for the filter at hand: what is null costs nothing.
+-- Planned per filter: null parameters cost nothing.
 set plan_cache_mode = force_custom_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 set enable_sort = off
--- The tables are merged in the order of their index and read no further than the step needs.
+-- The tables are merged in the order of their index, and read only as far as a step needs.
 set enable_hashagg = off
 set jit = off
 as $$
@@ -34,26 +34,26 @@ declare
     v_floor   bigint := coalesce(laneway.first_since(v_since - interval '1 minute'), 0);
     v_owners  text[] := coalesce((select array_agg(distinct t.owner) from jsonb_to_recordset(p_within) as t (owner text)
                                    where t.owner is not null), '{}');
-    -- Whether others' jobs are looked at, and of which workspaces and lanes, if not of all.
+    -- Whether jobs of other owners are read, and of which workspaces and lanes, if not all.
     v_wide    boolean := p_within is null or exists (
                   select from jsonb_to_recordset(p_within) as t (owner text) where t.owner is null);
     v_places  text[];
     v_lanes   text[];
     v_workers uuid[];
-    -- Types that are in those lanes now, or if v_rest all that are not.
+    -- Types that are in those lanes now; with v_rest, all types that are not.
     v_types   text[] := '{}';
     v_rest    boolean := false;
     v_is_by_job boolean := p_tag is not null or v_since is not null or v_until is not null;
-    -- Which tables are walked.
+    -- The tables to read.
     v_ended   text[] := case when p_status = any (c_ended) then array[p_status] when p_status is null then c_ended else '{}' end;
-    -- Whether a row says all that is asked for, so that the job need not be read as a whole.
+    -- Whether a row has all the columns to check, so that the job need not be read completely.
     v_exact   boolean := p_q is null and p_max_cost is null;
     v_split   boolean := false;
     v_all     boolean := false;
     v_low     text;
     v_high    text;
     v_few     boolean := false;
-    -- What a row costs that is looked at, and how many of those that fit are read as a whole in one step.
+    -- The cost of a row read, and how many matching rows are read completely in one step.
     v_price   integer;
     v_whole   integer;
     v_step    integer := least(p_limit, 25);
@@ -91,10 +91,10 @@ begin
             || case when p_worker ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then array[p_worker::uuid] end;
         if v_workers = '{}' then return; end if;
     end if;
-    -- A job without any state is found by walking the jobs themselves.
+    -- A job without any state is only found in the table jobs.
     v_all := v_wide and p_status is null and v_places is null and v_lanes is null and v_workers is null;
     if v_wide and not v_all and v_ended <> '{}' and v_places is null and p_status is not null then
-        -- By workspace and status, unless there are too many workspaces to look at each.
+        -- By workspace and status, unless there are too many workspaces.
         v_places := array(with recursive met as (
             (select o.workspace from laneway.outcome o order by o.workspace limit 1)
             union all
@@ -106,11 +106,11 @@ begin
     else
         v_split := v_places is not null;
     end if;
-    -- What is found everywhere is found sooner by walking all that ended.
+    -- A filter that matches often is found sooner in all ended jobs.
     v_split := v_split and (select 4 * count(*) filter (where o.workspace = any (v_places) and o.status = any (v_ended)) < count(*)
                               from (select x.workspace, x.status from laneway.outcome x where x.seq < v_end
                                      order by x.seq desc limit 200) o);
-    -- Of few rows of a type in the queue it is quicker to sort them than to look for them among all.
+    -- Sorting the few queued rows of a type is faster than searching for them among all.
     if p_status = 'pending' then
         v_low := coalesce(laneway.analysis_of(p_job_type), E'\x01');
     elsif p_status = 'approved' then
@@ -124,7 +124,7 @@ begin
     v_price := 1 + case when v_split or v_owners <> '{}' then 4 else 0 end + case when v_is_by_job then 4 else 0 end;
     loop
         with walked as materialized (
-            -- One's own may be met twice.
+            -- Jobs of the owner may be found twice.
             select c.seq, bool_or(c.fits) as fits from (
                 (select j.seq, p_job_type is null or j.job_type = p_job_type as fits from laneway.jobs j
                   where v_all and j.seq < v_at and j.seq >= v_floor order by j.seq desc limit v_step)
@@ -138,8 +138,8 @@ begin
                                  else p_status is null or (select true from laneway.outcome o where o.seq = j.seq) is null end
                    from unnest(v_owners) n
                   cross join lateral (
-                     -- Rows are compared: an equality would let the order come from the primary key, which has to be
-                     -- walked to the end for an owner of few jobs.
+                     -- Row comparison: with an equality the planner could take the order from the primary key, and
+                     -- read it to the end for an owner of few jobs.
                      select x.seq, x.job_type, x.workspace from laneway.jobs x
                       where (x.created_by collate "C", x.seq) < (n, v_at) and (x.created_by collate "C", x.seq) >= (n, v_floor)
                         and x.created_by is not null
@@ -281,9 +281,9 @@ begin
     end loop;
 end $$;
 
--- The newest jobs that ended in these workspaces with these statuses, by the index that has both. An array of one
--- workspace, for an equality would let the order come from another index, which has to be walked to the end where there
--- are few; and not a range, which would walk all entries that are newer.
+-- The newest ended jobs of these workspaces with these statuses, by the index of both. An array of one workspace:
+-- with an equality the planner could take the order from another index, and read it to the end if there are few;
+-- not a range, which would read all newer entries.
 create or replace function laneway.ended_numbers(
     p_workspaces text[], p_statuses text[], p_before bigint, p_floor bigint, p_limit integer)
 returns setof bigint language plpgsql stable
@@ -302,8 +302,8 @@ begin
      order by e.seq desc limit p_limit;
 end $$;
 
--- The number of the first job that was submitted at this time or later, found by halves: jobs are numbered as they
--- come, but not exactly, so whoever asks allows for a minute. Null where there are few jobs, and of no time.
+-- The number of the first job submitted at this time or later, by binary search: sequence numbers follow the submit
+-- time only roughly, so callers allow for a minute. Null if there are few jobs, or without a time.
 create or replace function laneway.first_since(p_at timestamptz) returns bigint
 language plpgsql stable
 set enable_seqscan = off
@@ -329,7 +329,7 @@ begin
     return v_low;
 end $$;
 
--- The same as search_jobs, however long it takes: for programs that still ask this way.
+-- The same as search_jobs without a bound, for older programs that still call it.
 create or replace function laneway.matching(
     p_status text, p_before bigint, p_limit integer, p_lane text, p_job_type text, p_tag text, p_worker text,
     p_workspace text, p_since timestamptz, p_until timestamptz, p_older_than_s double precision,
@@ -358,7 +358,7 @@ begin
     end loop;
 end $$;
 
--- Whether a text is found, in either case, in what people search a job by; the cheapest places first.
+-- Whether a text occurs, ignoring case, in the searched fields of a job; the cheapest fields first.
 create or replace function laneway.mentions(p_text text, p_id uuid, p_job_type text, p_error jsonb, p_payload jsonb)
 returns boolean language sql immutable as $$
     select strpos(p_id::text, lower(p_text)) > 0 or strpos(lower(p_job_type), lower(p_text)) > 0
@@ -366,14 +366,14 @@ returns boolean language sql immutable as $$
         or strpos(lower(p_payload::text), lower(p_text)) > 0
 $$;
 
--- Whether a job's analysis said a cost of at most this; one that said none did not.
+-- Whether the cost in a job's analysis is at most this; false without a cost.
 create or replace function laneway.costs_at_most(p_seq bigint, p_cost numeric, p_unit text)
 returns boolean language sql stable as $$
     select exists (select from laneway.approvals a where a.seq = p_seq and a.cost <= p_cost
                       and (p_unit is null or a.unit = p_unit))
 $$;
 
--- Whether a job is among those that somebody may reach: one of the terms holds, and in it all that is said.
+-- Whether a caller may reach a job: at least one term matches in all its fields.
 create or replace function laneway.is_within(p_within jsonb, p_owner text, p_workspace text, p_lane text)
 returns boolean language sql immutable as $$
     select exists (select from jsonb_to_recordset(p_within) as t (owner text, workspace text, lanes text[])

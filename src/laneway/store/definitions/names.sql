@@ -1,5 +1,5 @@
--- Refuses names of job types that no other door takes, in rows that SQL writes. What a row holds already stays: a
--- lane with such a type can be tuned, and a type that is published again is the type it was.
+-- Refuses invalid names of job types in rows written by SQL. Existing values stay: a lane with such a type can be
+-- tuned, and such a type can be published again.
 create or replace function laneway.check_job_types() returns trigger language plpgsql as $$
 declare
     v_names text[];

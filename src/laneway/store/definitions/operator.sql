@@ -1,7 +1,7 @@
--- Each follows the job through the tables, one statement and so one snapshot each, because a claim
--- may move it in between; `found_in` is the state the verb met, null when there is no such job.
+-- Each function follows the job through the tables, with one statement and so one snapshot per table, because a
+-- claim may move it meanwhile; `found_in` is the state that it found, null for an unknown job.
 
--- Takes a job away from wherever it waits; if it was to take a key, the next of its type comes instead.
+-- Removes a job from the table where it waits; if it was about to take a key, the next of its type does instead.
 create or replace function laneway.take_waiting(
     p_seq bigint, out found_in text, out rank integer, out attempt integer, out retries integer)
 language plpgsql volatile as $$
@@ -28,8 +28,8 @@ begin
     end if;
 end $$;
 
--- Writes the end of a job that was waiting. It frees its unique_key. `not_approved` is a cancelled job that
--- nobody asked to cancel: it was rejected, or its approval expired.
+-- Writes the end of a waiting job and frees its unique_key. `not_approved`: a cancelled job without a cancel request:
+-- it was rejected, or its approval expired.
 create or replace function laneway.end_waiting(
     p_seq bigint, p_status text, p_rank integer, p_attempt integer, p_retries integer, p_now timestamptz,
     p_by text, p_reason text, p_error jsonb)
@@ -48,10 +48,10 @@ begin
     perform laneway.emit(array[p_seq], 'ended');
 end $$;
 
--- Not yet running: cancelled at once. Running, also an analysis: asks its worker (`worker_id`) to stop.
--- Terminal: nothing. Busy: nothing, because another transaction holds the job, such as one in which its
--- handler has finished it; that one may stay open for as long as it likes, so it is not waited out.
--- p_only: `waiting` does nothing to a job that runs, `running` nothing to one that does not.
+-- Queued: cancelled at once. Running, also an analysis: requests its worker (`worker_id`) to stop. Terminal:
+-- nothing. Busy: nothing, because another transaction has the job locked, such as one in which its handler
+-- finished it; that one may stay open for long, so it is not waited for.
+-- p_only: `waiting` skips running jobs, `running` skips all others.
 create or replace function laneway.cancel(
     p_seq bigint, p_by text, p_reason text, p_only text default null, out found_in text, out worker_id uuid)
 language plpgsql volatile security definer
@@ -86,7 +86,7 @@ begin
             end if;
             return;
         end if;
-        -- In one snapshot: what it is now, unless that is what was to be cancelled, which came meanwhile.
+        -- In one snapshot: the current state, unless it is one to cancel that the job reached meanwhile.
         select v.status into found_in from laneway.jobs_view v where v.seq = p_seq;
         if found_in is null or found_in in ('completed', 'failed', 'cancelled')
            or (p_only is not null and (p_only = 'running') <> (found_in = 'running')) then
@@ -99,7 +99,7 @@ exception when lock_not_available then
     worker_id := null;
 end $$;
 
--- Queued: takes the new priority. Otherwise nothing.
+-- Changes the priority of a queued job; otherwise nothing.
 create or replace function laneway.reprioritize(p_seq bigint, p_priority integer, out found_in text)
 language plpgsql volatile as $$
 declare
@@ -118,7 +118,7 @@ begin
         update laneway.key_waiters k set rank = -p_priority where k.seq = p_seq
         returning k.workspace, k.concurrency_key, k.job_type into v_key;
         if found then
-            -- Whoever ended the hold meanwhile passed this row over, because it was locked.
+            -- The end of the key's hold skipped this row meanwhile, because it was locked.
             perform from laneway.key_holders h
               where h.workspace = v_key.workspace and h.concurrency_key = v_key.concurrency_key for key share;
             if not found then
@@ -129,7 +129,7 @@ begin
         end if;
         update laneway.awaiting a set rank = -p_priority where a.seq = p_seq;
         if found then found_in := 'awaiting_approval'; exit; end if;
-        -- A running analysis takes its job's priority along.
+        -- A running analysis passes the new priority on to its job.
         update laneway.lease l set rank = -p_priority where l.seq = p_seq and l.job_type like E'\x01%';
         if found then found_in := 'pending'; exit; end if;
         perform from laneway.lease l where l.seq = p_seq;
@@ -145,9 +145,9 @@ begin
     perform laneway.emit(array[p_seq], 'reprioritized');
 end $$;
 
--- Failed or cancelled: waits again, with a new retry budget and a growing attempt; to run if it was
--- approved as it is or needs no approval, else for its analysis or approval. `found_in` is `duplicate`
--- when another live job holds its unique_key. `wakes`: whom to wake for it.
+-- Failed or cancelled: queued again with a new retry budget and a growing attempt; ready if it was approved
+-- unchanged or needs no approval, else for its analysis or approval. `found_in` is `duplicate` when another live
+-- job holds its unique_key. `wakes`: the job type to wake.
 create or replace function laneway.retry(p_seq bigint, out found_in text, out wakes text)
 language plpgsql volatile as $$
 declare

@@ -1,10 +1,9 @@
--- Both run in a transaction of the handler's own, on its connection. They take no lock that a claim
--- needs: slots, limits and keys are given back later, from self_finished. With the rights of their owner: a handler's
--- connection can end the attempt that it names, and nothing else.
+-- Both run in the handler's own transaction, on its connection. They take no lock that a claim needs: slots,
+-- limits and keys are released later, from self_finished. With their owner's rights: a handler's connection can
+-- end the attempt that it names, and nothing else.
 
--- Holds the lease of the attempt named until the caller's transaction ends: nobody can take the job
--- back before, while heartbeats go on beside it. Answers held, cancel_requested or fenced, and the
--- transaction it was answered in.
+-- Locks the lease of an attempt until the caller's transaction ends: the job cannot be reclaimed before, while
+-- heartbeats continue. Returns held, cancel_requested or fenced, and the id of the transaction.
 create or replace function laneway.guard(p_seq bigint, p_attempt integer, out answer text, out xid text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -16,9 +15,9 @@ begin
     xid := pg_current_xact_id()::text;
 end $$;
 
--- Completes the job if the attempt named is the one running and nobody asked for its cancellation:
--- the caller's rows and the end of the job are committed together or not at all. Answers finished,
--- cancel_requested or fenced; nothing is written but by the first.
+-- Completes the job if the attempt is the running one and no cancel is requested: the caller's rows and the end
+-- of the job are committed together or not at all. Returns finished, cancel_requested or fenced; only finished
+-- writes something.
 create or replace function laneway.finish_apart(
     p_seq bigint, p_attempt integer, p_result text, p_ran_s double precision)
 returns text language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$

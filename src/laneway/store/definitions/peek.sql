@@ -1,6 +1,6 @@
--- One read for a whole worker process: moves due delayed jobs to ready, and tells the control
--- version, which of the given types have due jobs, which were moved, and when the next comes due.
--- p_ranged … p_hi are index ranges of more types, as in laneway.claim: above the floors, so that dead rows are not met.
+-- One read for a whole worker process: moves due delayed jobs to ready, and returns the control version, which of
+-- the given types have due jobs, which jobs were moved, and when the next one is due.
+-- p_ranged … p_hi are index ranges of more types, as in laneway.claim: above the floors, to skip dead rows.
 create or replace function laneway.peek(
     p_types text[], p_now timestamptz default null, p_ranged text[] default null, p_fresh boolean[] default null,
     p_lo integer[] default null, p_floor bigint[] default null, p_hi integer[] default null,
@@ -25,7 +25,7 @@ begin
     )
     select array_agg(distinct g.job_type) into promoted from gone g;
     select c.version, c.paused into version, paused from laneway.control c;
-    -- Not exists: that may become a join, which reads everything where the statistics are wrong.
+    -- Not `not exists`, which may become a join that reads everything if the statistics are wrong.
     due := array(select t from unnest(p_types) t
                   where (select true from laneway.ready w where w.job_type = t limit 1));
     if p_ranged is not null then
@@ -42,8 +42,8 @@ begin
     end if;
 end $$;
 
--- Slots in use, depth and oldest wait per lane and job type. Depth stops counting at the bound, sooner
--- where jobs of many types wait: `is_capped` tells that there are more.
+-- Used slots, depth and oldest wait per lane and job type. Depth stops counting at the bound, earlier if jobs of
+-- many types wait; `is_capped`: there are more.
 create or replace function laneway.measure(p_bound integer)
 returns table (lane text, job_type text, running integer, depth integer, is_capped boolean, oldest_s double precision)
 language sql stable

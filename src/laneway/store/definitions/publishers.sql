@@ -1,21 +1,21 @@
--- Several applications may publish the same job type. None of them loosens what another one asks for.
+-- Several applications may publish the same job type. None of them loosens the policy of another.
 
--- How strict the approval of a published record is.
+-- The strictness of the approval in a published record.
 create or replace function laneway.strictness(p_record jsonb) returns integer language sql immutable as $$
     select case p_record ->> 'approval' when 'always' then 2 when 'below' then 1 else 0 end
 $$;
 
--- Whether arguments, retries, limits and analysis of an application count that was last seen then: for 45 days, because
--- one may be run once a month. All code without a file has the name __main__ and counts for a day. Its approval policy
--- counts until the application is forgotten: nothing may loosen a policy but an operator.
+-- Whether arguments, retries, limits and analysis of an application still count, by when it was last seen: for 45 days,
+-- because it may run once a month. All code without a file has the name __main__ and counts for a day. Its approval
+-- policy counts until the publisher is deleted: only an operator may loosen a policy.
 create or replace function laneway.binds(p_application text, p_seen timestamptz) returns boolean
 language sql stable as $$
     select p_seen >= clock_timestamp() - case p_application when '__main__' then interval '1 day'
                                               else interval '45 days' end
 $$;
 
--- Remembers what an application publishes and answers the records as they are: keep_strictest adds what others ask
--- for. A record without an application is not remembered. Applications come one after the other.
+-- Stores the publications of an application and returns the records unchanged: keep_strictest adds the requirements of
+-- others. A record without an application is not stored. Serializes applications.
 create or replace function laneway.merge_publications(p_types jsonb) returns jsonb
 language plpgsql volatile as $$
 begin
@@ -30,9 +30,9 @@ begin
     return p_types;
 end $$;
 
--- Keeps in a published row what applications ask for more strictly: approval and two persons of all of them; analysis,
--- fewer retries and more limits of those that are seen. The arguments are those of the first one that is seen. Workers of
--- versions that remember nothing write the table themselves: so it is done here, with the rights of the owner.
+-- Keeps the strictest requirements of all applications in a published row: approval and two persons of all; analysis,
+-- fewer retries and more limits of those that still count. The arguments are those of the first that counts. A trigger,
+-- with its owner's rights, because workers of older versions write the table themselves.
 create or replace function laneway.keep_strictest() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -93,8 +93,8 @@ returns table (job_type text, applications text[], fields text[]) language sql s
      group by p.job_type order by p.job_type
 $$;
 
--- What an application that is gone, or no longer has the handler, published counts no more: the others say what
--- is in force when they publish next, at the start of their workers. Answers whether there was such a row.
+-- Deletes the publication of an application that is gone or no longer has the handler: the others decide the policy
+-- when they publish next, at the start of their workers. Returns whether there was such a row.
 create or replace function laneway.forget_publisher(job_type text, application text) returns boolean
 language plpgsql volatile as $$
 begin

@@ -1,8 +1,8 @@
--- How much of a principal waits, counted against the bounds of its grants. Functions that others call run with the rights of
--- their owner: a server with the grants of the version before has none on these tables.
--- Counters move as those of slots do (counters.sql), because each submit changes one. They are never deleted.
+-- Waiting jobs of each principal, counted against the bounds of its grants. Functions called from outside run with
+-- their owner's rights: a server with the grants of the previous version has none on these tables. Counters move
+-- like those of slots (counters.sql), because each submit changes one. They are never deleted.
 
--- What waits of a principal by its counters; one snapshot shows one version of each.
+-- The waiting jobs of a principal by its counters; one snapshot shows one version of each.
 create or replace function laneway.queued_of(p_principal uuid, out jobs bigint, out bytes bigint)
 language sql stable
 set jit = off
@@ -15,7 +15,7 @@ as $$
                           where x.principal_id = p_principal and x.slot = s::smallint order by x.place desc limit 1) c
 $$;
 
--- Adds to one of a principal's counters. p_swept_to, p_pause_s: a sweep was made, how far, and how long the next one waits.
+-- Adds to a counter of a principal. p_swept_to, p_pause_s: the position of a sweep, and the pause before the next one.
 create or replace function laneway.count_queued(
     p_principal uuid, p_slot integer, p_jobs bigint, p_bytes bigint,
     p_swept_to bigint default null, p_pause_s double precision default null)
@@ -35,7 +35,7 @@ begin
            and c.place = (select x.place from laneway.queue_usage x
                            where x.principal_id = p_principal and x.slot = p_slot::smallint order by x.place desc limit 1);
         if found then return; end if;
-        -- It moved after that statement began, or there is none. Behind the lock the next look finds it.
+        -- The counter moved after that statement began, or does not exist. With the lock, the next read finds it.
         perform from laneway.queue_usage x
           where x.principal_id = p_principal and x.slot = p_slot::smallint order by x.place desc limit 1 for no key update;
         if not found then
@@ -47,7 +47,7 @@ begin
     end loop;
 end $$;
 
--- Raises LW004 where more waits than is allowed; null bounds nothing.
+-- Raises LW004 if more jobs wait than allowed; null is unbounded.
 create or replace function laneway.refuse_queued(p_jobs bigint, p_bytes bigint, p_max_queued bigint, p_max_bytes bigint)
 returns void language plpgsql immutable as $$
 begin
@@ -61,7 +61,7 @@ begin
     end if;
 end $$;
 
--- Raises LW001 where somebody uses more job types that nobody has published than is allowed.
+-- Raises LW001 if a principal uses more unpublished job types than allowed.
 create or replace function laneway.refuse_types(p_new text, p_types bigint, p_max_types bigint)
 returns void language plpgsql immutable as $$
 begin
@@ -72,7 +72,7 @@ begin
     end if;
 end $$;
 
--- Refuses jobs before anything is written, by the counters as they are: the same answers as charge, which decides.
+-- Refuses jobs before anything is written, by the current counters, with the same errors as charge, which decides.
 create or replace function laneway.check_queue(
     p_principal uuid, p_jobs bigint, p_bytes bigint, p_types text[], p_max_queued bigint, p_max_bytes bigint,
     p_max_types bigint)
@@ -106,9 +106,9 @@ begin
        from laneway.queued_of(p_principal) q;
 end $$;
 
--- Counts new or retried jobs against what a principal's grants allow, in the transaction that submits them; null bounds
--- nothing. Raises LW004 for too much that waits, LW001 for one more job type that nobody has published. Transactions that
--- run at once do not see each other's jobs: together they may exceed a bound by what each of them submits.
+-- Counts new or retried jobs against a principal's quota, in the transaction that submits them; null is unbounded.
+-- Raises LW004 for too many waiting jobs, LW001 for one more unpublished job type. Concurrent transactions do not see
+-- each other's jobs: together they may exceed a bound by what each of them submits.
 create or replace function laneway.charge(
     p_principal uuid, p_ids uuid[], p_bytes bigint[], p_max_queued bigint, p_max_bytes bigint, p_max_types bigint)
 returns void language plpgsql volatile security definer
@@ -154,9 +154,9 @@ begin
     perform laneway.refuse_queued(q.jobs, q.bytes, p_max_queued, p_max_bytes) from laneway.queued_of(p_principal) q;
 end $$;
 
--- Makes the counters of a principal the sum of what they count, whatever somebody did to the tables; whether they were not.
--- Both change in one transaction, so the difference that one snapshot shows is the same in every other. Leaves alone
--- what another one mends, and who has more rows than p_most.
+-- Sets the counters of a principal to the sum of their rows, whatever was done to the tables; returns whether they
+-- differed. Both change in one transaction, so every snapshot shows the same difference. Skips a principal that another
+-- transaction corrects, and one with more than p_most rows.
 create or replace function laneway.mend_queued(p_principal uuid, p_most integer default 1000000) returns boolean
 language plpgsql volatile
 set jit = off
@@ -176,9 +176,10 @@ begin
     return true;
 end $$;
 
--- Stops counting jobs of a principal that have started or ended since: looks at p_limit rows, from where the last sweep came
--- to. Answers how many jobs fewer are counted. One at a time, and with a pause of a second and twenty times what the last
--- one took, because a principal at its bound submits often. A sweep of all rows that finds nothing mends the counters.
+-- Stops counting jobs of a principal that have started or ended: reads p_limit rows, from the position of the last
+-- sweep. Returns how many fewer jobs are counted. One sweep at a time, after a pause of a second plus twenty times
+-- the duration of the last one, because a principal at its bound submits often. A sweep of all rows without result
+-- corrects the counters.
 create or replace function laneway.sweep_queued(p_principal uuid, p_limit integer default 10000) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -200,7 +201,7 @@ begin
     if not pg_try_advisory_xact_lock(hashtextextended(p_principal::text, 5577006791947779413)) then return 0; end if;
     select * into v_last from laneway.queue_usage x
      where x.principal_id = p_principal and x.slot = 0 order by x.place desc limit 1;
-    -- One that lies ahead was made before the clock was set back.
+    -- A time in the future was stored before the clock was set back.
     if v_last.swept_at between v_now - make_interval(secs => v_last.pause_s) and v_now then return 0; end if;
     select array_agg(k.seq) filter (where k.is_gone), count(*), max(k.seq) into v_gone, v_looked, v_to
       from (select q.seq,
@@ -219,14 +220,14 @@ begin
     if v_jobs = 0 and v_to = 0 then
         v_was := (select q.jobs from laneway.queued_of(p_principal) q);
         if laneway.mend_queued(p_principal) then
-            -- Bytes alone may have been wrong.
+            -- Only the bytes may have been wrong.
             return greatest(1, least(v_was - (select q.jobs from laneway.queued_of(p_principal) q), 2147483647));
         end if;
     end if;
     return v_jobs;
 end $$;
 
--- Principals of whom anything is counted, in their order from p_from on.
+-- Principals with counted jobs, in order from p_from on.
 create or replace function laneway.counted_principals(p_from uuid) returns setof uuid
 language sql stable
 set jit = off
@@ -244,8 +245,8 @@ as $$
     select f.id from found f where f.id > '00000000-0000-0000-0000-000000000000' order by f.id < p_from, f.id
 $$;
 
--- Sweeps for all principals, also those that are disabled or have no bounds any more, and forgets job types that they used
--- long ago; some principals at a time, from any of them on. Answers how many rows it removed.
+-- Sweeps for all principals, also disabled ones and those without bounds now, and deletes job types that they used long
+-- ago; some principals per call, from a random one on. Returns how many rows it deleted.
 create or replace function laneway.sweep_all_queued(p_principals integer) returns integer
 language plpgsql volatile as $$
 declare
@@ -267,7 +268,8 @@ begin
     return v_all;
 end $$;
 
--- Mends counters of what waits, and answers of how many principals; counts some p_most rows, from any principal on.
+-- Corrects counters of waiting jobs; returns for how many principals. Reads about p_most rows, from a random
+-- principal on.
 create or replace function laneway.recount_queued(p_most integer default 500000) returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp

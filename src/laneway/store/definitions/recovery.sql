@@ -1,7 +1,8 @@
--- Puts right what people did to the tables behind our back.
+-- Repairs after manual changes of the tables.
 
--- Counters that differ from what they count: slots by lane and worker, limits by name and worker. Each counter changes in
--- the transaction that adds or removes what it counts, so one snapshot shows no difference unless somebody made one.
+-- Counters that differ from their rows: slots by lane and worker, limits by name and worker. Each counter changes
+-- in the transaction that adds or removes a row, so one snapshot shows no difference unless the tables were changed
+-- by hand.
 create or replace function laneway.miscounted()
 returns table (kind text, name text, worker_id uuid)
 language sql stable as $$
@@ -23,8 +24,8 @@ language sql stable as $$
      where coalesce(h.n, 0) <> coalesce(u.running, 0)
 $$;
 
--- Mends those counters and those of what waits of principals, and answers how many. Behind the lock of a counter its leases are counted again, as the next
--- statement: who changes them too waits for that lock, and adds or subtracts afterwards.
+-- Corrects those counters and those of quotas; returns how many. Locks each counter, then counts its leases again
+-- in the next statement: a concurrent change waits for that lock, and adds or subtracts afterwards.
 create or replace function laneway.recount() returns integer
 language plpgsql volatile
 set lock_timeout = '2s'
@@ -59,7 +60,7 @@ begin
     return v_n + laneway.recount_queued();
 end $$;
 
--- Jobs of which nothing says whether they wait, run or have ended, in order: p_limit of them after p_after.
+-- Jobs without a state, neither waiting nor running nor ended, in order: p_limit of them after p_after.
 create or replace function laneway.lost_jobs(p_after bigint, p_limit integer)
 returns table (seq bigint, id uuid)
 language sql stable as $$
@@ -74,8 +75,8 @@ language sql stable as $$
      order by j.seq limit p_limit
 $$;
 
--- The same among p_look jobs after p_after, each looked up by index. Last, without an id, where the look ended if there
--- may be more jobs.
+-- The same among p_look jobs after p_after, each looked up by index. A last row without an id tells where it ended, if
+-- there may be more jobs.
 create or replace function laneway.look_for_lost(p_after bigint, p_look integer)
 returns table (seq bigint, id uuid)
 language plpgsql stable
@@ -111,8 +112,8 @@ begin
     end if;
 end $$;
 
--- Lost jobs among the newest p_newest, and p_each jobs at each of p_places that are spread over all numbers. is_whole:
--- there are no other jobs. One row without an id where none is lost.
+-- Lost jobs among the newest p_newest, and p_each jobs at each of p_places spread over all numbers. is_whole: these are
+-- all jobs. One row without an id if none is lost.
 create or replace function laneway.sample_lost(p_newest integer, p_places integer, p_each integer)
 returns table (id uuid, is_whole boolean)
 language plpgsql stable
@@ -137,8 +138,8 @@ begin
      order by x.seq;
 end $$;
 
--- Ends lost jobs as failed, so that they can be retried, and frees their keys: p_limit of them, or those of p_seqs that
--- are lost. Answers their ids.
+-- Fails lost jobs, so that they can be retried, and frees their keys: p_limit of them, or the lost ones of p_seqs.
+-- Returns their ids.
 create or replace function laneway.end_lost(p_limit integer, p_seqs bigint[] default null)
 returns setof uuid
 language plpgsql volatile as $$
@@ -154,7 +155,7 @@ begin
     if v_seqs = '{}' then return; end if;
     insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt, retries, finished_at, error)
     select j.seq, 'failed', j.workspace, j.job_type, j.priority,
-           -- Never a number that an attempt of before has.
+           -- Never the number of an earlier attempt.
            1 + greatest(0, (select max(a.attempt) from laneway.attempts a where a.seq = j.seq),
                         (select p.attempt from laneway.progress p where p.seq = j.seq)),
            0, clock_timestamp(), '{"type": "Lost", "message": "the database lost the state of this job, and `laneway db repair` ended it: retry it to let it run again", "public": true}'::jsonb

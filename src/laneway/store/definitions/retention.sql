@@ -1,12 +1,11 @@
--- Whether this process leads in this epoch: each write of a leader asks it in its own statement.
+-- Whether this process leads in this epoch: each write of a leader checks it in the same statement.
 create or replace function laneway.leads(p_holder uuid, p_epoch bigint, p_now timestamptz default null)
 returns boolean language sql volatile as $$
     select exists (select from laneway.leader r where r.holder = p_holder and r.epoch = p_epoch
                       and r.held_until > coalesce(p_now, clock_timestamp()))
 $$;
 
--- Removes jobs that have ended, with all that belongs to them; answers their ids. The outcome row
--- decides the race with a retry.
+-- Deletes ended jobs with all their data; returns their ids. The outcome row decides a race with a retry.
 create or replace function laneway.remove_jobs(p_seqs bigint[]) returns setof uuid
 language sql volatile
 set jit = off
@@ -34,12 +33,12 @@ as $$
     delete from laneway.jobs j where j.seq = any (array(select d.seq from dead d)) returning j.id
 $$;
 
--- One step of the walk over what has ended, from the newest to the oldest: looks at p_scan outcomes
--- before p_before and removes at most p_limit that the policy of their type no longer keeps.
--- p_types, p_counts: how many of each type with a keep_count the walk has met. `before`: where to go
--- on, null at the end. Null `removed`: not the leader, nothing done. Locks nothing that others hold.
--- Runs with its owner's rights and by no clock but the database's, so that a worker can remove by policy
--- and not by wish; nothing goes in its first minute, so that those who wait for a job see its end.
+-- One step of the walk over ended jobs, newest first: reads p_scan outcomes before p_before and deletes at most
+-- p_limit that the policy of their type no longer keeps.
+-- p_types, p_counts: how many jobs of each type with a keep_count the walk has seen. `before`: where to continue,
+-- null at the end. Null `removed`: not the leader, nothing done. Skips locked rows.
+-- With its owner's rights and only by the database's clock, so that a worker can delete only what the policy
+-- expires; nothing is deleted in its first minute, so that waiting clients see the end of a job.
 create or replace function laneway.retain(
     p_holder uuid, p_epoch bigint, p_before bigint, p_types text[], p_counts bigint[],
     p_scan integer, p_limit integer,
@@ -60,7 +59,7 @@ begin
         select o.seq, o.status, o.job_type, o.finished_at from laneway.outcome o
          where o.seq < p_before order by o.seq desc limit p_scan
     ), policy as materialized (
-        -- A type that nobody has published keeps what a new one does by default.
+        -- An unpublished type has the default retention.
         select d.job_type, coalesce(c.n, 0) as met, t.keep_count,
                case when t.name is null then 604800 else t.keep_completed_s end as completed_s,
                case when t.name is null then 604800 else t.keep_cancelled_s end as cancelled_s,
@@ -106,10 +105,10 @@ begin
     removed := (select count(*) from laneway.remove_jobs(v_seqs));
 end $$;
 
--- Ends jobs that are older than their type's max_age, wherever they are: waiting ones at once, running
--- ones of one lane (so that two passes never lock slot counters in different order), whose workers are
--- fenced at their next heartbeat. What somebody holds is left for another pass. Null `ended`: not the
--- leader, nothing done. `job_types`: whom a key was handed to. `more`: call again at once.
+-- Fails jobs older than their type's max_age: waiting ones at once, running ones of one lane (so that two passes
+-- lock slot counters in the same order), whose workers are fenced at their next heartbeat. Skips locked rows
+-- until another pass. Null `ended`: not the leader, nothing done. `job_types`: types of jobs that got a key.
+-- `more`: call again at once.
 create or replace function laneway.expire_overaged(
     p_holder uuid, p_epoch bigint, p_limit integer, p_now timestamptz default null,
     out ended integer, out job_types text[], out more boolean)
@@ -141,7 +140,7 @@ begin
                        trim_scale(round(coalesce(t.max_age_s, extract(epoch from n.at - j.created_at))::numeric, 3))))::text as error
               from (select x.seq, x.at from laneway.deadlines x where x.at <= v_now
                      order by x.at limit p_limit for update skip locked) n
-              -- offset 0: by index, whatever the statistics say.
+              -- offset 0: by index, whatever the statistics are.
               left join lateral (select b.job_type, b.created_at from laneway.jobs b where b.seq = n.seq offset 0) j on true
               left join lateral (select x.max_age_s from laneway.job_types x
                                   where x.name = j.job_type offset 0) t on true) d;
@@ -198,7 +197,7 @@ begin
     if v_gone is not null then
         perform laneway.emit(v_gone, 'ended');
     end if;
-    -- One of them may have been there to take its key.
+    -- One of them may have been about to take its key.
     perform laneway.step_in(k.workspace, k.concurrency_key, k.job_type)
        from (select distinct * from unnest(v_spaces, v_keys, v_types) as u (workspace, concurrency_key, job_type)) k;
 
@@ -224,11 +223,11 @@ begin
     more := ended > 0 and (select true from laneway.deadlines n where n.at <= v_now limit 1) is true;
 end $$;
 
--- Forgets slots of schedules older than 30 days, but the newest of each, control changes older
--- than a year, but those of schedules that are still there, sessions and login links that have expired, answers to POST requests older than 24
--- hours, losses of jobs that have ended, and what is counted of principals though it has started: at most p_limit of each,
--- and of the last 10,000 of each of ten principals. Answers how many; null: not the leader. With its owner's rights
--- and by the database's clock, like retain. Reads no more than it deletes, and a row per schedule.
+-- Deletes slots of schedules older than 30 days, except the newest of each, control changes older than a year,
+-- except those of existing schedules, expired sessions and login links, responses to POST requests older than 24
+-- hours, losses of ended jobs, and started jobs that are still counted for principals: at most p_limit of each, and of
+-- the last 10,000 of each of ten principals. Returns how many; null: not the leader. With its owner's rights and by the
+-- database's clock, like retain. Reads no more than it deletes, and a row per schedule.
 create or replace function laneway.prune_records(p_holder uuid, p_epoch bigint, p_limit integer)
 returns integer language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -268,8 +267,8 @@ begin
              order by s.slot limit p_limit for update skip locked) x
          limit p_limit));
     get diagnostics v_slots = row_count;
-    -- The first by number are the oldest, and those from some number on are looked at too, because the first may be kept:
-    -- who wrote a schedule that is still there does not approve its jobs, however long ago that was.
+    -- The lowest numbers are the oldest. Also reads from a random number on, because the first ones may be kept: the
+    -- writers of an existing schedule may not approve its jobs, however old the change is.
     v_change := (select c.id from laneway.control_history c order by c.id limit 1);
     v_change := v_change + floor(random() * (
         (select c.id from laneway.control_history c order by c.id desc limit 1) - v_change));
@@ -283,7 +282,7 @@ begin
            and (x.kind <> 'schedule' or (select true from laneway.schedules s where s.name = x.name) is null)
          order by x.id limit p_limit));
     get diagnostics v_changes = row_count;
-    -- What has ended has no power any more: only its room is wanted back.
+    -- Expired rows have no effect: deleting them only frees space.
     delete from laneway.sessions s
      where s.digest = any (array(
         select x.digest from laneway.sessions x where x.expires_at < v_now
@@ -299,8 +298,8 @@ begin
         select x.ctid from laneway.idempotency x where x.made_at < v_now - interval '24 hours'
          order by x.made_at limit p_limit for update skip locked));
     get diagnostics v_answers = row_count;
-    -- From any worker on, and then from the first: reads little more than it may delete, and those that still live hide
-    -- the others from one look only.
+    -- From a random worker on, and then from the first: reads little more than it may delete, and live workers
+    -- hide the others from one pass only.
     delete from laneway.suspects s
      where s.seq = any (array(
         select x.seq from (

@@ -1,7 +1,7 @@
--- Renews the leases named by (seq, attempt). Answers those that are not plainly renewed:
--- cancel_requested (renewed, stop soon), fenced (not the running attempt), busy (ask again).
+-- Renews leases by (seq, attempt). Returns those not plainly renewed: cancel_requested (renewed, stop soon),
+-- fenced (not the running attempt), busy (try again).
 -- Never waits for a lock while it holds one, so it cannot deadlock with a settle of the same jobs.
--- No key update: a handler's own transaction may hold the row (guard) while its lease is renewed.
+-- No key update: a handler's own transaction may have the row locked (guard) while its lease is renewed.
 create or replace function laneway.heartbeat(
     p_seqs bigint[], p_attempts integer[], p_now timestamptz default null)
 returns table (seq bigint, attempt integer, answer text)
@@ -37,9 +37,9 @@ begin
       from given g where (g.seq, g.attempt) not in (select b.seq, b.attempt from beaten b);
 end $$;
 
--- Stores progress, checkpoints and log lines of the attempts named, each if it is the one running.
--- A null stage, done, total, message or checkpoint leaves what is there. Answers as heartbeat does.
--- An attempt keeps 10,000 log lines, of which those after the first 1,000 are cut to 256 characters.
+-- Stores progress, checkpoints and log lines of attempts, each if it is the running one. A null stage, done,
+-- total, message or checkpoint keeps the stored value. Returns the same as heartbeat.
+-- An attempt keeps 10,000 log lines; those after the first 1,000 are cut to 256 characters.
 create or replace function laneway.report(
     p_seqs bigint[], p_attempts integer[],
     p_stages text[], p_dones double precision[], p_totals double precision[], p_messages text[], p_checkpoints text[],
@@ -73,7 +73,7 @@ begin
                               where l.seq = g.seq and l.attempt = g.attempt
                              offset 0 for no key update skip locked) h
     ), proven as materialized (
-        -- is true: a hashed look-up, where a join would compare every row with every other.
+        -- is true: a hashed lookup; a join would compare every row with every other.
         select m.* from moved m
          where ((m.seq, m.attempt) in (select h.seq, h.attempt from held h)) is true
     ), touched as (

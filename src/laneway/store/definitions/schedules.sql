@@ -1,4 +1,4 @@
--- An enabled schedule has no error: enabling one that was stopped forgives it, through any door.
+-- An enabled schedule has no error: enabling a stopped one clears it, also by SQL.
 create or replace function laneway.forgive_schedule() returns trigger language plpgsql as $$
 begin
     new.error := null;
@@ -7,15 +7,15 @@ end $$;
 create or replace trigger forgive_schedule before insert or update on laneway.schedules
     for each row when (new.enabled and new.error is not null) execute function laneway.forgive_schedule();
 
--- Refuses in a row what no submit takes, through any door: the jobs of the schedule would fail. Our own statements have
--- checked the payload against their settings, and say so. With the rights of the owner, for what it calls.
+-- Refuses a row that no submit accepts, also from SQL: the jobs of the schedule would fail. Laneway's statements have
+-- checked the payload against their settings, and say so. With its owner's rights, for the functions that it calls.
 create or replace function laneway.check_schedule() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_is_ours boolean := coalesce(current_setting('laneway.payload_checked', true), '') = 'on';
     v_problem text;
 begin
-    -- What was taken before stays: only a change is checked.
+    -- Existing values stay: only a change is checked.
     if tg_op = 'UPDATE' then
         v_is_ours := v_is_ours or (new.payload, new.concurrency_key) is not distinct from (old.payload, old.concurrency_key);
     end if;
@@ -38,8 +38,8 @@ end $$;
 create or replace trigger check_schedule before insert or update of payload, workspace, concurrency_key, tags
     on laneway.schedules for each row execute function laneway.check_schedule();
 
--- What decides when a schedule runs has changed, through any door: the next scheduler that looks plans it again.
--- A check that runs meanwhile loses its lease, and so its say.
+-- Called when the timing of a schedule changed, also by SQL: the next scheduler pass plans it again. A running check
+-- loses its lease, so that its result is ignored.
 create or replace function laneway.replan_schedule() returns trigger language plpgsql as $$
 begin
     if tg_op = 'INSERT' then
@@ -61,8 +61,8 @@ create or replace trigger replan_changed after update on laneway.schedules
                        is distinct from (old.cron, old.timezone, old.enabled, old.check_name))
     execute function laneway.replan_schedule();
 
--- Tells schedulers at once what they would see at their next look, within half a minute. A schedule
--- decides nothing that a claim may take, so a change of one leaves the control version, and claims, alone.
+-- Notifies schedulers, which would otherwise notice within half a minute. A schedule does not affect claims, so a
+-- change of one does not change the control version.
 create or replace function laneway.tell_schedulers() returns trigger language plpgsql as $$
 begin
     perform pg_notify('laneway', 'schedules');
@@ -71,10 +71,10 @@ end $$;
 create or replace trigger tell_schedulers after insert or update or delete on laneway.schedules
     for each statement execute function laneway.tell_schedulers();
 
--- One slot and its job, in the transaction of the caller, who has locked the schedule's row. False:
--- the slot has had its turn already. A slot noted as missed may still have it: the clock was
--- ahead then, and was set back. A job that cannot be submitted fails the slot alone. p_by:
--- who asked for it, whose job it is then; null: the schedule itself.
+-- Takes one slot and submits its job, in the transaction of the caller, which has locked the schedule's row. False:
+-- the slot was already taken. A slot recorded as missed may still be taken: the clock was ahead then, and was set
+-- back. A job that cannot be submitted fails only the slot. p_by: the caller that requested it, who owns the job;
+-- null: the schedule itself.
 create or replace function laneway.take_slot(p laneway.schedules, p_slot timestamptz, p_manual boolean,
                                              p_outcome text, p_note text, p_by text)
 returns boolean language plpgsql volatile as $$
@@ -99,7 +99,7 @@ begin
             created_by => coalesce(p_by, 'schedule:' || p.name), concurrency_key => p.concurrency_key, id => v_job,
             max_payload_bytes => 2147483647, max_key_bytes => 2147483647);
         perform laneway.keep_writers(v_job, p.name);
-    -- Other errors (the server, a lock, missing rights) undo the slot, and it is tried again.
+    -- Other errors (the server, a lock, missing rights) roll the slot back, and it is tried again.
     exception when sqlstate 'LW001' or data_exception or integrity_constraint_violation
                    or raise_exception or program_limit_exceeded then
         update laneway.schedule_slots t set outcome = 'failed', job_id = null, note = left(sqlerrm, 1000)
@@ -109,11 +109,11 @@ begin
 end $$;
 
 -- Records slots of a schedule, submits their jobs and moves on to p_next, all or nothing, and only
--- - by the leader of p_epoch, or without an epoch by the one who holds the check's lease;
--- - while the schedule is as it was read (p_seen) and stands where it stood (p_from).
--- Whatever goes wrong between two leaders, the key of schedule_slots lets no slot have a second job.
--- A check that failed is counted; the fifth in a row disables the schedule. With the rights of its
--- owner: who may fire what a schedule says need not be one who may submit anything.
+-- - by the leader of p_epoch, or without an epoch by the holder of the check's lease;
+-- - while the schedule is unchanged since it was read (p_seen) and at the same slot (p_from).
+-- Whatever happens between two leaders, the key of schedule_slots prevents a second job for a slot.
+-- A failed check is counted; the fifth in a row disables the schedule. With its owner's rights: a role that may
+-- fire schedules need not be allowed to submit anything else.
 create or replace function laneway.fire(
     p_name text, p_seen timestamptz, p_from timestamptz, p_next timestamptz, p_slots timestamptz[], p_outcomes text[],
     p_notes text[], p_holder uuid, p_epoch bigint, p_manual boolean default false, p_check_error text default null,
@@ -124,10 +124,10 @@ declare
     v_state    laneway.schedule_state;
 begin
     taken := 0;
-    -- Never waits for somebody who changes the schedule: a worker's other duties wait with it, and,
-    -- behind the leader's row, those of all workers.
+    -- Never waits for a concurrent change of the schedule: the worker's other duties would wait too, and, behind
+    -- the leader's row, those of all workers.
     select * into v_schedule from laneway.schedules s where s.name = p_name for no key update skip locked;
-    -- Only behind the schedule's row: of several who come at once, who has that one gets this one too.
+    -- After the schedule's row is locked: of several concurrent callers, the one with that lock gets this one too.
     if found then
         select * into v_state from laneway.schedule_state t where t.name = p_name for no key update skip locked;
     end if;
@@ -138,7 +138,7 @@ begin
     end if;
     answer := 'fenced';
     if p_epoch is not null then
-        -- Held until the commit, so that no other leads before.
+        -- Locked until the commit, so that no other process becomes leader before.
         perform from laneway.leader r
           where r.name = 'leader' and r.holder = p_holder and r.epoch = p_epoch and r.held_until > clock_timestamp()
             for share;
@@ -180,8 +180,8 @@ begin
     end if;
 end $$;
 
--- A slot of its own at this moment, whether or not the schedule is enabled. With p_check and a check, a
--- worker that knows the check is asked first, and takes the slot. Null: there is no such schedule.
+-- Fires a schedule now as a separate slot, whether or not it is enabled. With p_check and a check, a worker that has
+-- the check runs it first, and takes the slot. Null: unknown schedule.
 create or replace function laneway.run_schedule(
     p_name text, p_by text, p_check boolean, out answer text, out slot timestamptz, out job_id uuid, out job_type text,
     out note text)

@@ -1,4 +1,4 @@
--- How long a job waits before its n-th retry, by the policy of its type.
+-- The pause before the n-th retry of a job, by the policy of its type.
 create or replace function laneway.retry_delay(p_job_type text, p_retries integer) returns interval
 language sql volatile as $$
     select make_interval(secs => least(coalesce(max(t.retry_cap_s), 60),
@@ -8,16 +8,16 @@ language sql volatile as $$
       from laneway.job_types t where t.name = p_job_type
 $$;
 
--- The least pause of a job that comes back without charge, the n-th time in its life: a handler that
--- snoozes for no time, or a worker that releases what it is given, must not keep the database busy.
+-- The minimum pause of a job that returns without charge for the n-th time: a handler that snoozes for no time, or
+-- a worker that releases its jobs, must not keep the database busy.
 create or replace function laneway.free_pause(p_verdict text, p_times integer) returns interval
 language sql immutable as $$
     select make_interval(secs => case when p_times > 10 then least(60, p_times / 20.0)
                                       when p_verdict = 'snooze' then 0.1 else 0 end)
 $$;
 
--- Forgets attempts up to the one given that ended without charge, and what they logged. With its
--- owner's rights: workers may not delete attempts.
+-- Deletes attempts up to the given one that ended without charge, and their logs. With its owner's rights:
+-- workers may not delete attempts.
 create or replace function laneway.forget_free_attempts(p_seq bigint, p_upto integer)
 returns void language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -31,13 +31,13 @@ begin
     delete from laneway.logs l where l.seq = p_seq and l.attempt in (select g.attempt from gone g);
 end $$;
 
--- The status of one job, null when there is none.
+-- The status of one job, null for an unknown job.
 create or replace function laneway.status_of(p_seq bigint) returns text language sql stable as $$
     select v.status from laneway.jobs_view v where v.seq = p_seq
 $$;
 
--- Gives back what ended attempts held, in the order in which claims take it: keys, slots, limits.
--- Answers the jobs that a key was handed to.
+-- Releases the resources of ended attempts, in the order in which claims take them: keys, slots, limits.
+-- Returns the jobs that got a key.
 create or replace function laneway.give_back(p_of laneway.belongings)
 returns table (seq bigint, job_type text) language plpgsql volatile as $$
 #variable_conflict use_column
@@ -69,7 +69,7 @@ returns laneway.belongings language sql immutable as $$
                a.limit_counts || b.limit_counts)::laneway.belongings
 $$;
 
--- Takes over what attempts finished in their own transaction held. Null: there was none of them.
+-- Takes over the resources of attempts finished in their own transaction. Null: none of them was.
 create or replace function laneway.take_self_finished(p_seqs bigint[])
 returns laneway.belongings language plpgsql volatile as $$
 declare
@@ -94,8 +94,8 @@ begin
     return v;
 end $$;
 
--- What workers that died after such a finish, and processes that held limits outside of jobs, could not give
--- back. Answers how many.
+-- Releases resources that workers which died after such a finish, and processes with limits outside of jobs, left
+-- behind. Returns how many.
 create or replace function laneway.fold_finished(p_limit integer default 200)
 returns integer language plpgsql volatile as $$
 declare
@@ -111,16 +111,15 @@ begin
     return cardinality(v.lanes) + v_lapsed;
 end $$;
 
--- Ends the attempts named by (seq, attempt), each if it is the one running, by its verdict:
--- finish, fail (may be retried), giveup (may not), snooze, release, cancel, lost, spared (lost, but
--- not charged), stalled, analyzed
--- (the result is the analysis), confirm (finished in the handler's own transaction: if the attempt
--- still runs, that was rolled back, and it failed with the error given).
--- Exactly one terminal write per job. Answers only what is not a plain accepted finish:
--- accepted, cancel_requested, fenced or busy (ask again) per job, with the status it now has; and
--- promoted for each job that a key was handed to, with its job type in place of the status, freed
--- for each job type that may have waited for a limit that was held, with its name there.
--- A repeated call for an attempt that this call already ended is answered as the first was.
+-- Ends attempts by (seq, attempt), each if it is the running one, by its verdict: finish, fail (may be retried),
+-- giveup (may not), snooze, release, cancel, lost, spared (lost, but not charged), stalled, analyzed (the result
+-- is the analysis), confirm (finished in the handler's own transaction: if the attempt still runs, that was
+-- rolled back, and it fails with the given error).
+-- Exactly one terminal write per job. Returns everything except plainly accepted finishes: accepted,
+-- cancel_requested, fenced or busy (try again) per job, with its status now; promoted for each job that got a
+-- key, with its job type in place of the status; freed for each job type that may have waited for a released
+-- limit, with its name there.
+-- A repeated call for an attempt that this call already ended returns the same as the first.
 create or replace function laneway.settle(
     p_seqs bigint[], p_attempts integer[], p_verdicts text[], p_results text[], p_errors text[],
     p_delays double precision[], p_ran double precision[], p_now timestamptz default null)
@@ -159,8 +158,8 @@ begin
                with ordinality as g (seq, attempt, verdict, result, error, delay, ran, n)
          order by g.seq, g.attempt, g.n
     ), held as materialized (
-        -- By index whatever the statistics say. A row that somebody holds is left for another call:
-        -- one cancel in an open transaction must not keep all other jobs from ending.
+        -- By index, whatever the statistics are. Skips locked rows until another call: one cancel in an open
+        -- transaction must not delay the end of all other jobs.
         select l.ctid as tid from laneway.lease l
          where l.seq = any (p_seqs) and ((l.seq, l.attempt) in (select g.seq, g.attempt from given g)) is true
            for update skip locked
@@ -169,7 +168,7 @@ begin
         returning l.*
     ), judged as materialized (
         select e.*, g.verdict, g.result, g.error,
-               -- NaN sorts above all numbers; of infinity a century will do.
+               -- NaN sorts above all numbers; infinity becomes a century.
                case when g.delay is not null
                     then make_interval(secs => case when g.delay = 'NaN' then 0
                                                     else greatest(0, least(g.delay, 3162240000)) end) end as pause,
@@ -180,7 +179,7 @@ begin
                       or (g.verdict in ('fail', 'lost', 'stalled', 'confirm') and e.retries < e.max_retries)
                     then case when e.job_type like E'\x01%' then 'pending' else 'approved' end
                     else 'failed' end as status,
-               -- Its own, also where this was an analysis.
+               -- The job's own type, also if this was an analysis.
                case when e.job_type < E'\x02' then ltrim(e.job_type, E'\x01') else e.job_type end as own_type,
                coalesce(e.started_at, v_now - make_interval(secs => g.ran)) as began
           from ended e join given g on g.seq = e.seq and g.attempt = e.attempt
@@ -219,7 +218,7 @@ begin
         select w.seq, w.job_type, w.rank, w.attempt, w.retries, w.sealed, w.run_at
           from waiting w where w.run_at > v_now
     ), freed as (
-        -- offset 0: from the job to its key, by index, whatever the statistics say.
+        -- offset 0: by index from the job to its key, whatever the statistics are.
         delete from laneway.job_keys k
          where k.ctid = any (array(
             select h.tid from judged j
@@ -266,7 +265,7 @@ begin
         end loop;
     end if;
     if v_often is not null then
-        -- Of those that come back again and again, the newest hundred are enough.
+        -- For jobs that return again and again, keep the newest hundred.
         perform laneway.forget_free_attempts(u.seq, u.attempt - 100)
            from unnest(v_seqs, v_attempts) as u (seq, attempt) where u.seq = any (v_often);
     end if;

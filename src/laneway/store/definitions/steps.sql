@@ -1,6 +1,6 @@
--- Keeps the result of a step if the attempt named is the one running; it counts as progress. Answers
--- kept, cancel_requested (kept too), fenced or busy (ask again), and the result as every later attempt
--- will read it. A repeated call keeps what the first one kept. Never waits for a lock.
+-- Stores the result of a step if the attempt is the running one; it counts as progress. Returns kept,
+-- cancel_requested (kept too), fenced or busy (try again), and the result as later attempts will read it. A
+-- repeated call keeps the first result. Never waits for a lock.
 -- Refuses more than 5,000 steps of a job, or 8 MiB of their results together.
 create or replace function laneway.step(
     p_seq bigint, p_attempt integer, p_name text, p_result text, p_took_s double precision,

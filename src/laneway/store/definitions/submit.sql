@@ -1,6 +1,6 @@
--- The rule that a payload breaks, as domain/payload.py has it, or null. The size is that of the text, which is what a
--- claim brings: 22 stored bytes may be 131,072 digits. Each part is linear, and none looks at more than 65 levels; a short
--- text has neither 65 levels nor 309 digits.
+-- The rule that a payload breaks, as in domain/payload.py, or null. The size is that of the text, which a claim
+-- transfers: 22 stored bytes may be 131,072 digits. Each part is linear, and none reads more than 65 levels; a
+-- short text has neither 65 levels nor 309 digits.
 create or replace function laneway.payload_problem(p_payload jsonb, p_max_bytes integer) returns text
 language plpgsql immutable as $$
 declare
@@ -21,8 +21,8 @@ begin
     return null;
 end $$;
 
--- The rule that the settings of a new job break, named with their field, or null; the payload is not looked at. One set of
--- rules for laneway.submit and laneway.submit_batch. p_two_person: the type's jobs are approved by a second person.
+-- The rule that the settings of a new job break, with the name of the field, or null; does not check the payload.
+-- Shared by laneway.submit and laneway.submit_batch. p_two_person: a second person approves jobs of the type.
 create or replace function laneway.submit_problem(
     p_job_type text, p_workspace text, p_priority integer, p_max_retries integer, p_run_at timestamptz, p_delay interval,
     p_unique_key text, p_tags text[], p_created_by text, p_traceparent text, p_concurrency_key text, p_needs text,
@@ -32,7 +32,7 @@ begin
     if p_job_type is null or octet_length(p_job_type) not between 1 and 128 then
         return 'job_type: 1 to 128 bytes';
     end if;
-    -- As laneway.check_job_types and domain/lane.py.
+    -- As in laneway.check_job_types and domain/lane.py.
     if p_job_type collate "C" !~ '^[!-~]+$' then
         if p_job_type collate "C" ~ ('[\u0001-\u001f\u007f-\u00a0\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u1680\u180e\u2000-\u200f'
             '\u2028-\u202f\u205f-\u206f\u3000\ue000-\uf8ff\ufeff\ufff9-\ufffb\ufffe\uffff\U000110bd\U000110cd'
@@ -95,12 +95,12 @@ begin
     return null;
 end $$;
 
--- The public door for triggers and other languages: one job, in the caller's transaction.
+-- The public function for triggers and other languages: submits one job in the caller's transaction.
 --   select * from laneway.submit('ingestion', '{"path": "a.pdf"}', priority => 10, wake => true);
--- A second submit of a live unique_key answers the first job with duplicate = true.
--- needs (analysis, approval or both) and max_age (seconds): from a caller that has the handler, should
--- nobody have published it yet; of a published type its own max_age counts.
--- With the rights of its owner: a role that may submit needs no right to write the queue or an approval.
+-- A second submit of a live unique_key returns the first job with duplicate = true.
+-- needs (analysis, approval or both) and max_age (seconds): from a caller that has the handler, in case it is not
+-- published yet; a published type has its own max_age.
+-- With its owner's rights: a role that may submit cannot write the queue or an approval directly.
 create or replace function laneway.submit(
     job_type text, payload jsonb default '{}', priority integer default null,
     run_at timestamptz default null, delay interval default null, unique_key text default null,
@@ -122,7 +122,7 @@ begin
     if submit.payload is null then
         raise exception using errcode = 'LW001', message = 'payload: may not be null';
     end if;
-    -- 2147483647: the caller has checked the payload against its own settings.
+    -- 2147483647: the caller has checked the payload against its settings.
     if submit.max_payload_bytes < 2147483647 then
         v_problem := laneway.payload_problem(submit.payload, submit.max_payload_bytes);
         if v_problem is not null then
@@ -140,14 +140,14 @@ begin
         raise exception using errcode = 'LW001', message = v_problem;
     end if;
     v_due := coalesce(submit.run_at, v_now + submit.delay);
-    -- The owner is not bound by the policy of `laneway db grants`, so the narrowing is checked here.
+    -- The policy of `laneway db grants` does not restrict the owner, so check the workspaces here.
     if nullif(current_setting('laneway.workspaces', true), '') is not null
        and submit.workspace <> all (current_setting('laneway.workspaces')::text[]) then
         raise insufficient_privilege using message = format(
             'row-level security: the workspace %s is outside of laneway.workspaces', submit.workspace);
     end if;
 
-    -- The number of the transaction comes before that of the job: floors rely on it.
+    -- Assign the transaction id before the sequence number: floors rely on it.
     perform pg_current_xact_id();
     v_seq := nextval('laneway.jobs_seq_seq');
     if submit.unique_key is not null then

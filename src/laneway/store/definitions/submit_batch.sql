@@ -1,8 +1,9 @@
--- Many new jobs in the caller's transaction, all or none, by the rules of laneway.submit: for roles that may not write
--- the tables, and for drivers without COPY. p_payloads is an array with the payload of each job. What jobs have in common
--- is given once, in p_kinds: objects with the names of laneway.submit's parameters (delay in seconds). p_kind_of gives the
--- place in p_kinds, from 0, for each job. A row per job, in the order given. p_max_payload_bytes 2147483647: the caller has
--- checked the payloads against its own settings. With the rights of its owner, like laneway.submit.
+-- Stores many new jobs in the caller's transaction, all or none, by the rules of laneway.submit: for roles without
+-- write access to the tables, and for drivers without COPY. p_payloads: an array with the payload of each job.
+-- p_kinds: shared settings, as objects with the parameter names of laneway.submit (delay in seconds). p_kind_of:
+-- the index in p_kinds, from 0, for each job. Returns a row per job, in the order given. p_max_payload_bytes
+-- 2147483647: the caller has checked the payloads against its settings. With its owner's rights, like
+-- laneway.submit.
 create or replace function laneway.submit_batch(
     p_ids uuid[], p_payloads jsonb, p_kind_of integer[], p_kinds jsonb,
     p_max_payload_bytes integer default 1048576, p_max_key_bytes integer default 512)
@@ -17,7 +18,7 @@ declare
     v_narrow   text[] := nullif(current_setting('laneway.workspaces', true), '')::text[];
     v_kinds    laneway.batch_kind[];
     v_seqs     bigint[];
-    -- The number of the job that has the unique key of each job: its own, unless it is a duplicate.
+    -- The number of the job with the unique key of each job: its own, unless it is a duplicate.
     v_holders  bigint[];
     v_statuses text[] := array_fill('approved'::text, array[v_count]);
     v_problem  text;
@@ -28,7 +29,7 @@ begin
        or array_position(p_ids, null) is not null then
         raise exception using errcode = 'LW001', message = 'jobs: each needs an id, a payload and a kind';
     end if;
-    -- A delay out of range may not fit into an interval: any negative one is refused like it.
+    -- A delay out of range may not fit into an interval: like any negative one it is refused.
     v_kinds := array(
         select row(k.n - 1, k.job_type, k.workspace, coalesce(k.priority, t.priority, 0),
                    coalesce(k.max_retries, t.max_retries, 3), coalesce(k.run_at, v_now + k.delay),
@@ -76,7 +77,7 @@ begin
         raise insufficient_privilege using message = v_problem;
     end if;
 
-    -- The number of the transaction comes before those of the jobs: floors rely on it.
+    -- Assign the transaction id before the sequence numbers: floors rely on it.
     perform pg_current_xact_id();
     v_seqs := array(select nextval('laneway.jobs_seq_seq') from generate_series(1, v_count));
     v_holders := v_seqs;
@@ -97,7 +98,7 @@ begin
               left join laneway.job_keys h
                 on h.workspace = k.workspace and h.job_type = k.job_type and h.unique_key = k.unique_key
              order by g.n);
-        -- A holder that ended in between has left its key free again.
+        -- A holder that ended in between has freed its key.
         exit when array_position(v_holders, null) is null;
         if i = 100 then
             raise exception 'a unique_key of the batch is held by a job that is not there';

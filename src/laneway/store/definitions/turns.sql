@@ -1,16 +1,16 @@
--- Who waits for a limit: a lane of a worker for its next job (kind claim), or its calls
--- (kind call). Higher priority first, then lane by lane in rounds, then who has waited longest. A lane keeps
--- its place for as many starts as its slots could use of the limit, at most the limit itself.
--- Who is first is called and left room for. Who does not come within 300 ms is passed over until it asks again, so
--- the dead hold nobody up: many of them no longer than two. Waiters of equal priority are left room for once they have waited 20 ms: every
--- change of turns costs a wake-up.
--- limit_waiters lists them; a row there never changes. What changes is in limit_turns, and moves as counters do
--- (counters.sql): every 32 changes its `place` grows by one, and the highest place is read. Who leaves the line keeps
--- its rows for a minute or more, because it may come back with the next job; the first newcomer after that deletes them.
--- Rows are written last, behind usage, each by its worker; those of others only if nobody has them locked,
--- or in order behind the lock on the limit.
+-- Turns at a limit. A waiter is a lane of a worker that waits for its next job (kind claim), or for its calls (kind
+-- call). Higher priority goes first, then lane by lane in rounds, then the longest wait. A lane keeps its place for
+-- as many starts as its slots could use of the limit, at most the limit itself.
+-- The first waiter is called, and capacity is left for it. A waiter that does not start within 300 ms is skipped until
+-- it asks again, so that dead waiters delay others only briefly: many of them no longer than two. Capacity is left for
+-- waiters of equal priority once they have waited 20 ms, because every change of turns costs a wake-up.
+-- limit_waiters lists them; its rows never change. The changing columns are in limit_turns, which moves like counters
+-- (counters.sql): every 32 changes its `place` grows by one, and the highest place is read. A waiter that leaves keeps
+-- its rows for a minute or more, because it may return with the next job; the first new waiter after that deletes them.
+-- Rows are written last, after usage, each by its worker; rows of others only if they are not locked, or in order
+-- while the limit is locked.
 
--- The rows of limit_turns as they are, each found by its highest place.
+-- The current rows of limit_turns, each found by its highest place.
 create or replace view laneway.turns_held as
 select h.limit_name, h.lane, h.worker_id, h.kind, t.tid, t.waits, t.site, t.rank, t.used, t.lane_since, t.since, t.called_at
   from laneway.limit_waiters h
@@ -19,7 +19,7 @@ select h.limit_name, h.lane, h.worker_id, h.kind, t.tid, t.waits, t.site, t.rank
      where x.limit_name = h.limit_name and x.lane = h.lane and x.worker_id = h.worker_id and x.kind = h.kind
      order by x.place desc limit 1) t;
 
--- Who is in the line for these limits.
+-- The waiters for these limits.
 create or replace function laneway.waiters_of(p_names text[]) returns setof laneway.limit_waiters
 language plpgsql stable rows 10
 set jit = off
@@ -32,7 +32,7 @@ begin
       from laneway.turns_held t where t.limit_name = any (p_names) and t.waits;
 end $$;
 
--- Whether room is left for a waiter: it was not passed over, and its lane could take a job now.
+-- Whether capacity is left for a waiter: it was not skipped, and its lane could take a job now.
 create or replace function laneway.can_come(p laneway.limit_waiters, p_now timestamptz) returns boolean
 language sql stable as $$
     select (p.called_at is null or p.called_at > p_now - interval '300 ms')
@@ -42,7 +42,7 @@ language sql stable as $$
                   select coalesce(sum(u.running), 0) from laneway.slots_held u where u.lane = p.lane))))
 $$;
 
--- How much of the room of a limit one may take now, null for all of it. p_rank: of the first that it would start.
+-- How much of the free capacity of a limit a waiter may take now, null for all. p_rank: the rank of its first job.
 create or replace function laneway.turn_room(
     p_limit text, p_room integer, p_lane text, p_worker uuid, p_kind text, p_rank integer, p_now timestamptz)
 returns integer language plpgsql stable as $$
@@ -64,7 +64,7 @@ begin
       from unnest(v_line) w
      where w.site = v_site
        and (w.lane, w.worker_id, w.kind) <> (p_lane, p_worker, p_kind)
-       -- Claims of one lane take its jobs in order, whichever worker comes.
+       -- Claims of one lane take its jobs in order, whichever worker claims.
        and not (w.lane = p_lane and w.kind = 'claim' and p_kind = 'claim' and w.rank >= p_rank)
        and laneway.can_come(w, p_now);
     if v_others.higher > 0 then return 0; end if;
@@ -75,13 +75,13 @@ begin
                   from unnest(v_others.lanes || p_lane) n (lane) group by n.lane) x)))::integer;
 end $$;
 
--- How many starts a lane has in each round.
+-- The number of starts of a lane per round.
 create or replace function laneway.turn_weight(p_limit text, p_lane text) returns integer language sql stable as $$
     select greatest(1, coalesce(least(max(w.max_slots), max(l.max_concurrent)), 1))
       from laneway.limits l left join laneway.worker_lanes w on w.name = p_lane where l.name = p_limit
 $$;
 
--- Puts one into the line for a limit, with the rank of its first; null: takes it out. Waits for who writes its row.
+-- Adds a waiter for a limit, with the rank of its first job; null: removes it. Waits for a lock on its row.
 create or replace function laneway.note_turn(
     p_limit text, p_lane text, p_worker uuid, p_kind text, p_site text, p_rank integer, p_now timestamptz)
 returns void language plpgsql volatile
@@ -98,7 +98,8 @@ begin
         select coalesce(max(w.lane_since), p_now) into v_lane_since
           from laneway.waiters_of(array[p_limit]) w where w.lane = p_lane;
     end if;
-    -- Twice, or a few times more where others write it. Bounded: a waiter whose row of limit_turns was deleted by hand has none.
+    -- Two rounds, or a few more under concurrent writes. Bounded: the row of limit_turns may have been deleted by
+    -- hand.
     for i in 1 .. 10 loop
         update laneway.limit_turns c
            set waits = p_rank is not null, rank = coalesce(p_rank, c.rank), site = coalesce(p_site, c.site),
@@ -111,7 +112,7 @@ begin
                            where x.limit_name = p_limit and x.lane = p_lane and x.worker_id = p_worker and x.kind = p_kind
                            order by x.place desc limit 1);
         if found then return; end if;
-        -- It moved after that statement began, or there is none. Behind the lock the next look finds it.
+        -- The row moved after that statement began, or does not exist. With the lock, the next read finds it.
         perform from laneway.limit_turns x
           where x.limit_name = p_limit and x.lane = p_lane and x.worker_id = p_worker and x.kind = p_kind
           order by x.place desc limit 1 for no key update;
@@ -125,7 +126,7 @@ begin
     end loop;
 end $$;
 
--- Deletes the rows of those that left the line for a limit before p_before. Waits for nobody.
+-- Deletes the rows of waiters that left a limit before p_before. Skips locked rows.
 create or replace function laneway.forget_turns(p_limit text, p_before timestamptz) returns void
 language plpgsql volatile
 set jit = off
@@ -146,8 +147,8 @@ begin
     delete from laneway.limit_waiters h where h.ctid = any (array(select p.tid from past p));
 end $$;
 
--- Notes what one has started under limits, and for which it waits on: p_counts starts each; p_waits: it may
--- want more; p_yielded: limits whose room it left to others.
+-- Records the starts of a waiter under limits, and for which limits it still waits: p_counts: starts of each;
+-- p_waits: it may want more; p_yielded: limits whose capacity it left to others.
 create or replace function laneway.keep_turns(
     p_worker uuid, p_lane text, p_kind text, p_names text[], p_ranks integer[], p_counts integer[], p_waits boolean[],
     p_yielded text[], p_now timestamptz)
@@ -199,7 +200,7 @@ begin
             end if;
         elsif r.is_known then
             perform laneway.note_turn(r.name, p_lane, p_worker, p_kind, null, null, p_now);
-            -- A call that was granted what it wanted leaves no room that is news.
+            -- A granted call leaves no new capacity.
             if p_kind = 'claim' or r.count is null then v_left := v_left || r.name; end if;
         end if;
     end loop;
@@ -213,13 +214,13 @@ begin
                    and (o.lane, o.worker_id, o.kind) <> (p_lane, p_worker, p_kind)
                    and laneway.can_come(o, p_now)
                  order by o.rank, o.lane_since, o.since
-                 -- Where one has just been passed over, more may be dead: all are called, and passed over together.
+                 -- If one was just skipped, more may be dead: call all, to skip them together.
                  limit case when exists (
                      select from laneway.waiters_of(array[n.name]) d
                       where d.called_at > p_now - interval '2 s'
                         and d.called_at <= p_now - interval '300 ms') then 200 else 1 end) f
         ), free as materialized (
-            -- Who has its row locked is here already.
+            -- A waiter with a locked row is active already.
             select t.tid from first f
               join laneway.turns_held h
                 on h.limit_name = f.limit_name and h.lane = f.lane and h.worker_id = f.worker_id and h.kind = f.kind
@@ -238,7 +239,7 @@ begin
     end if;
 end $$;
 
--- One waits no longer for limits but those named: its jobs have gone another way.
+-- Ends the waits of a waiter for all limits except the named ones: it has no more jobs that need them.
 create or replace function laneway.leave_turns(p_worker uuid, p_lane text, p_kind text, p_but text[])
 returns void language plpgsql volatile
 set jit = off
@@ -251,8 +252,8 @@ declare
     v_left text[];
 begin
     if exists (select from laneway.limit_waiters w where w.worker_id = p_worker) then
-        -- Others of its lane write its rows too, behind limits that this one has not locked: it waits for none of
-        -- them, and leaves when it asks next.
+        -- Other workers of its lane write its rows too, under limits that this one has not locked: skip locked
+        -- rows, and leave them with the next claim.
         with mine as materialized (
             select t.tid from laneway.turns_held h
              cross join lateral (select x.ctid as tid from laneway.limit_turns x
@@ -272,8 +273,8 @@ begin
     end if;
 end $$;
 
--- Wakes who is first in turn for limits that have room now where this worker is, unless it is the one that knows
--- already. Where it is may no longer be known: then anywhere.
+-- Wakes the first waiters for limits that have capacity now at the site of this worker, except this worker. If its
+-- site is no longer known, at any site.
 create or replace function laneway.call_next(p_names text[], p_worker uuid) returns void
 language sql volatile as $$
     select laneway.call_workers(array_agg(f.worker_id), p_worker)
@@ -286,7 +287,7 @@ $$;
 create or replace function laneway.call_workers(p_workers uuid[], p_but uuid) returns void
 language plpgsql volatile as $$
 declare
-    -- A message has room for some 200; the others come at their next poll.
+    -- A message fits about 200 ids; other workers claim at their next poll.
     v_called text := (select string_agg(u.w::text, ' ')
                         from (select distinct w from unnest(p_workers) w where w <> p_but limit 200) u);
 begin
@@ -295,7 +296,7 @@ begin
     end if;
 end $$;
 
--- Who is next for a limit, for people: null where nobody waits.
+-- The next waiter for a limit, shown to users: null without one.
 create or replace function laneway.next_in_turn(p_limit text) returns jsonb language sql stable as $$
     select jsonb_build_object('lane', w.lane, 'priority', -w.rank, 'kind', w.kind)
       from laneway.waiters_of(array[p_limit]) w

@@ -1,6 +1,6 @@
 create or replace view laneway.jobs_view as
 select j.seq, j.id, j.job_type,
-       -- An analysis has a lane of its own, its job keeps the one it will run in.
+       -- An analysis runs in a separate lane; its job keeps the lane it will run in.
        coalesce(case when l.job_type not like E'\x01%' then l.lane end, nullif(o.lane, 'analysis'),
                 laneway.lane_of(j.job_type)) as lane,
        case when o.seq is not null then o.status
@@ -8,7 +8,7 @@ select j.seq, j.id, j.job_type,
             when l.seq is not null then 'running'
             when coalesce(w.seq, d.seq, b.seq) is not null then 'approved'
             when a.seq is not null then 'awaiting_approval'
-            -- In no state: somebody truncated or restored some of the tables.
+            -- Without a state: some of the tables were truncated or restored.
             else 'failed' end as status,
        coalesce(o.priority, -l.rank, -w.rank, -d.rank, -b.rank, -a.rank, j.priority) as priority,
        j.payload, o.result,
@@ -26,20 +26,20 @@ select j.seq, j.id, j.job_type,
        case when v.decision in ('approved', 'automatic') then v.decided_at
             when v.decision is not null or a.seq is not null
                  or coalesce(l.job_type, w.job_type, d.job_type) like E'\x01%' then null
-            -- Ended before it ran: it was approved if nothing had to be said first.
+            -- Ended before it ran: it counts as approved if its type needs neither analysis nor approval.
             when o.seq is not null and coalesce(o.lane, 'analysis') = 'analysis'
                  and (v.seq is not null or exists (select from laneway.job_types t where t.name = j.job_type
                                                       and (t.has_analysis or t.approval <> 'never'))) then null
             else coalesce(v.analyzed_at, j.created_at) end as approved_at,
        case when v.decision in ('approved', 'automatic') then v.decided_by end as approved_by, a.expires_at,
-       -- Drivers cannot hold every date that PostgreSQL can.
+       -- Drivers do not support every date of PostgreSQL.
        greatest(least(coalesce(d.run_at, j.run_at, j.created_at), '9999-12-31 00:00:00+00'), '0001-01-02 00:00:00+00') as run_at,
        coalesce(l.worker_id, o.worker_id) as claimed_by, k.name as worker,
        coalesce(l.claimed_at, o.claimed_at) as claimed_at, l.lease_until,
        coalesce(l.last_progress_at, p.at) as last_progress_at,
        coalesce(l.cancel_requested_at, o.cancel_requested_at) as cancel_requested_at,
        coalesce(l.cancel_by, o.cancel_by) as cancel_by, coalesce(l.cancel_reason, o.cancel_reason) as cancel_reason,
-       -- Of a running attempt only its worker knows better, and says so at the end; an analysis is no start.
+       -- For a running attempt only its worker knows better, and reports it at the end; an analysis does not count.
        coalesce(l.started_at, case when l.job_type not like E'\x01%' then l.claimed_at end, o.started_at) as started_at,
        o.finished_at,
        coalesce(l.cancel_by, o.cancel_by) as cancelled_by
@@ -53,11 +53,11 @@ select j.seq, j.id, j.job_type,
   left join laneway.approvals v on v.seq = j.seq
   left join laneway.progress p on p.seq = j.seq
   left join laneway.workers k on k.id = coalesce(l.worker_id, o.worker_id)
- -- The view reads with its owner's rights, past row-level security: it holds a role to the policy of `laneway db grants` itself.
+ -- The view has its owner's rights and bypasses row-level security, so it applies the policy of `laneway db grants`.
  where (select not row_security_active('laneway.jobs') or coalesce(current_setting('laneway.workspaces', true), '') = '')
     or j.workspace = any ((select nullif(current_setting('laneway.workspaces', true), '')::text[])::text[]);
 
--- The same with its JSON as text, for readers that a payload written behind our back must not stop.
+-- The same with JSON as text, for readers that must not fail on a payload written by SQL.
 create or replace view laneway.jobs_as_text as
 select seq, id, job_type, lane, status, priority, payload::text as payload, result::text as result,
        error::text as error, progress::text as progress, checkpoint::text as checkpoint, analysis::text as analysis,
@@ -66,8 +66,8 @@ select seq, id, job_type, lane, status, priority, payload::text as payload, resu
        cancel_by, cancel_reason, started_at, finished_at
   from laneway.jobs_view;
 
--- Jobs by their ids, in that order; planned once, because planning takes longer than reading, and by
--- index, because the tables grow under the plan.
+-- Jobs by id, in the order given; planned once, because planning takes longer than reading, and by index, because
+-- the tables grow after the plan is made.
 create or replace function laneway.jobs_by_id(p_ids uuid[])
 returns setof laneway.jobs_as_text
 language plpgsql stable rows 10

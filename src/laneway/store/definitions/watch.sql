@@ -1,4 +1,4 @@
--- Takes or renews leadership; the epoch grows with every new holder. Null: somebody else leads.
+-- Takes or renews leadership; the epoch grows with every new holder. Null: another process is the leader.
 create or replace function laneway.lead(p_holder uuid, p_ttl_s double precision, p_now timestamptz default null)
 returns bigint language plpgsql volatile as $$
 declare
@@ -11,17 +11,17 @@ begin
        set epoch = r.epoch + (r.holder <> excluded.holder)::integer, holder = excluded.holder,
            held_until = excluded.held_until
      where r.holder = excluded.holder or r.held_until < v_now
-           -- Nobody leads that far ahead: the clock was set back, and who led then may be gone.
+           -- No lease ends that far in the future: the clock was set back, and that leader may be gone.
            or r.held_until > excluded.held_until
                              + greatest(interval '5 minutes', make_interval(secs => 10 * p_ttl_s))
     returning r.epoch into v_epoch;
     return v_epoch;
 end $$;
 
--- The watchdog's pass: renews leadership, then takes back lapsed and stalled leases of one lane, so
--- that two passes never lock slot counters in different order. Null epoch: not the leader, nothing
--- done. `more`: call again at once. `has_duties`: some job is too old, has waited too long for its
--- approval, or ended in a handler's transaction and was not settled; or a limit held outside of jobs lapsed.
+-- A pass of the watchdog: renews leadership, then reclaims lapsed and stalled leases of one lane, so that two
+-- passes lock slot counters in the same order. Null epoch: not the leader, nothing done. `more`: call again at
+-- once. `has_duties`: some job is overaged, its approval expired, or it ended in a handler's transaction and was
+-- not settled; or a limit held outside of jobs lapsed.
 create or replace function laneway.watch(
     p_holder uuid, p_ttl_s double precision, p_limit integer, p_now timestamptz default null,
     out epoch bigint, out reclaimed integer, out job_types text[], out more boolean, out has_duties boolean)
@@ -46,7 +46,7 @@ begin
                or (select true from laneway.awaiting a where a.expires_at <= v_now limit 1)
                or (select true from laneway.self_finished limit 1)
                or (select true from laneway.limit_holds h where h.lease_until < v_now limit 1);
-    -- The lane of one that can be had: those that somebody holds must not hide the others.
+    -- The lane of an unlocked one: locked leases must not hide the others.
     select o.lane into v_lane from laneway.overdue(v_now) o
      cross join lateral (select l.seq from laneway.lease l where l.seq = o.seq and l.attempt = o.attempt
                          offset 0 for update skip locked) l
@@ -63,7 +63,7 @@ begin
                                  offset 0 for update skip locked) l
              where o.lane = v_lane limit p_limit) x;
     if v_seqs is null then return; end if;
-    -- Lost together with others of the same worker: nobody knows which of them was the cause.
+    -- Lost together with others of the same worker: any of them may be the cause.
     with given as materialized (
         select * from unnest(v_seqs, v_workers, v_verdicts) as g (seq, worker, verdict) where g.verdict = 'lost'
     ), renewed as materialized (
@@ -75,7 +75,7 @@ begin
          where r.place <= 2 group by r.worker_id
     )
     -- A worker renews each lease several times before it lapses. Another lease that was renewed half a lease later
-    -- than this one shows that the worker lived on: then this one was lost alone.
+    -- than this one shows that the worker was still alive: then this one was lost alone.
     select array_agg(g.seq), array_agg(g.worker) into v_crowded, v_crowders
       from given g join renewed r on r.seq = g.seq join earliest e on e.worker_id = g.worker
      where e.times[2] <= r.at + make_interval(secs => r.lease_seconds / 2.0)
@@ -97,7 +97,7 @@ begin
     more := exists (select from laneway.overdue(v_now));
 end $$;
 
--- Leases whose worker is silent, or whose work stands still where its type asks for progress.
+-- Leases whose worker is silent, or which lack progress where their type requires it.
 create or replace function laneway.overdue(p_now timestamptz)
 returns table (seq bigint, attempt integer, lane text, job_type text, moved_at timestamptz, verdict text, error text)
 language sql stable as $$
@@ -118,8 +118,8 @@ language sql stable as $$
                                      < p_now - make_interval(mins => n.stale_timeout_minutes))
 $$;
 
--- Notes that these jobs were lost together with others, and answers which of them are not charged for
--- that: who was lost so five times before is. Thus no job is lost without end.
+-- Records that these jobs were lost together with others, and returns those not charged: a job that was lost five
+-- times this way is charged. So no job is lost without end.
 create or replace function laneway.spare(p_seqs bigint[], p_workers uuid[])
 returns setof bigint language sql volatile as $$
     insert into laneway.suspects as s (seq, losses, lost_with)
@@ -130,11 +130,11 @@ returns setof bigint language sql volatile as $$
     returning s.seq
 $$;
 
--- Ends what a dead worker process held. The culprit is charged: the job that the event loop was inside
--- of, or the only one whose handler had begun. Where it is not known, all that had begun are suspects
--- and none is charged, within the bound of laneway.spare. The others go back at once.
--- p_began: whose handlers had begun; null: all of them. p_hung: killed because its event loop hung,
--- which only the culprit, threads and analyses can do. Only its supervisor may know that it is dead.
+-- Ends the attempts of a dead worker process. The culprit is charged: the job that blocked the event loop, or the
+-- only one whose handler had begun. If it is unknown, all that had begun are suspects and none is charged, within
+-- the bound of laneway.spare. The others return at once.
+-- p_began: jobs whose handlers had begun; null: all of them. p_hung: killed because its event loop hung, which
+-- only the culprit, threads and analyses can cause. Only its supervisor can know that the process is dead.
 create or replace function laneway.bury(
     p_worker uuid, p_hung boolean, p_culprit bigint, p_message text, p_began bigint[] default null)
 returns integer language plpgsql volatile as $$
@@ -157,7 +157,7 @@ begin
     v_n := coalesce(cardinality(v_seqs), 0);
     if v_n > 0 then
         if v_culprit is null and cardinality(v_suspects) = 1 then v_culprit := v_suspects[1]; end if;
-        -- None had begun: it died of something else, but one of them may be why.
+        -- None had begun: it died of something else, but one of them may be the cause.
         v_suspects := coalesce(v_suspects, v_seqs);
         if v_culprit is null then
             v_spared := array(select laneway.spare(v_suspects, array_fill(p_worker, array[cardinality(v_suspects)])));
@@ -181,8 +181,8 @@ begin
     return v_n;
 end $$;
 
--- How often each of these jobs was lost together with others and not charged, in the order given; null:
--- none ever was. Volatile, so that it sees what the claim before it in the same statement saw.
+-- How often each of these jobs was lost together with others and not charged, in the order given; null: none ever
+-- was. Volatile, so that it sees the same as the claim before it in the same statement.
 create or replace function laneway.losses_of(p_seqs bigint[])
 returns integer[] language sql volatile as $$
     select case when exists (select from laneway.suspects)

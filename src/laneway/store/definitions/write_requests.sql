@@ -1,7 +1,7 @@
--- Jobs of several requests and the act of each: all of them are stored or none is; answers each job as it
--- is then, in the order given, and counts it against the bounds of its principal: who is at its bound is refused before
--- anything is written. None has a unique_key: who waits for the holder of one must not keep the others waiting. One
--- statement, so that it costs one turn of the caller's loop.
+-- Stores the jobs of several requests and an audit entry for each, all or none; returns the stored jobs in the order
+-- given, and counts them against the quota of their principal: a principal at its bound is refused before anything is
+-- written. None has a unique_key: waiting for the holder of one would delay the others. One statement, so that it costs
+-- one round trip.
 create or replace function laneway.submit_requests(p_requests jsonb)
 returns setof laneway.jobs_as_text
 language plpgsql volatile

@@ -1,6 +1,6 @@
--- Functions find PostgreSQL's own functions and operators whatever search_path their caller has. Last
--- of the definitions, so that it covers them all. Functions in SQL without settings are left out: most
--- would no longer be inlined, and claims call them only from functions that are covered.
+-- Makes functions find PostgreSQL's functions and operators, whatever the search_path of the caller. Last of the
+-- definitions, so that it covers all. SQL functions without settings are left out: most would no longer be inlined,
+-- and claims call them only from covered functions.
 do $$
 declare
     v_function regprocedure;
