@@ -1,20 +1,20 @@
-/** How long to wait before trying again, and loops that wait. */
+/** Delays before retries, and timers. */
 
 export interface Backoff {
   firstMs: number;
   longestMs: number;
 }
 
-/** Doubled with each failure up to the longest; at random between half of it and all. */
+/** A random delay between half and all of a maximum that doubles with each failure. */
 export function delayAfter(failures: number, backoff: Backoff, random = Math.random): number {
   const longest = Math.min(backoff.longestMs, backoff.firstMs * 2 ** Math.min(failures - 1, 30));
   return longest * (0.5 + 0.5 * random());
 }
 
-// A timer of Node.js takes no more.
+// The longest delay of a Node.js timer.
 export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-/** A place where one waits until it is time, or until somebody calls `set`. */
+/** Waits until a timeout, or until `set` is called. */
 export class Wake {
   #isSet = false;
   #resume: (() => void) | undefined;
@@ -40,7 +40,7 @@ export class Wake {
   }
 }
 
-/** Calls back after so long, however long that is; returns how to call it off. */
+/** Calls back after any delay, also beyond LONGEST_TIMER_MS; returns a function that cancels it. */
 export function after(ms: number, call: () => void): () => void {
   let timer: NodeJS.Timeout;
   const until = performance.now() + ms;
@@ -55,7 +55,7 @@ export function after(ms: number, call: () => void): () => void {
   return () => clearTimeout(timer);
 }
 
-/** Resolves after so long, or at once when the signal is aborted. */
+/** Resolves after the delay, or at once when the signal is aborted. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve();

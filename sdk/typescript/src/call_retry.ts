@@ -1,4 +1,4 @@
-/** Calls that a handler tries again itself, without an attempt of its job. */
+/** Retries of a call inside a handler, without spending a retry of its job. */
 
 import {
   Cancel,
@@ -16,22 +16,22 @@ import { checkOptions, type Names } from "./options.js";
 const LONGEST_RETRY_AFTER_MS = 3_600_000;
 const LONGEST_WAIT_MS = 366 * 86_400_000;
 
-/** How often a call is tried, after which errors again, and how long it pauses in between. */
+/** How often a call is tried, after which errors, and with which pauses. */
 export interface RetryOptions {
-  /** Calls in all; 5 unless said. */
+  /** Calls in total; 5 by default. */
   tries?: number;
-  /** Errors after which to call again; all unless said. Laneway's own never are. */
+  /** Errors to retry; all by default, but never Laneway's errors. */
   on?: (error: unknown) => boolean;
-  /** 1, 2, 4 … 60 s, each ± 20 %, unless said. */
+  /** By default 1, 2, 4 … 60 s, each ± 20 %. */
   policy?: RetryPolicy;
 }
 
 const KNOWN: Names<RetryOptions> = { tries: true, on: true, policy: true };
 const KNOWN_OF_POLICY: Names<RetryPolicy> = { baseMs: true, capMs: true, factor: true, jitter: true };
-// These say something about the job or the worker: the call itself has not failed.
+// These errors are about the job or the worker: the call itself has not failed.
 const FINAL = [Snooze, Cancel, PublicError, InvalidInput, Stopped, StaleAttempt, ServerError];
 
-export class Patience {
+export class CallRetry {
   readonly tries: number;
   readonly #on: (error: unknown) => boolean;
   readonly #policy: Required<RetryPolicy>;
@@ -59,7 +59,7 @@ export class Patience {
     if (n >= this.tries || FINAL.some((kind) => error instanceof kind)) return undefined;
     if (!(error instanceof Retry) && !this.#on(error)) return undefined;
     const asked = retryAfterMs(error);
-    // Never earlier than asked for, and not all at once.
+    // Never earlier than requested, and not all at once.
     if (asked !== undefined) return asked * (1 + this.#policy.jitter * random());
     const { baseMs, capMs, factor, jitter } = this.#policy;
     const wait = baseMs === 0 ? 0 : Math.min(capMs, baseMs * factor ** (n - 1));
@@ -67,7 +67,7 @@ export class Patience {
   }
 }
 
-/** Milliseconds that a failed call asks to wait, by itself or by its response's `Retry-After`. */
+/** Milliseconds to wait that a failed call requests, directly or with `Retry-After`. */
 export function retryAfterMs(error: unknown): number | undefined {
   if (typeof error !== "object" || error === null) return undefined;
   const { retryAfter, response, headers } = error as {
@@ -81,7 +81,7 @@ export function retryAfterMs(error: unknown): number | undefined {
   return asked === undefined ? undefined : Math.min(Math.max(asked, 0), LONGEST_RETRY_AFTER_MS);
 }
 
-/** Of `Headers`, or of a plain object as Node.js has it. */
+/** The `Retry-After` of `Headers`, or of a plain object as in Node.js. */
 function header(headers: unknown): unknown {
   if (typeof headers !== "object" || headers === null) return undefined;
   if ("get" in headers && typeof headers.get === "function") return headers.get("retry-after");
@@ -89,7 +89,7 @@ function header(headers: unknown): unknown {
   return found?.[1];
 }
 
-/** Of a number in that unit, a number as text, or a date. */
+/** Milliseconds from a number in that unit, a number as text, or a date. */
 function milliseconds(asked: unknown, unit: number): number | undefined {
   if (typeof asked !== "number" && typeof asked !== "string") return undefined;
   const isEmpty = typeof asked === "string" && asked.trim() === "";

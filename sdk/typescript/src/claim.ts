@@ -4,10 +4,10 @@ import type { Claim } from "./protocol.js";
 
 export type { Claim };
 
-/** What became of a write about an attempt; `lost`: its lease is over by our own clock. */
-export type News = "cancel_requested" | "fenced" | "lost";
+/** A reason to stop an attempt; `lost`: its lease has lapsed by our clock. */
+export type StopSignal = "cancel_requested" | "fenced" | "lost";
 
-/** Somebody else writes about the job just then: to be said again after so long. */
+/** The delay before a write on a locked job is repeated. */
 export const BUSY_MS = 50;
 
 export type Key = string;

@@ -1,6 +1,6 @@
-/** Sends results in batches, again and again until each is accepted or fenced. */
+/** Sends results in batches until each is accepted or fenced. */
 
-import type { Complaints } from "./complaints.js";
+import type { ThrottledWarnings } from "./throttled_warnings.js";
 import { BUSY_MS } from "./claim.js";
 import type { Connection } from "./connection.js";
 import { isRefusal } from "./errors.js";
@@ -9,7 +9,7 @@ import { refused } from "./outcome.js";
 import type { Answer, Result } from "./protocol.js";
 
 const MOST = 1000;
-// Well below what a server takes in one message.
+// Well below the message limit of servers.
 const MOST_CHARACTERS = 500_000;
 const CALL_MS = 10_000;
 
@@ -18,10 +18,10 @@ interface Pending {
   onSettled: () => void;
 }
 
-/** One batch is on its way at a time; what ends meanwhile goes with the next. */
+/** Sends one batch at a time; results that arrive meanwhile go with the next. */
 export class Completer extends Loop {
   readonly #pending: Pending[] = [];
-  /** Of the batch on its way, those that are not to be sent again with it. */
+  /** Results of the current batch that are answered and not sent again with it. */
   readonly #answered = new WeakSet<Pending>();
   #busy: Pending[] = [];
   #inFlight = 0;
@@ -30,9 +30,9 @@ export class Completer extends Loop {
   constructor(
     private readonly connection: Connection,
     private readonly workerId: string,
-    complaints: Complaints,
+    warnings: ThrottledWarnings,
   ) {
-    super("results", complaints);
+    super("results", warnings);
   }
 
   add(result: Result, onSettled: () => void): void {
@@ -44,7 +44,7 @@ export class Completer extends Loop {
     return this.#pending.length + this.#busy.length + this.#inFlight;
   }
 
-  /** Resolves when all that was added is settled. */
+  /** Resolves when all added results are settled. */
   idle(): Promise<void> {
     if (this.backlog === 0) return Promise.resolve();
     return new Promise((resolve) => this.#onIdle.push(resolve));
@@ -58,7 +58,7 @@ export class Completer extends Loop {
     try {
       await this.#settle(batch);
     } catch (error) {
-      // The answer may be lost though the write was not: saying it again is answered alike.
+      // The result may be stored although the answer was lost: sending it again gives the same one.
       this.#pending.unshift(...batch.filter((one) => !this.#answered.has(one)));
       throw error;
     } finally {
@@ -84,11 +84,11 @@ export class Completer extends Loop {
   async #settle(batch: Pending[]): Promise<void> {
     try {
       const answers = await this.#send(batch.map((one) => one.result));
-      batch.forEach((one, i) => this.#tell(one, answers[i]));
+      batch.forEach((one, i) => this.#onAnswer(one, answers[i]));
     } catch (error) {
       if (!isRefusal(error)) throw error;
       if (batch.length > 1) {
-        // What the server will not take of one job must not take the others with it.
+        // A refused result of one job must not fail the others.
         for (const one of batch) await this.#settle([one]);
         return;
       }
@@ -96,24 +96,24 @@ export class Completer extends Loop {
     }
   }
 
-  async #settleRefused(one: Pending, why: string): Promise<void> {
-    this.complaints.log.error(
-      `job ${one.result.claim?.jobId}: the server refused its result: ${why}`,
+  async #settleRefused(one: Pending, reason: string): Promise<void> {
+    this.warnings.log.error(
+      `job ${one.result.claim?.jobId}: the server refused its result: ${reason}`,
     );
     try {
-      one.result = refused(one.result, why);
+      one.result = refused(one.result, reason);
       const [answer] = await this.#send([one.result]);
-      this.#tell(one, answer);
+      this.#onAnswer(one, answer);
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      // Once nobody renews its lease the job is taken back: none stays running.
-      this.#tell(one, "ANSWER_FENCED");
+      // The lease lapses without renewal, and the server takes the job back.
+      this.#onAnswer(one, "ANSWER_FENCED");
     }
   }
 
-  #tell(one: Pending, answer: Answer | undefined): void {
+  #onAnswer(one: Pending, answer: Answer | undefined): void {
     this.#answered.add(one);
-    // A copy: another batch will be about it.
+    // A copy, because it goes with another batch.
     if (answer === undefined || answer === "ANSWER_UNSPECIFIED") this.#busy.push({ ...one });
     else one.onSettled();
   }

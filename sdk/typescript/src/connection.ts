@@ -1,4 +1,4 @@
-/** The way to the servers: one at a time of those named, the next one for a while if it fails. */
+/** Calls to the servers: one address at a time, the next one for a while if it fails. */
 
 import { readFileSync } from "node:fs";
 import { getSystemErrorMap } from "node:util";
@@ -14,7 +14,7 @@ import {
 } from "@grpc/grpc-js";
 
 import { InvalidInput, ServerError } from "./errors.js";
-import { Lag } from "./lag.js";
+import { LoopLag } from "./loop_lag.js";
 import { checkOptions, type Names } from "./options.js";
 import {
   type AcquireLimitsRequest,
@@ -33,9 +33,9 @@ import {
   type StreamJobsResponse,
 } from "./protocol.js";
 
-/** How a server proves who it is, and the worker if it is asked to; texts are PEM. */
+/** TLS settings of the server and, if required, of the worker; texts are PEM. */
 export interface Tls {
-  /** Whom to trust instead of the system's certificate authorities. */
+  /** Certificate authorities to trust instead of the system's. */
   ca?: string | Buffer;
   cert?: string | Buffer;
   key?: string | Buffer;
@@ -63,29 +63,29 @@ type Unary<Q, A> = (
 ) => { cancel(): void };
 
 const CHANNEL = {
-  // A peer that is gone without a word is noticed by a ping.
+  // Pings detect a lost peer.
   "grpc.keepalive_time_ms": 10_000,
   "grpc.keepalive_timeout_ms": 5_000,
   "grpc.initial_reconnect_backoff_ms": 100,
   "grpc.min_reconnect_backoff_ms": 100,
   "grpc.max_reconnect_backoff_ms": 1_000,
-  // A server says how much it takes and sends at once.
+  // The server decides the size of messages.
   "grpc.max_receive_message_length": -1,
   // Connections of this worker end with it.
   "grpc.use_local_subchannel_pool": 1,
 };
 
-// A stream to a server that is gone has ended by then.
+// After this time a stream to a lost server has ended, and calls return to the stream's server.
 const AWAY_MS = 30_000;
 
-// A server waits for the answer to a ping at least so long before it gives up a connection.
-const STANDSTILL_MS = 10_000;
+// The shortest time after which a server closes a connection without an answer to its ping.
+const BLOCKED_MS = 10_000;
 
-// grpc-js says it also if there is none.
+// grpc-js appends this even if the note is empty.
 const NO_NOTE = /\. Resolution note: $/;
 
-// Never told with the text, which may be a secret all the same.
-const NO_TOKEN = "must be what `laneway tokens create` has shown, alone";
+// Never shows the text, which may still be a secret.
+const NO_TOKEN = "must be exactly the output of `laneway tokens create`";
 
 const ADDRESS = /^(?:\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+):(\d{1,5})$/;
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])(:\d+)?$/;
@@ -106,7 +106,7 @@ export class Connection {
     server: string | string[],
     token: Token,
     tls?: boolean | Tls,
-    private readonly lag: Pick<Lag, "ms"> = new Lag(),
+    private readonly lag: Pick<LoopLag, "ms"> = new LoopLag(),
   ) {
     const named: unknown[] = Array.isArray(server) ? server : String(server).split(",");
     this.#addresses = named.map((one) => String(one).trim());
@@ -120,21 +120,21 @@ export class Connection {
     this.#token = typeof token === "function" ? token : checked(token);
   }
 
-  /** Opens a stream; what comes of it is told by its events. */
+  /** Opens a stream; its events report messages and errors. */
   async open(describe: () => StreamJobsRequest): Promise<ClientReadableStream<StreamJobsResponse>> {
     const metadata = await this.#metadata();
     this.#streamAt = this.#at;
     return this.#client().streamJobs(describe(), metadata);
   }
 
-  /** Makes a call; throws ServerError. The next one goes elsewhere if this server was away. */
+  /** Makes a call; throws ServerError. After a lost call the next one goes to another server. */
   async call<M extends keyof Calls>(
     method: M,
     request: Calls[M][0],
     deadlineMs: number,
   ): Promise<Calls[M][1]> {
     const metadata = await this.#metadata();
-    // Results that are told where the stream is make room at once.
+    // Results that are sent to the stream's server make room at once.
     if (performance.now() - this.#awaySince > AWAY_MS) this.#at = this.#streamAt;
     const at = this.#at;
     const client = this.#client();
@@ -144,37 +144,37 @@ export class Connection {
       const call = unary(request, metadata, { deadline }, (error, answer) => {
         this.#open.delete(call);
         if (error === null && answer !== undefined) return resolve(answer);
-        const said = this.failure(error);
-        if (!said.isRefusal) this.#moveOn(at);
-        reject(said);
+        const failure = this.failure(error);
+        if (!failure.isRefusal) this.#moveOn(at);
+        reject(failure);
       });
       this.#open.add(call);
     });
   }
 
-  /** The server that the newest stream went to. */
+  /** The address of the newest stream. */
   get streamAddress(): string {
     return this.#addresses[this.#streamAt] as string;
   }
 
-  /** Why a call or a stream has failed, as far as it can be told here. */
+  /** The cause of a failed call or stream; names a blocked event loop if there was one. */
   failure(error: unknown): ServerError {
-    const said = asServerError(error);
-    if (this.lag.ms < STANDSTILL_MS || !said.isLoss) return said;
+    const failure = asServerError(error);
+    if (this.lag.ms < BLOCKED_MS || !failure.isLoss) return failure;
     return new ServerError(
       "UNAVAILABLE",
       `this process did not answer for ${Math.round(this.lag.ms / 1000)} s: its event loop was ` +
-        "probably blocked; move work that takes so long to a worker thread or another process; " +
-        said.message,
+        "probably blocked; move long computations to a worker thread or another process; " +
+        failure.message,
     );
   }
 
-  /** Turns to another server than the newest stream went to. */
+  /** Switches to another server than that of the newest stream. */
   leave(): void {
     this.#moveOn(this.#streamAt);
   }
 
-  /** Turns to the next address, unless somebody has done so already. */
+  /** Switches to the next address, unless another call has done so. */
   #moveOn(from: number): void {
     if (from !== this.#at) return;
     this.#at = (from + 1) % this.#addresses.length;
@@ -204,8 +204,8 @@ export class Connection {
       const token = typeof given === "function" ? checked(await given()) : given;
       metadata.set("authorization", `Bearer ${token}`);
     } catch (error) {
-      const why = error instanceof InvalidInput ? error : noToken(error);
-      throw this.#hasHadToken ? new ServerError("UNAUTHENTICATED", why.message) : why;
+      const failure = error instanceof InvalidInput ? error : noToken(error);
+      throw this.#hasHadToken ? new ServerError("UNAUTHENTICATED", failure.message) : failure;
     }
     this.#hasHadToken = true;
     return metadata;
@@ -219,10 +219,10 @@ function checked(token: string, field = "token"): string {
 }
 
 function noToken(error: unknown): InvalidInput {
-  return new InvalidInput("token", `cannot be had: ${asServerError(error).message}`);
+  return new InvalidInput("token", `cannot be read: ${asServerError(error).message}`);
 }
 
-/** LANEWAY_TOKEN, or what the file that LANEWAY_TOKEN_FILE names says at each use. */
+/** LANEWAY_TOKEN, or the content of the file LANEWAY_TOKEN_FILE, read at each use. */
 export function tokenFromEnvironment(env = process.env): Token {
   const { LANEWAY_TOKEN: token, LANEWAY_TOKEN_FILE: file } = env;
   if (token) return token;
@@ -238,17 +238,17 @@ function read(file: string): string {
     return readFileSync(file, "utf8");
   } catch (error) {
     const { errno = 0, message } = error as NodeJS.ErrnoException;
-    const why = getSystemErrorMap().get(errno)?.[1] ?? message;
-    const rule = "LANEWAY_TOKEN_FILE must name a file with what `laneway tokens create` has shown";
-    throw new InvalidInput("token file", `cannot read ${file}: ${why}; ${rule}`);
+    const reason = getSystemErrorMap().get(errno)?.[1] ?? message;
+    const rule = "LANEWAY_TOKEN_FILE must name a file with the output of `laneway tokens create`";
+    throw new InvalidInput("token file", `cannot read ${file}: ${reason}; ${rule}`);
   }
 }
 
 export function asServerError(error: unknown): ServerError {
   if (typeof error === "object" && error !== null && "code" in error && "details" in error) {
     const { code, details } = error as ServiceError;
-    const said = details || String(status[code]);
-    return new ServerError(status[code] ?? "UNKNOWN", said.replace(NO_NOTE, ""));
+    const text = details || String(status[code]);
+    return new ServerError(status[code] ?? "UNKNOWN", text.replace(NO_NOTE, ""));
   }
   return new ServerError("UNKNOWN", error instanceof Error ? error.message : String(error));
 }
@@ -258,7 +258,7 @@ function isAddress(text: string): boolean {
   return text.startsWith("unix:") || (port !== undefined && +port > 0 && +port < 65536);
 }
 
-/** A token is shown in plain text only to this machine. */
+/** Credentials of an address; a token is sent in plain text only to this machine. */
 function credentialsFor(address: string, tls: boolean | Tls | undefined): ChannelCredentials {
   const isLocal = LOOPBACK.test(address) || address.startsWith("unix:");
   if (tls === undefined ? isLocal : tls === false) {

@@ -1,9 +1,9 @@
-/** What a handler holds: its job, and the ways to report, to remember, and to notice the end. */
+/** The context of a handler: its job, progress, checkpoints, steps, limits and its stop signal. */
 
-import { setImmediate as aTurn } from "node:timers/promises";
+import { setImmediate as nextTurn } from "node:timers/promises";
 
 import { pause } from "./backoff.js";
-import { Patience, type RetryOptions } from "./call_retry.js";
+import { CallRetry, type RetryOptions } from "./call_retry.js";
 import { InvalidInput, StaleAttempt, Stopped } from "./errors.js";
 import { decode, encode, safeText } from "./json.js";
 import type { CallLimits } from "./limits.js";
@@ -18,10 +18,10 @@ const LONGEST_LINE = 8192;
 const STEP_NAME_BYTES = 200;
 const TRACKED = "_tracked";
 const TURN_MS = 20;
-// An empty report counts as progress, without which a job may be taken back after a minute.
-const MOVE_MS = 15_000;
+// An empty report counts as progress; without it the server may take a job back after a minute.
+const PROGRESS_MS = 15_000;
 
-/** Log lines, kept with the attempt. */
+/** Log lines, stored with the attempt. */
 export interface JobLog {
   debug(message: unknown): void;
   info(message: unknown): void;
@@ -29,7 +29,7 @@ export interface JobLog {
   error(message: unknown): void;
 }
 
-/** How far the work is, in its own units. */
+/** The progress of a handler, in units of its choice. */
 export interface Progress {
   done?: number;
   total?: number;
@@ -40,7 +40,7 @@ export interface Progress {
 const KNOWN: Names<Progress> = { done: true, total: true, message: true, stage: true };
 
 export class Context<P = unknown> {
-  /** Aborted once the handler should stop; its reason is a Stopped that says why. */
+  /** Aborted once the handler should stop; its reason is a Stopped error. */
   readonly signal: AbortSignal;
   readonly log: JobLog;
   readonly #run: Run;
@@ -89,12 +89,12 @@ export class Context<P = unknown> {
     return this.#run.claim.attempt;
   }
 
-  /** The payload as JSON text, in which no digit of a large number is lost. */
+  /** The payload as JSON text, which keeps every digit of large numbers. */
   get payloadText(): string {
     return this.#run.assignment.payload;
   }
 
-  /** What `save` stored last, in this attempt or an earlier one; null at first. */
+  /** The state that `save` stored last, in this attempt or an earlier one; null at first. */
   get checkpoint(): unknown {
     return this.#state;
   }
@@ -115,50 +115,50 @@ export class Context<P = unknown> {
     if (this.#run.hasEnded) throw new StaleAttempt("the attempt is over");
   }
 
-  /** Says how far the work is; stored within half a second. */
+  /** Reports progress; stored within half a second. */
   progress(progress: Progress): void;
   progress(done: number, total?: number, message?: string): void;
-  progress(said: number | Progress, total?: number, message?: string): void {
+  progress(first: number | Progress, total?: number, message?: string): void {
     this.check();
-    if (typeof said === "object") checkOptions(said, KNOWN, "progress");
-    const given = typeof said === "object" ? said : { done: said, total, message };
+    if (typeof first === "object") checkOptions(first, KNOWN, "progress");
+    const given = typeof first === "object" ? first : { done: first, total, message };
     const report: Report = {};
     if (given.done !== undefined) report.done = finite(given.done, "done");
     if (given.total !== undefined) report.total = finite(given.total, "total");
     if (given.message !== undefined)
       report.message = safeText(String(given.message), LONGEST_MESSAGE);
-    if (typeof said === "object" && said.stage !== undefined) {
-      report.stage = safeText(String(said.stage), LONGEST_STAGE);
+    if (typeof first === "object" && first.stage !== undefined) {
+      report.stage = safeText(String(first.stage), LONGEST_STAGE);
     }
     this.#report(report);
   }
 
-  /** Stores a checkpoint; once it resolves, the next attempt will see it. */
+  /** Stores a checkpoint; once it resolves, later attempts will read it. */
   save(state: unknown): Promise<void> {
     return awaitedOrNot(this.#save(state));
   }
 
-  /** Calls fn once per job and remembers its result; later attempts get it without a call. */
+  /** Calls fn once per job and stores its result; later attempts read it without a call. */
   step<T>(name: string, fn: () => T | PromiseLike<T>): Promise<T> {
     return awaitedOrNot(this.#step(name, fn));
   }
 
-  /** Calls fn while this attempt holds one of each limit named, waiting for its turn. */
+  /** Waits for one of each limit, and calls fn while this attempt holds them. */
   limit<T>(names: string | readonly string[], fn: () => T | Promise<T>): Promise<T> {
     return awaitedOrNot(this.#limit(names, fn));
   }
 
   /**
-   * Calls fn until it succeeds, with a growing pause or the one that `Retry-After` asks for. It spends
-   * no retry of the job and stops where the handler should stop.
+   * Calls fn until it succeeds, with growing pauses or those that `Retry-After` requests. It spends no
+   * retry of the job, and stops when the handler should stop.
    */
   retry<T>(fn: () => T | PromiseLike<T>, options: RetryOptions = {}): Promise<T> {
     return awaitedOrNot(this.#retry(fn, options));
   }
 
   /**
-   * Goes through items with progress, a checkpoint and a place to stop at each of them. A later
-   * attempt goes on behind the last item stored, so a crash may repeat the last few.
+   * Iterates over items; after each it reports progress, saves a checkpoint and checks for a stop. A
+   * later attempt continues after the last stored item, so a crash may repeat the last few.
    */
   async *track<T>(items: Iterable<T> | AsyncIterable<T>, name = "items"): AsyncGenerator<T, void> {
     const total = Array.isArray(items) ? items.length : undefined;
@@ -175,8 +175,8 @@ export class Context<P = unknown> {
       if (total !== undefined) report.total = total;
       this.#report(report);
       if (performance.now() - turnedAt > TURN_MS) {
-        // Heartbeats and others have their turn, whatever is done with the items.
-        await aTurn();
+        // Let heartbeats and other work run, even if the loop body never waits.
+        await nextTurn();
         turnedAt = performance.now();
       }
     }
@@ -190,7 +190,7 @@ export class Context<P = unknown> {
     }
     const field = `step ${JSON.stringify(name)}`;
     if (this.#used.has(name)) {
-      throw new InvalidInput(field, "ran already in this attempt: names are unique within a job");
+      throw new InvalidInput(field, "already ran in this attempt: names are unique within a job");
     }
     this.#used.add(name);
     try {
@@ -205,7 +205,7 @@ export class Context<P = unknown> {
         this.#steps.set(name, text);
       }
       this.check();
-      // As a later attempt will read it.
+      // Decoded, so that it is the same as in a later attempt.
       return decode(text, field) as T;
     } catch (error) {
       this.#used.delete(name);
@@ -214,29 +214,29 @@ export class Context<P = unknown> {
   }
 
   async #retry<T>(fn: () => T | PromiseLike<T>, options: RetryOptions): Promise<T> {
-    const patience = new Patience(options);
+    const retry = new CallRetry(options);
     for (let n = 1; ; n += 1) {
       this.check();
       try {
         return await fn();
       } catch (error) {
         this.check();
-        const waitMs = patience.waitMs(error, n);
+        const waitMs = retry.waitMs(error, n);
         if (waitMs === undefined) throw error;
         const kind = error instanceof Error ? error.name : typeof error;
         const next = `next in ${(waitMs / 1000).toFixed(1)} s`;
-        this.log.warning(`try ${n} of ${patience.tries} failed with ${kind}; ${next}`);
+        this.log.warning(`try ${n} of ${retry.tries} failed with ${kind}; ${next}`);
         await this.#pause(waitMs);
       }
     }
   }
 
-  /** Waits so long, moving all the while; throws once the handler should stop. */
+  /** Waits while reporting progress; throws once the handler should stop. */
   async #pause(ms: number): Promise<void> {
     const until = performance.now() + ms;
     for (let left = ms; left > 0; left = until - performance.now()) {
       this.#report({});
-      await pause(Math.min(left, MOVE_MS), this.signal);
+      await pause(Math.min(left, PROGRESS_MS), this.signal);
       this.check();
     }
   }
@@ -277,7 +277,7 @@ export class Context<P = unknown> {
     if (this.#run.hasEnded) throw new StaleAttempt("the attempt is over");
   }
 
-  /** The checkpoint as the handler sees it, and the places its tracks have reached beside it. */
+  /** Splits the stored checkpoint into the handler's state and the positions of `track`. */
   #remember(checkpoint: unknown): void {
     this.#state = checkpoint;
     if (isObject(checkpoint) && isObject(checkpoint[TRACKED])) {
@@ -296,7 +296,7 @@ export class Context<P = unknown> {
   }
 }
 
-/** A handler that does not wait for it learns by its signal: the process must not end of it. */
+/** Keeps an unawaited rejection from ending the process; the handler's signal reports the stop. */
 function awaitedOrNot<T>(work: Promise<T>): Promise<T> {
   work.catch(() => {});
   return work;

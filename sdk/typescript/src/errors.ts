@@ -1,13 +1,13 @@
 /**
- * What handlers throw to say how a job goes on, and what they are thrown.
+ * The errors that handlers throw to end an attempt, and those that Laneway throws.
  *
- *     Retry            again, while the retry budget lasts
- *     Snooze           again later, at no charge
- *     Cancel           the job is cancelled
- *     PublicError      the attempt failed; everybody who may see the job reads its message
- *     InvalidInput     what was given breaks a rule; names the field and the rule
- *     Stopped          the handler should stop: thrown by its context, the reason of its signal
- *     StaleAttempt     another attempt runs, or the job has ended: nothing this one says counts
+ *     Retry            retry the job while its retry budget lasts
+ *     Snooze           run the job again later, without spending a retry
+ *     Cancel           cancel the job
+ *     PublicError      fail with a message for all who may see the job
+ *     InvalidInput     an input breaks a rule; names the field and the rule
+ *     Stopped          the handler should stop; thrown by its context, the reason of its signal
+ *     StaleAttempt     another attempt runs, or the job has ended; writes are refused
  *     ServerError      the server refuses the worker, or cannot be reached
  */
 
@@ -18,19 +18,19 @@ export { InvalidInput } from "./invalid_input.js";
 /** Why a handler should stop. */
 export type StopReason = "cancel" | "timeout" | "fenced" | "shutdown";
 
-/** The attempt failed: again after so long, or as the job type says. */
+/** The attempt failed: retry it after `afterMs`, or as the job type declares. */
 export class Retry extends Error {
   override name = "Retry";
   readonly afterMs: number | undefined;
 
-  constructor(message = "to be tried again", options: { afterMs?: number; cause?: unknown } = {}) {
+  constructor(message = "retry requested", options: { afterMs?: number; cause?: unknown } = {}) {
     checkOptions(options, { afterMs: true, cause: true }, "options of Retry");
     super(message, "cause" in options ? { cause: options.cause } : undefined);
     this.afterMs = options.afterMs;
   }
 }
 
-/** Not now: again after so long, without a charge to the retry budget. */
+/** Run the job again after `delayMs`, without spending a retry. */
 export class Snooze extends Error {
   override name = "Snooze";
 
@@ -39,7 +39,7 @@ export class Snooze extends Error {
   }
 }
 
-/** There is nothing more to be done: the job ends as cancelled. */
+/** End the job as cancelled. */
 export class Cancel extends Error {
   override name = "Cancel";
 
@@ -49,8 +49,8 @@ export class Cancel extends Error {
 }
 
 /**
- * The attempt failed, with a message for everybody who may see the job. Messages of other errors need
- * jobs:debug; so does the stack with its cause.
+ * The attempt failed, with a message for all who may see the job. Messages of other errors, and all
+ * stacks, need jobs:debug.
  */
 export class PublicError extends Error {
   override name = "PublicError";
@@ -70,7 +70,7 @@ export class StaleAttempt extends Error {
   override name = "StaleAttempt";
 }
 
-/** What a server answered, or that none did; `code` is the name of the gRPC status. */
+/** A server's error, or no answer; `code` is the name of the gRPC status. */
 export class ServerError extends Error {
   override name = "ServerError";
 
@@ -81,22 +81,22 @@ export class ServerError extends Error {
     super(message);
   }
 
-  /** The call itself is wrong: another try would be answered alike. */
+  /** The call is invalid: repeating it would fail again. */
   get isRefusal(): boolean {
     const isTooLarge =
       this.code === "RESOURCE_EXHAUSTED" && this.message.includes("larger than max");
     return isTooLarge || REFUSALS.has(this.code);
   }
 
-  /** There is no answer: the server, or the way there, is gone or slow. */
+  /** There is no answer: the server or the network is gone or slow. */
   get isLoss(): boolean {
-    // What grpc-js makes of a server that has given the connection up.
-    const isGivenUp =
+    // The error of grpc-js when the server has closed the connection.
+    const isClosed =
       this.code === "RESOURCE_EXHAUSTED" && this.message.startsWith("Bandwidth exhausted");
-    return isGivenUp || this.code === "UNAVAILABLE" || this.code === "DEADLINE_EXCEEDED";
+    return isClosed || this.code === "UNAVAILABLE" || this.code === "DEADLINE_EXCEEDED";
   }
 
-  /** Whoever calls is unknown, or may not do this. */
+  /** The token is not valid, or lacks a permission. */
   get isDenial(): boolean {
     return this.code === "UNAUTHENTICATED" || this.code === "PERMISSION_DENIED";
   }

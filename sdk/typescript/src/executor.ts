@@ -1,7 +1,7 @@
-/** Calls handlers, stops them when told, and passes each result on exactly once. */
+/** Calls handlers, stops them, and passes each result on exactly once. */
 
 import { after } from "./backoff.js";
-import type { Claim, Key, News } from "./claim.js";
+import type { Claim, Key, StopSignal } from "./claim.js";
 import type { Completer } from "./completer.js";
 import { Context } from "./context.js";
 import type { StopReason } from "./errors.js";
@@ -14,9 +14,9 @@ import type { Assignment, Result } from "./protocol.js";
 import type { Reporter } from "./reporter.js";
 import { Run } from "./run.js";
 
-// A handler that is fenced is given so long before it counts as left behind.
+// The time for a fenced handler to stop before it counts as abandoned.
 const FENCED_GRACE_MS = 1000;
-// By then what is over by our clock is over by the database's too.
+// By then a lease that lapsed by our clock has also lapsed by the database's.
 const LOST_MS = 15_000;
 
 interface Parts {
@@ -28,13 +28,13 @@ interface Parts {
 }
 
 export class Executor {
-  /** Attempts whose handlers run, as long as they may say something. */
+  /** Attempts whose handlers run and may still write. */
   readonly #active = new Map<Key, Run>();
-  /** Attempts whose results are not settled yet, too. */
-  readonly #inHand = new Map<Key, Claim>();
-  /** Handlers that did not stop when told to: they go on taking room. */
-  readonly #leftBehind = new Set<Run>();
-  /** Attempts lost by our own clock, and when: no server has said yet that they are over. */
+  /** Active attempts, and those whose results are not settled yet. */
+  readonly #held = new Map<Key, Claim>();
+  /** Handlers that did not stop in time: they still take room. */
+  readonly #abandoned = new Set<Run>();
+  /** Attempts that lapsed by our clock, and when; no server has confirmed it yet. */
   readonly #lost = new Map<Claim, number>();
   #onQuiet: (() => void)[] = [];
 
@@ -44,14 +44,14 @@ export class Executor {
     private readonly onRoom: (isMore: boolean) => void,
   ) {}
 
-  /** What is lost is for the watchdog, not to be given back as if it had never come. */
+  /** Held attempts, with lost ones: the server must not release those uncharged. */
   get holds(): Claim[] {
     this.#forgetLost();
-    return [...this.#inHand.values(), ...this.#lost.keys()];
+    return [...this.#held.values(), ...this.#lost.keys()];
   }
 
-  get leftBehind(): number {
-    return this.#leftBehind.size;
+  get abandoned(): number {
+    return this.#abandoned.size;
   }
 
   get isQuiet(): boolean {
@@ -66,41 +66,41 @@ export class Executor {
 
   start(assignment: Assignment): void {
     const run = new Run(assignment, this.parts.handlers.get(assignment.jobType));
-    if (this.#inHand.has(run.key)) return;
-    this.#inHand.set(run.key, run.claim);
+    if (this.#held.has(run.key)) return;
+    this.#held.set(run.key, run.claim);
     this.#active.set(run.key, run);
     this.parts.heartbeat.hold(run.claim, assignment.leaseMs, assignment.leaseLeftMs);
     void this.#call(run);
   }
 
-  /** What a server or our clock says of an attempt. */
-  hear(key: Key, news: News): void {
+  /** Stops an attempt for a reason from a server or our clock. */
+  onStopSignal(key: Key, signal: StopSignal): void {
     const run = this.#active.get(key);
-    if (run && news === "lost") {
+    if (run && signal === "lost") {
       this.#forgetLost();
       this.#lost.set(run.claim, performance.now());
     }
-    if (run) this.stop(run, news === "cancel_requested" ? "cancel" : "fenced");
+    if (run) this.stop(run, signal === "cancel_requested" ? "cancel" : "fenced");
   }
 
   stopAll(reason: StopReason): void {
     for (const run of [...this.#active.values()]) this.stop(run, reason);
   }
 
-  leaveAllBehind(): void {
-    for (const run of [...this.#active.values()]) this.#leaveBehind(run);
+  abandonAll(): void {
+    for (const run of [...this.#active.values()]) this.#abandon(run);
   }
 
-  /** Tells a handler to stop; one that has not within the grace is left behind. */
+  /** Stops a handler; abandons it if it does not stop within the grace. */
   stop(run: Run, reason: StopReason): void {
     if (run.hasEnded || (run.stopReason !== undefined && reason !== "fenced")) return;
     run.abort(reason);
     run.stopGrace();
     if (reason === "fenced") {
       this.#conclude(run, undefined);
-      run.stopGrace = after(FENCED_GRACE_MS, () => this.#leaveBehind(run));
+      run.stopGrace = after(FENCED_GRACE_MS, () => this.#abandon(run));
     } else {
-      run.stopGrace = after(this.cancelGraceMs, () => this.#leaveBehind(run));
+      run.stopGrace = after(this.cancelGraceMs, () => this.#abandon(run));
     }
   }
 
@@ -108,22 +108,22 @@ export class Executor {
     const result = await this.#result(run);
     run.stopTimeout();
     if (!run.hasEnded) {
-      // What was reported before the end must be stored before it: later it would be refused.
+      // Store earlier reports before the result: afterwards the server would refuse them.
       if (run.hasReports) await this.parts.reporter.flush(run.claim).catch(() => {});
       if (!run.hasEnded) this.#conclude(run, result);
     }
     run.stopGrace();
     this.#active.delete(run.key);
-    if (this.#leftBehind.delete(run)) this.onRoom(true);
-    this.#tellIfQuiet();
+    if (this.#abandoned.delete(run)) this.onRoom(true);
+    this.#resolveIfQuiet();
   }
 
-  /** How the handler ended; never throws. */
+  /** The result of the handler; never throws. */
   async #result(run: Run): Promise<Result | undefined> {
     const { assignment, definition } = run;
     const call = run.isAnalysis ? definition?.options?.analyze : definition?.handler;
     if (call === undefined) {
-      return outcome.failed(run, new Error(`no handler for ${assignment.jobType} here`));
+      return outcome.failed(run, new Error(`this worker has no handler for ${assignment.jobType}`));
     }
     let context: Context;
     try {
@@ -144,21 +144,21 @@ export class Executor {
       try {
         return outcome.threw(run, error);
       } catch {
-        // An error whose own properties throw ends its job, not the process.
-        return outcome.failed(run, new Error("what the handler threw cannot be read"));
+        // An error whose properties throw must not end the process.
+        return outcome.failed(run, new Error("the handler's error cannot be read"));
       }
     }
   }
 
-  /** The grace is over: the job ends now, whatever its handler still does. */
-  #leaveBehind(run: Run): void {
+  /** Ends the job after the grace, although its handler still runs. */
+  #abandon(run: Run): void {
     if (this.#active.get(run.key) !== run) return;
-    this.#leftBehind.add(run);
+    this.#abandoned.add(run);
     this.#active.delete(run.key);
-    // Before its result makes room at the server that is not there.
+    // Before its result is sent: otherwise the server would count room that is still in use.
     this.onRoom(false);
     if (!run.hasEnded) this.#conclude(run, outcome.stopped(run));
-    this.#tellIfQuiet();
+    this.#resolveIfQuiet();
   }
 
   #conclude(run: Run, result: Result | undefined): void {
@@ -166,14 +166,14 @@ export class Executor {
     run.stopTimeout();
     this.parts.reporter.drop(run.key);
     if (result === undefined) {
-      this.#letGo(run.key);
+      this.#release(run.key);
     } else {
-      this.parts.completer.add(result, () => this.#letGo(run.key));
+      this.parts.completer.add(result, () => this.#release(run.key));
     }
   }
 
-  #letGo(key: Key): void {
-    this.#inHand.delete(key);
+  #release(key: Key): void {
+    this.#held.delete(key);
     this.parts.heartbeat.forget(key);
   }
 
@@ -182,7 +182,7 @@ export class Executor {
     for (const [claim, at] of this.#lost) if (at < since) this.#lost.delete(claim);
   }
 
-  #tellIfQuiet(): void {
+  #resolveIfQuiet(): void {
     if (this.isQuiet) for (const resolve of this.#onQuiet.splice(0)) resolve();
   }
 }

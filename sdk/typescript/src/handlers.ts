@@ -1,4 +1,4 @@
-/** Job type → handler, with all that is said about it. */
+/** The handlers of a worker by job type, and their options. */
 
 import type { Context } from "./context.js";
 import { InvalidInput } from "./errors.js";
@@ -8,10 +8,10 @@ import type { JobType } from "./protocol.js";
 
 type Awaitable<T> = T | PromiseLike<T>;
 
-/** What a job type does; returns JSON, or throws Retry, Snooze or Cancel. */
+/** The function of a job type; returns JSON, or throws Retry, Snooze or Cancel. */
 export type Handler<P> = (ctx: Context<P>, payload: P) => Awaitable<unknown>;
 
-/** Plan and cost estimate of a job: money with its currency, or tokens. */
+/** The plan and cost estimate of a job: money with its currency, or tokens. */
 export interface Analysis {
   plan?: unknown;
   cost?: number;
@@ -21,13 +21,13 @@ export interface Analysis {
   warnings?: string[];
 }
 
-/** Which jobs need somebody's consent; nothing said: each of them. */
+/** The jobs that need an approval; without options all of them. */
 export interface Approval {
-  /** Cheaper ones, by their analysis, do not. */
+  /** Jobs below this cost, by their analysis, need none. */
   belowCost?: number;
   currency?: string;
   belowTokens?: number;
-  /** Whoever submits a job may not approve it. */
+  /** The submitter of a job may not approve it. */
   twoPerson?: boolean;
   expiresMs?: number;
 }
@@ -40,29 +40,29 @@ export interface RetryPolicy {
   jitter?: number;
 }
 
-/** What is said of a job type; it is published, so that submits are checked everywhere. */
+/** Options of a job type; they are published, so that every submit is checked. */
 export interface HandlerOptions<P = unknown> {
-  /** Created if it is missing; what an operator has set for it stays. */
+  /** Created if it is missing; an operator's settings are kept. */
   lane?: string;
-  /** Higher first; 0 unless said. */
+  /** Higher first; 0 by default. */
   priority?: number;
-  /** 3 unless said. */
+  /** 3 by default. */
   maxRetries?: number;
   retry?: RetryPolicy;
-  /** How long an attempt may take. */
+  /** The longest time for one attempt. */
   timeoutMs?: number;
-  /** What tells that an attempt is alive: its worker, or its own progress. */
+  /** The sign that an attempt is alive: heartbeats of its worker, or its progress. */
   stale?: "heartbeat" | "progress";
-  /** Named resources that are held for the whole run. */
+  /** Limits held for the whole run. */
   limits?: string[];
   approval?: boolean | Approval;
   /** Jobs older than this fail instead of starting. */
   maxAgeMs?: number;
   /** JSON Schema of the payload, checked when a job is submitted. */
   arguments?: { [key: string]: Json };
-  /** Reads the payload before the handler is called; a job it throws at fails without a retry. */
+  /** Reads the payload before the handler runs; if it throws, the job fails without a retry. */
   parse?: (payload: unknown) => P;
-  /** Plans a job before anyone approves it. */
+  /** Plans and estimates a job before its approval. */
   analyze?: (ctx: Context<P>, payload: P) => Awaitable<Analysis>;
 }
 
@@ -89,7 +89,7 @@ const KNOWN_OF_APPROVAL: Names<Approval> = {
   expiresMs: true,
 };
 
-/** A handler as it is kept: its payload is whatever `parse` makes of it. */
+/** A registered handler; its payload is the result of `parse`. */
 export interface Definition {
   jobType: string;
   handler: Handler<any>;
@@ -108,7 +108,7 @@ export class Handlers {
       throw new InvalidInput(`handler of ${jobType}`, "must be a function");
     }
     if (this.#definitions.has(jobType)) {
-      throw new InvalidInput(`handler of ${jobType}`, "there is one already");
+      throw new InvalidInput(`handler of ${jobType}`, "is already registered");
     }
     if (definition.options !== undefined) check(jobType, definition.options);
     this.#definitions.set(jobType, definition);
@@ -122,7 +122,7 @@ export class Handlers {
     return this.#definitions.get(jobType);
   }
 
-  /** What the server is told of them. */
+  /** The job types as declared to the server. */
   jobTypes(): JobType[] {
     return [...this.#definitions.values()].map(({ jobType, options }) => ({
       name: jobType,
@@ -133,10 +133,10 @@ export class Handlers {
   }
 }
 
-/** A job type as it is published; without one it is served as it is known. */
+/** The declaration of a job type as JSON; without one the published declaration applies. */
 export function declaration(jobType: string, options: HandlerOptions<any>): string {
   const { retry, approval } = options;
-  const said = {
+  const fields = {
     arguments: options.arguments,
     lane: options.lane,
     priority: options.priority,
@@ -162,7 +162,7 @@ export function declaration(jobType: string, options: HandlerOptions<any>): stri
         : approval,
     max_age_s: seconds(options.maxAgeMs),
   };
-  return encode(said, `options of ${jobType}`);
+  return encode(fields, `options of ${jobType}`);
 }
 
 function check(jobType: string, options: HandlerOptions<any>): void {

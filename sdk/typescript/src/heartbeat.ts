@@ -1,7 +1,7 @@
-/** Renews the leases of what is in hand, and notices those that are over. */
+/** Renews the leases of held attempts, and detects those that have lapsed. */
 
-import type { Complaints } from "./complaints.js";
-import { BUSY_MS, type Claim, type Key, type News, keyOf } from "./claim.js";
+import type { ThrottledWarnings } from "./throttled_warnings.js";
+import { BUSY_MS, type Claim, type Key, type StopSignal, keyOf } from "./claim.js";
 import type { Connection } from "./connection.js";
 import { Loop } from "./loop.js";
 
@@ -10,7 +10,7 @@ const SHORTEST_CALL_MS = 500;
 const LONGEST_CALL_MS = 5000;
 const STILL_OURS_MS = 1000;
 
-interface Held {
+interface HeldLease {
   claim: Claim;
   leaseMs: number;
   dueAt: number;
@@ -18,19 +18,19 @@ interface Held {
   timer: NodeJS.Timeout;
 }
 
-/** Each lease is renewed when a third of it has passed; those nearly due go along. */
+/** Renews each lease after a third of its time, together with those that are nearly due. */
 export class Heartbeat extends Loop {
-  readonly #held = new Map<Key, Held>();
+  readonly #held = new Map<Key, HeldLease>();
   #wakesAt = Infinity;
   #asksForAll = false;
 
   constructor(
     private readonly connection: Connection,
     private readonly workerId: string,
-    complaints: Complaints,
-    private readonly onNews: (key: Key, news: News) => void,
+    warnings: ThrottledWarnings,
+    private readonly onStopSignal: (key: Key, signal: StopSignal) => void,
   ) {
-    super("heartbeat", complaints);
+    super("heartbeat", warnings);
   }
 
   hold(claim: Claim, leaseMs: number, leftMs: number): void {
@@ -47,7 +47,7 @@ export class Heartbeat extends Loop {
     this.#held.delete(key);
   }
 
-  /** Asks about all of them now: something has changed. */
+  /** Renews all leases now, because the server has news about one. */
   beat(): void {
     this.#asksForAll = true;
     this.wake();
@@ -63,9 +63,9 @@ export class Heartbeat extends Loop {
     const due = this.#due();
     try {
       for (let i = 0; i < due.length; i += CHUNK) await this.#renew(due.slice(i, i + CHUNK));
-      if (due.length > 0) this.complaints.over(this.name);
+      if (due.length > 0) this.warnings.resolved(this.name);
     } catch (error) {
-      this.complaints.tell(this.name, error);
+      this.warnings.warn(this.name, error);
     }
     let soonest = Infinity;
     for (const held of this.#held.values()) soonest = Math.min(soonest, held.dueAt);
@@ -73,7 +73,7 @@ export class Heartbeat extends Loop {
     return Math.max(0, this.#wakesAt - performance.now());
   }
 
-  #due(): Held[] {
+  #due(): HeldLease[] {
     const now = performance.now();
     const asksForAll = this.#asksForAll;
     this.#asksForAll = false;
@@ -83,7 +83,7 @@ export class Heartbeat extends Loop {
     return all.filter((held) => held.dueAt <= now + held.leaseMs / 12);
   }
 
-  async #renew(due: Held[]): Promise<void> {
+  async #renew(due: HeldLease[]): Promise<void> {
     const asked = performance.now();
     const left = Math.min(...due.map((held) => held.lostAt)) - asked;
     const deadlineMs = Math.max(SHORTEST_CALL_MS, Math.min(LONGEST_CALL_MS, left / 2));
@@ -94,7 +94,7 @@ export class Heartbeat extends Loop {
       const request = { workerId: this.workerId, claims, memoryBytes };
       answers = (await this.connection.call("heartbeat", request, deadlineMs)).answers;
     } catch (error) {
-      // Often enough to be in time, however short the lease.
+      // Retry often enough for short leases.
       const now = performance.now();
       for (const held of due) held.dueAt = now + Math.min(2000, held.leaseMs / 20);
       throw error;
@@ -104,31 +104,31 @@ export class Heartbeat extends Loop {
       if (this.#held.get(key) !== held) return;
       if (answers[i] === "ANSWER_FENCED") {
         this.forget(key);
-        this.onNews(key, "fenced");
+        this.onStopSignal(key, "fenced");
         return;
       }
       if (answers[i] === "ANSWER_ACCEPTED" || answers[i] === "ANSWER_CANCEL_REQUESTED") {
         held.dueAt = asked + held.leaseMs / 3;
         held.lostAt = asked + held.leaseMs;
       } else {
-        // While somebody holds the row nobody can take it back.
+        // While the row is locked, the watchdog cannot take the job back.
         held.dueAt = asked + BUSY_MS;
         held.lostAt = Math.max(held.lostAt, asked + STILL_OURS_MS);
       }
       clearTimeout(held.timer);
       held.timer = setTimeout(() => this.#overdue(key), held.lostAt - performance.now());
-      if (answers[i] === "ANSWER_CANCEL_REQUESTED") this.onNews(key, "cancel_requested");
+      if (answers[i] === "ANSWER_CANCEL_REQUESTED") this.onStopSignal(key, "cancel_requested");
     });
   }
 
-  /** Nobody renewed it in time. */
+  /** Handles a lease that was not renewed in time. */
   #overdue(key: Key): void {
-    // If the event loop was blocked, the answer to a renewal may be here and not yet read.
+    // If the event loop was blocked, the answer to a renewal may have arrived unread.
     setImmediate(() => {
       const held = this.#held.get(key);
       if (held === undefined || held.lostAt > performance.now() + 1) return;
       this.forget(key);
-      this.onNews(key, "lost");
+      this.onStopSignal(key, "lost");
     });
   }
 }

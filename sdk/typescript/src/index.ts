@@ -1,4 +1,4 @@
-export type { Logger } from "./complaints.js";
+export type { Logger } from "./throttled_warnings.js";
 export type { Tls, Token } from "./connection.js";
 export type { RetryOptions } from "./call_retry.js";
 export { Context } from "./context.js";

@@ -1,4 +1,4 @@
-/** What was given breaks a rule. */
+/** An input breaks a rule. */
 export class InvalidInput extends Error {
   override name = "InvalidInput";
 

@@ -1,14 +1,14 @@
-/** JSON out of a handler: what JSON would drop or change in silence is refused by name. */
+/** Encodes JSON; refuses values that JSON.stringify would silently drop or change. */
 
 import { InvalidInput } from "./errors.js";
 
-/** What JSON has. */
+/** A JSON value. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
 const DEEPEST = 64;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
-/** JSON text; `undefined` is null. */
+/** The value as JSON text; `undefined` is null. */
 export function encode(value: unknown, field: string): string {
   if (value === undefined || value === null) return "null";
   check(value, field, "", 0);
@@ -30,13 +30,13 @@ function check(given: unknown, field: string, key: string, depth: number): void 
     case "string":
       return checkText(value, field);
     case "number":
-      if (!Number.isFinite(value)) throw new InvalidInput(field, `is ${value}, which JSON has not`);
+      if (!Number.isFinite(value)) throw new InvalidInput(field, `is ${value}, which JSON does not have`);
       return;
     case "bigint":
       throw new InvalidInput(field, "is a bigint: return a string, or a number if it is safe");
     case "function":
     case "symbol":
-      throw new InvalidInput(field, `is a ${typeof value}, which JSON has not`);
+      throw new InvalidInput(field, `is a ${typeof value}, which JSON does not have`);
     case "object":
       if (value !== null) checkWithin(value, field, depth + 1);
   }
@@ -44,14 +44,14 @@ function check(given: unknown, field: string, key: string, depth: number): void 
 
 function checkWithin(value: object, field: string, depth: number): void {
   if (depth > DEEPEST) {
-    throw new InvalidInput(field, `is nested more than ${DEEPEST} deep, or holds itself`);
+    throw new InvalidInput(field, `is nested more than ${DEEPEST} levels deep, or contains itself`);
   }
   if (Array.isArray(value)) {
     value.forEach((item, i) => check(item, `${field}[${i}]`, String(i), depth));
     return;
   }
   if (value instanceof Map || value instanceof Set || value instanceof Promise) {
-    throw new InvalidInput(field, `is a ${value.constructor.name}, which JSON has not`);
+    throw new InvalidInput(field, `is a ${value.constructor.name}, which JSON does not have`);
   }
   if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) {
     throw new InvalidInput(field, "is binary: return text, or base64");
@@ -63,8 +63,8 @@ function checkWithin(value: object, field: string, depth: number): void {
 }
 
 function checkText(text: string, field: string): void {
-  if (text.includes("\0")) throw new InvalidInput(field, "holds a NUL character");
-  if (LONE_SURROGATE.test(text)) throw new InvalidInput(field, "holds half of a surrogate pair");
+  if (text.includes("\0")) throw new InvalidInput(field, "contains a NUL character");
+  if (LONE_SURROGATE.test(text)) throw new InvalidInput(field, "contains half of a surrogate pair");
 }
 
 function hasToJSON(value: unknown): value is { toJSON(key: string): unknown } {
@@ -76,10 +76,10 @@ function hasToJSON(value: unknown): value is { toJSON(key: string): unknown } {
   );
 }
 
-/** Text that PostgreSQL takes, of at most so many characters. */
+/** Text that PostgreSQL accepts, cut to `longest` characters. */
 export function safeText(text: string, longest: number): string {
   const safe = text.replace(/\0/g, "\\u0000").replace(/\p{Surrogate}/gu, "\ufffd");
   if (safe.length <= longest) return safe;
-  // Not between the halves of a pair.
+  // Do not cut a surrogate pair.
   return `${safe.slice(0, longest).replace(/\p{Surrogate}$/u, "")} …`;
 }

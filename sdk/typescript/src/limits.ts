@@ -1,21 +1,21 @@
-/** Limits held for one call: first come, first served here; only the first of a queue asks. */
+/** Limits held for one call: first come, first served; only the first of a queue calls the server. */
 
 import { AsyncLocalStorage } from "node:async_hooks";
 
 import { Wake } from "./backoff.js";
-import { BUSY_MS, type News } from "./claim.js";
-import type { Complaints } from "./complaints.js";
+import { BUSY_MS, type StopSignal } from "./claim.js";
+import type { ThrottledWarnings } from "./throttled_warnings.js";
 import type { Connection } from "./connection.js";
 import { InvalidInput, ServerError, StaleAttempt, Stopped, isRefusal } from "./errors.js";
 import type { Run } from "./run.js";
 
 const FIRST_MS = 50;
 const LONGEST_MS = 1000;
-// A limit may be changed while a long period of its rate goes by.
+// Ask again at least this often: an operator may change a limit with a long rate period.
 const LONGEST_RATE_MS = 5000;
 const CALL_MS = 5000;
 
-/** A call around the code that asks. What is started in it may outlive it. */
+/** A call of `hold` around the current code. Tasks started in it may outlive it. */
 interface Around {
   readonly run: Run;
   readonly names: readonly string[];
@@ -30,11 +30,11 @@ export class CallLimits {
   constructor(
     private readonly connection: Connection,
     private readonly workerId: string,
-    private readonly complaints: Complaints,
-    private readonly onNews: (key: string, news: News) => void,
+    private readonly warnings: ThrottledWarnings,
+    private readonly onStopSignal: (key: string, signal: StopSignal) => void,
   ) {}
 
-  /** Calls fn while the run holds one of each limit named. */
+  /** Calls fn while the run holds one of each limit. */
   async hold<T>(run: Run, names: string | readonly string[], fn: () => T | Promise<T>): Promise<T> {
     const wanted = namesOf(names);
     let outer = this.#around.getStore();
@@ -52,7 +52,7 @@ export class CallLimits {
   async #acquire(run: Run, names: string[], around: ReadonlyMap<string, number>): Promise<void> {
     const inside: Record<string, number> = {};
     for (const name of names) if (around.has(name)) inside[name] = around.get(name) as number;
-    // Not behind those who may be waiting for what this one holds.
+    // Skip the queue: its callers may be waiting for limits that this run holds.
     if (around.size > 0 && (await this.#ask(run, names, inside)) === "granted") return;
     const turn = new Wake();
     const onStop = (): void => turn.set();
@@ -84,7 +84,7 @@ export class CallLimits {
     else if (at === 0) queue[0]?.set();
   }
 
-  /** Asks until there is room: at once after a release in this process, else now and then. */
+  /** Asks until there is room: at once after a release in this process, otherwise regularly. */
   async #take(
     run: Run,
     names: string[],
@@ -101,7 +101,7 @@ export class CallLimits {
     }
   }
 
-  /** Granted, or how long to wait; 0: not known. Whoever gives up leaves nothing behind. */
+  /** Granted, or the time to wait; 0: not known. A stopped run releases its grant. */
   async #ask(
     run: Run,
     names: string[],
@@ -109,7 +109,7 @@ export class CallLimits {
   ): Promise<"granted" | number> {
     if (run.stopReason !== undefined) throw new Stopped(run.stopReason);
     const granted = await run.inTurn(() => this.#granted(run, names, inside));
-    // The signal may have been aborted while the server was asked.
+    // The signal may have been aborted during the call.
     const stopReason = run.stopReason as Run["stopReason"];
     if (stopReason !== undefined) {
       await this.#release(run, names, granted === "granted" ? 1 : 0);
@@ -132,17 +132,17 @@ export class CallLimits {
     } catch (error) {
       if (!(error instanceof ServerError)) throw error;
       if (error.isRefusal) throw new InvalidInput("limit", error.message);
-      // The answer may be lost though the write was not: it may be asked again.
-      this.complaints.tell("limits", error);
+      // The grant may be stored although the answer was lost; asking again is safe.
+      this.warnings.warn("limits", error);
       return 0;
     }
-    this.complaints.over("limits");
+    this.warnings.resolved("limits");
     if (answer.answer === "ANSWER_FENCED") {
-      this.onNews(run.key, "fenced");
+      this.onStopSignal(run.key, "fenced");
       throw new StaleAttempt(`attempt ${run.claim.attempt} of its job is over`);
     }
     if (answer.answer === "ANSWER_CANCEL_REQUESTED") {
-      this.onNews(run.key, "cancel_requested");
+      this.onStopSignal(run.key, "cancel_requested");
       return 0;
     }
     if (answer.answer === "ANSWER_UNSPECIFIED") return BUSY_MS;
@@ -159,14 +159,14 @@ export class CallLimits {
         run.limits.set(name, keeps[name]);
       }
       const request = { workerId: this.workerId, claim: run.claim, keeps };
-      // What the attempt holds is given back with its lease at the latest.
+      // The end of the lease releases the limits at the latest.
       for (let waitMs = FIRST_MS; !run.hasEnded && run.stopReason !== "fenced";) {
         try {
           const { answer } = await this.connection.call("releaseLimits", request, CALL_MS);
           if (answer !== "ANSWER_UNSPECIFIED") return;
         } catch (error) {
           if (isRefusal(error)) return;
-          this.complaints.tell("limits", error);
+          this.warnings.warn("limits", error);
         }
         await new Wake().wait(waitMs);
         waitMs = Math.min(waitMs * 2, LONGEST_MS);
@@ -176,7 +176,7 @@ export class CallLimits {
   }
 }
 
-/** How often the run holds each limit in calls that have not ended. */
+/** The number of holds of each limit in open calls of the run. */
 function heldAround(innermost: Around | undefined, run: Run): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (let one = innermost; one !== undefined; one = one.outer) {

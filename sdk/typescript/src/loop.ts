@@ -1,7 +1,7 @@
-/** Work that is done again and again: soon after it was asked for, later after a failure. */
+/** A background loop: runs when woken or due, with a backoff after failures. */
 
 import { type Backoff, Wake, delayAfter } from "./backoff.js";
-import type { Complaints } from "./complaints.js";
+import type { ThrottledWarnings } from "./throttled_warnings.js";
 
 const BACKOFF: Backoff = { firstMs: 50, longestMs: 2000 };
 
@@ -13,17 +13,17 @@ export abstract class Loop {
 
   constructor(
     readonly name: string,
-    protected readonly complaints: Complaints,
+    protected readonly warnings: ThrottledWarnings,
   ) {}
 
-  /** One round; answers how many milliseconds later the next one is due, unless it is woken. */
+  /** Runs one round; returns the milliseconds until the next one, unless it is woken. */
   protected abstract once(): Promise<number>;
 
   start(): void {
     this.#running ??= this.#run();
   }
 
-  /** Ends after the round it is in. */
+  /** Ends after the current round. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     this.#pause.set();
@@ -44,12 +44,12 @@ export abstract class Loop {
     while (!this.#isStopping) {
       try {
         const delayMs = await this.once();
-        if (failures) this.complaints.over(this.name);
+        if (failures) this.warnings.resolved(this.name);
         failures = 0;
         await this.#wake.wait(delayMs);
       } catch (error) {
         failures += 1;
-        this.complaints.tell(this.name, error);
+        this.warnings.warn(this.name, error);
         await this.#pause.wait(delayAfter(failures, BACKOFF));
       }
     }

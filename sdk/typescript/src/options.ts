@@ -1,8 +1,8 @@
-/** Options are known by name: any other would be passed over where no compiler looks. */
+/** Refuses unknown options, which JavaScript would silently ignore. */
 
 import { InvalidInput } from "./invalid_input.js";
 
-/** Every name of an interface; one that is forgotten does not compile. */
+/** Every name of an interface; a missing one does not compile. */
 export type Names<T> = { readonly [K in keyof T]-?: true };
 
 /** Throws InvalidInput at the first option that `known` does not name. */
@@ -13,6 +13,6 @@ export function checkOptions<T extends object>(given: T, known: Names<T>, of: st
   for (const name of Object.keys(given)) {
     if (Object.hasOwn(known, name)) continue;
     const names = Object.keys(known).join(", ");
-    throw new InvalidInput(of, `${JSON.stringify(name)} is unknown; known are ${names}`);
+    throw new InvalidInput(of, `${JSON.stringify(name)} is not an option; options are ${names}`);
   }
 }

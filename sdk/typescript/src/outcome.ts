@@ -1,4 +1,4 @@
-/** From how a handler ended to the result of its attempt. */
+/** Turns the end of a handler into the result of its attempt. */
 
 import { Cancel, InvalidInput, PublicError, Retry, Snooze } from "./errors.js";
 import type { Analysis } from "./handlers.js";
@@ -11,7 +11,7 @@ const LONGEST_MESSAGE = 4000;
 const LONGEST_TRACEBACK = 16_000;
 const LONGEST_DELAY_MS = 100 * 366 * 86_400_000;
 
-/** The handler returned; undefined where nothing may be written any more. */
+/** The result after a return; undefined if nothing may be written any more. */
 export function returned(run: Run, value: unknown): Result | undefined {
   if (run.stopReason === "timeout" || run.stopReason === "fenced") return stopped(run);
   try {
@@ -22,14 +22,14 @@ export function returned(run: Run, value: unknown): Result | undefined {
   }
 }
 
-/** The handler threw. */
+/** The result after a throw. */
 export function threw(run: Run, error: unknown): Result | undefined {
   const isOwn = run.stopReason === undefined;
   if (!isOwn && (run.stopReason !== "cancel" || isAbort(run, error))) return stopped(run);
   return failed(run, error);
 }
 
-/** A handler that was told to stop, and did or did not. */
+/** The result of a handler that was asked to stop, whether or not it did. */
 export function stopped(run: Run): Result | undefined {
   const { claim, ranMs } = run;
   switch (run.stopReason) {
@@ -46,16 +46,16 @@ export function stopped(run: Run): Result | undefined {
   }
 }
 
-/** The handler cannot take the payload, which will not get better: no retry. */
+/** The result for a payload that cannot be read; a retry would not help. */
 export function unreadable(run: Run, error: unknown): Result {
   const message = safeText(textOf(error), LONGEST_MESSAGE);
   const fail = { error: { type: "InvalidInput", message, isPublic: true }, isFinal: true };
   return { claim: run.claim, ranMs: run.ranMs, fail };
 }
 
-/** The server does not take the result: that is the job's failure. */
-export function refused(result: Result, why: string): Result {
-  const message = safeText(`the server refused the result: ${why}`, LONGEST_MESSAGE);
+/** The failure to send instead of a result that the server refused. */
+export function refused(result: Result, reason: string): Result {
+  const message = safeText(`the server refused the result: ${reason}`, LONGEST_MESSAGE);
   const { claim = null, ranMs = 0 } = result;
   return { claim, ranMs, fail: { error: { type: "InvalidResult", message, isPublic: true } } };
 }
@@ -65,7 +65,7 @@ export function failed(run: Run, error: unknown): Result {
   if (error instanceof Snooze) {
     const delayMs = delay(error.delayMs);
     if (delayMs !== undefined) return { claim, ranMs, snooze: { delayMs } };
-    return failed(run, new InvalidInput("Snooze", "must say a number of milliseconds"));
+    return failed(run, new InvalidInput("Snooze", "must have a number of milliseconds"));
   }
   if (error instanceof Cancel) {
     const reason = safeText(String(error.reason), LONGEST_MESSAGE);
@@ -85,7 +85,7 @@ interface Described {
   isPublic: boolean;
 }
 
-/** An error as stored: its name, its message, and where it came from. */
+/** An error as stored: name, message and stack. */
 function described(error: unknown): Described {
   const name = error instanceof Error ? textOf(error.name) || "Error" : "Error";
   return {
@@ -106,11 +106,11 @@ function textOf(error: unknown): string {
   try {
     return error instanceof Error ? String(error.message) : String(error);
   } catch {
-    return "its text cannot be had";
+    return "its text cannot be read";
   }
 }
 
-/** What a call that was given the signal throws when it is broken off. */
+/** Whether the error comes from a call that the signal aborted. */
 function isAbort(run: Run, error: unknown): boolean {
   return error === run.signal.reason || (error instanceof Error && ABORTS.has(error.name));
 }
@@ -138,7 +138,7 @@ function analysis(value: unknown): string {
   checkOptions(value as Analysis, KNOWN, "analysis");
   const { plan = null, cost, currency, tokens, warnings = [] } = value as Analysis;
   if (cost !== undefined && tokens !== undefined) {
-    throw new InvalidInput("analysis.tokens", "is instead of cost, not beside it");
+    throw new InvalidInput("analysis.tokens", "must not be set together with cost");
   }
   if (cost !== undefined && !/^[A-Z]{3}$/.test(currency ?? "")) {
     throw new InvalidInput("analysis.currency", "must be three capital letters, like USD");

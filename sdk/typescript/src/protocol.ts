@@ -1,4 +1,4 @@
-/** The protocol of proto/laneway/v1/dispatch.proto: its client, and the messages under short names. */
+/** The client and the messages of proto/laneway/v1/dispatch.proto, under short names. */
 
 import { loadPackageDefinition } from "@grpc/grpc-js";
 import { fromJSON } from "@grpc/proto-loader";

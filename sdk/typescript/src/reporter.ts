@@ -1,7 +1,7 @@
 /** Sends progress, checkpoints, steps and log lines of all jobs together. */
 
-import type { Complaints } from "./complaints.js";
-import { BUSY_MS, type Claim, type Key, type News, keyOf } from "./claim.js";
+import type { ThrottledWarnings } from "./throttled_warnings.js";
+import { BUSY_MS, type Claim, type Key, type StopSignal, keyOf } from "./claim.js";
 import type { Connection } from "./connection.js";
 import { StaleAttempt, isRefusal } from "./errors.js";
 import { Loop } from "./loop.js";
@@ -11,11 +11,11 @@ const INTERVAL_MS = 500;
 const CALL_MS = 10_000;
 const MOST_UPDATES = 1000;
 const MOST_LINES = 500;
-// Well below what a server takes in one message.
+// Well below the message limit of servers.
 const MOST_CHARACTERS = 500_000;
 const MOST_LINE_CHARACTERS = 250_000;
 
-/** How far an attempt is, and what it wants remembered; what is not set stays as it is. */
+/** The progress and checkpoint of an attempt; fields that are not set stay unchanged. */
 export type Report = Pick<Update, "stage" | "done" | "total" | "message" | "checkpoint">;
 
 interface Line {
@@ -30,79 +30,79 @@ interface Waiter {
   reject: (error: Error) => void;
 }
 
-interface Keeping {
+interface PendingStep {
   step: Step;
   resolve: (result: string) => void;
   reject: (error: Error) => void;
 }
 
-/** What is to be said of one attempt, and who waits until it is stored. */
+/** The unsent updates of one attempt, and the callers that wait for them. */
 interface Pending {
   claim: Claim;
   report: Report;
-  /** Reported at all: an empty report counts as progress too. */
-  isMoved: boolean;
-  steps: Keeping[];
+  /** Whether a report was made: an empty one counts as progress too. */
+  hasProgress: boolean;
+  steps: PendingStep[];
   lines: Line[];
   waiters: Waiter[];
-  isOver?: boolean;
+  isDropped?: boolean;
 }
 
-/** The newest progress wins, log lines all go; at once if somebody waits, else now and then. */
+/** Sends the newest progress and all log lines; at once if a caller waits, otherwise regularly. */
 export class Reporter extends Loop {
   readonly #pending = new Map<Key, Pending>();
-  #onItsWay: Pending[] = [];
+  #inFlight: Pending[] = [];
   #busy: Pending[] = [];
   #dueAt = Infinity;
 
   constructor(
     private readonly connection: Connection,
     private readonly workerId: string,
-    complaints: Complaints,
-    private readonly onNews: (key: Key, news: News) => void,
+    warnings: ThrottledWarnings,
+    private readonly onStopSignal: (key: Key, signal: StopSignal) => void,
   ) {
-    super("progress", complaints);
+    super("progress", warnings);
   }
 
   report(claim: Claim, report: Report): void {
-    const news = this.#of(claim);
-    news.report = { ...news.report, ...report };
-    news.isMoved = true;
-    this.#beDueIn(INTERVAL_MS);
+    const update = this.#of(claim);
+    update.report = { ...update.report, ...report };
+    update.hasProgress = true;
+    this.#scheduleIn(INTERVAL_MS);
   }
 
   line(claim: Claim, number: number, level: string, message: string): void {
     this.#of(claim).lines.push({ number, level, message, at: performance.now() });
-    this.#beDueIn(INTERVAL_MS);
+    this.#scheduleIn(INTERVAL_MS);
   }
 
   /** The step's result as every later attempt will read it. */
   keep(claim: Claim, step: Step): Promise<string> {
     return new Promise((resolve, reject) => {
       this.#of(claim).steps.push({ step, resolve, reject });
-      this.#beDueIn(0);
+      this.#scheduleIn(0);
     });
   }
 
-  /** Resolves when all that was reported of this attempt so far is stored. */
+  /** Resolves when all earlier reports of this attempt are stored. */
   flush(claim: Claim): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#of(claim).waiters.push({ resolve, reject });
-      this.#beDueIn(0);
+      this.#scheduleIn(0);
     });
   }
 
-  /** Nothing more will be stored of this attempt. */
+  /** Discards the updates of an ended attempt. */
   drop(key: Key): void {
     const all = [
       this.#pending.get(key),
-      ...this.#onItsWay.filter((one) => keyOf(one.claim) === key),
+      ...this.#inFlight.filter((one) => keyOf(one.claim) === key),
     ];
     this.#pending.delete(key);
-    for (const news of all) {
-      if (news === undefined) continue;
-      news.isOver = true;
-      letGo(news, new StaleAttempt("the attempt is over"));
+    for (const update of all) {
+      if (update === undefined) continue;
+      update.isDropped = true;
+      rejectAll(update, new StaleAttempt("the attempt is over"));
     }
   }
 
@@ -113,15 +113,15 @@ export class Reporter extends Loop {
 
   #of(claim: Claim): Pending {
     const key = keyOf(claim);
-    let news = this.#pending.get(key);
-    if (news === undefined) {
-      news = { claim, report: {}, isMoved: false, steps: [], lines: [], waiters: [] };
-      this.#pending.set(key, news);
+    let update = this.#pending.get(key);
+    if (update === undefined) {
+      update = { claim, report: {}, hasProgress: false, steps: [], lines: [], waiters: [] };
+      this.#pending.set(key, update);
     }
-    return news;
+    return update;
   }
 
-  #beDueIn(ms: number): void {
+  #scheduleIn(ms: number): void {
     const dueAt = performance.now() + ms;
     if (dueAt >= this.#dueAt) return;
     this.#dueAt = dueAt;
@@ -132,40 +132,40 @@ export class Reporter extends Loop {
     const left = this.#dueAt - performance.now();
     if (left > 0) return left;
     this.#dueAt = Infinity;
-    const batch = (this.#onItsWay = this.#take());
+    const batch = (this.#inFlight = this.#take());
     try {
       await this.#send(batch);
     } catch (error) {
-      for (const news of batch) if (!news.isOver) this.#putBack(news);
-      this.#beDueIn(0);
+      for (const update of batch) if (!update.isDropped) this.#putBack(update);
+      this.#scheduleIn(0);
       throw error;
     } finally {
-      this.#onItsWay = [];
+      this.#inFlight = [];
     }
-    if ([...this.#pending.values()].some((news) => news.waiters.length || news.steps.length)) {
-      this.#beDueIn(0);
+    if ([...this.#pending.values()].some((update) => update.waiters.length || update.steps.length)) {
+      this.#scheduleIn(0);
     }
     if (this.#busy.length > 0) {
-      for (const news of this.#busy.splice(0)) this.#putBack(news);
-      this.#beDueIn(BUSY_MS);
+      for (const update of this.#busy.splice(0)) this.#putBack(update);
+      this.#scheduleIn(BUSY_MS);
     } else if (this.#pending.size > 0) {
-      this.#beDueIn(INTERVAL_MS);
+      this.#scheduleIn(INTERVAL_MS);
     }
     return Math.max(0, this.#dueAt - performance.now());
   }
 
-  /** What goes with one call; the rest stays for the next. */
+  /** Takes the updates for one call; the rest stays for the next. */
   #take(): Pending[] {
     const batch: Pending[] = [];
     let characters = 0;
-    for (const [key, news] of this.#pending) {
+    for (const [key, update] of this.#pending) {
       if (batch.length === MOST_UPDATES || characters > MOST_CHARACTERS) break;
       this.#pending.delete(key);
-      const rest = cut(news);
-      characters += sizeOf(news);
-      // Who waits for all of it waits for the rest.
+      const rest = cut(update);
+      characters += sizeOf(update);
+      // Callers that wait for all of it wait for the rest.
       if (rest) this.#pending.set(key, rest);
-      batch.push(news);
+      batch.push(update);
     }
     return batch;
   }
@@ -178,60 +178,62 @@ export class Reporter extends Loop {
       return;
     }
     newer.report = { ...older.report, ...newer.report };
-    newer.isMoved ||= older.isMoved;
+    newer.hasProgress ||= older.hasProgress;
     newer.steps.unshift(...older.steps);
     newer.lines.unshift(...older.lines);
     newer.waiters.unshift(...older.waiters);
   }
 
   async #send(batch: Pending[]): Promise<void> {
-    const said = batch.filter(isSaid);
-    for (const news of batch) if (!isSaid(news)) news.waiters.splice(0).forEach((w) => w.resolve());
-    if (said.length === 0) return;
+    const sent = batch.filter(hasContent);
+    for (const update of batch) {
+      if (!hasContent(update)) update.waiters.splice(0).forEach((w) => w.resolve());
+    }
+    if (sent.length === 0) return;
     let progressed: Progressed[];
     try {
-      const request = { workerId: this.workerId, updates: said.map(asUpdate) };
+      const request = { workerId: this.workerId, updates: sent.map(asUpdate) };
       progressed = (await this.connection.call("reportProgress", request, CALL_MS)).progressed;
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      if (said.length > 1) {
-        // What the server will not take of one job must not take the others with it.
-        for (const news of said) {
-          await this.#send([news]);
-          empty(news);
+      if (sent.length > 1) {
+        // A refused update of one job must not fail the others.
+        for (const update of sent) {
+          await this.#send([update]);
+          empty(update);
         }
         return;
       }
-      this.complaints.tell(this.name, error);
-      for (const news of said) letGo(news, error);
+      this.warnings.warn(this.name, error);
+      for (const update of sent) rejectAll(update, error);
       return;
     }
-    said.forEach((news, i) => this.#tell(news, progressed[i]));
+    sent.forEach((update, i) => this.#onAnswer(update, progressed[i]));
   }
 
-  #tell(news: Pending, progressed: Progressed | undefined): void {
+  #onAnswer(update: Pending, progressed: Progressed | undefined): void {
     if (progressed === undefined || progressed.answer === "ANSWER_UNSPECIFIED") {
-      if (!news.isOver) this.#busy.push({ ...news });
+      if (!update.isDropped) this.#busy.push({ ...update });
       return;
     }
     if (progressed.answer === "ANSWER_FENCED") {
-      letGo(news, new StaleAttempt(`attempt ${news.claim.attempt} of its job is over`));
-      this.onNews(keyOf(news.claim), "fenced");
+      rejectAll(update, new StaleAttempt(`attempt ${update.claim.attempt} of its job is over`));
+      this.onStopSignal(keyOf(update.claim), "fenced");
       return;
     }
-    for (const { step, resolve } of news.steps) {
+    for (const { step, resolve } of update.steps) {
       const kept = progressed.steps.find((one) => one.name === step.name);
       resolve(kept?.result ?? step.result ?? "null");
     }
-    for (const { resolve } of news.waiters) resolve();
+    for (const { resolve } of update.waiters) resolve();
     if (progressed.answer === "ANSWER_CANCEL_REQUESTED") {
-      this.onNews(keyOf(news.claim), "cancel_requested");
+      this.onStopSignal(keyOf(update.claim), "cancel_requested");
     }
   }
 }
 
-function isSaid(news: Pending): boolean {
-  return news.isMoved || news.steps.length + news.lines.length > 0;
+function hasContent(update: Pending): boolean {
+  return update.hasProgress || update.steps.length + update.lines.length > 0;
 }
 
 function asUpdate({ claim, report, steps, lines }: Pending): Update {
@@ -249,26 +251,26 @@ function asUpdate({ claim, report, steps, lines }: Pending): Update {
   };
 }
 
-function letGo(news: Pending, error: Error): void {
-  for (const { reject } of [...news.steps, ...news.waiters]) reject(error);
+function rejectAll(update: Pending, error: Error): void {
+  for (const { reject } of [...update.steps, ...update.waiters]) reject(error);
 }
 
-/** It is stored: putting it back must not send it again. */
-function empty(news: Pending): void {
-  Object.assign(news, { report: {}, isMoved: false, steps: [], lines: [], waiters: [] });
+/** Empties a stored update, so that putting it back does not send it again. */
+function empty(update: Pending): void {
+  Object.assign(update, { report: {}, hasProgress: false, steps: [], lines: [], waiters: [] });
 }
 
-/** Takes the lines that are too many for one call, and whoever waits for them, out of it. */
-function cut(news: Pending): Pending | undefined {
+/** Splits off the lines that are too many for one call, with the callers that wait. */
+function cut(update: Pending): Pending | undefined {
   let characters = 0;
-  const fit = news.lines.findIndex(
+  const fit = update.lines.findIndex(
     ({ message }, i) => i === MOST_LINES || (characters += message.length) > MOST_LINE_CHARACTERS,
   );
   if (fit === -1) return undefined;
-  const { claim, waiters } = news;
-  const lines = news.lines.splice(fit);
-  news.waiters = [];
-  return { claim, report: {}, isMoved: false, steps: [], lines, waiters };
+  const { claim, waiters } = update;
+  const lines = update.lines.splice(fit);
+  update.waiters = [];
+  return { claim, report: {}, hasProgress: false, steps: [], lines, waiters };
 }
 
 function sizeOf({ report, steps, lines }: Pending): number {

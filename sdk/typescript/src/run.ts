@@ -1,4 +1,4 @@
-/** One attempt in the hands of this worker, from its assignment to its result. */
+/** One attempt of this worker, from its assignment to its result. */
 
 import { setMaxListeners } from "node:events";
 
@@ -10,16 +10,16 @@ import type { Assignment } from "./protocol.js";
 export class Run {
   readonly key: Key;
   readonly claim: Claim;
-  /** Wanted is a plan and an estimate, not the work itself. */
+  /** Analyze the job instead of running it. */
   readonly isAnalysis: boolean;
   stopReason: StopReason | undefined;
-  /** A result was passed on, or none may be: what the handler still does is void. */
+  /** Whether a result was passed on, or none may be; later writes are ignored. */
   hasEnded = false;
   hasReports = false;
   lines = 0;
-  /** Limits held for calls, as far as the server has said. */
+  /** Limits held for calls, as confirmed by the server. */
   readonly limits = new Map<string, number>();
-  /** How to call off its timers. */
+  /** Cancel its timers. */
   stopTimeout: () => void = () => {};
   stopGrace: () => void = () => {};
 
@@ -34,7 +34,7 @@ export class Run {
     this.claim = { jobId: assignment.jobId, attempt: assignment.attempt };
     this.key = keyOf(this.claim);
     this.isAnalysis = assignment.isAnalysis;
-    // A handler may have many calls open that listen to it.
+    // A handler may have many open calls that listen to it.
     setMaxListeners(0, this.signal);
   }
 
@@ -55,7 +55,7 @@ export class Run {
     this.#controller.abort(new Stopped(reason));
   }
 
-  /** One at a time: each call about limits says how many are to be held. */
+  /** Runs limit calls one at a time, because each names the total number of holds. */
   inTurn<T>(work: () => Promise<T>): Promise<T> {
     const mine = this.#last.then(work, work);
     this.#last = mine.catch(() => {});

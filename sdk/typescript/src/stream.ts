@@ -1,20 +1,20 @@
-/** The open stream is the worker's presence: jobs come through it, and it is opened anew. */
+/** The stream on which a worker receives jobs; reopened when it ends. */
 
 import type { ClientReadableStream } from "@grpc/grpc-js";
 
 import { type Backoff, Wake, delayAfter } from "./backoff.js";
-import type { Complaints } from "./complaints.js";
+import type { ThrottledWarnings } from "./throttled_warnings.js";
 import { type Connection, asServerError } from "./connection.js";
 import { InvalidInput, ServerError } from "./errors.js";
 import type { Assignment, StreamJobsRequest, StreamJobsResponse } from "./protocol.js";
 
 const BACKOFF: Backoff = { firstMs: 100, longestMs: 5000 };
-const GREETING_MS = 10_000;
-// A stream that lasted so long was a good one.
+const HANDSHAKE_MS = 10_000;
+// A stream that lasted this long counts as a success.
 const LASTING_MS = 5000;
 
 interface Events {
-  /** Once the stream they came by is no longer open, a server has given them back. */
+  /** Once their stream is no longer open, the server has released them. */
   onAssignments(assignments: Assignment[], isOpen: () => boolean): void;
   onBeat(): void;
 }
@@ -38,10 +38,10 @@ export class JobStream {
     private readonly connection: Connection,
     private readonly describe: () => StreamJobsRequest,
     private readonly events: Events,
-    private readonly complaints: Complaints,
+    private readonly warnings: ThrottledWarnings,
   ) {}
 
-  /** Resolves once a server knows this worker; throws if one refuses it before. */
+  /** Resolves once a server has registered this worker; throws if one refuses it before. */
   start(): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#onKnown = { resolve, reject };
@@ -49,10 +49,10 @@ export class JobStream {
     });
   }
 
-  /** What is said of this worker has changed. */
+  /** Opens a new stream, because the worker's handshake has changed. */
   restart(): void {
     this.#restarts += 1;
-    this.#breakOff();
+    this.#cancel();
     this.#pause.set();
   }
 
@@ -63,8 +63,8 @@ export class JobStream {
     await this.#running;
   }
 
-  /** Jobs that are still on their way are given back by the server. */
-  #breakOff(): void {
+  /** Cancels the stream; the server releases jobs that are still being sent. */
+  #cancel(): void {
     const call = this.#call;
     this.#call = undefined;
     call?.cancel();
@@ -73,27 +73,27 @@ export class JobStream {
   async #run(): Promise<void> {
     while (!this.#isStopping) {
       const began = performance.now();
-      const error = await this.#live();
-      // By our own will, then.
+      const error = await this.#runOnce();
+      // We ended it on purpose.
       if (error === undefined || this.#isStopping) continue;
       if (performance.now() - began > LASTING_MS) this.#failures = 0;
-      // A token that never was there is not waited for.
+      // Do not wait for a token that never existed.
       if (error instanceof InvalidInput || (!this.#isKnown && isFinal(error))) {
         this.#onKnown?.reject(error);
         return;
       }
       this.#failures += 1;
-      // Told also if the stream was lost a moment ago.
+      // A separate topic: a denial is logged even if a lost stream was logged a moment ago.
       const topic = error.isDenial ? "token" : "stream";
-      const next = this.#isKnown ? "trying again" : "is server right? trying again";
-      this.complaints.tell(topic, `${this.connection.streamAddress}: ${error.message} (${next})`);
+      const next = this.#isKnown ? "trying again" : "check the server option; trying again";
+      this.warnings.warn(topic, `${this.connection.streamAddress}: ${error.message} (${next})`);
       this.connection.leave();
       await this.#pause.wait(delayAfter(this.#failures, BACKOFF));
     }
   }
 
-  /** Opens the stream and answers why it ended; undefined: because we wanted it to. */
-  async #live(): Promise<ServerError | InvalidInput | undefined> {
+  /** Opens the stream and returns why it ended; undefined: we ended it on purpose. */
+  async #runOnce(): Promise<ServerError | InvalidInput | undefined> {
     let call: Call;
     const restarts = this.#restarts;
     try {
@@ -109,39 +109,39 @@ export class JobStream {
     }
     this.#call = call;
     let isSilent = false;
-    const greeting = setTimeout(() => {
+    const handshake = setTimeout(() => {
       isSilent = true;
       call.cancel();
-    }, GREETING_MS);
+    }, HANDSHAKE_MS);
     const error = await new Promise<ServerError | undefined>((resolve) => {
       call.once("data", (message: StreamJobsResponse) => {
-        clearTimeout(greeting);
-        if (this.#call === call) this.#greet(message);
+        clearTimeout(handshake);
+        if (this.#call === call) this.#onFirst(message);
       });
       call.on("data", (message: StreamJobsResponse) => {
-        if (this.#call === call) this.#hear(message, () => this.#call === call);
+        if (this.#call === call) this.#onMessage(message, () => this.#call === call);
       });
       call.on("error", (error) => resolve(this.connection.failure(error)));
       call.on("end", () => resolve(undefined));
     });
-    clearTimeout(greeting);
+    clearTimeout(handshake);
     const isOurs = this.#call !== call && !isSilent;
     if (this.#call === call) this.#call = undefined;
     if (isOurs) return undefined;
     return error ?? asServerError(new Error("the server ended the stream"));
   }
 
-  /** What only the first message of a stream says. */
-  #greet(message: StreamJobsResponse): void {
-    this.complaints.over("token");
-    this.complaints.over("stream");
+  /** Reads the first message of a stream, and logs its warnings. */
+  #onFirst(message: StreamJobsResponse): void {
+    this.warnings.resolved("token");
+    this.warnings.resolved("stream");
     if (!this.#isKnown) {
       this.#isKnown = true;
       this.#onKnown?.resolve();
     }
     const uncovered = message.uncovered.join(", ");
     if (uncovered && uncovered !== this.#uncovered) {
-      this.complaints.log.warn(`the token does not cover ${uncovered}: no such jobs are sent`);
+      this.warnings.log.warn(`the token does not cover ${uncovered}: this worker gets no such jobs`);
     }
     this.#uncovered = uncovered;
     const refused = message.ignored
@@ -149,9 +149,9 @@ export class JobStream {
       .map((one) => `${one.jobType} (${one.argumentsRefused})`)
       .join("; ");
     if (refused && refused !== this.#refused) {
-      this.complaints.log.warn(
-        `the server refuses the schema of the arguments of ${refused}: ` +
-          "payloads are checked by this worker, not at submit",
+      this.warnings.log.warn(
+        `the server refuses the argument schema of ${refused}: ` +
+          "this worker checks payloads, submits are not checked",
       );
     }
     this.#refused = refused;
@@ -161,26 +161,26 @@ export class JobStream {
       .map((one) => `${one.jobType}: ${one.fields.join(", ")}`)
       .join("; ");
     if (ignored && ignored !== this.#ignored) {
-      this.complaints.log.warn(
-        `declared otherwise than published, and not in force: ${ignored}` +
+      this.warnings.log.warn(
+        `declarations that differ from the published ones are not in force: ${ignored}` +
           " (the token needs workers:declare)",
       );
     }
     this.#ignored = ignored;
   }
 
-  #hear(message: StreamJobsResponse, isOpen: () => boolean): void {
+  #onMessage(message: StreamJobsResponse, isOpen: () => boolean): void {
     if (message.beat) this.events.onBeat();
     if (message.assignments.length > 0) this.events.onAssignments(message.assignments, isOpen);
   }
 }
 
-/** The fields that are published otherwise. */
+/** The fields whose published values differ. */
 function unpublished(one: { fields: string[]; argumentsRefused: string }): string[] {
   return one.fields.filter((name) => name !== "arguments" || !one.argumentsRefused);
 }
 
-/** Trying again as it is would end alike. */
+/** Whether another try would fail again. */
 function isFinal(error: ServerError): boolean {
   return error.isRefusal || error.isDenial || error.code === "UNIMPLEMENTED";
 }

@@ -1,44 +1,44 @@
-/** A worker: connects to a server, is sent jobs, runs their handlers. */
+/** A worker: connects to a server, receives jobs and runs their handlers. */
 
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 
 import { LONGEST_TIMER_MS, pause } from "./backoff.js";
-import type { Key, News } from "./claim.js";
-import { Complaints, type Logger, stderr } from "./complaints.js";
+import type { Key, StopSignal } from "./claim.js";
+import { ThrottledWarnings, type Logger, stderr } from "./throttled_warnings.js";
 import { Completer } from "./completer.js";
 import { Connection, type Tls, type Token, tokenFromEnvironment } from "./connection.js";
 import { InvalidInput } from "./errors.js";
 import { Executor } from "./executor.js";
 import { type Handler, type HandlerOptions, Handlers } from "./handlers.js";
 import { Heartbeat } from "./heartbeat.js";
-import { Intake } from "./intake.js";
-import { Lag } from "./lag.js";
+import { AssignmentReceiver } from "./assignment_receiver.js";
+import { LoopLag } from "./loop_lag.js";
 import { CallLimits } from "./limits.js";
-import { mistake } from "./mistakes.js";
+import { markStartupError } from "./startup_errors.js";
 import { checkOptions, type Names } from "./options.js";
 import type { StreamJobsRequest } from "./protocol.js";
 import { Reporter } from "./reporter.js";
 import { JobStream } from "./stream.js";
 
 export interface WorkerOptions {
-  /** host:port of a server, or several: one after the other is tried. */
+  /** host:port of a server, or several, which are tried in turn. */
   server: string | string[];
-  /** Or a function that says it at each call; else LANEWAY_TOKEN or LANEWAY_TOKEN_FILE. */
+  /** A token, or a function that returns it; by default LANEWAY_TOKEN or LANEWAY_TOKEN_FILE. */
   token?: Token | undefined;
-  /** For people; the host and the process unless said. */
+  /** A readable name; host and process by default. */
   name?: string;
-  /** Jobs in hand at once; 100 unless said. */
+  /** The most jobs at once; 100 by default. */
   maxInFlight?: number;
-  /** Always needed but on loopback; true: with the system's certificate authorities. */
+  /** Required except on loopback; true: use the system's certificate authorities. */
   tls?: boolean | Tls;
   /** The version of your code, shown with the worker. */
   version?: string;
-  /** How long a handler may go on when told to stop, before it is left behind; 30 s unless said. */
+  /** The time for a handler to stop before it is abandoned; 30 s by default. */
   cancelGraceMs?: number;
-  /** How long `run` lets jobs finish after a signal; 30 s unless said. */
+  /** The time for jobs to finish after a signal to `run`; 30 s by default. */
   graceMs?: number;
-  /** Where the worker writes what it has to say; stderr unless said. */
+  /** The worker's logger; stderr by default. */
   logger?: Logger;
 }
 
@@ -56,9 +56,9 @@ const KNOWN: Names<WorkerOptions> = {
 
 const GRACE_MS = 30_000;
 const MOST_IN_FLIGHT = 10_000;
-// Handlers that were left behind and return are gathered for so long.
+// Abandoned handlers that return within this time are reported together.
 const ROOM_MS = 500;
-// What is left to do at a stop may not take longer.
+// The longest time for the last calls of a stop.
 const STOP_MS = 5000;
 
 export class Worker {
@@ -70,7 +70,7 @@ export class Worker {
   readonly #version: string;
   readonly #log: Logger;
   readonly #connection: Connection;
-  readonly #lag = new Lag();
+  readonly #lag = new LoopLag();
   readonly #heartbeat: Heartbeat;
   readonly #reporter: Reporter;
   readonly #completer: Completer;
@@ -78,7 +78,7 @@ export class Worker {
   readonly #stream: JobStream;
   readonly #hurry = new AbortController();
   #isDraining = false;
-  #gathering: NodeJS.Timeout | undefined;
+  #roomTimer: NodeJS.Timeout | undefined;
   #state: "new" | "running" | "stopped" = "new";
   #hasFailed = false;
   #stopping: Promise<void> | undefined;
@@ -96,67 +96,67 @@ export class Worker {
       this.#graceMs = checkGrace("graceMs", options.graceMs);
       this.#version = options.version ?? "";
       this.#log = checkLogger(options.logger ?? stderr);
-      const complaints = new Complaints(this.#log);
-      const onNews = (key: Key, news: News): void => this.#executor.hear(key, news);
+      const warnings = new ThrottledWarnings(this.#log);
+      const onStopSignal = (key: Key, signal: StopSignal): void => this.#executor.onStopSignal(key, signal);
       const token = options.token ?? tokenFromEnvironment();
       this.#connection = new Connection(options.server, token, options.tls, this.#lag);
-      this.#heartbeat = new Heartbeat(this.#connection, this.id, complaints, onNews);
-      this.#reporter = new Reporter(this.#connection, this.id, complaints, onNews);
-      this.#completer = new Completer(this.#connection, this.id, complaints);
+      this.#heartbeat = new Heartbeat(this.#connection, this.id, warnings, onStopSignal);
+      this.#reporter = new Reporter(this.#connection, this.id, warnings, onStopSignal);
+      this.#completer = new Completer(this.#connection, this.id, warnings);
       const parts = {
         handlers: this.#handlers,
         heartbeat: this.#heartbeat,
         reporter: this.#reporter,
         completer: this.#completer,
-        limits: new CallLimits(this.#connection, this.id, complaints, onNews),
+        limits: new CallLimits(this.#connection, this.id, warnings, onStopSignal),
       };
       const cancelGraceMs = checkGrace("cancelGraceMs", options.cancelGraceMs);
-      const onRoom = (isMore: boolean): void => this.#tellRoom(isMore);
+      const onRoom = (isMore: boolean): void => this.#reportRoom(isMore);
       this.#executor = new Executor(parts, cancelGraceMs, onRoom);
-      const intake = new Intake(this.#connection, this.id, this.#lag, this.#executor, complaints);
+      const receiver = new AssignmentReceiver(this.#connection, this.id, this.#lag, this.#executor, warnings);
       this.#stream = new JobStream(
         this.#connection,
         () => this.#describe(),
         {
-          onAssignments: (all, isOpen) => intake.take(all, isOpen),
+          onAssignments: (all, isOpen) => receiver.take(all, isOpen),
           onBeat: () => this.#heartbeat.beat(),
         },
-        complaints,
+        warnings,
       );
     } catch (error) {
-      throw mistake(error);
+      throw markStartupError(error);
     }
   }
 
-  /** Serves a job type: as it is known elsewhere, or, with options, as they say. */
+  /** Serves a job type as published, or, with options, as they declare. */
   handle<P = unknown>(jobType: string, handler: Handler<P>): this;
   handle<P = unknown>(jobType: string, options: HandlerOptions<P>, handler: Handler<P>): this;
   handle<P>(jobType: string, ...rest: [Handler<P>] | [HandlerOptions<P>, Handler<P>]): this {
-    if (this.#state !== "new") throw new InvalidInput("handle", "comes before start");
+    if (this.#state !== "new") throw new InvalidInput("handle", "must be called before start");
     const [options, handler] = rest.length === 1 ? [undefined, rest[0]] : rest;
     try {
       this.#handlers.add({ jobType, handler, options });
     } catch (error) {
-      throw mistake(error);
+      throw markStartupError(error);
     }
     return this;
   }
 
-  /** Resolves once a server knows this worker; throws if one refuses it. */
+  /** Resolves once a server has registered this worker; throws if one refuses it. */
   async start(): Promise<void> {
     try {
       await this.#start();
     } catch (error) {
-      throw mistake(error);
+      throw markStartupError(error);
     }
   }
 
   async #start(): Promise<void> {
-    if (this.#state !== "new") throw new InvalidInput("start", "a worker is started once");
+    if (this.#state !== "new") throw new InvalidInput("start", "must be called only once");
     if (this.#handlers.size === 0) {
       throw new InvalidInput("handle", "must name at least one job type before the start");
     }
-    // A wrong option is said here, and not at each try to connect.
+    // Report an invalid option here, not at each connect.
     this.#handlers.jobTypes();
     this.#state = "running";
     this.#lag.start();
@@ -171,7 +171,7 @@ export class Worker {
       throw error;
     }
     if (this.#stopping) return;
-    this.#log.info(`worker ${this.name} takes jobs from ${this.#connection.streamAddress}`);
+    this.#log.info(`worker ${this.name} receives jobs from ${this.#connection.streamAddress}`);
   }
 
   /** Starts; resolves once it has stopped. SIGTERM and SIGINT stop it, a second one at once. */
@@ -192,7 +192,7 @@ export class Worker {
     }
   }
 
-  /** Takes no more jobs, lets those in hand finish within the grace, then releases the rest. */
+  /** Stops receiving jobs, lets running ones finish within the grace, then releases the rest. */
   stop(options: { graceMs?: number } = {}): Promise<void> {
     checkOptions(options, { graceMs: true }, "options of stop");
     const graceMs = checkGrace("graceMs", options.graceMs, this.#graceMs);
@@ -205,15 +205,15 @@ export class Worker {
     if (this.#state === "running") {
       const until = performance.now() + graceMs;
       this.#isDraining = true;
-      clearTimeout(this.#gathering);
+      clearTimeout(this.#roomTimer);
       this.#stream.restart();
-      this.#tellGrace(graceMs);
+      this.#logGrace(graceMs);
       await within(graceMs, this.#executor.quiet(), this.#hurry.signal);
       this.#executor.stopAll("shutdown");
       await within(STOP_MS / 2, this.#executor.quiet());
-      this.#executor.leaveAllBehind();
+      this.#executor.abandonAll();
       await within(STOP_MS, this.#completer.idle());
-      // Servers may be restarted with us: what was done is told as long as there is time.
+      // Servers may restart at the same time: keep sending results while there is time.
       await within(until - performance.now(), this.#completer.idle(), this.#hurry.signal);
       await this.#stream.stop();
     }
@@ -226,26 +226,26 @@ export class Worker {
     for (const resolve of this.#onStopped.splice(0)) resolve();
   }
 
-  #tellGrace(graceMs: number): void {
-    const inHand = this.#executor.holds.length;
-    if (inHand === 0 || graceMs === 0) return;
-    const jobs = inHand === 1 ? "1 job has" : `${inHand} jobs have`;
+  #logGrace(graceMs: number): void {
+    const held = this.#executor.holds.length;
+    if (held === 0 || graceMs === 0) return;
+    const jobs = held === 1 ? "1 job has" : `${held} jobs have`;
     this.#log.info(`stopping: ${jobs} ${graceMs / 1000} s to end; a second signal does not wait`);
   }
 
-  /** A server hears of it by a new stream: at once of less room, soon of more. */
-  #tellRoom(isMore: boolean): void {
+  /** Reports changed room with a new stream: less room at once, more room soon. */
+  #reportRoom(isMore: boolean): void {
     if (this.#isDraining) return;
     if (!isMore) return this.#stream.restart();
-    this.#gathering ??= setTimeout(() => {
-      this.#gathering = undefined;
+    this.#roomTimer ??= setTimeout(() => {
+      this.#roomTimer = undefined;
       this.#stream.restart();
     }, ROOM_MS);
   }
 
-  /** What a server is told at connecting; handlers left behind take room. */
+  /** The handshake; abandoned handlers take room. */
   #describe(): StreamJobsRequest {
-    const room = Math.max(0, this.#maxInFlight - this.#executor.leftBehind);
+    const room = Math.max(0, this.#maxInFlight - this.#executor.abandoned);
     return {
       workerId: this.id,
       name: this.name,
@@ -267,12 +267,12 @@ function checkGrace(field: string, given: number | undefined, otherwise = GRACE_
 }
 
 function checkLogger(logger: Logger): Logger {
-  const said = [logger.info, logger.warn, logger.error];
-  if (said.every((one) => typeof one === "function")) return logger;
-  throw new InvalidInput("logger", "must have info, warn and error, as console has");
+  const methods = [logger.info, logger.warn, logger.error];
+  if (methods.every((one) => typeof one === "function")) return logger;
+  throw new InvalidInput("logger", "must have the functions info, warn and error, like console");
 }
 
-/** Waits for it, but no longer than that, nor after the signal. */
+/** Waits for the work until the timeout or the signal. */
 async function within(ms: number, work: Promise<void>, hurry?: AbortSignal): Promise<void> {
   const done = new AbortController();
   const stop = (): void => done.abort();

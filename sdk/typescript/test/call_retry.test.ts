@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 
-import { Patience, retryAfterMs } from "../src/call_retry.js";
+import { CallRetry, retryAfterMs } from "../src/call_retry.js";
 import { InvalidInput, Retry, Snooze } from "../src/index.js";
 import { aServer, aWorker } from "./workshop.js";
 
@@ -102,7 +102,7 @@ describe("A call that is tried again", () => {
 
 describe("The pause between tries", () => {
   it("grows to a minute and is spread", () => {
-    const patience = new Patience({ tries: 5000 });
+    const patience = new CallRetry({ tries: 5000 });
     for (const [n, usual] of [
       [1, 1000],
       [3, 4000],
@@ -115,8 +115,8 @@ describe("The pause between tries", () => {
   });
 
   it("is never shorter than asked for", () => {
-    assert.equal(new Patience().waitMs(busy("30"), 1, () => 0), 30_000);
-    assert.equal(new Patience().waitMs(busy("30"), 1, () => 1), 36_000);
+    assert.equal(new CallRetry().waitMs(busy("30"), 1, () => 0), 30_000);
+    assert.equal(new CallRetry().waitMs(busy("30"), 1, () => 1), 36_000);
   });
 
   it("is what the refused call asks for, up to an hour", () => {
@@ -146,12 +146,12 @@ describe("The pause between tries", () => {
 
   it("there is none behind an error that is final", () => {
     const on = (error: unknown): boolean => error instanceof TypeError;
-    assert.equal(new Patience().waitMs(new Snooze(1), 1), undefined);
-    assert.equal(new Patience().waitMs(new InvalidInput("x", "y"), 1), undefined);
-    assert.equal(new Patience({ on }).waitMs(new Error(), 1), undefined);
-    assert.equal(new Patience({ tries: 2 }).waitMs(new Error(), 2), undefined);
+    assert.equal(new CallRetry().waitMs(new Snooze(1), 1), undefined);
+    assert.equal(new CallRetry().waitMs(new InvalidInput("x", "y"), 1), undefined);
+    assert.equal(new CallRetry({ on }).waitMs(new Error(), 1), undefined);
+    assert.equal(new CallRetry({ tries: 2 }).waitMs(new Error(), 2), undefined);
     // A handler that asks for another try gets it, whatever `on` says.
-    assert.equal(new Patience({ on, policy: soon }).waitMs(new Retry(), 1), 1);
+    assert.equal(new CallRetry({ on, policy: soon }).waitMs(new Retry(), 1), 1);
   });
 
   it("options that break a rule are refused by name", () => {
@@ -159,14 +159,14 @@ describe("The pause between tries", () => {
       [{ tries: 0 }, /^tries: must be a whole number from 1, not 0/],
       [{ tries: 1.5 }, /^tries/],
       [{ on: TypeError.name }, /^on: must be a function/],
-      [{ times: 3 }, /^options of retry: "times" is unknown/],
-      [{ policy: { base: 1 } }, /^policy: "base" is unknown/],
+      [{ times: 3 }, /^options of retry: "times" is not an option/],
+      [{ policy: { base: 1 } }, /^policy: "base" is not an option/],
       [{ policy: { baseMs: -1 } }, /^policy.baseMs: must be a number from 0 /],
       [{ policy: { baseMs: 10, capMs: 5 } }, /^policy.capMs: must be a number from 10 /],
       [{ policy: { jitter: NaN } }, /^policy.jitter/],
     ];
     for (const [options, message] of cases) {
-      assert.throws(() => new Patience(options), { name: "InvalidInput", message });
+      assert.throws(() => new CallRetry(options), { name: "InvalidInput", message });
     }
   });
 });

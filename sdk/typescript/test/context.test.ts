@@ -46,7 +46,7 @@ describe("A context", () => {
     server.assign("work", { attempt: 2, steps: [{ name: "old", result: "7" }] });
     const result = JSON.parse((await server.results.first()).finish?.result ?? "");
     assert.deepEqual(result.slice(0, 2), [7, { kept: "first" }]);
-    assert.match(result[2], /^step "new": ran already/);
+    assert.match(result[2], /^step "new": already ran/);
   });
 
   it("a call that nobody waits for does not end the process", async () => {
@@ -80,7 +80,7 @@ describe("A context", () => {
     server.assign("work");
     const { fail } = await server.results.first();
     assert.equal(fail?.error?.type, "InvalidInput");
-    assert.match(fail?.error?.message ?? "", /^progress: "percent" is unknown; known are done, /);
+    assert.match(fail?.error?.message ?? "", /^progress: "percent" is not an option; options are done, /);
   });
 
   it("refuses writes of an attempt that is fenced", async () => {

@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import { status } from "@grpc/grpc-js";
 
 import { Connection } from "../src/connection.js";
-import { Lag } from "../src/lag.js";
+import { LoopLag } from "../src/loop_lag.js";
 import { Heard, TOKEN, refusal } from "./fake_server.js";
 import { aServer, aWorker } from "./workshop.js";
 
@@ -20,7 +20,7 @@ describe("A process that stood still", () => {
     // No two looks at a clock see the same.
     t.mock.method(performance, "now", () => (clock += 0.001));
     t.mock.timers.enable({ apis: ["setInterval", "setImmediate"] });
-    const lag = new Lag();
+    const lag = new LoopLag();
     lag.start();
     clock += 17_000;
     t.mock.timers.tick(250);
@@ -35,7 +35,7 @@ describe("A process that stood still", () => {
     const server = await aServer();
     const warnings = new Heard<string>();
     const logger = { info: () => {}, warn: (text: string) => warnings.push(text), error: () => {} };
-    t.mock.getter(Lag.prototype, "ms", () => 17_000);
+    t.mock.getter(LoopLag.prototype, "ms", () => 17_000);
     await aWorker(server, { logger })
       .handle("block", () => server.cut(GIVEN_UP))
       .start();

@@ -46,7 +46,7 @@ describe("A mistake at the start", () => {
     const cases: [string, RegExp, number][] = [
       ["await new Worker({ ...options, server: 'http://a' }).run()", /server: must be host:port/, 2],
       ["new Worker(options).run()", /handle: must name at least one job type/, 2],
-      ["new Worker(options).handle('a', work).handle('a', work)", /handler of a: there is one/, 2],
+      ["new Worker(options).handle('a', work).handle('a', work)", /handler of a: is already/, 2],
       [`await new Worker({ ...options, server: ${at} }).handle('a', work).run()`, /nobody is known/, 4],
     ];
     await Promise.all(
@@ -107,7 +107,7 @@ describe("A mistake at the start", () => {
       const worker = new Worker({ ...options, server: "${server.address}", token: "${TOKEN}" });
       await worker.handle("work", work).start();
       worker.handle("more", work);`);
-    assert.match(said, /InvalidInput: handle: comes before start\n +at /);
+    assert.match(said, /InvalidInput: handle: must be called before start\n +at /);
   });
 
   it("is told from one of the program's own, whatever workers there are", async () => {
@@ -154,7 +154,7 @@ describe("A token file", () => {
   it("that holds no token at the start is named too, and not told", async () => {
     writeFileSync(file, "a secret\n");
     const worker = aWorker(["localhost:1"], { token }).handle("work", () => {});
-    const rule = "must be what `laneway tokens create` has shown, alone";
+    const rule = "must be exactly the output of `laneway tokens create`";
     const message = `token file ${file}: ${rule}`;
     await assert.rejects(worker.start(), { name: "InvalidInput", message });
   });

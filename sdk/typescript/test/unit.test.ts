@@ -48,9 +48,9 @@ describe("JSON", () => {
       [Symbol("s"), /^result: is a symbol/],
       [{ m: new Map() }, /^result\.m: is a Map/],
       [{ b: new Uint8Array(1) }, /^result\.b: is binary/],
-      ["a\0b", /^result: holds a NUL/],
-      [{ t: "\ud800" }, /^result\.t: holds half of a surrogate/],
-      [loop, /deep, or holds itself/],
+      ["a\0b", /^result: contains a NUL/],
+      [{ t: "\ud800" }, /^result\.t: contains half of a surrogate/],
+      [loop, /deep, or contains itself/],
     ];
     for (const [value, rule] of cases) {
       assert.throws(() => encode(value, "result"), { name: "InvalidInput", message: rule });
@@ -173,7 +173,7 @@ describe("Options", () => {
       [() => new Worker(null as never), /^options of Worker: must be an object/],
       [() => worker({ tls: { rejectUnauthorized: false } }), /^tls: "rejectUnauthorized" .* ca, /],
       [() => handle({ max_retries: 5 }), /^options of work: "max_retries" .*, maxRetries, /],
-      [() => handle({ constructor: 5 }), /^options of work: "constructor" is unknown/],
+      [() => handle({ constructor: 5 }), /^options of work: "constructor" is not an option/],
       [() => handle({ retry: { base: 1 } }), /^options of work: retry: "base" .* baseMs, /],
       [() => handle({ approval: { below: 1 } }), /^options of work: approval: "below" .* belowCost/],
       [() => handle({ approval: null }), /^options of work: approval: must be an object/],
@@ -182,7 +182,7 @@ describe("Options", () => {
     ];
     for (const [say, message] of cases) assert.throws(say, { name: "InvalidInput", message });
     const free = outcome.returned(run({ isAnalysis: true }), { costs: 5 })?.fail?.error;
-    assert.match(free?.message ?? "", /^analysis: "costs" is unknown; known are plan, cost, /);
+    assert.match(free?.message ?? "", /^analysis: "costs" is not an option; options are plan, cost, /);
     await worker({ tls: true, version: "1" }).handle("work", { retry: {} }, () => {}).stop();
   });
 
@@ -226,7 +226,7 @@ describe("Options", () => {
 
   it("a token that a function cannot give is an error", async () => {
     const sealed = new Connection("localhost:1", () => Promise.reject(new Error("it is sealed")));
-    const message = "token: cannot be had: it is sealed";
+    const message = "token: cannot be read: it is sealed";
     await assert.rejects(sealed.open(() => assert.fail()), { name: "InvalidInput", message });
     sealed.close();
   });

@@ -79,7 +79,7 @@ describe("A worker", () => {
     assert.equal(await told(), 1);
     server.uncovered = ["dear", "secret"];
     assert.equal(await told(), 2);
-    assert.ok(warned.includes("the token does not cover dear, secret: no such jobs are sent"));
+    assert.ok(warned.includes("the token does not cover dear, secret: this worker gets no such jobs"));
   });
 
   it("learns which schemas are refused, and what else is not in force", async () => {
@@ -93,8 +93,8 @@ describe("A worker", () => {
     await aWorker(server, { logger })
       .handle("work", () => {})
       .start();
-    assert.match(warned.join("\n"), /refuses the schema of the arguments of odd \(is too large\)/);
-    assert.match(warned.join("\n"), /and not in force: set: arguments, lane \(/);
+    assert.match(warned.join("\n"), /refuses the argument schema of odd \(is too large\)/);
+    assert.match(warned.join("\n"), /are not in force: set: arguments, lane \(/);
     assert.doesNotMatch(warned.join("\n"), /odd: arguments/);
   });
 
@@ -107,7 +107,7 @@ describe("A worker", () => {
     const start = worker.start();
     const warning = await warnings.first();
     assert.ok(warning.startsWith(`stream: ${server.address}: No connection established.`), warning);
-    assert.match(warning, /ECONNREFUSED [\d.:]+ \(is server right\? trying again\)$/);
+    assert.match(warning, /ECONNREFUSED [\d.:]+ \(check the server option; trying again\)$/);
     await worker.stop();
     await start;
   });
