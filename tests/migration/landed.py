@@ -88,8 +88,8 @@ class Code:
 
     def migrate(self, dsn: str) -> list[str]:
         """Migrates as this version does; answers what it applied."""
-        said = self.run(dsn, "-m", "laneway", "db", "migrate")
-        return said.split()
+        output = self.run(dsn, "-m", "laneway", "db", "migrate")
+        return output.split()
 
     def statements(self) -> Iterator[tuple[str, str]]:
         root = self.source / "laneway" / "store" / "sql"
@@ -110,6 +110,8 @@ def describe(conn: psycopg.Connection[tuple[object, ...]], text: str) -> Describ
     prepared = conn.pgconn.prepare(b"", numbered.encode())
     if prepared.status != ExecStatus.COMMAND_OK:
         raise psycopg.ProgrammingError(prepared.error_message.decode())
-    told = conn.pgconn.describe_prepared(b"")
-    columns = [((told.fname(i) or b"").decode(), told.ftype(i)) for i in range(told.nfields)]
-    return columns, [told.param_type(i) for i in range(told.nparams)]
+    described = conn.pgconn.describe_prepared(b"")
+    columns = [
+        ((described.fname(i) or b"").decode(), described.ftype(i)) for i in range(described.nfields)
+    ]
+    return columns, [described.param_type(i) for i in range(described.nparams)]

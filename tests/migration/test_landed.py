@@ -143,8 +143,8 @@ def test_landed_code_works_on_the_schema_of_now(commit: str, version: Version) -
     with landed.migrated() as dsn:
         assert landed.code.migrate(dsn) == []
         assert run(dsn, functions) == [(definitions().checksum,)]
-        said = landed.code.run(dsn, str(APP))
-    assert said.split() == ["alone", *(f"batch-{i}" for i in range(9))]
+        output = landed.code.run(dsn, str(APP))
+    assert output.split() == ["alone", *(f"batch-{i}" for i in range(9))]
 
 
 @pytest.mark.parametrize("commit", LANDED)
@@ -243,7 +243,7 @@ def test_code_of_now_has_its_rights_on_the_grants_of_a_landed_version(
 def test_rights_granted_by_hand_still_open_the_public_doors(
     version: Version, postgres: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """They relied on functions that everybody could call, which the upgrade ends."""
+    """They relied on functions that all roles could call, which the upgrade ends."""
     reads, writes = f"lw_{uuid4().hex[:8]}", f"lw_{uuid4().hex[:8]}"
     with version(LAST_WITH_PUBLIC_FUNCTIONS).database() as dsn, ExitStack() as stack:
         for name in (reads, writes):
@@ -281,8 +281,8 @@ def test_worker_of_a_landed_version_loosens_no_policy(commit: str, version: Vers
     ]
     policy = "select approval, two_person from laneway.job_types where name = 'refund'"
     with landed.migrated() as dsn, psycopg.connect(dsn, autocommit=True) as conn:
-        for text, said in publications:
-            types = json.dumps([said.to_dict()])
+        for text, published in publications:
+            types = json.dumps([published.to_dict()])
             conn.execute(text.encode(), {"types": types, "loosens": True, "first": False})
         assert conn.execute(policy).fetchall() == [("always", True)]
 

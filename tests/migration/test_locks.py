@@ -31,7 +31,7 @@ Conn = psycopg.Connection[tuple[Any, ...]]
 
 @pytest.fixture
 def other(dsn: str) -> Iterator[Conn]:
-    """Somebody who reads for long, in one transaction."""
+    """A session that reads for long, in one transaction."""
     with psycopg.connect(dsn, application_name="nightly report") as conn:
         yield conn
 
@@ -73,9 +73,9 @@ def test_migration_lets_submits_pass_while_it_waits_for_a_reader(
     until(lambda: len(caplog.records) > 2 or migration.done(), "it has tried thrice")
     assert not migration.done()
     run(dsn, SUBMIT)
-    said = caplog.records[0].getMessage()
-    assert f"pid {other.info.backend_pid} (nightly report, transaction open for" in said
-    assert "control" in said
+    message = caplog.records[0].getMessage()
+    assert f"pid {other.info.backend_pid} (nightly report, transaction open for" in message
+    assert "control" in message
     other.rollback()
     assert migration.result(DEADLINE_S) == ["9001_more"]
 
@@ -129,7 +129,7 @@ def test_grants_of_the_server_fail_rather_than_queue_behind_a_reader(
 ) -> None:
     role = f"server_{uuid4().hex[:8]}"
     postgres.admin.execute(f"create role {role}".encode())
-    text = grants(["server"], role, "nobody")
+    text = grants(["server"], role, "absent")
     try:
         other.execute("select from laneway.jobs")
         with pytest.raises(psycopg.errors.LockNotAvailable):
@@ -184,7 +184,7 @@ async def test_migration_ends_by_itself_when_its_network_goes_silent(
 
 
 def test_migration_bounds_itself_on_the_server(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And only itself: behind a pooler the session is somebody else's next."""
+    """The bounds are local to the transaction: behind a pooler the session serves other clients."""
     names = (
         "idle_in_transaction_session_timeout",
         "statement_timeout",

@@ -210,8 +210,8 @@ def test_workers_of_before_reach_the_database_themselves_and_are_not_rewritten(
     assert migrate(empty_dsn) == ALL[3:]
     assert run(empty_dsn, file) == before
     run(empty_dsn, old)
-    told = "select transport, memory_bytes, drain_requested_at from laneway.workers"
-    assert run(empty_dsn, told) == [("database", None, None)] * 2
+    query = "select transport, memory_bytes, drain_requested_at from laneway.workers"
+    assert run(empty_dsn, query) == [("database", None, None)] * 2
 
 
 def test_the_script_applied_by_other_means_makes_the_same_schema(
@@ -281,7 +281,7 @@ def test_a_role_of_before_calls_the_functions_of_now(
             return set(conn.execute(RIGHTS, {"role": quoted}).fetchall())
 
     migrate(empty_dsn)
-    run(empty_dsn, grants([laneway_role], role, "nobody"))
+    run(empty_dsn, grants([laneway_role], role, "absent"))
     new = {"audit", "emit", "watches", "submit_batch"}
     known = {right for right in rights() if right[1] not in new}
     run(empty_dsn, f"revoke all on laneway.audit, laneway.watches from {quoted}")

@@ -41,7 +41,7 @@ class Stuck(Exception):
 
 @dataclass
 class Outcome:
-    """What one upgrade has shown."""
+    """The results of one upgrade."""
 
     commit: str
     jobs: int = 0
@@ -107,7 +107,7 @@ class Upgrade:
         for _ in range(self.kills):
             await self._kill(old[0])
         late = self._worker(self.code)
-        await self._until(lambda: self._ran([late], migrated) > 0, "an old worker starts anew")
+        await self._until(lambda: self._ran([late], migrated) > 0, "an old worker starts again")
         await asyncio.sleep(AFTER_S)
         (self.sink / "over").touch()
         await meter

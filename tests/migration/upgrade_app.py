@@ -1,4 +1,4 @@
-"""What runs during an upgrade, with the code of any version: workers, and a client that submits.
+"""Programs that run during an upgrade, with the code of any version: workers and a client.
 
 As a program it submits until the file `over` is there: python upgrade_app.py
 """

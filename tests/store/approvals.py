@@ -17,11 +17,11 @@ EUR = Analysis(cost=7, currency="EUR", plan=["one"])
 
 
 def record(name: str = "t", **more: Any) -> workers.TypeRecord:
-    said = {
+    settings = {
         "lane": None, "priority": None, "max_retries": 3, "timeout_s": None, "isolation": "async",
         "stale": "heartbeat",
     }  # fmt: skip
-    return workers.TypeRecord(name=name, arguments="{}", **{**said, **more})
+    return workers.TypeRecord(name=name, arguments="{}", **{**settings, **more})
 
 
 def publish(
@@ -42,14 +42,14 @@ def analyzing(db: StoreClient, name: str = "t") -> Claim:
     return claim
 
 
-def analyzed(db: StoreClient, claim: Claim, said: Analysis = EUR) -> WriteResult:
-    answer = db.settle(claim, "analyzed", result=json.dumps(said.to_dict()))
+def analyzed(db: StoreClient, claim: Claim, analysis: Analysis = EUR) -> WriteResult:
+    answer = db.settle(claim, "analyzed", result=json.dumps(analysis.to_dict()))
     assert answer is not None
     return answer
 
 
 def awaiting(db: StoreClient, name: str = "t", **more: Any) -> int:
-    """A new job of an analysed type that waits for somebody."""
+    """A new job of an analysed type that awaits approval."""
     seq = db.submit(name, **more)
     assert analyzed(db, analyzing(db, name)).status == "awaiting_approval"
     return seq

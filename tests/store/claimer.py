@@ -1,4 +1,4 @@
-"""A worker reduced to its claims, as a process of its own that may be killed at any moment."""
+"""A process that only claims jobs, and may be killed at any moment."""
 
 from __future__ import annotations
 

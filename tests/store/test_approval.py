@@ -203,7 +203,7 @@ def test_a_lapsed_analysis_is_tried_again_and_the_late_answer_is_void(db: StoreC
     assert analyzed(db, late, Analysis(cost=0, currency="EUR")).answer == "fenced"
     assert view(db, seq, "status, analysis") == ("pending", None)
     assert analyzed(db, again).status == "awaiting_approval"
-    # Told twice, the same answer and one attempt.
+    # A repeated report: the same answer and one attempt.
     assert analyzed(db, again)[2:] == ("accepted", "awaiting_approval")
     assert db.slots_agree()
 
@@ -325,11 +325,11 @@ def test_the_status_after_an_analysis_is_the_rules(db: StoreClient) -> None:
 
     @given(POLICIES, ANALYSES)
     @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-    def holds(policy: Approval | None, said: Analysis) -> None:
+    def holds(policy: Approval | None, analysis: Analysis) -> None:
         publish(db, approval=policy, analysis=True)
         seq = db.submit()
-        expected = status_after_analysis(policy, said.to_dict())
-        assert analyzed(db, analyzing(db), said).status == expected
+        expected = status_after_analysis(policy, analysis.to_dict())
+        assert analyzed(db, analyzing(db), analysis).status == expected
         assert status(db, seq) == expected
         decided = db.run(approvals.decisions(db.id_of(seq)))
         automatic = policy is not None and expected == "approved"
@@ -548,7 +548,7 @@ def test_what_changed_after_its_approval_is_told_at_the_claim(
     (found,) = db.claim().assignments
     assert found.changed_since_approval
     assert db.settle(found.claim, "giveup", error=error("NotAsApproved")) is not None
-    # Asked again from the start: what the analysis said may be of another payload.
+    # Starts again with the analysis: the old one may be of another payload.
     assert db.retry(seq).concerns == analysis_of("t")
     assert status(db, seq) == "pending"
     assert analyzed(db, analyzing(db)).status == (
@@ -581,7 +581,7 @@ def test_the_seal_is_looked_at_before_every_attempt(db: StoreClient) -> None:
 def test_sealed_job_needs_a_decision_that_lets_it_run(
     db: StoreClient, decision: str | None
 ) -> None:
-    """The seal alone is no approval: it fits what waits for a decision, too."""
+    """The seal alone is not an approval: jobs that await a decision have one too."""
     publish(db, approval=ALWAYS)
     seq = db.submit()
     approve(db, seq)
@@ -639,9 +639,9 @@ def test_a_rejected_or_expired_job_asks_again(db: StoreClient) -> None:
     db.cancel(seq)
     assert retried(db, seq) == "awaiting_approval"
     approve(db, seq, "bob", "at last")
-    told = [(d.decision, d.decided_by, d.comment)
+    found = [(d.decision, d.decided_by, d.comment)
             for d in db.run(approvals.decisions(db.id_of(seq)))]  # fmt: skip
-    assert told == [
+    assert found == [
         ("rejected", "ann", "too much"),
         ("expired", "laneway", None),
         ("approved", "bob", "at last"),

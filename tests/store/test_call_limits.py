@@ -1,4 +1,4 @@
-"""Limits for one call: exact behind their locks, and said as a number to hold."""
+"""Limits for one call: exact under their locks, and requested as a total."""
 
 from __future__ import annotations
 

@@ -219,7 +219,7 @@ def probe_size(types: int, room: int) -> int:
 
 
 def known(waiting: list[Waiting], groups: dict[str, int], caps: list[int], room: int) -> list[int]:
-    """What is certain to be next when each range is read no further than its probe."""
+    """The jobs that are certain to be next when each range is read only up to its probe."""
     size = probe_size(len(groups), room)
     edge = (MAX_RANK, 0)
     if size < room:
@@ -234,7 +234,7 @@ def known(waiting: list[Waiting], groups: dict[str, int], caps: list[int], room:
 
 
 class Table(NamedTuple):
-    """What a waiting table is drawn from; lopsided ones have a type that fills its probe."""
+    """Strategies for the waiting table; lopsided ones have a type that fills its probe."""
 
     seed: int
     types: int

@@ -23,7 +23,7 @@ def count(db: StoreClient, kind: str, n: int, times: int = 1) -> None:
 
 
 def counted(db: StoreClient, kind: str) -> list[int]:
-    """What claims see, which is also what there is."""
+    """The counters as claims see them, which must match the rows."""
     seen = [row[0] for row in db.rows(f"select running from laneway.{kind}s_held")]
     assert seen == [row[0] for row in db.rows(f"select running from laneway.{kind}_usage")]
     holders = db.rows(f"select worker_id from laneway.{kind}_holders")

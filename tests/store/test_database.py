@@ -121,11 +121,11 @@ async def test_value_that_cannot_be_read_is_not_blamed_on_a_payload(
     database: Database, dsn: str
 ) -> None:
     read = Text("select timestamptz '33715-01-01Z'", scalar)
-    said = r"33715.*cannot read a stored value .*10K"
-    with pytest.raises(UnreadableValue, match=said):
+    message = r"33715.*cannot read a stored value .*10K"
+    with pytest.raises(UnreadableValue, match=message):
         await database.run(read)
     assert isinstance(await database.run(PID), int)
-    with psycopg.connect(dsn) as conn, pytest.raises(UnreadableValue, match=said):
+    with psycopg.connect(dsn) as conn, pytest.raises(UnreadableValue, match=message):
         run_sync(conn, read)
 
 

@@ -26,7 +26,7 @@ def other(db: StoreClient) -> Iterator[StoreClient]:
 
 
 def watch(db: StoreClient, *seqs: int) -> None:
-    """Watches, as a replica does that nobody disturbs."""
+    """Watches like an undisturbed replica."""
     unsettled = db.run(events.open_watches(seqs, KEEP))
     assert db.run(events.reconcile(seqs)) == set(seqs) or unsettled
 
@@ -123,7 +123,7 @@ def test_who_watches_all_gets_one_event_for_many_jobs_at_once(db: StoreClient) -
 def test_an_end_that_looked_before_the_watch_is_logged(db: StoreClient, other: StoreClient) -> None:
     claim = db.running()
     other.begin()
-    other.settle(claim, "finish")  # looked, and saw nobody who watches
+    other.settle(claim, "finish")  # checked before the watch existed
     assert db.run(events.open_watches([claim.seq], KEEP)) == {claim.seq}
     assert db.run(events.reconcile([claim.seq])) == set(), "an older transaction runs"
     assert logged(db) == ["job.state"]
@@ -220,7 +220,7 @@ def test_an_event_that_becomes_visible_late_is_read_once(
     assert [e.seq for e in second.events] == [late.seq]
     assert ids(second.events) < ids(first.events), "ids come out of order"
     assert db.run(events.between(second.next)).events == []
-    # Whoever resumes within the first look, or at its end, wherever: the same events.
+    # Resuming within the first read, or at its end, returns the same events.
     again = db.run(events.between(start, first.next))
     assert ids(again.events) == ids(first.events)
     rest = db.run(events.between(start, first.next, after=first.events[0].id))
@@ -276,7 +276,7 @@ def test_what_was_pruned_or_not_watched_cannot_be_resumed(db: StoreClient) -> No
     since = db.run(events.snapshot())
     (first,) = db.run(events.of_job(claim.seq, None)).events
     assert db.run(events.can_resume([claim.seq, 0], since))
-    assert not db.run(events.can_resume([claim.seq + 1], since)), "nobody watched that"
+    assert not db.run(events.can_resume([claim.seq + 1], since)), "that job was not watched"
     ahead = Snapshot.of(since)
     far = Snapshot(ahead.xmin + 10**6, ahead.xmax + 10**6)
     assert not db.run(events.can_resume([0], str(far))), "of another database"
@@ -426,7 +426,7 @@ def test_the_end_of_a_log_that_was_pruned_is_found_though_an_old_snapshot_keeps_
 
 
 def test_a_watch_of_a_job_that_is_new_to_the_log_reads_none_of_it(db: StoreClient) -> None:
-    """Where a few busy jobs have written it full, and the statistics know."""
+    """A log filled by a few busy jobs, with statistics that show it."""
     db.do(
         "insert into laneway.events (seq, name, state)"
         " select 1000000 + mod(g, 5), 'job.progressed', '{}' from generate_series(1, 50000) g"

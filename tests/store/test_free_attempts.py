@@ -68,7 +68,7 @@ def test_uncharged_attempts_are_stored_up_to_a_bound(db: StoreClient) -> None:
     )
     db.do(
         "insert into laneway.logs (seq, attempt, line, level, message)"
-        " select %s, n, 1, 'info', 'said' from generate_series(1, 299) n",
+        " select %s, n, 1, 'info', 'text' from generate_series(1, 299) n",
         claim.seq,
     )
     db.do("update laneway.lease set attempt = 300, retries = 5 where seq = %s", claim.seq)

@@ -1,4 +1,4 @@
-"""What the functions refuse, whoever calls them, and what does not wait for whom."""
+"""Input that the functions refuse from every caller, and locks that they do not wait for."""
 
 from __future__ import annotations
 

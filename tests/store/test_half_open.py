@@ -50,7 +50,7 @@ async def test_claims_go_on_after_a_lane_change_fell_silent(
     db: StoreClient, proxy: Proxy, dsn: str, kind: str, pooler: bool
 ) -> None:
     db.submit()
-    # Behind a pooler nothing is said at the start of a session: the transaction says it itself.
+    # Behind a pooler the start of a session sets no timeouts: the transaction sets them.
     settings = Settings.load(database_url=dsn, pooler=pooler, idle_transaction_timeout=IDLE_S)
     database = Database(through(proxy, dsn), settings, role="tests silent")
     kinds: dict[str, Callable[[], AbstractAsyncContextManager[Runner]]] = {

@@ -66,7 +66,7 @@ def held_snapshot(dsn: str) -> Iterator[None]:
 
 
 def blocks(db: StoreClient, statement: Statement[Any]) -> int:
-    """How many pages a statement looks at, with the functions that it calls."""
+    """The number of pages that a statement reads, with the functions that it calls."""
     text = f"explain (analyze, buffers, format json) {statement.text}"
     rows = db.conn.execute(text.encode(), statement.params).fetchall()
     (top,) = rows[0][0]
@@ -74,7 +74,7 @@ def blocks(db: StoreClient, statement: Statement[Any]) -> int:
 
 
 def cost(db: StoreClient) -> dict[str, int]:
-    """What one more job costs, and looks at what there is."""
+    """The cost of one more job, and of reading the rows."""
     floor = db.one("select max(seq) from laneway.jobs")
     ranges = [
         Range("t", 1, False, MIN_RANK, 0, MAX_RANK),
@@ -115,7 +115,7 @@ def test_a_job_costs_the_same_however_many_dead_rows_there_are(
     assert not grown, (grown, before, after)
 
 
-# One request after the other of somebody whose jobs are counted.
+# One request after the other of a principal with a quota.
 SUBMITS = """
 do $$
 begin
@@ -195,7 +195,7 @@ end $$
 
 
 def cost_of_turns(db: StoreClient) -> dict[str, int]:
-    """What the calls of a round cost."""
+    """The cost of the calls of a round."""
     for job_type in ("low", "high"):
         db.submit(job_type)
     floor = db.one("select min(seq) - 1 from laneway.ready")

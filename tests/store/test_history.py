@@ -1,4 +1,4 @@
-"""The history of the control plane: every change is kept, whoever makes it, and can be undone."""
+"""The history of the control plane: every change is recorded, and can be undone."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def kept(db: StoreClient, *kinds: str, name: str | None = None) -> list[Change]:
     return db.run(history.listing(kinds or KINDS, name))[::-1]
 
 
-def told(change: Change) -> tuple[object, ...]:
+def fields_of(change: Change) -> tuple[object, ...]:
     return (change.kind, change.name, change.verb, change.differences)
 
 
@@ -93,7 +93,7 @@ def test_plain_sql_is_kept_like_any_other_door(
     db: StoreClient, statement: str, wanted: tuple[object, ...]
 ) -> None:
     db.do(statement)
-    assert [told(change) for change in kept(db)] == [wanted]
+    assert [fields_of(change) for change in kept(db)] == [wanted]
 
 
 def test_changes_and_deletions_of_a_schedule_are_kept(db: StoreClient) -> None:
@@ -284,7 +284,7 @@ def test_a_state_without_a_new_setting_is_restored_with_its_default(db: StoreCli
 
 def test_what_has_no_history_has_no_way_back(db: StoreClient) -> None:
     assert roll_back(db, "lane", "system").answer == "no_change"
-    assert roll_back(db, "lane", "nobody").answer == "no_object"
+    assert roll_back(db, "lane", "absent").answer == "no_object"
     db.run(limits.tune("openai", {"max_concurrent": 3}, "ann"))
     (change,) = kept(db)
     assert roll_back(db, "limit", "ollama", change.id).answer == "no_change"

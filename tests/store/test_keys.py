@@ -1,4 +1,4 @@
-"""Keys: at most one job runs per workspace and concurrency_key, and nobody waits for a free one."""
+"""Keys: at most one job runs per workspace and concurrency_key, and no job waits for a free one."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ def test_a_key_holds_over_job_types_and_lanes(db: StoreClient) -> None:
     (claim,) = db.claimed()
     assert claim.seq == first
     assert db.claim(5, ["polarity"], lane="interactive").parked == 1
-    (told,) = db.settled(claim, "finish")
-    assert (told.answer, told.status) == ("promoted", "polarity")
+    (answers,) = db.settled(claim, "finish")
+    assert (answers.answer, answers.status) == ("promoted", "polarity")
     assert len(db.claimed(5, ["polarity"], lane="interactive")) == 1
 
 
@@ -120,8 +120,8 @@ def test_one_that_cannot_run_keeps_its_key_from_nobody(db: StoreClient) -> None:
     db.claim(5, ["polarity"], lane="interactive")
     assert waiting(db) == [stuck, waits, late]
     db.do("update laneway.worker_lanes set enabled = false where name = 'interactive'")
-    told = db.settled(claim, "finish")
-    assert {a.seq for a in told if a.answer == "promoted"} == {stuck, waits}
+    answers = db.settled(claim, "finish")
+    assert {a.seq for a in answers if a.answer == "promoted"} == {stuck, waits}
     (now,) = db.claimed()
     assert now.seq == waits
     db.settle(now, "finish")
@@ -167,8 +167,8 @@ def test_all_columns_of_one_put_aside_come_back(db: StoreClient) -> None:
 def test_every_way_to_end_hands_the_key_on(db: StoreClient, kind: str) -> None:
     first, second = keyed(db, 2)
     claim = db.claimed()[0]
-    told = db.settled(claim, kind, error=error(), delay_s=3600 if kind != "release" else None)
-    assert [(a.seq, a.status) for a in told if a.answer == "promoted"] == [(second, "t")]
+    answers = db.settled(claim, kind, error=error(), delay_s=3600 if kind != "release" else None)
+    assert [(a.seq, a.status) for a in answers if a.answer == "promoted"] == [(second, "t")]
     assert holder(db) is None
     assert db.places(second) == ["ready"]
     now = db.claimed()[0]
@@ -283,7 +283,7 @@ def test_max_age_ends_who_waits_and_who_is_next(db: StoreClient) -> None:
 def test_an_end_waits_for_a_claim_that_puts_somebody_aside(
     db: StoreClient, other: StoreClient
 ) -> None:
-    """Else it would see nobody waiting, and nobody would ever be told."""
+    """Else it would see no waiter, and the waiter would never be woken."""
     keyed(db, 1)
     claim = db.claimed()[0]
     (late,) = keyed(db, 1)
@@ -375,7 +375,7 @@ def test_one_passed_over_while_it_got_another_priority_is_next(
     _, second = keyed(db, 2)
     claim = db.claimed()[0]
     db.begin()
-    # Holds the key while the priority changes, and then looks for who is next.
+    # Holds the key while the priority changes, and then looks for the next job.
     db.do("select from laneway.key_holders for update")
     changing = other.later(lambda: other.run(jobs.reprioritize(other.id_of(second), 3)))
     db.await_blocked(other)

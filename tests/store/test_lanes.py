@@ -171,7 +171,7 @@ def test_a_type_is_adopted_only_where_no_lane_has_it(db: StoreClient) -> None:
     assert state.lane_of("plain") == state.lane_of("lost") == "default"
     version = db.version()
     db.run(lanes.adopt_type("interactive", "fresh", "me"))
-    assert db.version() == version, "nothing changed, so nobody need look"
+    assert db.version() == version, "nothing changed, so the version stays"
 
 
 def test_types_and_their_missing_lanes_are_adopted_in_one_change(db: StoreClient) -> None:
@@ -189,7 +189,7 @@ def test_types_and_their_missing_lanes_are_adopted_in_one_change(db: StoreClient
     )
     assert (state.lanes["video"].max_slots, state.lanes["video"].updated_by) == (1, "me")
     assert db.run(lanes.adopt_types(given, "you")) == []
-    assert db.version() == version + 2, "nothing changed, so nobody need look"
+    assert db.version() == version + 2, "nothing changed, so the version stays"
 
 
 @pytest.mark.parametrize("second", ["system", "maintenance"])

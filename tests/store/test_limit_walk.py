@@ -189,7 +189,7 @@ class Walk(RuleBasedStateMachine):
         )
 
     def all_can_end(self) -> None:
-        """Nothing waits for what nobody will do."""
+        """Nothing waits for an event that never comes."""
         self.db.do("update laneway.limits set max_concurrent = null")
         self.fold()
         self.promote()

@@ -20,7 +20,7 @@ NOON = datetime(2030, 6, 1, 12, tzinfo=UTC)
 
 
 def limit(db: StoreClient, name: str = "x", **columns: Any) -> None:
-    """Creates a limit, or makes it what is said."""
+    """Creates or changes a limit."""
     db.do("insert into laneway.limits (name) values (%s) on conflict do nothing", name)
     for column, value in columns.items():
         db.do(f"update laneway.limits set {column} = %s where name = %s", value, name)
@@ -316,7 +316,7 @@ def test_a_scope_that_is_changed_counts_what_runs_already(
     finish(other, theirs)
 
 
-# -- who is told -------------------------------------------------------------------------------
+# -- wake-ups -------------------------------------------------------------------------------
 
 
 def test_an_end_names_the_types_that_may_have_waited_for_its_limit(db: StoreClient) -> None:
@@ -326,8 +326,8 @@ def test_an_end_names_the_types_that_may_have_waited_for_its_limit(db: StoreClie
     needs(db, "stranger", "y")
     submitted(db, 3)
     claims = db.claimed()
-    told = db.settled(claims[0], "finish")
-    assert {(a.answer, a.status) for a in told} == {("freed", "t"), ("freed", "other")}
+    answers = db.settled(claims[0], "finish")
+    assert {(a.answer, a.status) for a in answers} == {("freed", "t"), ("freed", "other")}
 
 
 def test_an_end_under_a_limit_far_from_its_maximum_names_nobody(db: StoreClient) -> None:
@@ -473,7 +473,7 @@ def test_a_rate_and_a_maximum_bind_together(db: StoreClient) -> None:
     submitted(db, 9)
     first = claim_at(db, NOON)
     assert len(first.seqs) == 2
-    assert claim_at(db, NOON).wait_s is None, "nobody knows when they end"
+    assert claim_at(db, NOON).wait_s is None, "their end is unknown"
     claims = [Claim(seq, db.id_of(seq), 1) for seq in first.seqs]
     finish(db, claims)
     assert len(claim_at(db, NOON).seqs) == 1
@@ -513,7 +513,7 @@ def test_in_no_period_do_more_start_than_the_rate_allows(
             now += timedelta(seconds=taken.wait_s)
             late = claim_at(db, now, 1)
             starts += [now] * len(late.seqs)
-            assert late.seqs or len(starts) == 40, "the wait that was told was too short"
+            assert late.seqs or len(starts) == 40, "the returned wait was too short"
     db.rollback()
 
 

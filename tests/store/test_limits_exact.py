@@ -1,4 +1,4 @@
-"""Limits and keys are exact in every snapshot, whoever is killed and whatever a limit becomes.
+"""Limits and keys are exact in every snapshot, whatever process dies and whatever a limit becomes.
 
 The observer reads leases, limits, counters and keys in one statement. As with slots, a lease that
 is younger than a limit's `updated_at` was claimed under the limit of the same snapshot: where there
@@ -127,7 +127,7 @@ def end(process: BaseProcess) -> None:
 
 
 def meddle(db: StoreClient, rng: random.Random) -> None:
-    """What operators do meanwhile: to limits, and to jobs that wait."""
+    """Concurrent changes by operators: of limits, and of waiting jobs."""
     db.do(
         "update laneway.limits set max_concurrent = %s where name = %s",
         rng.choice([0, 1, 2, 4, 8, None]),

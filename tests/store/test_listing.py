@@ -145,7 +145,7 @@ def test_search_by_worker_finds_name_and_id(
     assert 0 < len(of_worker) < len(every)
     for worker in ("bench", str(db.worker)):
         assert [j.id for j in page_through(db, JobFilter(worker=worker), 200)] == of_worker
-    assert page_through(db, JobFilter(worker="nobody"), 200) == []
+    assert page_through(db, JobFilter(worker="absent"), 200) == []
 
 
 def test_search_that_stops_early_goes_on_from_its_cursor(

@@ -27,13 +27,13 @@ def test_each_job_comes_with_its_own_wait_and_trace(db: StoreClient) -> None:
         late,
     )
     answer = claim(db)
-    told = {one.claim.seq: (one.waited_s, one.traceparent) for one in answer.assignments}
-    # Of two with one key one runs; the other's place must not shift what is told of the rest.
-    assert told.keys() == {parked[0], again, traced, late}
-    assert told[again] == (None, None)
-    assert told[traced][1] == TRACE
-    assert 600 <= (told[late][0] or 0) < 660
-    assert 0 <= (told[traced][0] or 0) < 60
+    origins = {one.claim.seq: (one.waited_s, one.traceparent) for one in answer.assignments}
+    # Of two with one key one runs; the other's place must not shift the origins of the rest.
+    assert origins.keys() == {parked[0], again, traced, late}
+    assert origins[again] == (None, None)
+    assert origins[traced][1] == TRACE
+    assert 600 <= (origins[late][0] or 0) < 660
+    assert 0 <= (origins[traced][0] or 0) < 60
 
 
 def test_an_empty_claim_tells_nothing(db: StoreClient) -> None:

@@ -2,7 +2,7 @@
 
 Rows are counted by the server inside the transaction of the call: `fetched` sums rows fetched
 through indexes and rows read by sequential scans. The statistics are wrong on purpose: plans made
-while the tables were tiny, tables never analysed, tables said to be empty.
+while the tables were tiny, tables never analysed, tables with statistics of empty ones.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LEASES = 20_000
 KEYS = 50_000
 # Of jobs that wait for ten keys.
 PARKED = 100_000
-# Every so many-th job is somebody's own.
+# Every n-th job has an owner.
 OWN = 2_000
 BATCH = 300
 RANGES = 2 * len(TYPES)
@@ -46,7 +46,7 @@ select s.relname, coalesce(s.seq_scan, 0),
   from pg_stat_xact_user_tables s where s.schemaname = 'laneway'
 """
 BIG = {"ready", "jobs", "lease", "delayed", "job_keys", "key_waiters"}
-# Before the first plan: a table that is altered afterwards would have all its plans made anew.
+# Before the first plan: altering a table later would invalidate all its plans.
 ALONE = """
 alter table laneway.ready set (autovacuum_enabled = off);
 alter table laneway.jobs set (autovacuum_enabled = off);
@@ -55,7 +55,7 @@ alter table laneway.lease set (autovacuum_enabled = off);
 alter table laneway.job_keys set (autovacuum_enabled = off);
 alter table laneway.key_waiters set (autovacuum_enabled = off);
 """
-# Rows nobody has numbered yet, so that a job of this file never meets one of a test's own.
+# Numbers that no test uses, so that jobs of this file never collide with them.
 FILL = f"""
 insert into laneway.delayed (seq, job_type, rank, run_at)
 select g, 'type' || mod(g, 10), 0, clock_timestamp() + interval '1 day'
@@ -88,7 +88,7 @@ update pg_class set reltuples = 0, relpages = greatest(pg_relation_size(oid) / 8
 
 
 class Spent:
-    """What one call touched, per table."""
+    """The rows that one call touched, per table."""
 
     def __init__(self, before: dict[str, Any], after: dict[str, Any]) -> None:
         nothing = (0, 0)
@@ -104,7 +104,7 @@ def counters(db: StoreClient) -> dict[str, Any]:
 
 
 def spent(db: StoreClient, call: Callable[[], object]) -> Spent:
-    """Runs the call in a transaction of its own and takes it back."""
+    """Runs the call in a separate transaction and rolls it back."""
     db.begin()
     try:
         before = counters(db)
@@ -161,7 +161,7 @@ def filled(postgres: Server, template_db: str) -> Iterator[tuple[str, StoreClien
         yield dsn, early
 
 
-@pytest.fixture(params=["planned while tiny", "never analysed", "said to be empty"])
+@pytest.fixture(params=["planned while tiny", "never analysed", "statistics of empty tables"])
 def db(request: pytest.FixtureRequest, filled: tuple[str, StoreClient]) -> Iterator[StoreClient]:
     dsn, early = filled
     if request.param == "planned while tiny":
@@ -169,7 +169,7 @@ def db(request: pytest.FixtureRequest, filled: tuple[str, StoreClient]) -> Itera
         return
     with StoreClient(dsn, prepare_threshold=0) as late:
         late.do("begin")
-        if request.param == "said to be empty":
+        if request.param == "statistics of empty tables":
             late.do(SAY_EMPTY)
         late.do("commit")
         yield late
@@ -201,7 +201,7 @@ def test_a_worker_that_knows_one_type_out_of_ten_reads_nothing_of_the_others(
 
 
 def test_a_claim_of_types_that_have_no_jobs_reads_next_to_nothing(db: StoreClient) -> None:
-    used = spent(db, lambda: db.claim(BATCH, ["nobody", "never"]))
+    used = spent(db, lambda: db.claim(BATCH, ["absent", "never"]))
     assert used["ready"] <= 4
 
 

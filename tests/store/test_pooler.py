@@ -47,9 +47,9 @@ async def test_nothing_is_prepared_where_a_pooler_is_met(
     caplog.set_level(logging.INFO, "laneway")
     assert await prepared(pooled) == 0
     assert await prepared(pooled) == 0
-    (said,) = [r for r in caplog.records if "pooler is in front of" in r.getMessage()]
+    (record,) = [r for r in caplog.records if "pooler is in front of" in r.getMessage()]
     # A warning would be printed by every short command.
-    assert said.levelno == logging.INFO
+    assert record.levelno == logging.INFO
 
 
 async def test_session_pooler_is_no_direct_connection(

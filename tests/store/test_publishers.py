@@ -65,11 +65,11 @@ def test_lower_threshold_of_the_same_unit_stays(db: StoreClient, unit: str, kept
 
 def test_arguments_are_those_of_the_first_application(db: StoreClient) -> None:
     def publish(application: str, arguments: str) -> None:
-        said = workers.TypeRecord(
+        record = workers.TypeRecord(
             name="t", arguments=arguments, lane=None, priority=None, max_retries=3,
             timeout_s=None, isolation="async", stale="heartbeat", application=application,
         )  # fmt: skip
-        db.run(workers.publish([said]))
+        db.run(workers.publish([record]))
 
     publish("shop", '{"title": "shop"}')
     publish("billing", '{"title": "billing"}')

@@ -1,4 +1,4 @@
-"""The database and Python agree on what somebody may reach."""
+"""The database and Python agree on what a caller may reach."""
 
 from __future__ import annotations
 

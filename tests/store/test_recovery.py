@@ -1,4 +1,4 @@
-"""What people do to the tables behind our back is found and mended."""
+"""Damage by manual changes of the tables is found and repaired."""
 
 from __future__ import annotations
 

@@ -390,7 +390,7 @@ def test_old_slots_go_but_the_newest_of_a_schedule_stays(db: StoreClient) -> Non
 
 
 def test_old_slots_are_found_without_reading_the_others(db: StoreClient) -> None:
-    """Those of schedules that are no more too."""
+    """Also those of deleted schedules."""
     db.do(
         "insert into laneway.schedule_slots (schedule, slot, outcome, at)"
         " select 's' || mod(n, 3), t, 'submitted', t from generate_series(1, 9000) n,"

@@ -73,7 +73,7 @@ end $do$
 
 @contextmanager
 def role_with(postgres: Server, dsn: str, setting: str) -> Iterator[str]:
-    """Where a role logs in that has this setting."""
+    """The DSN of a role with this setting."""
     name = f"odd_{uuid4().hex}"
     postgres.admin.execute(f"create role {name} superuser login password 'pw'".encode())
     try:

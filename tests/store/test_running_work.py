@@ -24,7 +24,7 @@ def test_a_heartbeat_moves_the_lease_on_by_its_length_and_answers_nothing(db: St
     assert after["lease_until"] > before["lease_until"]
     left = db.one("select lease_until - clock_timestamp() from laneway.lease")
     assert timedelta(seconds=29) < left <= timedelta(seconds=30)
-    assert after["last_progress_at"] is None, "a heartbeat is no progress"
+    assert after["last_progress_at"] is None, "a heartbeat does not count as progress"
 
 
 def test_every_write_about_an_attempt_that_does_not_run_is_fenced(db: StoreClient) -> None:
@@ -55,8 +55,8 @@ def test_a_stale_attempt_gains_nothing_from_the_running_one_in_the_same_batch(
     assert db.report([Report(stale, message="old")], [LogEntry(live, 1, "info", "m", 0)]) == fenced
     assert db.one("select count(*) from laneway.progress") == 0
     assert db.row("lease", live.seq)["last_progress_at"] is None
-    told = [Report(stale, message="old"), Report(live, message="new")]
-    assert db.report(told, [LogEntry(stale, 1, "info", "old", 0)]) == fenced
+    reports = [Report(stale, message="old"), Report(live, message="new")]
+    assert db.report(reports, [LogEntry(stale, 1, "info", "old", 0)]) == fenced
     assert db.rows("select attempt, message from laneway.progress") == [(2, "new")]
     assert db.rows("select attempt, message from laneway.logs") == [(2, "m")]
 
@@ -230,8 +230,8 @@ def _end(
     start.wait()
     answers: list[WriteResult] = []
     while claims:
-        said = db.run(leases.settle([Verdict(c, kind, delay_s=0) for c in claims]))
-        busy = {a.seq for a in said if a.answer == "busy"}
-        answers += [a for a in said if a.seq not in busy]
+        settled = db.run(leases.settle([Verdict(c, kind, delay_s=0) for c in claims]))
+        busy = {a.seq for a in settled if a.answer == "busy"}
+        answers += [a for a in settled if a.seq not in busy]
         claims = [c for c in claims if c.seq in busy]
     return answers

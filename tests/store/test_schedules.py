@@ -1,4 +1,4 @@
-"""Laws of schedules in the database: one job per slot, whoever fires and whatever happens."""
+"""Laws of schedules in the database: one job per slot, whatever process fires it."""
 
 from __future__ import annotations
 
@@ -395,7 +395,7 @@ def test_a_check_of_a_slot_that_had_its_turn_is_not_begun(
 
 
 def test_of_two_who_fire_at_once_one_does(db: StoreClient, other: StoreClient) -> None:
-    """Who misses the schedule's row leaves the other's next one alone."""
+    """A caller without the schedule's row lock does not touch the next slot of the other."""
     add(db)
     epoch = lead(db)
     (due,) = look(db).due
@@ -474,7 +474,7 @@ def test_the_fifth_failure_in_a_row_disables_with_the_reason(db: StoreClient) ->
 def test_run_now_takes_a_slot_of_its_own_and_leaves_the_plan(db: StoreClient) -> None:
     add(db, enabled=False, next_at=FAR, check_name="is_full")
     ran = [db.run(schedules.run_now("nightly", "ann", check=False)) for _ in range(3)]
-    assert db.run(schedules.run_now("nobody", "ann", check=False)) is None
+    assert db.run(schedules.run_now("absent", "ann", check=False)) is None
     assert jobs(db) == 3
     rows = db.rows("select job_id, manual, note from laneway.schedule_slots order by slot")
     assert rows == [(each.job_id, True, "by ann") for each in ran if each]

@@ -47,19 +47,19 @@ SPARSE = {
     "text": JobFilter(q="never"),
     "workspace": JobFilter(workspace="never"),
     "cost": JobFilter(max_cost=1, unit="EUR"),
-    "lanes of a grant, or own": JobFilter(within=Reach((Term(owner="nobody"), *LANES.terms))),
+    "lanes of a grant, or own": JobFilter(within=Reach((Term(owner="absent"), *LANES.terms))),
     "own in a lane": JobFilter(lane="system", within=Reach((Term(owner="bob"),))),
 }
 
 
-@pytest.fixture(scope="module", params=["never analysed", "said to be empty"])
+@pytest.fixture(scope="module", params=["never analysed", "statistics of empty tables"])
 def filled(module_dsn: str, request: pytest.FixtureRequest) -> Iterator[StoreClient]:
     with StoreClient(module_dsn) as db:
         for table in TABLES:
             db.do(f"alter table laneway.{table} set (autovacuum_enabled = off)")
             db.do(f"truncate laneway.{table}")
         db.do(FILL)
-        if request.param == "said to be empty":
+        if request.param == "statistics of empty tables":
             db.do(SAY_EMPTY)
         yield db
 
@@ -110,7 +110,7 @@ def index_blocks(db: StoreClient, index: str, find: Statement[Any]) -> int:
         db.rollback()
 
 
-@pytest.mark.parametrize("owner", ["nobody", "bob"])
+@pytest.mark.parametrize("owner", ["absent", "bob"])
 @pytest.mark.parametrize("job_type", [None, "type1", "never"])
 def test_own_jobs_are_found_by_their_index(
     filled: StoreClient, owner: str, job_type: str | None
@@ -118,7 +118,7 @@ def test_own_jobs_are_found_by_their_index(
     wanted = JobFilter(job_type=job_type, within=Reach((Term(owner=owner),)))
     find = jobs.matching(wanted, limit=25, look=LOOK)
     used = spent(filled, partial(filled.run, find))
-    most = 10 if owner == "nobody" else LOOK
+    most = 10 if owner == "absent" else LOOK
     assert sum(used[table] for table in TABLES) <= most
 
 
@@ -155,11 +155,11 @@ def test_dry_run_counts_without_reading_whole_jobs(filled: StoreClient) -> None:
     assert used["ready"] == 0
 
 
-@pytest.mark.parametrize("owner", ["nobody", "bob"])
+@pytest.mark.parametrize("owner", ["absent", "bob"])
 def test_counts_of_own_jobs_read_them_by_their_index(filled: StoreClient, owner: str) -> None:
     wanted = JobFilter(within=Reach((Term(owner=owner),)))
     used = spent(filled, lambda: filled.run(jobs.count_states(wanted, bound=10_000)))
-    assert sum(used[table] for table in TABLES) <= (10 if owner == "nobody" else 6_000)
+    assert sum(used[table] for table in TABLES) <= (10 if owner == "absent" else 6_000)
 
 
 def test_counts_look_at_fewer_jobs_where_each_costs_more(filled: StoreClient) -> None:

@@ -30,9 +30,9 @@ CASES = list(itertools.product(VERDICTS, (False, True), (False, True)))
 
 def verdict(claim: Claim, kind: str) -> Verdict:
     result = '{"n": 1}' if kind == "finish" else None
-    told = None if kind in ("finish", *RETURNING) else error(message=f"by {kind}")
+    failure = None if kind in ("finish", *RETURNING) else error(message=f"by {kind}")
     delay = 60.0 if kind == "snooze" else None
-    return Verdict(claim, kind, result=result, error=told, delay_s=delay, ran_s=1.5)
+    return Verdict(claim, kind, result=result, error=failure, delay_s=delay, ran_s=1.5)
 
 
 def settle(db: StoreClient, kind: str, claim: Claim) -> WriteResult | None:
@@ -71,8 +71,8 @@ def test_a_verdict_puts_the_job_where_its_table_says(
     if kind == "finish" and not cancelled:
         assert answer is None
     else:
-        said = "cancel_requested" if cancelled else "accepted"
-        assert answer == WriteResult(claim.seq, 1, said, status)
+        expected = "cancel_requested" if cancelled else "accepted"
+        assert answer == WriteResult(claim.seq, 1, expected, status)
     assert db.slots_agree()
     assert db.one("select status from laneway.jobs_view where seq = %s", claim.seq) == status
     if status == "approved":
@@ -160,8 +160,8 @@ def test_a_stale_attempt_is_fenced_while_the_next_one_runs(db: StoreClient, kind
 @pytest.mark.parametrize("end", ["lost", "stalled"])
 def test_an_attempt_taken_back_for_good_is_fenced(db: StoreClient, kind: str, end: str) -> None:
     claim = db.running(max_retries=0)
-    told = error({"lost": "WorkerLost", "stalled": "Stalled"}[end], "worker lost")
-    db.settle(claim, end, error=told)
+    failure = error({"lost": "WorkerLost", "stalled": "Stalled"}[end], "worker lost")
+    db.settle(claim, end, error=failure)
     assert settle(db, kind, claim) == WriteResult(claim.seq, 1, "fenced", None)
     assert db.row("outcome", claim.seq)["status"] == "failed"
 

@@ -1,4 +1,4 @@
-"""Slots are exact in every snapshot, whoever is killed and whatever the limit becomes.
+"""Slots are exact in every snapshot, whatever process dies and whatever the limit becomes.
 
 The observer reads leases, limit and counters in one statement. A claim stamps its leases while it
 shares a lock that a change of the lane holds alone, so a lease younger than the lane's `updated_at`

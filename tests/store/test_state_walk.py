@@ -55,7 +55,7 @@ AT_ONCE = 10
 
 @dataclass
 class Model:
-    """What one job should look like."""
+    """The expected state of one job."""
 
     seq: int
     job_type: str
@@ -204,11 +204,11 @@ class Walk(RuleBasedStateMachine):
         if job is None:
             return
         attempt = job.attempt - late
-        said = Analysis(cost=1 if job.is_cheap else 9, currency="EUR")
+        analysis = Analysis(cost=1 if job.is_cheap else 9, currency="EUR")
         answer = self.db.settle(
             Claim(seq, self.db.id_of(seq), attempt),
             kind,
-            result=json.dumps(said.to_dict()),
+            result=json.dumps(analysis.to_dict()),
             error=error(),
             delay_s=self._delay(kind),
         )

@@ -45,7 +45,7 @@ def start(db: StoreClient, lane: str, room: int = 100) -> list[Claim]:
 
 
 def wait_long(db: StoreClient) -> None:
-    """Everybody who waits has done so for a second."""
+    """Makes every waiter have waited for a second."""
     db.do(
         "update laneway.limit_turns set since = since - interval '1 s',"
         " lane_since = lane_since - interval '1 s'"

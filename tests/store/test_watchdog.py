@@ -1,4 +1,4 @@
-"""Leadership by lease and epoch, and the watchdog that takes back what nobody keeps."""
+"""Leadership by lease and epoch, and the watchdog that reclaims lapsed leases."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_the_epoch_grows_with_each_new_holder_and_only_then(db: StoreClient) -> 
     ann, bob = uuid4(), uuid4()
     assert lead(db, ann) == 1
     assert lead(db, ann, "5 s") == 1
-    assert lead(db, ann, "100 s") == 1, "its own lapse, and nobody came"
+    assert lead(db, ann, "100 s") == 1, "its own term lapsed, and no other process took over"
     assert lead(db, bob, "111 s") == 2
     assert lead(db, ann, "130 s") == 3
 
@@ -303,9 +303,9 @@ def test_errors_of_the_watchdog_are_plain_json(db: StoreClient) -> None:
     claim = db.running(max_retries=0)
     db.do(LAPSE)
     watch(db)
-    told = db.row("outcome", claim.seq)["error"]
-    assert set(told) == {"type", "message", "public"}
-    assert json.loads(json.dumps(told)) == told
+    stored = db.row("outcome", claim.seq)["error"]
+    assert set(stored) == {"type", "message", "public"}
+    assert json.loads(json.dumps(stored)) == stored
 
 
 def test_a_hung_process_without_a_known_culprit_is_charged_for_its_threads_only(
