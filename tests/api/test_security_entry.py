@@ -312,8 +312,8 @@ async def test_valid_secret_is_never_refused_for_wrong_ones(
     ask: Ask, app: FastAPI, database: Database, people: People
 ) -> None:
     for i in range(2000):
-        app.state.throttle.fail(f"192.0.{i // 250}.{i % 250}")
-        app.state.throttle.fail("127.0.0.1")
+        app.state.throttle.count_failure(f"192.0.{i // 250}.{i % 250}")
+        app.state.throttle.count_failure("127.0.0.1")
     wrong = {"headers": {"Authorization": f"Bearer {new_secret().text}"}}
     assert (await ask(None, "GET", "/me", **wrong)).status_code == 429
     # None of them was seen before, as after a restart.
@@ -349,17 +349,17 @@ async def test_addresses_fail_together_and_each_by_itself() -> None:
     assert await is_open(throttle, "192.0.2.1")
     assert await is_open(throttle, None)
     for i in range(40):
-        throttle.fail(f"192.0.2.{i}")
+        throttle.count_failure(f"192.0.2.{i}")
     assert not await is_open(throttle, "198.51.100.1")
     off = Throttle(Settings.load(failed_logins_per_minute=0))
     for _ in range(1000):
-        off.fail("192.0.2.1")
+        off.count_failure("192.0.2.1")
     assert await is_open(off, "192.0.2.1")
 
 
 async def test_after_many_wrong_secrets_few_are_looked_up_at_once() -> None:
     throttle = Throttle(Settings.load(failed_logins_per_minute=1))
-    throttle.fail("192.0.2.1")
+    throttle.count_failure("192.0.2.1")
     at_once = most = 0
 
     async def look() -> int:

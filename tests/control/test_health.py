@@ -12,7 +12,7 @@ import pytest
 from laneway.config.settings import Settings
 from laneway.control import health
 from laneway.control.health import Finding, HealthCheck, examine
-from laneway.control.server_settings import hurting
+from laneway.control.server_settings import harmful
 from laneway.errors import ConfigError, DatabaseUnavailable
 from laneway.store import health as probes
 from laneway.store import leases
@@ -119,7 +119,7 @@ async def test_settings_that_hurt_are_named_with_the_cure(dsn: str) -> None:
 def test_setting_hurts_only_where_it_reaches_our_sessions(
     settings: dict[str, str], is_pooled: bool, named: list[str]
 ) -> None:
-    assert [rule.name for rule in hurting(settings, is_pooled=is_pooled)] == named
+    assert [rule.name for rule in harmful(settings, is_pooled=is_pooled)] == named
 
 
 async def test_lapsed_leases_that_nobody_takes_back_are_told(db: Database, scene: Scene) -> None:

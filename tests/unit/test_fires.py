@@ -33,7 +33,7 @@ def told(expression: str, since: datetime, count: int = 3) -> list[tuple[str, st
 # -- clock changes: Berlin goes forward on 29 March 2026 at 02:00, back on 25 October at 03:00 -----
 
 GAP = "does not exist, as the clock goes forward"
-TWICE = "comes twice, as the clock goes back"
+TWICE = "occurs twice, as the clock goes back"
 
 
 def test_a_fixed_time_in_the_gap_is_told_as_moved() -> None:

@@ -144,7 +144,7 @@ def _audit_entry(
     request: BulkRequest, by: str, upto: int, counted: store.Counted
 ) -> Statement[None]:
     after: dict[str, object] = {
-        "filter": request.wanted.wishes,
+        "filter": request.wanted.conditions,
         "upto": upto,
         "matched": counted.matched,
         "is_more": counted.is_more,

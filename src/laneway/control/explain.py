@@ -284,12 +284,12 @@ def _place(found: Facts, *, is_blocked: bool) -> list[Reason]:
     if found.ahead is None and is_blocked:
         return []
     if found.ahead:
-        many = _many(found.ahead)
+        many = _capped_count(found.ahead)
         jobs_wait = "job waits" if found.ahead == 1 else "jobs wait"
         held_up = found.ahead - (found.can_run or 0)
         rest = f", {held_up:,} of them held up by limits" if held_up else ""
         if found.passed:
-            rest += f", besides {_many(found.passed)} that no live worker handles"
+            rest += f", besides {_capped_count(found.passed)} that no live worker handles"
         return [
             Reason("behind_others", f"{many} {jobs_wait} before it in the lane {found.lane}{rest}"),
         ]
@@ -298,7 +298,7 @@ def _place(found: Facts, *, is_blocked: bool) -> list[Reason]:
     return [Reason("about_to_start", "nothing blocks it: a worker takes it shortly")]
 
 
-def _many(count: int) -> str:
+def _capped_count(count: int) -> str:
     return f"{BOUND:,}+" if count > BOUND else f"{count:,}"
 
 
@@ -326,7 +326,7 @@ def _published(found: Facts) -> list[Reason]:
 
 
 # Reasons that end by an action, not by time: they cannot be estimated.
-_TIMELESS: Final = frozenset(
+_NOT_ESTIMATED: Final = frozenset(
     {"paused", "lane_disabled", "no_slots", "no_worker", "type_not_handled", "lane_not_served",
      "workers_drained", "workers_stopping", "worker_silent", "approval_missing",
      "awaiting_approval", "pending", "limit_zero", "locked"}
@@ -335,7 +335,7 @@ _TIMELESS: Final = frozenset(
 
 def _estimate(job: Job, found: Facts, codes: set[str]) -> float | None:
     """Seconds until it starts at the pace of the last minutes; None if unknown."""
-    if job.status is not Status.APPROVED or codes & _TIMELESS:
+    if job.status is not Status.APPROVED or codes & _NOT_ESTIMATED:
         return None
     least = max(found.due_in_s or 0.0, 0.0)
     if "key" in codes:

@@ -13,7 +13,7 @@ from typing import Final
 from laneway.control import server_settings
 from laneway.control.audit import listing
 from laneway.domain.audit import AuditFilter
-from laneway.domain.job_type import forgetting
+from laneway.domain.job_type import forget_command
 from laneway.domain.redaction import redact_dsn
 from laneway.domain.text import visible
 from laneway.errors import LanewayError, MissingRight, UnsuitableDatabase
@@ -213,7 +213,7 @@ async def check_settings(db: Database) -> HealthCheck:
     limit_s = db.settings.connect_timeout
     is_pooled = bool(db.settings.pooler) or await health.sees_transaction_pooler(db.dsn, limit_s)
     found = await health.read_settings(db.dsn, limit_s, server_settings.NAMES)
-    broken = server_settings.hurting(found, is_pooled=is_pooled)
+    broken = server_settings.harmful(found, is_pooled=is_pooled)
     if not broken:
         return _ok(name, "no setting of the server is harmful")
     text = "; ".join(f"{rule.name} = {found[rule.name]}: {rule.effect}" for rule in broken)
@@ -286,14 +286,14 @@ async def check_publishers(db: Database) -> HealthCheck:
     stale = await db.run(job_types.publishers(stale_only=True, limit=STALE_SHOWN + 1))
     if stale:
         first, more = stale[0], _more(stale, STALE_SHOWN)
-        step = forgetting(first.application, first.job_type)
+        step = forget_command(first.application, first.job_type)
         return _warn(
             name, f"{first}{more}: its approval policy binds others until you remove it", step
         )
     found = await db.run(workers.conflicts())
     if not found:
         return _ok(name, "no application contradicts another")
-    step = forgetting("APPLICATION", found[0].job_type)
+    step = forget_command("APPLICATION", found[0].job_type)
     return _warn(
         name,
         f"{found[0]}{_more(found)}: the stricter policy is in force",

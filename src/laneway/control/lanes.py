@@ -85,10 +85,10 @@ async def create(db: Database, settings: Mapping[str, object], *, by: str) -> La
     """A new lane; what is not given takes a new lane's defaults."""
     check_words(by, None)
     lane = Lane.of(settings)
-    async with audited(db, by, "lane.created", "lane", lane.name) as deed:
-        if not await deed.run(store.create(lane, by)):
+    async with audited(db, by, "lane.created", "lane", lane.name) as change:
+        if not await change.run(store.create(lane, by)):
             raise Refused(f"the lane {lane.name} exists already: change it with `lanes set`")
-        await deed.compare("lane", lane.name, settings)
+        await change.compare("lane", lane.name, settings)
     log.info("lane %s: created by %s", lane.name, by)
     await _wake(db, lane)
     return await _read(db, lane.name)
@@ -106,11 +106,11 @@ async def tune(
     if not checked:
         raise InvalidInput("lane", "nothing to change was given")
     check_lane_name(name)
-    async with audited(db, by, _tuned(checked), "lane", name) as deed:
-        lane = await deed.run(store.tune(name, checked, by))
+    async with audited(db, by, _tuned(checked), "lane", name) as audited_change:
+        lane = await audited_change.run(store.tune(name, checked, by))
         if lane is None:
             raise missing("lane", name)
-        made = await deed.compare("lane", name, checked, as_text=as_text)
+        made = await audited_change.compare("lane", name, checked, as_text=as_text)
     log.info("lane %s: %s, by %s", name, checked, by)
     await _wake(db, lane)
     return TunedLane.after(made, lane)
@@ -138,14 +138,14 @@ async def move_type(db: Database, job_type: str, name: str, *, by: str) -> Lane:
     check_words(by, None)
     check_job_type(job_type)
     check_lane_name(name)
-    async with audited(db, by, "lane.type_moved", "lane", name) as deed:
+    async with audited(db, by, "lane.type_moved", "lane", name) as change:
         # Before the move: it takes the type out of its old lane whether or not the new one is
         # there.
-        await _read(deed, name)
-        await deed.run(store.move_type(name, job_type, by))
-        old = _lane_before(await deed.changes("lane"), job_type, name)
-        deed.before = {"job_type": job_type, "lane": old}
-        deed.after = {"job_type": job_type, "lane": name}
+        await _read(change, name)
+        await change.run(store.move_type(name, job_type, by))
+        old = _lane_before(await change.changes("lane"), job_type, name)
+        change.before = {"job_type": job_type, "lane": old}
+        change.after = {"job_type": job_type, "lane": name}
     log.info("job type %s: moved to the lane %s by %s", job_type, name, by)
     await notifications.wake(db, [job_type])
     return await _read(db, name)
@@ -180,9 +180,10 @@ async def resume_all(db: Database, *, by: str) -> Gate:
 
 async def _set_gate(db: Database, paused: bool, by: str) -> None:
     check_words(by, None)
-    async with audited(db, by, "gate.shut" if paused else "gate.opened", "gate", GATE) as deed:
-        await deed.run(store.pause(paused, by))
-        await deed.compare("gate", GATE, {"paused": paused})
+    action = "gate.shut" if paused else "gate.opened"
+    async with audited(db, by, action, "gate", GATE) as change:
+        await change.run(store.pause(paused, by))
+        await change.compare("gate", GATE, {"paused": paused})
 
 
 async def _read(db: Runner, name: str) -> Lane:

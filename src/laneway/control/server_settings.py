@@ -13,7 +13,7 @@ class Rule(NamedTuple):
     """One setting: when it is harmful, its effect, and the SQL that fixes it."""
 
     name: str
-    hurts: Callable[[str], bool]
+    is_harmful: Callable[[str], bool]
     effect: str
     cure: str
     # Without a pooler, Laneway's sessions set it themselves.
@@ -33,17 +33,22 @@ def _is_off_postgresql(found: str) -> bool:
     return schemas.index("pg_catalog") > 0 if "pg_catalog" in schemas else False
 
 
-def _of_server(name: str, value: str, hurts: Callable[[str], bool], effect: str) -> Rule:
+def _of_server(name: str, value: str, is_harmful: Callable[[str], bool], effect: str) -> Rule:
     """A setting that the administrator of the server changes."""
     cure = f"alter system set {name} = {value}; select pg_reload_conf();"
-    return Rule(name, hurts, effect, cure)
+    return Rule(name, is_harmful, effect, cure)
 
 
 def _of_role(
-    name: str, value: str, hurts: Callable[[str], bool], effect: str, *, only_pooled: bool = False
+    name: str,
+    value: str,
+    is_harmful: Callable[[str], bool],
+    effect: str,
+    *,
+    only_pooled: bool = False,
 ) -> Rule:
     """A setting that the database role may have."""
-    return Rule(name, hurts, effect, f"alter role … set {name} = {value};", only_pooled)
+    return Rule(name, is_harmful, effect, f"alter role … set {name} = {value};", only_pooled)
 
 
 _LOST: Final = "a crash of the server may lose acknowledged jobs"
@@ -85,12 +90,12 @@ RULES: Final = (
 NAMES: Final = tuple(rule.name for rule in RULES)
 
 
-def hurting(found: Mapping[str, str], *, is_pooled: bool) -> list[Rule]:
+def harmful(found: Mapping[str, str], *, is_pooled: bool) -> list[Rule]:
     """The rules that these settings break."""
     return [
         rule
         for rule in RULES
         if rule.name in found
-        and rule.hurts(found[rule.name])
+        and rule.is_harmful(found[rule.name])
         and (is_pooled or not rule.only_pooled)
     ]

@@ -11,7 +11,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import Final, TypeVar
 
 from laneway.config.settings import Settings
-from laneway.control.suspect_line import SuspectLine
+from laneway.control.lookup_queue import LookupQueue
 from laneway.errors import RateLimited, Unauthenticated
 
 # Callers or addresses, each with a number: less than a megabyte.
@@ -76,7 +76,7 @@ class Throttle:
         self._requests = Buckets(rate, 2 * rate) if rate else None
         self._failures = Buckets(tries / 60, tries) if tries else None
         self._all_failures = Buckets(tries / 60 * _TOGETHER, tries * _TOGETHER) if tries else None
-        self._suspects = SuspectLine()
+        self._lookups = LookupQueue()
 
     def count(self, who: Hashable) -> None:
         """Count one request of an authenticated caller."""
@@ -105,10 +105,10 @@ class Throttle:
         try:
             if not wait:
                 return await look_up()
-            async with self._suspects.turn(network_of(address), peer, is_gone):
+            async with self._lookups.turn(network_of(address), peer, is_gone):
                 return await look_up()
         except Unauthenticated:
-            self.fail(address)
+            self.count_failure(address)
             if wait:
                 message = "too many wrong tokens or links came from this address"
                 raise RateLimited(message, wait) from None
@@ -119,7 +119,7 @@ class Throttle:
             return 0.0
         return max(self._failures.wait(network_of(address)), self._all_failures.wait(None))
 
-    def fail(self, address: str | None) -> None:
+    def count_failure(self, address: str | None) -> None:
         """Count a wrong secret."""
         if self._failures is not None and self._all_failures is not None:
             self._failures.take(network_of(address))

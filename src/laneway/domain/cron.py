@@ -61,7 +61,7 @@ def check_cron(value: object, field: str = "cron") -> str:
     try:
         next(CronSim(text, _SOME_DAY))
     except CronSimError as error:
-        raise InvalidInput(field, _blame(str(error), parts)) from None
+        raise InvalidInput(field, _broken_rule(str(error), parts)) from None
     except StopIteration:
         raise InvalidInput(field, "never occurs") from None
     except (AssertionError, ValueError, OverflowError):
@@ -69,7 +69,7 @@ def check_cron(value: object, field: str = "cron") -> str:
     return text
 
 
-def _blame(message: str, parts: list[str]) -> str:
+def _broken_rule(message: str, parts: list[str]) -> str:
     bad = message.removeprefix("Bad ")
     fields = _FIELDS[6 - len(parts) :]
     if bad not in fields:
@@ -113,8 +113,8 @@ def slots_after(timing: Timing, moment: datetime) -> Iterator[datetime]:
         yield from (at.astimezone(UTC) for at in CronSim(timing.cron, local))
         return
     last = moment
-    for face in CronSim(timing.cron, local.replace(tzinfo=None, fold=0)):
-        slot = _moment_of(face, zone)
+    for wall_time in CronSim(timing.cron, local.replace(tzinfo=None, fold=0)):
+        slot = _moment_of(wall_time, zone)
         # Not later: in the first pass of a repeated hour, or one of several in a gap.
         if slot > last:
             last = slot
@@ -127,13 +127,13 @@ def is_fixed(timing: Timing) -> bool:
     return not (minute.startswith("*") or hour.startswith("*"))
 
 
-def _moment_of(face: datetime, zone: ZoneInfo) -> datetime:
+def _moment_of(wall_time: datetime, zone: ZoneInfo) -> datetime:
     """The first moment when the clock of the zone shows this time, or just skipped it."""
-    found = face.replace(tzinfo=zone).astimezone(UTC)
-    if found.astimezone(zone).replace(tzinfo=None, fold=0) == face:
+    found = wall_time.replace(tzinfo=zone).astimezone(UTC)
+    if found.astimezone(zone).replace(tzinfo=None, fold=0) == wall_time:
         return found
     # Skipped: the offset changes between these two moments; find the second.
-    before, after = face.replace(tzinfo=zone, fold=1).astimezone(UTC), found
+    before, after = wall_time.replace(tzinfo=zone, fold=1).astimezone(UTC), found
     old = before.astimezone(zone).utcoffset()
     while after - before > _SECOND:
         middle = before + (after - before) // 2

@@ -51,10 +51,10 @@ class JobFilter:
     @property
     def is_empty(self) -> bool:
         """Whether every job matches."""
-        return not self.wishes
+        return not self.conditions
 
     @property
-    def wishes(self) -> dict[str, object]:
+    def conditions(self) -> dict[str, object]:
         """The conditions of the caller, by field."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         return {

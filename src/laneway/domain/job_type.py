@@ -63,6 +63,6 @@ class Publisher:
         return f"job type {self.job_type}: {self.application} was last seen on {seen}"
 
 
-def forgetting(application: str, job_type: str) -> str:
+def forget_command(application: str, job_type: str) -> str:
     """The command that removes an application as publisher of a job type."""
     return f"laneway admin workers forget-publisher {quote(application)} --type {quote(job_type)}"

@@ -42,16 +42,16 @@ def _note(timing: Timing, slot: datetime) -> str | None:
     """The note of a slot, from the local times that the expression names."""
     zone = ZoneInfo(timing.timezone)
     local = slot.astimezone(zone)
-    face = local.replace(tzinfo=None, fold=0)
-    other = face.replace(tzinfo=zone, fold=1 - local.fold).astimezone(UTC)
+    wall_time = local.replace(tzinfo=None, fold=0)
+    other = wall_time.replace(tzinfo=zone, fold=1 - local.fold).astimezone(UTC)
     if other != slot:
         return _repeated_note(timing, local, other)
-    before = _face_before(timing, face)
+    before = _named_time_before(timing, wall_time)
     if before is None or _exists(before, zone):
         return None
     skipped = f"{_time_and_date(before)} does not exist, as the clock goes forward"
-    if not _means(timing, face):
-        return f"{skipped}: runs at {_time(face)}"
+    if not _means(timing, wall_time):
+        return f"{skipped}: runs at {_time(wall_time)}"
     if not is_fixed(timing):
         # Expressions of every hour miss none in real time.
         return None if timing.cron.split()[-4] == "*" else f"{skipped}: skipped before this one"
@@ -60,30 +60,30 @@ def _note(timing: Timing, slot: datetime) -> str | None:
 
 
 def _repeated_note(timing: Timing, local: datetime, other: datetime) -> str:
-    twice = f"{_time_and_date(local)} comes twice, as the clock goes back"
+    repeated = f"{_time_and_date(local)} occurs twice, as the clock goes back"
     if next_slot(timing, other - _TICK) != other:
-        return f"{twice}: runs the {'second' if local.fold else 'first'} time"
-    return f"{twice}: runs both times, this is the {'second' if local.fold else 'first'}"
+        return f"{repeated}: runs the {'second' if local.fold else 'first'} time"
+    return f"{repeated}: runs both times, this is the {'second' if local.fold else 'first'}"
 
 
-def _exists(face: datetime, zone: ZoneInfo) -> bool:
+def _exists(wall_time: datetime, zone: ZoneInfo) -> bool:
     """Whether the clock of the zone ever shows this time."""
-    shown = face.replace(tzinfo=zone).astimezone(UTC).astimezone(zone)
-    return shown.replace(tzinfo=None, fold=0) == face
+    shown = wall_time.replace(tzinfo=zone).astimezone(UTC).astimezone(zone)
+    return shown.replace(tzinfo=None, fold=0) == wall_time
 
 
-def _means(timing: Timing, face: datetime) -> bool:
+def _means(timing: Timing, wall_time: datetime) -> bool:
     """Whether the expression names this time, and was not moved to the end of a gap."""
-    return next(CronSim(timing.cron, face - _TICK), None) == face
+    return next(CronSim(timing.cron, wall_time - _TICK), None) == wall_time
 
 
-def _face_before(timing: Timing, face: datetime) -> datetime | None:
-    return next(CronSim(timing.cron, face, reverse=True), None)
+def _named_time_before(timing: Timing, wall_time: datetime) -> datetime | None:
+    return next(CronSim(timing.cron, wall_time, reverse=True), None)
 
 
-def _time_and_date(face: datetime) -> str:
-    return f"{_time(face)} on {face:%Y-%m-%d}"
+def _time_and_date(wall_time: datetime) -> str:
+    return f"{_time(wall_time)} on {wall_time:%Y-%m-%d}"
 
 
-def _time(face: datetime) -> str:
-    return f"{face:%H:%M:%S}" if face.second else f"{face:%H:%M}"
+def _time(wall_time: datetime) -> str:
+    return f"{wall_time:%H:%M:%S}" if wall_time.second else f"{wall_time:%H:%M}"

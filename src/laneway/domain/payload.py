@@ -61,7 +61,7 @@ _HINTS: Final = {
     "UUID": "send str(…)",
 }
 
-_ESCAPED_TROUBLE: Final = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
+_REFUSED_ESCAPE: Final = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 # A whole string, or outside of strings a number with a positive exponent. Possessive, and an
 # unclosed string extends to the end: no quote is tried twice.
 _EXPONENT: Final = re.compile(
@@ -123,7 +123,7 @@ def encode(value: object, *, limits: PayloadLimits = DEFAULT_LIMITS, field: str 
     except InvalidInput:
         raise
     except Exception as error:
-        raise _blame(error, value, limits, field) from None
+        raise _problem_of(error, value, limits, field) from None
     return text
 
 
@@ -177,7 +177,7 @@ def decode(
         else:
             value = _parse(text)
         kinds = survey(value, limits.max_depth)
-        if kinds is None or not kinds <= PLAIN or ("\\u" in text and _ESCAPED_TROUBLE.search(text)):
+        if kinds is None or not kinds <= PLAIN or ("\\u" in text and _REFUSED_ESCAPE.search(text)):
             _refuse_first_problem(value, limits, field, weigh=False)
     except InvalidInput:
         raise
@@ -290,7 +290,7 @@ def _refuse_first_problem(
         stack += children
 
 
-def _blame(error: Exception, value: object, limits: PayloadLimits, field: str) -> InvalidInput:
+def _problem_of(error: Exception, value: object, limits: PayloadLimits, field: str) -> InvalidInput:
     """The error for a value that could not be written: its first problem, if any."""
     try:
         _refuse_first_problem(value, limits, field)

@@ -72,7 +72,7 @@ class SchemaViolation(NamedTuple):
         return escape_text(template.format(shown))[:RULE_CHARS]
 
 
-class _SpentError(Exception):
+class _OutOfStepsError(Exception):
     """All steps are used up."""
 
 
@@ -80,7 +80,7 @@ def problems(schema: Mapping[str, Any], payload: object) -> list[SchemaViolation
     """The first 100 violations of a schema that `json_schema.read` returned."""
     found: list[SchemaViolation] = []
     # Violations found before the steps ran out count.
-    with suppress(_SpentError):
+    with suppress(_OutOfStepsError):
         PayloadCheck(schema).visit(schema, payload, (), found)
     return found[:MOST_ERRORS]
 
@@ -97,7 +97,7 @@ class PayloadCheck:
     def spend(self, steps: int) -> None:
         self._left -= steps
         if self._left < 0:
-            raise _SpentError
+            raise _OutOfStepsError
 
     def visit(self, schema: Any, value: Any, path: Path, into: list[SchemaViolation]) -> None:
         """Add the violations of a value, up to MOST_ERRORS."""
@@ -112,7 +112,7 @@ class PayloadCheck:
             if check_keyword is not None and len(into) < MOST_ERRORS:
                 check_keyword(self, _SchemaPlace(schema, key, wanted, path, into), value)
 
-    def holds(self, schema: Any, value: Any) -> bool:
+    def is_valid(self, schema: Any, value: Any) -> bool:
         found: list[SchemaViolation] = []
         self.visit(schema, value, (), found)
         return not found
@@ -169,7 +169,7 @@ def _check_choice(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
 
 
 def _check_number(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
-    if TYPES["number"](value) and not _compares(at.key, value, at.wanted):
+    if TYPES["number"](value) and not _is_in_range(at.key, value, at.wanted):
         at.refuse()
 
 
@@ -206,7 +206,7 @@ def _check_items(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
 
 def _check_contains(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     if isinstance(value, list):
-        count = sum(check.holds(at.wanted, one) for one in value)
+        count = sum(check.is_valid(at.wanted, one) for one in value)
         least = at.schema.get("minContains", 1)
         if not least <= count <= at.schema.get("maxContains", len(value)):
             at.refuse()
@@ -276,7 +276,7 @@ def _check_all(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
         check.visit(part, value, at.path, at.into)
 
 
-def _check_some(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
+def _check_choice_of_schemas(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
     found: list[SchemaViolation] = []
     held = 0
     for part in at.wanted:
@@ -298,12 +298,12 @@ def _check_some(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
 
 
 def _check_not(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
-    if check.holds(at.wanted, value):
+    if check.is_valid(at.wanted, value):
         at.refuse()
 
 
 def _check_if(check: PayloadCheck, at: _SchemaPlace, value: Any) -> None:
-    chosen = "then" if check.holds(at.wanted, value) else "else"
+    chosen = "then" if check.is_valid(at.wanted, value) else "else"
     if chosen in at.schema:
         check.visit(at.schema[chosen], value, at.path, at.into)
 
@@ -325,13 +325,13 @@ _KEYWORDS: Final[dict[str, Callable[[PayloadCheck, _SchemaPlace, Any], None]]] =
     "additionalProperties": _check_additional,
     "propertyNames": _check_names,
     "allOf": _check_all,
-    **dict.fromkeys(("anyOf", "oneOf"), _check_some),
+    **dict.fromkeys(("anyOf", "oneOf"), _check_choice_of_schemas),
     "not": _check_not,
     "if": _check_if,
 }
 
 
-def _compares(key: str, value: float, wanted: float) -> bool:
+def _is_in_range(key: str, value: float, wanted: float) -> bool:
     match key:
         case "minimum":
             return value >= wanted

@@ -57,8 +57,8 @@ class StepResults:
 
     def decode(self, text: str) -> Any:
         """The value of a stored text, even if the limits are smaller now."""
-        roomy = replace(self._limits, max_bytes=4 * len(text))
-        value = decode(text, roomy, field=self._field)
+        unlimited = replace(self._limits, max_bytes=4 * len(text))
+        value = decode(text, unlimited, field=self._field)
         if self._shape is None:
             return value
         with _InField(self._field):

@@ -11,7 +11,7 @@ from shlex import quote
 from typing import ClassVar
 
 from laneway.config.settings import Settings
-from laneway.domain.job_type import forgetting
+from laneway.domain.job_type import forget_command
 from laneway.domain.lane import DEFAULT_LANE, Lane
 from laneway.domain.limit import Limit
 from laneway.domain.overview import TOUCH_S
@@ -101,7 +101,7 @@ class Registrar(Service):
                 "%s: the stricter policy stays. Make the handlers equal; if an application is gone,"
                 " run `%s`",
                 conflict,
-                forgetting("APPLICATION", conflict.job_type),
+                forget_command("APPLICATION", conflict.job_type),
             )
         stale = job_types.publishers(list(pairs), stale_only=True, limit=STALE_SHOWN)
         for one in await self._database.run(stale):
@@ -109,7 +109,7 @@ class Registrar(Service):
                 "%s: its arguments, retries and limits no longer apply, but its approval policy"
                 " does. Start it again, or run `%s`",
                 one,
-                forgetting(one.application, one.job_type),
+                forget_command(one.application, one.job_type),
             )
 
     async def _create_limits(self, registry: Registry, by: str) -> None:

@@ -1,4 +1,4 @@
-"""The line of secrets that are looked up after many wrong ones: bounded, and fair to addresses."""
+"""The queue of secrets that are looked up after many wrong ones: bounded, and fair to addresses."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import asyncio
 import pytest
 
 from laneway.config.settings import Settings
-from laneway.control.suspect_line import SuspectLine
+from laneway.control.lookup_queue import LookupQueue
 from laneway.control.throttle import Throttle
 from laneway.errors import RateLimited
 
 
 async def test_addresses_take_turns() -> None:
-    line, order = SuspectLine(at_once=1), list[str]()
+    queue, order = LookupQueue(at_once=1), list[str]()
 
     async def look(address: str) -> None:
-        async with line.turn(address):
+        async with queue.turn(address):
             order.append(address)
             await asyncio.sleep(0)
 
@@ -26,23 +26,23 @@ async def test_addresses_take_turns() -> None:
     await asyncio.gather(*looks)
     assert {order.index("ann"), order.index("bob")} < set(range(6))
     assert len(order) == 102
-    assert len(line) == 0
+    assert len(queue) == 0
 
 
 async def test_line_is_bounded_and_the_longest_gives_way() -> None:
-    line, done = SuspectLine(at_once=1, most=4), asyncio.Event()
+    queue, done = LookupQueue(at_once=1, most=4), asyncio.Event()
 
     async def look(address: str) -> str:
-        async with line.turn(address):
+        async with queue.turn(address):
             await done.wait()
             return address
 
     looks = [asyncio.create_task(look("guesser")) for _ in range(5)]
     await asyncio.sleep(0)
-    assert len(line) == 4
+    assert len(queue) == 4
     looks += [asyncio.create_task(look(other)) for other in ("ann", "bob")]
     await asyncio.sleep(0)
-    assert len(line) == 4
+    assert len(queue) == 4
     done.set()
     ended = await asyncio.gather(*looks, return_exceptions=True)
     assert {one for one in ended if isinstance(one, str)} == {"guesser", "ann", "bob"}
@@ -50,10 +50,10 @@ async def test_line_is_bounded_and_the_longest_gives_way() -> None:
 
 
 async def test_flood_over_one_connection_gives_way_to_others_of_its_network() -> None:
-    line, done = SuspectLine(at_once=1, most=4), asyncio.Event()
+    queue, done = LookupQueue(at_once=1, most=4), asyncio.Event()
 
     async def look(peer: str) -> str:
-        async with line.turn("office", peer):
+        async with queue.turn("office", peer):
             await done.wait()
             return peer
 
@@ -61,7 +61,7 @@ async def test_flood_over_one_connection_gives_way_to_others_of_its_network() ->
     await asyncio.sleep(0)
     looks += [asyncio.create_task(look(peer)) for peer in ("ann", "bob")]
     await asyncio.sleep(0)
-    assert len(line) == 4
+    assert len(queue) == 4
     done.set()
     ended = await asyncio.gather(*looks, return_exceptions=True)
     assert ended[-2:] == ["ann", "bob"]
@@ -69,10 +69,10 @@ async def test_flood_over_one_connection_gives_way_to_others_of_its_network() ->
 
 
 async def test_who_has_hung_up_gives_way_first() -> None:
-    line, done, gone = SuspectLine(at_once=1, most=4), asyncio.Event(), set[int]()
+    queue, done, gone = LookupQueue(at_once=1, most=4), asyncio.Event(), set[int]()
 
     async def look(number: int) -> int:
-        async with line.turn("office", is_gone=lambda: number in gone):
+        async with queue.turn("office", is_gone=lambda: number in gone):
             await done.wait()
             return number
 
@@ -81,26 +81,26 @@ async def test_who_has_hung_up_gives_way_first() -> None:
     gone |= {1, 2, 3}
     looks += [asyncio.create_task(look(number)) for number in (5, 6, 7)]
     await asyncio.sleep(0)
-    assert len(line) == 4
+    assert len(queue) == 4
     gone.add(5)
     done.set()
     ended = await asyncio.gather(*looks, return_exceptions=True)
     # Nothing is looked up for who has hung up since.
     assert [one for one in ended if isinstance(one, int)] == [0, 4, 6, 7]
-    assert len(line) == 0
+    assert len(queue) == 0
 
 
 async def test_cancelled_waiter_gives_way_without_an_error_for_the_next() -> None:
-    line, done = SuspectLine(at_once=1, most=3), asyncio.Event()
+    queue, done = LookupQueue(at_once=1, most=3), asyncio.Event()
 
     async def look(address: str) -> str:
-        async with line.turn(address):
+        async with queue.turn(address):
             await done.wait()
             return address
 
     looks = [asyncio.create_task(look("guesser")) for _ in range(4)]
     await asyncio.sleep(0)
-    # Cancelled, but not yet out of the line when the next one comes.
+    # Cancelled, but not yet out of the queue when the next one comes.
     looks.append(asyncio.create_task(look("ann")))
     looks[-2].cancel()
     await asyncio.sleep(0)
@@ -109,33 +109,33 @@ async def test_cancelled_waiter_gives_way_without_an_error_for_the_next() -> Non
     assert ended[-1] == "ann"
     assert ended[:-2] == ["guesser"] * 3
     assert isinstance(ended[-2], asyncio.CancelledError)
-    assert len(line) == 0
+    assert len(queue) == 0
 
 
 async def test_who_leaves_the_line_takes_no_turn() -> None:
-    line, done = SuspectLine(at_once=1), asyncio.Event()
+    queue, done = LookupQueue(at_once=1), asyncio.Event()
 
     async def look() -> None:
-        async with line.turn("ann"):
+        async with queue.turn("ann"):
             await done.wait()
 
     looks = [asyncio.create_task(look()) for _ in range(4)]
     await asyncio.sleep(0)
     looks[1].cancel()
     await asyncio.sleep(0)
-    assert len(line) == 2
+    assert len(queue) == 2
     done.set()
     looks[2].cancel()
     await asyncio.gather(*looks, return_exceptions=True)
     async with asyncio.timeout(30):
         await look()
-    assert len(line) == 0
+    assert len(queue) == 0
 
 
 async def test_valid_secret_of_another_address_is_not_behind_all_that_guess() -> None:
     throttle = Throttle(Settings.load(failed_logins_per_minute=1))
-    throttle.fail("192.0.2.1")
-    throttle.fail("198.51.100.1")
+    throttle.count_failure("192.0.2.1")
+    throttle.count_failure("198.51.100.1")
     looked = list[str]()
 
     async def look(address: str) -> None:
@@ -155,7 +155,7 @@ async def test_valid_secret_of_another_address_is_not_behind_all_that_guess() ->
 
 async def test_line_without_end_is_refused() -> None:
     throttle = Throttle(Settings.load(failed_logins_per_minute=1))
-    throttle.fail("192.0.2.1")
+    throttle.count_failure("192.0.2.1")
     done = asyncio.Event()
 
     going = [
@@ -171,10 +171,10 @@ async def test_line_without_end_is_refused() -> None:
 
 @pytest.mark.parametrize("is_shared", [True, False])
 async def test_few_calls_of_one_connection_are_not_a_flood(is_shared: bool) -> None:
-    line, done = SuspectLine(at_once=1), asyncio.Event()
+    queue, done = LookupQueue(at_once=1), asyncio.Event()
 
     async def look(address: str, peer: str) -> str:
-        async with line.turn(address, peer):
+        async with queue.turn(address, peer):
             await done.wait()
             return peer
 
@@ -185,7 +185,7 @@ async def test_few_calls_of_one_connection_are_not_a_flood(is_shared: bool) -> N
     first = [asyncio.create_task(look("other", "worker")) for _ in range(3)]
     going = [check(number) for number in range(7998)]
     await asyncio.sleep(0)
-    assert len(line) == 8000
+    assert len(queue) == 8000
     going += [check(number) for number in range(7998, 8010)]
     await asyncio.sleep(0)
     done.set()
@@ -195,10 +195,10 @@ async def test_few_calls_of_one_connection_are_not_a_flood(is_shared: bool) -> N
 
 
 async def test_full_line_of_small_holders_refuses_the_newest() -> None:
-    line, done = SuspectLine(at_once=1), asyncio.Event()
+    queue, done = LookupQueue(at_once=1), asyncio.Event()
 
     async def look(number: int) -> None:
-        async with line.turn(number, number):
+        async with queue.turn(number, number):
             await done.wait()
 
     going = [asyncio.create_task(look(number)) for number in range(8001)]
@@ -207,22 +207,22 @@ async def test_full_line_of_small_holders_refuses_the_newest() -> None:
         await look(8001)
     going[7].cancel()
     await asyncio.sleep(0)
-    assert len(line) == 7999
+    assert len(queue) == 7999
     done.set()
     ended = await asyncio.gather(*going, return_exceptions=True)
     assert ended.count(None) == 8000
-    assert len(line) == 0
+    assert len(queue) == 0
 
 
 async def test_refusals_look_at_few_of_those_who_wait() -> None:
-    line, done, looks = SuspectLine(at_once=1), asyncio.Event(), list[int]()
+    queue, done, looks = LookupQueue(at_once=1), asyncio.Event(), list[int]()
 
     async def look(number: int) -> None:
         def is_gone() -> bool:
             looks.append(number)
             return False
 
-        async with line.turn("office", is_gone=is_gone):
+        async with queue.turn("office", is_gone=is_gone):
             await done.wait()
 
     going = [asyncio.create_task(look(number)) for number in range(8001)]

@@ -94,7 +94,7 @@ class _Holders:
         return next(iter(self._held[holder]))
 
 
-class SuspectLine:
+class LookupQueue:
     """Alternates between addresses, so that one that guesses delays only itself.
 
     The queue is bounded. If it is full, a waiter that has disconnected is dropped; else the newest
