@@ -18,7 +18,7 @@ def watch_nobody(pid: int) -> None:
 
 if __name__ == "__main__":
     heartbeat_child.watch_worker = watch_nobody
-    heartbeat_child.serve(heartbeat_child.by_statement)
+    heartbeat_child.serve(heartbeat_child.database_renewer)
 else:
     from tests.crash.app import lw
 

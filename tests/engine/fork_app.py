@@ -145,7 +145,7 @@ async def terminate_fork(ctx: Context) -> int:
 
 @lw.handler("descriptors", max_retries=0)
 async def descriptors(ctx: Context) -> list[str]:
-    """What a forked child holds that is a socket or a pipe."""
+    """The sockets and pipes that a forked child holds."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -156,8 +156,8 @@ async def descriptors(ctx: Context) -> list[str]:
                     out.write(f"{fd} {os.readlink(f'/proc/self/fd/{fd}')}\n")
         os._exit(0)
     os.close(write)
-    with os.fdopen(read) as told:
-        found = told.read().splitlines()
+    with os.fdopen(read) as stream:
+        found = stream.read().splitlines()
     wait_for_end(pid)
     return found
 

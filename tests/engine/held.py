@@ -1,4 +1,4 @@
-"""Handlers in child processes that use what a context holds: steps, limits, an end of its own."""
+"""Handlers in child processes that use steps, limits and their own transaction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from laneway.store.database import Database
 from laneway.store.statement import Statement
 from tests.engine.workshop import SOON, Workshop
 
-lw = Laneway("postgresql://nobody@nowhere/nothing")
+lw = Laneway("postgresql://unused@nowhere/nothing")
 
 
 async def adopted_by(shop: Workshop, **options: Any) -> Worker:
@@ -28,7 +28,7 @@ async def adopted_by(shop: Workshop, **options: Any) -> Worker:
 
 
 def when_full(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
-    """Set once somebody has asked for a limit in vain."""
+    """Set once a call has found a limit full."""
     asked, run = threading.Event(), Database.run
 
     async def listen(self: Database, statement: Statement[Any]) -> Any:

@@ -11,7 +11,7 @@ from laneway import Cancel, Context, Laneway, Retry, Snooze, SyncContext
 from tests.engine.odd_exceptions import ODD
 from tests.engine.workshop import SOON
 
-lw = Laneway("postgresql://nobody@nowhere/nothing")
+lw = Laneway("postgresql://unused@nowhere/nothing")
 
 
 @lw.handler("process_add", isolation="process")
@@ -20,8 +20,8 @@ def add(ctx: SyncContext, a: int, b: int = 1) -> int:
 
 
 @lw.handler("process_say", isolation="process", max_retries=0)
-def say(ctx: SyncContext, said: str) -> None:
-    raise ValueError(said)
+def say(ctx: SyncContext, text: str) -> None:
+    raise ValueError(text)
 
 
 @lw.handler("process_raise", isolation="process", retry=SOON)

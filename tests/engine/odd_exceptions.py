@@ -1,4 +1,4 @@
-"""Exceptions that harm whoever looks at them, by name."""
+"""Exceptions that harm the code that reads them, by name."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def limited_echo(ctx: SyncContext) -> int:
 
 
 def _babble() -> None:
-    """Writes on the wire to the pool what is no message."""
+    """Writes bytes to the pool that are not a message."""
     os.write(int(sys.orig_argv[-1]), HEAD.pack(3) + b"{}}")
 
 
@@ -249,8 +249,8 @@ def _link(name: str) -> str:
 
 @handler("talking")
 def talking(ctx: SyncContext) -> None:
-    print("said on stdout")
-    print("said on stderr", file=sys.stderr)
+    print("written to stdout")
+    print("written to stderr", file=sys.stderr)
 
 
 def no_resources(resources: SimpleNamespace) -> None:

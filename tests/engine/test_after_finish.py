@@ -35,7 +35,7 @@ def bank(shop: Workshop) -> Workshop:
 
 @pytest.fixture
 def no_leader(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a worker does not give back stays where it is."""
+    """Keep the leader from releasing what a worker did not release."""
     run = Database.run
 
     async def but_that(self: Database, statement: Statement[Any]) -> Any:
@@ -60,7 +60,7 @@ def is_settled(shop: Workshop) -> bool:
 async def test_a_context_is_not_in_the_way_of_the_commit(
     bank: Workshop, isolation: str, no_leader: None
 ) -> None:
-    """What writes about the job is refused, the end of a limit is not, and nothing waits."""
+    """Writes about the job are refused, the release of a limit is not, and nothing waits."""
 
     @bank.lw.handler("async_after_finish", max_retries=0)
     async def async_job(ctx: Context, dsn: str) -> None:
@@ -203,8 +203,8 @@ async def test_whatever_is_raised_after_the_commit_gives_all_back(
     assert (done.status, done.result) == ("completed", "done")
     assert bank.rows("select 1 from laneway.key_holders") == []
     assert "superseded" not in caplog.text
-    said = {"snooze": "", "cancel": "Cancel: not wanted", "fail": "ValueError: too late"}[kind]
-    assert said in caplog.text
+    text = {"snooze": "", "cancel": "Cancel: not wanted", "fail": "ValueError: too late"}[kind]
+    assert text in caplog.text
 
 
 @pytest.mark.parametrize("kind", ["snooze", "cancel", "fail"])

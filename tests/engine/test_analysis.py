@@ -187,7 +187,7 @@ async def test_a_lapsed_analysis_is_fenced_and_tried_again(shop: Workshop) -> No
 async def test_the_analysis_of_a_killed_worker_is_tried_again(shop: Workshop) -> None:
     shop.lane("analysis", lease_seconds=2)
     job = await shop.lw.submit("costly")
-    assert job.status == "approved", "nobody has published it"
+    assert job.status == "approved", "no worker has published it"
     await job.cancel()
     with Crew(shop.dsn) as crew:
         await until(lambda: shop.rows("select 1 from laneway.job_types where name = 'costly'"))

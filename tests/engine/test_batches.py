@@ -1,4 +1,4 @@
-"""What goes to the ledger together is bounded by its size: all others wait behind it."""
+"""Batches of writes are bounded by size, because other writes wait behind them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.store.leases import LogEntry, Report, Verdict, WriteResult
 
 CLAIMS = [Claim(seq, uuid4(), 1) for seq in range(1, 6)]
-# By the size of what is said of each: two fit, three would not, and one is too large by itself.
+# By the size of each entry: two fit, three do not, and one alone is too large.
 SIZES = [40, 40, 40, 500, 40]
 TOGETHER = [[1, 2], [3], [4], [5]]
 
@@ -45,15 +45,15 @@ async def test_large_results_are_settled_a_few_at_a_time_and_in_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(completer, "MOST_CHARACTERS", 100)
-    db, told = StoreClient(), []
-    work = Completer(db, ThrottledWarnings(), lambda verdicts, _: told.extend(verdicts))  # type: ignore[arg-type]
+    db, settled = StoreClient(), []
+    work = Completer(db, ThrottledWarnings(), lambda verdicts, _: settled.extend(verdicts))  # type: ignore[arg-type]
     for claim, size in zip(CLAIMS, SIZES, strict=True):
         error = "x" * size if claim.seq % 2 else None
         work.add(Verdict(claim, "finish", None if error else "x" * size, error))
     while await work.run_once() == 0:
         assert work.backlog
     assert db.settled == TOGETHER
-    assert [one.claim for one in told] == CLAIMS
+    assert [one.claim for one in settled] == CLAIMS
     assert not work.backlog
 
 

@@ -30,14 +30,14 @@ class Busy(Exception):
 async def test_call_is_tried_again_without_a_charge(shop: Workshop, isolation: str) -> None:
     calls: list[str] = []
 
-    def flaky(said: str, *, end: str) -> str:
-        calls.append(said)
+    def flaky(text: str, *, end: str) -> str:
+        calls.append(text)
         if len(calls) < 3:
             raise ConnectionError("busy")
-        return said + end
+        return text + end
 
-    async def flaky_async(said: str, *, end: str) -> str:
-        return flaky(said, end=end)
+    async def flaky_async(text: str, *, end: str) -> str:
+        return flaky(text, end=end)
 
     @shop.lw.handler("async_job", max_retries=0)
     async def async_job(ctx: Context) -> str:

@@ -106,14 +106,14 @@ async def test_without_notifications_a_heartbeat_tells_of_the_cancellation(
 async def test_a_handler_that_returns_after_its_cancellation_keeps_its_result(
     shop: Workshop,
 ) -> None:
-    told = asyncio.Event()
+    was_cancelled = asyncio.Event()
 
     @shop.lw.handler("async_obliging")
     async def async_obliging(ctx: Context) -> str:
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
-            told.set()
+            was_cancelled.set()
         return "kept"
 
     @shop.lw.handler("thread_obliging")
@@ -132,7 +132,7 @@ async def test_a_handler_that_returns_after_its_cancellation_keeps_its_result(
         await job.cancel()
         ended = await shop.ended(job)
         assert (ended.status, ended.result) == ("cancelled", "kept"), isolation
-    assert told.is_set()
+    assert was_cancelled.is_set()
 
 
 async def test_a_failure_or_snooze_after_a_cancellation_is_not_retried(shop: Workshop) -> None:
@@ -160,7 +160,7 @@ async def test_a_lapse_after_a_cancellation_is_not_retried(shop: Workshop) -> No
     await shop.hire()
     submitted = await shop.lw.submit("job")
     await shop.running(submitted)
-    # Asked for and told to nobody, as if the worker could not hear any more.
+    # Requested without a notification, as if the worker could not receive it.
     shop.do("update laneway.lease set cancel_requested_at = clock_timestamp()")
     shop.lapse(submitted)
     ended = await shop.ended(submitted)
@@ -247,10 +247,10 @@ async def test_a_cancelled_job_of_one_application_is_stopped_by_a_worker_of_anot
     submitted = await shop.lw.submit("job")
     await shop.running(submitted)
     async with Laneway(shop.dsn) as other:
-        await other.cancel(submitted.id, "from elsewhere", by="somebody")
+        await other.cancel(submitted.id, "from elsewhere", by="someone")
     ended = await shop.ended(submitted)
     assert ended.status == "cancelled"
     assert shop.one("select cancel_by, cancel_reason from laneway.outcome") == (
-        "somebody",
+        "someone",
         "from elsewhere",
     )

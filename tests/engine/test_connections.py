@@ -1,4 +1,4 @@
-"""What a worker costs the database, and what it needs of it behind a transaction pooler."""
+"""The connections of a worker, and its needs behind a transaction pooler."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def connections(shop: Workshop) -> list[str]:
 
 
 def handler_threads() -> set[threading.Thread]:
-    """By name: the interpreter and the event loop have threads of their own now and then."""
+    """By name: interpreter and event loop may have other threads."""
     return {thread for thread in threading.enumerate() if thread.name.startswith("laneway-")}
 
 

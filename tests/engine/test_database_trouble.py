@@ -26,15 +26,15 @@ TERMINATE = (
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> dict[str, list[float]]:
-    told: dict[str, list[float]] = defaultdict(list)
+    logged: dict[str, list[float]] = defaultdict(list)
     for record in caplog.records:
         if record.name == "laneway" and record.levelno >= logging.WARNING:
-            told[record.getMessage().partition(":")[0]].append(record.created)
-    return told
+            logged[record.getMessage().partition(":")[0]].append(record.created)
+    return logged
 
 
-def assert_at_most_one_per_second(told: dict[str, list[float]]) -> None:
-    for cause, times in told.items():
+def assert_at_most_one_per_second(logged: dict[str, list[float]]) -> None:
+    for cause, times in logged.items():
         gaps = [later - earlier for earlier, later in pairwise(times)]
         assert all(gap > 0.98 for gap in gaps), (cause, gaps)
 

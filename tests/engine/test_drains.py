@@ -1,4 +1,4 @@
-"""One worker that was told to drain: it claims nothing more, what it runs finishes."""
+"""A drained worker: it claims nothing more, and its jobs finish."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ async def test_a_drained_worker_that_fell_silent_comes_back_drained(shop: Worksh
     assert worker.registrar.is_drained
     assert (await workers.get(shop.lw.database, worker.id)).is_live
 
-    # Told while it was silent, it learns of it when it is heard again.
+    # Drained while it was silent, it learns of that when it reports again.
     shop.do(silence)
     await shop.lw.operate(workers.resume, worker.id, by="ann")
     await worker.registrar.run_once()
@@ -172,8 +172,8 @@ async def test_a_worker_says_how_it_reaches_the_database_and_what_memory_it_hold
     Held(shop)
     worker = await shop.hire()
     apart = await shop.hire_unlike({}, transport="database")
-    told = {each.id: each for each in await _live(shop)}
-    assert (told[worker.id].transport, told[apart.id].transport) == ("in_process", "database")
+    live = {each.id: each for each in await _live(shop)}
+    assert (live[worker.id].transport, live[apart.id].transport) == ("in_process", "database")
     shop.do("update laneway.workers set memory_bytes = 1")
     await worker.registrar.run_once()
     (row,) = [each for each in await _live(shop) if each.id == worker.id]

@@ -1,4 +1,4 @@
-"""What handlers say passes one redactor before it is stored, logged or shown."""
+"""Texts of handlers are redacted before they are stored, logged or shown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.engine import isolated
 from tests.engine.workshop import Workshop, until
 
 SECRET = "hunter2Hunter3"
-SAID = (
+TEXT = (
     f"postgresql://ann:{SECRET}@db/app refused Authorization: Bearer {SECRET},"
     f" api_key={SECRET}, {{'client_secret': '{SECRET}'}}"
 )
@@ -23,17 +23,17 @@ async def test_stored_error_and_log_line_hold_no_secret(
     shop: Workshop, caplog: pytest.LogCaptureFixture, isolation: str
 ) -> None:
     @shop.lw.handler("async", max_retries=0)
-    async def on_loop(ctx: Context, said: str) -> None:
-        raise ValueError(said)
+    async def on_loop(ctx: Context, text: str) -> None:
+        raise ValueError(text)
 
     @shop.lw.handler("thread", max_retries=0)
-    def in_thread(ctx: SyncContext, said: str) -> None:
-        raise ValueError(said)
+    def in_thread(ctx: SyncContext, text: str) -> None:
+        raise ValueError(text)
 
     shop.lw.handlers.add(isolated.say.handler)
     await shop.hire()
     job = await shop.lw.submit(
-        "process_say" if isolation == "process" else isolation, {"said": SAID}
+        "process_say" if isolation == "process" else isolation, {"text": TEXT}
     )
     await shop.ended(job)
     await until(lambda: [r for r in caplog.records if "attempt 1 failed" in r.getMessage()])
@@ -52,12 +52,12 @@ async def test_progress_log_lines_and_cancel_reasons_hold_no_secret(shop: Worksh
     @shop.lw.handler("talk")
     async def talk(ctx: Context) -> None:
         # The second of each is cut inside the secret.
-        await ctx.progress(1, 2, "x " * 490 + SAID)
-        ctx.log(SAID)
-        ctx.log("x " * 4076 + SAID)
+        await ctx.progress(1, 2, "x " * 490 + TEXT)
+        ctx.log(TEXT)
+        ctx.log("x " * 4076 + TEXT)
         await ctx.save({})
         shown.append(shop.one("select progress::text from laneway.jobs_view"))
-        raise Cancel(SAID)
+        raise Cancel(TEXT)
 
     await shop.hire()
     job = await shop.lw.submit("talk")
@@ -68,11 +68,11 @@ async def test_progress_log_lines_and_cancel_reasons_hold_no_secret(shop: Worksh
     assert len(kept) == 3
     assert len(shown) == 1
     assert SECRET[:5] not in str(kept) + str(shown)
-    other = await shop.lw.submit("nobody")
-    await other.cancel(SAID)
+    other = await shop.lw.submit("unknown")
+    await other.cancel(TEXT)
     assert SECRET not in shop.one(
         "select cancel_reason from laneway.outcome o join laneway.jobs j using (seq)"
-        " where j.job_type = 'nobody'"
+        " where j.job_type = 'unknown'"
     )
     assert SECRET not in str(shop.rows("select before, after from laneway.audit"))
 
@@ -101,7 +101,7 @@ async def test_only_public_error_is_marked_public(
             raise LookupError("row 7 of table pages")
         except LookupError as error:
             if public:
-                raise PublicError("there is no page 7") from error
+                raise PublicError("page 7 does not exist") from error
             raise
 
     caplog.set_level(logging.CRITICAL)
@@ -112,4 +112,4 @@ async def test_only_public_error_is_marked_public(
         assert job.error.is_public is public
         assert "row 7" in (job.error.traceback or "")
         assert ("row 7" in str(job.error.to_dict(debug=False))) is False
-        assert ("no page 7" in str(job.error.to_dict(debug=False))) is public
+        assert ("page 7" in str(job.error.to_dict(debug=False))) is public

@@ -1,4 +1,4 @@
-"""What the terminal of a worker says of attempts that fail."""
+"""Log lines of a worker about failed attempts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.engine.workshop import Workshop, until
 POLICY = RetryPolicy(base=0.05, cap=0.1, jitter=0)
 
 
-def said(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
+def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
     return [(r.levelno, r.getMessage()) for r in caplog.records if "fail" in r.getMessage()]
 
 
@@ -36,10 +36,10 @@ async def test_each_failed_attempt_is_told_with_what_becomes_of_its_job(
     await shop.hire()
     job = await shop.lw.submit("mail")
     await shop.ended(job)
-    await until(lambda: len(said(caplog)) == 3)
+    await until(lambda: len(lines(caplog)) == 3)
     shown = "ValueError: two lines \\x1b[31m" + "x" * 5000
     short = shown[: attempt_log.LONGEST] + "…"
-    assert said(caplog) == [
+    assert lines(caplog) == [
         (logging.WARNING, f"mail {job.id}: attempt 1 failed: {short}; retry in 0.05 s"),
         (logging.WARNING, f"mail {job.id}: attempt 2 failed: Retry: busy; retry in 0.01 s"),
         (logging.ERROR, f"mail {job.id}: attempt 3 failed: {short}; the job has failed"),
@@ -60,7 +60,7 @@ async def test_what_is_no_failure_is_not_told_as_one(
     for how in ("cancel", "snooze", "finish"):
         await shop.ended(await shop.lw.submit("mail", {"how": how}))
     await worker.stop()
-    assert said(caplog) == []
+    assert lines(caplog) == []
 
 
 async def test_many_failures_are_counted_instead_of_told_one_by_one(
@@ -81,11 +81,11 @@ async def test_many_failures_are_counted_instead_of_told_one_by_one(
     await until(lambda: shop.count("failed") == 1000)
     await shop.ended(await shop.lw.submit("rare"))
     await worker.stop()
-    told = [text for _, text in said(caplog)]
-    assert sum("attempt 1 failed" in text and text.startswith("mail") for text in told) == 10
-    assert sum(text.startswith("rare") for text in told) == 1
+    texts = [text for _, text in lines(caplog)]
+    assert sum("attempt 1 failed" in text and text.startswith("mail") for text in texts) == 10
+    assert sum(text.startswith("rare") for text in texts) == 1
     last = "mail: 990 more attempts failed, 990 of them for good; last error: ValueError: no"
-    assert told[-1] == last
+    assert texts[-1] == last
 
 
 async def test_while_it_goes_on_there_is_one_line_at_a_time(
@@ -95,7 +95,7 @@ async def test_while_it_goes_on_there_is_one_line_at_a_time(
 
     async def fn(ctx: Context) -> None: ...
 
-    told = attempt_log.FailureLog()
+    failures = attempt_log.FailureLog()
 
     def fail(many: int, status: str, then: str | None = None) -> int:
         caplog.clear()
@@ -103,12 +103,12 @@ async def test_while_it_goes_on_there_is_one_line_at_a_time(
             claim = Claim(n, UUID(int=n), 1)
             assignment = Assignment(claim, 0, "mail", "{}", None, 0, fresh=True)
             verdict = Verdict(claim, "fail", error=error_json("E", "no"))
-            told.note(Run(assignment, make_handler("mail", fn), "default"), verdict)
+            failures.note(Run(assignment, make_handler("mail", fn), "default"), verdict)
             for one in (status, then):
                 if one is not None:
-                    told.settled([verdict], [WriteResult(n, 1, "accepted", one)])
+                    failures.settled([verdict], [WriteResult(n, 1, "accepted", one)])
         if many > log_throttle.MOST:
-            told.throttle.end("mail")
+            failures.throttle.end("mail")
         return len(caplog.records)
 
     assert fail(500, "approved") == log_throttle.MOST + 1
@@ -116,8 +116,8 @@ async def test_while_it_goes_on_there_is_one_line_at_a_time(
     assert caplog.records[0].levelno == logging.WARNING
     assert fail(500, "failed") == 1
     assert caplog.records[0].levelno == logging.ERROR
-    told.throttle.end("mail")
+    failures.throttle.end("mail")
     assert fail(3, "approved") == 3
-    told.close()
-    # What was not told is forgotten, too.
+    failures.close()
+    # Failures that were not logged are forgotten too.
     assert fail(3, "cancelled", then="failed") == 0

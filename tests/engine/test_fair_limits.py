@@ -71,7 +71,7 @@ async def test_few_jobs_need_not_wait_for_many_of_another_lane(
     for job in jobs:
         await job.wait(60)
     assert len(log.order) == MANY + FEW
-    # One of each round, or none: not all of them, as where whoever frees it takes it again.
+    # One of each round or none, but not all: the process that frees it must not take it again.
     assert log.before_last_urgent <= MANY // 2
     await until(lambda: shop.one("select count(*) = 0 from laneway.limit_turns where waits"))
 

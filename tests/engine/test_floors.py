@@ -166,7 +166,7 @@ def test_a_database_restored_to_an_earlier_state_is_looked_at_from_the_start() -
     floors.look_past(table.horizon())
     assert floors.heights()
     restored = Table()
-    # Nobody looks at an open submit twice, so it must not be passed by.
+    # An open submit is not looked at twice, so the floor must not pass it.
     restored.begin([0])
     for _ in range(20):
         restored.begin([0])

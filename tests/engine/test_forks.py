@@ -1,4 +1,4 @@
-"""Handlers that fork: a forked child is no part of the worker, and a worker always stops."""
+"""Handlers that fork: a forked child is not part of the worker, and a worker always stops."""
 
 from __future__ import annotations
 

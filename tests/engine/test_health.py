@@ -66,13 +66,13 @@ async def test_worker_is_ready_only_while_it_would_run_jobs(shop: Workshop, fres
         os.kill(pid, signal.SIGSTOP)
         await until(lambda: not worker.heartbeat.is_ready)
         health.turned()
-        code, said = await asked(port, "/readyz")
-        assert (code, said["reason"]) == (503, "heartbeats do not get through")
+        code, body = await asked(port, "/readyz")
+        assert (code, body["reason"]) == (503, "heartbeats do not get through")
         await until(lambda: worker.heartbeat.is_ready)
         await worker.stop()
         health.turned()
-        code, said = await asked(port, "/readyz")
-        assert (code, said["reason"]) == (503, "the worker is starting or stopping")
+        code, body = await asked(port, "/readyz")
+        assert (code, body["reason"]) == (503, "the worker is starting or stopping")
 
 
 async def test_worker_is_starting_until_its_first_heartbeat(
@@ -88,8 +88,8 @@ async def test_worker_is_starting_until_its_first_heartbeat(
         worker = await shop.hire()
         health.watch(worker)
         health.turned()
-        code, said = await asked(port, "/readyz")
-        assert (code, said["reason"]) == (503, "the worker is starting")
+        code, body = await asked(port, "/readyz")
+        assert (code, body["reason"]) == (503, "the worker is starting")
         monkeypatch.setattr(heartbeat_module, "READY_S", 0.01)
         pid = worker.heartbeat.pid
         assert pid is not None
@@ -106,9 +106,9 @@ async def test_health_names_a_loop_that_does_not_turn() -> None:
     health = WorkerHealth(Settings.load(loop_timeout=0.01))
     with served(0, "127.0.0.1", route=health.route) as port:
         await asyncio.sleep(0.02)
-        code, said = await asked(port, "/healthz")
+        code, body = await asked(port, "/healthz")
         assert code == 503
-        assert "has been blocked" in said["reason"]
+        assert "has been blocked" in body["reason"]
 
 
 async def test_nothing_is_answered_before_the_routes_are_known() -> None:

@@ -1,4 +1,4 @@
-"""Heartbeats survive the handler: they come from a process of their own and end with the worker."""
+"""Heartbeats come from a separate process: they survive the handler and end with the worker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 from laneway import Context
 from laneway.engine.lease.heartbeat import Heartbeat
-from laneway.engine.lease.heartbeat_child import HUNG, LeaseRenewer, LossReporter
+from laneway.engine.lease.heartbeat_child import HUNG, LeaseRenewer, ReportWriter
 from laneway.engine.lease.heartbeat_wire import Pair
 from laneway.errors import DatabaseUnavailable
 from laneway.store.leases import WriteResult
@@ -108,7 +108,7 @@ async def test_frozen_heartbeat_process_is_replaced_and_job_keeps_its_attempt(
     frozen = worker.heartbeat.pid
     assert frozen is not None
     os.kill(frozen, signal.SIGSTOP)
-    # It claims nothing that nobody would renew.
+    # It claims nothing whose lease would not be renewed.
     await until(lambda: not worker.heartbeat.is_ready)
     await until(lambda: worker.heartbeat.pid not in (None, frozen) and worker.heartbeat.is_ready)
     assert not psutil.pid_exists(frozen)
@@ -270,11 +270,11 @@ async def test_a_worker_silent_for_longer_than_its_loop_timeout_loses_its_leases
         await until(crew.all_gone)
 
 
-# -- the beater by itself ------------------------------------------------------------------------
+# -- the renewer by itself ------------------------------------------------------------------------
 
 
 class Script:
-    """Renews, and answers as it is told to."""
+    """Renews, and answers as configured."""
 
     def __init__(self) -> None:
         self.answers: list[WriteResult] = []
@@ -288,16 +288,16 @@ class Script:
         return self.answers
 
 
-class Notes(LossReporter):
+class Notes(ReportWriter):
     def __init__(self) -> None:
-        self.told: list[tuple[str, object, int]] = []
+        self.reports: list[tuple[str, object, int]] = []
 
     def report(self, kind: str, seq: object = 0, attempt: int = 0) -> None:
-        self.told.append((kind, seq, attempt))
+        self.reports.append((kind, seq, attempt))
 
 
 class Bench:
-    """A beater of one process, whose clock the test moves."""
+    """A renewer whose clock the test moves."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -305,10 +305,10 @@ class Bench:
         self.renewer = LeaseRenewer(self.script.renew, 1 / 3, self.notes, clock=lambda: self.now)
 
     def lost(self) -> list[Pair]:
-        """What is given up at this time."""
-        self.notes.told.clear()
+        """The leases given up at this time."""
+        self.notes.reports.clear()
         self.renewer.give_up_lost()
-        return [(seq, attempt) for _, seq, attempt in self.notes.told]  # type: ignore[misc]
+        return [(seq, attempt) for _, seq, attempt in self.notes.reports]  # type: ignore[misc]
 
 
 @pytest.fixture
@@ -320,7 +320,7 @@ def test_a_renewed_lease_is_due_after_a_third_of_it(bench: Bench) -> None:
     bench.renewer.hold([(1, 1)], 30.0)
     bench.now += 10
     bench.renewer.renew([(1, 1)])
-    assert bench.notes.told == []
+    assert bench.notes.reports == []
     bench.now += 7
     assert bench.renewer.due() == []
     bench.now += 3
@@ -335,7 +335,7 @@ def test_a_fenced_attempt_is_told_and_no_longer_renewed(bench: Bench) -> None:
     bench.renewer.hold([(1, 1), (2, 1)], 30.0)
     bench.script.answers = [WriteResult(1, 1, "fenced")]
     bench.renewer.renew([(1, 1), (2, 1)])
-    assert bench.notes.told == [("fenced", 1, 1)]
+    assert bench.notes.reports == [("fenced", 1, 1)]
     bench.now += 10
     assert bench.renewer.due() == [(2, 1)]
 
@@ -345,7 +345,7 @@ def test_a_cancelled_attempt_is_told_and_renewed_all_the_same(bench: Bench) -> N
     bench.now += 10
     bench.script.answers = [WriteResult(1, 1, "cancel_requested")]
     bench.renewer.renew([(1, 1)])
-    assert bench.notes.told == [("cancel_requested", 1, 1)]
+    assert bench.notes.reports == [("cancel_requested", 1, 1)]
     bench.now += 29
     assert bench.lost() == []
     assert bench.renewer.due() == [(1, 1)]
@@ -391,15 +391,15 @@ calls = []
 def renew(pairs, job_ids, within_s):
     calls.append(pairs)
     if len(calls) == 1:
-        beater.forget(pairs)
+        renewer.forget(pairs)
         raise DatabaseUnavailable("down")
     threading.Event().wait()
 
-beater = heartbeat_child.LeaseRenewer(renew, 1 / 3, heartbeat_child.LossReporter())
-beater.hold([(1, 1)], 30.0)
-beater.beat_now()
-threading.Thread(target=beater.run, daemon=True).start()
-beater.watch()
+renewer = heartbeat_child.LeaseRenewer(renew, 1 / 3, heartbeat_child.ReportWriter())
+renewer.hold([(1, 1)], 30.0)
+renewer.beat_now()
+threading.Thread(target=renewer.run, daemon=True).start()
+renewer.watch()
 """
 
 

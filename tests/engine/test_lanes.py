@@ -443,9 +443,9 @@ async def test_configured_lane_that_differs_from_database_is_logged(
     )
     await workshop(lanes=lanes).hire()
     await workshop(lanes=lanes).hire()
-    told = [r.getMessage() for r in caplog.records if "LANEWAY_LANES" in r.getMessage()]
-    lane, moved = told[: len(told) // 2]
-    assert told == [lane, moved] * 2
+    texts = [r.getMessage() for r in caplog.records if "LANEWAY_LANES" in r.getMessage()]
+    lane, moved = texts[: len(texts) // 2]
+    assert texts == [lane, moved] * 2
     assert "lane interactive in the database differs" in lane
     assert "max_slots is 2, configured 5. To change it:" in lane
     assert "`laneway lanes set interactive --max-slots 5`" in lane

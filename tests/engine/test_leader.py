@@ -90,7 +90,7 @@ async def test_leading_again_after_an_outage_or_a_freeze_is_an_election(hire: Hi
     leader.on_elected = lambda: elected.append(leader.epoch)
     await leader.run_once()
     assert elected == [1]
-    # As after a stop of the whole process: nobody else led, what became due was not seen.
+    # As after a stop of the whole process: no other process led, and due schedules were not seen.
     await asyncio.sleep(0.1)
     await leader.run_once()
     assert elected == [1, 1]

@@ -27,7 +27,7 @@ def limited_dsn(shop: Workshop) -> Iterator[str]:
     """The database as a role that has been granted what workers and handlers need."""
     role = f"limited_{uuid4().hex}"
     shop.do(f"create role {role} nologin")
-    shop.do(grants(("worker", "client"), role, "nobody"))
+    shop.do(grants(("worker", "client"), role, "unused"))
     yield make_conninfo(shop.dsn, options=f"-c role={role}")
     shop.do(f"drop owned by {role}")
     shop.do(f"drop role {role}")
@@ -216,7 +216,7 @@ async def test_workspace_that_row_level_security_refuses_keeps_its_reason(
 ) -> None:
     role = role_of(limited_dsn)
     shop.do("alter table laneway.jobs enable row level security")
-    shop.do("create policy everybody on laneway.jobs using (true) with check (true)")
+    shop.do("create policy everyone on laneway.jobs using (true) with check (true)")
     shop.do(
         f"create policy mine on laneway.jobs as restrictive to {role}"
         " using (true) with check (workspace = 'mine')"

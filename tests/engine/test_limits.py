@@ -16,7 +16,7 @@ from tests.engine.workshop import QUICK, SOON, Workshop, until
 
 
 class Floor:
-    """Who is inside a handler, how many at most, in which order, and a door to keep them there."""
+    """The jobs inside a handler: their number, their order, and a gate that holds them there."""
 
     def __init__(self) -> None:
         self.inside: list[str] = []

@@ -81,12 +81,12 @@ async def test_a_line_of_a_handler_says_which_attempt_it_belongs_to(
 
         @shop.lw.handler("talk")
         async def talk(ctx: Context, word: str) -> None:
-            own.info("said %s", word)
+            own.info("wrote %s", word)
     else:
 
         @shop.lw.handler("talk")
         def talk_plainly(ctx: SyncContext, word: str) -> None:
-            own.info("said %s", word)
+            own.info("wrote %s", word)
 
     try:
         worker = await shop.hire()
@@ -133,7 +133,7 @@ def test_no_secret_stands_in_a_line(
     for form in ("json", "text"):
         monkeypatch.setattr(logging.getLogger(), "handlers", [])
         configure(Settings.load(database_url=dsn, log_format=form))
-        told = logging.getLogger("the.application")
+        logger = logging.getLogger("the.application")
         for line in (
             f"connecting to {dsn}",
             "password is s3cret!word, or s3cret%21word",
@@ -141,22 +141,22 @@ def test_no_secret_stands_in_a_line(
             f"Authorization: Bearer {token.text}",
             f"https://bob:t0psecret@elsewhere/ and {token.text} or {link.text}",
         ):
-            told.warning("%s", line)
+            logger.warning("%s", line)
         try:
             raise RuntimeError(f"cannot reach {dsn} with {token.text}")
         except RuntimeError:
-            told.exception("failed")
-    said = capsys.readouterr().err
-    assert said.count("connecting to postgresql://ann:***@db.example/app?sslpassword=***") == 2
+            logger.exception("failed")
+    output = capsys.readouterr().err
+    assert output.count("connecting to postgresql://ann:***@db.example/app?sslpassword=***") == 2
     for secret in (token.text, link.text, token.text[5:], "s3cret", "qu3ry", "t0psecret", "w0rd"):
-        assert secret not in said
+        assert secret not in output
 
 
 def test_what_is_no_secret_is_left_as_it_is() -> None:
     redact = Redaction(["postgresql://ann@db/app", "host=db password=abc", None])
     for line in (
         "GET /jobs/01a1e2d2-fab0-747b-8bd8-18d6ff7ab5e2 200 in 3 ms",
-        "lw_short is no token; see http://host:8420/docs",
+        "lw_short is not a token; see http://host:8420/docs",
         "the abc of jobs",
     ):
         assert redact(line) == line

@@ -1,4 +1,4 @@
-"""What the log of a worker says of attempts that others ended."""
+"""Log lines of a worker about attempts that were ended from outside."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from laneway.engine.lease.attempt_log import LossLog
 from laneway.engine.process import log_throttle
 
 
-def said(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
+def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
     return [(record.levelno, record.getMessage()) for record in caplog.records]
 
 
@@ -31,12 +31,12 @@ async def test_many_that_are_lost_at_once_are_counted_instead_of_told_one_by_one
         losses.log("mail", Claim(n, UUID(int=n), 1), "lost")
     losses.log("rare", Claim(7, UUID(int=7), 2), "lost")
     losses.close()
-    told = said(caplog)
-    assert len(told) == log_throttle.MOST + 2
+    found = lines(caplog)
+    assert len(found) == log_throttle.MOST + 2
     why = "taken away: the lease could not be renewed in time"
-    assert told[0] == (logging.WARNING, f"mail {UUID(int=0)}: attempt 1 was {why}")
-    assert told[-2] == (logging.WARNING, f"rare {UUID(int=7)}: attempt 2 was {why}")
-    assert told[-1] == (logging.WARNING, f"mail: 490 more attempts were {why}")
+    assert found[0] == (logging.WARNING, f"mail {UUID(int=0)}: attempt 1 was {why}")
+    assert found[-2] == (logging.WARNING, f"rare {UUID(int=7)}: attempt 2 was {why}")
+    assert found[-1] == (logging.WARNING, f"mail: 490 more attempts were {why}")
 
 
 async def test_a_cancel_is_no_warning_and_an_analysis_is_named_as_one(
@@ -46,5 +46,5 @@ async def test_a_cancel_is_no_warning_and_an_analysis_is_named_as_one(
     for n in range(log_throttle.MOST + 1):
         losses.log(analysis_of("mail"), Claim(n, UUID(int=n), 1), "cancel_requested")
     losses.close()
-    assert {level for level, _ in said(caplog)} == {logging.INFO}
-    assert said(caplog)[-1][1].startswith("analysis of mail: 1 more attempts were asked to stop")
+    assert {level for level, _ in lines(caplog)} == {logging.INFO}
+    assert lines(caplog)[-1][1].startswith("analysis of mail: 1 more attempts were asked to stop")

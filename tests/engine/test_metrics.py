@@ -1,4 +1,4 @@
-"""What a worker process counts, and how it tells it."""
+"""The metrics of a worker process, and how they are served."""
 
 from __future__ import annotations
 
@@ -61,21 +61,21 @@ async def test_each_attempt_is_counted_by_what_became_of_it(shop: Workshop, tall
         for each in jobs:
             await shop.ended(each)
         await until(lambda: not PROCESS.running["default"])
-        told = await asyncio.to_thread(read, port)
+        samples = await asyncio.to_thread(read, port)
 
     def ends(outcome: str) -> float:
-        return told["laneway_outcomes_total", frozenset({"default", "job", outcome})]
+        return samples["laneway_outcomes_total", frozenset({"default", "job", outcome})]
 
     counted = [ends(each) for each in ("completed", "retried", "failed", "snoozed", "cancelled")]
     assert counted == [2, 1, 1, 1, 1]
-    assert told["laneway_claims_total", frozenset({"default"})] == 6
-    assert told["laneway_running", frozenset({"default"})] == 0
-    assert told["laneway_job_duration_seconds_count", frozenset({"job"})] == 6
+    assert samples["laneway_claims_total", frozenset({"default"})] == 6
+    assert samples["laneway_running", frozenset({"default"})] == 0
+    assert samples["laneway_job_duration_seconds_count", frozenset({"job"})] == 6
     # Only how long they waited for their first claim is known.
-    assert told["laneway_job_wait_seconds_count", frozenset({"default"})] == 4
-    assert told["laneway_pool_size", frozenset({"claim"})] == 1
-    assert told["laneway_is_leader", frozenset()] == 1
-    assert told["laneway_leader_epoch", frozenset()] == 1
+    assert samples["laneway_job_wait_seconds_count", frozenset({"default"})] == 4
+    assert samples["laneway_pool_size", frozenset({"claim"})] == 1
+    assert samples["laneway_is_leader", frozenset()] == 1
+    assert samples["laneway_leader_epoch", frozenset()] == 1
 
 
 async def test_a_superseded_attempt_and_the_lapse_behind_it_are_counted(
@@ -136,10 +136,10 @@ async def test_every_process_has_a_port_of_its_own(shop: Workshop) -> None:
 
             async def is_told(at: int = each) -> bool:
                 try:
-                    told = await asyncio.to_thread(read, at)
+                    samples = await asyncio.to_thread(read, at)
                 except OSError:
                     return False
-                return ("laneway_lapses_total", frozenset()) in told
+                return ("laneway_lapses_total", frozenset()) in samples
 
             await until(is_told)
         await until(crew.is_sent_away)
@@ -155,8 +155,8 @@ def test_a_reader_may_ask_for_some_metrics_only() -> None:
 def test_a_port_that_is_taken_is_said_in_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        said = f"metrics_port: cannot listen on 127.0.0.1:{port}"
-        with pytest.raises(ConfigError, match=said), served(port, "127.0.0.1"):
+        message = f"metrics_port: cannot listen on 127.0.0.1:{port}"
+        with pytest.raises(ConfigError, match=message), served(port, "127.0.0.1"):
             pass
 
 

@@ -1,4 +1,4 @@
-"""How many jobs a process runs: at once, in all, and in one child."""
+"""Bounds on the jobs of a process: at once, in all, and in one child."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an attempt may end: every way leads to a state, whatever the handler does or returns."""
+"""Outcomes of an attempt: each leads to a state, whatever the handler does or returns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a handler raises ends its own job: not its neighbours, not the worker."""
+"""An exception of a handler ends its own job, not other jobs and not the worker."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ async def test_effect_and_end_are_committed_together_by_sync_drivers(
 
 @pytest.mark.parametrize("after", ["return", "raise", "die", "linger"])
 async def test_a_child_finishes_in_its_own_transaction(bank: Workshop, after: str) -> None:
-    """What it does, or does not live to do, after the commit changes nothing."""
+    """Nothing that happens after the commit changes the outcome."""
     bank.lane("default", lease_seconds=2)
     await held.adopted_by(bank)
     job = await bank.lw.submit("child_finish", {"dsn": bank.dsn, "after": after})
@@ -176,7 +176,7 @@ async def test_an_error_before_the_commit_is_the_failure(bank: Workshop) -> None
 
 
 async def test_a_handler_goes_on_after_its_finish(bank: Workshop) -> None:
-    """Its lease is gone, and that is no reason to stop it; what it returns is ignored."""
+    """Its lease is gone, but it is not stopped; its return value is ignored."""
     bank.lane("default", lease_seconds=2)
     heard, went_on = threading.Event(), asyncio.Event()
 
@@ -184,7 +184,7 @@ async def test_a_handler_goes_on_after_its_finish(bank: Workshop) -> None:
     async def job(ctx: Context) -> object:
         async with await psycopg.AsyncConnection.connect(bank.dsn) as conn:
             await write(conn, ctx.attempt)
-            await ctx.finish(conn=conn, result="said")
+            await ctx.finish(conn=conn, result="written")
         await asyncio.to_thread(heard.wait, 20)
         await asyncio.sleep(0)
         went_on.set()
@@ -201,7 +201,7 @@ async def test_a_handler_goes_on_after_its_finish(bank: Workshop) -> None:
     worker.executor.stop_by_claim = listen  # type: ignore[method-assign]
     submitted = await bank.lw.submit("job")
     await asyncio.wait_for(went_on.wait(), 60)
-    await ended_once(bank, submitted, 1, "said")
+    await ended_once(bank, submitted, 1, "written")
 
 
 async def test_a_finish_rolled_back_may_be_called_again(bank: Workshop) -> None:
@@ -249,7 +249,7 @@ async def test_a_superseded_attempt_commits_nothing(
     async def async_job(ctx: Context) -> None:
         async with await psycopg.AsyncConnection.connect(bank.dsn) as conn:
             if ctx.attempt == 1:
-                # As one that holds the event loop: nobody can tell it.
+                # It blocks the event loop, so it cannot be cancelled.
                 go_on()
             try:
                 if verb == "guard":
@@ -345,7 +345,7 @@ async def test_a_cancelled_attempt_commits_nothing(
 
 
 async def test_a_guarded_transaction_outlives_the_lease(bank: Workshop) -> None:
-    """However late it is: while the transaction is open nobody else can start the job."""
+    """However late it is: while the transaction is open, no other attempt can start."""
     guarded, let_go = asyncio.Event(), asyncio.Event()
 
     @bank.lw.handler("job", retry=SOON)

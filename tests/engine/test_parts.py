@@ -1,4 +1,4 @@
-"""The small parts of a worker: services, complaints, rooms, threads, verdicts, lanes served."""
+"""The small parts of a worker: services, warnings, capacity, threads, verdicts, lanes served."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ async def test_a_cancelled_service_is_interrupted_in_its_round() -> None:
     await asyncio.wait_for(loop.cancel(), 60)
 
 
-# -- complaints ----------------------------------------------------------------------------------
+# -- warnings ------------------------------------------------------------------------------------
 
 
 def test_a_cause_is_told_once_per_interval_and_says_how_often_it_was_not(
@@ -140,8 +140,8 @@ def test_a_cause_is_told_once_per_interval_and_says_how_often_it_was_not(
     warnings.warn("poller", "away")
     now += 1.0
     warnings.warn("claimer", "away")
-    told = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
-    assert told == ["claimer: away", "poller: away", "claimer: away (and 49 more times)"]
+    texts = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    assert texts == ["claimer: away", "poller: away", "claimer: away (and 49 more times)"]
     assert [r.getMessage() for r in caplog.records].count("claimer: works again") == 1
 
 
@@ -260,10 +260,10 @@ def test_an_error_is_bounded_however_long_its_text_and_trace_are() -> None:
     try:
         dive(500)
     except ValueError as error:
-        told = json.loads(attempt_outcomes.describe(error))
-    assert len(told["message"]) <= attempt_outcomes.LONGEST_MESSAGE
-    assert len(told["traceback"]) <= attempt_outcomes.LONGEST_TRACEBACK + 100
-    assert "ValueError" in told["type"]
+        described = json.loads(attempt_outcomes.describe(error))
+    assert len(described["message"]) <= attempt_outcomes.LONGEST_MESSAGE
+    assert len(described["traceback"]) <= attempt_outcomes.LONGEST_TRACEBACK + 100
+    assert "ValueError" in described["type"]
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ REGISTRY: Registry = pool_handlers.app.registry
 
 
 class FakeReporter:
-    """Keeps what it is told, in order, and stores when the test lets it."""
+    """Records calls in order, and stores when the test allows it."""
 
     def __init__(self) -> None:
         self.reports: list[Report] = []
@@ -172,7 +172,7 @@ async def until(is_so: Callable[[], bool]) -> None:
 
 def is_gone(pid: int) -> bool:
     try:
-        # An orphan is reaped by whoever is process 1 here, in its own time.
+        # Process 1 reaps an orphan in its own time.
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
@@ -306,8 +306,8 @@ async def test_what_a_child_prints_goes_to_the_workers_stderr(
     await Attempt(pool, "talking").result()
     out, err = capfd.readouterr()
     assert out == ""
-    assert "said on stdout job_id=" in err
-    assert "said on stderr job_id=" in err
+    assert "written to stdout job_id=" in err
+    assert "written to stderr job_id=" in err
 
 
 # How a child dies -----------------------------------------------------------------------------
@@ -651,18 +651,18 @@ def test_all_this_works_on_uvloop() -> None:
 
 
 async def test_a_child_that_speaks_nonsense_is_killed(pool: ProcessPool) -> None:
-    told = await Attempt(pool, "babble").failure()
-    assert told["type"] == "ChildDied"
+    error = await Attempt(pool, "babble").failure()
+    assert error["type"] == "ChildDied"
     assert pool.pids == []
 
 
 async def test_a_job_given_to_a_child_that_spoke_nonsense_before_gets_another(
     pool: ProcessPool, tmp_path: Path
 ) -> None:
-    said = tmp_path / "said"
-    child = await Attempt(pool, "babble_at_signal", {"path": str(said)}).result()
+    written = tmp_path / "written"
+    child = await Attempt(pool, "babble_at_signal", {"path": str(written)}).result()
     os.kill(child, signal.SIGUSR1)
-    await until(said.exists)
+    await until(written.exists)
     assert (await Attempt(pool, "echo").result())["pid"] != child
     assert child not in pool.pids
 

@@ -1,4 +1,4 @@
-"""Progress, checkpoints and log lines: what a handler has said is there for people and the next."""
+"""Progress, checkpoints and log lines are stored for readers and for the next attempt."""
 
 from __future__ import annotations
 
@@ -269,7 +269,7 @@ async def test_what_cannot_be_reported_is_refused_where_it_is_said(shop: Worksho
 
     @shop.lw.handler("job")
     async def job(ctx: Context) -> str:
-        said = [
+        calls = [
             ctx.progress(float("nan")),
             ctx.progress(1e308, 1),
             ctx.progress(5, 10**400),
@@ -277,7 +277,7 @@ async def test_what_cannot_be_reported_is_refused_where_it_is_said(shop: Worksho
             ctx.save(float("inf")),
             ctx.save({1, 2}),
         ]
-        for one in said:
+        for one in calls:
             try:
                 await one
             except InvalidInput as error:

@@ -20,7 +20,7 @@ from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.store.database import Database
 from tests.engine.workshop import QUICK, Workshop, until
 
-# Nobody loses the lead because the machine is slow.
+# A slow machine must not lose the lead.
 TTL = 600.0
 
 

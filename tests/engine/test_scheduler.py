@@ -1,4 +1,4 @@
-"""Laws of the scheduler: one job per slot whoever leads; checks decide; none harms another."""
+"""Laws of the scheduler: one job per slot under any leader; checks decide; none harms another."""
 
 from __future__ import annotations
 
@@ -287,7 +287,7 @@ async def test_who_does_not_lead_fires_nothing_and_looks_rarely(office: Office) 
 
 
 async def test_leaders_that_follow_each_other_fire_each_slot_once(office: Office) -> None:
-    """Each of them has been told what is due before the next one leads."""
+    """Each of them has read what is due before the next one leads."""
     for i in range(5):
         await office.add(f"s{i}", late=3 * HOUR, missed="catch_up")
     leaders = [office.leader() for _ in range(6)]
@@ -406,7 +406,7 @@ def leaves() -> bool:
 
 
 @pytest.mark.parametrize(
-    "fn,said",
+    "fn,text",
     [
         (raises, "ValueError: it\\u0000broke"),
         (leaves, "RuntimeError: SystemExit: 3"),
@@ -414,15 +414,15 @@ def leaves() -> bool:
     ],
 )
 async def test_five_failures_in_a_row_disable_with_the_reason(
-    office: Office, fn: Callable[..., Any], said: str
+    office: Office, fn: Callable[..., Any], text: str
 ) -> None:
     await office.add(late=8 * HOUR, check_name="is_full", missed="catch_up")
     await settle(office.scheduler(check(fn)))
     assert office.slots() == [("nightly", "failed")] * 5
-    assert set(office.notes()) == {f"check is_full: {said}"}
+    assert set(office.notes()) == {f"check is_full: {text}"}
     assert office.shop.one("select enabled, error, updated_by from laneway.schedules") == (
         False,
-        f"the check is_full failed 5 times in a row, the last time with {said}",
+        f"the check is_full failed 5 times in a row, the last time with {text}",
         "laneway",
     )
     assert office.jobs == 0

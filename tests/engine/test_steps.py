@@ -111,7 +111,7 @@ async def test_a_result_has_its_type_at_first_and_afterwards(shop: Workshop, att
             await ctx.step("page", page),
             await ctx.step("order", order),
             await ctx.step("several", several),
-            await ctx.step("said", lambda: [1, 2], returns=tuple[int, ...]),
+            await ctx.step("hinted", lambda: [1, 2], returns=tuple[int, ...]),
             # No hint: plain JSON, in the order and with the numbers PostgreSQL gives back.
             await ctx.step("plain", lambda: {"zz": (1, 2), "a": -0.0}),
         ]

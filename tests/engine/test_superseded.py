@@ -1,4 +1,4 @@
-"""The zombie: an attempt whose lease lapsed and whose job somebody else runs by now.
+"""The zombie: an attempt whose lease lapsed and whose job another attempt runs by now.
 
 Whatever it writes is refused, its handler is stopped, and the second attempt stands.
 """
@@ -65,7 +65,7 @@ def told_superseded(caplog: pytest.LogCaptureFixture) -> Callable[[], bool]:
 
 
 def taken_away(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """What is said of attempts that are stopped while they run."""
+    """Log lines about attempts that are stopped while they run."""
     return [
         record.getMessage()
         for record in caplog.records
@@ -207,7 +207,7 @@ async def test_a_thread_of_a_superseded_attempt_is_told_so_by_its_next_write(
             ctx.save("zombie")
         except StaleAttempt:
             schedule.first.append("refused")
-            # Now it is told to stop as well: the next call ends it.
+            # Now it should stop as well: the next call ends it.
             while True:
                 ctx.progress(1)
         return "zombie"
@@ -246,7 +246,7 @@ async def test_a_heartbeat_tells_the_superseded_handler_to_stop_and_the_log_why(
 async def test_a_silent_database_fences_the_handler_when_its_lease_is_over(
     schedule: Schedule, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A renewal that hangs is no renewal: the lease is lost by the worker's own clock."""
+    """A renewal that hangs does not count: the lease is lost by the worker's own clock."""
 
     @schedule.shop.lw.handler("job", retry=SOON)
     async def job(ctx: Context) -> str:

@@ -218,7 +218,7 @@ async def test_child_that_is_refused_ends_no_child_that_works(tmp_path: Path, co
             assert psutil.pid_exists(kept)
         finally:
             supervisor.terminate()
-            _, said = supervisor.communicate()
-    assert f"exit code {code}" in said
-    assert ": retry in" in said
+            _, output = supervisor.communicate()
+    assert f"exit code {code}" in output
+    assert ": retry in" in output
     assert supervisor.returncode == 0

@@ -60,11 +60,11 @@ async def test_the_first_attempt_is_a_child_of_the_submit_and_later_ones_link_to
     assert ids(second)[0] != ids(sent)[0]
     assert [link.context.span_id for link in second.links] == [ids(sent)[1]]
     assert seen == [ids(first)[1], ids(second)[1]]
-    told: dict[str, Any] = {**(second.attributes or {})}
-    assert told["messaging.system"] == "laneway"
-    assert told["messaging.operation.type"] == "process"
-    assert told["messaging.message.id"] == str(job.id)
-    assert (told["laneway.lane"], told["laneway.attempt"]) == ("default", 2)
+    attributes: dict[str, Any] = {**(second.attributes or {})}
+    assert attributes["messaging.system"] == "laneway"
+    assert attributes["messaging.operation.type"] == "process"
+    assert attributes["messaging.message.id"] == str(job.id)
+    assert (attributes["laneway.lane"], attributes["laneway.attempt"]) == ("default", 2)
     assert first.status.status_code is StatusCode.ERROR
     assert first.events[0].name == "exception"
     assert second.status.status_code is StatusCode.UNSET
@@ -89,13 +89,13 @@ async def test_a_child_process_is_told_the_trace(shop: Workshop, spans: Spans) -
     shop.lw.handlers.add(traced.traced_apart.handler)
     await shop.hire()
     job = await shop.lw.submit("traced_apart")
-    told = await job.wait(60)
+    origin = await job.wait(60)
     trace_id, span_id = ids(spans.one("process traced_apart"))
-    assert str(told).startswith(f"00-{trace_id:032x}-{span_id:016x}-")
+    assert str(origin).startswith(f"00-{trace_id:032x}-{span_id:016x}-")
 
 
 class Broken(SpanProcessor):
-    """What an application may have set up for its spans, with a mistake."""
+    """A broken span processor of an application."""
 
     def __init__(self, when: str) -> None:
         self._when = when

@@ -139,7 +139,7 @@ async def test_wake_ups_work_again_after_the_listening_connection_is_lost(
         )
         assert lost == 1
         await until(lambda: not worker.wakeups.is_listening)
-        # Submitted while nobody listens: found as soon as somebody does again.
+        # Submitted while no worker listens: found as soon as one listens again.
         missed = await sleepy.lw.submit("job")
         await missed.wait(60)
         await until(lambda: worker.wakeups.is_listening)

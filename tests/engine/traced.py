@@ -7,7 +7,7 @@ import logging
 from laneway import Context, Laneway, SyncContext
 from laneway.observability import tracing
 
-lw = Laneway("postgresql://nobody@nowhere/nothing")
+lw = Laneway("postgresql://unused@nowhere/nothing")
 
 
 @lw.handler("traced_apart", isolation="process")

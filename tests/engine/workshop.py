@@ -27,7 +27,7 @@ SOON = RetryPolicy(base=0.05, cap=0.05, jitter=0)
 
 
 async def until(look: Callable[[], Any], timeout: float = PATIENCE) -> Any:
-    """What `look` finds, once it finds something."""
+    """Wait until `look` finds something, and return that."""
     deadline = time.monotonic() + timeout
     while True:
         found = look()
@@ -130,13 +130,13 @@ class Workshop:
     # -- changing ------------------------------------------------------------------------------
 
     def lane(self, name: str, **columns: Any) -> None:
-        """Creates or changes a lane behind the back of everybody."""
+        """Creates or changes a lane directly in the database."""
         self.do("insert into laneway.worker_lanes (name) values (%s) on conflict do nothing", name)
         for column, value in columns.items():
             self.do(f"update laneway.worker_lanes set {column} = %s where name = %s", value, name)
 
     def lapse(self, job: JobHandle) -> None:
-        """Lets the lease of a running job be over, as if nobody had renewed it."""
+        """Ends the lease of a running job, as if it had not been renewed."""
         seq = self.seq(job)
         changed = self.do(
             "update laneway.lease set lease_until = clock_timestamp() - interval '1 second'"

@@ -135,8 +135,8 @@ def _checked(
     if lane is not None:
         check_lane_name(lane, "lane")
     if priority is not None:
-        _whole("priority", priority, *PRIORITY_RANGE)
-    _whole("max_retries", max_retries, *MAX_RETRIES_RANGE)
+        _check_integer("priority", priority, *PRIORITY_RANGE)
+    _check_integer("max_retries", max_retries, *MAX_RETRIES_RANGE)
     if timeout is not None:
         check_duration(timeout, "timeout")
     is_async = inspect.iscoroutinefunction(fn)
@@ -152,7 +152,7 @@ def _checked(
     if memory_mb is not None:
         if chosen != "process":
             raise InvalidInput("memory_mb", "needs isolation='process'")
-        _whole("memory_mb", memory_mb, 64, 1_048_576)
+        _check_integer("memory_mb", memory_mb, 64, 1_048_576)
     if isinstance(limits, str):
         raise InvalidInput("limits", "must be a list of names")
     for name in limits:
@@ -225,7 +225,7 @@ def _result(value: object) -> dict[str, Any]:
     return value.to_dict()
 
 
-def _whole(name: str, value: object, low: int, high: int) -> None:
+def _check_integer(name: str, value: object, low: int, high: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise InvalidInput(name, f"must be a whole number from {low} to {high}")
 

@@ -15,7 +15,7 @@ from laneway.errors import ConfigError
 MAIN = "__mp_main__"
 
 
-class Finder:
+class HandlerFinder:
     """Imports the modules of the worker and looks for applications in them."""
 
     def __init__(self, app: str | None) -> None:

@@ -24,15 +24,15 @@ from typing import Any
 from laneway import forks
 from laneway.domain.payload import PayloadLimits, decode, encode_result
 from laneway.engine.child.channel import ChildChannel, ChildJob, ChildOutbox
-from laneway.engine.child.handlers import Finder
+from laneway.engine.child.handlers import HandlerFinder
 from laneway.engine.child.output import mark
 from laneway.engine.child.setup import (
     adopt_environment,
     die,
-    die_with,
+    die_with_parent,
     ignore_signals,
-    keep_to_one_arena,
     limit_memory,
+    use_one_arena,
 )
 from laneway.engine.child.wire import HEAD, Message, unpack
 from laneway.engine.registry import Registry
@@ -60,14 +60,14 @@ class Child:
         handshake = self._receive()
         if handshake is None:
             die()
-        die_with(handshake["parent"])
+        die_with_parent(handshake["parent"])
         adopt_environment(handshake)
         self._limits = PayloadLimits(**handshake["limits"])
-        self._finder = Finder(handshake["app"])
+        self._finder = HandlerFinder(handshake["app"])
         self._has_database: bool = handshake["has_database"]
         self._logs: tuple[str | None, str] | None = handshake["logs"]
         if handshake["memory_mb"] is not None:
-            keep_to_one_arena()
+            use_one_arena()
         self._outbox.start()
         threading.Thread(target=self._listen, name="laneway listener", daemon=True).start()
         if handshake["memory_mb"] is not None:

@@ -16,7 +16,7 @@ from typing import Final, cast
 from laneway import forks
 from laneway.domain.redaction import redact
 from laneway.domain.text import escape_text
-from laneway.engine.process.logs import form_in_use
+from laneway.engine.process.logs import log_format
 from laneway.engine.run.handler_channel import LONGEST_LINE
 
 # Lines stored with one attempt; the worker's stderr gets all of them.
@@ -129,7 +129,7 @@ class ChildOutput(asyncio.Protocol):
         """Write to stderr with the job id, unless the line already contains it."""
         text = redact(text)
         if self._job_id and self._job_id not in text:
-            if form_in_use() == "json":
+            if log_format() == "json":
                 text = json.dumps({"message": text, "job_id": self._job_id})
             else:
                 text = f"{text} job_id={self._job_id}"

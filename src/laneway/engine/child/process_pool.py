@@ -11,7 +11,7 @@ from dataclasses import asdict
 from laneway.config.settings import Settings
 from laneway.engine.child.process import CHILD_MODULE, ChildProcess
 from laneway.engine.child.run import ChildRun
-from laneway.engine.process.logs import form_in_use
+from laneway.engine.process.logs import log_format
 from laneway.engine.run import attempt_outcomes
 from laneway.engine.run.attempt import Run
 from laneway.engine.run.local_channel import LoopChannel
@@ -62,7 +62,7 @@ class ProcessPool:
             "app": app,
             "has_database": has_database,
             "limits": asdict(settings.payload_limits),
-            "logs": (form_in_use(), settings.log_level),
+            "logs": (log_format(), settings.log_level),
         }
         self._children: set[ChildProcess] = set()
         self._idle: list[ChildProcess] = []
@@ -136,15 +136,15 @@ class ProcessPool:
                     self._backoff.failed(child_run.module)
                 self._put_back(child, can_go_on=message["again"] and not child_run.is_killed)
                 return child_run.verdict(message)
-            how = await child.ended()
+            exit_text = await child.ended()
             child_run.child = None
             if child_run.is_killed:
                 break
             if child_run.is_started:
-                return child_run.death(how)
+                return child_run.death_verdict(exit_text)
             if not was_used:
                 self._backoff.failed(child_run.module)
-                return child_run.death(how)
+                return child_run.death_verdict(exit_text)
             # The child died of an earlier job, before this handler was called: take another.
         return None
 

@@ -172,9 +172,9 @@ class ChildRun:
             self.run.ran_s,
         )
 
-    def death(self, how: str) -> Verdict:
+    def death_verdict(self, exit_text: str) -> Verdict:
         """The verdict on an attempt whose child died, charged like an exception."""
-        text = f"the child process {how}"
+        text = f"the child process {exit_text}"
         if self.is_late:
             text = f"the child process did not load the application within {START_S:g} s"
         if self.run.handler.memory_mb is not None:

@@ -24,7 +24,7 @@ def die() -> NoReturn:
     os._exit(70)
 
 
-def die_with(parent: int) -> None:
+def die_with_parent(parent: int) -> None:
     """Make the kernel kill this process with its parent: the listener needs the GIL for that."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
@@ -43,7 +43,7 @@ def adopt_environment(handshake: Message) -> None:
         os.environ["PYTHONPATH"] = handshake["python_path"]
 
 
-def keep_to_one_arena() -> None:
+def use_one_arena() -> None:
     """Keep glibc from reserving 64 MB per thread, which the memory limit would count."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):

@@ -106,7 +106,7 @@ class Capacity:
         if self.jobs_left is not None:
             self.jobs_left = max(0, self.jobs_left - count)
 
-    def in_all(self, room: int, occupied: int) -> int:
+    def cap(self, room: int, occupied: int) -> int:
         """Cap `room` by the slots that abandoned handlers leave free, and by the jobs left."""
         if self._slots is not None:
             room = max(0, min(room, self._slots - occupied))

@@ -10,7 +10,7 @@ from laneway.store.database import Database
 from laneway.store.notify import wake, wake_message
 
 # Wake-ups within this time are sent as one.
-TOGETHER_S = 0.05
+COALESCE_S = 0.05
 
 
 class PeerWakeups:
@@ -27,7 +27,7 @@ class PeerWakeups:
             self._sending = asyncio.get_running_loop().create_task(self._send())
 
     async def _send(self) -> None:
-        await asyncio.sleep(TOGETHER_S)
+        await asyncio.sleep(COALESCE_S)
         types, self._types = self._types, set()
         with contextlib.suppress(LanewayError):
             await self._database.run(wake(wake_message(types)))

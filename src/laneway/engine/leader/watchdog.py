@@ -21,7 +21,7 @@ SWEEP_S = 600.0
 SHORTEST_S = 0.05
 
 
-class Lapse:
+class LapseDetector:
     """Decides at each renewal whether leadership may have lapsed since the last one.
 
     It may lapse in an outage or a freeze, even if no other process led meanwhile. A jump of the
@@ -37,7 +37,7 @@ class Lapse:
         # Whether the database's clock jumped before the last renewal.
         self.has_jumped = False
 
-    def is_over(self, at: float, clock_s: float) -> bool:
+    def may_have_lapsed(self, at: float, clock_s: float) -> bool:
         """Whether leadership may have lapsed before this renewal, sent at local time `at`."""
         before, self._at = self._at, at
         clock_before_s, self._clock_s = self._clock_s, clock_s
@@ -77,7 +77,7 @@ class Watchdog(Service):
         self._interval = settings.watchdog_interval
         self._on_reclaimed = on_reclaimed
         self._swept = 0.0
-        self._lapse = Lapse(settings.leader_ttl)
+        self._lapse_detector = LapseDetector(settings.leader_ttl)
         self.is_leader = False
         self.epoch: int | None = None
         # Whether the last look found work for retention.
@@ -95,14 +95,14 @@ class Watchdog(Service):
         self.is_leader = False
         asked_at = time.monotonic()
         answer = await self._database.run(watch(self._holder, self._ttl))
-        is_over = self._lapse.is_over(asked_at, answer.clock_s)
-        is_new = answer.epoch is not None and (is_over or answer.epoch != self.epoch)
+        may_have_lapsed = self._lapse_detector.may_have_lapsed(asked_at, answer.clock_s)
+        is_new = answer.epoch is not None and (may_have_lapsed or answer.epoch != self.epoch)
         self.epoch = answer.epoch
         self.is_leader = answer.epoch is not None
         self.has_duties = answer.has_duties
         PROCESS.leads(self._holder, answer.epoch)
         PROCESS.lapses += answer.reclaimed
-        if is_new or self._lapse.has_jumped:
+        if is_new or self._lapse_detector.has_jumped:
             self.on_elected()
         if not self.is_leader:
             return _until(answer.next_s, self._ttl)

@@ -60,7 +60,7 @@ class Completer(Service):
         return len(self._pending) + len(self._busy) + self._in_flight
 
     async def flush(self, within_s: float) -> None:
-        """Wait until all verdicts are settled; leases of the rest lapse and are reclaimed."""
+        """Wait until all verdicts are settled, at most `within_s`; leases of the rest lapse."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 while self.backlog:

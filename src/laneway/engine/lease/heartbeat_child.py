@@ -56,7 +56,7 @@ class HeldLease(NamedTuple):
     job_id: bytes = b""
 
 
-class LossReporter:
+class ReportWriter:
     """Sends reports to the worker from its own thread, so that callers never block."""
 
     def __init__(self) -> None:
@@ -86,14 +86,14 @@ class LeaseRenewer:
         self,
         renew: Renew,
         fraction: float,
-        reporter: LossReporter,
+        writer: ReportWriter,
         silence_s: float = float("inf"),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._renew_leases = renew
         self._clock = clock
         self._fraction = fraction
-        self._reporter = reporter
+        self._writer = writer
         self._silence_s = silence_s
         self._last_tick = self._clock()
         self._held: dict[Pair, HeldLease] = {}
@@ -202,7 +202,7 @@ class LeaseRenewer:
     def _recovered(self) -> None:
         if not self._is_well:
             self._is_well = True
-            self._reporter.report("through")
+            self._writer.report("through")
 
     def _renew(self, pairs: list[Pair]) -> None:
         if self._clock() - self._last_tick > self._silence_s or is_frozen(os.getppid()):
@@ -220,7 +220,7 @@ class LeaseRenewer:
             answers = self._renew_leases(pairs, job_ids, max(SHORTEST_S, (lost_at - asked) / 2))
         except LanewayError as error:
             self._is_well = False
-            self._reporter.report("trouble", str(error))
+            self._writer.report("trouble", str(error))
             self._put_off(pairs, AGAIN_S)
             return
         finally:
@@ -244,7 +244,7 @@ class LeaseRenewer:
                     self._held[pair] = held._replace(due_at=due_at, lost_at=lost_at)
         for pair, answer in odd.items():
             if answer != "busy":
-                self._reporter.report(answer, *pair)
+                self._writer.report(answer, *pair)
 
     def _put_off(self, pairs: list[Pair], wait_s: float) -> None:
         """Make these due again after a pause; they stay held until they are lost."""
@@ -273,12 +273,12 @@ class LeaseRenewer:
             for pair in lost:
                 del self._held[pair]
         for pair in lost:
-            self._reporter.report("lost", *pair)
+            self._writer.report("lost", *pair)
         asked = self._asked
         waited_s = 0.0 if asked is None else now - asked
         if waited_s > min(HANGS_S, min(lost.values(), default=float("inf")) / 2):
             # The connection hangs: exit, so that the next process opens a new one.
-            self._reporter.finish(1.0)
+            self._writer.finish(1.0)
             os._exit(HUNG)
 
 
@@ -291,7 +291,7 @@ def is_frozen(pid: int) -> bool:
         return False
 
 
-def by_statement(config: dict[str, Any]) -> Renew:
+def database_renewer(config: dict[str, Any]) -> Renew:
     """Make a function that renews leases in the database."""
     # Imported here: the driver is half of what the process loads, and not always needed.
     from laneway.store.sync_connection import SyncConnection
@@ -320,7 +320,7 @@ def watch_worker(pid: int) -> None:
     os._exit(0)
 
 
-def _or_end(work: Callable[[], None]) -> Callable[[], None]:
+def _exit_on_error(work: Callable[[], None]) -> Callable[[], None]:
     """Wrap a thread's work so that an exception ends the whole process."""
 
     def run() -> None:
@@ -340,12 +340,12 @@ def serve(make: Callable[[dict[str, Any]], Renew]) -> None:
         signal.signal(number, signal.SIG_IGN)
     stream = sys.stdin.buffer
     config: dict[str, Any] = json.loads(stream.readline())
-    reporter = LossReporter()
-    renewer = LeaseRenewer(make(config), config["fraction"], reporter, config["silence_s"])
+    writer = ReportWriter()
+    renewer = LeaseRenewer(make(config), config["fraction"], writer, config["silence_s"])
     worker: int = config["worker"]
-    for work in (reporter.run, renewer.run, renewer.watch, lambda: watch_worker(worker)):
-        threading.Thread(target=_or_end(work), daemon=True).start()
-    reporter.report("ready")
+    for work in (writer.run, renewer.run, renewer.watch, lambda: watch_worker(worker)):
+        threading.Thread(target=_exit_on_error(work), daemon=True).start()
+    writer.report("ready")
     while (message := receive(stream)) is not None:
         kind, pairs, lease_s, age_s, job_ids = message
         renewer.worker_ticked()
@@ -356,7 +356,7 @@ def serve(make: Callable[[dict[str, Any]], Renew]) -> None:
         elif kind == BEAT:
             renewer.beat_now()
         elif kind == TICK:
-            reporter.report("alive", renewer.gets_through)
+            writer.report("alive", renewer.gets_through)
         elif kind == QUIT:
             break
     # Exit at once: a renewal may hang on a dead server, and there is nothing to clean up.
@@ -364,4 +364,4 @@ def serve(make: Callable[[dict[str, Any]], Renew]) -> None:
 
 
 if __name__ == "__main__":
-    serve(by_statement)
+    serve(database_renewer)

@@ -21,7 +21,7 @@ MOST_CHARACTERS = 16_000_000
 BUSY_S = 0.05
 
 
-class _LogEntry(NamedTuple):
+class _QueuedLine(NamedTuple):
     claim: Claim
     number: int
     level: str
@@ -43,7 +43,7 @@ class _Batch:
     """Reports and log lines sent together, and the futures that wait for them."""
 
     reports: dict[Claim, Report]
-    lines: list[_LogEntry]
+    lines: list[_QueuedLine]
     waiters: Waiters
 
     @property
@@ -90,19 +90,19 @@ class Reporter(Service):
         self._on_answer = on_answer
         self._interval = interval_s
         self._reports: dict[Claim, Report] = {}
-        self._lines: list[_LogEntry] = []
+        self._lines: list[_QueuedLine] = []
         self._waiters: Waiters = {}
         self._due_at: float | None = None
-        self._is_over = False
+        self._is_closed = False
 
     def report(self, claim: Claim, new: Report) -> None:
         old = self._reports.get(claim)
         self._reports[claim] = new if old is None else merged(old, new)
-        self._be_due_in(self._interval)
+        self._wake_in(self._interval)
 
     def line(self, claim: Claim, number: int, level: str, message: str) -> None:
-        self._lines.append(_LogEntry(claim, number, level, message, time.monotonic()))
-        self._be_due_in(self._interval)
+        self._lines.append(_QueuedLine(claim, number, level, message, time.monotonic()))
+        self._wake_in(self._interval)
 
     def flush(self, claim: Claim) -> asyncio.Future[None]:
         """A future that is done when this claim's reports so far are stored.
@@ -111,15 +111,15 @@ class Reporter(Service):
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.setdefault(claim, []).append(future)
-        if self._is_over:
+        if self._is_closed:
             self._fail_waiters()
         else:
-            self._be_due_in(0.0)
+            self._wake_in(0.0)
         return future
 
     async def cancel(self) -> None:
         await super().cancel()
-        self._is_over = True
+        self._is_closed = True
         self._fail_waiters()
 
     def _fail_waiters(self) -> None:
@@ -128,7 +128,7 @@ class Reporter(Service):
         for claim in left.waiters:
             left.release(claim, StaleAttempt("the worker has stopped"))
 
-    def _be_due_in(self, delay_s: float) -> None:
+    def _wake_in(self, delay_s: float) -> None:
         due_at = time.monotonic() + delay_s
         if self._due_at is None or due_at < self._due_at:
             self._due_at = due_at
@@ -146,10 +146,10 @@ class Reporter(Service):
         try:
             await self._send(batch)
         except DatabaseUnavailable:
-            self._keep(batch, 0.0)
+            self._put_back(batch, 0.0)
             raise
         if self._lines or self._waiters:
-            self._be_due_in(0.0)
+            self._wake_in(0.0)
         # Run another round at once: reports may have come during the write.
         return 0.0
 
@@ -169,13 +169,13 @@ class Reporter(Service):
         for claim, report in self._reports.items():
             characters += len(report.checkpoint or "")
             if taken and characters > MOST_CHARACTERS:
-                self._be_due_in(0.0)
+                self._wake_in(0.0)
                 break
             taken[claim] = report
         self._reports = dict(list(self._reports.items())[len(taken) :])
         return taken
 
-    def _keep(self, batch: _Batch, delay_s: float) -> None:
+    def _put_back(self, batch: _Batch, delay_s: float) -> None:
         """Put an unstored batch back, before everything that came since."""
         newer, self._reports = self._reports, dict(batch.reports)
         for claim, new in newer.items():
@@ -183,7 +183,7 @@ class Reporter(Service):
         self._lines[:0] = batch.lines
         for claim, futures in batch.waiters.items():
             self._waiters.setdefault(claim, [])[:0] = futures
-        self._be_due_in(delay_s)
+        self._wake_in(delay_s)
 
     async def _send(self, batch: _Batch) -> None:
         answers: list[WriteResult] = []
@@ -193,7 +193,7 @@ class Reporter(Service):
         except DatabaseUnavailable:
             raise
         except asyncio.CancelledError:
-            self._keep(batch, 0.0)
+            self._put_back(batch, 0.0)
             raise
         except Exception as error:
             claims = batch.claims
@@ -213,10 +213,10 @@ class Reporter(Service):
         busy = {c for c in batch.claims if by_pair.get((c.seq, c.attempt)) == "busy"}
         for claim in batch.waiters.keys() - busy:
             is_fenced = by_pair.get((claim.seq, claim.attempt)) == "fenced"
-            batch.release(claim, StaleAttempt(_over(claim)) if is_fenced else None)
+            batch.release(claim, StaleAttempt(_stale_text(claim)) if is_fenced else None)
         if busy:
             # Another transaction locks these rows: retry soon.
-            self._keep(batch.of(busy), BUSY_S)
+            self._put_back(batch.of(busy), BUSY_S)
         loop = asyncio.get_running_loop()
         for answer in answers:
             if answer.answer != "busy":
@@ -224,5 +224,5 @@ class Reporter(Service):
                 loop.call_soon(self._on_answer, answer)
 
 
-def _over(claim: Claim) -> str:
+def _stale_text(claim: Claim) -> str:
     return f"attempt {claim.attempt} of job {claim.job_id} is over"

@@ -76,7 +76,7 @@ def configure_child(form: str | None, level: str) -> None:
         _write(form, level)
 
 
-def form_in_use() -> str | None:
+def log_format() -> str | None:
     """The log format of this process; None if the application configured logging."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler.formatter, (JsonLines, TextLines)):

@@ -30,7 +30,7 @@ async def finish_or_release(
 
 
 async def _finish_within(executor: Executor, grace_s: float, hurry: asyncio.Event | None) -> None:
-    waits = {asyncio.ensure_future(executor.quiet.wait())}
+    waits = {asyncio.ensure_future(executor.idle.wait())}
     if hurry is not None:
         waits.add(asyncio.ensure_future(hurry.wait()))
     try:

@@ -102,7 +102,7 @@ def of_bad_payload(run: Run, error: InvalidInput) -> Verdict:
     )
 
 
-def of_forged(claim: Claim) -> Verdict:
+def of_changed_since_approval(claim: Claim) -> Verdict:
     """The verdict on a job that was changed after its approval."""
     message = "payload or analysis is not what was approved: retry it to have it approved again"
     return Verdict(claim, "giveup", error=own_error_json("NotAsApproved", message), ran_s=0.0)
@@ -124,7 +124,7 @@ def of_stop(run: Run, result: str | None = None) -> Verdict | None:
             return None
 
 
-def after_finish(run: Run, verdict: Verdict | None) -> Verdict:
+def of_finish_in_transaction(run: Run, verdict: Verdict | None) -> Verdict:
     """The verdict on a handler that called ctx.finish in its own transaction.
 
     The database knows whether that transaction committed. If not, the given verdict counts; for a

@@ -23,8 +23,13 @@ from laneway.domain.redaction import redact
 from laneway.domain.step_results import UNSET
 from laneway.domain.text import escape_text
 from laneway.engine.run.call_retry import CallRetryOptions, call, call_blocking
-from laneway.engine.run.handler_channel import HandlerChannel, Interrupted, Log, after_finish
-from laneway.engine.run.steps import Steps, to_the_end
+from laneway.engine.run.handler_channel import (
+    HandlerChannel,
+    Interrupted,
+    Log,
+    refused_after_finish,
+)
+from laneway.engine.run.steps import Steps, run_to_completion
 from laneway.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -134,7 +139,7 @@ class _Common:
 
     def _check_open(self, verb: str) -> None:
         if self.has_finished:
-            raise after_finish(verb)
+            raise refused_after_finish(verb)
 
     def _report(
         self, done: float | None, total: float | None, message: str | None, stage: str | None
@@ -241,7 +246,7 @@ class Context(_Common):
             with inside(claim, taken):
                 yield
         finally:
-            await to_the_end(self._channel.ask("release", names=taken))
+            await run_to_completion(self._channel.ask("release", names=taken))
 
     async def guard(self, conn: object) -> None:
         """Make sure that this attempt is still the running one when your transaction commits.

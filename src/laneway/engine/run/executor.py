@@ -58,7 +58,7 @@ class Executor:
         *,
         name: str = "",
         on_void: Callable[[Claim], None] = lambda claim: None,
-        on_left: Callable[[Run], None] = lambda run: None,
+        on_abandoned: Callable[[Run], None] = lambda run: None,
     ) -> None:
         self._registry = registry
         self._capacity = capacity
@@ -72,7 +72,7 @@ class Executor:
         self._marker = marker
         self._name = name
         self._on_void = on_void
-        self._on_left = on_left
+        self._on_abandoned = on_abandoned
         self._is_traced = False
         self._loss_log = LossLog()
         self._threads = Threads()
@@ -80,8 +80,8 @@ class Executor:
         self._loop = asyncio.get_running_loop()
         self._inline_tasks = InlineTasks(self._loop, self._run_on_loop, self._on_broken)
         self.active: dict[tuple[int, int], Run] = {}
-        self.quiet = asyncio.Event()
-        self.quiet.set()
+        self.idle = asyncio.Event()
+        self.idle.set()
 
     def start(
         self,
@@ -93,14 +93,14 @@ class Executor:
 
         `timeouts`, in seconds, apply to handlers without a timeout.
         """
-        self.quiet.clear()
+        self.idle.clear()
         self._is_traced = tracing.is_on()
         on_loop: deque[Run] = deque()
         for assignment in assignments:
             run = Run(assignment, self._registry[assignment.job_type], lane)
             self.active[run.claim.seq, run.claim.attempt] = run
             if assignment.changed_since_approval:
-                self.end(run, attempt_outcomes.of_forged(run.claim))
+                self.end(run, attempt_outcomes.of_changed_since_approval(run.claim))
                 continue
             if timeouts is not None and run.timeout is None:
                 run.timeout = timeouts.get(run.claim)
@@ -351,7 +351,7 @@ class Executor:
             self._pool.kill(run)
             return
         if not run.ended:
-            self._on_left(run)
+            self._on_abandoned(run)
             self._conclude(run, attempt_outcomes.of_stop(run))
             run.cancel_requests()
 
@@ -372,7 +372,7 @@ class Executor:
         if run.grace is not None:
             run.grace.cancel()
         if run.is_finishing:
-            verdict = attempt_outcomes.after_finish(run, verdict)
+            verdict = attempt_outcomes.of_finish_in_transaction(run, verdict)
         elif run.stop_reason == "fenced":
             # The write would be refused.
             verdict = None
@@ -395,4 +395,4 @@ class Executor:
         self._capacity.release(run.lane, run.handler.isolation)
         self._on_room()
         if not self.active:
-            self.quiet.set()
+            self.idle.set()

@@ -50,7 +50,7 @@ class Steps:
             if inspect.isawaitable(value):
                 value = await value
             text, took_s = returns.encode(value), time.monotonic() - began
-            kept = await to_the_end(
+            kept = await run_to_completion(
                 self._channel.ask("keep", name=name, result=text, took_s=took_s)
             )
         except BaseException:
@@ -98,7 +98,7 @@ def _named(name: str) -> str:
     return f"step {name!r}"
 
 
-async def to_the_end(work: Awaitable[T]) -> T:
+async def run_to_completion(work: Awaitable[T]) -> T:
     """Await work to its end even if cancelled; the cancellation is raised afterwards."""
     task = asyncio.ensure_future(work)
     try:

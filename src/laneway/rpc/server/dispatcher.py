@@ -15,7 +15,7 @@ from laneway.domain.approval import ANALYSIS_PREFIX
 from laneway.domain.claim import Claim
 from laneway.engine.claim.lane_loop import LaneTools
 from laneway.engine.claim.lane_routing import served
-from laneway.engine.run.attempt_outcomes import of_forged, own_error_json
+from laneway.engine.run.attempt_outcomes import of_changed_since_approval, own_error_json
 from laneway.errors import DatabaseUnavailable
 from laneway.rpc.server.assignment_queue import (
     MOST_BYTES,
@@ -210,7 +210,7 @@ class Dispatcher:
         for one in assignments:
             assigned = self._assign(one.claim, lane, one.job_type)
             if one.changed_since_approval:
-                self._shared.completer.add(of_forged(one.claim))
+                self._shared.completer.add(of_changed_since_approval(one.claim))
                 continue
             timeout_ms = self._timeouts_ms.get(one.job_type.removeprefix(ANALYSIS_PREFIX), 0)
             queued.append(QueuedAssignment(assigned, one, lease_s, begun, timeout_ms, size_of(one)))

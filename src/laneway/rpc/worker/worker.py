@@ -123,7 +123,7 @@ class RemoteWorker:
             marker,
             name=self.name,
             on_void=self._on_void,
-            on_left=self._on_left,
+            on_abandoned=self._on_left,
         )
         self.job_stream = AssignmentStream(
             self._connection,
@@ -263,7 +263,7 @@ class RemoteWorker:
             worker_id=str(self.id),
             name=self.name,
             job_types=open_types or self._types,
-            max_in_flight=self.capacity.in_all(sum(room.values()), self._abandoned.total())
+            max_in_flight=self.capacity.cap(sum(room.values()), self._abandoned.total())
             if self.is_running
             else 0,
             max_async=room.get("async", 0),

@@ -69,8 +69,8 @@ async def test_explain_names_worker_that_is_full_while_it_lasts(dsn: str, kind: 
         second = await shop.lw.submit("slow")
 
         async def is_told() -> bool:
-            told = await explain.explain(shop.lw.database, second.id)
-            return told.reasons[0].code == "workers_full"
+            explained = await explain.explain(shop.lw.database, second.id)
+            return explained.reasons[0].code == "workers_full"
 
         await until(is_told)
         assert (await workers.get(shop.lw.database, worker.id)).room[kind] == RoomUse(1, 1)
@@ -135,7 +135,7 @@ async def test_stopping_worker_says_so_until_it_has_stopped(dsn: str) -> None:
 def left_by_counting(
     size: int, lanes: dict[str, set[str]], taken: dict[str, int], lane: str
 ) -> int:
-    """The rule as it is told: the last place of every other lane stays reserved."""
+    """The documented rule: every other lane without a job keeps room for one."""
     others = sum(count for other, count in taken.items() if other != lane)
     others += sum(
         1 for other, kinds in lanes.items()
