@@ -119,7 +119,7 @@ async def test_a_timeout_ends_a_handler_with_an_open_finish(bank: Workshop, isol
 
 
 @pytest.mark.parametrize("asked", ["step", "limit"])
-async def test_what_was_under_way_does_not_wait_for_the_open_transaction(
+async def test_requests_under_way_do_not_wait_for_the_open_transaction(
     bank: Workshop, asked: str
 ) -> None:
     """The handler commits only when its other tasks are done, and they are answered."""
@@ -186,7 +186,7 @@ def raising(kind: str) -> Exception:
 
 
 @pytest.mark.parametrize("kind", ["snooze", "cancel", "fail"])
-async def test_whatever_is_raised_after_the_commit_gives_all_back(
+async def test_exception_after_the_commit_releases_everything(
     bank: Workshop, kind: str, no_leader: None, caplog: pytest.LogCaptureFixture
 ) -> None:
     @bank.lw.handler("job", limits=["narrow"])
@@ -208,9 +208,7 @@ async def test_whatever_is_raised_after_the_commit_gives_all_back(
 
 
 @pytest.mark.parametrize("kind", ["snooze", "cancel", "fail"])
-async def test_whatever_is_raised_after_a_rollback_counts_as_ever(
-    bank: Workshop, kind: str
-) -> None:
+async def test_exception_after_a_rollback_counts_as_usual(bank: Workshop, kind: str) -> None:
     called: list[int] = []
 
     @bank.lw.handler("job", max_retries=0)
@@ -285,7 +283,7 @@ async def test_an_analysis_that_postgresql_refuses_is_a_failure_like_another(
 
 
 @pytest.mark.parametrize("end", ["finish", "commit"])
-async def test_a_limit_given_back_with_an_attempt_is_had_at_once(
+async def test_limit_released_with_an_attempt_is_granted_at_once(
     bank: Workshop, end: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(call_limits, "FIRST_S", 600.0)

@@ -90,7 +90,7 @@ async def test_the_analysis_comes_at_once_and_the_run_at_its_time(shop: Workshop
     assert shop.one("select count(*) from laneway.delayed") == 1
 
 
-async def test_an_analysis_has_three_tries_of_its_own(shop: Workshop) -> None:
+async def test_analysis_has_three_separate_tries(shop: Workshop) -> None:
     tries: list[int] = []
 
     @shop.lw.handler("job", approval=True, max_retries=0, retry=SOON)
@@ -202,7 +202,7 @@ async def test_the_analysis_of_a_killed_worker_is_tried_again(shop: Workshop) ->
         assert await job.wait(60) == 3
 
 
-async def test_a_worker_that_stops_gives_its_analyses_back(shop: Workshop) -> None:
+async def test_stopping_worker_releases_its_analyses(shop: Workshop) -> None:
     @shop.lw.handler("job", approval=True)
     async def job(ctx: Context) -> None: ...
 
@@ -220,7 +220,7 @@ async def test_a_worker_that_stops_gives_its_analyses_back(shop: Workshop) -> No
     assert shop.holds_nothing()
 
 
-async def test_analyses_have_slots_of_their_own_and_starve_nobody(shop: Workshop) -> None:
+async def test_analyses_have_separate_slots_and_starve_no_job(shop: Workshop) -> None:
     gate, running, most = asyncio.Event(), 0, 0
 
     @shop.lw.handler("job")
@@ -254,7 +254,7 @@ async def test_analyses_have_slots_of_their_own_and_starve_nobody(shop: Workshop
 
 
 @pytest.mark.parametrize("table", ["jobs", "approvals"])
-async def test_what_was_changed_after_its_approval_never_runs(shop: Workshop, table: str) -> None:
+async def test_job_changed_after_its_approval_never_runs(shop: Workshop, table: str) -> None:
     ran: list[object] = []
 
     @shop.lw.handler("pay", approval=True)
@@ -318,7 +318,7 @@ async def test_an_analysis_cannot_finish_or_approve_its_own_job(shop: Workshop) 
     assert "is pending" in str(refusals[0])
 
 
-async def test_who_must_be_another_person_is_known_at_submit(shop: Workshop) -> None:
+async def test_two_person_type_needs_a_submitter_and_another_approver(shop: Workshop) -> None:
     @shop.lw.handler("job", approval=Approval(two_person=True))
     async def job(ctx: Context) -> str:
         return "done"

@@ -71,7 +71,7 @@ async def test_batches_are_no_larger_than_their_portion(portion: int, together: 
     assert [seq for batch in db.settled for seq in batch] == list(range(1200))
 
 
-async def test_large_checkpoints_are_stored_a_few_at_a_time_and_who_waits_hears_of_his(
+async def test_large_checkpoints_are_stored_a_few_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(reporter, "MOST_CHARACTERS", 100)

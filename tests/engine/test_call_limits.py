@@ -94,7 +94,7 @@ async def test_a_child_holds_a_limit(shop: Workshop, job_type: str) -> None:
     await until(lambda: is_free(shop))
 
 
-async def test_the_first_who_waits_in_a_process_is_the_first_served(shop: Workshop) -> None:
+async def test_first_waiting_call_of_a_process_is_served_first(shop: Workshop) -> None:
     limit(shop, "narrow", 0)
     waiting: list[int] = []
     room = Room()
@@ -117,7 +117,7 @@ async def test_the_first_who_waits_in_a_process_is_the_first_served(shop: Worksh
     assert room.order == list(range(6))
 
 
-async def test_only_the_first_of_those_who_wait_asks(
+async def test_only_the_first_waiting_call_asks(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit(shop, "narrow", 0)
@@ -325,7 +325,7 @@ async def test_a_cancelled_waiter_leaves_nothing_behind(shop: Workshop, isolatio
     assert is_free(shop)
 
 
-async def test_what_was_granted_to_one_who_gave_up_is_given_back(
+async def test_grant_to_a_cancelled_call_is_released(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit(shop, "narrow", 1)
@@ -404,7 +404,7 @@ async def test_a_limit_goes_back_with_the_lease(shop: Workshop) -> None:
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread"])
-async def test_a_limit_nobody_defined_is_refused_by_name(shop: Workshop, isolation: str) -> None:
+async def test_undefined_limit_is_refused_by_name(shop: Workshop, isolation: str) -> None:
     limit(shop, "mine", 1)
 
     @shop.lw.handler("async_job", limits=["mine"], max_retries=0)
@@ -431,7 +431,7 @@ async def test_a_limit_nobody_defined_is_refused_by_name(shop: Workshop, isolati
     await until(lambda: is_free(shop))
 
 
-async def test_a_child_is_told_what_is_wrong_with_a_limit(shop: Workshop) -> None:
+async def test_child_gets_the_error_of_a_wrong_limit(shop: Workshop) -> None:
     await held.adopted_by(shop)
     ended = await shop.ended(await shop.lw.submit("child_refused", {"how": "limit"}), 60)
     assert ended.error is not None

@@ -158,7 +158,7 @@ def test_pause_grows_to_a_minute_and_is_spread(n: int) -> None:
         (ValueError(), None),
     ],
 )
-def test_what_a_refused_call_asks_for(error: Exception, seconds: float | None) -> None:
+def test_retry_after_is_read_from_a_refused_call(error: Exception, seconds: float | None) -> None:
     assert retry_after(error) == seconds
 
 

@@ -89,7 +89,7 @@ async def test_a_running_job_is_cancelled_by_notification(
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread", "process"])
-async def test_without_notifications_a_heartbeat_tells_of_the_cancellation(
+async def test_heartbeat_reports_cancellation_without_notifications(
     workshop: Callable[..., Workshop], isolation: str
 ) -> None:
     shop = workshop(listen=False)
@@ -167,7 +167,7 @@ async def test_a_lapse_after_a_cancellation_is_not_retried(shop: Workshop) -> No
     assert (ended.status, ended.attempt) == ("cancelled", 1)
 
 
-async def test_an_async_handler_that_swallows_its_cancellation_is_left_behind(
+async def test_async_handler_that_swallows_its_cancellation_is_abandoned(
     shop: Workshop,
 ) -> None:
     let_go = asyncio.Event()
@@ -193,7 +193,7 @@ async def test_an_async_handler_that_swallows_its_cancellation_is_left_behind(
     assert (await submitted.get()).result is None
 
 
-async def test_a_thread_that_ignores_its_cancellation_keeps_its_room_until_it_returns(
+async def test_thread_that_ignores_cancellation_keeps_its_room_until_it_returns(
     shop: Workshop,
 ) -> None:
     let_go = threading.Event()
@@ -234,7 +234,7 @@ async def test_a_child_process_that_ignores_its_cancellation_is_killed(shop: Wor
     await until(lambda: worker.capacity.in_use == 0)
 
 
-async def test_a_cancelled_job_of_one_application_is_stopped_by_a_worker_of_another(
+async def test_worker_of_another_application_stops_a_cancelled_job(
     shop: Workshop,
 ) -> None:
     """The one who cancels knows neither handler nor worker."""

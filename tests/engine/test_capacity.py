@@ -105,7 +105,7 @@ async def test_explain_names_slots_of_worker_that_is_at_them(dsn: str) -> None:
         await shop.ended(second)
 
 
-async def test_stopping_worker_says_so_until_it_has_stopped(dsn: str) -> None:
+async def test_stopping_worker_is_shown_as_stopping_until_it_stopped(dsn: str) -> None:
     # One at a time: the second job is not claimed before the worker stops.
     async with Workshop(dsn, concurrency=1) as shop:
         go = asyncio.Event()

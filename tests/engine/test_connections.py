@@ -69,7 +69,7 @@ async def test_fifty_running_jobs_need_no_more_than_five_connections(shop: Works
     ]
 
 
-async def test_behind_a_pooler_nothing_is_prepared_and_nobody_listens(
+async def test_worker_behind_a_pooler_neither_prepares_nor_listens(
     workshop: Callable[..., Workshop],
 ) -> None:
     shop = workshop(pooler=True)
@@ -114,7 +114,7 @@ async def test_behind_a_pooler_nothing_is_prepared_and_nobody_listens(
     assert shop.holds_nothing()
 
 
-async def test_with_a_connection_of_its_own_a_worker_behind_a_pooler_listens(
+async def test_worker_behind_a_pooler_listens_by_a_separate_connection(
     workshop: Callable[..., Workshop], dsn: str
 ) -> None:
     shop = workshop(pooler=True, listen_dsn=dsn)

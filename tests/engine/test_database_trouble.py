@@ -72,7 +72,7 @@ async def test_a_storm_of_lost_connections_loses_no_job_and_doubles_none(
 
 
 @pytest.mark.parametrize("moment", ["before the commit", "after the commit"])
-async def test_a_verdict_whose_connection_is_lost_is_accepted_when_it_is_said_again(
+async def test_verdict_with_lost_connection_is_accepted_when_repeated(
     shop: Workshop,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
@@ -128,7 +128,7 @@ async def test_a_verdict_whose_connection_is_lost_is_accepted_when_it_is_said_ag
     assert not [r for r in caplog.records if "superseded" in r.getMessage()]
 
 
-async def test_a_verdict_postgresql_will_not_take_fails_the_attempt_and_spares_the_batch(
+async def test_verdict_that_postgresql_refuses_fails_only_its_attempt(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     @shop.lw.handler("job", retry=SOON)
@@ -156,7 +156,7 @@ async def test_a_verdict_postgresql_will_not_take_fails_the_attempt_and_spares_t
     assert f"result: job {failed.id}: the result was refused" in caplog.text
 
 
-async def test_a_verdict_that_can_be_stored_in_no_form_lets_the_lease_lapse(
+async def test_lease_lapses_if_the_verdict_cannot_be_stored(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @shop.lw.handler("job", retry=SOON)
@@ -225,7 +225,7 @@ async def own_shop(own_postgres: EmbeddedPostgres) -> AsyncIterator[Workshop]:
         yield shop
 
 
-async def test_after_a_crash_of_postgresql_work_goes_on_by_itself(
+async def test_work_continues_after_a_crash_of_postgresql(
     own_shop: Workshop, own_postgres: EmbeddedPostgres, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)

@@ -53,7 +53,7 @@ def heard(shop: Workshop) -> list[str]:
     return [note.payload for note in shop.conn.notifies(timeout=0)]
 
 
-async def test_a_drained_worker_finishes_what_it_runs_and_claims_nothing_until_resumed(
+async def test_drained_worker_finishes_its_jobs_and_claims_none_until_resumed(
     shop: Workshop,
 ) -> None:
     held = Held(shop)
@@ -76,7 +76,7 @@ async def test_a_drained_worker_finishes_what_it_runs_and_claims_nothing_until_r
     assert not worker.registrar.is_drained
 
 
-async def test_others_take_the_jobs_of_a_drained_worker(shop: Workshop) -> None:
+async def test_other_workers_take_the_jobs_of_a_drained_worker(shop: Workshop) -> None:
     held = Held(shop)
     held.go.set()
     drained, other = await listening(shop), await listening(shop)
@@ -88,7 +88,7 @@ async def test_others_take_the_jobs_of_a_drained_worker(shop: Workshop) -> None:
     assert {job.attempts[0].claimed_by for job in done} == {other.id}
 
 
-async def test_a_drained_worker_tells_others_of_delayed_jobs_that_came_due(
+async def test_drained_worker_wakes_others_for_delayed_jobs_that_are_due(
     shop: Workshop,
 ) -> None:
     Held(shop)
@@ -102,7 +102,7 @@ async def test_a_drained_worker_tells_others_of_delayed_jobs_that_came_due(
     await until(lambda: wake_message({"job"}) in heard(shop))
 
 
-async def test_without_notifications_it_learns_of_it_when_it_says_that_it_lives(
+async def test_worker_without_notifications_learns_of_its_drain(
     shop: Workshop,
 ) -> None:
     held = Held(shop)
@@ -166,7 +166,7 @@ async def test_a_drained_worker_that_fell_silent_comes_back_drained(shop: Worksh
     assert not worker.registrar.is_drained
 
 
-async def test_a_worker_says_how_it_reaches_the_database_and_what_memory_it_holds(
+async def test_worker_publishes_its_transport_and_memory(
     shop: Workshop,
 ) -> None:
     Held(shop)

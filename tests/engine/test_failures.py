@@ -24,7 +24,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
     return [(r.levelno, r.getMessage()) for r in caplog.records if "fail" in r.getMessage()]
 
 
-async def test_each_failed_attempt_is_told_with_what_becomes_of_its_job(
+async def test_each_failed_attempt_is_logged_with_its_consequence(
     shop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:
     @shop.lw.handler("mail", max_retries=2, retry=POLICY)
@@ -46,7 +46,7 @@ async def test_each_failed_attempt_is_told_with_what_becomes_of_its_job(
     ]
 
 
-async def test_what_is_no_failure_is_not_told_as_one(
+async def test_only_failures_are_logged_as_failures(
     shop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:
     @shop.lw.handler("mail")
@@ -63,7 +63,7 @@ async def test_what_is_no_failure_is_not_told_as_one(
     assert lines(caplog) == []
 
 
-async def test_many_failures_are_counted_instead_of_told_one_by_one(
+async def test_many_failures_are_counted_instead_of_logged_one_by_one(
     shop: Workshop, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(log_throttle, "INTERVAL_S", 3600.0)
@@ -88,7 +88,7 @@ async def test_many_failures_are_counted_instead_of_told_one_by_one(
     assert texts[-1] == last
 
 
-async def test_while_it_goes_on_there_is_one_line_at_a_time(
+async def test_lasting_burst_is_logged_one_summary_at_a_time(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(log_throttle, "INTERVAL_S", 3600.0)

@@ -76,7 +76,7 @@ async def test_few_jobs_need_not_wait_for_many_of_another_lane(
     await until(lambda: shop.one("select count(*) = 0 from laneway.limit_turns where waits"))
 
 
-async def test_dead_worker_in_the_line_holds_nobody_up(shop: Workshop) -> None:
+async def test_dead_worker_in_the_queue_does_not_block_others(shop: Workshop) -> None:
     shop.do("insert into laneway.limits (name, max_concurrent) values ('narrow', 1)")
     shop.do(
         "insert into laneway.limit_waiters"

@@ -114,7 +114,7 @@ def test_no_claim_ever_misses_a_committed_row(moves: list[tuple[str, object]]) -
             floors.learn(table.claim(floors.ranges("t", 1), 2, argument))
 
 
-def test_a_floor_rises_once_nobody_can_commit_below_it() -> None:
+def test_floor_rises_once_no_transaction_can_commit_below_it() -> None:
     table, floors = Table(), Floors()
     for _ in range(50):
         table.begin([0] * 10)
@@ -157,7 +157,7 @@ def test_an_open_transaction_without_jobs_holds_no_floor_down() -> None:
     assert floors.heights() == [("t", 0, 499)]
 
 
-def test_a_database_restored_to_an_earlier_state_is_looked_at_from_the_start() -> None:
+def test_restored_database_is_scanned_from_the_start() -> None:
     floors, table = Floors(), Table(next_seq=1000, next_xid=1000)
     for _ in range(50):
         table.begin([0])
@@ -210,7 +210,7 @@ def test_the_ranges_of_a_type_cover_every_rank_once(levels: dict[int, int]) -> N
     assert len(fresh) <= MOST_LEVELS + 1
 
 
-def test_each_job_type_has_floors_of_its_own() -> None:
+def test_each_job_type_has_separate_floors() -> None:
     floors = Floors()
     ranges = all_ranges(floors, [("a", 1), ("b", 2)])
     assert {(r.job_type, r.group) for r in ranges} == {("a", 1), ("b", 2)}

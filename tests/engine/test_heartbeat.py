@@ -25,7 +25,7 @@ from tests.engine.workshop import Workshop, until
 
 
 @pytest.mark.parametrize("job_type", ["block_loop", "hold_gil"])
-async def test_a_handler_that_lets_nothing_else_run_for_three_leases_keeps_its_lease(
+async def test_handler_that_blocks_the_worker_for_three_leases_keeps_its_lease(
     shop: Workshop, job_type: str
 ) -> None:
     shop.lane("default", lease_seconds=2)
@@ -157,7 +157,7 @@ async def test_nothing_is_claimed_while_renewals_do_not_get_through(
     assert await late.wait(60) == 1
 
 
-async def test_nothing_is_claimed_while_nobody_would_renew_it(
+async def test_nothing_is_claimed_without_a_heartbeat_process(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @shop.lw.handler("job")
@@ -331,7 +331,7 @@ def test_a_renewed_lease_is_due_after_a_third_of_it(bench: Bench) -> None:
     assert bench.lost() == [(1, 1)]
 
 
-def test_a_fenced_attempt_is_told_and_no_longer_renewed(bench: Bench) -> None:
+def test_fenced_attempt_is_reported_and_no_longer_renewed(bench: Bench) -> None:
     bench.renewer.hold([(1, 1), (2, 1)], 30.0)
     bench.script.answers = [WriteResult(1, 1, "fenced")]
     bench.renewer.renew([(1, 1), (2, 1)])
@@ -340,7 +340,7 @@ def test_a_fenced_attempt_is_told_and_no_longer_renewed(bench: Bench) -> None:
     assert bench.renewer.due() == [(2, 1)]
 
 
-def test_a_cancelled_attempt_is_told_and_renewed_all_the_same(bench: Bench) -> None:
+def test_cancelled_attempt_is_reported_and_still_renewed(bench: Bench) -> None:
     bench.renewer.hold([(1, 1)], 30.0)
     bench.now += 10
     bench.script.answers = [WriteResult(1, 1, "cancel_requested")]
@@ -352,7 +352,7 @@ def test_a_cancelled_attempt_is_told_and_renewed_all_the_same(bench: Bench) -> N
 
 
 @pytest.mark.parametrize("trouble", ["busy", "unavailable"])
-def test_what_could_not_be_renewed_is_asked_again_soon_and_lost_in_time(
+def test_lease_that_could_not_be_renewed_is_retried_and_lost_in_time(
     bench: Bench, trouble: str
 ) -> None:
     bench.renewer.hold([(1, 1)], 30.0)

@@ -59,7 +59,7 @@ async def test_those_that_never_wait_share_one_task() -> None:
     assert len(tasks) == 1
 
 
-async def test_one_that_waits_keeps_its_task_and_holds_nobody_up() -> None:
+async def test_handler_that_waits_keeps_its_task_and_delays_no_other() -> None:
     gate, tasks = asyncio.Event(), {}
 
     async def work(n: int) -> None:
@@ -79,7 +79,7 @@ async def test_one_that_waits_keeps_its_task_and_holds_nobody_up() -> None:
     assert crew.broken == {}
 
 
-async def test_each_has_context_variables_of_its_own_before_and_after_waiting() -> None:
+async def test_each_handler_has_separate_context_variables() -> None:
     seen: list[tuple[int, int, int]] = []
 
     async def work(n: int) -> None:
@@ -146,7 +146,7 @@ async def test_timeouts_and_groups_of_tasks_work_inside() -> None:
     assert sorted(crew.ended) == list(range(6))
 
 
-async def test_what_breaks_off_before_its_turn_is_told_of() -> None:
+async def test_handler_interrupted_before_its_start_is_reported() -> None:
     async def work(n: int) -> None:
         raise AssertionError("never called")
 

@@ -243,7 +243,7 @@ async def test_lanes_that_claim_together_do_not_take_the_same_room_twice(
     assert gate.most == 8
 
 
-async def test_room_that_one_lane_gives_back_is_used_by_another(
+async def test_room_that_one_lane_releases_is_used_by_another(
     workshop: Callable[..., Workshop],
 ) -> None:
     """At once, not when the other lane polls the next time."""
@@ -297,7 +297,7 @@ async def test_a_job_type_moves_to_another_lane_with_its_waiting_jobs(
     await until(shop.holds_nothing)
 
 
-async def test_a_worker_told_its_lanes_serves_no_other(shop: Workshop) -> None:
+async def test_worker_serves_only_its_named_lanes(shop: Workshop) -> None:
     @shop.lw.handler("here", lane="a")
     async def here(ctx: Context) -> str:
         return "ran"
@@ -314,7 +314,7 @@ async def test_a_worker_told_its_lanes_serves_no_other(shop: Workshop) -> None:
     assert await elsewhere.wait(60) == "ran"
 
 
-async def test_a_worker_told_a_lane_that_is_not_there_says_so(
+async def test_worker_logs_a_named_lane_that_does_not_exist(
     shop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:
     @shop.lw.handler("here", lane="a")
@@ -369,7 +369,7 @@ async def test_the_lane_a_handler_names_is_created_and_adopts_the_type(
     assert (await submitted.get()).lane == "fresh"
 
 
-async def test_the_row_of_a_lane_beats_what_its_handler_says(shop: Workshop) -> None:
+async def test_row_of_a_lane_beats_the_option_of_its_handler(shop: Workshop) -> None:
     @shop.lw.handler("job", lane="wish")
     async def job(ctx: Context) -> None: ...
 
@@ -399,7 +399,7 @@ async def test_lanes_in_the_settings_are_created_and_never_overwritten(dsn: str)
         assert rows == [("here", 3), ("there", 9)]
 
 
-async def test_a_type_nobody_knows_waits_until_somebody_does(shop: Workshop) -> None:
+async def test_unknown_job_type_waits_until_a_worker_knows_it(shop: Workshop) -> None:
     @shop.lw.handler("known")
     async def known(ctx: Context) -> None: ...
 

@@ -141,7 +141,7 @@ async def test_worker_needs_no_right_that_only_the_version_before_needs(
     await run_plain_job(shop, limited_dsn)
 
 
-async def test_worker_that_loses_a_right_names_it_and_goes_on_with_it(
+async def test_worker_that_loses_a_right_names_it_and_recovers_with_it(
     shop: Workshop, limited_dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)

@@ -70,7 +70,7 @@ def is_given_back(shop: Workshop) -> bool:
     return shop.holds_nothing() and used == 0
 
 
-async def test_types_that_share_a_limit_never_run_more_than_it_lets_over_two_workers(
+async def test_types_that_share_a_limit_never_exceed_it_over_two_workers(
     either_shop: Workshop, floor: Floor
 ) -> None:
     shop = either_shop
@@ -92,9 +92,7 @@ async def test_types_that_share_a_limit_never_run_more_than_it_lets_over_two_wor
     await until(lambda: is_given_back(shop))
 
 
-async def test_jobs_that_wait_for_a_limit_block_neither_their_lane_nor_those_behind(
-    shop: Workshop, floor: Floor
-) -> None:
+async def test_jobs_that_wait_for_a_limit_block_no_other_job(shop: Workshop, floor: Floor) -> None:
     limit(shop, "x", 1)
     shop.lane("narrow", max_slots=2)
     shop.lane("narrow", job_types=["busy", "free"])
@@ -157,9 +155,7 @@ async def test_the_end_of_a_job_starts_the_next_that_waits_for_its_limit_at_once
     assert floor.most == 1
 
 
-async def test_a_limit_freed_here_wakes_a_worker_elsewhere_that_knows_other_types(
-    sleepy: Workshop, floor: Floor
-) -> None:
+async def test_freed_limit_wakes_a_worker_of_other_types(sleepy: Workshop, floor: Floor) -> None:
     limit(sleepy, "x", 1)
 
     @sleepy.lw.handler("here", limits=["x"])
@@ -208,7 +204,7 @@ async def test_a_limit_that_a_lost_job_held_is_used_again(sleepy: Workshop, floo
     await until(lambda: is_given_back(sleepy))
 
 
-async def test_a_rate_delays_and_then_goes_on_by_itself(sleepy: Workshop) -> None:
+async def test_rate_delays_jobs_and_then_starts_them(sleepy: Workshop) -> None:
     sleepy.do(
         "insert into laneway.limits (name, max_concurrent, rate_count, rate_period_s)"
         " values ('x', null, 3, 0.5)"
@@ -227,7 +223,7 @@ async def test_a_rate_delays_and_then_goes_on_by_itself(sleepy: Workshop) -> Non
         assert (fourth - first).total_seconds() > 0.5
 
 
-async def test_a_limit_that_does_not_exist_is_created_and_told(
+async def test_missing_limit_is_created_and_logged(
     shop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:
     shop.do("insert into laneway.limits (name, max_concurrent) values ('known', 7)")

@@ -20,7 +20,7 @@ from tests.engine.workshop import Workshop
 __all__ = ["spans"]
 
 
-def test_a_json_line_holds_what_was_said_and_what_went_wrong() -> None:
+def test_json_line_holds_message_and_error() -> None:
     try:
         raise ValueError("broken")
     except ValueError:
@@ -69,7 +69,7 @@ class Lines(logging.Handler):
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread"])
-async def test_a_line_of_a_handler_says_which_attempt_it_belongs_to(
+async def test_log_line_of_handler_names_its_attempt(
     shop: Workshop, spans: Spans, isolation: str
 ) -> None:
     own = logging.getLogger("the.application")
@@ -152,7 +152,7 @@ def test_no_secret_stands_in_a_line(
         assert secret not in output
 
 
-def test_what_is_no_secret_is_left_as_it_is() -> None:
+def test_text_without_secrets_is_not_changed() -> None:
     redact = Redaction(["postgresql://ann@db/app", "host=db password=abc", None])
     for line in (
         "GET /jobs/01a1e2d2-fab0-747b-8bd8-18d6ff7ab5e2 200 in 3 ms",

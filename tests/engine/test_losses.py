@@ -23,7 +23,7 @@ def hour(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> N
     caplog.set_level(logging.INFO, "laneway")
 
 
-async def test_many_that_are_lost_at_once_are_counted_instead_of_told_one_by_one(
+async def test_many_losses_are_counted_instead_of_logged_one_by_one(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     losses = LossLog()

@@ -44,7 +44,7 @@ def tally() -> None:
     Counters.__init__(PROCESS)
 
 
-async def test_each_attempt_is_counted_by_what_became_of_it(shop: Workshop, tally: None) -> None:
+async def test_each_attempt_is_counted_by_its_outcome(shop: Workshop, tally: None) -> None:
     @shop.lw.handler("job", retry=SOON, max_retries=1)
     async def job(ctx: Context, how: str) -> None:
         match how:
@@ -78,7 +78,7 @@ async def test_each_attempt_is_counted_by_what_became_of_it(shop: Workshop, tall
     assert samples["laneway_leader_epoch", frozenset()] == 1
 
 
-async def test_a_superseded_attempt_and_the_lapse_behind_it_are_counted(
+async def test_superseded_attempt_and_its_lapse_are_counted(
     workshop: Callable[..., Workshop], tally: None
 ) -> None:
     shop = workshop(heartbeat_fraction=0.9)
@@ -128,7 +128,7 @@ def two_ports() -> int:
                 return port
 
 
-async def test_every_process_has_a_port_of_its_own(shop: Workshop) -> None:
+async def test_every_process_has_its_own_port(shop: Workshop) -> None:
     port = two_ports()
     with Crew(shop.dsn, "--processes=2", f"--metrics-port={port}") as crew:
         await until(lambda: len(crew.of("laneway worker")) == 2)
@@ -152,7 +152,7 @@ def test_a_reader_may_ask_for_some_metrics_only() -> None:
         }
 
 
-def test_a_port_that_is_taken_is_said_in_one_line() -> None:
+def test_taken_port_is_reported_in_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         message = f"metrics_port: cannot listen on 127.0.0.1:{port}"
@@ -160,7 +160,7 @@ def test_a_port_that_is_taken_is_said_in_one_line() -> None:
             pass
 
 
-def test_who_does_not_bear_the_token_is_told_nothing() -> None:
+def test_request_without_the_token_gets_no_metrics() -> None:
     token = "a token of sixteen characters"
     with served(0, "127.0.0.1", Counters(), token=token) as port:
         for header in (None, "Bearer ", f"Bearer {token}x", token, "Bearer \xe9"):
@@ -200,7 +200,7 @@ def test_a_token_that_no_request_can_bear_is_refused(token: str) -> None:
     assert token.strip() not in str(refused.value)
 
 
-async def test_a_process_whose_port_is_taken_works_without_telling(shop: Workshop) -> None:
+async def test_process_whose_port_is_taken_works_without_metrics(shop: Workshop) -> None:
     port = two_ports()
     with (
         socket.create_server(("127.0.0.1", port + 1)),

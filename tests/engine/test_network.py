@@ -29,7 +29,7 @@ def application(dsn: str) -> Laneway:
 
 
 @pytest.mark.parametrize("trouble", ["cut", "blackhole", "swallow"])
-async def test_a_worker_goes_on_by_itself_when_the_network_is_back(
+async def test_worker_continues_when_the_network_is_back(
     shop: Workshop, proxy: Proxy, dsn: str, trouble: str
 ) -> None:
     lw = application(through(proxy, dsn))

@@ -132,7 +132,7 @@ async def test_output_of_isolated_handler_is_kept_with_its_attempt(
     assert "hunter2secret" not in err
 
 
-async def test_last_words_of_a_crashed_child_are_kept(shop: Workshop) -> None:
+async def test_last_output_of_a_crashed_child_is_kept(shop: Workshop) -> None:
     talk(shop)
     await shop.hire()
     job = await shop.lw.submit("talkative", {"lines": 2000, "then": "crash"})

@@ -78,7 +78,9 @@ def handlers(shop: Workshop, retry: RetryPolicy = SOON) -> None:
 
 
 @pytest.mark.parametrize("isolation", ISOLATIONS)
-async def test_what_a_handler_returns_is_the_result(either_shop: Workshop, isolation: str) -> None:
+async def test_return_value_of_a_handler_is_the_result(
+    either_shop: Workshop, isolation: str
+) -> None:
     handlers(either_shop)
     await either_shop.hire()
     job = await either_shop.lw.submit(f"{isolation}_add", {"a": 2, "b": 3})
@@ -247,7 +249,7 @@ async def test_a_thread_over_its_timeout_fails_while_its_room_stays_taken(shop: 
     assert (await submitted.get()).checkpoint is None
 
 
-async def test_a_thread_told_of_its_timeout_ends_at_its_next_call(shop: Workshop) -> None:
+async def test_thread_that_timed_out_ends_at_its_next_call(shop: Workshop) -> None:
     @shop.lw.handler("job", timeout=0.1)
     def job(ctx: SyncContext) -> None:
         while True:

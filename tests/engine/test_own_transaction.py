@@ -135,7 +135,7 @@ async def test_a_child_finishes_in_its_own_transaction(bank: Workshop, after: st
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread"])
-async def test_an_error_after_the_commit_is_only_told(
+async def test_error_after_the_commit_is_only_logged(
     bank: Workshop, isolation: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     @bank.lw.handler("async_job", retry=SOON)
@@ -175,7 +175,7 @@ async def test_an_error_before_the_commit_is_the_failure(bank: Workshop) -> None
     assert (error.type, error.message) == ("ValueError", "not yet")
 
 
-async def test_a_handler_goes_on_after_its_finish(bank: Workshop) -> None:
+async def test_handler_continues_after_its_finish(bank: Workshop) -> None:
     """Its lease is gone, but it is not stopped; its return value is ignored."""
     bank.lane("default", lease_seconds=2)
     heard, went_on = threading.Event(), asyncio.Event()

@@ -75,7 +75,7 @@ async def test_a_wake_up_during_a_round_is_not_lost() -> None:
 
 
 @pytest.mark.parametrize("error", [DatabaseUnavailable("away"), RuntimeError("a mistake")])
-async def test_a_service_that_fails_goes_on_after_a_pause(
+async def test_failing_service_continues_after_a_pause(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -127,7 +127,7 @@ async def test_a_cancelled_service_is_interrupted_in_its_round() -> None:
 # -- warnings ------------------------------------------------------------------------------------
 
 
-def test_a_cause_is_told_once_per_interval_and_says_how_often_it_was_not(
+def test_cause_is_logged_once_per_interval_with_number_suppressed(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -173,7 +173,7 @@ def test_more_lanes_than_room_still_get_one_job_each() -> None:
         assert capacity.free(name, "thread") == 0
 
 
-def test_a_lane_no_longer_served_keeps_what_it_has_taken_and_no_more() -> None:
+def test_lane_no_longer_served_keeps_its_jobs_and_claims_no_more() -> None:
     capacity = Capacity({"async": 4})
     capacity.serve({"a": {"async"}, "b": {"async"}})
     capacity.take("a", "async", 3)
@@ -280,7 +280,7 @@ def test_every_reason_to_stop_has_its_verdict(reason: Any, kind: str | None) -> 
 # -- lanes served, handlers, wire ------------------------------------------------------------------
 
 
-def test_a_handler_is_served_in_the_lane_that_lists_its_type_else_in_default() -> None:
+def test_handler_runs_in_the_lane_that_lists_its_type_or_default() -> None:
     async def fn(ctx: Context) -> None: ...
 
     registry = Registry()
@@ -326,7 +326,7 @@ def test_a_job_type_has_one_handler() -> None:
         registry.add(make_handler("job", fn))
 
 
-def test_what_is_said_to_the_heartbeat_process_is_what_it_hears() -> None:
+def test_heartbeat_messages_are_decoded_as_encoded() -> None:
     stream = io.BytesIO(
         wire.pack(wire.HOLD, [(1, 2), (3, 4)], 30.0, 0.5)
         + wire.pack(wire.NAMED, [(1, 2), (3, 4)], 5.0, 0.5, [b"a" * 16, b"b" * 16])

@@ -41,7 +41,7 @@ FOUND = "a pooler is in front of PostgreSQL"
 
 
 @pytest.mark.parametrize("settings", [{}, SWALLOWS], ids=["refuses", "swallows"])
-async def test_jobs_run_behind_a_pooler_that_nobody_named(
+async def test_jobs_run_behind_an_undeclared_pooler(
     workshop: Callable[..., Workshop],
     dsn: str,
     settings: dict[str, str],
@@ -88,9 +88,7 @@ async def test_sessions_of_a_session_pooler_are_used_for_wake_ups(
 
 
 @pytest.mark.parametrize("settings", [{}, SWALLOWS], ids=["refuses", "swallows"])
-def test_heartbeats_go_through_a_pooler_that_nobody_named(
-    dsn: str, settings: dict[str, str]
-) -> None:
+def test_heartbeats_work_behind_an_undeclared_pooler(dsn: str, settings: dict[str, str]) -> None:
     with pgbouncer(dsn, default_pool_size=1, **settings) as pooled:
         options = connection_options(pooled, Settings(), "test")
         sessions = [SyncConnection(pooled, options) for _ in range(2)]
@@ -130,7 +128,7 @@ async def test_pooler_met_later_is_found_by_its_first_error(
             await database.close()
 
 
-async def test_dead_connection_to_a_pooler_is_noticed_and_slow_ones_are_waited_for(
+async def test_dead_connection_to_a_pooler_is_noticed_unlike_a_slow_one(
     dsn: str,
 ) -> None:
     with pgbouncer(dsn, default_pool_size=1) as pooled:

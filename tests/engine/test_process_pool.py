@@ -196,7 +196,7 @@ async def test_an_error_comes_back_with_its_traceback(pool: ProcessPool) -> None
     assert 'raise ValueError("no such page")' in error["traceback"]
 
 
-async def test_what_cannot_be_described_still_fails_its_job(pool: ProcessPool) -> None:
+async def test_exception_that_cannot_be_described_still_fails_its_job(pool: ProcessPool) -> None:
     assert (await Attempt(pool, "fail", {"how": "mute"}).failure())["type"] == "Mute"
     assert (await Attempt(pool, "fail", {"how": "exit"}).failure())["type"] == "SystemExit"
     assert len(pool.pids) == 1
@@ -275,7 +275,7 @@ async def test_save_in_an_attempt_that_is_over_ends_it_without_a_verdict(pool: P
     assert len(pool.pids) == 1
 
 
-async def test_a_tight_loop_of_progress_is_thinned_out_but_its_end_is_told(
+async def test_tight_loop_of_progress_is_merged_but_its_end_is_stored(
     pool: ProcessPool,
 ) -> None:
     attempt = Attempt(pool, "chatter", {"times": 20_000})
@@ -284,7 +284,7 @@ async def test_a_tight_loop_of_progress_is_thinned_out_but_its_end_is_told(
     assert attempt.reporter.reports[-1].done == 20_000
 
 
-async def test_track_goes_on_behind_the_last_item_stored(pool: ProcessPool) -> None:
+async def test_track_continues_after_the_last_item_stored(pool: ProcessPool) -> None:
     attempt = Attempt(pool, "resume", checkpoint={"_tracked": {"items": 3}})
     assert await attempt.result() == [3, 4]
     assert attempt.reporter.events == ["asked to store", "stored"] * 2
@@ -300,7 +300,7 @@ async def test_async_handlers_have_one_loop_and_leave_no_tasks_in_it(pool: Proce
     assert attempt.reporter.reports[-1].checkpoint == '{"seen":2}'
 
 
-async def test_what_a_child_prints_goes_to_the_workers_stderr(
+async def test_output_of_a_child_goes_to_the_workers_stderr(
     pool: ProcessPool, capfd: pytest.CaptureFixture[str]
 ) -> None:
     await Attempt(pool, "talking").result()
@@ -344,7 +344,7 @@ async def test_memory_beyond_the_limit_is_an_error_of_the_job(pool: ProcessPool)
     assert first not in pool.pids
 
 
-async def test_an_idle_child_that_died_costs_nobody_an_attempt(pool: ProcessPool) -> None:
+async def test_idle_child_that_died_costs_no_attempt(pool: ProcessPool) -> None:
     first = (await Attempt(pool, "echo").result())["pid"]
     os.kill(first, signal.SIGSTOP)
     attempt = Attempt(pool, "echo").start()
@@ -427,7 +427,7 @@ async def test_a_job_stopped_before_its_child_is_up_never_starts(pool: ProcessPo
     assert await late.verdict() is None
 
 
-async def test_a_handler_that_holds_the_gil_is_killed_and_its_child_not_used_again(
+async def test_handler_that_holds_the_gil_is_killed_with_its_child(
     pool: ProcessPool,
 ) -> None:
     attempt = Attempt(pool, "busy").start()
@@ -560,7 +560,7 @@ async def test_a_child_sees_the_workers_modules_and_none_of_its_sockets(
 # When a child cannot start --------------------------------------------------------------------
 
 
-async def test_a_handler_no_child_can_find_says_what_to_do(pool: ProcessPool) -> None:
+async def test_error_of_handler_that_no_child_finds_says_what_to_do(pool: ProcessPool) -> None:
     error = await Attempt(pool, "hidden", registry=pool_handlers.hidden()).failure()
     assert error["type"] == "ConfigError"
     assert error["message"] == (
@@ -621,7 +621,7 @@ async def test_handlers_of_the_main_script_are_found(tmp_path: Path) -> None:
     assert json.loads(out) == ["__mp_main__", 2]
 
 
-async def test_a_main_script_without_its_guard_does_not_start_workers_in_children(
+async def test_main_script_without_guard_starts_no_workers_in_children(
     tmp_path: Path,
 ) -> None:
     script = _script(tmp_path, MAIN + "    asyncio.run(main())\n")
@@ -650,7 +650,7 @@ def test_all_this_works_on_uvloop() -> None:
     uvloop.run(work())
 
 
-async def test_a_child_that_speaks_nonsense_is_killed(pool: ProcessPool) -> None:
+async def test_child_that_sends_invalid_messages_is_killed(pool: ProcessPool) -> None:
     error = await Attempt(pool, "babble").failure()
     assert error["type"] == "ChildDied"
     assert pool.pids == []

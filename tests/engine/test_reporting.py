@@ -77,7 +77,7 @@ async def test_a_checkpoint_is_durable_when_save_returns(shop: Workshop, isolati
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread"])
-async def test_track_goes_on_behind_the_last_item_in_a_second_attempt(
+async def test_track_continues_after_the_last_item_in_a_second_attempt(
     shop: Workshop, isolation: str
 ) -> None:
     seen: list[tuple[int, int]] = []
@@ -107,7 +107,7 @@ async def test_track_goes_on_behind_the_last_item_in_a_second_attempt(
     assert (ended.progress.done, ended.progress.total) == (10, 10)
 
 
-async def test_two_tracks_and_a_state_of_its_own_keep_apart(shop: Workshop) -> None:
+async def test_two_tracks_and_a_saved_state_do_not_mix(shop: Workshop) -> None:
     seen: list[str] = []
 
     @shop.lw.handler("job", retry=SOON)
@@ -129,7 +129,7 @@ async def test_two_tracks_and_a_state_of_its_own_keep_apart(shop: Workshop) -> N
     assert seen == ["first 0", "first 1", "second 0", "second 1", "second 2"]
 
 
-async def test_after_kill_9_the_next_attempt_goes_on_from_the_checkpoint(shop: Workshop) -> None:
+async def test_attempt_after_kill_9_continues_from_the_checkpoint(shop: Workshop) -> None:
     started = asyncio.Event()
     shop.lane("default", lease_seconds=2)
     with Crew(shop.dsn) as crew:
@@ -231,7 +231,7 @@ async def test_many_reports_go_to_the_database_together(
     assert rows == [(3000, 3000)] * 10
 
 
-async def test_a_report_while_somebody_holds_the_row_is_stored_afterwards(
+async def test_report_of_a_locked_row_is_stored_afterwards(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An operator's transaction on the lease is open; asking again must not become a storm."""
@@ -264,7 +264,7 @@ async def test_a_report_while_somebody_holds_the_row_is_stored_afterwards(
     assert sent < 100
 
 
-async def test_what_cannot_be_reported_is_refused_where_it_is_said(shop: Workshop) -> None:
+async def test_invalid_report_is_refused_at_its_call(shop: Workshop) -> None:
     refused: list[str] = []
 
     @shop.lw.handler("job")
@@ -305,7 +305,7 @@ async def test_the_smallest_and_largest_progress_can_be_shown(shop: Workshop) ->
     assert (await submitted.get()).progress is not None
 
 
-async def test_a_report_postgresql_will_not_take_spares_the_others_and_the_end(
+async def test_report_that_postgresql_refuses_spares_others_and_the_outcome(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def encode(value: Any, **rest: Any) -> str:
@@ -329,7 +329,7 @@ async def test_a_report_postgresql_will_not_take_spares_the_others_and_the_end(
     await until(lambda: worker.capacity.in_use == 0)
 
 
-async def test_a_thread_that_saves_while_its_worker_stops_is_let_go(shop: Workshop) -> None:
+async def test_thread_that_saves_while_its_worker_stops_does_not_hang(shop: Workshop) -> None:
     began, go_on, ended = threading.Event(), threading.Event(), threading.Event()
 
     @shop.lw.handler("job")

@@ -71,7 +71,7 @@ def end_many(shop: Workshop, count: int, days: float, status: str = "completed")
     )
 
 
-async def test_the_leader_removes_what_policy_no_longer_keeps(
+async def test_leader_deletes_jobs_by_policy(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     end_many(shop, 700, days=8)
@@ -105,7 +105,7 @@ async def test_a_walk_rests_between_its_steps(shop: Workshop) -> None:
         assert 0 < delay <= module.REST * took
 
 
-async def test_who_lost_the_lead_stops_in_the_middle_and_begins_anew(shop: Workshop) -> None:
+async def test_walk_stops_without_leadership_and_restarts_with_it(shop: Workshop) -> None:
     end_many(shop, 1200, days=8)
     async with keeper(shop) as first, keeper(shop) as second:
         await first.watchdog.run_once()

@@ -150,7 +150,7 @@ async def test_a_new_schedule_is_planned_for_its_next_slot_and_fires_nothing(
         ({"missed": "catch_up"}, ["submitted"] * 8),
     ],
 )
-async def test_slots_nobody_served_are_made_up_as_the_schedule_says(
+async def test_missed_slots_are_made_up_as_the_schedule_says(
     office: Office, settings: dict[str, Any], outcomes: list[str]
 ) -> None:
     await office.add(late=7 * HOUR, **settings)
@@ -279,7 +279,7 @@ async def test_slots_after_the_last_turn_are_made_up(office: Office) -> None:
 # -- who fires ----------------------------------------------------------------------------------
 
 
-async def test_who_does_not_lead_fires_nothing_and_looks_rarely(office: Office) -> None:
+async def test_process_that_does_not_lead_fires_nothing_and_looks_rarely(office: Office) -> None:
     await office.add(late=HOUR)
     office.leader()
     assert await office.scheduler().run_once() == LONGEST_S
@@ -308,7 +308,7 @@ async def test_many_processes_that_all_hold_the_lead_fire_each_slot_once(office:
     assert office.jobs == 20
 
 
-async def test_a_row_that_says_no_time_is_disabled_and_the_others_go_on(office: Office) -> None:
+async def test_schedule_with_invalid_cron_is_disabled_and_others_continue(office: Office) -> None:
     await office.add("a", late=HOUR)
     await office.add("b", late=2 * HOUR)
     office.shop.do("update laneway.schedules set cron = '99 * * * *' where name = 'a'")
@@ -383,7 +383,7 @@ async def test_the_check_decides_and_a_skip_is_no_failure(
     )
 
 
-async def test_a_check_nobody_knows_waits(office: Office) -> None:
+async def test_check_that_no_worker_has_waits(office: Office) -> None:
     await office.add(late=HOUR, check_name="is_full")
     await settle(office.leader())
     await settle(office.scheduler(make_check("other", yes)))
@@ -428,7 +428,7 @@ async def test_five_failures_in_a_row_disable_with_the_reason(
     assert office.jobs == 0
 
 
-async def test_a_success_in_between_starts_the_count_anew(office: Office) -> None:
+async def test_success_restarts_the_count(office: Office) -> None:
     answers = iter([1, 1, 1, 1, True, 1, 1, 1, 1])
     await office.add(late=8 * HOUR, check_name="is_full", missed="catch_up")
     await settle(office.scheduler(check(lambda: next(answers))))
@@ -513,7 +513,7 @@ async def test_a_checker_that_crashed_is_replaced_and_its_late_answer_void(
     assert office.jobs == 0
 
 
-async def test_who_stops_gives_its_checks_back(office: Office) -> None:
+async def test_stopping_process_releases_its_checks(office: Office) -> None:
     async def hangs() -> bool:
         await asyncio.Event().wait()
         return True
@@ -641,7 +641,7 @@ async def test_an_idle_worker_asks_about_schedules_at_most_every_ten_seconds(
     assert LONGEST_S >= 10
 
 
-async def test_the_next_leader_goes_on_where_a_killed_one_stopped(dsn: str, shop: Workshop) -> None:
+async def test_next_leader_continues_where_a_killed_one_stopped(dsn: str, shop: Workshop) -> None:
     await shop.lw.schedules.put(
         "often", job_type="quick", cron="* * * * * *", missed="catch_up", catch_up=1000
     )

@@ -355,7 +355,7 @@ async def test_a_superseded_attempt_keeps_no_step(shop: Workshop, isolation: str
     assert shop.rows("select 1 from laneway.steps") == []
 
 
-async def test_what_a_step_did_is_not_lost_with_a_connection(
+async def test_result_of_a_step_is_not_lost_with_a_connection(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither when nothing was stored, nor when only the answer was lost."""

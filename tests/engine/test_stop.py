@@ -51,7 +51,7 @@ async def test_a_stopping_worker_waits_for_short_jobs(either_shop: Workshop) -> 
     assert shop.holds_nothing()
 
 
-async def test_whoever_stops_a_worker_is_told_what_it_waits_for(
+async def test_stopping_worker_logs_what_it_waits_for(
     shop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:
     @shop.lw.handler("wait")
@@ -125,7 +125,7 @@ async def test_a_released_job_is_started_at_once_by_another_worker(shop: Worksho
     await until(lambda: starts == [1, 2], timeout=60)
 
 
-async def test_a_thread_that_does_not_listen_is_left_behind(shop: Workshop) -> None:
+async def test_thread_that_ignores_its_cancellation_is_abandoned(shop: Workshop) -> None:
     let_go, returned = threading.Event(), threading.Event()
 
     @shop.lw.handler("job")
@@ -183,7 +183,7 @@ async def test_a_second_signal_releases_at_once(shop: Workshop) -> None:
     assert (await submitted.get()).retries == 0
 
 
-async def test_what_is_claimed_while_the_worker_stops_is_released(shop: Workshop) -> None:
+async def test_jobs_claimed_while_the_worker_stops_are_released(shop: Workshop) -> None:
     ran: list[int] = []
 
     @shop.lw.handler("job")
@@ -240,7 +240,7 @@ async def test_a_lane_that_appears_while_the_worker_stops_is_not_served(shop: Wo
     assert shop.status(waiting) == "approved"
 
 
-async def test_resources_are_loaded_before_the_first_job_and_freed_after_the_last(
+async def test_resources_are_loaded_before_the_first_job_and_freed_at_the_end(
     shop: Workshop,
 ) -> None:
     events: list[str] = []

@@ -124,7 +124,7 @@ async def test_a_release_by_a_superseded_attempt_is_void(schedule: Schedule) -> 
     await schedule.stands(submitted)
 
 
-async def test_progress_of_a_superseded_attempt_is_refused_and_its_handler_stopped(
+async def test_progress_of_superseded_attempt_is_refused_and_handler_stopped(
     schedule: Schedule,
 ) -> None:
     @schedule.shop.lw.handler("job", retry=SOON)
@@ -146,7 +146,7 @@ async def test_progress_of_a_superseded_attempt_is_refused_and_its_handler_stopp
     await schedule.stands(submitted)
 
 
-async def test_log_lines_of_a_superseded_attempt_are_refused_and_its_handler_stopped(
+async def test_log_of_superseded_attempt_is_refused_and_handler_stopped(
     schedule: Schedule,
 ) -> None:
     @schedule.shop.lw.handler("job", retry=SOON)
@@ -168,7 +168,7 @@ async def test_log_lines_of_a_superseded_attempt_are_refused_and_its_handler_sto
     await schedule.stands(submitted)
 
 
-async def test_a_checkpoint_of_a_superseded_attempt_raises_stale_attempt_and_is_told_once(
+async def test_checkpoint_of_superseded_attempt_raises_stale_attempt(
     schedule: Schedule, caplog: pytest.LogCaptureFixture
 ) -> None:
     @schedule.shop.lw.handler("job", retry=SOON)
@@ -193,7 +193,7 @@ async def test_a_checkpoint_of_a_superseded_attempt_raises_stale_attempt_and_is_
     assert not told_superseded(caplog)()
 
 
-async def test_a_thread_of_a_superseded_attempt_is_told_so_by_its_next_write(
+async def test_next_write_in_thread_of_superseded_attempt_raises(
     schedule: Schedule,
 ) -> None:
     @schedule.shop.lw.handler("job", retry=SOON)
@@ -221,7 +221,7 @@ async def test_a_thread_of_a_superseded_attempt_is_told_so_by_its_next_write(
     assert (await submitted.get()).checkpoint is None
 
 
-async def test_a_heartbeat_tells_the_superseded_handler_to_stop_and_the_log_why(
+async def test_heartbeat_stops_superseded_handler_and_logs_why(
     schedule: Schedule, caplog: pytest.LogCaptureFixture
 ) -> None:
     @schedule.shop.lw.handler("job", retry=SOON)

@@ -29,7 +29,7 @@ def pid_of(shop: Workshop, job: JobHandle) -> int:
     return int(rows[0][0]) if rows else 0
 
 
-async def test_a_killed_child_is_replaced_and_its_jobs_given_back_at_once(shop: Workshop) -> None:
+async def test_killed_child_is_replaced_and_its_jobs_released_at_once(shop: Workshop) -> None:
     """The lease is an hour: only the supervisor can have given them back."""
     shop.lane("default", lease_seconds=3600)
     with Crew(shop.dsn, "--processes=2") as crew:
@@ -72,7 +72,7 @@ async def test_a_child_whose_loop_hangs_is_killed_and_only_the_culprit_charged(
     assert shop.holds_nothing()
 
 
-async def test_sigterm_drains_however_slow_the_drain_is_and_whoever_else_is_signalled(
+async def test_sigterm_drains_even_if_slow_and_sent_to_the_whole_group(
     shop: Workshop,
 ) -> None:
     """As a service manager does it: every process of the group gets the signal."""
@@ -136,7 +136,7 @@ async def test_a_supervisor_ends_where_the_schema_is_missing(empty_dsn: str) -> 
         assert crew.process.returncode == 5
 
 
-async def test_an_unsupervised_worker_drains_on_sigterm_and_hurries_on_the_second(
+async def test_unsupervised_worker_drains_on_sigterm_and_hurries_on_second(
     shop: Workshop,
 ) -> None:
     with Crew(shop.dsn, LANEWAY_SHUTDOWN_GRACE="60") as crew:

@@ -35,7 +35,7 @@ def here() -> int:
     return trace.get_current_span().get_span_context().span_id
 
 
-async def test_the_first_attempt_is_a_child_of_the_submit_and_later_ones_link_to_it(
+async def test_first_attempt_is_a_child_of_the_submit_and_later_ones_link(
     shop: Workshop, spans: Spans
 ) -> None:
     seen: list[int] = []
@@ -70,9 +70,7 @@ async def test_the_first_attempt_is_a_child_of_the_submit_and_later_ones_link_to
     assert second.status.status_code is StatusCode.UNSET
 
 
-async def test_the_span_is_current_in_threads_and_their_neighbours_do_not_see_it(
-    shop: Workshop, spans: Spans
-) -> None:
+async def test_span_is_current_only_in_its_own_thread(shop: Workshop, spans: Spans) -> None:
     @shop.lw.handler("plain")
     def plain(ctx: SyncContext) -> int:
         return here()
@@ -85,7 +83,7 @@ async def test_the_span_is_current_in_threads_and_their_neighbours_do_not_see_it
     )
 
 
-async def test_a_child_process_is_told_the_trace(shop: Workshop, spans: Spans) -> None:
+async def test_child_process_gets_the_trace(shop: Workshop, spans: Spans) -> None:
     shop.lw.handlers.add(traced.traced_apart.handler)
     await shop.hire()
     job = await shop.lw.submit("traced_apart")
@@ -173,7 +171,7 @@ async def test_a_batch_is_one_span_and_a_sync_submit_knows_its_caller(
         "00-' or 1=1",
     ],
 )
-def test_what_is_no_traceparent_is_not_kept(text: str | None) -> None:
+def test_invalid_traceparent_is_not_stored(text: str | None) -> None:
     assert tracing.read_traceparent(text) is None
 
 

@@ -168,7 +168,7 @@ async def test_an_idle_worker_asks_at_most_twice_a_second(shop: Workshop) -> Non
     assert asked <= 2 * (time.monotonic() - began) + 5
 
 
-async def test_a_kind_of_room_that_one_claim_used_up_is_claimed_for_again_when_it_is_free(
+async def test_isolation_used_up_by_a_claim_is_claimed_again_when_free(
     workshop: Callable[..., Workshop],
 ) -> None:
     shop = workshop(threads=1)
@@ -183,7 +183,7 @@ async def test_a_kind_of_room_that_one_claim_used_up_is_claimed_for_again_when_i
     await until(lambda: shop.count("completed") == 4, timeout=60)
 
 
-async def test_a_job_that_turns_up_below_the_others_is_found(
+async def test_job_that_appears_below_the_floor_is_found(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.engine.claim.stray_look.EVERY_S", 0.5)

@@ -13,7 +13,7 @@ from typing import Any
 from laneway.engine.lease.attempt_store import AttemptStore
 from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.run.attempt import Run
-from laneway.engine.run.handler_channel import refused_after_finish
+from laneway.engine.run.handler_channel import finished_error
 from laneway.errors import DatabaseUnavailable, SchemaMismatch
 from laneway.store.call_limits import LimitGrant
 
@@ -122,7 +122,7 @@ class CallLimits:
         while True:
             retry_now.clear()
             if run.is_finishing:
-                raise refused_after_finish("limit")
+                raise finished_error("limit")
             grant = await self._ask(run, names, inside)
             match grant.answer:
                 case "full" if grant.wait_s is not None:

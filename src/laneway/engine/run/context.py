@@ -23,12 +23,7 @@ from laneway.domain.redaction import redact
 from laneway.domain.step_results import UNSET
 from laneway.domain.text import escape_text
 from laneway.engine.run.call_retry import CallRetryOptions, call, call_blocking
-from laneway.engine.run.handler_channel import (
-    HandlerChannel,
-    Interrupted,
-    Log,
-    refused_after_finish,
-)
+from laneway.engine.run.handler_channel import HandlerChannel, Interrupted, Log, finished_error
 from laneway.engine.run.steps import Steps, run_to_completion
 from laneway.errors import InvalidInput
 
@@ -139,7 +134,7 @@ class _Common:
 
     def _check_open(self, verb: str) -> None:
         if self.has_finished:
-            raise refused_after_finish(verb)
+            raise finished_error(verb)
 
     def _report(
         self, done: float | None, total: float | None, message: str | None, stage: str | None

@@ -21,7 +21,7 @@ class Interrupted(BaseException):
     """
 
 
-def refused_after_finish(verb: str) -> Refused:
+def finished_error(verb: str) -> Refused:
     """The error of a write after ctx.finish.
 
     The handler's open transaction locks the deleted lease, so the write would wait for its own

@@ -21,7 +21,7 @@ from laneway.engine.lease.attempt_store import AttemptStore
 from laneway.engine.lease.reporter import Reporter
 from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.run.attempt import Run
-from laneway.engine.run.handler_channel import refused_after_finish
+from laneway.engine.run.handler_channel import finished_error
 from laneway.errors import DatabaseUnavailable, InvalidInput, SchemaMismatch, StaleAttempt
 from laneway.store.leases import WriteResult
 
@@ -51,7 +51,7 @@ class HandlerRequests:
     async def answer(self, run: Run, what: str, body: dict[str, Any]) -> Any:
         """Answer a request; raises StaleAttempt if the attempt is superseded."""
         if run.is_finishing and what in WRITES:
-            raise refused_after_finish(WRITES[what])
+            raise finished_error(WRITES[what])
         match what:
             case "flush":
                 await self.reporter.flush(run.claim)
@@ -109,7 +109,7 @@ class HandlerRequests:
             if run.ended:
                 raise StaleAttempt(f"attempt {run.claim.attempt} is over")
             if run.is_finishing:
-                raise refused_after_finish("step")
+                raise finished_error("step")
             # Another transaction locks the row: retry soon.
             await asyncio.sleep(BUSY_S)
 
