@@ -258,7 +258,7 @@ async def test_a_type_that_moves_to_a_lane_beyond_the_token_is_not_sent_any_more
     await settled_down(dock)
     assert not hand.jobs
     assert hand.dispatcher.lanes == set()
-    hand.dispatcher.narrow(replace(ANN, lanes=frozenset({"far"})))
+    hand.dispatcher.update_caller(replace(ANN, lanes=frozenset({"far"})))
     await hand.got(1)
 
 

@@ -177,7 +177,7 @@ async def test_a_job_goes_on_when_its_replica_is_gone(
         job = await far.lw.submit("long")
         await begun.wait()
         await far.station.server.stop(0)
-        await until(lambda: worker.job_stream.known.is_set())
+        await until(lambda: worker.job_stream.registered.is_set())
         go_on.set()
         assert await job.wait(60) == "once"
         assert (await job.get()).attempt == 1

@@ -25,7 +25,7 @@ def test_a_lane_with_jobs_in_hand_leaves_a_place_for_each_other_lane() -> None:
     assert made.most("b") == 1
     made.take("b", "async", 1)
     assert (made.most("a"), made.most("b"), made.most("c")) == (0, 0, 1)
-    made.give_back("a", "async")
+    made.release("a", "async")
     assert (made.most("a"), made.most("b"), made.most("c")) == (1, 1, 2)
 
 
@@ -59,4 +59,4 @@ def test_no_order_of_claims_and_ends_exceeds_any_size(
             assert sum(1 for _, one in taken if one == each) <= sizes[each]
         for ended in data.draw(st.sets(st.integers(0, max(0, len(taken) - 1)), max_size=3)):
             if ended < len(taken):
-                made.give_back(*taken.pop(ended))
+                made.release(*taken.pop(ended))

@@ -160,7 +160,7 @@ async def test_a_worker_says_once_which_types_its_token_does_not_cover(
     worker = await shop.hire()
     worker.job_stream.reopen()
     await until(lambda: len(server.hellos) == 2)
-    await worker.job_stream.known.wait()
+    await worker.job_stream.registered.wait()
     first = "the token does not cover far, odd : this worker gets no such jobs"
     assert said() == [first]
     server.uncovered = ["near"]

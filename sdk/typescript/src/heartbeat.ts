@@ -47,7 +47,7 @@ export class Heartbeat extends Loop {
     this.#held.delete(key);
   }
 
-  /** Renews all leases now, because the server has news about one. */
+  /** Renews all leases now, because one of the jobs has changed. */
   beat(): void {
     this.#asksForAll = true;
     this.wake();

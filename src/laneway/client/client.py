@@ -245,7 +245,7 @@ class Client(LimitHolder):
         *,
         conn: object = None,
     ) -> Status:
-        """Cancels a job that waits at once; asks the worker of a running job to stop.
+        """Cancels a waiting job at once; asks the worker of a running job to stop.
 
         Returns the new state of the job; raises Refused if it had ended before.
         """

@@ -57,9 +57,9 @@ async def _record(
     states: tuple[State, State],
 ) -> None:
     before, after = states
-    who = APPLICATION if by is None else by
+    principal = APPLICATION if by is None else by
     await runner.run(
         audit.record(
-            who, action, "job", str(job_id), workspace=workspace, before=before, after=after
+            principal, action, "job", str(job_id), workspace=workspace, before=before, after=after
         )
     )

@@ -61,7 +61,7 @@ async def encode_off_loop(check: Check | None, limits: PayloadLimits, payload: o
 
 
 def encode_arguments(check: Check | None, limits: PayloadLimits, payload: object) -> str:
-    """The payload as JSON, or InvalidInput with the place and the rule it breaks."""
+    """The payload as JSON; InvalidInput names the invalid part and the rule."""
     if payload is None:
         payload = {}
     if isinstance(payload, JsonText):
@@ -95,7 +95,7 @@ def make_job(
     concurrency_key: str | None = None,
     traceparent: str | None = None,
 ) -> NewJob:
-    """A job ready to be stored, or InvalidInput with the field and the rule it breaks."""
+    """A job ready to be stored; InvalidInput names the field and the rule."""
     handler = catalog.handler(job_type)
     if handler is not None:
         priority = handler.priority if priority is None else priority

@@ -88,7 +88,7 @@ class Names:
         return OTHER
 
 
-class Ends:
+class OutcomeCounter:
     """The outcomes and durations of the attempts of one job type in one lane."""
 
     __slots__ = ("_durations", "outcomes")
@@ -110,7 +110,7 @@ class Counters:
         self._lanes = Names(MOST_LANES)
         self._job_types = Names(MOST_JOB_TYPES)
         self._routes = Names(MOST_ROUTES)
-        self._ends: dict[tuple[str, str], Ends] = {}
+        self._ends: dict[tuple[str, str], OutcomeCounter] = {}
         self.claims: Counter[str] = Counter()
         self.fenced: Counter[str] = Counter()
         self.lapses = 0
@@ -138,12 +138,12 @@ class Counters:
             self.waits[lane] = Histogram(WAIT_BOUNDS)
         self.waits[lane].add(seconds)
 
-    def ends(self, lane: str, job_type: str) -> Ends:
+    def ends(self, lane: str, job_type: str) -> OutcomeCounter:
         """The counter for the ends of such attempts; every claimed attempt must be added once."""
         key = self._lanes.fold(lane), self._job_types.fold(job_type)
         if key not in self._ends:
             durations = self.durations.setdefault(key[1], Histogram(RUN_BOUNDS))
-            self._ends[key] = Ends(durations)
+            self._ends[key] = OutcomeCounter(durations)
         return self._ends[key]
 
     @property

@@ -8,7 +8,7 @@ from typing import Final
 from laneway.domain.claim import Claim
 from laneway.engine.lease.attempt_log import LossLog
 from laneway.observability import tracing
-from laneway.observability.counters import PROCESS, Counters, Ends, Pool
+from laneway.observability.counters import PROCESS, Counters, OutcomeCounter, Pool
 from laneway.store.leases import Assignment, Verdict, WriteResult
 
 # Outcomes of verdicts after which the job waits again; the others count as retried.
@@ -22,7 +22,7 @@ class WorkerMetrics:
 
     def __init__(self, counters: Counters = PROCESS) -> None:
         self.counters = counters
-        self._held: dict[tuple[int, int], tuple[str, Ends]] = {}
+        self._held: dict[tuple[int, int], tuple[str, OutcomeCounter]] = {}
         self._loss_log = LossLog()
 
     @property
@@ -31,7 +31,7 @@ class WorkerMetrics:
         return self.counters.is_read or tracing.is_on()
 
     def claimed(self, lane: str, assignments: Sequence[Assignment]) -> None:
-        ends: dict[str, tuple[str, Ends]] = {}
+        ends: dict[str, tuple[str, OutcomeCounter]] = {}
         for one in assignments:
             job_type = one.job_type
             if job_type not in ends:

@@ -49,7 +49,7 @@ class StreamSlot:
 
     authenticated: AuthenticatedCall
     end: Callable[[LanewayError], None]
-    narrow: Callable[[StreamCaller], None]
+    update_caller: Callable[[StreamCaller], None]
     caller: StreamCaller
 
 
@@ -124,7 +124,7 @@ class Authenticator:
         self,
         authenticated: AuthenticatedCall,
         end: Callable[[LanewayError], None],
-        narrow: Callable[[StreamCaller], None],
+        update_caller: Callable[[StreamCaller], None],
     ) -> Iterator[None]:
         """Counts a stream against the limits while it is open."""
         principal = authenticated.caller.principal_id
@@ -137,7 +137,7 @@ class Authenticator:
         wait_s = self._handshakes.take(principal)
         if wait_s:
             raise RateLimited(f"workers of {authenticated.caller.name} connect too often", wait_s)
-        slot = StreamSlot(authenticated, end, narrow, authenticated.caller)
+        slot = StreamSlot(authenticated, end, update_caller, authenticated.caller)
         self._slots.add(slot)
         self._per_principal[principal] += 1
         try:
@@ -167,7 +167,7 @@ class Authenticator:
                 continue
             if caller != slot.caller:
                 slot.caller = caller
-                slot.narrow(caller)
+                slot.update_caller(caller)
 
 
 def caller_of(access: Access) -> StreamCaller:

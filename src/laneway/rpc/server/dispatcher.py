@@ -109,7 +109,7 @@ class Dispatcher:
     def lanes(self) -> set[str]:
         return set(self._joined)
 
-    def narrow(self, caller: StreamCaller) -> None:
+    def update_caller(self, caller: StreamCaller) -> None:
         """Applies the changed permissions of its token."""
         self._caller = caller
         self.serve(self._shared.state())
@@ -241,7 +241,7 @@ class Dispatcher:
 
     def ended(self, one: Assigned) -> None:
         """Frees the room of an ended attempt of its worker."""
-        self.room.give_back(one.leased_in, one.isolation)
+        self.room.release(one.leased_in, one.isolation)
         self._note_room()
         self.liveness.ended(one.claim)
 

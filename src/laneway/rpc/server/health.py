@@ -56,13 +56,13 @@ class RpcHealth(HealthServicer):  # type: ignore[misc]
         try:
             sent = None
             while True:
-                news, is_last = self._changed, self._is_over
+                changed, is_last = self._changed, self._is_over
                 status = self._status if is_known else _UNKNOWN
                 if status != sent:
                     await context.write(pb.HealthCheckResponse(status=status))
                     sent = status
                 if is_last:
                     return
-                await news.wait()
+                await changed.wait()
         finally:
             self._watchers -= 1

@@ -58,10 +58,10 @@ class Liveness:
 
     def note_call(self) -> bool:
         """Notes a call of the worker; returns whether it ended the silence."""
-        was_on = self.is_silent
+        was_silent = self.is_silent
         self._has_called, self._lasts_s = True, SHORTEST_S
         self._called(time.monotonic())
-        return was_on
+        return was_silent
 
     def renewed(self, claims: Iterable[Claim], asked_at: float) -> None:
         """Notes leases that a call of the worker to this server renewed."""
@@ -75,13 +75,13 @@ class Liveness:
 
         A live lease does not prove a call after another lapsed: its renewal may be older.
         """
-        was_on = self.is_silent
+        was_silent = self.is_silent
         for claim, ends_at in ends.items():
             if claim in self._held:
                 lease_s, _ = self._held[claim]
                 self._renew(claim, lease_s, ends_at)
                 self._called(ends_at - lease_s)
-        has_ended = was_on and not self.is_silent
+        has_ended = was_silent and not self.is_silent
         if has_ended:
             self._lasts_s = SHORTEST_S
         return has_ended

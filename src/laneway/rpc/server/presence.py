@@ -16,7 +16,7 @@ from laneway.rpc.server.dispatcher import Dispatcher
 from laneway.store import remote, workers
 from laneway.store.database import Database
 
-LOOK_S: Final = 1.0
+CHECK_S: Final = 1.0
 # A stream that is full for this long may have sent its results to another replica.
 FULL_S: Final = 1.0
 # A lease of this age without a dispatcher was claimed for a stream that has ended.
@@ -50,7 +50,7 @@ class Presence(Service):
         self._on_stray = on_stray
         self._leaving: list[tuple[UUID, UUID]] = []
         self._touch_at = 0.0
-        self._look_at: dict[UUID, float] = {}
+        self._next_check_at: dict[UUID, float] = {}
 
     def leave(self, worker_id: UUID, session: UUID) -> None:
         """Notes that a stream has ended."""
@@ -69,21 +69,21 @@ class Presence(Service):
         now = time.monotonic()
         if now >= self._touch_at:
             await self._database.run(workers.touch(self._server_id))
-            await self._look(present)
+            await self._check(present)
             self._touch_at = now + TOUCH_S
-            self._look_at.clear()
+            self._next_check_at.clear()
         elif suspects := [one for one in present if self._is_suspect(one, now)]:
-            await self._look(suspects)
-        return LOOK_S if present else TOUCH_S
+            await self._check(suspects)
+        return CHECK_S if present else TOUCH_S
 
     def _is_suspect(self, dispatcher: Dispatcher, now: float) -> bool:
         """Whether to check a stream that is full or silent; less and less often, it may be busy."""
         since = now if dispatcher.liveness.is_silent else dispatcher.full_since
         if since is None or (now - since < FULL_S and not dispatcher.liveness.is_silent):
             return False
-        if now < self._look_at.get(dispatcher.session, 0.0):
+        if now < self._next_check_at.get(dispatcher.session, 0.0):
             return False
-        self._look_at[dispatcher.session] = now + min(TOUCH_S, max(FULL_S, 2 * (now - since)))
+        self._next_check_at[dispatcher.session] = now + min(TOUCH_S, max(FULL_S, 2 * (now - since)))
         return True
 
     async def _stop_left(self) -> None:
@@ -95,7 +95,7 @@ class Presence(Service):
                 self._leaving[:0] = leaving
                 raise
 
-    async def _look(self, present: list[Dispatcher]) -> None:
+    async def _check(self, present: list[Dispatcher]) -> None:
         by_id = {one.worker_id: one for one in present}
         if not by_id:
             return

@@ -118,20 +118,20 @@ class WorkerCalls:
     async def StreamJobs(self, _: object, context: Context) -> None:
         authenticated = await self._authenticator.authenticate(context, "StreamJobs")
         ended: asyncio.Future[LanewayError] = asyncio.get_running_loop().create_future()
-        narrowed: list[StreamCaller] = []
+        changed_callers: list[StreamCaller] = []
         dispatcher: Dispatcher | None = None
 
         def end(error: LanewayError) -> None:
             if not ended.done():
                 ended.set_result(error)
 
-        def narrow(caller: StreamCaller) -> None:
+        def update_caller(caller: StreamCaller) -> None:
             if dispatcher is None:
-                narrowed.append(caller)
+                changed_callers.append(caller)
             else:
-                dispatcher.narrow(caller)
+                dispatcher.update_caller(caller)
 
-        with self._authenticator.stream_slot(authenticated, end, narrow):
+        with self._authenticator.stream_slot(authenticated, end, update_caller):
             async with asyncio.timeout(CALL_S):
                 request = await self._receive(context, pb.StreamJobsRequest)
             handshake = await self._read_in_thread(read_handshake, request, self._limits)
@@ -145,8 +145,8 @@ class WorkerCalls:
                 await self._authenticator.audit_missing_declare(
                     authenticated.caller, context, DECLARATION_IGNORED
                 )
-            for caller in narrowed:
-                narrow(caller)
+            for caller in changed_callers:
+                update_caller(caller)
             sending: asyncio.Future[Any] = asyncio.ensure_future(self._send(dispatcher, context))
             try:
                 await asyncio.wait([sending, ended], return_when=asyncio.FIRST_COMPLETED)

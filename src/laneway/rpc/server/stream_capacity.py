@@ -66,7 +66,7 @@ class StreamCapacity:
         self._taken[TOTAL][lane] += count
         self.in_use += count
 
-    def give_back(self, lane: str, isolation: str) -> None:
+    def release(self, lane: str, isolation: str) -> None:
         self._taken[isolation][lane] -= 1
         self._taken[TOTAL][lane] -= 1
         self.in_use -= 1

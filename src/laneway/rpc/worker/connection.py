@@ -59,7 +59,7 @@ class ReplicaConnection:
         """The reason why the stream ended."""
         return self._failure(self.address, error)
 
-    def silent(self) -> LanewayError:
+    def no_answer(self) -> LanewayError:
         return DatabaseUnavailable(f"server {self.address}: does not answer")
 
     def ended(self) -> LanewayError:

@@ -49,7 +49,7 @@ class AssignmentStream(Service):
         self._is_ready = is_ready
         self._call: Stream | None = None
         # Set while the worker is registered with a server.
-        self.known = asyncio.Event()
+        self.registered = asyncio.Event()
         # Done once a server has registered the worker, or refused it.
         self.first: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -61,15 +61,15 @@ class AssignmentStream(Service):
         began = time.monotonic()
         try:
             failure = await self._read(call)
-            was_known = self.known.is_set()
+            was_registered = self.registered.is_set()
         finally:
-            self.known.clear()
+            self.registered.clear()
             call.cancel()
         if self._call is not call:
             # We closed it on purpose.
             return 0.0
         self._connection.move_on()
-        if was_known and time.monotonic() - began > LASTING_S:
+        if was_registered and time.monotonic() - began > LASTING_S:
             self._warnings.warn(self.name, f"{failure}; connecting again")
             return random.uniform(SOONEST_S, SOON_S)
         if isinstance(failure, FINAL):
@@ -85,12 +85,12 @@ class AssignmentStream(Service):
             async with asyncio.timeout(HANDSHAKE_S):
                 message = await call.read()
             while isinstance(message, pb.StreamJobsResponse):
-                if not self.known.is_set():
-                    self._registered()
+                if not self.registered.is_set():
+                    self._on_registered()
                 self._on_message(message)
                 message = await call.read()
         except TimeoutError:
-            return self._connection.silent()
+            return self._connection.no_answer()
         except grpc.aio.AioRpcError as error:
             return self._connection.failed(error)
         except asyncio.CancelledError:
@@ -100,14 +100,14 @@ class AssignmentStream(Service):
             # The server cancelled it.
         return self._connection.ended()
 
-    def _registered(self) -> None:
-        self.known.set()
+    def _on_registered(self) -> None:
+        self.registered.set()
         self._warnings.resolved(self.name)
         if not self.first.done():
             self.first.set_result(None)
 
     def _recovered(self) -> None:
-        """Does nothing: `_registered` has already logged the recovery."""
+        """Does nothing: `_on_registered` has already logged the recovery."""
 
     def reopen(self) -> None:
         """Opens a new stream, because the worker's handshake has changed."""
@@ -125,4 +125,4 @@ class AssignmentStream(Service):
         self.start()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
-                await self.known.wait()
+                await self.registered.wait()

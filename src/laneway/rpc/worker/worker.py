@@ -200,7 +200,7 @@ class RemoteWorker:
             return "the worker is starting or stopping"
         if not self.heartbeat.is_ready:
             return self.heartbeat.trouble
-        return None if self.job_stream.known.is_set() else "no server is connected"
+        return None if self.job_stream.registered.is_set() else "no server is connected"
 
     async def __aenter__(self) -> Self:
         await self.start()
