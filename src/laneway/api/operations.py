@@ -8,11 +8,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
+from laneway.api.http import portions
 from laneway.api.http.auth import Caller
 from laneway.api.http.idempotency import IdempotencyGuard, OnceOnly
 from laneway.api.http.lane_scope import LaneCaller, everywhere, over_lanes
 from laneway.api.http.paging import Cursor, Limit
-from laneway.api.http.portions import RowBatch, page
+from laneway.api.http.portions import RowBatch
 from laneway.api.http.problems import answers
 from laneway.api.http.read_slots import EXPENSIVE
 from laneway.api.http.responses import Json, location
@@ -20,6 +21,8 @@ from laneway.api.models.declared import AnyOperation, body_model, response_model
 from laneway.control.operators import Operator, PageRequest, perform, read_page
 from laneway.domain.annotations import unwrap
 from laneway.domain.codec import to_json
+from laneway.domain.page import Page
+from laneway.operations.operation import Invocation
 from laneway.store.database import Database
 
 _REQUIRED = Parameter.empty
@@ -54,19 +57,19 @@ def _endpoint(operation: AnyOperation) -> Any:
         once: IdempotencyGuard | None = None,
         limit: int = 0,
         cursor: str | None = None,
-        **arguments: Any,
+        **path: Any,
     ) -> Response:
         sent = {} if body is None else body.model_dump(exclude_unset=True)
-        arguments |= _body_arguments(operation, sent)
         if isinstance(caller, LaneCaller):
-            await _check_lanes(operation, caller, arguments, sent)
+            await _check_lanes(operation, caller, sent | path)
         who = caller.who if isinstance(caller, LaneCaller) else caller
+        asked = operation.given(sent | path)
         if operation.item is not None:
-            asked = PageRequest(limit, cursor)
-            return await _list(operation, _operator(caller, who.database), asked, arguments)
+            page = PageRequest(limit, cursor)
+            return await _list(_operator(caller, who.database), asked, page)
 
         async def act(db: Database) -> Response:
-            found = await perform(operation, _operator(caller, db), **arguments)
+            found = await perform(_operator(caller, db), asked)
             if operation.output is NoneType:
                 return Response(status_code=operation.status)
             shown = to_json(found)
@@ -113,46 +116,30 @@ def _gate(operation: AnyOperation) -> Any:
     return gate(operation.permission)
 
 
-def _body_arguments(operation: AnyOperation, sent: dict[str, Any]) -> dict[str, Any]:
-    """The fields of the body as arguments of the operation."""
-    found: dict[str, Any] = {}
-    for each in operation.inputs:
-        if each.settings:
-            found[each.name] = {name: sent[name] for name in each.settings if name in sent}
-        elif each.name in sent:
-            found[each.name] = sent[each.name]
-    return found
-
-
 def _operator(caller: LaneCaller | Caller, db: Database) -> Operator:
     if isinstance(caller, LaneCaller):
         return Operator(db, caller.who.actor, caller.lanes, as_text=True)
     return Operator(db, caller.actor, as_text=True)
 
 
-async def _check_lanes(
-    operation: AnyOperation, caller: LaneCaller, arguments: dict[str, Any], sent: dict[str, Any]
-) -> None:
-    lane = arguments.get("name")
+async def _check_lanes(operation: AnyOperation, caller: LaneCaller, fields: dict[str, Any]) -> None:
     if "{name}" in operation.path:
-        await caller.check(arguments["name"])
-    if operation.scope == "all lanes" or any(name in sent for name in operation.all_lanes_for):
-        await caller.check_whole(lane)
+        await caller.check(fields["name"])
+    if operation.scope == "all lanes" or any(name in fields for name in operation.all_lanes_for):
+        await caller.check_whole(fields.get("name"))
 
 
 # -- responses --------------------------------------------------------------------------------
 
 
-async def _list(
-    operation: AnyOperation, who: Operator, asked: PageRequest, arguments: dict[str, Any]
-) -> Response:
+async def _list(who: Operator, asked: Invocation[Page[Any]], page: PageRequest) -> Response:
     async def read(count: int, after: str | None) -> RowBatch:
-        found = await read_page(operation, who, PageRequest(count, after), **arguments)
+        found = await read_page(who, asked, PageRequest(count, after))
         return RowBatch(to_json(found.items), found.next_cursor)
 
-    if operation.is_expensive:
-        return await page(read, *asked)
-    rows, following = await read(*asked)
+    if asked.operation.is_expensive:
+        return await portions.page(read, *page)
+    rows, following = await read(*page)
     return Json({"items": rows, "next_cursor": following})
 
 

@@ -159,7 +159,7 @@ async def note_unknown_lane(backend: Backend, lane: str | None) -> None:
     if lane is None:
         return
     try:
-        known = {each.lane.name for each in await backend.items(list_lanes)}
+        known = {each.lane.name for each in await backend.items(list_lanes())}
     except Forbidden:
         return
     if lane not in known:

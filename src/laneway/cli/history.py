@@ -48,7 +48,7 @@ def add_commands(
             found = session.run(lambda backend: _changes(backend, kind, name, limit, before))
         else:
             cursor = None if before is None else str(before)
-            found = session.run(lambda backend: backend.page(changes, limit, cursor, name)).items
+            found = session.run(lambda backend: backend.page(changes(name), limit, cursor)).items
         _show_history(kind, name, found, limit, json)
 
     @app.command("rollback")
@@ -57,7 +57,7 @@ def add_commands(
         if roll_back is None:
             change = session.run(lambda backend: backend.rollback(kind, name, to))
         else:
-            change = session.call(roll_back, name, to)
+            change = session.call(roll_back(name, to))
         _show_rollback(kind, name, change, json)
 
 

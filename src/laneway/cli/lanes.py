@@ -39,7 +39,7 @@ def _show_tuned(lane: TunedLane, done: str | None, json: bool) -> None:
 @app.command()
 def ls(json: Json = False) -> None:
     """List the lanes with slots in use, depth and oldest wait."""
-    found = session.items(operations.list_lanes)
+    found = session.items(operations.list_lanes())
     if json:
         show_json_lines(found)
         return
@@ -51,7 +51,7 @@ def ls(json: Json = False) -> None:
 @app.command("show")
 def show_(name: Name, json: Json = False) -> None:
     """Show one lane, and what waits in it by priority and job type."""
-    found = session.call(operations.get_lane, name)
+    found = session.call(operations.get_lane(name))
     if json:
         show_json(found)
         return
@@ -66,39 +66,39 @@ def show_(name: Name, json: Json = False) -> None:
 @with_settings
 def create(lane: Name, settings: LaneSettings, json: Json = False) -> None:
     """Create a lane: 1 slot, a poll every 5 s and stale after 30 min by default."""
-    _show_done(session.call(operations.create_lane, lane, settings), "created", json)
+    _show_done(session.call(operations.create_lane(lane, settings)), "created", json)
 
 
 @app.command("set")
 @with_settings
 def set_(lane: Name, settings: LaneSettings, json: Json = False) -> None:
     """Change a lane; in force within one poll interval, without a restart."""
-    _show_tuned(session.call(operations.tune_lane, lane, settings), None, json)
+    _show_tuned(session.call(operations.tune_lane(lane, settings)), None, json)
 
 
 @app.command()
 def drain(lane: Name, json: Json = False) -> None:
     """Claim nothing new in a lane; what runs finishes."""
-    _show_tuned(session.call(operations.tune_lane, lane, {"enabled": False}), "drains", json)
+    _show_tuned(session.call(operations.tune_lane(lane, {"enabled": False})), "drains", json)
 
 
 @app.command("resume")
 def resume_lane(lane: Name, json: Json = False) -> None:
     """Claim jobs of a drained lane again."""
-    _show_tuned(session.call(operations.tune_lane, lane, {"enabled": True}), "resumed", json)
+    _show_tuned(session.call(operations.tune_lane(lane, {"enabled": True})), "resumed", json)
 
 
 @app.command()
 def move(job_type: JobType, lane: Name, json: Json = False) -> None:
     """Move a job type, with its waiting jobs, to another lane."""
-    changed = session.call(operations.take_type, lane, job_type)
+    changed = session.call(operations.take_type(lane, job_type))
     _show_done(changed, f"takes {visible(job_type)}", json)
 
 
 @app.command("of")
 def of_(job_type: JobType, json: Json = False) -> None:
     """Print the name of the lane that takes a job type."""
-    found = session.call(operations.find_lane, job_type)
+    found = session.call(operations.find_lane(job_type))
     show_json(found) if json else line(found.name)
 
 

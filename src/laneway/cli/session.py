@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from laneway.cli.backends.database import DatabaseBackend
@@ -17,11 +17,9 @@ if TYPE_CHECKING:
     from laneway.domain.page import Page
     from laneway.http import AsyncClient
     from laneway.http.connection import Door
-    from laneway.operations.operation import Operation
+    from laneway.operations.operation import Invocation
     from laneway.store.database import Database
 
-P = ParamSpec("P")
-R = TypeVar("R")
 T = TypeVar("T")
 Backend: TypeAlias = "DatabaseBackend | ServerBackend"
 # The client's argument names, and the options of the command line.
@@ -167,14 +165,14 @@ def run(verb: Callable[[Backend], Awaitable[T]]) -> T:
     return asyncio.run(once())
 
 
-def call(operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+def call(asked: Invocation[T]) -> T:
     """Do one declared operation."""
-    return run(lambda backend: backend.call(operation, *args, **kwargs))
+    return run(lambda backend: backend.call(asked))
 
 
-def items(operation: Operation[P, Page[T]], *args: P.args, **kwargs: P.kwargs) -> list[T]:
+def items(asked: Invocation[Page[T]]) -> list[T]:
     """Read a whole list."""
-    return run(lambda backend: backend.items(operation, *args, **kwargs))
+    return run(lambda backend: backend.items(asked))
 
 
 def run_on_database(verb: Callable[[Database], Awaitable[T]]) -> T:

@@ -11,7 +11,7 @@ from laneway.domain.lane import Lane
 from laneway.domain.page import Page, page_by_name
 from laneway.errors import NotFound
 from laneway.operations import lanes as operations
-from laneway.operations.operation import Operation
+from laneway.operations.operation import Invocation, Operation
 from laneway.store.database import Database
 
 P = ParamSpec("P")
@@ -59,23 +59,15 @@ def implement_list(
     WORK[operation] = work
 
 
-async def perform(
-    operation: Operation[P, R], who: Operator, *args: P.args, **kwargs: P.kwargs
-) -> R:
+async def perform(who: Operator, asked: Invocation[R]) -> R:
     """Do the operation."""
-    done: R = await WORK[operation](who, **operation.bind(*args, **kwargs))
+    done: R = await WORK[asked.operation](who, **asked.arguments)
     return done
 
 
-async def read_page(
-    operation: Operation[P, Page[T]],
-    who: Operator,
-    page: PageRequest,
-    *args: P.args,
-    **kwargs: P.kwargs,
-) -> Page[T]:
+async def read_page(who: Operator, asked: Invocation[Page[T]], page: PageRequest) -> Page[T]:
     """Read one page of a list."""
-    found: Page[T] = await WORK[operation](who, page, **operation.bind(*args, **kwargs))
+    found: Page[T] = await WORK[asked.operation](who, page, **asked.arguments)
     return found
 
 

@@ -12,7 +12,7 @@ from laneway.domain.codec import UnreadableJson, from_json
 from laneway.domain.page import Page
 from laneway.errors import ServerError
 from laneway.http.call import Call, CallResponse, Listing, encoded, in_path, once, query_params
-from laneway.operations.operation import Input, Operation
+from laneway.operations.operation import Input, Invocation, Operation
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -23,17 +23,7 @@ def call_of(operation: Operation[P, R]) -> Callable[P, Call[R]]:
     """The function that builds the request of an operation."""
 
     def build(*args: P.args, **kwargs: P.kwargs) -> Call[R]:
-        given = operation.bind(*args, **kwargs)
-        body = encoded(_fields(operation, given)) if operation.inputs_of("body") else None
-        call: Call[R] = Call(
-            operation.method, _path(operation, given), _decode, _query(operation, given), body
-        )
-        return once(call) if operation.takes_key else call
-
-    def _decode(answer: CallResponse) -> R:
-        shown = answer.body if operation.field is None else answer.body[operation.field]
-        found: R = read(operation.output, shown)
-        return found
+        return call_for(operation(*args, **kwargs))
 
     return update_wrapper(build, operation.declared)
 
@@ -42,13 +32,29 @@ def listing_of(operation: Operation[P, Page[T]]) -> Callable[P, Listing[T]]:
     """The function that builds the requests of a list."""
 
     def build(*args: P.args, **kwargs: P.kwargs) -> Listing[T]:
-        given = operation.bind(*args, **kwargs)
-        item = operation.item
-        return Listing(
-            _path(operation, given), lambda value: read(item, value), _query(operation, given)
-        )
+        return listing_for(operation(*args, **kwargs))
 
     return update_wrapper(build, operation.declared)
+
+
+def call_for(asked: Invocation[R]) -> Call[R]:
+    """The request of an operation with its arguments."""
+    operation = asked.operation
+
+    def decode(answer: CallResponse) -> R:
+        shown = answer.body if operation.field is None else answer.body[operation.field]
+        found: R = read(operation.output, shown)
+        return found
+
+    body = encoded(_fields(asked)) if operation.inputs_of("body") else None
+    call = Call(operation.method, _path(asked), decode, _query(asked), body)
+    return once(call) if operation.takes_key else call
+
+
+def listing_for(asked: Invocation[Page[T]]) -> Listing[T]:
+    """The requests of a list with its arguments."""
+    item = asked.operation.item
+    return Listing(_path(asked), lambda value: read(item, value), _query(asked))
 
 
 def read(kind: Any, value: Any) -> Any:
@@ -59,9 +65,13 @@ def read(kind: Any, value: Any) -> Any:
         raise ServerError(f"the server's response was not understood: {error}") from None
 
 
-def _path(operation: Operation[Any, Any], given: dict[str, Any]) -> str:
-    taken = {each.name: each for each in operation.inputs_of("path")}
-    return re.sub(r"\{(\w+)\}", lambda m: _segment(taken[m[1]], given[m[1]]), operation.path)
+def _path(asked: Invocation[Any]) -> str:
+    taken = {each.name: each for each in asked.operation.inputs_of("path")}
+    return re.sub(
+        r"\{(\w+)\}",
+        lambda found: _segment(taken[found[1]], asked.arguments[found[1]]),
+        asked.operation.path,
+    )
 
 
 def _segment(taken: Input, value: object) -> str:
@@ -69,15 +79,15 @@ def _segment(taken: Input, value: object) -> str:
     return in_path(value if checked is None else checked.check(value, taken.name))
 
 
-def _query(operation: Operation[Any, Any], given: dict[str, Any]) -> list[tuple[str, str]]:
-    asked = (each.name for each in operation.inputs_of("query"))
-    return query_params({name: given[name] for name in asked if name in given})
+def _query(asked: Invocation[Any]) -> list[tuple[str, str]]:
+    names = {each.name for each in asked.operation.inputs_of("query")}
+    return query_params({n: value for n, value in asked.arguments.items() if n in names})
 
 
-def _fields(operation: Operation[Any, Any], given: dict[str, Any]) -> dict[str, object]:
+def _fields(asked: Invocation[Any]) -> dict[str, object]:
     sent: dict[str, object] = {}
-    for each in operation.inputs_of("body"):
-        if each.name in given:
-            value = given[each.name]
+    for each in asked.operation.inputs_of("body"):
+        if each.name in asked.arguments:
+            value = asked.arguments[each.name]
             sent |= value if each.settings else {each.name: value}
     return sent

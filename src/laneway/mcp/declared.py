@@ -12,10 +12,10 @@ from laneway.domain.annotations import Doc, NullWord, find_mark, non_null, unwra
 from laneway.domain.codec import to_json
 from laneway.errors import InvalidInput
 from laneway.http import AsyncClient
-from laneway.http.declared import call_of, listing_of
+from laneway.http.declared import call_for, listing_for
 from laneway.http.pages import AsyncPages
 from laneway.operations.models import output_model, output_type
-from laneway.operations.operation import Operation
+from laneway.operations.operation import Invocation, Operation
 
 AnyOperation = Operation[Any, Any]
 
@@ -30,11 +30,11 @@ def tool_of(
     model = _result(operation)
 
     async def tool(**given: Any) -> BaseModel:
-        arguments = _arguments(operation, given)
+        asked = _asked(operation, given)
         if operation.item is not None:
-            found = AsyncPages(client(), listing_of(operation)(**arguments))
+            found = AsyncPages(client(), listing_for(asked))
             return model.model_validate({"items": [to_json(each) async for each in found]})
-        done = to_json(await client().perform(call_of(operation)(**arguments)))
+        done = to_json(await client().perform(call_for(asked)))
         return model.model_validate(done if operation.field is None else {operation.field: done})
 
     tool.__name__ = operation.name
@@ -78,23 +78,14 @@ def _may_be_left_out(hint: Any) -> Any:
     return Annotated[(kind if non_null(kind) else Optional[kind], *kept)]  # noqa: UP045
 
 
-def _arguments(operation: AnyOperation, given: dict[str, Any]) -> dict[str, Any]:
-    arguments: dict[str, Any] = {}
+def _asked(operation: AnyOperation, given: dict[str, Any]) -> Invocation[Any]:
+    fields = {name: value for name, value in given.items() if value is not None}
     for each in operation.inputs:
-        if each.settings:
-            arguments[each.name] = _change(each.settings, given)
-        elif each.name in given:
-            arguments[each.name] = given[each.name]
-    return arguments
-
-
-def _change(settings: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    change = {name: given[name] for name in settings if given.get(name) is not None}
-    for name, hint in settings.items():
-        word = find_mark(hint, NullWord)
-        if word is None or not given.get(word.word):
-            continue
-        if name in change:
-            raise InvalidInput(word.word, f"goes without {name}")
-        change[name] = None
-    return change
+        for name, hint in each.settings.items():
+            word = find_mark(hint, NullWord)
+            if word is None or not fields.get(word.word):
+                continue
+            if name in fields:
+                raise InvalidInput(word.word, f"goes without {name}")
+            fields[name] = None
+    return operation.given(fields)

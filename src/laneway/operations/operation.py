@@ -12,7 +12,7 @@ a GET; the keys of a TypedDict are fields of the body themselves. A `Page` is re
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import (
@@ -62,7 +62,7 @@ class Input(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Operation(Generic[P, R]):
-    """One operation; `declared` is never called."""
+    """One operation; calling it does nothing, but makes a value that a door can do."""
 
     declared: Callable[P, R]
     method: Method
@@ -133,9 +133,27 @@ class Operation(Generic[P, R]):
         """The type of one item, if it returns a page; else None."""
         return get_args(self.output)[0] if get_origin(self.output) is Page else None
 
-    def bind(self, *args: P.args, **kwargs: P.kwargs) -> dict[str, Any]:
-        """The arguments that are given, by name."""
-        return inspect.signature(self.declared).bind(*args, **kwargs).arguments
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Invocation[R]:
+        """The operation with its arguments, for a door to do."""
+        return Invocation(self, inspect.signature(self.declared).bind(*args, **kwargs).arguments)
+
+    def given(self, fields: Mapping[str, Any]) -> Invocation[R]:
+        """The operation with arguments from fields; those of a TypedDict go back into it."""
+        arguments: dict[str, Any] = {}
+        for each in self.inputs:
+            if each.settings:
+                arguments[each.name] = {n: fields[n] for n in each.settings if n in fields}
+            elif each.name in fields:
+                arguments[each.name] = fields[each.name]
+        return Invocation(self, arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation(Generic[R]):
+    """An operation and the arguments that are given, by name."""
+
+    operation: Operation[Any, R]
+    arguments: dict[str, Any]
 
 
 def operation(

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from laneway.cli.backends.operations import OperationBackend, P, R, T
+from laneway.cli.backends.operations import OperationBackend, R, T
 from laneway.cli.paging import PAGE, every
 from laneway.control import (
     access,
@@ -46,7 +46,7 @@ from laneway.domain.page import Page
 from laneway.domain.review import Review
 from laneway.domain.schedule import RunNow, Schedule, Slot
 from laneway.domain.stats import Failures
-from laneway.operations.operation import Operation
+from laneway.operations.operation import Invocation
 from laneway.store.database import Database
 
 
@@ -58,19 +58,11 @@ class DatabaseBackend(OperationBackend):
         self._by = by
         self._operator = Operator(db, by)
 
-    async def call(self, operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        return await perform(operation, self._operator, *args, **kwargs)
+    async def call(self, asked: Invocation[R]) -> R:
+        return await perform(self._operator, asked)
 
-    async def page(
-        self,
-        operation: Operation[P, Page[T]],
-        limit: int,
-        cursor: str | None,
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> Page[T]:
-        asked = PageRequest(limit, cursor)
-        return await read_page(operation, self._operator, asked, *args, **kwargs)
+    async def page(self, asked: Invocation[Page[T]], limit: int, cursor: str | None) -> Page[T]:
+        return await read_page(self._operator, asked, PageRequest(limit, cursor))
 
     # -- jobs ---------------------------------------------------------------------------------
 

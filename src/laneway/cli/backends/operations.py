@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
 from laneway.cli.paging import PAGE
 from laneway.domain.page import Page
-from laneway.operations.operation import Operation
+from laneway.operations.operation import Invocation
 
-P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
@@ -18,27 +17,18 @@ class OperationBackend(ABC):
     """Does operations as they are declared."""
 
     @abstractmethod
-    async def call(self, operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    async def call(self, asked: Invocation[R]) -> R:
         """Do the operation."""
 
     @abstractmethod
-    async def page(
-        self,
-        operation: Operation[P, Page[T]],
-        limit: int,
-        cursor: str | None,
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> Page[T]:
+    async def page(self, asked: Invocation[Page[T]], limit: int, cursor: str | None) -> Page[T]:
         """Read one page of a list."""
 
-    async def items(
-        self, operation: Operation[P, Page[T]], *args: P.args, **kwargs: P.kwargs
-    ) -> list[T]:
+    async def items(self, asked: Invocation[Page[T]]) -> list[T]:
         """Read a whole list."""
-        found = await self.page(operation, PAGE, None, *args, **kwargs)
+        found = await self.page(asked, PAGE, None)
         items = found.items
         while found.next_cursor is not None:
-            found = await self.page(operation, PAGE, found.next_cursor, *args, **kwargs)
+            found = await self.page(asked, PAGE, found.next_cursor)
             items += found.items
         return items

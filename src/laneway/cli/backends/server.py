@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from laneway.cli.backends.operations import OperationBackend, P, R, T
+from laneway.cli.backends.operations import OperationBackend, R, T
 from laneway.domain.access import NewToken, Principal, Role, RoleGrant, Token
 from laneway.domain.audit import AuditEntry, AuditFilter
 from laneway.domain.bounds import BoundsChange
@@ -34,9 +34,9 @@ from laneway.domain.stats import Failures
 from laneway.domain.verb_rules import check_page, position
 from laneway.errors import Forbidden, InvalidInput, LanewayError, NotFound, Refused, ServerError
 from laneway.http import AsyncClient
-from laneway.http.declared import call_of, listing_of
+from laneway.http.declared import call_for, listing_for
 from laneway.operations.lanes import list_lanes
-from laneway.operations.operation import Operation
+from laneway.operations.operation import Invocation
 
 # As long as the server lets one request wait.
 _FREEZE_S: Final = 10.0
@@ -50,21 +50,12 @@ class ServerBackend(OperationBackend):
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
 
-    async def call(self, operation: Operation[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        return await self._client.perform(call_of(operation)(*args, **kwargs))
+    async def call(self, asked: Invocation[R]) -> R:
+        return await self._client.perform(call_for(asked))
 
-    async def page(
-        self,
-        operation: Operation[P, Page[T]],
-        limit: int,
-        cursor: str | None,
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> Page[T]:
+    async def page(self, asked: Invocation[Page[T]], limit: int, cursor: str | None) -> Page[T]:
         check_page(limit)
-        return await self._client.perform(
-            listing_of(operation)(*args, **kwargs).page(limit, cursor)
-        )
+        return await self._client.perform(listing_for(asked).page(limit, cursor))
 
     # -- jobs ---------------------------------------------------------------------------------
 
@@ -217,7 +208,7 @@ class ServerBackend(OperationBackend):
         """The lanes that this freeze would freeze: what another one holds is not ours to thaw."""
         return [
             each.lane.name
-            for each in await self.items(list_lanes)
+            for each in await self.items(list_lanes())
             if (names is None or each.lane.name in names)
             and (each.lane.enabled or (names is not None and each.frozen_by is None))
         ]
