@@ -20,7 +20,7 @@ from tests.control.scene import Scene
 
 Run = Callable[..., Any]
 
-# Typer makes the tree of commands anew for every call, which takes longer than most commands, and
+# Typer builds the tree of commands again for every call, which takes longer than most commands, and
 # takes none that was made before.
 typer.testing._get_command = cache(get_command)  # type: ignore[attr-defined]  # noqa: SLF001
 PROGRAM = [sys.executable, "-m", "laneway"]
@@ -40,7 +40,7 @@ def scene(dsn: str) -> Iterator[Scene]:
 
 @pytest.fixture
 def run(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs a command in this process, on a database of its own."""
+    """Run a command in this process, on a separate database."""
     monkeypatch.setenv("LANEWAY_DATABASE_URL", dsn)
     monkeypatch.delenv("LANEWAY_DEBUG", raising=False)
     return invoke

@@ -78,7 +78,7 @@ def test_token_is_written_to_a_private_new_file(run: Run, tmp_path: Path) -> Non
     assert secret not in made.stdout + made.stderr
     assert out.stat().st_mode & 0o777 == 0o600
     assert run("tokens", "create", "bot", "--name", "ci", "--out", out).exit_code == 2
-    assert len(lines(run("tokens", "ls", "--json"))) == 1, "none was made that nobody has"
+    assert len(lines(run("tokens", "ls", "--json"))) == 1, "no token without an owner was made"
     assert run("tokens", "create", "who", "--name", "ci", "--out", tmp_path / "b").exit_code == 3
     assert not (tmp_path / "b").exists()
 
@@ -101,19 +101,19 @@ def test_roles_ls_tells_what_they_may_do(run: Run) -> None:
     [
         (["principals", "create", " ann"], 2),
         (["principals", "create", "ann", "--kind", "robot"], 2),
-        (["principals", "disable", "nobody"], 3),
-        (["principals", "login", "nobody"], 3),
+        (["principals", "disable", "missing"], 3),
+        (["principals", "login", "missing"], 3),
         (["roles", "create", "Bad Name", "--permissions", "jobs:read"], 2),
         (["roles", "create", "r", "--permissions", "jobs:*"], 2),
         (["roles", "create", "r"], 2),
         (["roles", "set", "viewer", "--permissions", "jobs:read"], 4),
         (["roles", "delete", "nothing"], 3),
-        (["roles", "grant", "nobody", "viewer", "--scope", "all"], 3),
-        (["roles", "grant", "nobody", "viewer", "--scope", "some"], 2),
+        (["roles", "grant", "missing", "viewer", "--scope", "all"], 3),
+        (["roles", "grant", "missing", "viewer", "--scope", "some"], 2),
         (["roles", "revoke", "nonsense"], 2),
-        (["tokens", "create", "nobody", "--name", "t"], 3),
-        (["tokens", "create", "nobody", "--name", "t", "--expires-in", "soon"], 2),
-        (["tokens", "create", "nobody", "--name", "t", "--expires-in", "0s"], 2),
+        (["tokens", "create", "missing", "--name", "t"], 3),
+        (["tokens", "create", "missing", "--name", "t", "--expires-in", "soon"], 2),
+        (["tokens", "create", "missing", "--name", "t", "--expires-in", "0s"], 2),
         (["tokens", "revoke", "00000000-0000-0000-0000-000000000000"], 3),
     ],
 )

@@ -29,8 +29,8 @@ def test_the_list_of_what_waits_shows_cost_and_expiry(run: Run, waiting: UUID) -
     assert "EXPIRES IN" in head
     assert row.split()[:6] == [str(waiting), "costly", "1,250", "EUR", "1", "0"]
     assert re.search(r"23h5\dm", row)
-    told = json.loads(run("jobs", "ls", "--status", "awaiting_approval", "--json").stdout)
-    assert told["analysis"]["cost"] == {"amount": 1250, "currency": "EUR"}
+    found = json.loads(run("jobs", "ls", "--status", "awaiting_approval", "--json").stdout)
+    assert found["analysis"]["cost"] == {"amount": 1250, "currency": "EUR"}
 
 
 def test_show_says_plan_cost_warnings_seal_and_decisions(run: Run, waiting: UUID) -> None:
@@ -43,8 +43,8 @@ def test_show_says_plan_cost_warnings_seal_and_decisions(run: Run, waiting: UUID
     shown = run("jobs", "show", waiting).stdout
     assert "by bob: fine" in shown
     assert "approved_by" in shown
-    told = json.loads(run("jobs", "show", waiting, "--json").stdout)
-    assert [(d["decision"], d["decided_by"], d["comment"]) for d in told["decisions"]] == [
+    found = json.loads(run("jobs", "show", waiting, "--json").stdout)
+    assert [(d["decision"], d["decided_by"], d["comment"]) for d in found["decisions"]] == [
         ("approved", "bob", "fine")
     ]
 

@@ -11,7 +11,7 @@ from tests.cli.conftest import Run
 from tests.control.scene import Scene
 
 
-def told(answer: Any) -> list[dict[str, Any]]:
+def found(answer: Any) -> list[dict[str, Any]]:
     return [json.loads(line) for line in answer.stdout.splitlines()]
 
 
@@ -25,7 +25,7 @@ def test_what_the_command_line_changes_is_audited_as_such(run: Run, scene: Scene
         ("resume",),
     ):
         assert run("--by", "bob", *change).exit_code == 0
-    acts = told(run("audit", "--json"))
+    acts = found(run("audit", "--json"))
     assert [(act["actor"], act["action"]) for act in acts] == [
         ("bob", "gate.opened"), ("bob", "gate.shut"), ("bob", "limit.tuned"),
         ("bob", "lane.tuned"), ("ann", "job.cancelled"),
@@ -40,17 +40,17 @@ def test_what_the_command_line_changes_is_audited_as_such(run: Run, scene: Scene
         ("--since", "1h"): 5, ("--since", "2000-01-01T00:00:00Z"): 5, ("--limit", 2): 2,
     }  # fmt: skip
     for options, count in narrowed.items():
-        assert len(told(run("audit", "--json", *options))) == count, options
+        assert len(found(run("audit", "--json", *options))) == count, options
     page = run("audit", "--json", "--limit", 2)
     cursor = page.stderr.split()[-1]
-    assert told(run("audit", "--json", "--cursor", cursor)) == acts[2:]
+    assert found(run("audit", "--json", "--cursor", cursor)) == acts[2:]
 
 
 def test_a_submit_is_one_act_and_its_duplicate_none(run: Run) -> None:
     for _ in range(2):
         made = run("--by", "ann", "jobs", "submit", "greet", "--unique-key", "k", "--json")
         assert made.exit_code == 0
-    (act,) = told(run("audit", "--json"))
+    (act,) = found(run("audit", "--json"))
     assert (act["actor"], act["door"], act["action"]) == ("ann", "cli", "job.submitted")
     assert (act["kind"], act["name"]) == ("job", json.loads(made.stdout)["id"])
     assert (act["workspace"], act["after"]) == (
@@ -62,7 +62,7 @@ def test_a_bulk_order_is_one_act_with_what_was_counted(run: Run, scene: Scene) -
     for _ in range(2):
         scene.submit("many")
     assert run("jobs", "cancel", "--type", "many", "--yes").exit_code == 0
-    (act,) = told(run("audit", "--json"))
+    (act,) = found(run("audit", "--json"))
     assert (act["action"], act["after"]["matched"]) == ("job.bulk_cancelled", 2)
     assert act["after"]["filter"] == {"job_type": "many"}
 

@@ -23,8 +23,8 @@ def test_a_dry_run_counts_and_changes_nothing(run: Run, scene: Scene) -> None:
     head, *sample = shown.stdout.splitlines()
     assert head == "7 jobs would be retried"
     assert sample == [f"  {job_id} greet failed" for job_id in failed[:1:-1]]
-    told = json.loads(run("jobs", "retry", "--q", "valueerror", "--dry-run", "--json").stdout)
-    assert (told["verb"], told["matched"], told["is_more"]) == ("retry", 7, False)
+    found = json.loads(run("jobs", "retry", "--q", "valueerror", "--dry-run", "--json").stdout)
+    assert (found["verb"], found["matched"], found["is_more"]) == ("retry", 7, False)
     assert run("jobs", "ls", "--status", "failed", "--json").stdout.count("\n") == 7
 
 
@@ -47,9 +47,9 @@ def test_cancel_keeps_who_and_why(run: Run, scene: Scene) -> None:
     job_id = scene.submit("b")
     done = run("--by", "ann", "jobs", "cancel", "--all", "--reason", "storm", "--yes")
     assert (done.exit_code, done.stderr) == (0, "1 job cancelled\n")
-    said = scene.conn.execute("select cancel_by, cancel_reason from laneway.jobs_view"
+    output = scene.conn.execute("select cancel_by, cancel_reason from laneway.jobs_view"
                               " where id = %s", [job_id]).fetchone()  # fmt: skip
-    assert said == ("ann", "storm")
+    assert output == ("ann", "storm")
 
 
 def test_cancel_tells_jobs_that_were_only_asked_to_stop(run: Run, scene: Scene) -> None:

@@ -77,7 +77,7 @@ def test_grants_are_given_all_or_none(program: Run, scene: Scene, dsn: str) -> N
     name = f"limited_{uuid4().hex}"
     scene.conn.execute(f"create role {name} nologin".encode())
     try:
-        scene.conn.execute(grants(["worker"], name, "nobody").encode())
+        scene.conn.execute(grants(["worker"], name, "missing").encode())
         printed = program("db", "grants", "--role", "server", "--to", name).stdout
         with psycopg.connect(dsn) as reader:
             reader.execute("select from laneway.jobs")
@@ -163,10 +163,10 @@ def test_psql_gets_the_password_by_its_environment_only(
 
 
 def test_doctor_says_what_is_well_and_what_to_type(run: Run) -> None:
-    told = run("doctor")
-    assert told.exit_code == 0
-    assert "✔ database" in told.stdout
-    assert "next: laneway worker APP" in told.stdout
+    shown = run("doctor")
+    assert shown.exit_code == 0
+    assert "✔ database" in shown.stdout
+    assert "next: laneway worker APP" in shown.stdout
     checks = [json.loads(line) for line in run("doctor", "--json").stdout.splitlines()]
     assert [check["name"] for check in checks][:3] == ["database", "schema", "pooler"]
     assert checks[-1]["name"] == "embedded"
@@ -176,10 +176,10 @@ def test_doctor_fails_where_work_cannot_be_done(
     run: Run, empty_dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LANEWAY_DATABASE_URL", empty_dsn)
-    told = run("doctor")
-    assert told.exit_code == 1
-    assert "✘ schema" in told.stdout
-    assert "next: laneway db migrate" in told.stdout
+    shown = run("doctor")
+    assert shown.exit_code == 1
+    assert "✘ schema" in shown.stdout
+    assert "next: laneway db migrate" in shown.stdout
 
 
 @pytest.mark.parametrize("role", [None, "reader", "client", "worker"])
@@ -190,23 +190,23 @@ def test_doctor_of_a_limited_role_says_what_it_may_not_check(
     scene.conn.execute(f"create role {name} nologin".encode())
     try:
         if role is not None:
-            scene.conn.execute(grants([role], name, "nobody").encode())
+            scene.conn.execute(grants([role], name, "missing").encode())
         limited = make_conninfo(dsn, options=f"-c role={name}")
         monkeypatch.setenv("LANEWAY_DATABASE_URL", limited)
-        told = run("doctor", "--json")
+        shown = run("doctor", "--json")
     finally:
         scene.conn.execute(f"drop owned by {name}".encode())
         scene.conn.execute(f"drop role {name}".encode())
-    checks = {check["name"]: check for check in map(json.loads, told.stdout.splitlines())}
+    checks = {check["name"]: check for check in map(json.loads, shown.stdout.splitlines())}
     assert "examination" not in checks
     assert checks["snapshots"]["finding"] == "ok"
     not_checked = f"not checked: the role {name} lacks a right ("
     if role is None:
-        assert told.exit_code == 1, told.stdout
+        assert shown.exit_code == 1, shown.stdout
         assert checks["schema"]["finding"] == "fail"
         assert checks["schema"]["message"].startswith(not_checked)
     else:
-        assert told.exit_code == 0, told.stdout
+        assert shown.exit_code == 0, shown.stdout
         assert checks["schema"]["finding"] == "ok"
         assert checks["jobs"]["message"].startswith(not_checked)
         assert "sample_lost" in checks["jobs"]["message"]

@@ -27,8 +27,8 @@ def test_quiet_lanes_are_frozen_and_thawed(run: Run, scene: Scene) -> None:
     assert enabled(scene) == set()
     thawed = run("thaw", "system")
     assert thawed.stderr == "lane system: enabled\n"
-    told = json.loads(run("thaw", "--json").stdout)
-    assert {"lane": "interactive", "was_enabled": True, "enabled": True} in told["lanes"]
+    shown = json.loads(run("thaw", "--json").stdout)
+    assert {"lane": "interactive", "was_enabled": True, "enabled": True} in shown["lanes"]
     assert enabled(scene) == before - {"maintenance"}
     assert run("thaw").stderr == "nothing is frozen\n"
 
@@ -40,9 +40,9 @@ def test_what_still_runs_at_the_deadline_is_listed_and_is_a_failure(run: Run, sc
     assert str(claim.job_id) in late.stdout
     assert "1 still running" in late.stderr
     assert "interactive" not in enabled(scene)
-    told = run("freeze", "--deadline", "50ms", "--json")
-    assert told.exit_code == 1
-    seen = json.loads(told.stdout)
+    shown = run("freeze", "--deadline", "50ms", "--json")
+    assert shown.exit_code == 1
+    seen = json.loads(shown.stdout)
     assert (seen["is_quiet"], seen["running"]) == (False, 1)
     by_lane = {each["lane"]: each for each in seen["lanes"]}
     assert by_lane["interactive"]["jobs"][0]["id"] == str(claim.job_id)
@@ -63,7 +63,7 @@ def test_or_thaw_leaves_the_lanes_as_they_were(run: Run, scene: Scene) -> None:
 @pytest.mark.parametrize(
     "args,code",
     [
-        (["freeze", "nobody"], 3),
+        (["freeze", "missing"], 3),
         (["freeze", "Bad Name"], 2),
         (["freeze", "--deadline", "soon"], 2),
         (["thaw", "system"], 4),
@@ -80,10 +80,10 @@ def test_what_breaks_a_rule_is_refused_by_its_code(
 
 
 @pytest.mark.parametrize(
-    "option,said", [([], "drained lanes stay drained"), (["--or-thaw"], "thawed")]
+    "option,output", [([], "drained lanes stay drained"), (["--or-thaw"], "thawed")]
 )
 def test_an_interrupted_freeze_says_how_it_left_the_lanes(
-    dsn: str, scene: Scene, option: list[str], said: str
+    dsn: str, scene: Scene, option: list[str], output: str
 ) -> None:
     before = enabled(scene)
     scene.running("ingestion")
@@ -97,11 +97,11 @@ def test_an_interrupted_freeze_says_how_it_left_the_lanes(
             while enabled(scene):
                 assert waiting.poll() is None
             waiting.send_signal(signal.SIGINT)
-            _, told = waiting.communicate(timeout=60)
+            _, shown = waiting.communicate(timeout=60)
         finally:
             waiting.kill()
     assert waiting.returncode == 130
-    assert f"interrupted: {said}" in told
+    assert f"interrupted: {output}" in shown
     assert enabled(scene) == (before if option else set())
 
 
@@ -110,12 +110,12 @@ def test_lanes_say_that_they_are_frozen_and_by_whom(run: Run) -> None:
     for command in (["lanes", "ls"], ["admin", "workers"], ["admin", "workers", "lanes"]):
         (line,) = [each for each in run(*command).stdout.splitlines() if "restore" in each]
         assert "frozen by ann" in line
-    told = {
+    shown = {
         each["name"]: each
         for each in map(json.loads, run("lanes", "ls", "--json").stdout.splitlines())
     }
-    assert (told["system"]["frozen"], told["system"]["frozen_by"]) == (True, "ann")
-    assert (told["default"]["frozen"], told["default"]["frozen_by"]) == (False, None)
+    assert (shown["system"]["frozen"], shown["system"]["frozen_by"]) == (True, "ann")
+    assert (shown["default"]["frozen"], shown["default"]["frozen_by"]) == (False, None)
     (system,) = [
         each
         for each in json.loads(run("admin", "workers", "--json").stdout)["lanes"]

@@ -52,7 +52,7 @@ def test_the_payload_comes_from_text_file_or_stdin(run: Run, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "args,said",
+    "args,output",
     [
         (["greet", '{"a":\n  nope}'], "line 2 column 3"),
         (["greet", "-"], "stdin: is not JSON at line 1 column 1"),
@@ -74,11 +74,11 @@ def test_the_payload_comes_from_text_file_or_stdin(run: Run, tmp_path: Path) -> 
     ],
 )
 def test_what_breaks_a_rule_is_a_usage_error_that_names_it(
-    run: Run, args: list[str], said: str
+    run: Run, args: list[str], output: str
 ) -> None:
     made = run("jobs", "submit", *args, input="")
     assert (made.exit_code, made.stdout) == (2, "")
-    assert said in made.stderr
+    assert output in made.stderr
 
 
 def test_a_published_schema_is_enforced_without_the_handlers_code(run: Run, scene: Scene) -> None:
@@ -217,8 +217,8 @@ def test_the_exit_code_of_watch_is_the_outcome(run: Run, scene: Scene) -> None:
 
 def test_explain_names_codes(run: Run, scene: Scene) -> None:
     job_id = scene.submit()
-    told = json.loads(run("jobs", "explain", job_id, "--json").stdout)
-    assert "no_worker" in [reason["code"] for reason in told["reasons"]]
+    explained = json.loads(run("jobs", "explain", job_id, "--json").stdout)
+    assert "no_worker" in [reason["code"] for reason in explained["reasons"]]
     assert "  no_worker: no worker is alive" in run("jobs", "explain", job_id).stdout
 
 

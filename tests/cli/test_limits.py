@@ -82,8 +82,8 @@ def test_rates_are_read_as_people_write_them(run: Run, rate: str, period: float)
         (["set", "openai", "--max-concurrent", "9" * 5000], 2),
         (["set", "openai", "--scope", "planet"], 2),
         (["set", "Bad Name", "--max-concurrent", "1"], 2),
-        (["delete", "nobody"], 3),
-        (["rollback", "nobody"], 3),
+        (["delete", "missing"], 3),
+        (["rollback", "missing"], 3),
         (["rollback", "openai"], 3),
         (["rollback", "openai", "--to", "99"], 3),
         (["rollback", "openai", "--to", "-1"], 2),
@@ -116,10 +116,10 @@ def test_history_and_rollback_tell_the_story(run: Run, group: str, name: str, op
     undone = run("--by", "bob", group, "rollback", name)
     assert undone.exit_code == 0
     assert f"{field} 30 → 20 (change {newest['id'] + 1})" in undone.stderr
-    (told,) = lines(run(group, "rollback", name, "--to", newest["id"], "--json"))
-    assert told["change"]["after"][field] == 30
-    (told,) = lines(run(group, "rollback", name, "--to", newest["id"], "--json"))
-    assert told == {"change": None}
+    (shown,) = lines(run(group, "rollback", name, "--to", newest["id"], "--json"))
+    assert shown["change"]["after"][field] == 30
+    (shown,) = lines(run(group, "rollback", name, "--to", newest["id"], "--json"))
+    assert shown == {"change": None}
     assert "unchanged" in run(group, "rollback", name, "--to", newest["id"]).stderr
     assert [each["by"] for each in lines(run(group, "history", name, "--json"))][1:2] == ["bob"]
     page = run(group, "history", name, "--limit", 1)
@@ -141,8 +141,8 @@ def test_the_history_of_all_lanes_has_the_pause_gate_in_it(run: Run) -> None:
     run("--by", "ann", "pause")
     run("--by", "bob", "resume")
     run("--by", "cleo", "lanes", "drain", "system")
-    told = [(each["kind"], each["by"]) for each in lines(run("lanes", "history", "--json"))]
-    assert told == [("lane", "cleo"), ("gate", "bob"), ("gate", "ann")]
+    shown = [(each["kind"], each["by"]) for each in lines(run("lanes", "history", "--json"))]
+    assert shown == [("lane", "cleo"), ("gate", "bob"), ("gate", "ann")]
     assert "pause gate" in run("lanes", "history").stdout
     assert "no change of the lane default is kept" in run("lanes", "history", "default").stderr
 

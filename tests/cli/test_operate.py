@@ -43,9 +43,9 @@ def test_lanes_are_listed_created_set_drained_resumed_and_moved(run: Run, scene:
 @pytest.mark.parametrize(
     "args,code",
     [
-        (["set", "nobody", "--max-slots", "1"], 3),
-        (["drain", "nobody"], 3),
-        (["move", "greet", "nobody"], 3),
+        (["set", "missing", "--max-slots", "1"], 3),
+        (["drain", "missing"], 3),
+        (["move", "greet", "missing"], 3),
         (["set", "system"], 2),
         (["set", "system", "--max-slots", "many"], 2),
         (["set", "system", "--max-slots", "10001"], 2),
@@ -65,7 +65,7 @@ def test_what_breaks_a_rule_is_refused_by_its_code(run: Run, args: list[str], co
 def test_setting_a_lane_is_one_operation(
     run: Run, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What changed comes with the answer; the history is not asked."""
+    """The response includes the change; the history is not read."""
 
     async def lost(*given: object, **more: object) -> None:
         raise DatabaseUnavailable("gone")
@@ -79,23 +79,23 @@ def test_setting_a_lane_is_one_operation(
 
 
 @pytest.mark.parametrize(
-    "command, told",
+    "command, shown",
     [
         (["workers", "types"], "no worker has published a job type of the lane {}\n"),
         (["failures"], "no matching job failed in this time\n"),
     ],
 )
 def test_where_nothing_is_found_it_is_said_of_what(
-    run: Run, scene: Scene, command: list[str], told: str
+    run: Run, scene: Scene, command: list[str], shown: str
 ) -> None:
     scene.publish("ingestion")
     scene.failed("ingestion")
     typo = run("admin", *command, "--lane", "typo")
-    said, _, rest = typo.stderr.partition("\n")
-    assert said.startswith("no lane typo; there is ")
-    assert said.endswith("; to create it: `laneway lanes create typo`")
-    assert rest == told.format("typo")
-    assert run("admin", *command, "--lane", "system").stderr == told.format("system")
+    output, _, rest = typo.stderr.partition("\n")
+    assert output.startswith("no lane typo; there is ")
+    assert output.endswith("; to create it: `laneway lanes create typo`")
+    assert rest == shown.format("typo")
+    assert run("admin", *command, "--lane", "system").stderr == shown.format("system")
 
 
 def test_pause_and_resume_move_the_gate(run: Run, scene: Scene) -> None:
@@ -117,9 +117,9 @@ def test_the_overview_shows_lanes_jobs_and_workers(
     assert str(claim.job_id) in text
     assert "host:1" in text
     assert "1/2" in text
-    told = json.loads(run(*command, "--json").stdout)
-    assert [each["id"] for each in told["active"]] == [str(claim.job_id)]
-    assert len(told["lanes"]) == 5
+    shown = json.loads(run(*command, "--json").stdout)
+    assert [each["id"] for each in shown["active"]] == [str(claim.job_id)]
+    assert len(shown["lanes"]) == 5
 
 
 def test_overview_marks_a_dead_worker(run: Run, scene: Scene) -> None:
@@ -129,8 +129,8 @@ def test_overview_marks_a_dead_worker(run: Run, scene: Scene) -> None:
     text = run("admin", "workers").stdout
     assert "no live workers" in text
     assert "dead" in text
-    told = json.loads(run("admin", "workers", "--json").stdout)
-    assert (told["workers"], [each["state"] for each in told["silent"]]) == ([], ["dead"])
+    shown = json.loads(run("admin", "workers", "--json").stdout)
+    assert (shown["workers"], [each["state"] for each in shown["silent"]]) == ([], ["dead"])
 
 
 def test_one_worker_is_drained_and_resumed_by_its_name_or_id(run: Run, scene: Scene) -> None:

@@ -269,13 +269,13 @@ def _processor_time(arguments: list[str]) -> float:
 
 @pytest.mark.parametrize("command", [["--help"], ["jobs", "--help"], ["db", "grants", "--help"]])
 def test_help_imports_nothing_heavy(command: list[str]) -> None:
-    told = subprocess.run(
+    listed = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "laneway", *command],
         capture_output=True,
         text=True,
         check=True,
     ).stderr
-    loaded = {line.rpartition("|")[2].strip() for line in told.splitlines()}
+    loaded = {line.rpartition("|")[2].strip() for line in listed.splitlines()}
     heavy = {
         "pydantic",
         "psycopg",

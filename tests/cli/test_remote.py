@@ -34,7 +34,7 @@ _OF_SERVERS = re.compile(r'"(principal_id|request_id|address)": [^,}]+')
 
 
 class Said(NamedTuple):
-    """What a command came to."""
+    """The result of a command."""
 
     args: tuple[str, ...]
     code: int
@@ -43,7 +43,7 @@ class Said(NamedTuple):
 
 
 class Teller:
-    """Runs commands one way, and tells what they say with a name for each thing of its own."""
+    """Runs commands one way; replaces the ids in their output by names."""
 
     def __init__(self, dsn: str, scene: Scene, options: list[str], env: dict[str, str]) -> None:
         self.scene = scene
@@ -138,10 +138,10 @@ def jobs(tell: Teller) -> Iterator[Said]:
 
 
 def approvals(tell: Teller) -> Iterator[Said]:
-    """Jobs that wait for somebody."""
+    """Jobs that await approval."""
     tell.scene.publish("costly", has_analysis=True, approval=Approval())
-    said = Analysis(plan="much", cost=3, currency="EUR", warnings=["dear"])
-    first, second, third = (tell.scene.analyzed(said) for _ in range(3))
+    output = Analysis(plan="much", cost=3, currency="EUR", warnings=["dear"])
+    first, second, third = (tell.scene.analyzed(output) for _ in range(3))
     yield tell("jobs", "ls", "--status", "awaiting_approval")
     yield tell("jobs", "approve", first, "--seal", "wrong")
     yield tell("jobs", "approve", first, "--comment", "fine")
@@ -183,21 +183,21 @@ def lanes(tell: Teller) -> Iterator[Said]:
     yield tell("lanes", "set", "video", "--max-slots", 3, "--json")
     yield tell("lanes", "set", "video", "--max-slots", 3, "--job-types", "cut,encode")
     yield tell("lanes", "set", "video")
-    yield tell("lanes", "set", "nobody", "--max-slots", 3)
+    yield tell("lanes", "set", "missing", "--max-slots", 3)
     yield tell("lanes", "set", "video", "--lease-seconds", 1)
     yield tell("lanes", "set", "video", "--job-types", "ingestion")
     yield tell("lanes", "drain", "video", "--json")
     yield tell("lanes", "resume", "video")
     yield tell("lanes", "move", "encode", "video", "--json")
     yield tell("lanes", "move", "polarity", "default")
-    yield tell("lanes", "move", "encode", "nobody")
+    yield tell("lanes", "move", "encode", "missing")
     yield tell("lanes", "of", "encode")
     yield tell("lanes", "of", "never heard of", "--json")
     yield tell("lanes", "of", "")
     yield tell("lanes", "ls")
     yield tell("lanes", "show", "interactive")
     yield tell("lanes", "show", "interactive", "--json")
-    yield tell("lanes", "show", "nobody")
+    yield tell("lanes", "show", "missing")
     yield tell("lanes", "show", "Bad Name")
     yield tell("admin", "workers", "lanes", "--json")
     yield tell("pause")
@@ -208,7 +208,7 @@ def lanes(tell: Teller) -> Iterator[Said]:
     yield tell("admin", "workers", "drain", tell.scene.worker_id, "--json")
     yield tell("admin", "workers")
     yield tell("admin", "workers", "resume", "host:1")
-    yield tell("admin", "workers", "resume", "nobody")
+    yield tell("admin", "workers", "resume", "missing")
     yield tell("admin", "workers", "drain", UUID(int=7))
     yield tell("lanes", "history")
     yield tell("lanes", "history", "video", "--limit", 2, "--json")
@@ -219,7 +219,7 @@ def lanes(tell: Teller) -> Iterator[Said]:
     yield tell("freeze", "video")
     yield tell("freeze", "interactive", "--deadline", 0, "--json")
     yield tell("freeze", "system", "interactive", "--deadline", 0, "--or-thaw")
-    yield tell("freeze", "nobody")
+    yield tell("freeze", "missing")
     yield tell("lanes", "ls")
     yield tell("thaw", "maintenance")
     yield tell("thaw", "video", "--json")
@@ -228,7 +228,7 @@ def lanes(tell: Teller) -> Iterator[Said]:
 
 
 def figures(tell: Teller) -> Iterator[Said]:
-    """How many jobs are where, what they failed of, which types there are."""
+    """Counts of jobs, failures and job types."""
     scene = tell.scene
     yield tell("admin", "workers", "types")
     yield tell("admin", "failures")
@@ -272,11 +272,11 @@ def limits(tell: Teller) -> Iterator[Said]:
     yield tell("limits", "ls", "--json")
     yield tell("limits", "history", "gpu", "--json")
     yield tell("limits", "history")
-    yield tell("limits", "history", "nobody")
+    yield tell("limits", "history", "missing")
     yield tell("limits", "delete", "gpu")
     yield tell("limits", "delete", "gpu")
     yield tell("limits", "rollback", "gpu", "--json")
-    yield tell("limits", "rollback", "nobody")
+    yield tell("limits", "rollback", "missing")
 
 
 def schedules(tell: Teller) -> Iterator[Said]:
@@ -288,14 +288,14 @@ def schedules(tell: Teller) -> Iterator[Said]:
     yield tell("schedules", "set", "nightly", "--cron", "never")
     yield tell("schedules", "ls")
     yield tell("schedules", "run", "nightly", "--json")
-    yield tell("schedules", "run", "nobody")
+    yield tell("schedules", "run", "missing")
     yield tell("schedules", "show", "nightly")
     yield tell("schedules", "show", "nightly", "--json")
     yield tell("schedules", "slots", "nightly", "--limit", 1)
     yield tell("schedules", "slots", "nightly", "--before", "2020-01-01T00:00:00Z", "--json")
     yield tell("schedules", "disable", "nightly")
     yield tell("schedules", "enable", "nightly", "--json")
-    yield tell("schedules", "enable", "nobody")
+    yield tell("schedules", "enable", "missing")
     yield tell("schedules", "history", "--json")
     yield tell("schedules", "history", "nightly")
     yield tell("schedules", "rollback", "nightly")
@@ -325,7 +325,7 @@ def access(tell: Teller) -> Iterator[Said]:
     yield tell("roles", "delete", "viewer")
     yield tell("tokens", "create", "ann", "--name", "laptop", "--expires-in", "1d", "--json")
     yield tell("tokens", "create", "ann", "--name", "other", "--expires-in", "never")
-    yield tell("tokens", "create", "nobody", "--name", "x")
+    yield tell("tokens", "create", "missing", "--name", "x")
     yield tell("tokens", "ls", "--principal", "ann")
     token_id = tell.ids("tokens", "ls", "--principal", "ann", "--json")[0]
     yield tell("tokens", "revoke", token_id)
@@ -333,7 +333,7 @@ def access(tell: Teller) -> Iterator[Said]:
     yield tell("tokens", "ls", "--principal", "ann", "--json")
     yield tell("principals", "disable", "ann")
     yield tell("principals", "enable", "ann", "--json")
-    yield tell("principals", "enable", "nobody")
+    yield tell("principals", "enable", "missing")
     yield tell("audit", "--limit", 5)
     yield tell("audit", "--json", "--action", "token.created", "--since", "1h")
     yield tell("audit", "--door", "cli", "--kind", "access", "--limit", 1)
@@ -357,7 +357,7 @@ STORIES: list[Story] = [
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
 def test_a_server_says_what_the_database_says(tellers: list[Teller], story: Story) -> None:
     here, there = (list(story(tell)) for tell in tellers)
-    assert [said.args for said in here] == [said.args for said in there]
+    assert [output.args for output in here] == [output.args for output in there]
     differing = [pair for pair in zip(here, there, strict=True) if not _alike(*pair)]
     assert not differing, "\n".join(f"{a}\n{b}\n" for a, b in differing)
 
@@ -381,17 +381,17 @@ def test_what_needs_the_database_says_so(command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "args,told",
+    "args,listed",
     [
         (["--by", "ann", "pause"], "--by needs a database"),
         (["--database-url", "postgresql://x", "pause"], "not both"),
         (["--token", "é", "pause"], "--token (LANEWAY_TOKEN): must be"),
     ],
 )
-def test_what_makes_no_sense_with_a_server_is_refused(args: list[str], told: str) -> None:
+def test_what_makes_no_sense_with_a_server_is_refused(args: list[str], listed: str) -> None:
     found = invoke("--server", "http://localhost:1", *args)
     assert found.exit_code == 2
-    assert told in found.stderr
+    assert listed in found.stderr
 
 
 def test_a_server_that_is_not_there_is_unreachable() -> None:
@@ -458,7 +458,7 @@ def test_a_wrong_address_is_blamed_on_the_option_that_gave_it(url: str) -> None:
 
 
 async def test_a_job_that_was_cancelled_instead_is_not_said_to_be_deleted() -> None:
-    # Somebody retried it in between, and to the server a job that waits is one to cancel.
+    # A retry in between: to the server a waiting job is one to cancel.
     script = Script(answer(200, job("cancelled")))
     async with AsyncClient("http://localhost", "lw_x", transport=script) as client:
         with pytest.raises(Refused, match="cancelled, not deleted"):
@@ -468,7 +468,7 @@ async def test_a_job_that_was_cancelled_instead_is_not_said_to_be_deleted() -> N
 def test_who_may_not_is_refused(
     dsn: str, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job_id = scene.submit(created_by="somebody")
+    job_id = scene.submit(created_by="another")
     viewer = People(scene.conn).new("viewer", "viewer")
     kept = tmp_path / "token"
     kept.write_text(f"{viewer.token}\n")

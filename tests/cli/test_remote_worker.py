@@ -30,14 +30,14 @@ def _refused(*args: str, **env: str) -> tuple[int, str]:
 
 
 def test_wrong_use_is_said_in_one_line_without_the_token() -> None:
-    code, said = _refused(APP)
-    assert (code, "--server" in said) == (2, True)
-    code, said = _refused(APP, "--server", "127.0.0.1:1")
-    assert (code, "tokens create" in said) == (2, True)
-    code, said = _refused(APP, "--server", "nowhere", LANEWAY_TOKEN=TOKEN)
-    assert (code, "server: must be host:port" in said) == (2, True)
-    code, said = _refused(APP, "--server", "a:1", "--tls-ca", "/none", LANEWAY_TOKEN=TOKEN)
-    assert (code, "tls_ca: cannot read /none" in said, TOKEN in said) == (2, True, False)
+    code, text = _refused(APP)
+    assert (code, "--server" in text) == (2, True)
+    code, text = _refused(APP, "--server", "127.0.0.1:1")
+    assert (code, "tokens create" in text) == (2, True)
+    code, text = _refused(APP, "--server", "nowhere", LANEWAY_TOKEN=TOKEN)
+    assert (code, "server: must be host:port" in text) == (2, True)
+    code, text = _refused(APP, "--server", "a:1", "--tls-ca", "/none", LANEWAY_TOKEN=TOKEN)
+    assert (code, "tls_ca: cannot read /none" in text, TOKEN in text) == (2, True, False)
     found = invoke("--server", "a:1", "remote-worker", APP)
     assert (found.exit_code, "after `remote-worker`" in " ".join(found.output.split())) == (2, True)
 

@@ -63,8 +63,8 @@ def test_run_now_prints_the_job_and_its_slot_is_kept(run: Run, scene: Scene) -> 
     ran = run("--by", "ann", "schedules", "run", "nightly")
     (claim,) = scene.claim("greet")
     assert ran.stdout == f"{claim.job_id}\n"
-    said = run("schedules", "run", "nightly", "--check").stderr
-    assert "requested; a worker runs the check" in said
+    output = run("schedules", "run", "nightly", "--check").stderr
+    assert "requested; a worker runs the check" in output
     asked = json.loads(run("schedules", "run", "nightly", "--check", "--json").stdout)
     assert (asked["answer"], asked["job_id"]) == ("asked", None)
     (slot,) = map(json.loads, run("schedules", "slots", "nightly", "--json").stdout.splitlines())
@@ -85,7 +85,7 @@ def test_changes_are_kept_and_rolled_back(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "args,code,said",
+    "args,code,output",
     [
         (["set", "x", "--type", "t"], 2, "cron: is required"),
         (["set", "x", "--cron", "@daily"], 2, "job_type: is required"),
@@ -96,15 +96,15 @@ def test_changes_are_kept_and_rolled_back(run: Run) -> None:
         (["set", "Bad Name", "--type", "t", "--cron", "@daily"], 2, "name:"),
         (["set", "x", "--priority", "high"], 2, "--priority"),
         (["set", "x", "--max-retries", "9" * 5000], 2, "--max-retries"),
-        (["enable", "nobody"], 3, "no schedule nobody"),
-        (["run", "nobody"], 3, "no schedule nobody"),
-        (["slots", "nobody"], 3, "no schedule nobody"),
-        (["delete", "nobody"], 3, "no schedule nobody"),
+        (["enable", "missing"], 3, "no schedule missing"),
+        (["run", "missing"], 3, "no schedule missing"),
+        (["slots", "missing"], 3, "no schedule missing"),
+        (["delete", "missing"], 3, "no schedule missing"),
     ],
 )
 def test_what_breaks_a_rule_is_refused_by_its_code(
-    run: Run, args: list[str], code: int, said: str
+    run: Run, args: list[str], code: int, output: str
 ) -> None:
     refused = run("schedules", *args)
     assert (refused.exit_code, refused.stdout) == (code, "")
-    assert said in refused.stderr
+    assert output in refused.stderr

@@ -38,7 +38,7 @@ async def greet(ctx, name: str) -> str:
 
 @contextmanager
 def started(dsn: str, *args: str, cwd: Path) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
-    """The program, and what it said until it served."""
+    """The program, and its output until it served."""
     with (
         (cwd / "stderr").open("w") as stderr,
         subprocess.Popen(
@@ -52,11 +52,11 @@ def started(dsn: str, *args: str, cwd: Path) -> Iterator[tuple[subprocess.Popen[
     ):
         try:
             assert process.stdout is not None
-            said: list[str] = []
-            while not said or not said[-1].startswith("serving http"):
-                said.append(process.stdout.readline())
-                assert said[-1], "ended before it served"
-            yield process, said
+            output: list[str] = []
+            while not output or not output[-1].startswith("serving http"):
+                output.append(process.stdout.readline())
+                assert output[-1], "ended before it served"
+            yield process, output
         finally:
             process.kill()
 
@@ -65,9 +65,9 @@ def test_up_serves_runs_jobs_shows_the_way_in_once_and_stops_cleanly(
     dsn: str, tmp_path: Path
 ) -> None:
     (tmp_path / "app.py").write_text(APP)
-    with started(dsn, "up", "app:lw", cwd=tmp_path) as (process, said):
-        link = re.search(r"http\S+/login\?link=(\S+)", said[0])
-        url = re.search(r"http://\S+", said[-1])
+    with started(dsn, "up", "app:lw", cwd=tmp_path) as (process, output):
+        link = re.search(r"http\S+/login\?link=(\S+)", output[0])
+        url = re.search(r"http://\S+", output[-1])
         assert link
         assert url
         with httpx2.Client(base_url=url[0]) as browser:
@@ -88,8 +88,8 @@ def test_up_serves_runs_jobs_shows_the_way_in_once_and_stops_cleanly(
         assert process.wait(100) == 0
     lines = (tmp_path / "stderr").read_text().splitlines()
     assert any("POST /jobs 422" in line and "wrong-1" in line for line in lines), lines
-    with started(dsn, "server", cwd=tmp_path) as (process, said):
-        assert "login" not in "".join(said)
+    with started(dsn, "server", cwd=tmp_path) as (process, output):
+        assert "login" not in "".join(output)
         process.send_signal(signal.SIGINT)
         assert process.wait(100) == 0
     assert (tmp_path / "stderr").read_text().endswith("server stopped\n")
@@ -99,13 +99,13 @@ def test_remote_workers_are_served_beside_if_wanted(dsn: str, tmp_path: Path) ->
     args = ("server", "--grpc", "--grpc-port", "0")
     with psycopg.connect(dsn, autocommit=True) as conn:
         ops = People(conn).new("ops", "operator")
-    with started(dsn, *args, cwd=tmp_path) as (process, said):
-        where = re.search(r"serving remote workers on (\S+)", "".join(said))
+    with started(dsn, *args, cwd=tmp_path) as (process, output):
+        where = re.search(r"serving remote workers on (\S+)", "".join(output))
         assert where
         with grpc.insecure_channel(where[1]) as channel:
             stub = HealthStub(channel)
             assert stub.Check(HealthCheckRequest(), timeout=60).status == 1
-        url = said[-1].split()[1]
+        url = output[-1].split()[1]
         page = httpx2.get(f"{url}/metrics", headers=ops.headers).text
         assert 'laneway_grpc_calls_total{method="Check",status="OK"} 1.0' in page
         assert 'laneway_grpc_call_duration_seconds_count{method="Check"} 1.0' in page
@@ -133,9 +133,9 @@ def test_remote_workers_are_served_to_strangers_only_with_a_certificate(run: Run
     answer = run("server", "--port", 0, "--grpc", "--grpc-host", ANYWHERE)
     assert answer.exit_code == 2
     assert "grpc_cert" in answer.stderr
-    told = run("server", "--help").stdout
+    shown = run("server", "--help").stdout
     for name in ("LANEWAY_GRPC_CERT", "LANEWAY_GRPC_KEY", "loopback"):
-        assert name in told
+        assert name in shown
 
 
 def test_strangers_are_not_served_before_anybody_is_known(run: Run) -> None:
@@ -182,16 +182,16 @@ def test_worker_without_rights_is_refused_with_the_cure(
     dsn: str, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     (tmp_path / "app.py").write_text(APP)
-    code, said = _end_without_rights(dsn, tmp_path, *command)
-    assert code == 4, said
-    assert "lacks rights that a worker needs: " in said
-    assert "laneway db grants --role worker --to pg_monitor" in said
+    code, output = _end_without_rights(dsn, tmp_path, *command)
+    assert code == 4, output
+    assert "lacks rights that a worker needs: " in output
+    assert "laneway db grants --role worker --to pg_monitor" in output
 
 
 def test_server_without_rights_is_refused_with_the_cure(dsn: str, tmp_path: Path) -> None:
-    code, said = _end_without_rights(dsn, tmp_path, "server", "--port=0")
-    assert code == 4, said
-    assert "laneway db grants --role server --to pg_monitor" in said
+    code, output = _end_without_rights(dsn, tmp_path, "server", "--port=0")
+    assert code == 4, output
+    assert "laneway db grants --role server --to pg_monitor" in output
 
 
 def _end_without_rights(dsn: str, cwd: Path, *command: str) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""What a person at a terminal sees, on a pseudo-terminal."""
+"""The output on a terminal, tested with a pseudo-terminal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SECONDS = 60.0
 
 
 class Terminal:
-    """A program on a terminal of its own."""
+    """A program on a pseudo-terminal."""
 
     def __init__(self, process: subprocess.Popen[bytes], screen: int) -> None:
         self.process = process

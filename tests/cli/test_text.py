@@ -39,14 +39,14 @@ def test_since_takes_a_time_or_how_long_ago() -> None:
 
 
 @pytest.mark.parametrize(
-    "value,told",
+    "value,shown",
     [
         (None, "-"), (-1.0, "0ms"), (0.25, "250ms"), (59.9, "59s"), (61, "1m01s"),
         (7265, "2h01m"), (4 * 86400, "4d"),
     ],
 )  # fmt: skip
-def test_durations_are_told_as_people_say_them(value: float | None, told: str) -> None:
-    assert seconds(value) == told
+def test_durations_are_told_as_people_say_them(value: float | None, shown: str) -> None:
+    assert seconds(value) == shown
 
 
 def test_control_characters_are_written_out() -> None:
