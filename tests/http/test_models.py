@@ -93,7 +93,7 @@ SCHEMAS: dict[str, SchemaFields] = {
     "HealthOut": fields_of(models.Health),
     "ReadinessOut": fields_of(models.Readiness),
     "MeOut": fields_of(models.Me),
-    "TermOut": fields_of(models.Reached),
+    "TermOut": fields_of(models.PermissionScope),
 }
 
 

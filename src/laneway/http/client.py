@@ -31,7 +31,7 @@ class Client(Verbs, SyncRunner):
         allow_insecure: bool = False,
     ) -> None:
         """`allow_insecure` permits sending the token over plain HTTP to another host."""
-        to = ServerAddress.to(
+        address = ServerAddress.checked(
             base_url,
             token,
             door=door,
@@ -39,10 +39,10 @@ class Client(Verbs, SyncRunner):
             retries=retries,
             allow_insecure=allow_insecure,
         )
-        super().__init__(to, transport)
+        super().__init__(address, transport)
 
     def __repr__(self) -> str:
-        return f"Client({str(self._to.base_url)!r})"
+        return f"Client({str(self._address.base_url)!r})"
 
     def __enter__(self) -> Self:
         return self
@@ -75,7 +75,7 @@ class AsyncClient(Verbs, AsyncRunner):
         allow_insecure: bool = False,
     ) -> None:
         """`allow_insecure` permits sending the token over plain HTTP to another host."""
-        to = ServerAddress.to(
+        address = ServerAddress.checked(
             base_url,
             token,
             door=door,
@@ -84,10 +84,10 @@ class AsyncClient(Verbs, AsyncRunner):
             # In process: the token crosses no network.
             allow_insecure=allow_insecure or isinstance(transport, httpx2.ASGITransport),
         )
-        super().__init__(to, transport)
+        super().__init__(address, transport)
 
     def __repr__(self) -> str:
-        return f"AsyncClient({str(self._to.base_url)!r})"
+        return f"AsyncClient({str(self._address.base_url)!r})"
 
     async def __aenter__(self) -> Self:
         return self

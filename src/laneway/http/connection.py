@@ -36,7 +36,7 @@ class ServerAddress:
     _token: str | None = field(repr=False)
 
     @classmethod
-    def to(
+    def checked(
         cls,
         base_url: str,
         token: str | None,

@@ -71,7 +71,7 @@ class BulkRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class PermissionScope:
     """The jobs that a permission covers: those that match every field that is not None."""
 
     owner: str | None
@@ -86,7 +86,7 @@ class Me:
     id: UUID
     name: str
     kind: Literal["person", "service"]
-    permissions: dict[str, list[Reached]]
+    permissions: dict[str, list[PermissionScope]]
     csrf: str | None
     # The job types that workers:claim covers; None means all.
     job_types: list[str] | None = None

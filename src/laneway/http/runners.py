@@ -24,20 +24,20 @@ _LOST = (httpx2.RequestError, httpx2.StreamError)
 class SyncRunner:
     """Runs the steps of a flow as plain calls."""
 
-    def __init__(self, to: ServerAddress, transport: httpx2.BaseTransport | None) -> None:
-        self._to = to
-        self._http = httpx2.Client(transport=transport, **to.options)
+    def __init__(self, address: ServerAddress, transport: httpx2.BaseTransport | None) -> None:
+        self._address = address
+        self._http = httpx2.Client(transport=transport, **address.options)
 
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
 
     def perform(self, call: Call[T]) -> T:
-        return self.run(perform(call, self._to.retries))
+        return self.run(perform(call, self._address.retries))
 
     def run(self, flow: Flow[T]) -> T:
         """Run all steps and return the result of the flow."""
-        with closing(_Stream(self._http, self._to)) as stream:
+        with closing(_Stream(self._http, self._address)) as stream:
             step_result: Any = None
             while True:
                 try:
@@ -49,7 +49,7 @@ class SyncRunner:
 
     def emit(self, flow: Flow[None]) -> Iterator[Event]:
         """Run all steps and yield the emitted events."""
-        with closing(_Stream(self._http, self._to)) as stream:
+        with closing(_Stream(self._http, self._address)) as stream:
             step_result: Any = None
             while True:
                 try:
@@ -67,9 +67,9 @@ class SyncRunner:
             case Send(call):
                 try:
                     response = self._http.request(**connection.arguments(call))
-                    return connection.reply(response, self._to.base_url)
+                    return connection.reply(response, self._address.base_url)
                 except _LOST as error:
-                    return connection.lost(error, self._to.base_url)
+                    return connection.lost(error, self._address.base_url)
             case Pause(seconds):
                 time.sleep(seconds)
             case Open():
@@ -84,22 +84,23 @@ class SyncRunner:
 class _Stream:
     """At most one open stream."""
 
-    def __init__(self, http: httpx2.Client, to: ServerAddress) -> None:
+    def __init__(self, http: httpx2.Client, address: ServerAddress) -> None:
         self._http = http
-        self._to = to
+        self._address = address
         self._response: httpx2.Response | None = None
         self._chunks: Iterator[bytes] = iter(())
 
     def open(self, step: Open) -> Reply:
         self.close()
-        request = self._http.build_request(**connection.stream_arguments(step, self._to.timeout))
+        arguments = connection.stream_arguments(step, self._address.timeout)
+        request = self._http.build_request(**arguments)
         try:
             self._response = self._http.send(request, stream=True)
             if self._response.status_code != 200:
                 self._response.read()
-                return connection.reply(self._response, self._to.base_url)
+                return connection.reply(self._response, self._address.base_url)
         except _LOST as error:
-            return connection.lost(error, self._to.base_url)
+            return connection.lost(error, self._address.base_url)
         self._chunks = self._response.iter_bytes()
         return connection.opened(self._response)
 
@@ -118,20 +119,20 @@ class _Stream:
 class AsyncRunner:
     """Runs the steps of a flow in an event loop."""
 
-    def __init__(self, to: ServerAddress, transport: httpx2.AsyncBaseTransport | None) -> None:
-        self._to = to
-        self._http = httpx2.AsyncClient(transport=transport, **to.options)
+    def __init__(self, address: ServerAddress, transport: httpx2.AsyncBaseTransport | None) -> None:
+        self._address = address
+        self._http = httpx2.AsyncClient(transport=transport, **address.options)
 
     async def close(self) -> None:
         """Close the connections."""
         await self._http.aclose()
 
     async def perform(self, call: Call[T]) -> T:
-        return await self.run(perform(call, self._to.retries))
+        return await self.run(perform(call, self._address.retries))
 
     async def run(self, flow: Flow[T]) -> T:
         """Run all steps and return the result of the flow."""
-        async with aclosing(_AsyncStream(self._http, self._to)) as stream:
+        async with aclosing(_AsyncStream(self._http, self._address)) as stream:
             step_result: Any = None
             while True:
                 try:
@@ -143,7 +144,7 @@ class AsyncRunner:
 
     async def emit(self, flow: Flow[None]) -> AsyncIterator[Event]:
         """Run all steps and yield the emitted events."""
-        async with aclosing(_AsyncStream(self._http, self._to)) as stream:
+        async with aclosing(_AsyncStream(self._http, self._address)) as stream:
             step_result: Any = None
             while True:
                 try:
@@ -161,9 +162,9 @@ class AsyncRunner:
             case Send(call):
                 try:
                     response = await self._http.request(**connection.arguments(call))
-                    return connection.reply(response, self._to.base_url)
+                    return connection.reply(response, self._address.base_url)
                 except _LOST as error:
-                    return connection.lost(error, self._to.base_url)
+                    return connection.lost(error, self._address.base_url)
             case Pause(seconds):
                 await asyncio.sleep(seconds)
             case Open():
@@ -178,22 +179,23 @@ class AsyncRunner:
 class _AsyncStream:
     """At most one open stream."""
 
-    def __init__(self, http: httpx2.AsyncClient, to: ServerAddress) -> None:
+    def __init__(self, http: httpx2.AsyncClient, address: ServerAddress) -> None:
         self._http = http
-        self._to = to
+        self._address = address
         self._response: httpx2.Response | None = None
         self._chunks: AsyncIterator[bytes] | None = None
 
     async def open(self, step: Open) -> Reply:
         await self.aclose()
-        request = self._http.build_request(**connection.stream_arguments(step, self._to.timeout))
+        arguments = connection.stream_arguments(step, self._address.timeout)
+        request = self._http.build_request(**arguments)
         try:
             self._response = await self._http.send(request, stream=True)
             if self._response.status_code != 200:
                 await self._response.aread()
-                return connection.reply(self._response, self._to.base_url)
+                return connection.reply(self._response, self._address.base_url)
         except _LOST as error:
-            return connection.lost(error, self._to.base_url)
+            return connection.lost(error, self._address.base_url)
         self._chunks = self._response.aiter_bytes()
         return connection.opened(self._response)
 
