@@ -1,4 +1,4 @@
-"""What the server does about access, each statement once: for the test of its rights."""
+"""Every statement of the server about access, once, to test the rights of its role."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server runs for remote workers, from hello to goodbye."""
+"""The statements that a server runs for remote workers, from handshake to disconnect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each database role does: every statement of its list at least once."""
+"""The work of each database role: every statement of its list at least once."""
 
 from __future__ import annotations
 
@@ -118,12 +118,12 @@ def prepare_gates(cast: Cast) -> None:
 
 
 def play_gates(cast: Cast) -> None:
-    """What leads from an analysis to a run, and back to the analysis of the next."""
+    """From an analysis to a run, and back to the next analysis."""
     for cost in (1, 9):
         (claim,) = cast.claim(analysis_of("costly"))
-        said = json.dumps(Analysis(cost=cost, currency="EUR").to_dict())
+        analysis = json.dumps(Analysis(cost=cost, currency="EUR").to_dict())
         for _ in range(2):
-            cast.settle(claim, "analyzed", result=said)
+            cast.settle(claim, "analyzed", result=analysis)
     (sealed,) = cast.claim("costly")
     cast.settle(sealed)
     assert cast.claim("early") == []
@@ -244,7 +244,7 @@ def play_leader(cast: Cast, epoch: int) -> None:
     assert cast.run(retention.expire_overaged(term)).ended == 1
     for duty in (retention.expire_approvals, retention.fold_finished):
         assert cast.run(duty(term)) == 1, duty
-    # Of two keys that nobody holds: the one of play_keys, and the one put aside by hand.
+    # Two keys without a holder: the one of play_keys, and the one put aside by hand.
     assert cast.run(retention.sweep_keys(term)) == 2
     cast.run(retention.recount_usage(term))
     cast.run(retention.prune_events(term, 60.0))
@@ -514,7 +514,7 @@ def play_server(cast: Cast, props: dict[str, Any]) -> None:
 
 
 def play_others(cast: Cast, props: dict[str, Any]) -> None:
-    """What the server does as other roles do, with no more than their grants."""
+    """The work that the server shares with other roles, with only their grants."""
     play_reader(cast, props)
     play_client(cast, props)
     play_handler(cast, props["own"])

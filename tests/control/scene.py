@@ -66,12 +66,12 @@ class Scene:
         self.settle(claim, result='{"ok": true}')
         return claim.job_id
 
-    def analyzed(self, said: Analysis, job_type: str = "costly", **fields: Any) -> UUID:
-        """A job whose analysis said this."""
+    def analyzed(self, analysis: Analysis, job_type: str = "costly", **fields: Any) -> UUID:
+        """A job with this analysis."""
         job_id = self.submit(job_type, **fields)
         (claim,) = self.claim(analysis_of(job_type))
         assert claim.job_id == job_id
-        self.settle(claim, "analyzed", result=json.dumps(said.to_dict()))
+        self.settle(claim, "analyzed", result=json.dumps(analysis.to_dict()))
         return job_id
 
     def failed(self, job_type: str = "greet", **fields: Any) -> UUID:

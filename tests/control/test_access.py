@@ -267,14 +267,14 @@ REFUSALS: list[tuple[type[Exception], Verb]] = [
     (InvalidInput, lambda db: access.create_principal(db, "schedule:x", "person", by="root")),
     (InvalidInput, lambda db: access.create_principal(db, "bob", "person", by="")),
     (Refused, lambda db: access.enable_principal(db, "ann", by="root")),
-    (NotFound, lambda db: access.disable_principal(db, "nobody", by="root")),
+    (NotFound, lambda db: access.disable_principal(db, "missing", by="root")),
     (Refused, lambda db: access.create_role(db, "viewer", ["jobs:read"], by="root")),
     (InvalidInput, lambda db: access.create_role(db, "Bad Name", ["jobs:read"], by="root")),
     (InvalidInput, lambda db: access.create_role(db, "r", ["jobs:all"], by="root")),
     (InvalidInput, lambda db: access.create_role(db, "r", [], by="root")),
     (NotFound, lambda db: access.change_role(db, "nothing", ["jobs:read"], by="root")),
     (NotFound, lambda db: access.delete_role(db, "nothing", by="root")),
-    (NotFound, lambda db: access.grant_role(db, "nobody", "viewer", "all", by="root")),
+    (NotFound, lambda db: access.grant_role(db, "missing", "viewer", "all", by="root")),
     (NotFound, lambda db: access.grant_role(db, "ann", "nothing", "all", by="root")),
     (InvalidInput, lambda db: access.grant_role(db, "ann", "viewer", "some", by="root")),
     (InvalidInput, lambda db: access.grant_role(db, "ann", "viewer", "workspace", by="root")),
@@ -283,7 +283,7 @@ REFUSALS: list[tuple[type[Exception], Verb]] = [
     (InvalidInput, lambda db: access.grant_role(db, "ann", "viewer", "all", lanes=["A"], by="r")),
     (InvalidInput, lambda db: access.grant_role(db, "ann", "viewer", "all", lanes=["a"], by="r")),
     (NotFound, lambda db: access.revoke_grant(db, uuid4(), by="root")),
-    (NotFound, lambda db: access.create_token(db, "nobody", "t", by="root")),
+    (NotFound, lambda db: access.create_token(db, "missing", "t", by="root")),
     (InvalidInput, lambda db: access.create_token(db, "ann", "", by="root")),
     (InvalidInput, lambda db: access.create_token(db, "ann", "t", permissions=["x"], by="root")),
     (InvalidInput, lambda db: access.create_token(db, "ann", "t", lanes=["A b"], by="root")),
@@ -292,7 +292,7 @@ REFUSALS: list[tuple[type[Exception], Verb]] = [
     (InvalidInput, lambda db: access.create_token(db, "ann", "t", job_types=[" a"], by="root")),
     (InvalidInput, lambda db: access.create_token(db, "ann", "t", job_types="a", by="root")),
     (NotFound, lambda db: access.revoke_token(db, uuid4(), by="root")),
-    (NotFound, lambda db: sessions.create_login_link(db, "nobody", by="root")),
+    (NotFound, lambda db: sessions.create_login_link(db, "missing", by="root")),
     (Unauthenticated, lambda db: sessions.open_session(db, "lwl_" + "a" * 43, by="browser")),
 ]
 
@@ -322,7 +322,7 @@ async def test_every_change_leaves_one_act(db: Database, scene: Scene) -> None:
     await access.disable_principal(db, "ann", by=root)
     await access.enable_principal(db, "ann", by=root)
     link = await sessions.create_login_link(db, "ann", by=root)
-    opened = await sessions.open_session(db, link, by=Actor("nobody", door="http"))
+    opened = await sessions.open_session(db, link, by=Actor("unknown", door="http"))
     await sessions.close_session(db, opened.cookie, by=Actor("ann", door="http"))
     await sessions.close_session(db, opened.cookie, by="ann")
     assert acts(scene) == [
@@ -351,7 +351,7 @@ async def test_every_change_leaves_one_act(db: Database, scene: Scene) -> None:
 
 
 def test_no_verb_that_changes_something_is_missing_in_that_story() -> None:
-    told = inspect.getsource(test_every_change_leaves_one_act)
+    source = inspect.getsource(test_every_change_leaves_one_act)
     verbs = {
         f"{module.__name__.rpartition('.')[2]}.{name}"
         for module in (access, sessions)
@@ -360,7 +360,7 @@ def test_no_verb_that_changes_something_is_missing_in_that_story() -> None:
         and not name.startswith("_")
         and "by" in inspect.signature(verb).parameters
     }
-    assert {verb for verb in verbs if f"{verb}(" not in told} == {"sessions.bootstrap"}
+    assert {verb for verb in verbs if f"{verb}(" not in source} == {"sessions.bootstrap"}
 
 
 # -- sessions ---------------------------------------------------------------------------------
@@ -530,7 +530,7 @@ async def test_two_admins_cannot_disable_each_other_at_once(db: Database, scene:
 
 
 async def until_waiting(scene: Scene) -> None:
-    """Returns when somebody waits for an advisory lock."""
+    """Return once a session waits for an advisory lock."""
     waiting = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
     async with asyncio.timeout(60):
         # The table of locks has no event to wait for.

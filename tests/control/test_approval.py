@@ -1,4 +1,4 @@
-"""What people decide, in words they can act on."""
+"""Approvals and rejections, with messages that people can act on."""
 
 from __future__ import annotations
 

@@ -238,7 +238,7 @@ CASES: dict[str, Case] = {
     ),
     "job_types.forget_publisher": Case(
         job_types.forget_publisher, ("application.forgotten", "application"),
-        lambda _: given("old_shop", job_type="refund"), lambda: given("nobody"), published_twice,
+        lambda _: given("old_shop", job_type="refund"), lambda: given("missing"), published_twice,
         before={"job_types": ["refund"], "count": 1},
     ),
     "schedules.put": Case(
@@ -291,11 +291,11 @@ CASES: dict[str, Case] = {
     ),
     "access.disable_principal": Case(
         access.disable_principal, ("principal.disabled", "access"), lambda name: given(name),
-        lambda: given("nobody"), bert, {"name": "bert"}, {"name": "bert"},
+        lambda: given("missing"), bert, {"name": "bert"}, {"name": "bert"},
     ),
     "access.enable_principal": Case(
         access.enable_principal, ("principal.enabled", "access"), lambda name: given(name),
-        lambda: given("nobody"), disabled_bert, {"name": "bert"}, {"name": "bert"},
+        lambda: given("missing"), disabled_bert, {"name": "bert"}, {"name": "bert"},
     ),
     "access.create_role": Case(
         access.create_role, ("role.created", "access"), lambda _: given("clerk", ["jobs:read"]),
@@ -313,7 +313,7 @@ CASES: dict[str, Case] = {
     "access.grant_role": Case(
         access.grant_role, ("role.granted", "access"),
         lambda name: given(name, "viewer", "workspace", "north"),
-        lambda: given("nobody", "viewer", "all"), bert, None,
+        lambda: given("missing", "viewer", "all"), bert, None,
         {"role": "viewer", "scope": "workspace"}, "north",
     ),
     "access.revoke_grant": Case(
@@ -322,7 +322,7 @@ CASES: dict[str, Case] = {
     ),
     "access.create_token": Case(
         access.create_token, ("token.created", "access"), lambda name: given(name, "ci"),
-        lambda: given("nobody", "ci"), bert, None, {"name": "ci"},
+        lambda: given("missing", "ci"), bert, None, {"name": "ci"},
     ),
     "access.revoke_token": Case(
         access.revoke_token, ("token.revoked", "access"), lambda made: given(made),
@@ -330,7 +330,7 @@ CASES: dict[str, Case] = {
     ),
     "sessions.create_login_link": Case(
         sessions.create_login_link, ("link.created", "access"), lambda name: given(name),
-        lambda: given("nobody"), bert, after={"acting_for": "bert"},
+        lambda: given("missing"), bert, after={"acting_for": "bert"},
     ),
     "sessions.bootstrap": Case(
         sessions.bootstrap, ("principal.created", "access"), lambda _: given(), None,
@@ -379,7 +379,7 @@ async def test_an_accepted_verb_leaves_exactly_one_act(
     known = await case.prepare(db, scene)
     args, kwargs = case.call(known)
     prepared = len(await acts(db))
-    # Without its act there is no change: nobody knows this door, and the same call does it later.
+    # Without its entry the change is undone: the door is unknown, and the same call works later.
     with pytest.raises(psycopg.errors.CheckViolation):
         await case.verb(db, *args, **kwargs, by=Actor("ann", door="window"))  # type: ignore[arg-type]
     assert len(await acts(db)) == prepared
@@ -459,8 +459,8 @@ async def test_a_schedule_is_rolled_back_in_its_workspace(db: Database, scene: S
     await schedules.disable(db, "nightly", by="setup")
     await history.rollback(db, "schedule", "nightly", by=ANN)
     await history.rollback(db, "schedule", "nightly", to=0, by=ANN)
-    told = [(act.action, act.workspace, act.after is None) for act in (await acts(db))[:2]]
-    assert told == [
+    found = [(act.action, act.workspace, act.after is None) for act in (await acts(db))[:2]]
+    assert found == [
         ("schedule.rolled_back", "north", True),
         ("schedule.rolled_back", "north", False),
     ]
@@ -499,12 +499,12 @@ async def test_in_a_larger_transaction_the_act_is_part_of_it(db: Database) -> No
         await lanes.tune(one, "system", {"max_slots": 3}, by=ANN)
         await lanes.tune(one, "system", {"max_slots": 4}, by=ANN)
         await limits.tune(one, "openai", {"max_concurrent": 2}, by=ANN)
-    told = [(part_of(act.before, {"max_slots": 0}), act.kind) for act in (await acts(db))[1:]]
-    assert told == [({"max_slots": 3}, "lane"), ({"max_slots": 1}, "lane")]
+    found = [(part_of(act.before, {"max_slots": 0}), act.kind) for act in (await acts(db))[1:]]
+    assert found == [({"max_slots": 3}, "lane"), ({"max_slots": 1}, "lane")]
 
 
 async def test_a_larger_transaction_stays_as_durable_as_it_was(db: Database) -> None:
-    """A wake-up alone need not wait for the disk; what it is told with must."""
+    """A wake-up alone need not wait for the disk; a change that it announces must."""
     async with db.joined() as one, one.connection() as conn:
         await conn.execute("set local synchronous_commit = on")
         await lanes.resume_all(one, by=ANN)

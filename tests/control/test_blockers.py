@@ -23,7 +23,7 @@ LIMIT = "update laneway.limits set max_concurrent = 2 where name = 'openai'"
 
 @pytest.fixture
 def silent(dsn: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
-    with psycopg.connect(dsn, application_name="somebody") as conn:
+    with psycopg.connect(dsn, application_name="blocker") as conn:
         yield conn
 
 
@@ -39,12 +39,12 @@ async def test_explain_and_doctor_name_who_holds_the_locks_of_claims(
     while "locked" not in (codes := [r.code for r in (await explain(db, job_id)).reasons]):
         assert time.monotonic() < deadline, codes
         await asyncio.sleep(0.05)
-    told = await explain(db, job_id)
-    assert [reason.code for reason in told.reasons] == ["locked", "first_in_lane"]
-    assert told.starts_in_s is None
+    explained = await explain(db, job_id)
+    assert [reason.code for reason in explained.reasons] == ["locked", "first_in_lane"]
+    assert explained.starts_in_s is None
     pid = silent.info.backend_pid
-    for message in (told.reasons[0].message, (await health.check_blockers(db)).message):
-        assert f"pid {pid} (somebody, " in message
+    for message in (explained.reasons[0].message, (await health.check_blockers(db)).message):
+        assert f"pid {pid} (blocker, " in message
         assert "idle in transaction" in message
     check = await health.check_blockers(db)
     assert check.finding is Finding.WARN

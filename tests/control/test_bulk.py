@@ -133,9 +133,9 @@ async def test_cancel_takes_all_that_has_not_ended(db: Database, scene: Scene) -
     now = statuses(scene)
     assert [now[job_id] for job_id in waiting] == ["cancelled"] * 3
     assert (now[running.job_id], now[done]) == ("running", "completed")
-    said = scene.conn.execute("select distinct cancel_by, cancel_reason from laneway.outcome"
+    stored = scene.conn.execute("select distinct cancel_by, cancel_reason from laneway.outcome"
                               " where status = 'cancelled'").fetchall()  # fmt: skip
-    assert said == [("ann", "enough")]
+    assert stored == [("ann", "enough")]
 
 
 async def test_retry_takes_failed_jobs_and_cancelled_ones_only_by_name(
@@ -182,9 +182,9 @@ async def test_approve_takes_what_is_cheap_enough_and_known_to_be(
     now = statuses(scene)
     assert now[cheap] == "approved"
     assert {now[job_id] for job_id in (dear, unknown, tokens)} == {"awaiting_approval"}
-    said = scene.conn.execute("select decided_by, comment from laneway.approvals"
+    stored = scene.conn.execute("select decided_by, comment from laneway.approvals"
                               " where decision = 'approved'").fetchall()  # fmt: skip
-    assert said == [("ann", "small")]
+    assert stored == [("ann", "small")]
 
 
 async def test_nobody_approves_in_bulk_what_needs_a_second_person(
@@ -202,9 +202,9 @@ async def test_nobody_approves_in_bulk_what_needs_a_second_person(
 async def test_reject_cancels_with_the_reason(db: Database, scene: Scene) -> None:
     job_id = awaiting(scene)
     assert (await run(db, order(BulkVerb.REJECT, everything=True, reason="no money"))).done == 1
-    said = scene.conn.execute("select status, cancel_reason from laneway.jobs_view"
+    stored = scene.conn.execute("select status, cancel_reason from laneway.jobs_view"
                               " where id = %s", [job_id]).fetchone()  # fmt: skip
-    assert said == ("cancelled", "rejected: no money")
+    assert stored == ("cancelled", "rejected: no money")
 
 
 async def test_refusals_are_counted_by_reason(db: Database, scene: Scene) -> None:

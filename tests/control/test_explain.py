@@ -25,7 +25,7 @@ async def codes(db: Database, job_id: UUID) -> list[str]:
     return [reason.code for reason in (await explain(db, job_id)).reasons]
 
 
-async def told(db: Database, job_id: UUID, code: str) -> str:
+async def message_of(db: Database, job_id: UUID, code: str) -> str:
     found = [r.message for r in (await explain(db, job_id)).reasons if r.code == code]
     assert len(found) == 1, code
     return found[0]
@@ -87,16 +87,16 @@ async def test_job_waits_while_every_worker_that_serves_it_is_full(
         publish_room(scene, None)
         assert await codes(db, job_id) == ["about_to_start"]
         publish_room(scene, 30.0)
-    told = await explain(db, job_id)
-    assert [reason.code for reason in told.reasons] == ["workers_full", "first_in_lane"]
-    assert told.starts_in_s is None
+    explained = await explain(db, job_id)
+    assert [reason.code for reason in explained.reasons] == ["workers_full", "first_in_lane"]
+    assert explained.starts_in_s is None
     (since,) = scene.conn.execute(
         "select seen_at - interval '30 s' from laneway.workers where name = 'b'"
     ).fetchone() or (None,)
     assert since is not None
-    told_since = since.isoformat(timespec="seconds")
-    assert f"b (async 2 of 2, since {told_since})" in told.reasons[0].message
-    # One that was told to drain is no way out, and one of another lane neither.
+    full_since = since.isoformat(timespec="seconds")
+    assert f"b (async 2 of 2, since {full_since})" in explained.reasons[0].message
+    # A drained worker does not help, and neither does one of another lane.
     scene.worker_id = uuid4()
     scene.register(serves=("interactive",))
     assert (await codes(db, job_id))[0] == "workers_full"
@@ -125,18 +125,18 @@ async def test_killed_worker_is_silent_and_then_dead(db: Database, scene: Scene)
     assert await codes(db, job_id) == ["about_to_start"]
     since = unseen(scene, 20)
     assert await codes(db, job_id) == ["worker_silent", "first_in_lane"]
-    assert f"not been seen: first since {since}, 2" in await told(db, job_id, "worker_silent")
+    assert f"not been seen: first since {since}, 2" in await message_of(db, job_id, "worker_silent")
     assert (await explain(db, job_id)).starts_in_s is None
     since = unseen(scene, 60)
-    message = await told(db, job_id, "no_worker")
+    message = await message_of(db, job_id, "no_worker")
     assert f"none serves the lane default; the last one, first, was last seen at {since}" in message
     scene.worker_id = uuid4()
     scene.register(job_types=("other",))
-    message = await told(db, job_id, "type_not_handled")
+    message = await message_of(db, job_id, "type_not_handled")
     assert f"the last one, first, was last seen at {since}" in message
     scene.worker_id = uuid4()
     scene.register(serves=("interactive",))
-    assert "the last one, first" in await told(db, job_id, "lane_not_served")
+    assert "the last one, first" in await message_of(db, job_id, "lane_not_served")
     scene.worker_id = uuid4()
     scene.register()
     assert await codes(db, job_id) == ["about_to_start"]
@@ -151,8 +151,8 @@ async def test_full_worker_that_was_killed_is_silent(db: Database, scene: Scene)
         publish_room(scene, 30.0)
     unseen(scene, 20)
     assert await codes(db, job_id) == ["worker_silent", "workers_full", "first_in_lane"]
-    assert "full (" not in await told(db, job_id, "worker_silent")
-    assert "killed" not in await told(db, job_id, "workers_full")
+    assert "full (" not in await message_of(db, job_id, "worker_silent")
+    assert "killed" not in await message_of(db, job_id, "workers_full")
 
 
 async def test_stopping_worker_is_no_way_out(db: Database, scene: Scene) -> None:
@@ -162,7 +162,7 @@ async def test_stopping_worker_is_no_way_out(db: Database, scene: Scene) -> None
     room = {"kinds": {"async": {"used": 1, "total": 2}}, "full": {}, "is_stopping": True}
     scene.run(worker_store.touch(scene.worker_id, None, room))
     assert await codes(db, job_id) == ["workers_stopping", "first_in_lane"]
-    assert "take no more jobs: leaving" in await told(db, job_id, "workers_stopping")
+    assert "take no more jobs: leaving" in await message_of(db, job_id, "workers_stopping")
     row = await workers.get(db, scene.worker_id)
     assert row.is_stopping
     scene.worker_id = uuid4()
@@ -194,11 +194,11 @@ async def test_workers_at_their_slots_are_full_of_slots(db: Database, scene: Sce
     kinds = {"async": {"used": 0, "total": 32}, "slots": {"used": 1, "total": 1}}
     room = {"kinds": kinds, "full": {"async": {"default": 3.0}}}
     scene.run(worker_store.touch(scene.worker_id, None, room))
-    assert "bounded (slots 1 of 1, since" in await told(db, job_id, "workers_full")
+    assert "bounded (slots 1 of 1, since" in await message_of(db, job_id, "workers_full")
     kinds["slots"] = {"used": 32, "total": 64}
     kinds["async"] = {"used": 32, "total": 32}
     scene.run(worker_store.touch(scene.worker_id, None, room))
-    assert "bounded (async 32 of 32, since" in await told(db, job_id, "workers_full")
+    assert "bounded (async 32 of 32, since" in await message_of(db, job_id, "workers_full")
 
 
 async def test_a_delayed_job_tells_when_its_time_comes(db: Database, scene: Scene) -> None:
@@ -206,13 +206,13 @@ async def test_a_delayed_job_tells_when_its_time_comes(db: Database, scene: Scen
     scene.publish()
     job_id = scene.submit(delay=3600.0)
     assert await codes(db, job_id) == ["delayed"]
-    assert "s, at " in await told(db, job_id, "delayed")
+    assert "s, at " in await message_of(db, job_id, "delayed")
 
 
 async def test_a_backing_off_job_tells_its_retry(db: Database, scene: Scene) -> None:
     claim = scene.running()
     scene.settle(claim, "fail", error='{"type": "E", "message": "m"}', delay_s=60.0)
-    assert "(retry 1 of 3)" in await told(db, claim.job_id, "delayed")
+    assert "(retry 1 of 3)" in await message_of(db, claim.job_id, "delayed")
 
 
 async def test_the_pause_gate_and_a_drained_lane_are_both_told(db: Database, scene: Scene) -> None:
@@ -222,7 +222,7 @@ async def test_the_pause_gate_and_a_drained_lane_are_both_told(db: Database, sce
     await lanes.pause(db, by="ann")
     await lanes.drain(db, "default", by="bob")
     assert await codes(db, job_id) == ["paused", "lane_disabled", "first_in_lane"]
-    assert "by ann" in await told(db, job_id, "paused")
+    assert "by ann" in await message_of(db, job_id, "paused")
     await lanes.resume_all(db, by="ann")
     await lanes.resume(db, "default", by="bob")
     assert await codes(db, job_id) == ["about_to_start"]
@@ -231,7 +231,7 @@ async def test_the_pause_gate_and_a_drained_lane_are_both_told(db: Database, sce
 async def test_full_slots_name_the_jobs_that_hold_them(db: Database, scene: Scene) -> None:
     held = [scene.running("ingestion").job_id for _ in range(2)]
     job_id = scene.submit("ingestion")
-    message = await told(db, job_id, "slots_full")
+    message = await message_of(db, job_id, "slots_full")
     assert message.startswith("2 of 2 slots of the lane interactive")
     assert all(str(holder) in message for holder in held)
 
@@ -249,9 +249,9 @@ async def test_the_place_counts_only_what_goes_first_in_the_same_lane(
     scene.submit("greet", priority=99)
     job_id = scene.submit("ingestion")
     scene.submit("ingestion")
-    assert "2 jobs wait before it" in await told(db, job_id, "behind_others")
+    assert "2 jobs wait before it" in await message_of(db, job_id, "behind_others")
     await jobs.reprioritize(db, job_id, 50, by="me")
-    assert "1 job waits before it" in await told(db, job_id, "behind_others")
+    assert "1 job waits before it" in await message_of(db, job_id, "behind_others")
 
 
 async def test_the_place_is_counted_no_further_than_its_bound(
@@ -260,7 +260,7 @@ async def test_the_place_is_counted_no_further_than_its_bound(
     monkeypatch.setattr(room, "BOUND", 3)
     for _ in range(5):
         job_id = scene.submit()
-    assert "3+ jobs wait" in await told(db, job_id, "behind_others")
+    assert "3+ jobs wait" in await message_of(db, job_id, "behind_others")
 
 
 async def test_a_running_job_tells_its_worker_its_cancel_and_its_lapse(
@@ -269,12 +269,12 @@ async def test_a_running_job_tells_its_worker_its_cancel_and_its_lapse(
     scene.register()
     claim = scene.running()
     assert await codes(db, claim.job_id) == ["running"]
-    assert "on host:1" in await told(db, claim.job_id, "running")
+    assert "on host:1" in await message_of(db, claim.job_id, "running")
     await jobs.cancel(db, claim.job_id, by="me")
     scene.conn.execute("update laneway.lease set lease_until = clock_timestamp() - interval '9 s'")
     assert await codes(db, claim.job_id) == ["running", "cancel_requested", "lease_lapsed"]
-    told_so = await told(db, claim.job_id, "lease_lapsed")
-    assert re.search(r"the lease lapsed \d+ s ago, and a worker must be started", told_so)
+    message = await message_of(db, claim.job_id, "lease_lapsed")
+    assert re.search(r"the lease lapsed \d+ s ago, and a worker must be started", message)
 
 
 def renewed(scene: Scene, ago_s: float) -> datetime:
@@ -297,11 +297,11 @@ async def test_a_running_job_tells_since_when_its_worker_is_silent_and_until_whe
     # A third of the lease is when it is renewed; that may take a while.
     renewed(scene, 11)
     assert await codes(db, claim.job_id) == ["running"]
-    assert "it runs" in await told(db, claim.job_id, "running")
+    assert "it runs" in await message_of(db, claim.job_id, "running")
     until = renewed(scene, 20)
     assert await codes(db, claim.job_id) == ["running", "worker_silent"]
-    assert "it runs" not in await told(db, claim.job_id, "running")
-    message = await told(db, claim.job_id, "worker_silent")
+    assert "it runs" not in await message_of(db, claim.job_id, "running")
+    message = await message_of(db, claim.job_id, "worker_silent")
     since = until - timedelta(seconds=30)
     assert f"not renewed its lease since {since.isoformat(timespec='seconds')}, " in message
     assert f" s, at {until.isoformat(timespec='seconds')}: then" in message
@@ -326,13 +326,13 @@ async def test_a_lease_is_taken_back_by_whoever_leads_or_by_nobody(
     scene.register()
     claim = scene.running()
     renewed(scene, 20)
-    assert "a worker must be started" in await told(db, claim.job_id, "worker_silent")
+    assert "a worker must be started" in await message_of(db, claim.job_id, "worker_silent")
     scene.run(leases.watch(uuid4(), 60.0))
-    assert "the watchdog takes the job away" in await told(db, claim.job_id, "worker_silent")
+    assert "the watchdog takes the job away" in await message_of(db, claim.job_id, "worker_silent")
     scene.conn.execute("update laneway.leader set held_until = clock_timestamp()")
-    assert "a worker must be started" in await told(db, claim.job_id, "worker_silent")
+    assert "a worker must be started" in await message_of(db, claim.job_id, "worker_silent")
     Scene(scene.conn).register(name="host:2")
-    assert "the watchdog takes the job away" in await told(db, claim.job_id, "worker_silent")
+    assert "the watchdog takes the job away" in await message_of(db, claim.job_id, "worker_silent")
 
 
 async def test_an_analysis_tells_that_its_worker_is_silent(db: Database, scene: Scene) -> None:
@@ -341,16 +341,16 @@ async def test_an_analysis_tells_that_its_worker_is_silent(db: Database, scene: 
     job_id = scene.submit("costly")
     scene.claim(analysis_of("costly"))
     assert await codes(db, job_id) == ["pending"]
-    assert "its analysis runs on host:1" in await told(db, job_id, "pending")
+    assert "its analysis runs on host:1" in await message_of(db, job_id, "pending")
     renewed(scene, 20)
     assert await codes(db, job_id) == ["pending", "worker_silent"]
-    assert "runs" not in await told(db, job_id, "pending")
+    assert "runs" not in await message_of(db, job_id, "pending")
 
 
 async def test_an_ended_job_tells_how(db: Database, scene: Scene) -> None:
     assert await codes(db, scene.completed()) == ["completed"]
     job_id = scene.failed("other")
-    assert "ValueError: no; retry it" in await told(db, job_id, "failed")
+    assert "ValueError: no; retry it" in await message_of(db, job_id, "failed")
 
 
 async def test_an_unknown_job_cannot_be_explained(db: Database) -> None:
@@ -379,8 +379,8 @@ async def test_the_two_person_rule_names_whose_approval_does_not_count(
     scene.publish("greet", approval=Approval(two_person=True))
     by_ann = scene.submit(created_by="ann")
     by_schedule = scene.submit(created_by="schedule:nightly")
-    assert "not ann" in await told(db, by_ann, "awaiting_approval")
-    assert "not the author of the schedule nightly" in await told(
+    assert "not ann" in await message_of(db, by_ann, "awaiting_approval")
+    assert "not the author of the schedule nightly" in await message_of(
         db, by_schedule, "awaiting_approval"
     )
 
@@ -393,11 +393,11 @@ async def test_approved_job_whose_type_now_asks_says_that_it_is_sent_back(
     asked, held = scene.submit(), scene.submit(delay=3600.0)
     scene.publish("greet", approval=Approval())
     assert await codes(db, asked) == ["approval_missing", "first_in_lane"]
-    assert "returns it to awaiting_approval" in await told(db, asked, "approval_missing")
+    assert "returns it to awaiting_approval" in await message_of(db, asked, "approval_missing")
     assert await codes(db, held) == ["approval_missing", "delayed"]
     assert (await explain(db, asked)).starts_in_s is None
     scene.publish("greet", approval=Approval(), has_analysis=True)
-    assert "returns it to pending" in await told(db, asked, "approval_missing")
+    assert "returns it to pending" in await message_of(db, asked, "approval_missing")
     assert scene.claim() == []
     assert (await explain(db, asked)).status == "pending"
     assert "approval_missing" not in await codes(db, asked)
@@ -437,10 +437,10 @@ async def test_jobs_that_a_limit_holds_up_do_not_count(db: Database, scene: Scen
     scene.conn.execute("update laneway.limits set max_concurrent = 0 where name = 'openai'")
     held = [scene.submit("held") for _ in range(50)]
     first, second = scene.submit(), scene.submit()
-    assert "50 jobs wait before it" in await told(db, first, "behind_others")
-    assert "50 of them held up by limits" in await told(db, first, "behind_others")
+    assert "50 jobs wait before it" in await message_of(db, first, "behind_others")
+    assert "50 of them held up by limits" in await message_of(db, first, "behind_others")
     assert await starts_in(db, second) == pytest.approx(20, abs=3)
-    assert "max_concurrent 0" in await told(db, held[0], "limit_zero")
+    assert "max_concurrent 0" in await message_of(db, held[0], "limit_zero")
     assert await starts_in(db, held[0]) is None
 
 
@@ -456,10 +456,10 @@ async def test_explain_names_the_lane_that_has_the_next_turn_at_a_limit(
     )
     scene.running("greet")
     waits, _ = scene.submit(), scene.submit("other", priority=7)
-    # Who filled the limit may want more, and nobody else has asked.
-    assert "next turn: lane default, priority 0" in await told(db, waits, "limit")
+    # The lane that filled the limit may want more, and no other lane waits.
+    assert "next turn: lane default, priority 0" in await message_of(db, waits, "limit")
     assert scene.claim("other") == scene.claim("greet") == []
-    assert "next turn: lane others, priority 7" in await told(db, waits, "limit")
+    assert "next turn: lane others, priority 7" in await message_of(db, waits, "limit")
 
 
 async def test_there_is_no_estimate_where_somebody_must_act_or_nothing_tells(
@@ -513,8 +513,8 @@ async def test_one_that_waits_for_a_key_names_the_holder_and_guesses_from_its_ty
     holder = scene.running(concurrency_key="doc").job_id
     waits = [scene.submit(concurrency_key="doc") for _ in range(2)]
     scene.claim(room=5)
-    assert str(holder) in await told(db, waits[1], "key")
-    assert "1 wait for it before" in await told(db, waits[1], "key")
+    assert str(holder) in await message_of(db, waits[1], "key")
+    assert "1 wait for it before" in await message_of(db, waits[1], "key")
     # Ten seconds each.
     assert await starts_in(db, waits[1]) == pytest.approx(20, abs=1)
 
@@ -538,7 +538,7 @@ async def test_jobs_that_no_worker_handles_do_not_come_first(db: Database, scene
     )
     scene.worker_id = uuid4()
     scene.register(job_types=("orphan",))
-    assert "3 jobs wait before it" in await told(db, job_id, "behind_others")
+    assert "3 jobs wait before it" in await message_of(db, job_id, "behind_others")
 
 
 async def test_jobs_before_one_that_no_worker_handles_are_counted(
@@ -548,7 +548,7 @@ async def test_jobs_before_one_that_no_worker_handles_are_counted(
     for _ in range(2):
         scene.submit("orphan")
     job_id = scene.submit("orphan")
-    assert "2 jobs wait before it" in await told(db, job_id, "behind_others")
+    assert "2 jobs wait before it" in await message_of(db, job_id, "behind_others")
 
 
 async def test_worker_that_stopped_is_named_where_none_handles_the_type(
@@ -561,7 +561,7 @@ async def test_worker_that_stopped_is_named_where_none_handles_the_type(
     assert row is not None
     scene.worker_id = uuid4()
     scene.register(job_types=("other",))
-    message = await told(db, scene.submit(), "type_not_handled")
+    message = await message_of(db, scene.submit(), "type_not_handled")
     assert message.endswith(
         f"; the last one, first, stopped at {row[0].isoformat(timespec='seconds')}"
     )

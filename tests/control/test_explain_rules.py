@@ -55,7 +55,7 @@ def claim(scene: Scene, room: int) -> dict[UUID, leases.Assignment]:
 
 
 def could_start(scene: Scene, job_id: UUID) -> bool:
-    """What explain makes of it: nothing is told but its place."""
+    """Whether explain names no reason but its place."""
     found, job = scene.run(facts(job_id, bound=BOUND)), scene.run(jobs.get(job_id))
     return {reason.code for reason in reasons_of(job, found, 1 / 3)} <= PLACES
 
@@ -117,18 +117,18 @@ def test_a_job_without_a_reason_is_one_that_a_claim_takes(
             for job_id in submitted
             if scene.run(jobs.get(job_id)).status not in (Status.RUNNING, *TERMINAL)
         ]
-        told = {job_id for job_id in waiting if could_start(scene, job_id)}
+        startable = {job_id for job_id in waiting if could_start(scene, job_id)}
         used = scene.conn.execute("select count(*) from laneway.lease").fetchone()
         assert used is not None
         free = ROOM if slots is None else max(slots - used[0], 0)
         taken = set(claim(scene, ROOM))
         if free >= ROOM:
-            assert taken == told
+            assert taken == startable
         else:
             # Who gets the slots is a matter of place; one put aside for its key may use one up.
-            assert taken <= told
+            assert taken <= startable
             assert len(taken) <= free
-            assert bool(taken) == bool(told and free)
+            assert bool(taken) == bool(startable and free)
 
 
 def submit(scene: Scene, one: NewJob) -> UUID:

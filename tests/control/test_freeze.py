@@ -17,7 +17,7 @@ from tests.control.scene import Scene
 
 
 class Pace:
-    """A clock that moves only while somebody waits, and lets things happen meanwhile."""
+    """A clock that moves only during waits, and runs actions meanwhile."""
 
     def __init__(self, *happenings: Callable[[], object]) -> None:
         self.now = 100.0
@@ -105,8 +105,8 @@ async def test_at_the_deadline_it_names_what_runs_and_the_lanes_stay_drained(
         "interactive", claim.job_id, "ingestion", "host:1",
     )  # fmt: skip
     assert await enabled(db) == set()
-    told = seen.to_dict()
-    assert (told["is_quiet"], told["is_thawed"], told["running"]) == (False, False, 1)
+    shown = seen.to_dict()
+    assert (shown["is_quiet"], shown["is_thawed"], shown["running"]) == (False, False, 1)
     scene.settle(claim)
     assert (await freeze(db, by="me", deadline=0)).is_quiet
 
@@ -253,8 +253,8 @@ async def test_both_are_changes_with_a_name_in_the_history(db: Database) -> None
 
 async def test_what_breaks_a_rule_changes_nothing(db: Database) -> None:
     before = await enabled(db)
-    with pytest.raises(NotFound, match="nobody"):
-        await freeze(db, ["system", "nobody"], by="me")
+    with pytest.raises(NotFound, match="missing"):
+        await freeze(db, ["system", "missing"], by="me")
     for deadline in (-1.0, float("nan"), float("inf")):
         with pytest.raises(InvalidInput, match="deadline"):
             await freeze(db, by="me", deadline=deadline)

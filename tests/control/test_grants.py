@@ -27,9 +27,9 @@ from tests.control.role_plays import PLAYS, Cast, play_client, play_others, play
 
 ROLE = Identifier("laneway_test_role")
 SQL_FILES = Path(laneway.store.__file__).parent / "sql"
-# The audit is append-only for everybody.
+# The audit is append-only for every role.
 AUDIT_CHANGES = (
-    "update laneway.audit set actor = 'nobody'",
+    "update laneway.audit set actor = 'other'",
     "delete from laneway.audit",
     "truncate laneway.audit",
 )
@@ -57,7 +57,7 @@ def cast(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cast]:
 
 
 def give(cast: Cast, *roles: str) -> None:
-    cast.conn.execute(grants(roles, ROLE.as_string(None).strip('"'), "nobody").encode())
+    cast.conn.execute(grants(roles, ROLE.as_string(None).strip('"'), "no_owner").encode())
 
 
 def act(cast: Cast, prepare: Callable[[Cast], Any], play: Callable[[Cast, Any], None]) -> None:
@@ -174,7 +174,7 @@ def test_two_roles_can_be_given_together(cast: Cast) -> None:
 
 def test_the_owner_owns_everything_and_the_migrator_acts_as_it(cast: Cast) -> None:
     conn = cast.conn
-    conn.execute(grants(["owner"], "laneway_test_role", "nobody").encode())
+    conn.execute(grants(["owner"], "laneway_test_role", "no_owner").encode())
     owned = conn.execute(
         "select count(*) filter (where relowner <> 'laneway_test_role'::regrole), count(*)"
         " from pg_class where relnamespace = 'laneway'::regnamespace"

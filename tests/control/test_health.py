@@ -159,10 +159,10 @@ async def test_reaching_fails_at_once_and_in_the_servers_words() -> None:
 
 @pytest.mark.parametrize("dsn", ["host=x password=my secret", "postgresql://u:p w@[h/d"])
 async def test_a_dsn_that_cannot_be_read_is_not_repeated(dsn: str) -> None:
-    with pytest.raises(ConfigError) as told:
+    with pytest.raises(ConfigError) as caught:
         await probes.reach(dsn, Settings.load())
-    assert "secret" not in str(told.value)
-    assert "p w" not in str(told.value)
+    assert "secret" not in str(caught.value)
+    assert "p w" not in str(caught.value)
 
 
 def test_libpq_programs_get_the_dsn_by_their_environment() -> None:
@@ -243,8 +243,8 @@ async def test_waiting_jobs_that_no_worker_handles_are_told(db: Database, scene:
     )
     found = await health.check_handlers(db)
     assert found.finding is Finding.WARN
-    told = "no live worker handles orphan in its lane default; its first job has waited 66"
-    assert found.message.startswith(told)
+    beginning = "no live worker handles orphan in its lane default; its first job has waited 66"
+    assert found.message.startswith(beginning)
     assert found.message.endswith(" s, and 1 more")
     assert found.next is not None
     assert "laneway jobs ls --status approved --type orphan" in found.next

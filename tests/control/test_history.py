@@ -18,8 +18,8 @@ async def test_history_tells_who_changed_what_newest_first(db: Database) -> None
     await lanes.drain(db, "system", by="ann")
     await lanes.tune(db, "system", {"max_slots": 3}, by="bob")
     await limits.tune(db, "openai", {"max_concurrent": 3}, by="ann")
-    told = [(each.by, each.differences) for each in await history.history(db, "lane", "system")]
-    assert told == [("bob", {"max_slots": (1, 3)}), ("ann", {"enabled": (True, False)})]
+    found = [(each.by, each.differences) for each in await history.history(db, "lane", "system")]
+    assert found == [("bob", {"max_slots": (1, 3)}), ("ann", {"enabled": (True, False)})]
     assert [each.name for each in await history.history(db, "limit")] == ["openai"]
     both = await history.history(db, ("lane", "limit"), limit=2)
     assert [each.kind for each in both] == ["limit", "lane"]
@@ -110,13 +110,13 @@ async def test_lanes_that_must_exist_are_not_deleted(db: Database, scene: Scene)
 
 async def test_what_was_never_changed_or_never_there_is_not_found(db: Database) -> None:
     for name, to, words in (
-        ("nobody", None, "no lane nobody"),
+        ("missing", None, "no lane missing"),
         ("system", None, "no change of the lane system"),
         ("system", 99, "no change 99 of the lane system"),
     ):
         with pytest.raises(NotFound, match=words):
             await history.rollback(db, "lane", name, to=to, by="bob")
-    assert await history.history(db, "lane", "nobody") == []
+    assert await history.history(db, "lane", "missing") == []
 
 
 @pytest.mark.parametrize(

@@ -101,11 +101,11 @@ async def test_the_default_lane_lists_no_types(db: Database) -> None:
 
 async def test_unknown_lanes_are_not_found_and_hostile_names_are_refused(db: Database) -> None:
     for verb in (
-        lanes.tune(db, "nobody", {"max_slots": 1}, by="me"),
-        lanes.drain(db, "nobody", by="me"),
-        lanes.move_type(db, "ingestion", "nobody", by="me"),
+        lanes.tune(db, "missing", {"max_slots": 1}, by="me"),
+        lanes.drain(db, "missing", by="me"),
+        lanes.move_type(db, "ingestion", "missing", by="me"),
     ):
-        with pytest.raises(NotFound, match="nobody"):
+        with pytest.raises(NotFound, match="missing"):
             await verb
     for name in ('"; drop table laneway.jobs; --', "A", "", "x" * 64, "a\x00"):
         with pytest.raises(InvalidInput):
@@ -114,7 +114,7 @@ async def test_unknown_lanes_are_not_found_and_hostile_names_are_refused(db: Dat
 
 async def test_a_failed_move_leaves_the_type_where_it_was(db: Database) -> None:
     with pytest.raises(NotFound):
-        await lanes.move_type(db, "ingestion", "nobody", by="me")
+        await lanes.move_type(db, "ingestion", "missing", by="me")
     assert "ingestion" in (await status_of(db, "interactive")).lane.job_types
 
 

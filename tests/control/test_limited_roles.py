@@ -67,7 +67,7 @@ def play(dsn: str) -> Iterator[Scene]:
 
 @contextmanager
 def acting(scene: Scene, *roles: str) -> Iterator[None]:
-    scene.conn.execute(grants(roles, ROLE, "nobody").encode())
+    scene.conn.execute(grants(roles, ROLE, "no_owner").encode())
     scene.conn.execute(SQL("set local role {}").format(Identifier(ROLE)))
     yield
     scene.conn.execute("reset role")
@@ -114,7 +114,7 @@ def test_every_function_is_for_those_it_is_granted_to(play: Scene) -> None:
     ]
     assert unfixed == []
     for role in ROLES:
-        play.conn.execute(grants([role], ROLE, "nobody").encode())
+        play.conn.execute(grants([role], ROLE, "no_owner").encode())
         allowed = {
             row[0]
             for row in play.conn.execute(
@@ -142,7 +142,7 @@ def test_reader_and_strangers_call_nothing_that_writes(play: Scene, call: str) -
     for roles in ([], ["reader"]):
         play.conn.execute(SQL("grant usage on schema laneway to {}").format(Identifier(ROLE)))
         if roles:
-            play.conn.execute(grants(roles, ROLE, "nobody").encode())
+            play.conn.execute(grants(roles, ROLE, "no_owner").encode())
         play.conn.execute(SQL("set local role {}").format(Identifier(ROLE)))
         with pytest.raises(psycopg.errors.InsufficientPrivilege), play.conn.transaction():
             play.conn.execute(call.encode())
@@ -228,9 +228,9 @@ async def test_doctor_names_roles_with_the_grants_of_an_earlier_version(
     found = await health.check_rights(db)
     assert (found.finding, other in found.message) == (Finding.WARN, True)
     assert "laneway db grants" in str(found.next)
-    scene.conn.execute(grants(["client"], other, "nobody").encode())
+    scene.conn.execute(grants(["client"], other, "no_owner").encode())
     assert (await health.check_rights(db)).finding is Finding.OK
-    scene.conn.execute(grants(["worker"], other, "nobody").encode())
+    scene.conn.execute(grants(["worker"], other, "no_owner").encode())
     assert (await health.check_rights(db)).finding is Finding.OK
 
 

@@ -85,7 +85,7 @@ async def test_who_has_hung_up_gives_way_first() -> None:
     gone.add(5)
     done.set()
     ended = await asyncio.gather(*looks, return_exceptions=True)
-    # Nothing is looked up for who has hung up since.
+    # Nothing is looked up for a caller that has hung up.
     assert [one for one in ended if isinstance(one, int)] == [0, 4, 6, 7]
     assert len(queue) == 0
 

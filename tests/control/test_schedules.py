@@ -102,10 +102,10 @@ async def test_a_schedule_is_disabled_enabled_and_deleted(db: Database, scene: S
 async def test_what_is_not_there_is_not_found(db: Database) -> None:
     for verb in (schedules.enable, schedules.disable, schedules.delete, schedules.run_now):
         with pytest.raises(NotFound):
-            await verb(db, "nobody", by="ann")
+            await verb(db, "missing", by="ann")
     for look in (schedules.get, schedules.slots):
         with pytest.raises(NotFound):
-            await look(db, "nobody")
+            await look(db, "missing")
 
 
 async def test_run_now_submits_at_once_and_wakes(db: Database, scene: Scene) -> None:

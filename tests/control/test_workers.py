@@ -28,16 +28,16 @@ async def test_the_overview_has_lanes_active_jobs_workers_and_leader(
     seen = await workers.overview(db)
     assert seen.leader is not None
     assert seen.leader.id == scene.worker_id
-    told: dict[str, Any] = json.loads(json.dumps(seen.to_dict()))
-    assert (told["paused"], told["paused_by"]) == (True, "ann")
-    assert told["leader"] == str(scene.worker_id)
-    (active,) = told["active"]
+    shown: dict[str, Any] = json.loads(json.dumps(seen.to_dict()))
+    assert (shown["paused"], shown["paused_by"]) == (True, "ann")
+    assert shown["leader"] == str(scene.worker_id)
+    (active,) = shown["active"]
     assert UUID(active["id"]) == claim.job_id
     assert (active["lane"], active["worker"]) == ("interactive", "host:1")
     assert active["progress"]["percent"] == 25.0
-    (worker,) = told["workers"]
+    (worker,) = shown["workers"]
     assert (worker["running"], worker["is_leader"], worker["lanes"]) == (1, True, None)
-    used = {lane["name"]: lane["slots_used"] for lane in told["lanes"]}
+    used = {lane["name"]: lane["slots_used"] for lane in shown["lanes"]}
     assert used == {"analysis": 0, "default": 0, "interactive": 1, "maintenance": 0, "system": 0}
 
 
@@ -80,19 +80,19 @@ async def test_a_worker_is_told_at_once_of_its_drain(db: Database, scene: Scene)
 
 
 @pytest.mark.parametrize(
-    "change, told",
+    "change, message",
     [
         ("stopped_at = seen_at", "is gone: it ended at"),
         ("seen_at = seen_at - interval '61 minutes'", "is gone: it was last seen at"),
     ],
 )
 async def test_a_worker_that_is_gone_is_neither_drained_nor_resumed(
-    db: Database, scene: Scene, change: str, told: str
+    db: Database, scene: Scene, change: str, message: str
 ) -> None:
     scene.register()
     scene.conn.execute(f"update laneway.workers set {change}".encode())
     for verb in (workers.drain, workers.resume):
-        with pytest.raises(Refused, match=told):
+        with pytest.raises(Refused, match=message):
             await verb(db, scene.worker_id, by="ann")
     assert (await audit.listing(db)).items == []
     assert (await workers.get(db, scene.worker_id)).drain_requested_at is None

@@ -83,10 +83,10 @@ def _range_of(schema: dict[str, Any]) -> dict[str, Any]:
 
 def test_help_names_the_ranges_of_the_domain(run: Run) -> None:
     for command in ("create", "set"):
-        told = " ".join(run("lanes", command, "--help").stdout.split())
+        text = " ".join(run("lanes", command, "--help").stdout.split())
         for name, bounds in RANGES.items():
-            assert f"--{name.replace('_', '-')} " in told
-            assert f"{bounds.ge} to {bounds.le}" in told
+            assert f"--{name.replace('_', '-')} " in text
+            assert f"{bounds.ge} to {bounds.le}" in text
 
 
 async def test_server_shows_a_lane_that_a_newer_version_wrote(

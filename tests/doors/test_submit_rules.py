@@ -302,7 +302,7 @@ async def test_sql_batch_refuses_settings_that_only_sql_can_send(
 
 
 @pytest.mark.parametrize(
-    "ids, payloads, kind_of, said",
+    "ids, payloads, kind_of, message",
     [
         ("array[gen_random_uuid()]", "'[{}]'", "array[null]::integer[]", "jobs[0].kind"),
         ("array[gen_random_uuid()]", "'[{}]'", "array[1]", "jobs[0].kind"),
@@ -313,12 +313,12 @@ async def test_sql_batch_refuses_settings_that_only_sql_can_send(
     ],
 )
 async def test_sql_batch_refuses_jobs_that_it_could_not_store(
-    conn: psycopg.Connection[Any], ids: str, payloads: str, kind_of: str, said: str
+    conn: psycopg.Connection[Any], ids: str, payloads: str, kind_of: str, message: str
 ) -> None:
     call = f'select laneway.submit_batch({ids}, {payloads}, {kind_of}, \'[{{"job_type": "a"}}]\')'
     with pytest.raises(psycopg.Error) as caught:
         conn.execute(call.encode())
-    assert (caught.value.sqlstate, str(caught.value)[: len(said)]) == ("LW001", said)
+    assert (caught.value.sqlstate, str(caught.value)[: len(message)]) == ("LW001", message)
     conn.rollback()
 
 

@@ -1,4 +1,4 @@
-"""What an analysis may say, and whom a policy asks."""
+"""Rules of analyses and of approval policies."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ ASKED, APPROVED = Status.AWAITING_APPROVAL, Status.APPROVED
 
 
 def test_an_analysis_is_stored_with_plan_cost_and_warnings() -> None:
-    said = Analysis(plan=["drop", "build"], cost=Decimal("12.5"), currency="EUR", warnings=["slow"])
-    assert said.to_dict() == {
+    analysis = Analysis(
+        plan=["drop", "build"], cost=Decimal("12.5"), currency="EUR", warnings=["slow"]
+    )
+    assert analysis.to_dict() == {
         "plan": ["drop", "build"],
         "cost": {"amount": 12.5, "currency": "EUR"},
         "warnings": ["slow"],
@@ -96,7 +98,7 @@ EUR5 = Approval(below_cost=5, currency="EUR")
 
 
 @pytest.mark.parametrize(
-    "approval,said,status",
+    "approval,analysis,status",
     [
         (None, Analysis(cost=99, currency="EUR"), APPROVED),
         (Approval(), Analysis(cost=0, currency="EUR"), ASKED),
@@ -114,9 +116,9 @@ EUR5 = Approval(below_cost=5, currency="EUR")
     ],
 )  # fmt: skip
 def test_the_policy_decides_by_cost(
-    approval: Approval | None, said: Analysis, status: Status
+    approval: Approval | None, analysis: Analysis, status: Status
 ) -> None:
-    assert status_after_analysis(approval, said.to_dict()) is status
+    assert status_after_analysis(approval, analysis.to_dict()) is status
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ def gone(final: Final, name: str) -> Final:
 DOCTORED: dict[str, tuple[str, Callable[[History, Final], Story]]] = {
     "acked job is gone": ("I1", lambda h, f: (h, gone(f, "a"))),
     "acked job is in no table": ("I1", lambda h, f: (h, job(f, "a", status=None))),
-    "job nobody submitted": (
+    "job that was never submitted": (
         "I2",
         lambda h, f: (h, replace(f, jobs={**f.jobs, "c": FinalJob("c", "op-c", "completed")})),
     ),
@@ -200,14 +200,14 @@ DOCTORED: dict[str, tuple[str, Callable[[History, Final], Story]]] = {
         "I9",
         lambda h, f: (changed(h, "snapshot", running={"x": 2}), f),
     ),
-    "slots taken by nobody": ("I9", lambda h, f: (h, replace(f, slots=1))),
+    "slots without a holder": ("I9", lambda h, f: (h, replace(f, slots=1))),
     "more holders than the limit": (
         "I9",
         lambda h, f: (changed(h, "snapshot", held={"api": 3}, ceilings={"api": 2}), f),
     ),
     "two hold one key": ("I9", lambda h, f: (changed(h, "snapshot", shared={"k": 2}), f)),
-    "a limit held by nobody": ("I9", lambda h, f: (h, replace(f, limits=1))),
-    "a key held by nobody": ("I9", lambda h, f: (h, replace(f, keys=1))),
+    "a limit without a holder": ("I9", lambda h, f: (h, replace(f, limits=1))),
+    "a key without a holder": ("I9", lambda h, f: (h, replace(f, keys=1))),
     "a slot came twice": (
         "I10",
         lambda h, f: (
@@ -262,7 +262,7 @@ DOCTORED: dict[str, tuple[str, Callable[[History, Final], Story]]] = {
         "I15",
         lambda h, f: (changed(h, "decision", decision="rejected"), f),
     ),
-    "run what nobody agreed to": (
+    "run without an approval": (
         "I15",
         lambda h, f: (changed(h, "claim", payload="something else"), f),
     ),

@@ -90,7 +90,7 @@ def test_nobody_serves_where_there_is_no_postgres_account(
 
     monkeypatch.setattr(pwd, "getpwnam", without_postgres)
     assert works(EmbeddedPostgres(place / "pg", settings=TEST_SETTINGS)) == "nobody"
-    # Whoever owns the cluster runs it, also when there is a choice again.
+    # The owner of the cluster runs it, even if there is a choice again.
     monkeypatch.undo()
     assert works(EmbeddedPostgres(place / "pg", settings=TEST_SETTINGS)) == "nobody"
 

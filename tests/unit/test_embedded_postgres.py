@@ -443,13 +443,13 @@ def test_nobody_enters_without_the_password(running: EmbeddedPostgres) -> None:
 
 def test_the_password_is_in_no_argument_list_and_no_log(running: EmbeddedPostgres) -> None:
     password = (running.data_dir / "password").read_text()
-    said = running.log_path.read_text()
+    text = running.log_path.read_text()
     for process in psutil.process_iter():
         try:
-            said += " ".join(process.cmdline())
+            text += " ".join(process.cmdline())
         except psutil.Error:
             continue
-    assert password not in said
+    assert password not in text
 
 
 def test_a_server_listens_on_no_network_unless_given_a_port(running: EmbeddedPostgres) -> None:

@@ -1,4 +1,4 @@
-"""Laws of what is told of slots to come: when, what a clock change does, and the cron in words."""
+"""Laws of future slots: their times, the notes on clock changes, and the cron in words."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def utc(*parts: int) -> datetime:
     return datetime(*parts, tzinfo=UTC)  # type: ignore[arg-type, misc]
 
 
-def told(expression: str, since: datetime, count: int = 3) -> list[tuple[str, str | None]]:
+def fires(expression: str, since: datetime, count: int = 3) -> list[tuple[str, str | None]]:
     found = fires_after(parse(expression, BERLIN), since, count)
     return [(each.at.strftime("%d %H:%M"), each.note) for each in found]
 
@@ -37,7 +37,7 @@ TWICE = "occurs twice, as the clock goes back"
 
 
 def test_a_fixed_time_in_the_gap_is_told_as_moved() -> None:
-    assert told("30 2 * * *", utc(2026, 3, 28)) == [
+    assert fires("30 2 * * *", utc(2026, 3, 28)) == [
         ("28 01:30", None),
         ("29 01:00", f"02:30 on 2026-03-29 {GAP}: runs at 03:00"),
         ("30 00:30", None),
@@ -45,25 +45,25 @@ def test_a_fixed_time_in_the_gap_is_told_as_moved() -> None:
 
 
 def test_a_fixed_time_moved_onto_another_is_told_there() -> None:
-    assert told("0 2,3 * * *", utc(2026, 3, 28, 12), 2) == [
+    assert fires("0 2,3 * * *", utc(2026, 3, 28, 12), 2) == [
         ("29 01:00", f"02:00 on 2026-03-29 {GAP}: this slot runs for it too"),
         ("30 00:00", None),
     ]
 
 
 def test_what_follows_real_time_tells_what_was_left_out_unless_it_runs_every_hour() -> None:
-    assert told("0 */2 * * *", utc(2026, 3, 29), 2) == [
+    assert fires("0 */2 * * *", utc(2026, 3, 29), 2) == [
         ("29 02:00", f"02:00 on 2026-03-29 {GAP}: skipped before this one"),
         ("29 04:00", None),
     ]
-    assert told("*/30 2 * * *", utc(2026, 3, 28, 12), 1) == [
+    assert fires("*/30 2 * * *", utc(2026, 3, 28, 12), 1) == [
         ("30 00:00", f"02:30 on 2026-03-29 {GAP}: skipped before this one")
     ]
-    assert {note for _, note in told("15 * * * *", utc(2026, 3, 28, 22), 8)} == {None}
+    assert {note for _, note in fires("15 * * * *", utc(2026, 3, 28, 22), 8)} == {None}
 
 
 def test_a_fixed_time_that_comes_twice_is_told_to_run_once() -> None:
-    assert told("30 2 * * *", utc(2026, 10, 24, 12), 2) == [
+    assert fires("30 2 * * *", utc(2026, 10, 24, 12), 2) == [
         ("25 00:30", f"02:30 on 2026-10-25 {TWICE}: runs the first time"),
         ("26 01:30", None),
     ]
@@ -71,7 +71,7 @@ def test_a_fixed_time_that_comes_twice_is_told_to_run_once() -> None:
 
 def test_what_runs_in_both_turns_of_an_hour_is_told_which_it_is() -> None:
     both = f"02:15 on 2026-10-25 {TWICE}: runs both times, this is the"
-    assert told("15 * * * *", utc(2026, 10, 24, 23, 30), 4) == [
+    assert fires("15 * * * *", utc(2026, 10, 24, 23, 30), 4) == [
         ("25 00:15", f"{both} first"),
         ("25 01:15", f"{both} second"),
         ("25 02:15", None),
@@ -225,44 +225,46 @@ def test_a_sentence_read_back_names_exactly_the_slots(expression: str, start: da
 
 def read_back(sentence: str) -> tuple[list[int], Callable[[date], bool]]:
     """The minutes of a day and the days that a sentence names, read as a person would."""
-    said = sentence.removesuffix(", UTC")
-    assert said != sentence
+    words_ = sentence.removesuffix(", UTC")
+    assert words_ != sentence
     clock = r"\d\d:\d\d"
-    if found := re.match(rf"At ({clock}(?:, {clock})*(?: and {clock})?)", said):
+    if found := re.match(rf"At ({clock}(?:, {clock})*(?: and {clock})?)", words_):
         minutes = [_minute(each) for each in re.findall(clock, found[1])]
-    elif found := re.match(rf"Every hour from ({clock}) to ({clock})", said):
+    elif found := re.match(rf"Every hour from ({clock}) to ({clock})", words_):
         minutes = list(range(_minute(found[1]), _minute(found[2]) + 1, 60))
-    elif found := re.match(r"Every hour at :(\d\d)", said):
+    elif found := re.match(r"Every hour at :(\d\d)", words_):
         minutes = list(range(int(found[1]), 1440, 60))
-    elif found := re.match(rf"Every (\d+) hours from ({clock}) on", said):
+    elif found := re.match(rf"Every (\d+) hours from ({clock}) on", words_):
         minutes = list(range(_minute(found[2]), 1440, 60 * int(found[1])))
     else:
-        found = re.match(rf"Every (?:minute|(\d+) minutes)(?: from ({clock}) to ({clock}))?", said)
+        found = re.match(
+            rf"Every (?:minute|(\d+) minutes)(?: from ({clock}) to ({clock}))?", words_
+        )
         assert found is not None, sentence
         first, last = (_minute(found[2]), _minute(found[3])) if found[2] else (0, 1439)
         minutes = list(range(first, last + 1, int(found[1] or 1)))
-    return minutes, _days(said[found.end() :].removeprefix(", "))
+    return minutes, _days(words_[found.end() :].removeprefix(", "))
 
 
 def _minute(clock: str) -> int:
     return int(clock[:2]) * 60 + int(clock[3:])
 
 
-def _days(said: str) -> Callable[[date], bool]:
-    if said in ("", "every day"):
+def _days(words_: str) -> Callable[[date], bool]:
+    if words_ in ("", "every day"):
         return lambda day: True
-    if found := re.fullmatch(r"on day (\d+) of every month", said):
+    if found := re.fullmatch(r"on day (\d+) of every month", words_):
         number = int(found[1])
         return lambda day: day.day == number
-    if found := re.fullmatch(r"on (\d+ \w+)", said):
+    if found := re.fullmatch(r"on (\d+ \w+)", words_):
         named_day = found[1]
         return lambda day: f"{day.day} {day:%B}" == named_day
-    names, _, month = said.partition(" in ")
+    names, _, month = words_.partition(" in ")
     week = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
     if "–" in names:
         first, last = (week.index(each) for each in names.split("–"))
         named = week[first : last + 1]
     else:
         named = week if names == "every day" else re.split(r", | and ", names)
-    assert set(named) <= set(week), said
+    assert set(named) <= set(week), words_
     return lambda day: f"{day:%a}" in named and month in ("", f"{day:%B}")

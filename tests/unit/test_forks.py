@@ -1,4 +1,4 @@
-"""What a forked process is cut off from: what is ours, and nothing else."""
+"""A forked process loses what belongs to Laneway, and nothing else."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ def test_a_full_counter_moves_on_to_the_next_millisecond() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_does_not_count_on_from_its_parent(tmp_path: Path) -> None:
-    told = tmp_path / "id"
+    id_file = tmp_path / "id"
     program = f"""
 import os, pathlib, time
 now = time.time_ns()
@@ -206,14 +206,14 @@ time.time_ns = lambda: now
 from laneway.domain.job import new_job_id
 new_job_id()
 if (child := os.fork()) == 0:
-    pathlib.Path({str(told)!r}).write_text(str(new_job_id().int))
+    pathlib.Path({str(id_file)!r}).write_text(str(new_job_id().int))
     os._exit(0)
 os.waitpid(child, 0)
 print(new_job_id().int)
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     # Without the random end.
-    assert int(ran.stdout) >> 32 != int(told.read_text()) >> 32
+    assert int(ran.stdout) >> 32 != int(id_file.read_text()) >> 32
 
 
 def a_submit(**fields: Any) -> NewJob:

@@ -13,7 +13,7 @@ def test_error_has_kind_and_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "known, said",
+    "known, names",
     [
         ([], "there is none yet"),
         (["audio", "video", "default"], "there is video and 2 more"),
@@ -21,8 +21,8 @@ def test_error_has_kind_and_name() -> None:
         ([f"vide{n}" for n in range(9)], "there is vide8, vide7, vide6, vide5, vide4 and 4 more"),
     ],
 )
-def test_nearest_names_are_named(known: list[str], said: str) -> None:
-    assert hint("lane", "vidoe", known) == f"{said}; to create it: `laneway lanes create vidoe`"
+def test_nearest_names_are_named(known: list[str], names: str) -> None:
+    assert hint("lane", "vidoe", known) == f"{names}; to create it: `laneway lanes create vidoe`"
 
 
 def test_command_quotes_names_that_a_shell_would_read() -> None:

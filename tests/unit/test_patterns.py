@@ -50,5 +50,5 @@ def test_pattern_that_is_not_known_before_it_runs_is_named(tmp_path: Path) -> No
     package = tmp_path / "laneway"
     package.mkdir()
     (package / "errors.py").write_text("import re\n\ndef f(given): return re.compile(given)\n")
-    with pytest.raises(ValueError, match=r"errors\.py:3: the pattern is not known"):
+    with pytest.raises(ValueError, match=r"errors\.py:3: the pattern is only known at run time"):
         collect(package)

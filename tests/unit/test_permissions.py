@@ -152,7 +152,7 @@ def test_seeded_roles_are_those_of_the_contract() -> None:
     assert all(set(given) <= set(PERMISSIONS) for given in SEEDED_ROLES.values())
 
 
-# -- what may be said -------------------------------------------------------------------------
+# -- checks ------------------------------------------------------------------------------
 
 
 def test_permissions_come_in_their_order_each_once() -> None:

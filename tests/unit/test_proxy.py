@@ -1,4 +1,4 @@
-"""The proxy passes bytes on faithfully until it is told to cut, swallow or delay them."""
+"""The proxy passes bytes on faithfully until a test cuts, swallows or delays them."""
 
 from __future__ import annotations
 
@@ -153,5 +153,5 @@ async def test_an_end_that_closes_is_heard_at_the_other(proxy: Proxy) -> None:
         await one.say(b"x")
         await one.hear(1)
     async with asyncio.timeout(60):
-        while proxy.connections:  # noqa: ASYNC110 - the other end tells nobody
+        while proxy.connections:  # noqa: ASYNC110 - the other end sends no notice
             await asyncio.sleep(0.01)

@@ -1,4 +1,4 @@
-"""How long a failed job waits."""
+"""The wait of a failed job before its retry."""
 
 from __future__ import annotations
 
