@@ -107,11 +107,11 @@ async def test_lasting_burst_is_logged_one_summary_at_a_time(
             for one in (status, then):
                 if one is not None:
                     failures.settled([verdict], [WriteResult(n, 1, "accepted", one)])
-        if many > log_throttle.MOST:
+        if many > log_throttle.MAX_LINES:
             failures.throttle.end("mail")
         return len(caplog.records)
 
-    assert fail(500, "approved") == log_throttle.MOST + 1
+    assert fail(500, "approved") == log_throttle.MAX_LINES + 1
     assert fail(500, "approved") == 1
     assert caplog.records[0].levelno == logging.WARNING
     assert fail(500, "failed") == 1

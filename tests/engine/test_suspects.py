@@ -8,7 +8,7 @@ import tempfile
 import pytest
 
 from laneway import Context, JobHandle
-from laneway.engine.process.loop_marker import MOST, SIZE, LoopMarker
+from laneway.engine.process.loop_marker import MAX_MARKS, SIZE, LoopMarker
 from tests.engine import isolated
 from tests.engine.workshop import Workshop, until
 
@@ -68,7 +68,7 @@ def test_marker_knows_whose_handlers_had_begun() -> None:
         assert sorted(reader.begun() or []) == [7, 8, 9]
         writer.end(places[1])
         assert sorted(reader.begun() or []) == [7, 9]
-        more = [writer.begin(seq) for seq in range(10, 10 + MOST)]
+        more = [writer.begin(seq) for seq in range(10, 10 + MAX_MARKS)]
         assert reader.begun() is None
         for place in more:
             writer.end(place)

@@ -31,7 +31,7 @@ from laneway.engine.leader.retention import RetentionService
 from laneway.engine.leader.scheduler import Scheduler
 from laneway.engine.leader.watchdog import Watchdog
 from laneway.engine.lease.attempt_store import DatabaseAttemptStore
-from laneway.engine.lease.completer import MOST, Completer
+from laneway.engine.lease.completer import MAX_BATCH, Completer
 from laneway.engine.lease.heartbeat import Heartbeat, database_renewal
 from laneway.engine.process.loop_marker import LoopMarker
 from laneway.engine.process.names import default_name
@@ -316,7 +316,7 @@ class Worker:
     def _batch_size(self) -> int:
         # Half of a full lane: the other half is settled while the lane claims again.
         is_full = any(loop.is_full for loop in self.loops.values())
-        return self.heartbeat.held // 2 if is_full else MOST
+        return self.heartbeat.held // 2 if is_full else MAX_BATCH
 
     def _on_work(self, job_types: set[str]) -> None:
         for loop in self.loops.values():

@@ -20,9 +20,9 @@ from laneway.store.leases import Verdict, WriteResult
 
 log = logging.getLogger("laneway")
 
-MOST = 1000
+MAX_BATCH = 1000
 # Batches are never made smaller than this.
-FEW = 100
+MIN_BATCH = 100
 # The size of results and errors in a batch. Statements slow down faster than they grow (16 MB takes
 # half a second, 256 MB half a minute), and all other outcomes wait meanwhile.
 MOST_CHARACTERS = 16_000_000
@@ -39,7 +39,7 @@ class Completer(Service):
         store: AttemptStore,
         warnings: ThrottledWarnings,
         on_settled: Callable[[list[Verdict], list[WriteResult]], None],
-        batch_size: Callable[[], int] = lambda: MOST,
+        batch_size: Callable[[], int] = lambda: MAX_BATCH,
     ) -> None:
         super().__init__(warnings)
         self._store = store
@@ -93,7 +93,7 @@ class Completer(Service):
 
     def _take(self) -> list[Verdict]:
         count = characters = 0
-        for verdict in self._pending[: min(MOST, max(FEW, self._batch_size()))]:
+        for verdict in self._pending[: min(MAX_BATCH, max(MIN_BATCH, self._batch_size()))]:
             characters += len(verdict.result or "") + len(verdict.error or "")
             if count and characters > MOST_CHARACTERS:
                 break

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
 # Lines of a kind that are logged one by one, before there is one summary per interval.
-MOST: Final = 10
+MAX_LINES: Final = 10
 INTERVAL_S: Final = 1.0
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ class LogThrottle(Generic[T]):
         burst = self._bursts.get(kind)
         if burst is None:
             burst = self._bursts[kind] = _Burst(self._set_timer(kind))
-        if burst.logged < MOST:
+        if burst.logged < MAX_LINES:
             burst.logged += 1
             return True
         if burst.suppressed is None:

@@ -13,10 +13,10 @@ from typing import Any, Final
 from laneway import forks
 
 # Handlers that can be marked at once; any beyond are only counted.
-MOST: Final = 16384
+MAX_MARKS: Final = 16384
 # Two cells come first: the handler that holds the event loop, and the number not marked.
 _HEAD: Final = 2
-SIZE: Final = 8 * (_HEAD + MOST)
+SIZE: Final = 8 * (_HEAD + MAX_MARKS)
 
 
 class LoopMarker:
@@ -25,7 +25,7 @@ class LoopMarker:
     def __init__(self, fd: int) -> None:
         self._map = mmap.mmap(fd, SIZE)
         self._cell = memoryview(self._map).cast("q")
-        self._free = list(range(_HEAD + MOST - 1, _HEAD - 1, -1))
+        self._free = list(range(_HEAD + MAX_MARKS - 1, _HEAD - 1, -1))
 
     def read(self) -> int:
         """The seq of the handler that holds the event loop; 0 if none does."""
