@@ -59,14 +59,14 @@ async def test_a_signal_drains_and_a_second_one_releases_at_once(
 ) -> None:
     log = tmp_path / "log"
     with Remote(server.address, "--grace=60s", "--name=far away", log=log) as worker:
-        await until(lambda: server.hellos)
-        assert server.hellos[0].name == "far away"
+        await until(lambda: server.handshakes)
+        assert server.handshakes[0].name == "far away"
         one = assignment("wait")
         server.send(one)
         await until(lambda: server.of(pb.ReportProgressRequest))
         worker.terminate()
-        await until(lambda: len(server.hellos) == 2)
-        assert server.hellos[1].max_in_flight == 0
+        await until(lambda: len(server.handshakes) == 2)
+        assert server.handshakes[1].max_in_flight == 0
         worker.terminate()
         await until(worker.all_gone)
     assert worker.process.returncode == 0
@@ -78,12 +78,12 @@ async def test_several_processes_are_several_workers_and_a_killed_one_is_replace
     server: Scripted,
 ) -> None:
     with Remote(server.address, "--processes=2", "--concurrency=3") as crew:
-        await until(lambda: len(server.hellos) == 2)
-        assert len({one.worker_id for one in server.hellos}) == 2
-        assert {one.max_async for one in server.hellos} == {3}
-        (killed, _) = (one.pid for one in server.hellos)
+        await until(lambda: len(server.handshakes) == 2)
+        assert len({one.worker_id for one in server.handshakes}) == 2
+        assert {one.max_async for one in server.handshakes} == {3}
+        (killed, _) = (one.pid for one in server.handshakes)
         next(p for p in crew.tree() if p.pid == killed).kill()
-        await until(lambda: len({one.worker_id for one in server.hellos}) == 3)
+        await until(lambda: len({one.worker_id for one in server.handshakes}) == 3)
         crew.terminate()
         await until(crew.all_gone)
     assert crew.process.returncode == 0
@@ -94,7 +94,7 @@ async def test_no_database_is_started_behind_the_back_of_a_remote_worker(
 ) -> None:
     data = tmp_path / "data"
     with Remote(server.address, LANEWAY_DATA_DIR=str(data)):
-        await until(lambda: server.hellos)
+        await until(lambda: server.handshakes)
         one = assignment("submit_process")
         server.send(one)
         await until(lambda: one.job_id in server.results)

@@ -26,7 +26,7 @@ PATIENCE = 60.0
 ANN = StreamCaller(uuid4(), "ann", declares=None)
 
 
-def hello(*types: str | ServedType, **fields: Any) -> StreamHandshake:
+def handshake(*types: str | ServedType, **fields: Any) -> StreamHandshake:
     """What a worker says of itself that has room for ten jobs."""
     given = StreamHandshake(
         worker_id=uuid4(),
@@ -161,7 +161,7 @@ class Dock:
         self, said: StreamHandshake | None = None, caller: StreamCaller = ANN
     ) -> Hand:
         """A worker that takes nothing yet."""
-        said = said or hello()
+        said = said or handshake()
         hand = Hand(self.replica, await self.replica.open(said, caller), said)
         self.hands.append(hand)
         return hand

@@ -34,7 +34,7 @@ class Scripted(pb_grpc.DispatchServiceServicer):
     def __init__(self, tls: tuple[Path, Path] | None = None) -> None:
         self.port = 0
         self._tls = tls
-        self.hellos: list[pb.StreamJobsRequest] = []
+        self.handshakes: list[pb.StreamJobsRequest] = []
         self.streams: list[asyncio.Queue[pb.StreamJobsResponse | None]] = []
         self.asked: list[Any] = []
         self.tokens: set[str] = set()
@@ -106,7 +106,7 @@ class Scripted(pb_grpc.DispatchServiceServicer):
         self, request: pb.StreamJobsRequest, context: Any
     ) -> AsyncIterator[pb.StreamJobsResponse]:
         await self._note(request, context, "StreamJobs")
-        self.hellos.append(request)
+        self.handshakes.append(request)
         messages: asyncio.Queue[pb.StreamJobsResponse | None] = asyncio.Queue()
         self.streams.append(messages)
         yield pb.StreamJobsResponse(uncovered=self.uncovered, ignored=self.ignored)

@@ -73,10 +73,10 @@ class Calls:
         asked = pb.ReleaseLimitsRequest(worker_id=self.worker_id, claim=sent(claim), keeps=keeps)
         return int((await self.make("ReleaseLimits", asked)).answer)
 
-    def stream(self, job_types: Iterable[str | pb.JobType] = ("greet",), **hello: Any) -> Any:
+    def stream(self, job_types: Iterable[str | pb.JobType] = ("greet",), **handshake: Any) -> Any:
         """The open stream; nothing of it is read yet."""
         types = [pb.JobType(name=one) if isinstance(one, str) else one for one in job_types]
-        given = {"worker_id": self.worker_id, "name": "tests", "max_in_flight": 10, **hello}
+        given = {"worker_id": self.worker_id, "name": "tests", "max_in_flight": 10, **handshake}
         asked = pb.StreamJobsRequest(job_types=types, **given)
         return self._stub.StreamJobs(asked, metadata=self._with)
 
@@ -89,10 +89,10 @@ class Calls:
         job_types: Iterable[str | pb.JobType] = ("greet",),
         *,
         uncovered: Iterable[str] = (),
-        **hello: Any,
+        **handshake: Any,
     ) -> Any:
         """A stream whose first message has come: the worker is known, these types are not sent."""
-        stream = self.stream(job_types, **hello)
+        stream = self.stream(job_types, **handshake)
         first = await asyncio.wait_for(stream.read(), PATIENCE)
         assert first == pb.StreamJobsResponse(uncovered=uncovered)
         return stream

@@ -22,7 +22,7 @@ from laneway.store.leases import Verdict
 from laneway.store.statement import Statement
 from tests.control.scene import Scene
 from tests.engine.workshop import until
-from tests.rpc.dock import ANN, Dock, Hand, declared, hello, notify, settle
+from tests.rpc.dock import ANN, Dock, Hand, declared, handshake, notify, settle
 
 CLAIM = "remote/claim_jobs"
 
@@ -118,7 +118,7 @@ async def test_a_backlog_is_shared_by_all_who_have_room(dock: Dock, scene: Scene
 async def test_work_of_two_types_in_one_lane_reaches_the_workers_of_each(
     dock: Dock, scene: Scene
 ) -> None:
-    one, other = await dock.connect(hello("a")), await dock.connect(hello("b"))
+    one, other = await dock.connect(handshake("a")), await dock.connect(handshake("b"))
     await settled_down(dock)
     scene.submit("a")
     scene.submit("b")
@@ -130,7 +130,7 @@ async def test_work_of_two_types_in_one_lane_reaches_the_workers_of_each(
 async def test_work_that_nobody_had_room_for_is_claimed_when_somebody_has(
     dock: Dock, scene: Scene, said: Counter[str]
 ) -> None:
-    hands = [await dock.connect(hello(max_in_flight=1)) for _ in range(3)]
+    hands = [await dock.connect(handshake(max_in_flight=1)) for _ in range(3)]
     for _ in range(4):
         scene.submit("t")
     notify(scene, "wake t")
@@ -147,7 +147,7 @@ async def test_work_that_nobody_had_room_for_is_claimed_when_somebody_has(
 async def test_a_kind_of_room_that_was_used_up_is_claimed_for_when_it_is_free(
     dock: Dock, scene: Scene
 ) -> None:
-    hand = await dock.connect(hello(ServedType("t", "thread", False, None), max_threads=1))
+    hand = await dock.connect(handshake(ServedType("t", "thread", False, None), max_threads=1))
     await settled_down(dock)
     # Nobody looks but those who are told.
     await dock.replica.poller.cancel()
@@ -160,7 +160,7 @@ async def test_a_kind_of_room_that_was_used_up_is_claimed_for_when_it_is_free(
 
 
 async def test_the_highest_priority_goes_first_whoever_is_next(dock: Dock, scene: Scene) -> None:
-    hand = await dock.connect(hello(max_in_flight=1))
+    hand = await dock.connect(handshake(max_in_flight=1))
     await settled_down(dock)
     wanted = [scene.submit("t", priority=one) for one in (1, 5, 3)]
     notify(scene, "wake t")
@@ -178,7 +178,7 @@ async def test_room_that_comes_back_in_small_parts_is_claimed_for_in_large_ones(
     monkeypatch.setattr("laneway.rpc.server.round_robin.COLLECT_S", 60.0)
     for _ in range(600):
         scene.submit("t")
-    hand = await dock.connect(hello(max_in_flight=200))
+    hand = await dock.connect(handshake(max_in_flight=200))
     await hand.got(200)
     said.clear()
     for _ in range(40):
@@ -224,7 +224,7 @@ async def test_a_limit_and_a_key_let_one_job_at_a_time_through(
     dock: Dock, scene: Scene, by: str
 ) -> None:
     served = declared("t", limits=("scarce",) if by == "limit" else ())
-    hands = [await dock.connect(hello(served)) for _ in range(2)]
+    hands = [await dock.connect(handshake(served)) for _ in range(2)]
     for _ in range(3):
         scene.submit("t", concurrency_key="k" if by == "key" else None)
     await settled_down(dock)
@@ -268,7 +268,7 @@ async def test_analyses_go_to_whoever_serves_the_lane_of_their_type(
     scene.publish("costly", approval=Approval(), has_analysis=True)
     job_id = scene.submit("costly")
     hand = await dock.connect(
-        hello(ServedType("costly", "async", True, None)),
+        handshake(ServedType("costly", "async", True, None)),
         replace(ANN, lanes=frozenset({"default"})),
     )
     (job,) = await hand.got(1)
@@ -290,7 +290,7 @@ async def test_results_of_calls_that_come_together_are_settled_together(
 ) -> None:
     for _ in range(60):
         scene.submit("t")
-    hand = await dock.connect(hello(max_in_flight=60))
+    hand = await dock.connect(handshake(max_in_flight=60))
     claims = [job.claim for job in await hand.got(60)]
     said.clear()
     answers = await asyncio.gather(*(settle(dock.replica, [claim]) for claim in claims))
@@ -318,7 +318,7 @@ async def test_a_finish_is_not_accepted_once_the_replica_has_released_its_job(
     dock: Dock, scene: Scene
 ) -> None:
     scene.submit("t")
-    hand = await dock.connect(hello(max_in_flight=1))
+    hand = await dock.connect(handshake(max_in_flight=1))
     (job,) = await hand.got(1)
     dock.replica.completer.add(Verdict(job.claim, "release"))
     answers = [(await settle(dock.replica, [job.claim]))[0].answer for _ in range(2)]
@@ -336,7 +336,7 @@ async def test_a_worker_id_belongs_to_the_principal_that_registered_it(dock: Doc
     assert hand.dispatcher.end is None
     # Nor can anybody take the id of a worker that is no remote one.
     with pytest.raises(Forbidden):
-        await dock.connect(hello(worker_id=dock.replica.id))
+        await dock.connect(handshake(worker_id=dock.replica.id))
 
 
 async def test_a_token_that_reaches_none_of_the_types_is_refused(dock: Dock, scene: Scene) -> None:
@@ -354,7 +354,7 @@ async def test_a_worker_publishes_its_types_and_their_lanes_only_within_its_reac
     dock: Dock, scene: Scene
 ) -> None:
     near = replace(ANN, lanes=frozenset({"default", "near"}))
-    said = hello(declared("a", lane="near"), declared("b", lane="far"), declared("c"))
+    said = handshake(declared("a", lane="near"), declared("b", lane="far"), declared("c"))
     await dock.connect(said, near)
     rows = scene.conn.execute(
         "select name, job_types from laneway.worker_lanes where name in ('near', 'far')"
@@ -372,7 +372,7 @@ async def test_a_timeout_is_what_the_worker_declares_and_else_what_is_known(
     scene.conn.execute("update laneway.job_types set timeout_s = 10 where name = 't'")
     served = "t" if said == "nothing" else declared("t", timeout_s=said)
     scene.submit("t")
-    hand = await dock.connect(hello(served))
+    hand = await dock.connect(handshake(served))
     (job,) = await hand.got(1)
     assert job.timeout_ms == timeout_ms
 
@@ -381,7 +381,9 @@ async def test_types_that_a_token_does_not_cover_are_named(
     dock: Dock, caplog: pytest.LogCaptureFixture
 ) -> None:
     near = replace(ANN, lanes=frozenset({"near"}))
-    hand = await dock.connect(hello(declared("a", lane="near"), declared("b", lane="far")), near)
+    hand = await dock.connect(
+        handshake(declared("a", lane="near"), declared("b", lane="far")), near
+    )
     assert hand.dispatcher.uncovered == ["b"]
     said = "does not cover b in lane default (declared for far): it gets none of these jobs"
     assert [said in one.getMessage() for one in caplog.records].count(True) == 1
@@ -393,7 +395,7 @@ async def test_a_worker_cannot_bring_a_type_of_others_into_a_lane_of_its_own(
     scene.publish("theirs")
     scene.submit("theirs")
     thief = replace(ANN, lanes=frozenset({"interactive"}), declares=frozenset({"interactive"}))
-    said = hello(declared("theirs", lane="interactive"))
+    said = handshake(declared("theirs", lane="interactive"))
     with pytest.raises(Forbidden):
         await dock.connect(said, thief)
     moved = "select count(*) from laneway.worker_lanes where 'theirs' = any (job_types)"
@@ -406,7 +408,7 @@ async def test_a_worker_cannot_bring_a_type_of_others_into_a_lane_of_its_own(
 
 async def test_a_worker_cannot_take_an_approval_away(dock: Dock, scene: Scene) -> None:
     scene.publish("gated", approval=Approval(two_person=True), has_analysis=True)
-    await dock.connect(hello(declared("gated")))
+    await dock.connect(handshake(declared("gated")))
     row = scene.conn.execute(
         "select approval, two_person, has_analysis from laneway.job_types where name = 'gated'"
     ).fetchone()

@@ -21,7 +21,7 @@ from laneway.store.leases import MAX_RANK, MIN_RANK, Assignment, Range, claim
 from laneway.store.statement import Statement
 from tests.control.scene import Scene
 from tests.engine.workshop import until
-from tests.rpc.dock import Dock, hello, notify
+from tests.rpc.dock import Dock, handshake, notify
 
 STEPS = "remote/read_steps"
 
@@ -67,7 +67,7 @@ async def test_a_job_submitted_before_or_after_the_stream_opened_is_sent(
 async def test_room_comes_back_with_results_and_is_never_exceeded(dock: Dock, scene: Scene) -> None:
     for _ in range(25):
         scene.submit("t")
-    hand = await dock.connect(hello(max_in_flight=4))
+    hand = await dock.connect(handshake(max_in_flight=4))
     ended = 0
     while ended < 25:
         await hand.got(min(4, 25 - ended))
@@ -94,7 +94,7 @@ async def test_lanes_and_isolations_together_never_exceed_the_room_of_a_stream(
         ServedType("c", "process", False, None),
     ]
     for most in (2, 5):
-        hand = await dock.connect(hello(*types, max_in_flight=most, max_threads=1))
+        hand = await dock.connect(handshake(*types, max_in_flight=most, max_threads=1))
         done = 0
         while done < 7:
             await hand.got(1)
@@ -200,7 +200,7 @@ async def test_a_worker_that_comes_again_keeps_what_it_holds_and_gives_back_what
 ) -> None:
     for _ in range(3):
         scene.submit("t")
-    hand = await dock.connect(hello(max_in_flight=3))
+    hand = await dock.connect(handshake(max_in_flight=3))
     kept, *lost = await hand.got(3)
     await hand.hang_up()
     holds = frozenset({(kept.claim.job_id, kept.claim.attempt)})
@@ -413,7 +413,7 @@ async def test_few_bytes_of_a_backlog_of_large_jobs_are_held_at_once(
     scene.conn.execute(
         "select laneway.submit('t', to_jsonb(repeat('x', 100000))) from generate_series(1, 300)"
     )
-    hand = await dock.connect_deaf(hello(max_in_flight=1000))
+    hand = await dock.connect_deaf(handshake(max_in_flight=1000))
     await until(lambda: not hand.dispatcher.takes_jobs)
     await until(lambda: dock.replica.round_robin.is_idle)
     # The first claim cannot know how large they are.
@@ -440,7 +440,7 @@ async def test_small_jobs_are_claimed_in_ever_larger_portions(
 
     monkeypatch.setattr(ClaimSize, "learn", noted)
     scene.conn.execute("select laneway.submit('t', 'null') from generate_series(1, 1000)")
-    hand = await dock.connect(hello(max_in_flight=2000))
+    hand = await dock.connect(handshake(max_in_flight=2000))
     await hand.got(1000)
     assert max(brought) >= 500
     assert len([count for count in brought if count]) <= 8

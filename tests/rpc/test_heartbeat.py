@@ -32,7 +32,7 @@ async def test_a_handler_that_holds_the_gil_for_three_leases_keeps_its_lease(
     server: Scripted,
 ) -> None:
     with Remote(server.address) as worker:
-        await until(lambda: server.hellos)
+        await until(lambda: server.handshakes)
         one = assignment("hold_gil", {"seconds": 3.0}, lease_ms=1000, lease_left_ms=1000)
         server.send(one)
         await until(lambda: one.job_id in server.results)
@@ -47,7 +47,7 @@ async def test_a_handler_that_holds_the_gil_for_three_leases_keeps_its_lease(
 
 async def test_nothing_is_renewed_for_a_worker_that_was_killed(server: Scripted) -> None:
     with Remote(server.address) as worker:
-        await until(lambda: server.hellos)
+        await until(lambda: server.handshakes)
         one = assignment("wait", lease_ms=600, lease_left_ms=600)
         server.send(one)
         await until(lambda: len(server.of(pb.HeartbeatRequest)) > 3)
@@ -60,7 +60,7 @@ async def test_a_lease_that_nobody_renews_is_lost_by_the_workers_own_clock(
     server: Scripted,
 ) -> None:
     with Remote(server.address, LOST_S="1"):
-        await until(lambda: server.hellos)
+        await until(lambda: server.handshakes)
         server.refusals["Heartbeat"] = grpc.StatusCode.UNAVAILABLE, "the database is away"
         lost = assignment("wait", lease_ms=600, lease_left_ms=600)
         server.send(lost)
@@ -74,7 +74,7 @@ def _held_after_a_new_stream(server: Scripted) -> bool:
     if server.streams:
         server.end_stream()
         server.streams.clear()
-    return len(server.hellos) < 3 or bool(server.hellos[-1].holds)
+    return len(server.handshakes) < 3 or bool(server.handshakes[-1].holds)
 
 
 # -- the renewals by themselves -------------------------------------------------------------------

@@ -15,7 +15,7 @@ from laneway.domain.claim import Claim
 from laneway.rpc.server.handshake import StreamHandshake
 from tests.control.scene import Scene
 from tests.engine.workshop import until
-from tests.rpc.dock import Dock, hello, settle
+from tests.rpc.dock import Dock, handshake, settle
 
 JOBS = 200
 ROOM = 5
@@ -27,7 +27,7 @@ class Restless:
     def __init__(self, docks: Sequence[Dock], chance: random.Random) -> None:
         self._docks = docks
         self._chance = chance
-        self._said: StreamHandshake = hello(max_in_flight=ROOM)
+        self._said: StreamHandshake = handshake(max_in_flight=ROOM)
         self._has: list[Claim] = []
 
     @property

@@ -29,7 +29,7 @@ def verdict(*, is_analysis: bool = False, **outcome: Any) -> Verdict:
     return messages.read_result(result, CLAIM, LIMITS, is_analysis=is_analysis)
 
 
-def hello(**fields: Any) -> pb.StreamJobsRequest:
+def handshake(**fields: Any) -> pb.StreamJobsRequest:
     given: dict[str, Any] = {
         "worker_id": WORKER,
         "job_types": [pb.JobType(name="greet")],
@@ -215,15 +215,15 @@ def declaring(number: int, text: str = "", **said: Any) -> pb.JobType:
         ({"memory_bytes": -1}, "memory_bytes"),
     ],
 )
-def test_a_hello_is_refused_by_place_and_rule(fields: dict[str, Any], place: str) -> None:
+def test_handshake_is_refused_by_field_and_rule(fields: dict[str, Any], place: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        read_handshake(hello(**fields), LIMITS)
+        read_handshake(handshake(**fields), LIMITS)
     assert refused.value.field == place
 
 
-def test_a_hello_says_who_comes() -> None:
+def test_handshake_names_the_worker() -> None:
     came = read_handshake(
-        hello(
+        handshake(
             job_types=[
                 pb.JobType(name="a", isolation=pb.ISOLATION_THREAD, has_analysis=True),
                 pb.JobType(name="b", declaration='{"lane": "fast", "timeout_s": 5}'),

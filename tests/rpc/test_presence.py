@@ -16,7 +16,7 @@ from laneway.store import workers
 from laneway.store.database import Database
 from tests.control.scene import Scene
 from tests.engine.workshop import until
-from tests.rpc.dock import Dock, hello, notify, settle
+from tests.rpc.dock import Dock, handshake, notify, settle
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ async def test_a_worker_that_moves_to_another_replica_keeps_what_it_holds(
     here, there = docks
     for _ in range(2):
         scene.submit("t")
-    hand = await here.connect(hello(max_in_flight=2))
+    hand = await here.connect(handshake(max_in_flight=2))
     kept, lost = await hand.got(2)
     await hand.hang_up()
     holds = frozenset({(kept.claim.job_id, kept.claim.attempt)})
@@ -118,7 +118,7 @@ async def test_results_given_to_another_replica_give_the_room_back(
     here, there = docks
     for _ in range(4):
         scene.submit("t")
-    hand = await here.connect(hello(max_in_flight=2))
+    hand = await here.connect(handshake(max_in_flight=2))
     claims = [job.claim for job in await hand.got(2)]
     await settle(there.replica, claims)
     here.replica.presence.wake()
@@ -132,7 +132,7 @@ async def test_a_lease_that_no_stream_brought_is_given_back(
 ) -> None:
     monkeypatch.setattr("laneway.rpc.server.presence.STRAY_S", 0.0)
     here, _ = docks
-    hand = await here.connect(hello("other"))
+    hand = await here.connect(handshake("other"))
     # As if its claim had been committed and the answer lost.
     scene.worker_id = hand.id
     scene.running("t")
@@ -146,7 +146,7 @@ async def test_a_job_that_was_taken_back_gives_the_room_back(
 ) -> None:
     here, _ = docks
     scene.submit("t")
-    hand = await here.connect(hello(max_in_flight=1))
+    hand = await here.connect(handshake(max_in_flight=1))
     (job,) = await hand.got(1)
     scene.conn.execute("update laneway.lease set lease_until = clock_timestamp() - interval '1 s'")
     query = "select outcome from laneway.attempts"
@@ -161,7 +161,7 @@ async def test_explain_names_remote_worker_that_is_full(
     docks: list[Dock], scene: Scene, database: Database
 ) -> None:
     here, _ = docks
-    stream = await here.connect(hello(max_in_flight=1))
+    stream = await here.connect(handshake(max_in_flight=1))
     scene.submit("t")
     await stream.got(1)
     job_id = scene.submit("t")
@@ -183,7 +183,7 @@ async def test_explain_names_slots_of_remote_worker_that_is_at_them(
     types = (ServedType("t", "async", False, None), ServedType("u", "thread", False, None))
     scene.publish("u")
     scene.conn.execute("update laneway.job_types set isolation = 'thread' where name = 'u'")
-    stream = await here.connect(hello(*types, max_in_flight=1, max_async=4, max_threads=4))
+    stream = await here.connect(handshake(*types, max_in_flight=1, max_async=4, max_threads=4))
     scene.submit("t")
     await stream.got(1)
     job_id = scene.submit("u")

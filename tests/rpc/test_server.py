@@ -283,9 +283,9 @@ from laneway.rpc._generated.dispatch_pb2_grpc import DispatchServiceStub
 
 address, token, worker_id = sys.argv[1:]
 types = [pb.JobType(name="greet")]
-hello = pb.StreamJobsRequest(worker_id=worker_id, job_types=types, max_in_flight=1)
+handshake = pb.StreamJobsRequest(worker_id=worker_id, job_types=types, max_in_flight=1)
 stub = DispatchServiceStub(grpc.insecure_channel(address))
-stream = stub.StreamJobs(hello, metadata=[("authorization", "Bearer " + token)])
+stream = stub.StreamJobs(handshake, metadata=[("authorization", "Bearer " + token)])
 next(stream)
 os.kill(os.getpid(), signal.SIGSTOP)
 """

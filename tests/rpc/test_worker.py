@@ -106,17 +106,17 @@ async def test_a_worker_says_what_it_has_handlers_and_room_for(
     def crunch(ctx: SyncContext) -> None: ...
 
     worker = await shop.hire(concurrency=7, threads=3, children=2)
-    hello = read_handshake(server.hellos[0], worker.settings.payload_limits)
-    assert hello.worker_id == worker.id
-    assert hello.pid == os.getpid()
+    handshake = read_handshake(server.handshakes[0], worker.settings.payload_limits)
+    assert handshake.worker_id == worker.id
+    assert handshake.pid == os.getpid()
     # No child processes: there is no handler for one.
-    assert (hello.max_in_flight, hello.max_async, hello.max_threads) == (10, 7, 3)
-    assert hello.max_processes == 0
-    assert {one.name: one.isolation for one in hello.types} == {
+    assert (handshake.max_in_flight, handshake.max_async, handshake.max_threads) == (10, 7, 3)
+    assert handshake.max_processes == 0
+    assert {one.name: one.isolation for one in handshake.types} == {
         "ingest": "async",
         "crunch": "thread",
     }
-    published = [one.record.to_dict() for one in hello.types if one.record is not None]
+    published = [one.record.to_dict() for one in handshake.types if one.record is not None]
     # The server decides which application a remote worker belongs to.
     ours = [replace(one, application=None) for one in shop.lw.handlers.records()]
     assert published == [one.to_dict() for one in ours]
@@ -159,7 +159,7 @@ async def test_a_worker_says_once_which_types_its_token_does_not_cover(
     server.uncovered = ["far", "odd\n"]
     worker = await shop.hire()
     worker.job_stream.reopen()
-    await until(lambda: len(server.hellos) == 2)
+    await until(lambda: len(server.handshakes) == 2)
     await worker.job_stream.registered.wait()
     first = "the token does not cover far, odd : this worker gets no such jobs"
     assert said() == [first]
@@ -421,8 +421,8 @@ async def test_a_worker_goes_on_with_what_it_has_while_no_server_is_there(
     await server.start()
     for one in (first, second):
         assert (await shop.result(one)).finish.result == '"done"'
-    await until(lambda: len(server.hellos) == 2)
-    held = {one.job_id for one in server.hellos[1].holds}
+    await until(lambda: len(server.handshakes) == 2)
+    held = {one.job_id for one in server.handshakes[1].holds}
     # Whatever had not been answered by then.
     assert held <= {first.job_id, second.job_id}
 
@@ -442,15 +442,15 @@ async def test_a_worker_says_what_it_holds_when_it_connects_again(
     server.send(one)
     await begun.wait()
     server.end_stream()
-    await until(lambda: len(server.hellos) == 2)
-    again = server.hellos[1]
+    await until(lambda: len(server.handshakes) == 2)
+    again = server.handshakes[1]
     assert again.worker_id == str(worker.id)
     assert [(held.job_id, held.attempt) for held in again.holds] == [(one.job_id, 4)]
     go_on.set()
     await shop.result(one)
     server.end_stream()
-    await until(lambda: len(server.hellos) == 3)
-    assert not server.hellos[2].holds
+    await until(lambda: len(server.handshakes) == 3)
+    assert not server.handshakes[2].holds
 
 
 async def test_a_handler_left_behind_takes_room_until_it_returns(
@@ -470,14 +470,14 @@ async def test_a_handler_left_behind_takes_room_until_it_returns(
     one = assignment("stuck")
     server.send(one)
     assert (await shop.result(one)).fail.error.type == "Timeout"
-    await until(lambda: len(server.hellos) == 2)
-    full = server.hellos[1]
+    await until(lambda: len(server.handshakes) == 2)
+    full = server.handshakes[1]
     # 0 threads would be no bound, so nothing that runs in one is asked for.
     assert [one.name for one in full.job_types] == ["job"]
     assert (full.max_in_flight, full.max_threads) == (5, 0)
     go_on.set()
-    await until(lambda: len(server.hellos) == 3)
-    again = server.hellos[2]
+    await until(lambda: len(server.handshakes) == 3)
+    again = server.handshakes[2]
     assert {one.name for one in again.job_types} == {"job", "stuck"}
     assert (again.max_in_flight, again.max_threads) == (6, 1)
 
@@ -498,9 +498,9 @@ async def test_a_type_whose_plans_are_made_in_threads_is_not_named_while_none_is
     worker = await shop.hire(threads=1)
     monkeypatch.setattr(Executor, "abandoned", Counter({"thread": 1}))
     worker.job_stream.reopen()
-    await until(lambda: len(server.hellos) == 2)
-    assert [one.name for one in server.hellos[0].job_types] == ["heavy", "job"]
-    assert [one.name for one in server.hellos[1].job_types] == ["job"]
+    await until(lambda: len(server.handshakes) == 2)
+    assert [one.name for one in server.handshakes[0].job_types] == ["heavy", "job"]
+    assert [one.name for one in server.handshakes[1].job_types] == ["job"]
 
 
 async def test_an_attempt_lost_by_the_workers_clock_is_named_until_the_watchdog_has_it(
@@ -519,11 +519,11 @@ async def test_an_attempt_lost_by_the_workers_clock_is_named_until_the_watchdog_
     server.send(one)
     await begun.wait()
     await until(lambda: not worker.executor.active)
-    # Given back as if it had never come it would not be charged; nor if one hello got lost.
+    # Given back as if it had never come it would not be charged; nor if one handshake got lost.
     for n in (1, 2):
         server.end_stream()
-        await until(lambda n=n: len(server.hellos) > n)  # type: ignore[misc]
-        assert [held.job_id for held in server.hellos[n].holds] == [one.job_id]
+        await until(lambda n=n: len(server.handshakes) > n)  # type: ignore[misc]
+        assert [held.job_id for held in server.handshakes[n].holds] == [one.job_id]
 
 
 async def test_the_next_address_is_tried_when_one_does_not_answer(
@@ -535,9 +535,9 @@ async def test_the_next_address_is_tried_when_one_does_not_answer(
     async with Scripted() as other:
         both = Endpoint.to(f"{other.address},{server.address}", TOKEN)
         await shop.hire(both)
-        assert (len(other.hellos), len(server.hellos)) == (1, 0)
+        assert (len(other.handshakes), len(server.handshakes)) == (1, 0)
         await other.stop()
-        await until(lambda: server.hellos)
+        await until(lambda: server.handshakes)
         one = assignment("job")
         server.send(one)
         await shop.result(one)
@@ -566,7 +566,7 @@ async def test_a_token_that_is_refused_later_is_complained_about_and_may_be_rene
     file.write_text("lw_newer")
     await until(lambda: "Bearer lw_newer" in server.tokens)
     server.refusals.clear()
-    await until(lambda: len(server.hellos) == 2)
+    await until(lambda: len(server.handshakes) == 2)
 
 
 async def test_a_stream_works_again_when_a_server_greets_and_not_when_it_ends(
@@ -593,7 +593,7 @@ async def test_a_stream_works_again_when_a_server_greets_and_not_when_it_ends(
         await until(lambda: said(f"refused {times}") > 0)
         assert said("stream: works again") == times - 1
         server.refusals.clear()
-        await until(lambda: len(server.hellos) == times + 1)
+        await until(lambda: len(server.handshakes) == times + 1)
         await until(lambda: said("stream: works again") == times)
 
     with caplog.at_level(logging.INFO, "laneway"):
@@ -623,11 +623,11 @@ async def test_a_worker_that_stops_takes_no_more_finishes_and_gives_back(
     await begun.acquire()
     hurry = asyncio.Event()
     stopping = asyncio.ensure_future(worker.stop(60.0, hurry))
-    await until(lambda: len(server.hellos) == 2)
-    hello = server.hellos[1]
+    await until(lambda: len(server.handshakes) == 2)
+    handshake = server.handshakes[1]
     # A stream that takes no more: what is not held was lost on the way and is given back.
-    assert hello.max_in_flight == 0
-    assert {one.job_id for one in hello.holds} == {ends.job_id, stays.job_id}
+    assert handshake.max_in_flight == 0
+    assert {one.job_id for one in handshake.holds} == {ends.job_id, stays.job_id}
     crossed = assignment("long", {"wait": True})
     server.send(crossed)
     assert (await shop.result(crossed)).WhichOneof("outcome") == "release"
@@ -655,7 +655,7 @@ async def test_what_was_done_is_told_though_the_server_comes_back_late_in_the_gr
     await until(lambda: worker.completer.backlog)
     stopping = asyncio.ensure_future(worker.stop(60.0))
     # It has drained, and the least time for the last words is over.
-    await until(lambda: len(server.hellos) == 2)
+    await until(lambda: len(server.handshakes) == 2)
     refused = server.refused["ReportResult"]
     await until(lambda: server.refused["ReportResult"] >= refused + 2)
     server.refusals.clear()

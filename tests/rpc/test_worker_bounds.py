@@ -46,12 +46,12 @@ def worker_of(lw: Laneway, server: Scripted, max_jobs: int | None = None, **more
 
 async def test_remote_worker_asks_for_no_more_than_its_slots(lw: Laneway, server: Scripted) -> None:
     async with worker_of(lw, server, slots=1):
-        assert server.hellos[0].max_in_flight == 1
+        assert server.handshakes[0].max_in_flight == 1
 
 
 async def test_remote_worker_runs_exactly_max_jobs(lw: Laneway, server: Scripted) -> None:
     async with worker_of(lw, server, max_jobs=1) as worker:
-        assert server.hellos[0].max_in_flight == 1
+        assert server.handshakes[0].max_in_flight == 1
         # A server that sends more than it was asked for.
         sent = [assignment("on_loop"), assignment("in_thread")]
         server.send(*sent)
@@ -59,7 +59,7 @@ async def test_remote_worker_runs_exactly_max_jobs(lw: Laneway, server: Scripted
         await until(lambda: all(one.job_id in server.results for one in sent))
         kinds = [server.results[one.job_id].WhichOneof("outcome") for one in sent]
         assert kinds == ["finish", "release"]
-        await until(lambda: server.hellos[-1].max_in_flight == 0)
+        await until(lambda: server.handshakes[-1].max_in_flight == 0)
 
 
 async def test_remote_worker_replaces_a_frozen_heartbeat_process(
@@ -67,8 +67,8 @@ async def test_remote_worker_replaces_a_frozen_heartbeat_process(
 ) -> None:
     async with worker_of(lw, server) as worker:
         frozen = worker.heartbeat.pid
-        streams = len(server.hellos)
+        streams = len(server.handshakes)
         os.kill(frozen, signal.SIGSTOP)
         await until(lambda: worker.heartbeat.pid not in (None, frozen))
         # Its stream is opened again once there is somebody to renew what comes.
-        await until(lambda: len(server.hellos) > streams and worker.heartbeat.is_answering)
+        await until(lambda: len(server.handshakes) > streams and worker.heartbeat.is_answering)

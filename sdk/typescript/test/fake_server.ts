@@ -60,7 +60,7 @@ export function refusal(code: status, details: string): Partial<ServiceError> {
 }
 
 export class FakeServer {
-  readonly hellos = new Heard<StreamJobsRequest__Output>();
+  readonly handshakes = new Heard<StreamJobsRequest__Output>();
   readonly beats = new Heard<Claim__Output[]>();
   readonly updates = new Heard<Update__Output>();
   readonly calls = new Heard<Result__Output[]>();
@@ -68,7 +68,7 @@ export class FakeServer {
   readonly acquired = new Heard<AcquireLimitsRequest__Output>();
   readonly released = new Heard<ReleaseLimitsRequest__Output>();
   /** What each call is answered; throw a `refusal` to fail it. */
-  onHello: (hello: StreamJobsRequest__Output) => void = () => {};
+  onHandshake: (handshake: StreamJobsRequest__Output) => void = () => {};
   onBeat: (claim: Claim__Output) => Answer | "silence" = () => "ANSWER_ACCEPTED";
   onUpdate: (update: Update__Output) => Answer = () => "ANSWER_ACCEPTED";
   onResults: (results: Result__Output[]) => void = () => {};
@@ -168,14 +168,14 @@ export class FakeServer {
       if (call.metadata.get("authorization")[0] !== `Bearer ${TOKEN}`) {
         throw refusal(status.UNAUTHENTICATED, "nobody is known by this token");
       }
-      this.onHello(call.request);
+      this.onHandshake(call.request);
     } catch (error) {
       call.emit("error", error);
       return;
     }
     this.#stream = call;
     call.write({ uncovered: this.uncovered, ignored: this.ignored });
-    this.hellos.push(call.request);
+    this.handshakes.push(call.request);
   }
 }
 

@@ -119,11 +119,11 @@ describe("Leases", () => {
       .start();
     const claim = server.assign("wait", { leaseMs: 200, leaseLeftMs: 200 });
     assert.equal(((await reason.kept) as Stopped).reason, "fenced");
-    // Given back as if it had never come it would not be charged; nor if one hello got lost.
+    // Given back as if it had never come it would not be charged; nor if one handshake got lost.
     for (const n of [1, 2]) {
       server.cut();
-      const hellos = await server.hellos.count(n + 1);
-      assert.deepEqual(hellos[n]?.holds, [claim]);
+      const handshakes = await server.handshakes.count(n + 1);
+      assert.deepEqual(handshakes[n]?.holds, [claim]);
     }
   });
 });

@@ -66,7 +66,7 @@ describe("A mistake at the start", () => {
     ];
     for (const [answer, code] of cases) {
       const server = await aServer();
-      server.onHello = () => {
+      server.onHandshake = () => {
         throw refusal(answer, "no");
       };
       const ended = await program(`
@@ -127,7 +127,7 @@ describe("A mistake at the start", () => {
       const logger = { info: work, warn, error: work };
       const there = { server: "${server.address}", token: "${TOKEN}", logger };
       await new Worker(there).handle("work", work).run();`);
-    await server.hellos.first();
+    await server.handshakes.first();
     server.assign("work");
     await server.results.first();
     server.cut();
@@ -171,6 +171,6 @@ describe("A token file", () => {
     server.cut();
     await warnings.first((text) => text.includes(`token file: cannot read ${file}`));
     writeFileSync(file, TOKEN);
-    await server.hellos.count(2);
+    await server.handshakes.count(2);
   });
 });

@@ -17,13 +17,13 @@ describe("A worker", () => {
     });
     worker.handle("plain", () => {});
     await worker.start();
-    const hello = await server.hellos.first();
+    const handshake = await server.handshakes.first();
     assert.deepEqual(
-      [hello.name, hello.maxInFlight, hello.code, hello.holds, hello.pid],
+      [handshake.name, handshake.maxInFlight, handshake.code, handshake.holds, handshake.pid],
       ["me", 7, "v1", [], process.pid],
     );
     assert.deepEqual(
-      hello.jobTypes.map((one) => [one.name, one.declaration]),
+      handshake.jobTypes.map((one) => [one.name, one.declaration]),
       [
         ["sum", '{"lane":"maths"}'],
         ["plain", ""],
@@ -67,9 +67,9 @@ describe("A worker", () => {
       .handle("work", () => {})
       .start();
     const told = async (): Promise<number> => {
-      const streams = server.hellos.all.length;
+      const streams = server.handshakes.all.length;
       server.cut();
-      await server.hellos.count(streams + 1);
+      await server.handshakes.count(streams + 1);
       server.assign("work");
       await server.results.count(streams);
       return warned.filter((line) => line.includes("cover")).length;
@@ -149,7 +149,7 @@ describe("A worker", () => {
     await aWorker(server)
       .handle("count", { analyze }, () => assert.fail("not asked for"))
       .start();
-    assert.equal((await server.hellos.first()).jobTypes[0]?.hasAnalysis, true);
+    assert.equal((await server.handshakes.first()).jobTypes[0]?.hasAnalysis, true);
     server.assign("count", { payload: '{"n": 5}', isAnalysis: true });
     const { finish } = await server.results.first();
     assert.equal(finish?.result, '{"plan":"count","cost":{"tokens":5},"warnings":[]}');
@@ -260,8 +260,8 @@ describe("A lost stream", () => {
     const claim = server.assign("wait");
     await began.kept;
     server.cut();
-    const [, hello] = await server.hellos.count(2);
-    assert.deepEqual(hello?.holds, [claim]);
+    const [, handshake] = await server.handshakes.count(2);
+    assert.deepEqual(handshake?.holds, [claim]);
     gate.keep();
     assert.deepEqual((await server.results.first()).claim, claim);
     server.assign("wait");
@@ -281,7 +281,7 @@ describe("A lost stream", () => {
     const claim = first.assign("wait");
     await began.kept;
     first.stop();
-    assert.deepEqual((await second.hellos.first()).holds, [claim]);
+    assert.deepEqual((await second.handshakes.first()).holds, [claim]);
     gate.keep();
     assert.deepEqual((await second.results.first()).claim, claim);
   });
@@ -319,7 +319,7 @@ describe("A stop", () => {
     const slow = server.assign("slow");
     await began.kept;
     const stopped = worker.stop({ graceMs: 60_000 });
-    const [, draining] = await server.hellos.count(2);
+    const [, draining] = await server.handshakes.count(2);
     assert.deepEqual([draining?.maxInFlight, draining?.holds], [0, [quick, slow]]);
     gate.keep();
     assert.deepEqual((await server.results.first()).claim, quick);
@@ -344,10 +344,10 @@ describe("A stop", () => {
     await began.kept;
     server.beat();
     assert.ok((await server.results.first()).cancel);
-    const [, second] = await server.hellos.count(2);
+    const [, second] = await server.handshakes.count(2);
     assert.equal(second?.maxInFlight, 2);
     gate.keep();
-    const [, , third] = await server.hellos.count(3);
+    const [, , third] = await server.handshakes.count(3);
     assert.equal(third?.maxInFlight, 3);
     assert.equal(server.results.all.length, 1);
   });

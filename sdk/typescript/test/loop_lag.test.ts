@@ -42,7 +42,7 @@ describe("A process that stood still", () => {
     server.assign("block");
     const warning = await warnings.first((text) => text.startsWith("stream"));
     assert.match(warning, /: this process did not answer for 17 s: .*; Bandwidth exhausted /);
-    await server.hellos.count(2);
+    await server.handshakes.count(2);
     await server.results.first();
   });
 
