@@ -90,8 +90,8 @@ def review(digests: Collection[bytes], idle_s: float) -> Statement[dict[bytes, A
         by_digest: dict[bytes, list[Row]] = {}
         for digest, *rest in rows:
             by_digest.setdefault(bytes(digest), []).append(rest)
-        found = {digest: _by_token(each) for digest, each in by_digest.items()}
-        return {digest: access for digest, access in found.items() if access is not None}
+        accesses = {digest: _by_token(each) for digest, each in by_digest.items()}
+        return {digest: access for digest, access in accesses.items() if access is not None}
 
     params = {"digests": list(digests), "idle_s": idle_s}
     return Statement("access/review_access", decode, params)
@@ -99,7 +99,7 @@ def review(digests: Collection[bytes], idle_s: float) -> Statement[dict[bytes, A
 
 def grants_of(rows: list[Row], start: int) -> tuple[Grant, ...]:
     """The grants in the columns from `start` on; a row of nulls holds none."""
-    found = (row[start : start + 8] for row in rows)
+    columns = (row[start : start + 8] for row in rows)
     return tuple(
         Grant(
             frozenset(permissions),
@@ -108,7 +108,7 @@ def grants_of(rows: list[Row], start: int) -> tuple[Grant, ...]:
             None if lanes is None else frozenset(lanes),
             GrantBounds(*bounds),
         )
-        for permissions, scope, workspace, lanes, *bounds in found
+        for permissions, scope, workspace, lanes, *bounds in columns
         if permissions is not None
     )
 

@@ -11,7 +11,7 @@ from laneway.errors import DatabaseUnavailable
 class ConnectionSlots(asyncio.Semaphore):
     """Counts the callers that have or want a connection, and limits how long they wait."""
 
-    asked = 0
+    callers = 0
 
     def __init__(self, size: int, longest_s: float | None) -> None:
         super().__init__(size)
@@ -19,13 +19,13 @@ class ConnectionSlots(asyncio.Semaphore):
         self._longest_s = longest_s
 
     async def acquire(self) -> Literal[True]:
-        self.asked += 1
+        self.callers += 1
         try:
             if self._longest_s is not None and self.locked():
                 return await self._acquire_within(self._longest_s)
             return await super().acquire()
         except BaseException:
-            self.asked -= 1
+            self.callers -= 1
             raise
 
     async def _acquire_within(self, longest_s: float) -> Literal[True]:
@@ -44,5 +44,5 @@ class ConnectionSlots(asyncio.Semaphore):
         return acquiring.result()
 
     def release(self) -> None:
-        self.asked -= 1
+        self.callers -= 1
         super().release()

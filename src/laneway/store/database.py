@@ -46,7 +46,7 @@ def connection_options(dsn: str, settings: Settings, role: str) -> dict[str, Any
     Settings in the DSN win; its `options` are kept besides ours.
     """
     try:
-        given = conninfo_to_dict(dsn)
+        in_dsn = conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:
         # The driver's message quotes the DSN, which may hold a password.
         raise ConfigError("database_url: must be a URL or key=value pairs") from None
@@ -60,11 +60,11 @@ def connection_options(dsn: str, settings: Settings, role: str) -> dict[str, Any
         "target_session_attrs": "read-write",
     }
     options = {
-        **{name: value for name, value in options.items() if name not in given},
+        **{name: value for name, value in options.items() if name not in in_dsn},
         "client_encoding": ENCODING,
         "autocommit": True,
         "prepare_threshold": 0,
-        "options": startup_options(session_bounds(settings), str(given.get("options") or "")),
+        "options": startup_options(session_bounds(settings), str(in_dsn.get("options") or "")),
     }
     if not pooler.is_pooled(dsn, settings):
         return options
@@ -109,7 +109,7 @@ class Database:
         self.settings = settings
         self.role = role
         self.size = size or settings.pool_size
-        self._free = ConnectionSlots(self.size, longest_wait_s)
+        self._slots = ConnectionSlots(self.size, longest_wait_s)
         # Each with the time at which it last worked.
         self._idle: list[tuple[float, AsyncConn]] = []
         self._opened: weakref.WeakSet[AsyncConn] = weakref.WeakSet()
@@ -136,12 +136,12 @@ class Database:
 
     @property
     def in_use(self) -> int:
-        return min(self._free.asked, self.size)
+        return min(self._slots.callers, self.size)
 
     @property
     def waiting(self) -> int:
         """Callers that wait for a connection."""
-        return self._free.asked - self.in_use
+        return self._slots.callers - self.in_use
 
     def fds(self) -> Iterable[int]:
         """The sockets of its connections."""
@@ -155,7 +155,7 @@ class Database:
     async def connection(self) -> AsyncIterator[AsyncConn]:
         """A connection of the pool, for several statements or a transaction."""
         with translated():
-            async with self._free:
+            async with self._slots:
                 conn = await self._acquire()
                 watch = SilenceWatch(conn, self.settings, self._probe, is_pooled=self.is_pooled)
                 try:
@@ -314,8 +314,8 @@ class Transaction:
 def _is_refusal(error: BaseException) -> bool:
     """Whether only the request was wrong, so that the connection can be used again."""
     if not isinstance(error, LanewayError):
-        known = translate(error) if isinstance(error, psycopg.Error) else None
-        return known is not None and _is_refusal(known)
+        translation = translate(error) if isinstance(error, psycopg.Error) else None
+        return translation is not None and _is_refusal(translation)
     return not isinstance(error, DatabaseUnavailable)
 
 

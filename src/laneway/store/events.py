@@ -106,8 +106,8 @@ def of_job(
 
     def decode(rows: list[Row]) -> JobLog:
         events = [_event(row[4:]) for row in rows if row[4] is not None]
-        is_known, newest, name, found = rows[0][:4]
-        return JobLog(is_known, newest, name, found, events)
+        is_known, newest, name, log_read = rows[0][:4]
+        return JobLog(is_known, newest, name, log_read, events)
 
     params = {"seq": seq, "after": after, "limit": limit, "log": log}
     return Statement("events/read_job_events", decode, params)

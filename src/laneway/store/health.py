@@ -199,8 +199,8 @@ def libpq_environment(dsn: str) -> dict[str, str]:
         for option in Conninfo.get_defaults()
         if option.envvar
     }
-    given = conninfo_to_dict(dsn)
-    return {variables[name]: str(value) for name, value in given.items() if name in variables}
+    parameters = conninfo_to_dict(dsn)
+    return {variables[name]: str(value) for name, value in parameters.items() if name in variables}
 
 
 @asynccontextmanager

@@ -117,8 +117,8 @@ def _claimed(rows: list[Row]) -> ClaimAnswer:
         columns += [[None] * count] * 2
     columns.append(losses or [0] * count)
     claims = map(Claim._make, zip(*columns[:3], strict=True))
-    made = map(Assignment._make, zip(claims, *columns[3:], strict=True))
-    return ClaimAnswer(*head, list(made))
+    assignments = map(Assignment._make, zip(claims, *columns[3:], strict=True))
+    return ClaimAnswer(*head, list(assignments))
 
 
 def claim(

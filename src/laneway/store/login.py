@@ -45,10 +45,10 @@ def logging_in(dsn: str) -> Iterator[None]:
 
 
 def _count_hosts(dsn: str) -> int:
-    given = conninfo_to_dict(dsn)
+    parameters = conninfo_to_dict(dsn)
 
     def listed(name: str, variable: str) -> list[str]:
-        return str(given.get(name) or os.environ.get(variable, "")).split(",")
+        return str(parameters.get(name) or os.environ.get(variable, "")).split(",")
 
     hosts = listed("host", "PGHOST")
     if len(hosts) == 1:

@@ -57,11 +57,11 @@ class Listener:
         """Subscribes, calls `on_ready` (earlier messages may be lost), then passes messages on."""
         with translated():
             conn = await connect(self._dsn, self._settings, "listen")
-            kept = forks.Fds(conn.fileno())
+            fds = forks.Fds(conn.fileno())
             try:
                 if await self._is_shared(conn):
                     # Notifications would reach other clients; callers poll instead.
-                    kept.let_go()
+                    fds.let_go()
                     await conn.close()
                     await asyncio.Event().wait()
                 await conn.execute(SQL("listen {}").format(self._channel))
@@ -74,7 +74,7 @@ class Listener:
                     await self._ping(conn)
             finally:
                 self.is_listening = False
-                kept.let_go()
+                fds.let_go()
                 await conn.close()
 
     async def _ping(self, conn: psycopg.AsyncConnection[Any]) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from laneway.config.settings import Settings
 
 # Pause between two checks of a session that is idle: a result may still be in transit.
-AGAIN_S: Final = 0.5
+RECHECK_S: Final = 0.5
 # Offset of the acknowledged and received bytes in struct tcp_info of Linux.
 _TCP_BYTES: Final = (120, struct.Struct("=QQ"))
 _ACTIVITY: Final = b"select state, state_change from pg_catalog.pg_stat_activity where pid = %s"
@@ -134,7 +134,7 @@ class SilenceWatch:
                 async with await probe() as other:
                     is_reached = True
                     first = await self._activity(other)
-                    await asyncio.sleep(AGAIN_S)
+                    await asyncio.sleep(RECHECK_S)
                     second = await self._activity(other)
         except TimeoutError:
             # If the pooler has no free session, the probe waits in the same queue.
