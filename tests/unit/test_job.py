@@ -16,6 +16,7 @@ from uuid import UUID
 import pytest
 
 from laneway.domain.claim import Claim
+from laneway.domain.event import Event, job_at
 from laneway.domain.job import Attempt, Job, JobIds, LogLine, NewJob, Progress, new_job_id
 from laneway.domain.job_error import JobError
 from laneway.domain.states import Status
@@ -96,6 +97,13 @@ def test_label_claims_no_approval_that_was_not_asked_for(
 ) -> None:
     shown = a_job(status=Status(status), approved_by=approved_by).to_dict()
     assert (shown["status"], shown["label"]) == (status, label)
+
+
+def test_label_in_an_event_is_that_of_its_moment() -> None:
+    state = {"status": "approved", "attempt": 0, "error": None, "approved_by": None}
+    event = Event(1, 7, "job.submitted", "default", "default", "t", "ann", state)
+    shown = job_at(event, a_job(status=Status.COMPLETED, attempt=1), debug=False)
+    assert (shown["status"], shown["label"]) == ("approved", "queued")
 
 
 def test_a_shown_job_is_json_ready() -> None:

@@ -64,7 +64,7 @@ def job_at(event: Event, job: Job, *, debug: bool) -> dict[str, Any]:
     shown |= event.state
     shown["error"] = _error(event, debug=debug)
     shown |= {name: _time(event.state.get(name)) for name in _TIMES}
-    shown["label"] = label_of(Status(event.state["status"]), event.state["approved_by"])
+    shown["label"] = label_of(Status(event.state["status"]), event.state.get("approved_by"))
     shown["lane"] = event.lane
     if not (is_as_now and event.state["status"] == Status.RUNNING):
         shown["lease_until"] = None
