@@ -173,3 +173,37 @@ def test_sweep_forgets_who_has_not_asked_for_an_hour(db: StoreClient, another: A
     db.do("delete from laneway.limit_turns where worker_id = %s", lost.worker)
     db.run(workers.sweep(db.worker))
     assert line(db) == [4]
+
+
+def test_sweep_forgets_those_that_left_a_minute_ago(db: StoreClient, another: Another) -> None:
+    lead(db)
+    long_gone, just_gone = another(), another()
+    for one, ago_s in ((long_gone, 90), (just_gone, 10)):
+        note(one, 1, ago_s=100)
+        note(one, None, ago_s=ago_s)
+    db.run(workers.sweep(db.worker))
+    assert db.rows("select worker_id from laneway.limit_waiters") == [(just_gone.worker,)]
+
+
+def test_sweep_waits_for_no_row_that_is_written(db: StoreClient, other: StoreClient) -> None:
+    lead(db)
+    note(other, 1, ago_s=9000)
+    other.begin()
+    note(other, 2)
+    db.run(workers.sweep(db.worker))
+    other.commit()
+    assert line(db) == [2]
+
+
+def test_stopped_worker_leaves_the_line(db: StoreClient, other: StoreClient) -> None:
+    note(db, 1)
+    note(other, 2)
+    db.run(workers.stop(other.worker))
+    assert line(db) == [1]
+
+
+def test_waiter_whose_state_was_lost_is_back_in_the_line(db: StoreClient) -> None:
+    note(db, 1)
+    db.do("truncate laneway.limit_turns")
+    note(db, 7)
+    assert line(db) == [7]

@@ -92,6 +92,33 @@ def test_lanes_of_equal_priority_alternate(db: StoreClient) -> None:
     assert served == served[:2] * 5
 
 
+def test_older_turn_of_one_worker_stalls_no_lane(
+    db: StoreClient, another: Callable[[], StoreClient]
+) -> None:
+    """A worker that joins or writes its row while another is served keeps the turn before."""
+    asking = {"first": (db, "low"), "second": (another(), "low"), "third": (another(), "high")}
+    for _ in range(8):
+        db.submit("background")
+        db.submit("urgent")
+    served: Counter[str] = Counter()
+    (running,) = start(db, "low")
+    for _ in range(10):
+        for one, lane in asking.values():
+            assert start(one, lane) == []
+        db.do(
+            "update laneway.limit_turns set lane_since = lane_since - interval '10 s'"
+            " where worker_id = %s",
+            asking["second"][0].worker,
+        )
+        db.settle(running, "finish")
+        wait_long(db)
+        ((lane, (running,)),) = (
+            (lane, got) for one, lane in asking.values() if (got := start(one, lane))
+        )
+        served[lane] += 1
+    assert served == {"low": 5, "high": 5}
+
+
 def test_lane_with_more_slots_gets_more_of_each_round(db: StoreClient) -> None:
     limit_to(db, 3)
     db.do("update laneway.worker_lanes set max_slots = 1 where name = 'low'")

@@ -144,8 +144,8 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "next_in_turn": ("execute on waiters_of", "execute on can_come"),
     "waiters_of": ("select on turns_held",),
     "note_turn": (
-        "execute on waiters_of", "execute on forget_turns", "select insert on limit_waiters",
-        "select update on limit_turns",
+        "execute on waiters_of", "execute on forget_turns",
+        "select insert delete on limit_waiters", "select update on limit_turns",
     ),
     "forget_turns": (
         "select on turns_held", "select update delete on limit_waiters",
@@ -155,7 +155,8 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "turn_weight": ("select on limits", "select on worker_lanes"),
     "keep_turns": (
         "select on turns_held", "select update on limit_turns", "select on limits",
-        "execute on note_turn", "execute on waiters_of", "execute on site_of",
+        "execute on note_turn", "execute on forget_turns", "execute on waiters_of",
+        "execute on site_of",
         "execute on turn_weight", "execute on call_workers", "execute on call_next",
         "execute on can_come",
     ),

@@ -133,11 +133,14 @@ def _format(text: SQL, **names: Composable) -> str:
 
 
 _TAKE_OVER: Final = SQL("""\
--- Owns the schema and everything in it. It needs no login: the migrator acts as it.
+-- Owns the schema and everything in it. It needs no login: the migrator acts as it. This locks
+-- every table briefly: if it cannot get a lock within 200 ms, it fails instead of delaying
+-- submits. Then run it again.
 do $owner$
 declare
     thing text;
 begin
+    perform set_config('lock_timeout', '200ms', true);
     execute format('grant create on database %I to %I', current_database(), {name});
     -- On an empty database, the migrator creates the schema with `laneway db migrate`.
     if to_regnamespace('laneway') is null then

@@ -103,6 +103,9 @@ begin
         end if;
         if r.waiting > 0 then
             perform laneway.leave_turns(r.holder, '(outside)', 'call', null);
+            -- Such a process may never come back.
+            perform laneway.forget_turns(w.limit_name, 'infinity', r.holder)
+               from laneway.limit_waiters w where w.worker_id = r.holder;
         end if;
     end loop;
     return v_n;

@@ -19,7 +19,8 @@ select h.limit_name, h.lane, h.worker_id, h.kind, t.tid, t.waits, t.site, t.rank
      where x.limit_name = h.limit_name and x.lane = h.lane and x.worker_id = h.worker_id and x.kind = h.kind
      order by x.place desc limit 1) t;
 
--- The waiters for these limits.
+-- The waiters for these limits. The turn of a lane is one for all its waiters, the newest: a row that a worker
+-- was writing meanwhile may have an older one.
 create or replace function laneway.waiters_of(p_names text[]) returns setof laneway.limit_waiters
 language plpgsql stable rows 10
 set jit = off
@@ -28,8 +29,10 @@ set enable_bitmapscan = off
 as $$
 begin
     return query
-    select t.limit_name, t.lane, t.worker_id, t.kind, t.site, t.rank, t.used, t.lane_since, t.since, t.called_at
-      from laneway.turns_held t where t.limit_name = any (p_names) and t.waits;
+    select t.limit_name, t.lane, t.worker_id, t.kind, t.site, t.rank, first_value(t.used) over newest,
+           first_value(t.lane_since) over newest, t.since, t.called_at
+      from laneway.turns_held t where t.limit_name = any (p_names) and t.waits
+    window newest as (partition by t.limit_name, t.lane order by t.lane_since desc, t.used desc);
 end $$;
 
 -- Whether capacity is left for a waiter: it was not skipped, and its lane could take a job now.
@@ -98,8 +101,7 @@ begin
         select coalesce(max(w.lane_since), p_now) into v_lane_since
           from laneway.waiters_of(array[p_limit]) w where w.lane = p_lane;
     end if;
-    -- Two rounds, or a few more under concurrent writes. Bounded: the row of limit_turns may have been deleted by
-    -- hand.
+    -- Two rounds, or a few more under concurrent writes.
     for i in 1 .. 10 loop
         update laneway.limit_turns c
            set waits = p_rank is not null, rank = coalesce(p_rank, c.rank), site = coalesce(p_site, c.site),
@@ -118,16 +120,22 @@ begin
           order by x.place desc limit 1 for no key update;
         continue when found;
         if p_rank is null then return; end if;
-        perform laneway.forget_turns(p_limit, p_now - interval '1 minute');
+        perform laneway.forget_turns(p_limit, p_now - interval '1 minute', null);
         insert into laneway.limit_waiters (limit_name, lane, worker_id, kind, site, rank, lane_since, since)
         values (p_limit, p_lane, p_worker, p_kind, p_site, p_rank, v_lane_since, p_now)
         on conflict (limit_name, lane, worker_id, kind) do nothing;
         if found then return; end if;
+        -- Its row of limit_turns was lost, as in a partial restore, or was inserted meanwhile.
+        delete from laneway.limit_waiters h
+         where h.limit_name = p_limit and h.lane = p_lane and h.worker_id = p_worker and h.kind = p_kind
+           and not exists (select from laneway.limit_turns x
+                            where x.limit_name = p_limit and x.lane = p_lane and x.worker_id = p_worker
+                              and x.kind = p_kind);
     end loop;
 end $$;
 
--- Deletes the rows of waiters that left a limit before p_before. Skips locked rows.
-create or replace function laneway.forget_turns(p_limit text, p_before timestamptz) returns void
+-- Deletes the rows of waiters that left a limit before p_before, all or those of one worker. Skips locked rows.
+create or replace function laneway.forget_turns(p_limit text, p_before timestamptz, p_worker uuid) returns void
 language plpgsql volatile
 set jit = off
 set enable_seqscan = off
@@ -142,7 +150,7 @@ begin
             on n.limit_name = h.limit_name and n.lane = h.lane and n.worker_id = h.worker_id and n.kind = h.kind
          cross join lateral (select from laneway.limit_turns x
                               where x.ctid = n.tid and not x.waits and x.since < p_before for update skip locked) t
-         where h.limit_name = p_limit
+         where h.limit_name = p_limit and (p_worker is null or h.worker_id = p_worker)
            for update of h skip locked)
     delete from laneway.limit_waiters h where h.ctid = any (array(select p.tid from past p));
 end $$;
@@ -168,23 +176,26 @@ begin
     for r in
         select g.name, g.rank, g.count, g.waits, laneway.site_of(l.scope, p_worker) as site,
                g.count > 0 and s.is_shared as is_served, coalesce(s.is_known, false) as is_known, s.my_rank,
-               s.my_site, s.is_called, l.name is not null as is_limit
+               s.my_site, s.is_called, s.used, s.lane_since, l.name is not null as is_limit
           from (select u.name, min(u.rank) as rank, max(u.count) as count, bool_or(u.waits) as waits
                   from unnest(p_names, p_ranks, p_counts, p_waits) as u (name, rank, count, waits) group by u.name) g
           left join laneway.limits l on l.name = g.name
          cross join lateral (
             select bool_or(m.is_mine) as is_known, bool_or(not m.is_mine) as is_shared,
                    min(w.rank) filter (where m.is_mine) as my_rank, min(w.site) filter (where m.is_mine) as my_site,
-                   bool_or(w.called_at is not null) filter (where m.is_mine) as is_called
+                   bool_or(w.called_at is not null) filter (where m.is_mine) as is_called,
+                   max(w.used) filter (where w.lane = p_lane) as used,
+                   max(w.lane_since) filter (where w.lane = p_lane) as lane_since
               from laneway.waiters_of(array[g.name]) w
              cross join lateral (select (w.lane, w.worker_id, w.kind) = (p_lane, p_worker, p_kind) as is_mine) m) s
          order by g.name collate "C"
     loop
         if r.is_served then
             v_weight := laneway.turn_weight(r.name, p_lane);
+            -- Skips rows that change meanwhile: waiters_of reads the newest turn of the lane.
             update laneway.limit_turns c
-               set used = case when c.used + r.count < v_weight then c.used + r.count else 0 end,
-                   lane_since = case when c.used + r.count < v_weight then c.lane_since else p_now end,
+               set used = case when r.used + r.count < v_weight then r.used + r.count else 0 end,
+                   lane_since = case when r.used + r.count < v_weight then r.lane_since else p_now end,
                    since = case when c.worker_id = p_worker and c.kind = p_kind then p_now else c.since end,
                    called_at = case when c.worker_id = p_worker and c.kind = p_kind then null else c.called_at end,
                    changes = (c.changes + 1) % 32, place = c.place + (c.changes + 1) / 32
@@ -192,6 +203,10 @@ begin
                 select t.tid from laneway.turns_held t
                  where t.limit_name = r.name and t.lane = p_lane and t.waits
                    and (r.waits or (t.worker_id, t.kind) <> (p_worker, p_kind))));
+        end if;
+        -- The rows of waiters that left slow every claim, and there may be no new waiter to delete them.
+        if r.is_limit and random() < 0.01 then
+            perform laneway.forget_turns(r.name, p_now - interval '1 minute', null);
         end if;
         if r.waits then
             if r.is_limit and (not r.is_known or (r.my_rank, r.my_site) <> (r.rank, r.site)

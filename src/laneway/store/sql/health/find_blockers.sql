@@ -7,7 +7,7 @@ with held as (
      where k.granted and k.database = (select d.oid from pg_database d where d.datname = current_database())
        and (k.locktype = 'relation' and k.relation = any (array[
                 'laneway.worker_lanes', 'laneway.limits', 'laneway.control', 'laneway.slot_counts',
-                'laneway.limit_counts']::regclass[])
+                'laneway.limit_counts', 'laneway.limit_waiters', 'laneway.limit_turns']::regclass[])
             and k.mode not in ('AccessShareLock', 'ShareUpdateExclusiveLock')
             or k.locktype = 'advisory' and k.mode = 'ExclusiveLock' and k.objsubid = 1
                and (k.classid::bigint << 32 | k.objid::bigint) = 5577006791947779410)

@@ -15,13 +15,25 @@ with term as materialized (
     -- The longest period is a day; sites without new starts leave their rows behind.
     delete from laneway.limit_starts s
      where s.slice < extract(epoch from clock_timestamp() - interval '3 days') * 1000000 and exists (select from term)
+), waiters as materialized (
+    -- Those that left a minute ago, and those that have waited for an hour: one that still waits asks again.
+    -- Skips rows that are being written.
+    select h.ctid as tid from laneway.limit_waiters h
+      join laneway.turns_held n
+        on n.limit_name = h.limit_name and n.lane = h.lane and n.worker_id = h.worker_id and n.kind = h.kind
+     cross join lateral (
+        select from laneway.limit_turns x
+         where x.ctid = n.tid
+           and x.since < clock_timestamp() - case when x.waits then interval '1 hour' else interval '1 minute' end
+           for update skip locked) t
+     where exists (select from term)
+       for update of h skip locked
 ), waited as (
-    -- A worker that still waits asks again and is queued again.
     delete from laneway.limit_waiters h
-     where exists (select from term) and not exists (
-        select from laneway.turns_held t
-         where t.limit_name = h.limit_name and t.lane = h.lane and t.worker_id = h.worker_id and t.kind = h.kind
-           and t.since >= clock_timestamp() - interval '1 hour')
+     where h.ctid = any (array(select w.tid from waiters w))
+        or exists (select from term) and not exists (
+           select from laneway.limit_turns x
+            where x.limit_name = h.limit_name and x.lane = h.lane and x.worker_id = h.worker_id and x.kind = h.kind)
 )
 delete from laneway.workers w
  where coalesce(w.stopped_at, w.seen_at) < clock_timestamp() - interval '90 days'
