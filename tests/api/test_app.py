@@ -116,7 +116,7 @@ async def test_a_body_that_is_no_json_is_told_what_is_wrong(ask: Ask, people: Pe
     ann = people.new("ann", "operator")
     for more, rule in (
         ({"headers": {"Content-Type": "text/plain"}}, "Content-Type: application/json"),
-        ({"headers": {"Content-Type": "application/json"}}, "is no JSON"),
+        ({"headers": {"Content-Type": "application/json"}}, "is not JSON"),
     ):
         answer = await ask(ann, "POST", "/jobs", content=b'{"job_type": t}', **more)
         assert answer.status_code == 422

@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from laneway.api.app import make_app
-from laneway.api.http.idempotency import once
+from laneway.api.http.idempotency import idempotency_guard
 from laneway.control import freeze as freezing
 from laneway.store.database import Database
 from tests.api.conftest import Ask, People, Principal
@@ -37,7 +37,7 @@ def test_every_post_takes_a_key_but_for_a_reason(app: FastAPI) -> None:
         route.path
         for route in app.routes
         if isinstance(route, APIRoute) and "POST" in (route.methods or ())
-        if all(each.call is not once for each in route.dependant.dependencies)
+        if all(each.call is not idempotency_guard for each in route.dependant.dependencies)
     }
     assert without == WITHOUT_KEY.keys()
 

@@ -324,7 +324,7 @@ async def test_valid_secret_is_never_refused_for_wrong_ones(
     entered = await ask(None, "POST", "/login", data={"link": link})
     assert entered.status_code == 303
     cookie = {"headers": {"Cookie": entered.headers["set-cookie"].partition(";")[0]}}
-    app.state.gatekeeper = CredentialCache(database)
+    app.state.credentials = CredentialCache(database)
     assert (await ask(None, "GET", "/me", **cookie)).status_code == 200
 
 

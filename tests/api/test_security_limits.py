@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from laneway.api.app import make_app
 from laneway.api.http.bodies import read_jobs
-from laneway.api.http.read_slots import IN_LINE, ReadSlots
+from laneway.api.http.read_slots import MAX_QUEUED, ReadSlots
 from laneway.api.models.jobs import NewJobs
 from laneway.api.routes.description import describe
 from laneway.config.settings import Settings
@@ -301,7 +301,7 @@ async def test_reads_of_one_principal_leave_room_for_others() -> None:
             at_once -= 1
             return most
 
-    reads = [asyncio.create_task(read(ann)) for _ in range(2 + IN_LINE)]
+    reads = [asyncio.create_task(read(ann)) for _ in range(2 + MAX_QUEUED)]
     await asyncio.sleep(0)
     with pytest.raises(RateLimited):
         await read(ann)
@@ -348,7 +348,7 @@ async def test_lists_are_read_in_the_line_of_their_caller(
     async with AsyncExitStack() as stack:
         for _ in range(app.state.settings.max_reads_per_principal):
             await stack.enter_async_context(slots.hold(ann.id))
-        line = [asyncio.create_task(wait_in_line()) for _ in range(IN_LINE)]
+        line = [asyncio.create_task(wait_in_line()) for _ in range(MAX_QUEUED)]
         await asyncio.sleep(0)
         for method, place, body in EXPENSIVE_READS:
             path = place.format(job=job_id)

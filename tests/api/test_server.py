@@ -38,7 +38,7 @@ async def served(app: FastAPI) -> AsyncGenerator[int]:
     serving = Serving(app, bound, 1.0)
     served = asyncio.create_task(serving.run())
     yield bound.getsockname()[1]
-    serving.told.set()
+    serving.stopping.set()
     await served
     bound.close()
 

@@ -390,7 +390,7 @@ async def test_one_bad_look_does_not_keep_anybody_whose_power_ended(
         return {}
 
     viewer, path = people.new("v", "viewer"), f"/jobs/{scene.submit()}/stream"
-    monkeypatch.setattr(app.state.gatekeeper, "review", review)
+    monkeypatch.setattr(app.state.credentials, "review", review)
     async with reading(app, viewer, path) as stream:
         await stream.rest()
     assert len(looks) > 1

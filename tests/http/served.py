@@ -35,5 +35,5 @@ def served(dsn: str, port: int = 0) -> Iterator[str]:
         yield url_of(bound)
     finally:
         loop, serving = ready[0]
-        loop.call_soon_threadsafe(serving.told.set)
+        loop.call_soon_threadsafe(serving.stopping.set)
         thread.join(30)

@@ -14,7 +14,7 @@ import pytest
 from fastapi import FastAPI
 from mcp import Client, StdioServerParameters, stdio_client
 
-from laneway.api.http.local_auth import let_in
+from laneway.api.http.local_auth import local_token
 from laneway.domain.permissions import PERMISSIONS
 from tests.api.conftest import People
 from tests.cli.conftest import Run
@@ -77,7 +77,7 @@ def test_what_cannot_be_reached_is_said_before_an_assistant_asks(run: Run) -> No
 async def test_the_api_inside_knows_nobody_but_its_own_process(
     app: FastAPI, people: People
 ) -> None:
-    token = let_in(app, "ann")
+    token = local_token(app, "ann")
     transport = httpx2.ASGITransport(app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as http:
         me = await http.get("/me", headers={"Authorization": f"Bearer {token}"})

@@ -1,4 +1,4 @@
-"""Builds the application: routers, errors, and what all requests share."""
+"""Builds the application: routers, error handlers and the state that requests share."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from laneway.control.throttle import Throttle
 from laneway.store.database import Database
 from laneway.streams.hub import Hub
 
-# In this order where two match: /jobs/bulk and /jobs/counts are no jobs.
+# The first match wins: /jobs/bulk and /jobs/counts come before /jobs/{job_id}.
 ROUTERS: Final[tuple[APIRouter, ...]] = (
     submission.plain,
     health.router,
@@ -74,9 +74,9 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
 
 
 def make_app(settings: Settings, database: Database, client: Client | None = None) -> FastAPI:
-    """The API on a database; whoever made the database closes it, after `app.state.close()`.
+    """The API on a database. The caller closes the database, after `app.state.close()`.
 
-    `client`: of an application whose handlers are at hand; what was published of others is known.
+    `client`: a client that knows the application's handlers; the default one knows published types.
     """
     own = client or Client(database, settings)
     app = FastAPI(
@@ -89,27 +89,27 @@ def make_app(settings: Settings, database: Database, client: Client | None = Non
     app.state.settings = settings
     app.state.database = database
     app.state.client = own
-    app.state.gatekeeper = CredentialCache(database)
+    app.state.credentials = CredentialCache(database)
     app.state.throttle = Throttle(settings)
     app.state.readiness = ReadinessCheck(database)
-    app.state.bulk_runs = BulkRuns(database, lambda few: app.state.gatekeeper.review(few))
-    app.state.hub = Hub(database, settings, lambda few: app.state.gatekeeper.review(few))
+    app.state.bulk_runs = BulkRuns(database, lambda few: app.state.credentials.review(few))
+    app.state.hub = Hub(database, settings, lambda few: app.state.credentials.review(few))
     app.state.cluster_figures = ClusterFigures(database, app.state.readiness)
     app.state.full_principals = FullPrincipals()
-    app.state.together = GroupCommit(database, app.state.full_principals)
+    app.state.group_commit = GroupCommit(database, app.state.full_principals)
     app.state.read_slots = ReadSlots(settings.max_reads_per_principal)
 
     async def close() -> None:
         await app.state.hub.close()
         await app.state.bulk_runs.close()
-        await app.state.together.close()
+        await app.state.group_commit.close()
         if client is None:
             await own.close()
 
     app.state.close = close
     problems.install(app)
     for router in ROUTERS:
-        # Not included: that looks through every router for each request.
+        # `include_router` would search every router on each request.
         app.router.routes.extend(router.routes)
     app.add_middleware(RequestMiddleware, settings=settings)
     return app

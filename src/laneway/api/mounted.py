@@ -1,4 +1,4 @@
-"""The API as a part of somebody else's application."""
+"""The API mounted inside another application."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from starlette.types import Receive, Scope, Send
 
 
 class Mounted:
-    """An ASGI application with a database of its own, which is connected to by the first request.
+    """An ASGI application with its own database, which connects on the first request.
 
-    Frameworks tell only the outermost application when they end: whoever mounts this one ends it.
-    Served by itself, it does so on its own.
+    Frameworks send lifespan events only to the outermost application, so the code that mounts this
+    one must close it. Served alone, it closes itself.
     """
 
-    def __init__(self, make: Callable[[], FastAPI], ended: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, make: Callable[[], FastAPI], on_end: Callable[[], Awaitable[None]]) -> None:
         self._make = make
-        self._ended = ended
-        self.renew()
+        self._on_end = on_end
+        self.reset()
 
-    def renew(self) -> None:
-        """Begins anew after `close`."""
+    def reset(self) -> None:
+        """Make it usable again after `close`."""
         self.app = self._make()
 
     def end_streams(self) -> None:
-        """Lets the readers of streams go, who would keep a server from stopping."""
+        """End open streams, which would keep a server from stopping."""
         self.app.state.hub.end_streams()
 
     async def close(self) -> None:
-        """Ends what goes on and closes the connections; later requests are answered 503."""
+        """Stop background work and close the connections; later requests get 503."""
         await self.app.state.close()
         await self.app.state.database.close()
 
@@ -40,5 +40,5 @@ class Mounted:
         await receive()
         await send({"type": "lifespan.startup.complete"})
         await receive()
-        await self._ended()
+        await self._on_end()
         await send({"type": "lifespan.shutdown.complete"})

@@ -10,11 +10,11 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from laneway.api.http import portions
 from laneway.api.http.auth import Caller
-from laneway.api.http.idempotency import IdempotencyGuard, OnceOnly
+from laneway.api.http.idempotency import IdempotencyGuard, Idempotent
 from laneway.api.http.lane_scope import LaneCaller, everywhere, over_lanes
 from laneway.api.http.paging import Cursor, Limit
 from laneway.api.http.portions import RowBatch
-from laneway.api.http.problems import answers
+from laneway.api.http.problems import errors
 from laneway.api.http.read_slots import EXPENSIVE
 from laneway.api.http.responses import Json, location
 from laneway.api.models.declared import AnyOperation, body_model, response_model
@@ -39,7 +39,7 @@ def add_operations(router: APIRouter, *operations: AnyOperation) -> None:
             description=each.description,
             status_code=each.status,
             response_model=response_model(each),
-            responses=answers(*each.problems),
+            responses=errors(*each.problems),
             dependencies=EXPENSIVE if each.is_expensive else (),
         )
 
@@ -54,7 +54,7 @@ def _endpoint(operation: AnyOperation) -> Any:
         request: Request,
         caller: LaneCaller | Caller,
         body: Any = None,
-        once: IdempotencyGuard | None = None,
+        guard: IdempotencyGuard | None = None,
         limit: int = 0,
         cursor: str | None = None,
         **path: Any,
@@ -68,7 +68,7 @@ def _endpoint(operation: AnyOperation) -> Any:
             page = PageRequest(limit, cursor)
             return await _list(_operator(caller, who.database), asked, page)
 
-        async def act(db: Database) -> Response:
+        async def apply(db: Database) -> Response:
             found = await perform(_operator(caller, db), asked)
             if operation.output is NoneType:
                 return Response(status_code=operation.status)
@@ -76,7 +76,7 @@ def _endpoint(operation: AnyOperation) -> Any:
             wrapped = shown if operation.field is None else {operation.field: shown}
             return Json(wrapped, operation.status, _headers(operation, request, found))
 
-        return await (act(who.database) if once is None else once.answer(act))
+        return await (apply(who.database) if guard is None else guard.run(apply))
 
     endpoint.__name__ = operation.name
     endpoint.__signature__ = Signature(_parameters(operation))  # type: ignore[attr-defined]
@@ -99,7 +99,7 @@ def _parameters(operation: AnyOperation) -> list[Parameter]:
         if not any(each.settings or each.is_required for each in operation.inputs_of("body")):
             taken["body"], defaults["body"] = model | None, None
     if operation.takes_key:
-        taken["once"] = OnceOnly
+        taken["guard"] = Idempotent
     if operation.item is not None:
         taken |= {"limit": Limit, "cursor": Cursor}
         defaults |= {"limit": operation.page, "cursor": None}

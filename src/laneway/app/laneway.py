@@ -224,7 +224,7 @@ class Laneway(Client):
             for cached in ("database", "_waker", "sync"):
                 self.__dict__.pop(cached, None)
             if self.mounted is not None:
-                self.mounted.renew()
+                self.mounted.reset()
 
     async def __aenter__(self) -> Self:
         return self

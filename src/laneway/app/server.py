@@ -162,12 +162,12 @@ async def _serve(
 async def _stop_on_signal(
     serving: Serving, settings: Settings, worker: Worker | None, rpc: RpcServer | None
 ) -> None:
-    await serving.told.wait()
+    await serving.stopping.wait()
     stops: list[Coroutine[Any, Any, object]] = []
     if worker is not None:
-        stops.append(stop_worker(worker, None, serving.hurry))
+        stops.append(stop_worker(worker, None, serving.forced))
     if rpc is not None:
-        stops.append(rpc.stop(settings.shutdown_grace, serving.hurry))
+        stops.append(rpc.stop(settings.shutdown_grace, serving.forced))
     await asyncio.gather(*stops)
 
 
@@ -189,4 +189,4 @@ def make_rpc(dsn: str, settings: Settings, app: FastAPI) -> RpcServer:
 
     dispatch = DispatchServer(dsn, settings)
     state = app.state
-    return RpcServer(dispatch, state.database, settings, state.gatekeeper, state.throttle)
+    return RpcServer(dispatch, state.database, settings, state.credentials, state.throttle)

@@ -44,12 +44,12 @@ async def _local_client() -> AsyncIterator[AsyncClient]:
     import httpx2
 
     from laneway.api.app import make_app
-    from laneway.api.http.local_auth import let_in
+    from laneway.api.http.local_auth import local_token
     from laneway.http import AsyncClient
 
     async with session.opened() as database:
         app = make_app(database.settings, database)
-        token = let_in(app, session.principal())
+        token = local_token(app, session.principal())
         transport = httpx2.ASGITransport(app)
         try:
             async with AsyncClient(

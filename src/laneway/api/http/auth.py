@@ -1,7 +1,7 @@
-"""Who asks: a bearer token, or a browser's session with its CSRF token.
+"""Authenticates requests by a bearer token, or by a browser's session with its CSRF token.
 
-It is found out before any of the body is read: `admit` does it for every route by what the route
-depends on, and the dependencies answer what was found.
+`admit` authenticates and runs the checks of a route before any of the body is read. The route's
+dependencies then return the stored results.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from laneway.store.database import Database
 
 COOKIE: Final = "laneway_session"
 CSRF_HEADER: Final = "X-CSRF-Token"
-# What a client of ours says it is; only the audit believes it.
+# The kind of client, as the client itself reports it; used only in the audit.
 DOOR_HEADER: Final = "Laneway-Door"
 _DOORS: Final[dict[str, Door]] = {"cli": "cli", "mcp": "mcp", "python": "python"}
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-# An application that this one is mounted in keeps what it likes beside them.
+# Keys in the request's state, which an outer application may use as well.
 _CALLER: Final = "laneway.caller"
 _PASSED: Final = "laneway.passed"
 
@@ -48,7 +48,7 @@ _cookie = APIKeyCookie(name=COOKIE, auto_error=False)
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """An authenticated request: what it may do, and as whom its acts are kept."""
+    """An authenticated request: what it may do, and the actor that the audit records."""
 
     access: Access
     actor: Actor
@@ -57,15 +57,15 @@ class Caller:
     async def refuse(
         self, permission: str, action: str, kind: str, name: str | None = None
     ) -> None:
-        """Keeps the refusal and raises it."""
+        """Record the refusal in the audit and raise Forbidden."""
         await audit.refuse(self.database, self.actor, action, kind, name)
         raise Forbidden(f"needs the permission {permission}")
 
     async def miss(self, seen_by: str, action: str, kind: str, name: str) -> NoReturn:
-        """Keeps that somebody would have changed what is out of his reach, and raises NotFound.
+        """Record an attempt to change an object out of reach, and raise NotFound.
 
-        Whether it is there at all is not even told by what is kept, nor by how long that takes:
-        only who sees everything by that permission has merely met nothing.
+        Neither the audit entry nor the response time reveals whether the object exists. Nothing is
+        recorded for callers that may see everything: for them it is simply missing.
         """
         if not self.access.allows_everywhere(seen_by):
             await audit.refuse(self.database, self.actor, action, kind, name)
@@ -73,7 +73,7 @@ class Caller:
 
 
 def known_caller(request: Request) -> Caller | None:
-    """The caller, if the request got as far as that."""
+    """The caller, if the request was authenticated."""
     found: Caller | None = request.scope.get("state", {}).get(_CALLER)
     return found
 
@@ -83,14 +83,14 @@ async def caller(
     bearer: Annotated[object, Depends(_bearer)],
     cookie: Annotated[object, Depends(_cookie)],
 ) -> Caller:
-    """Whoever asks, or Unauthenticated; and only for what the route knows."""
+    """A dependency: the caller, or Unauthenticated. Also refuses unknown query parameters."""
     found = await identify(request)
     check_parameters(request)
     return found
 
 
 async def identify(request: Request) -> Caller:
-    """Whoever asks, or Unauthenticated; found out once per request."""
+    """The caller, or Unauthenticated; determined once per request."""
     state: dict[str, Any] = request.scope["state"]
     if _CALLER not in state:
         access, is_session = await _authenticate(request)
@@ -119,20 +119,20 @@ def address_of(request: Request) -> str | None:
 
 
 async def _authenticate(request: Request) -> tuple[Access, bool]:
-    """What the caller may do, and whether it comes with a browser's session."""
-    gatekeeper: CredentialCache = request.app.state.gatekeeper
+    """The caller's access, and whether the request uses a browser's session."""
+    credentials: CredentialCache = request.app.state.credentials
     throttle: Throttle = request.app.state.throttle
     scheme, token = get_authorization_scheme_param(request.headers.get("authorization"))
     is_token = scheme.lower() == "bearer" and bool(token)
     secret = token if is_token else session_secret(request)
     if not secret:
-        raise Unauthenticated("a bearer token or a session is needed")
+        raise Unauthenticated("a bearer token or a session is required")
     key = token_key(secret) if is_token else session_key(secret)
-    find = gatekeeper.by_token if is_token else gatekeeper.by_session
+    find = credentials.by_token if is_token else credentials.by_session
     access = await throttle.check(
         address_of(request),
         lambda: find(secret),
-        is_known=gatekeeper.has_met(key),
+        is_known=credentials.has_met(key),
         is_gone=request.scope.get(GONE),
     )
     throttle.count(key)
@@ -140,7 +140,7 @@ async def _authenticate(request: Request) -> tuple[Access, bool]:
 
 
 def secret_digest(request: Request) -> bytes | None:
-    """By what the secret of a request is looked up again later."""
+    """The digest by which the request's secret can be looked up again later."""
     scheme, token = get_authorization_scheme_param(request.headers.get("authorization"))
     if scheme.lower() == "bearer" and token:
         return digest_of(token)
@@ -148,9 +148,9 @@ def secret_digest(request: Request) -> bytes | None:
 
 
 def cookie_name(request: Request) -> str:
-    """The cookie of a session: under TLS one that no page of another host can set."""
-    is_whole = request.url.scheme == "https" and not request.scope.get("root_path")
-    return f"__Host-{COOKIE}" if is_whole else COOKIE
+    """The session's cookie. `__Host-` keeps pages of other hosts from setting it; it needs TLS."""
+    is_host_only = request.url.scheme == "https" and not request.scope.get("root_path")
+    return f"__Host-{COOKIE}" if is_host_only else COOKIE
 
 
 def session_secret(request: Request) -> str | None:
@@ -161,18 +161,18 @@ async def _check_csrf(request: Request, who: Caller) -> None:
     given, own = request.headers.get(CSRF_HEADER, ""), who.access.csrf
     try:
         if own is None or not compare_digest(given.encode(), own.encode()):
-            raise Forbidden(f"a browser's session must send its {CSRF_HEADER}")
+            raise Forbidden(f"a browser's session must send the header {CSRF_HEADER}")
         check_origin(request)
     except Forbidden:
-        await audit.refuse(who.database, who.actor, act_of(request), "route", request.url.path)
+        await audit.refuse(who.database, who.actor, action_of(request), "route", request.url.path)
         raise
 
 
 def check_origin(request: Request) -> None:
-    """Refuses what a page of another site sends."""
+    """Refuse requests from pages of another site."""
     origin = request.headers.get("origin")
     if origin is not None and origin != f"{request.url.scheme}://{request.url.netloc}":
-        raise Forbidden("a browser's session is for pages of this server")
+        raise Forbidden("a browser's session can be used only by pages of this server")
 
 
 def needs(permission: str) -> Callable[..., Coroutine[Any, Any, Caller]]:
@@ -186,13 +186,13 @@ def needs(permission: str) -> Callable[..., Coroutine[Any, Any, Caller]]:
 
 
 async def permit(request: Request, who: Caller, permission: str) -> None:
-    """Returns if the permission covers anything at all."""
+    """Refuse the caller unless the permission covers anything at all."""
     if not who.access.allows(permission):
-        await who.refuse(permission, act_of(request), "route", request.url.path)
+        await who.refuse(permission, action_of(request), "route", request.url.path)
 
 
-def act_of(request: Request) -> str:
-    """What a refused request is called in the audit."""
+def action_of(request: Request) -> str:
+    """The name of a refused request in the audit."""
     return f"{request.method} {request.scope['route'].path_format}"
 
 
@@ -204,7 +204,7 @@ _of_route: Final[WeakKeyDictionary[Any, tuple[Check[Any], ...] | None]] = WeakKe
 
 
 def gate(check: Check[T]) -> Callable[..., Coroutine[Any, Any, T]]:
-    """A dependency: what a check of the caller answers, made before the body is read."""
+    """A dependency: the result of a check of the caller, made before the body is read."""
 
     async def gated(request: Request, who: Annotated[Caller, Depends(caller)]) -> T:
         return await _pass(request, who, check)
@@ -214,16 +214,17 @@ def gate(check: Check[T]) -> Callable[..., Coroutine[Any, Any, T]]:
 
 
 async def admit(scope: Scope) -> bool:
-    """Makes all checks of the route; False where it asks nothing of its caller."""
+    """Run all checks of the route; False if the route has none and is open to anyone."""
     route = scope.get("route")
     if not isinstance(route, APIRoute):
-        # What stands before the routes, as /mcp does, has looked who comes; else nobody reads it.
+        # Middleware such as /mcp authenticates by itself; otherwise the body is never read.
         return True
-    work = route.endpoint
-    if work not in _of_route:
+    endpoint = route.endpoint
+    if endpoint not in _of_route:
         found = list(_gates(route.dependant))
-        _of_route[work] = tuple(_checks[one] for one in found if one in _checks) if found else None
-    checks = _of_route[work]
+        gated = tuple(_checks[each] for each in found if each in _checks)
+        _of_route[endpoint] = gated if found else None
+    checks = _of_route[endpoint]
     if checks is None:
         return False
     request = Request(scope)
@@ -237,12 +238,12 @@ async def _pass(request: Request, who: Caller, check: Check[T]) -> T:
     passed: dict[object, Any] = request.scope["state"].setdefault(_PASSED, {})
     if check not in passed:
         passed[check] = await check(request, who)
-        gatekeeper: CredentialCache = request.app.state.gatekeeper
-        if who.actor.door == "mcp" and request.method in SAFE and gatekeeper.keeps_reads:
-            # Of assistants the audit knows each call.
-            await audit.note(who.database, who.actor, act_of(request), "route", request.url.path)
-    answer: T = passed[check]
-    return answer
+        credentials: CredentialCache = request.app.state.credentials
+        if who.actor.door == "mcp" and request.method in SAFE and credentials.keeps_reads:
+            # The audit records every call of an assistant, reads included.
+            await audit.note(who.database, who.actor, action_of(request), "route", request.url.path)
+    result: T = passed[check]
+    return result
 
 
 def _gates(dependant: Dependant) -> Iterator[object]:

@@ -1,8 +1,8 @@
-"""Request bodies: how large each may be, and large ones read without stopping other requests.
+"""Limits the size of request bodies, and parses large ones without blocking other requests.
 
-`json.loads` holds the interpreter for as long as it takes, in a thread too. So a batch is read job
-by job, and no piece that is read at once is larger than a payload may be. The text of a payload is
-kept as it came where nothing in it needs rewriting: writing a tree takes longer than reading it.
+`json.loads` holds the GIL until it ends, also in a thread. So a batch is parsed job by job, and no
+piece is larger than a payload may be. A payload's text is kept unchanged where nothing in it needs
+rewriting: writing JSON takes longer than parsing it.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from laneway.config.settings import Settings
 from laneway.domain.payload import JsonText, PayloadLimits, keep_text
 from laneway.errors import InvalidInput
 
-# All that anonymous callers have to say is a form with a link.
+# Anonymous callers send only the login form with its link.
 ANONYMOUS_BODY_LIMIT: Final = 16 * 1024
-# What has no payload, and what stands around one.
+# Bodies without a payload, and everything around a payload.
 PLAIN_BODY_LIMIT: Final = 64 * 1024
 # Lists of names: a lane has up to ten thousand job types.
 NAMES_BODY_LIMIT: Final = 2 * 1024 * 1024
-# As \u0000 a character takes three times the bytes of its UTF-8.
+# Escaped as \u0000, a character takes up to three times the bytes of its UTF-8.
 _ESCAPED: Final = 3
-# In the scope of a request to our server: whether some of its body has not come yet.
+# Keys in the scope of a request: a check whether part of its body is still missing, and a check
+# whether its connection has ended.
 UNREAD: Final = "laneway.is_unread"
-# Likewise: whether its connection has ended.
 GONE: Final = "laneway.is_gone"
 _MOST_OTHERS: Final = 20
 _SPACE: Final = " \t\n\r"
 _SPACES: Final = re.compile(f"[{_SPACE}]*")
 _PIECE: Final = 64 * 1024
-# Jobs of a batch that are larger are read member by member.
+# Larger jobs of a batch are parsed member by member.
 _SMALL: Final = 4 * 1024
-# In the scope of a request: its body as `read_jobs` has read it, or the error it ended in.
+# Key in the scope of a request: the future of `read_jobs`.
 _READ: Final = "laneway.read_body"
 _decode = json.JSONDecoder().raw_decode
 
@@ -55,7 +55,7 @@ _WITH_NAMES: Final = (
 
 
 def body_limit(scope: Scope, settings: Settings) -> int:
-    """The most bytes that the body of a request to this route may have."""
+    """The maximum size of a request's body, by its route."""
     path = getattr(scope.get("route"), "path", None)
     if path is None:
         path = scope["path"].removeprefix(scope.get("root_path", ""))
@@ -68,13 +68,13 @@ def body_limit(scope: Scope, settings: Settings) -> int:
 
 
 class JobBodyRoute(APIRoute):
-    """A route whose body holds payloads: those of large bodies are checked and encoded apart."""
+    """A route whose body contains payloads; those of large bodies are parsed in a thread."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
 
         async def handle_large(request: Request) -> Response:
-            # Kept by this request too, for whoever has to say what is wrong with it.
+            # This request caches the body too: error handlers read it to find what is wrong.
             body = await request.body()
 
             async def again() -> Message:
@@ -95,19 +95,19 @@ class _JobRequest(Request):
 
 
 async def read_once(scope: Scope, body: bytes, limits: PayloadLimits) -> Any:
-    """As `read_jobs`; another call for the same request answers or raises the same."""
+    """`read_jobs`, once per request: later calls return or raise the same."""
     if _READ not in scope:
         scope[_READ] = asyncio.ensure_future(read_jobs(body, limits))
     return await scope[_READ]
 
 
 def forget_read(scope: Scope) -> None:
-    """Free what `read_once` has kept: a connection keeps the scope until its next request."""
+    """Free the result of `read_once`: a connection keeps the scope until its next request."""
     scope.pop(_READ, None)
 
 
 async def read_jobs(body: bytes, limits: PayloadLimits) -> Any:
-    """The JSON of a submit; in a large body, payloads are `JsonText` and other work goes on."""
+    """Parse the JSON of a submit; a large body in a thread, with payloads as `JsonText`."""
     if len(body) <= PLAIN_BODY_LIMIT:
         return json.loads(body)
     return await asyncio.to_thread(_read_large, body, limits)
@@ -119,7 +119,7 @@ def _read_large(body: bytes, limits: PayloadLimits) -> Any:
 
 @contextmanager
 def _gc_paused() -> Iterator[None]:
-    """No search for garbage: a growing tree would be walked over and over."""
+    """Pause the garbage collector, which would traverse a growing tree again and again."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -130,7 +130,7 @@ def _gc_paused() -> Iterator[None]:
 
 
 class _Reader:
-    """Reads {"jobs": [...]} element by element, and any other object member by member."""
+    """Parses {"jobs": [...]} element by element, and any other object member by member."""
 
     def __init__(self, text: str, limits: PayloadLimits) -> None:
         self._text = text
@@ -147,7 +147,7 @@ class _Reader:
         return read
 
     def _object(self, place: str, prefix: str = "") -> dict[str, Any]:
-        """An object member by member, with its payload as text."""
+        """Parse an object member by member, with its payload as text."""
         self._at += 1
         read: dict[str, Any] = {}
         if self._next() == "}":
@@ -190,7 +190,7 @@ class _Reader:
                 return jobs
 
     def _small(self) -> Any:
-        """A value of a few kilobytes; None: there is none, or only null."""
+        """Parse a value of a few kilobytes; None: it is larger, or null."""
         piece = self._text[self._at : self._at + _SMALL]
         try:
             value, used = _decode(piece)
@@ -202,7 +202,7 @@ class _Reader:
         return value
 
     def _payload(self, field: str) -> JsonText | None:
-        """Its text: that takes less than its tree, and a thousand of them are kept."""
+        """The payload's text, which takes less memory than its tree; a batch has up to 1,000."""
         self._next()
         start = self._at
         with _gc_paused():
@@ -213,7 +213,7 @@ class _Reader:
             return JsonText(keep_text(text, value, limits=self._limits, field=field))
 
     def _value(self, place: str) -> Any:
-        """One value; what is read at once grows until it is whole or larger than it may be."""
+        """Parse one value, in pieces that grow until it is complete or too large."""
         self._next()
         text, start = self._text, self._at
         size = _PIECE
@@ -227,7 +227,7 @@ class _Reader:
                 if is_last:
                     raise json.JSONDecodeError(error.msg, "", start + error.pos) from None
             else:
-                # A number that is cut reads as another number.
+                # The beginning of a number is a number too: make sure it ends here.
                 if is_last or start + used < end:
                     self._at = start + used
                     return value
@@ -238,7 +238,7 @@ class _Reader:
             size *= 4
 
     def _reach(self, start: int) -> int:
-        """Where a value of the largest size ends at the latest, escapes and spaces not counted."""
+        """The latest end of a value of the maximum size, not counting escapes and spaces."""
         weight, end = 0, start
         while end < len(self._text) and weight <= self._most:
             part = self._text[end : end + _PIECE]
@@ -248,7 +248,7 @@ class _Reader:
         return end
 
     def _ends(self, closing: str) -> bool:
-        """Whether the list or object ends here, and not goes on after a comma."""
+        """Whether the list or object ends here, rather than continuing after a comma."""
         found = self._next()
         if found not in (",", closing) or not found:
             self._fail("Expecting ',' delimiter")
@@ -256,7 +256,7 @@ class _Reader:
         return found == closing
 
     def _next(self) -> str:
-        """The next character that is no space, "" at the end."""
+        """The next character that is not whitespace; "" at the end."""
         found = _SPACES.match(self._text, self._at)
         self._at = at = self._at if found is None else found.end()
         return self._text[at : at + 1]

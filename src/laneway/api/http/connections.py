@@ -1,4 +1,4 @@
-"""How many connections one address and all together may hold, so that others are still served."""
+"""Limits open connections, per address and in total, so that other clients are still served."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from laneway.config.settings import Settings
 from laneway.control.throttle import network_of
 from laneway.domain.address import is_loopback
 
-# For the database, logs and files; what is left of the descriptors is for connections.
+# File descriptors reserved for the database, logs and files; connections get the rest.
 _OWN_FILES: Final = 128
 
 
 class CountedConnection(Protocol):
-    """A connection as far as its place goes."""
+    """A connection that holds a slot."""
 
     @property
     def is_waiting(self) -> bool:
-        """Whether no request is under way on it."""
+        """Whether no request is in progress on it."""
 
     def drop(self) -> None:
-        """End it at once."""
+        """Close it immediately."""
 
 
 def descriptors() -> int | None:
-    """As many files as this process may open, raised as far as that is allowed; None: unknown."""
+    """Raise the limit of open files as far as allowed and return it; None: unknown."""
     try:
         import resource
     except ImportError:
@@ -41,20 +41,20 @@ def descriptors() -> int | None:
 
 
 class Connections:
-    """The connections of one server by address; a new one may end one that waits."""
+    """The connections of one server by address; a new one may replace an idle one."""
 
     def __init__(self, settings: Settings) -> None:
         files = descriptors()
         most = settings.max_connections
         self._most = most if files is None else max(16, min(most, files - _OWN_FILES))
         self._most_each = settings.max_connections_per_address
-        self._is_all_of_proxies = settings.behind_tls_proxy
+        self._is_behind_proxy = settings.behind_tls_proxy
         self._proxies = [ip_network(one) for one in settings.trusted_proxies]
         self._held: dict[str | None, dict[CountedConnection, None]] = {}
         self.count = 0
 
     def add(self, address: str | None, connection: CountedConnection) -> bool:
-        """Give it a place, if need be that of the oldest one that waits; False: there is none."""
+        """Give it a slot, if necessary that of the oldest idle connection; False: none is free."""
         key = network_of(address)
         held = self._held.get(key, {})
         if self._is_bounded(address) and len(held) >= self._most_each and not self._make_room(held):
@@ -68,8 +68,8 @@ class Connections:
         return True
 
     def _is_bounded(self, address: str | None) -> bool:
-        """Whether it is the address of one client, not of a proxy for many or of this machine."""
-        if self._is_all_of_proxies or (address and is_loopback(address)):
+        """Whether the address belongs to one client, not to a proxy or to this machine."""
+        if self._is_behind_proxy or (address and is_loopback(address)):
             return False
         try:
             known = None if address is None else ip_address(address)

@@ -1,4 +1,4 @@
-"""A stream as an answer: text/event-stream, until one of the two sides has enough."""
+"""Sends a stream as a text/event-stream response until either side ends it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from laneway.streams.stream import Stream
 
 log = logging.getLogger(__name__)
 
-# Proxies close what is silent for longer; at most 15 seconds are promised.
+# Proxies close silent connections; the documentation promises at most 15 seconds.
 PING_S: Final = 10.0
 
 
 class EventResponse(Response):
-    """Sends what a stream has; pings while it has nothing.
+    """Sends the frames of a stream, and pings while there are none.
 
-    Not FastAPI's own: a reader who does not read must be let go while a send to him waits, and all
-    who hear the same event share its bytes.
+    FastAPI's response does not fit: a client that does not read must be dropped during a blocked
+    send, and all readers of an event share its bytes.
     """
 
     media_type = "text/event-stream"
@@ -39,20 +39,20 @@ class EventResponse(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         sending = asyncio.ensure_future(self._send(send))
-        leaving = asyncio.ensure_future(_gone(receive))
-        # It may wait for a reader who never reads: only from outside it can be let go.
+        disconnect = asyncio.ensure_future(_disconnected(receive))
+        # A send to a client that never reads blocks forever unless it is cancelled.
         self._stream.on_drop(sending.cancel)
         try:
-            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({sending, disconnect}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._hub.leave(self._stream)
             self._stream.end()
-            for task in (sending, leaving):
+            for task in (sending, disconnect):
                 task.cancel()
-            await asyncio.wait({sending, leaving})
+            await asyncio.wait({sending, disconnect})
         error = None if sending.cancelled() else sending.exception()
         if isinstance(error, LanewayError):
-            # The answer has begun: all that can be said is that it is over. The reader comes again.
+            # The response has started, so it can only end. The client reconnects.
             log.warning("a stream ended: %s", error)
         elif error is not None:
             raise error
@@ -66,13 +66,13 @@ class EventResponse(Response):
         await body(OPENING)
         async for part in self._first:
             await body(part)
-        while (news := await self._stream.take(PING_S)) is not None:
-            await body(news or PING)
+        while (frames := await self._stream.take(PING_S)) is not None:
+            await body(frames or PING)
         await body(b"", is_more=False)
 
 
-async def _gone(receive: Receive) -> None:
-    """Returns when the reader has gone."""
+async def _disconnected(receive: Receive) -> None:
+    """Wait until the client disconnects."""
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":

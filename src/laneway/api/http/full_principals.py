@@ -1,4 +1,4 @@
-"""Principals at their bound: their requests are tried apart, a few at a time."""
+"""Principals with a full quota: their submits are committed separately, a few at a time."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from contextlib import asynccontextmanager
 from typing import Final
 from uuid import UUID
 
-# A refused request takes the others of its commit along, and each is stored by itself then.
+# A refused submit rolls back its whole group commit, so keep such principals out of it this long.
 ALONE_S: Final = 5.0
-# Of all such principals, at one server: refusals leave the connections to others.
+# Submits of all such principals on one server, so that they leave connections to others.
 AT_ONCE: Final = 2
 MOST: Final = 10_000
 
 
 class FullPrincipals:
-    """Who was refused a moment ago, because too much of it waits."""
+    """The principals that were refused recently because their quota was full."""
 
     def __init__(self) -> None:
         self._until: dict[UUID, float] = {}
@@ -27,14 +27,14 @@ class FullPrincipals:
         return self._until.get(principal, 0.0) > time.monotonic()
 
     def note(self, principal: UUID) -> None:
-        """Keeps it out of the commits of others for a while."""
+        """Keep it out of group commits for a while."""
         if len(self._until) >= MOST:
             self._until.clear()
         self._until[principal] = time.monotonic() + ALONE_S
 
     @asynccontextmanager
     async def turn(self, principal: UUID) -> AsyncIterator[None]:
-        """Waits for its turn if it is one of them; others do not wait."""
+        """Wait for a turn if the principal is one of them; others do not wait."""
         if principal not in self:
             yield
             return

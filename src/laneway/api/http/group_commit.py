@@ -1,4 +1,4 @@
-"""Submits that arrive together share a commit: waiting for the disk once serves them all."""
+"""Commits submits that arrive together in one transaction, so that they share one disk flush."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from laneway.store import grouped_submit as store
 from laneway.store.database import Database
 from laneway.store.quotas import Quota
 
-# So many are sent off at once; fewer at the end of a turn of the loop.
+# Submits per commit; fewer at the end of an iteration of the event loop.
 FULL: Final = 24
 MOST_BYTES: Final = 1024 * 1024
-# Others are read and answered while these are on their way to the disk.
+# Commits in progress at a time; the server handles other requests meanwhile.
 AT_ONCE: Final = 4
 
 
-class _Waiting:
-    """One request and what becomes of it."""
+class _PendingSubmit:
+    """One submit and the future of its stored job."""
 
     __slots__ = ("actor", "job", "quota", "stored")
 
@@ -38,32 +38,32 @@ class _Waiting:
 
 
 class GroupCommit:
-    """Stores what waits whenever a commit is free: alone at once, under load many at a time."""
+    """Stores pending submits when a commit is free: a single one immediately, many under load."""
 
     def __init__(self, database: Database, full: FullPrincipals | None = None) -> None:
         self._database = database
-        self._waiting: deque[_Waiting] = deque()
+        self._pending: deque[_PendingSubmit] = deque()
         self._commits: set[asyncio.Task[None]] = set()
         self._is_due = False
-        # Each of their requests is tried by itself.
+        # Submits of these principals are committed separately.
         self._full = FullPrincipals() if full is None else full
 
     async def submit(self, job: NewJob, actor: Actor, quota: Quota | None = None) -> Job:
-        """The job as it is stored, together with its act; it has no unique_key."""
-        one = _Waiting(job, actor, quota)
+        """Store a job without a unique_key, together with its audit entry."""
+        submit = _PendingSubmit(job, actor, quota)
         if quota is not None and quota.principal_id in self._full:
-            await self._commit([one])
-            return await one.stored
-        self._waiting.append(one)
-        if len(self._waiting) >= FULL:
+            await self._commit([submit])
+            return await submit.stored
+        self._pending.append(submit)
+        if len(self._pending) >= FULL:
             self._start()
         elif not self._is_due:
             self._is_due = True
             asyncio.get_running_loop().call_soon(self._end_turn)
-        return await one.stored
+        return await submit.stored
 
     async def close(self) -> None:
-        """Waits for the commits under way."""
+        """Wait for the commits in progress."""
         while self._commits:
             await asyncio.wait(self._commits)
 
@@ -72,8 +72,8 @@ class GroupCommit:
         self._start()
 
     def _start(self) -> None:
-        while self._waiting and len(self._commits) < AT_ONCE:
-            task = _begun(self._commit(self._take()))
+        while self._pending and len(self._commits) < AT_ONCE:
+            task = _start_eagerly(self._commit(self._take()))
             if task is not None:
                 self._commits.add(task)
                 task.add_done_callback(self._done)
@@ -82,57 +82,56 @@ class GroupCommit:
         self._commits.discard(task)
         self._start()
 
-    def _take(self) -> list[_Waiting]:
-        some: list[_Waiting] = []
+    def _take(self) -> list[_PendingSubmit]:
+        batch: list[_PendingSubmit] = []
         size = 0
-        while self._waiting and len(some) < FULL and size < MOST_BYTES:
-            one = self._waiting.popleft()
-            size += len(one.job.payload)
-            some.append(one)
-        return some
+        while self._pending and len(batch) < FULL and size < MOST_BYTES:
+            submit = self._pending.popleft()
+            size += len(submit.job.payload)
+            batch.append(submit)
+        return batch
 
-    async def _commit(self, some: list[_Waiting]) -> None:
+    async def _commit(self, batch: list[_PendingSubmit]) -> None:
         try:
-            await self._store(some)
+            await self._store(batch)
         except DatabaseUnavailable as error:
-            _tell(some, error)
+            _fail(batch, error)
         except LanewayError as error:
-            if len(some) == 1:
-                quota = some[0].quota
+            if len(batch) == 1:
+                quota = batch[0].quota
                 if quota is not None and isinstance(error, QuotaExceeded):
                     self._full.note(quota.principal_id)
-                _tell(some, error)
+                _fail(batch, error)
                 return
-            # One of them was refused and took the others along: each by itself, then.
-            for one in some:
-                await self._commit([one])
+            # One refused submit rolled back all of them: commit each separately.
+            for submit in batch:
+                await self._commit([submit])
         except Exception as error:
-            # A mistake of ours: each request tells of it.
-            _tell(some, error)
+            # A bug: every request reports it.
+            _fail(batch, error)
         except BaseException as error:
-            _tell(some, error)
+            _fail(batch, error)
             raise
 
-    async def _store(self, some: list[_Waiting]) -> None:
-        requests = [(one.job, one.actor, one.quota) for one in some]
+    async def _store(self, batch: list[_PendingSubmit]) -> None:
+        requests = [(submit.job, submit.actor, submit.quota) for submit in batch]
         jobs = await self._database.run(store.submit(requests))
-        for one, job in zip(some, jobs, strict=True):
-            if not one.stored.done():
-                one.stored.set_result(job)
+        for submit, job in zip(batch, jobs, strict=True):
+            if not submit.stored.done():
+                submit.stored.set_result(job)
 
 
-def _tell(some: list[_Waiting], error: BaseException) -> None:
-    for one in some:
-        if not one.stored.done():
-            one.stored.set_exception(error)
+def _fail(batch: list[_PendingSubmit], error: BaseException) -> None:
+    for submit in batch:
+        if not submit.stored.done():
+            submit.stored.set_exception(error)
 
 
-def _begun(work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
-    """A task that has come to its first wait; None: it has ended already.
+def _start_eagerly(work: Coroutine[Any, Any, None]) -> asyncio.Task[None] | None:
+    """Run a coroutine to its first wait and return its task; None: it has finished.
 
-    A task of the loop would begin behind all requests that were read in this turn, and the database
-    would have nothing to do until then. It is nobody's request: what it does and logs bears the
-    name of none.
+    A normal task would start after all requests that were read in this iteration, and leave the
+    database idle until then. Its empty context keeps request ids out of its log lines.
     """
     context = Context()
     loop = asyncio.get_running_loop()
@@ -150,10 +149,10 @@ def _rest(work: Coroutine[Any, Any, None], waited_for: Any) -> Generator[Any, An
     try:
         while True:
             try:
-                answer = yield waited_for
+                result = yield waited_for
             except BaseException as error:
                 waited_for = work.throw(error)
             else:
-                waited_for = work.send(answer)
+                waited_for = work.send(result)
     except StopIteration:
         return

@@ -1,11 +1,10 @@
-"""A POST with an Idempotency-Key is done once: the same request again gets the same answer.
+"""Runs a POST with an Idempotency-Key once: the same request again gets the same response.
 
-What the request does and its answer are committed together, so that neither is ever there without
-the other. Only what was done is kept: a request that was refused has changed nothing, and may be
-sent again.
+The change and its response are committed together. Only successful requests are stored: a refused
+request has changed nothing and may be sent again.
 
-What takes longer than a transaction should is begun in one and answered in another; in between no
-connection is held, and whoever sends the request again goes on from what was begun.
+A change too long for one transaction begins in one and ends in another. No connection is held in
+between, and a repeated request continues from what was begun.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from laneway.store import idempotency as store
 from laneway.store.database import Database
 from laneway.store.idempotency import KeptResponse
 
-Act = Callable[[Database], Awaitable[Response]]
+Apply = Callable[[Database], Awaitable[Response]]
 Begin = Callable[[Database], Awaitable[str]]
-TakeBack = Callable[[Database, str], Awaitable[object]]
+Undo = Callable[[Database, str], Awaitable[object]]
 
 
 class IdempotencyMismatch(LanewayError):
@@ -35,13 +34,13 @@ class IdempotencyMismatch(LanewayError):
 
 
 class IdempotencyUnderWay(LanewayError):
-    """The first request with the key has not been answered yet."""
+    """The first request with the key has no response yet."""
 
     code = "idempotency_under_way"
 
 
 class IdempotencyGuard:
-    """One request, done at most once if it has a key."""
+    """One request, which runs at most once if it has a key."""
 
     def __init__(self, who: Caller, key: str | None, digest: bytes) -> None:
         self._who = who
@@ -53,95 +52,93 @@ class IdempotencyGuard:
     def has_key(self) -> bool:
         return self._key is not None
 
-    async def answer(self, act: Act, after: Callable[[], object] | None = None) -> Response:
-        """What `act` answers, or answered before; `after` is called when it was done and stands.
+    async def run(self, apply: Apply, after: Callable[[], object] | None = None) -> Response:
+        """Return the response of `apply`, or the stored one of an earlier request.
 
-        `act` runs everything on the database it is given.
+        `apply` must use only the database it is given. `after` is called once it is committed.
         """
         if self._key is None:
-            answer = await act(self._who.database)
+            response = await apply(self._who.database)
         else:
-            replayed, answer = await self._once(self._key, act)
+            replayed, response = await self._once(self._key, apply)
             if replayed:
-                return answer
+                return response
         if after is not None:
             after()
-        return answer
+        return response
 
-    async def begin(self, act: Begin) -> Response | str:
-        """Does the first part of a request with a key; answers what `act` did, or did before.
+    async def begin(self, begin: Begin) -> Response | str:
+        """Run the first part of a request with a key; return the result of `begin`, new or stored.
 
-        `answer` ends it, `give_up` takes it back. The answer, if it has ended already.
+        `run` ends it, `give_up` undoes it. Returns the response if the request has ended already.
         """
         key = self._given
         async with self._who.database.joined() as db:
             kept = await self._kept(db, key)
             if kept is not None and not kept.is_begun:
                 return _replay(kept)
-            begun = await act(db) if kept is None else kept.body
+            begun = await begin(db) if kept is None else kept.body
             if kept is None:
                 await self._keep(db, key, KeptResponse(self._digest, None, begun, None))
         self._is_begun = True
         return begun
 
-    async def give_up(self, act: TakeBack) -> Response | None:
-        """Takes back what was begun: it may be sent again. The answer, if one was given since."""
+    async def give_up(self, undo: Undo) -> Response | None:
+        """Undo what was begun, so that it may be sent again; return a response given since."""
         key = self._given
         async with self._who.database.joined() as db:
             kept = await self._kept(db, key, waits=True)
             if kept is not None and not kept.is_begun:
                 return _replay(kept)
             if kept is not None:
-                await act(db, kept.body)
+                await undo(db, kept.body)
                 await db.run(store.forget(self._who.access.principal_id, key))
         return None
 
     @property
     def _given(self) -> str:
         if self._key is None:
-            raise RuntimeError("only a request with a key is done in parts")
+            raise RuntimeError("only a request with an Idempotency-Key can run in parts")
         return self._key
 
-    async def _once(self, key: str, act: Act) -> tuple[bool, Response]:
+    async def _once(self, key: str, apply: Apply) -> tuple[bool, Response]:
         refusal: NotFound | Refused | None = None
-        answer = Response()
+        response = Response()
         async with self._who.database.joined() as db:
             kept = await self._kept(db, key, waits=self._is_begun)
             if kept is not None and not kept.is_begun:
                 return True, _replay(kept)
             if kept is None and self._is_begun:
-                raise Refused(
-                    "another request with this Idempotency-Key took it back: send it again"
-                )
+                raise Refused("another request with this Idempotency-Key undid it: send it again")
             try:
-                answer = await act(db)
+                response = await apply(db)
             except (NotFound, Refused) as error:
-                # As in `audited`: what the database put right on the way stands.
+                # As in `audited`: commit what the database corrected on the way.
                 refusal = error
             else:
-                body = bytes(answer.body).decode()
-                said = answer.headers.get("location")
+                body = bytes(response.body).decode()
+                location = response.headers.get("location")
                 await self._keep(
-                    db, key, KeptResponse(self._digest, answer.status_code, body, said)
+                    db, key, KeptResponse(self._digest, response.status_code, body, location)
                 )
         if refusal is not None:
             raise refusal
-        return False, answer
+        return False, response
 
     async def _kept(self, db: Database, key: str, *, waits: bool = False) -> KeptResponse | None:
-        """What was kept for this request; until the transaction ends nobody else asks."""
+        """The stored response of this request; the key stays locked until the transaction ends."""
         principal = self._who.access.principal_id
         if waits:
             await db.run(store.wait_for_lock(principal, key))
         elif not await db.run(store.lock(principal, key)):
-            raise IdempotencyUnderWay("the first request with this Idempotency-Key is under way")
+            raise IdempotencyUnderWay("the first request with this Idempotency-Key is in progress")
         kept = await db.run(store.read(principal, key))
         if kept is not None and kept.digest != self._digest:
             raise IdempotencyMismatch("this Idempotency-Key was used for another request")
         return kept
 
-    async def _keep(self, db: Database, key: str, answer: KeptResponse) -> None:
-        await db.run(store.keep(self._who.access.principal_id, key, answer))
+    async def _keep(self, db: Database, key: str, response: KeptResponse) -> None:
+        await db.run(store.keep(self._who.access.principal_id, key, response))
 
 
 def _replay(kept: KeptResponse) -> Response:
@@ -151,7 +148,7 @@ def _replay(kept: KeptResponse) -> Response:
     return Response(kept.body, kept.status or 200, headers, media_type="application/json")
 
 
-async def once(
+async def idempotency_guard(
     request: Request,
     who: Annotated[Caller, Depends(caller)],
     key: Annotated[
@@ -160,7 +157,7 @@ async def once(
             alias="Idempotency-Key",
             min_length=1,
             max_length=255,
-            description="Remembered for 24 hours: the same request again gets the same answer",
+            description="Remembered for 24 hours: the same request again gets the same response",
         ),
     ] = None,
 ) -> IdempotencyGuard:
@@ -172,4 +169,4 @@ async def once(
     return IdempotencyGuard(who, key, sha256(target + await request.body()).digest())
 
 
-OnceOnly = Annotated[IdempotencyGuard, Depends(once)]
+Idempotent = Annotated[IdempotencyGuard, Depends(idempotency_guard)]

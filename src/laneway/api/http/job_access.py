@@ -1,4 +1,4 @@
-"""Which jobs a caller sees, acts on and submits, and how much of one it is shown."""
+"""The jobs that a caller may see, change and submit, and which fields it is shown."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def covers(reach: Reach, job: Job) -> bool:
 
 
 async def readable(who: Caller, job_id: UUID) -> Job:
-    """The job; one that is out of reach is not there."""
+    """The job, or NotFound if it does not exist or is out of reach."""
     job = await _seen(who, job_id)
     if job is None:
         raise NotFound(f"no job {job_id}")
@@ -42,7 +42,7 @@ async def _seen(who: Caller, job_id: UUID) -> Job | None:
 
 
 async def actable(who: Caller, job_id: UUID, permission: str, action: str) -> Job:
-    """A job that may be read and acted on; the refusal of any other is kept."""
+    """The job, if the caller may read and change it; a refusal is recorded in the audit."""
     job = await _seen(who, job_id)
     if job is None:
         await who.miss("jobs:read", action, "job", str(job_id))
@@ -52,10 +52,10 @@ async def actable(who: Caller, job_id: UUID, permission: str, action: str) -> Jo
 
 
 async def check_submits(who: Caller, wanted: Iterable[Wanted]) -> Quota | None:
-    """Refuses jobs that the caller may not submit; answers what they are counted against."""
+    """Refuse jobs that the caller may not submit; return the quota they count against."""
     reach = who.access.reach("jobs:submit")
     asked = list(wanted)
-    # Lanes are only looked up for those who are bound to some.
+    # Look up lanes only for callers that are limited to some.
     knows_lanes = not reach.is_whole and any(term.lanes is not None for term in reach.terms)
     state: lanes.ControlState | None = None
     if knows_lanes:
@@ -78,7 +78,7 @@ async def check_submits(who: Caller, wanted: Iterable[Wanted]) -> Quota | None:
 
 
 class Wanted(NamedTuple):
-    """Of a job that is to be submitted, what grants are about; `place`: where in the request."""
+    """The properties of a submitted job that grants depend on; `place`: its path in the request."""
 
     workspace: str
     job_type: str
@@ -87,7 +87,7 @@ class Wanted(NamedTuple):
 
 
 async def check_retry(who: Caller, job: Job) -> Quota | None:
-    """Refuses a job of a higher priority than the grants allow; answers what it counts for."""
+    """Refuse a job above the priority that the grants allow; return the quota it counts against."""
     at = {"owner": job.created_by, "workspace": job.workspace, "lane": job.lane}
     bounds = who.access.reach("jobs:cancel").bounds(**at)
     if await outranks(who.database, job, bounds):
@@ -102,7 +102,7 @@ def quota_of(who: Caller, bounds: Bounds) -> Quota | None:
 async def within_quota(
     request: Request, quota: Quota | None, submit: Callable[[], Awaitable[T]]
 ) -> T:
-    """Submits; at the bound once more, if jobs that were counted have started or ended since."""
+    """Submit; if the quota is full, recount and try again, as jobs may have started or ended."""
     if quota is None:
         return await submit()
     full: FullPrincipals = request.app.state.full_principals
@@ -118,20 +118,20 @@ async def within_quota(
 
 
 def debug_reach(access: Access) -> Reach:
-    """The jobs whose tracebacks, log lines and private messages are for these eyes."""
+    """The jobs whose tracebacks, log lines and private messages the caller may see."""
     return Reach((*access.reach("jobs:debug").terms, Term(owner=access.name)))
 
 
 def shows_debug(who: Caller, job: Job) -> bool:
-    """Whether tracebacks and log lines are for these eyes."""
+    """Whether the caller may see the job's tracebacks and log lines."""
     return covers(debug_reach(who.access), job)
 
 
 def shown(who: Caller, job: Job) -> dict[str, Any]:
-    """A job as lists and verbs answer it."""
-    told = job.to_dict(debug=shows_debug(who, job))
-    del told["attempts"]
-    return told
+    """A job as lists and verbs return it."""
+    values = job.to_dict(debug=shows_debug(who, job))
+    del values["attempts"]
+    return values
 
 
 def shown_whole(who: Caller, review: Review) -> dict[str, Any]:

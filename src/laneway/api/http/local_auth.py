@@ -1,4 +1,4 @@
-"""Lets the program that made an application in; it has the database open already."""
+"""Authenticates the process that created the application: it has the database open already."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from laneway.errors import Unauthenticated
 from laneway.store.database import Database
 
 
-class _LocalCallers(CredentialCache):
-    """Knows one token, which is kept nowhere and may do everything, and no session."""
+class _LocalCredentials(CredentialCache):
+    """Accepts one token, which is never stored and allows everything, and no session."""
 
-    # Who has the database open reads it without us, and its login need not be able to write.
+    # The process can read the database anyway, and its login may not be allowed to write the audit.
     keeps_reads = False
 
     def __init__(self, database: Database, token: str, name: str) -> None:
         super().__init__(database)
         self._token = token
-        # The same name is the same to an Idempotency-Key, whichever process it comes from.
-        known_by = uuid5(NAMESPACE_URL, f"urn:laneway:insider:{name}")
+        # Derived from the name, so that an Idempotency-Key works across processes.
+        principal_id = uuid5(NAMESPACE_URL, f"urn:laneway:insider:{name}")
         grant = Grant(frozenset(PERMISSIONS), "all")
-        self._access = Access(known_by, name, "person", (grant,))
+        self._access = Access(principal_id, name, "person", (grant,))
 
     async def by_token(self, token: str) -> Access:
         if not compare_digest(token.encode(), self._token.encode()):
-            raise Unauthenticated("this token is not known here")
+            raise Unauthenticated("the token is not valid for this process")
         return self._access
 
     async def review(self, digests: Collection[bytes]) -> dict[bytes, Access]:
         return dict.fromkeys(digests, self._access)
 
     async def by_session(self, cookie: str) -> Access:
-        raise Unauthenticated("there are no sessions here")
+        raise Unauthenticated("this process has no sessions: use its token")
 
 
-def let_in(app: FastAPI, name: str) -> str:
-    """The token by which this process, and nobody else, uses the application as `name`."""
+def local_token(app: FastAPI, name: str) -> str:
+    """Create a token with which only this process can use the application, as `name`."""
     token = new_secret().text
-    app.state.gatekeeper = _LocalCallers(app.state.database, token, name)
+    app.state.credentials = _LocalCredentials(app.state.database, token, name)
     return token

@@ -1,4 +1,4 @@
-"""Log lines of a server carry the id of the request they belong to."""
+"""Adds the request's id to log records of a server."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from laneway.api.http.middleware import request_id
 
 
 class RequestIds(logging.Filter):
-    """Puts the request's id on each log record."""
-
     def filter(self, record: logging.LogRecord) -> bool:
         if not hasattr(record, "request_id"):
             record.request_id = request_id.get()
@@ -17,6 +15,6 @@ class RequestIds(logging.Filter):
 
 
 def mark_requests() -> None:
-    """Marks what every handler of this process writes."""
+    """Add the filter to every log handler of this process."""
     for handler in logging.getLogger().handlers:
         handler.addFilter(RequestIds())

@@ -1,4 +1,4 @@
-"""What every request and answer gets: an id, a bound on its body, and headers browsers heed."""
+"""Gives every request an id and a body limit, and every response its security headers."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ _HEADERS: Final = (
     ),
     (b"cache-control", b"no-store"),
 )
-# Asked every few seconds by machines.
+# Polled every few seconds by machines; logged at debug level.
 _QUIET: Final = ("/healthz", "/readyz", "/metrics")
 _TLS_HEADERS: Final = (*_HEADERS, (b"strict-transport-security", b"max-age=31536000"))
 
 
 class TooLarge(LanewayError):
-    """The body is larger than the server takes."""
+    """The body is larger than the server accepts."""
 
     code = "too_large"
 
 
 class RequestMiddleware:
-    """Pure ASGI, so that streams pass through untouched."""
+    """Plain ASGI middleware, so that streams are not buffered."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app
@@ -61,7 +61,7 @@ class RequestMiddleware:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        # A request of ours within another one has the id of that.
+        # A request that the server makes for another request shares its id.
         own_id = scope.get(REQUEST_ID) or _id_of(headers)
         scope.setdefault("state", {})["request_id"] = own_id
         token = request_id.set(own_id)
@@ -70,7 +70,7 @@ class RequestMiddleware:
         caller = tracing.receive(headers.get("traceparent"))
         try:
             declared = headers.get("content-length", "")
-            # Routes copy what jobs hold into their answers and never look into it.
+            # Routes copy stored JSON into responses without parsing it.
             with (
                 large_json_as_text(),
                 omitting_large_values(headers.get(LARGE_VALUES_HEADER) == "omit"),
@@ -80,7 +80,7 @@ class RequestMiddleware:
             if sending.status is not None:
                 raise
             request = Request(scope)
-            # What stands before the routes, as /mcp does, has nobody else to answer for it.
+            # Errors of middleware such as /mcp reach no exception handler of the routes.
             known = refusal(request, error) if isinstance(error, LanewayError) else None
             await (known or unexpected(request, error))(scope, receive, sending)
         finally:
@@ -95,31 +95,31 @@ class RequestMiddleware:
                     (time.monotonic() - began) * 1000,
                 )
             if sending.status is not None and scope["method"] not in SAFE and sending.status < 400:
-                # Own streams hear of it at once, however others do.
+                # Streams of this process see the change without waiting for a notification.
                 scope["app"].state.hub.wake()
             if caller is not None:
                 tracing.forget(caller)
             request_id.reset(token)
 
     def _bounded(self, scope: Scope, receive: Receive, declared: str) -> Receive:
-        seen = 0
-        most: int | None = None
+        size = 0
+        limit: int | None = None
 
-        async def receiving() -> Any:
-            nonlocal seen, most
-            if most is None:
-                # Whoever must be known is, before anything is read of what he sends.
+        async def bounded() -> Any:
+            nonlocal size, limit
+            if limit is None:
+                # Authenticate before any of the body is read.
                 is_known = await admit(scope)
-                most = body_limit(scope, self._settings) if is_known else ANONYMOUS_BODY_LIMIT
-                if declared.isdigit() and int(declared[:20]) > most:
-                    raise TooLarge(f"body: at most {most} bytes")
+                limit = body_limit(scope, self._settings) if is_known else ANONYMOUS_BODY_LIMIT
+                if declared.isdigit() and int(declared[:20]) > limit:
+                    raise TooLarge(f"body: at most {limit} bytes")
             message = await receive()
-            seen += len(message.get("body", b""))
-            if seen > most:
-                raise TooLarge(f"body: at most {most} bytes")
+            size += len(message.get("body", b""))
+            if size > limit:
+                raise TooLarge(f"body: at most {limit} bytes")
             return message
 
-        return receiving
+        return bounded
 
 
 def _id_of(headers: Headers) -> str:
@@ -128,7 +128,7 @@ def _id_of(headers: Headers) -> str:
 
 
 class _Sending:
-    """Sends on, with the headers of every answer, and remembers its status."""
+    """Adds the common headers to a response and remembers its status."""
 
     def __init__(self, scope: Scope, own_id: str, send: Send, began: float) -> None:
         self._scope = scope
@@ -144,12 +144,12 @@ class _Sending:
             took_s = time.monotonic() - self._began
             PROCESS.answered(self._scope["method"], route, message["status"], took_s)
             headers: list[tuple[bytes, bytes]] = message["headers"]
-            said = {name for name, _ in headers}
+            names = {name for name, _ in headers}
             headers.append((b"x-request-id", self._id.encode()))
             is_unread = self._scope.get(UNREAD)
-            if is_unread is not None and is_unread() and b"connection" not in said:
-                # What is left of the body is not waited for.
+            if is_unread is not None and is_unread() and b"connection" not in names:
+                # Close instead of waiting for the rest of the body.
                 headers.append((b"connection", b"close"))
             more = _TLS_HEADERS if self._scope.get("scheme") == "https" else _HEADERS
-            headers += [header for header in more if header[0] not in said]
+            headers += [header for header in more if header[0] not in names]
         await self._send(message)

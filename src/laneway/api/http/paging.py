@@ -1,4 +1,4 @@
-"""Lists as pages: `limit` and `cursor` in, `items` and `next_cursor` out."""
+"""Pages of lists: `limit` and `cursor` are sent, `items` and `next_cursor` are returned."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from laneway.domain.verb_rules import LONGEST_PAGE
 from laneway.errors import InvalidInput
 
 T = TypeVar("T")
-# Of one request, shown and made.
+# Validation errors reported per request.
 MOST_ERRORS: Final = 20
 
-# The default of what a change need not name; made by a factory, the schema shows no value for it.
+# The default of optional fields of a change. A factory keeps it out of the schema.
 UNCHANGED: Any = Field(default_factory=lambda: None)
 
 
-Limit = Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="Longest page")]
+Limit = Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="Maximum number of items")]
 Cursor = Annotated[
     str | None,
-    Query(max_length=512, description="The `next_cursor` of the page before"),
+    Query(max_length=512, description="The `next_cursor` of the previous page"),
 ]
 
 
 class RequestBody(BaseModel):
-    """What a client sends: nothing is coerced, and fields nobody knows are refused."""
+    """A request body: types are not coerced, and unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     @model_validator(mode="before")
     @classmethod
     def _few_unknown(cls, given: object) -> object:
-        """What was given, with so many unknown fields only as errors are shown."""
+        """Drop unknown fields beyond the number of errors that are reported."""
         if not isinstance(given, dict) or len(given) <= len(cls.model_fields) + MOST_ERRORS:
             return given
         known = {name: given[name] for name in cls.model_fields if name in given}
@@ -47,18 +47,18 @@ class RequestBody(BaseModel):
 
 
 class PageOut(BaseModel, Generic[T]):
-    """A part of a list."""
+    """One page of a list."""
 
     items: list[T]
-    next_cursor: str | None = Field(description="Asks for the page after; null: this is the last")
+    next_cursor: str | None = Field(description="The cursor of the next page; null: the last page")
 
 
 def by_name(
     found: Iterable[T], name: Callable[[T], str], limit: int, cursor: str | None
 ) -> tuple[list[T], str | None]:
     """The items of a page by name, and the cursor of the next."""
-    made = page_by_name(found, name, limit, cursor)
-    return made.items, made.next_cursor
+    page = page_by_name(found, name, limit, cursor)
+    return page.items, page.next_cursor
 
 
 def id_of(cursor: str | None) -> int | None:

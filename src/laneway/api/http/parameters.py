@@ -1,4 +1,4 @@
-"""Query parameters: one that a route does not know is refused, for it would change nothing."""
+"""Refuses query parameters that a route does not have; ignoring one would hide a mistake."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _of_route: Final[WeakKeyDictionary[object, frozenset[str]]] = WeakKeyDictionary(
 
 
 def check_parameters(request: Request) -> None:
-    """Returns if the request's route knows each of its query parameters."""
+    """Refuse a request with a query parameter that its route does not have."""
     route = request.scope.get("route")
     if not request.scope["query_string"] or not isinstance(route, APIRoute):
         return
@@ -26,15 +26,15 @@ def check_parameters(request: Request) -> None:
         known = _of_route[route.endpoint] = frozenset(_names(route.dependant))
     for name in request.query_params:
         if name not in known:
-            named = f"this route takes {', '.join(sorted(known)) or 'none'}"
-            raise InvalidInput(f"query.{name}", f"is no known parameter: {named}")
+            names = ", ".join(sorted(known)) or "none"
+            raise InvalidInput(f"query.{name}", f"unknown parameter; this route takes {names}")
 
 
 def _names(dependant: Dependant) -> Iterator[str]:
     for field in dependant.query_params:
-        whole = field.field_info.annotation
-        if isinstance(whole, type) and issubclass(whole, BaseModel):
-            yield from whole.model_fields
+        model = field.field_info.annotation
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            yield from model.model_fields
         else:
             yield field.alias
     for inner in dependant.dependencies:

@@ -1,4 +1,4 @@
-"""Pages of rows that may hold megabytes each: read in portions that follow their size."""
+"""Pages of rows that may be megabytes each, read in batches sized by what came before."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fastapi import Response
 
 from laneway.domain.json_writer import write_json
 
-# Rows that are read at once, and the bytes of a portion and of a page.
+# Rows of the first and the largest batch; bytes of a batch and of a page.
 AT_FIRST: Final = 5
 AT_ONCE: Final = 50
 _BYTES_AT_ONCE: Final = 4 * 1024 * 1024
@@ -18,7 +18,7 @@ MOST_BYTES: Final = 8 * 1024 * 1024
 
 
 class RowBatch(NamedTuple):
-    """Some rows of a page, and where the next ones begin; None: there are none."""
+    """Some rows of a page, and the cursor of the next ones; None: this is the end."""
 
     rows: Sequence[Mapping[str, object]]
     next_cursor: str | None
@@ -31,12 +31,12 @@ async def page(
     items: list[bytes] = []
     wanted = min(AT_FIRST, limit)
     while True:
-        portion = await read(wanted, cursor)
-        cursor = portion.next_cursor
-        # Rows of megabytes are written while others are answered.
-        items += await asyncio.to_thread(_rendered, portion.rows)
+        batch = await read(wanted, cursor)
+        cursor = batch.next_cursor
+        # In a thread: writing megabytes would delay other requests.
+        items += await asyncio.to_thread(_rendered, batch.rows)
         size = sum(map(len, items))
-        is_cut = len(portion.rows) < wanted or size > MOST_BYTES
+        is_cut = len(batch.rows) < wanted or size > MOST_BYTES
         if cursor is None or is_cut or len(items) >= limit:
             break
         wanted = min(next_count(size, len(items)), limit - len(items))
@@ -45,7 +45,7 @@ async def page(
 
 
 def next_count(size: int, count: int) -> int:
-    """How many rows to read at once after `count` rows of `size` bytes."""
+    """The number of rows to read next, after `count` rows of `size` bytes."""
     room = min(_BYTES_AT_ONCE, MOST_BYTES - size)
     return max(1, min(AT_ONCE, room * count // (size + 1)))
 

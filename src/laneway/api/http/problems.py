@@ -29,7 +29,7 @@ from laneway.errors import InvalidInput, LanewayError, NotFound, QuotaExceeded, 
 log = logging.getLogger("laneway.api")
 
 MEDIA_TYPE: Final = "application/problem+json"
-# By the code of the error; what is not here is a mistake of ours.
+# By error code; any other error is a bug and becomes 500.
 STATUS: Final[dict[str, HTTPStatus]] = {
     "invalid_input": HTTPStatus.UNPROCESSABLE_ENTITY,
     "not_found": HTTPStatus.NOT_FOUND,
@@ -55,44 +55,44 @@ _HEADERS: Final[dict[HTTPStatus, dict[str, str]]] = {
 }
 _BY_STATUS: Final = {404: "not_found", 405: "method_not_allowed"}
 _UNAVAILABLE: Final = "the database cannot be reached, or has another schema than this server needs"
-# What reading a body may end in, whoever is to blame.
+# Exceptions that reading a body may raise.
 _OF_BODIES: Final = (ValueError, RecursionError, ClientDisconnect)
 _RETRY_AFTER: Final = {
-    "description": "Seconds until it may be tried again",
+    "description": "Seconds until the request may be sent again",
     "schema": {"type": "integer", "minimum": 1},
 }
 
 
 class FieldError(BaseModel):
-    """One field and the rule it breaks."""
+    """A field and the rule it violates."""
 
     field: str
     rule: str
 
 
 class Problem(BaseModel):
-    """What went wrong, for programs (`code`) and for people (`detail`)."""
+    """An error, for programs (`code`) and for people (`detail`)."""
 
     model_config = ConfigDict(title="Problem")
 
-    type: str = Field(description="A URI of the kind of problem")
+    type: str = Field(description="A URI that identifies the kind of problem")
     title: str
     status: int
     code: str = Field(description="Stable: programs may rely on it")
     detail: str
     request_id: str
     errors: list[FieldError] | None = None
-    bound: str | None = Field(default=None, description="Of `quota_exceeded`: which bound")
-    limit: int | None = Field(default=None, description="Of `quota_exceeded`: what it is")
+    bound: str | None = Field(default=None, description="With `quota_exceeded`: the bound's name")
+    limit: int | None = Field(default=None, description="With `quota_exceeded`: the bound's value")
 
 
-def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The `responses=` of a route that asks who it is: the problems it may answer with."""
-    return refusals(401, 403, 422, 429, 503, *statuses)
+def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The `responses=` of an authenticated route: the usual problems and these."""
+    return problem_responses(401, 403, 422, 429, 503, *statuses)
 
 
-def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The `responses=` of exactly these problems."""
+def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The `responses=` of a route with exactly these problems."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     later = {"headers": {"Retry-After": _RETRY_AFTER}}
     return {
@@ -115,8 +115,8 @@ def problem(
     bound: str | None = None,
     limit: int | None = None,
 ) -> JSONResponse:
-    """The answer to a request that is refused."""
-    # An application that is not ours need not give its requests ids.
+    """The response to a refused request."""
+    # Applications that use Laneway's exception handlers may not set request ids.
     own_id = request.scope.get("state", {}).get("request_id")
     body = Problem(
         type=f"urn:laneway:problem:{code}",
@@ -138,42 +138,42 @@ def problem(
 
 
 def unexpected(request: Request, error: Exception) -> JSONResponse:
-    """The answer to a mistake of ours: what happened stands in the log under the request's id."""
+    """The response to a bug; the log has the details under the request's id."""
     log.error("%s %s failed", request.method, printable(request.url.path), exc_info=error)
     return problem(
         request,
         HTTPStatus.INTERNAL_SERVER_ERROR,
         "internal",
-        "something went wrong here; the log has it under this request_id",
+        "internal error; the server's log has the details under this request_id",
     )
 
 
 def printable(path: str) -> str:
-    """A path from outside, that cannot pass for a line of the log."""
+    """A path from a client, escaped so that it cannot forge log lines."""
     return path.encode("unicode_escape").decode()
 
 
 def refusal(request: Request, error: LanewayError) -> JSONResponse | None:
-    """The answer to an error that a caller can do something about; None if it is not one."""
+    """The response to an error that the caller can act on; None for any other error."""
     status = STATUS.get(error.code)
     if status is None:
         return None
     if status is HTTPStatus.SERVICE_UNAVAILABLE:
-        # It names hosts and accounts.
+        # The message names hosts and accounts: log it, but do not send it.
         log.warning("%s: %s", error.code, error)
         return problem(request, status, error.code, _UNAVAILABLE)
     if isinstance(error, InvalidInput):
-        told = [FieldError(field=escape_text(error.field), rule=escape_text(error.rule))]
-        return problem(request, status, error.code, str(error), told)
+        fields = [FieldError(field=escape_text(error.field), rule=escape_text(error.rule))]
+        return problem(request, status, error.code, str(error), fields)
     bound, limit = (error.bound, error.limit) if isinstance(error, QuotaExceeded) else (None, None)
-    answer = problem(request, status, error.code, str(error), bound=bound, limit=limit)
+    response = problem(request, status, error.code, str(error), bound=bound, limit=limit)
     if isinstance(error, RateLimited):
-        answer.headers["Retry-After"] = str(ceil(error.retry_after) or 1)
-    return answer
+        response.headers["Retry-After"] = str(ceil(error.retry_after) or 1)
+    return response
 
 
 def install(app: FastAPI) -> None:
-    """Turns every error of a route into a problem; `Envelope` does so with what nobody expected."""
+    """Turn every error of a route into a problem; RequestMiddleware handles unexpected ones."""
 
     def _known(request: Request, error: LanewayError) -> JSONResponse:
         return refusal(request, error) or unexpected(request, error)
@@ -182,7 +182,7 @@ def install(app: FastAPI) -> None:
     async def _missing(request: Request, error: NotFound) -> JSONResponse:
         who = known_caller(request)
         seen_by = SEEN_BY.get(error.kind)
-        # Others would learn of names that they may not see.
+        # Other callers must not learn the names of objects they may not see.
         if who is not None and seen_by is not None and who.access.allows_everywhere(seen_by):
             error = await with_names(who.database, error)
         return _known(request, error)
@@ -197,8 +197,8 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(ClientDisconnect)
     def _gone(request: Request, error: ClientDisconnect) -> JSONResponse:
-        # Nobody hears it; but it was no mistake of ours.
-        return _known(request, InvalidInput("body", "ended before it was whole"))
+        # The client is gone; this only keeps the error from being logged as a bug.
+        return _known(request, InvalidInput("body", "ended before it was complete"))
 
     @app.exception_handler(HTTPException)
     async def _plain(request: Request, error: HTTPException) -> JSONResponse:
@@ -210,20 +210,21 @@ def install(app: FastAPI) -> None:
         if error.status_code == HTTPStatus.BAD_REQUEST:
             return _known(request, await _unreadable(request))
         status = HTTPStatus(error.status_code)
-        answer = problem(request, status, _BY_STATUS.get(int(status), "refused"), str(error.detail))
-        answer.headers.update(error.headers or {})
+        code = _BY_STATUS.get(int(status), "refused")
+        response = problem(request, status, code, str(error.detail))
+        response.headers.update(error.headers or {})
         if status is HTTPStatus.METHOD_NOT_ALLOWED:
-            answer.headers["Allow"] = _allowed(request)
-        return answer
+            response.headers["Allow"] = _allowed(request)
+        return response
 
 
 async def _unreadable(request: Request) -> InvalidInput:
-    """The place and the rule of JSON that Python cannot read: endless nesting or numbers."""
+    """The place and rule of JSON that Python cannot parse, such as nesting that is too deep."""
     try:
         body = await request.body()
     except (RuntimeError, ClientDisconnect):
         return InvalidInput("body", "cannot be read as JSON")
-    # An application that is not ours has settings of another kind.
+    # Applications that use Laneway's exception handlers may have other settings.
     settings = getattr(request.app.state, "settings", None)
     limits = settings.payload_limits if isinstance(settings, Settings) else DEFAULT_LIMITS
     return await asyncio.to_thread(broken_rule, body, limits, "body", above=1)
@@ -233,15 +234,15 @@ def _field_error(one: Any) -> FieldError:
     field, rule = ".".join(str(part) for part in one["loc"]), one["msg"]
     if one["type"] == "json_invalid":
         field = "body"
-        rule = f"is no JSON: {one.get('ctx', {}).get('error', rule)} at {one['loc'][-1]}"
+        rule = f"is not JSON: {one.get('ctx', {}).get('error', rule)} at {one['loc'][-1]}"
     elif field == "body" and isinstance(one.get("input"), (str, bytes)):
         rule = "must be a JSON object, sent with Content-Type: application/json"
     return FieldError(field=escape_text(field), rule=escape_text(rule))
 
 
 def _allowed(request: Request) -> str:
-    """The methods of all routes of the path: the first that fits it knows only its own."""
+    """The methods of all routes with this path; Starlette reports only the first route's."""
     path = get_route_path(request.scope)
     routes = [route for route in request.app.routes if isinstance(route, Route)]
-    fitting = [route for route in routes if route.path_regex.match(path)]
-    return ", ".join(sorted({each for route in fitting for each in route.methods or ()}))
+    matching = [route for route in routes if route.path_regex.match(path)]
+    return ", ".join(sorted({each for route in matching for each in route.methods or ()}))

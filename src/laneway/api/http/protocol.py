@@ -1,6 +1,6 @@
-"""HTTP on one connection: bounds on how many, how long and how slowly.
+"""HTTP on one connection, with bounds on their number, duration and speed.
 
-A caller is not known before the head of its request is read, so every bound here holds for all.
+The caller is unknown until the head of its request is read, so the bounds apply to all.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ log = logging.getLogger("laneway.api")
 
 MOST_BYTES: Final = 64 * 1024
 MOST_S: Final = 30.0
-# After an early answer, what comes of the body is read and dropped for so long: a connection that
-# is closed with unread data is reset, and the answer may be lost.
+# How long the rest of a body is read and dropped after an early response. A connection closed with
+# unread data is reset, and the response may be lost.
 LINGER_S: Final = 2.0
 
 _TITLES: Final = {
@@ -35,19 +35,19 @@ _TITLES: Final = {
 
 
 class ConnectionSlot(typing.Protocol):
-    """A place that another holder may give back."""
+    """A counted connection slot that can be released."""
 
     def leave(self) -> None:
-        """Give it back."""
+        """Release it."""
 
 
 class Protocol(HttpToolsProtocol):
-    """Ends connections whose request does not begin or end in time, or has no end."""
+    """Closes connections whose request does not start or end in time, or is too large."""
 
-    # Of the server; a subclass sets them.
-    places: Connections | None = None
+    # Per server; a subclass sets them.
+    slots: Connections | None = None
     body_s: float = 60.0
-    # The place that this connection held until now.
+    # The slot that this connection held during its TLS handshake.
     handshake: ConnectionSlot | None = None
 
     _is_in_head = _is_new = _is_lingering = False
@@ -59,29 +59,29 @@ class Protocol(HttpToolsProtocol):
         if self.handshake is not None:
             self.handshake.leave()
             self.handshake = None
-        if self.places is not None and not self.places.add(self._address, self):
+        if self.slots is not None and not self.slots.add(self._address, self):
             self._refuse(503, "too many connections are open")
             return
-        self._hurry(MOST_S, self.transport.close)
+        self._set_deadline(MOST_S, self.transport.close)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._calm()
-        if self.places is not None:
-            self.places.remove(self._address, self)
+        self._clear_deadline()
+        if self.slots is not None:
+            self.slots.remove(self._address, self)
         super().connection_lost(exc)
-        # It refers to this protocol: nothing waits for the garbage collector.
+        # Break the reference cycle, so that memory is freed without the garbage collector.
         self.cycle = None  # type: ignore[assignment]
 
     @property
     def is_waiting(self) -> bool:
-        """Whether no request is under way here."""
+        """Whether no request is in progress."""
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is None or cycle.response_complete or self._is_in_head
 
     def drop(self) -> None:
-        """End the connection at once, because another needs its place."""
-        if self.places is not None:
-            self.places.remove(self._address, self)
+        """Close the connection immediately, because another one needs its slot."""
+        if self.slots is not None:
+            self.slots.remove(self._address, self)
         self.transport.abort()
 
     @property
@@ -95,16 +95,16 @@ class Protocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._is_in_head = False
-        self._calm()
+        self._clear_deadline()
         super().on_headers_complete()
         cycle = self.cycle
         self.scope[UNREAD] = _is_unread(cycle)  # type: ignore[typeddict-unknown-key]
         self.scope[GONE] = _is_gone(cycle)  # type: ignore[typeddict-unknown-key]
-        cycle.transport = _Lingering(self)  # type: ignore[assignment]
-        self._hurry(self.body_s, self._end_slow_body)
+        cycle.transport = _LingeringTransport(self)  # type: ignore[assignment]
+        self._set_deadline(self.body_s, self._end_slow_body)
 
     def on_message_complete(self) -> None:
-        self._calm()
+        self._clear_deadline()
         super().on_message_complete()
 
     def data_received(self, data: bytes) -> None:
@@ -119,35 +119,35 @@ class Protocol(HttpToolsProtocol):
             if self._size > MOST_BYTES:
                 self.send_400_response("The head of the request is too large.")
         elif self._deadline is None:
-            self._hurry(MOST_S, self.transport.close)
+            self._set_deadline(MOST_S, self.transport.close)
 
     def close_gently(self) -> None:
-        """Close after what is left of an unread body came, or after a moment."""
+        """Close once the rest of an unread body has arrived, or after LINGER_S."""
         if self._is_lingering or self.transport.is_closing():
             return
         if not self.cycle.more_body:
             self.transport.close()
             return
         self._is_lingering = True
-        self._calm()
+        self._clear_deadline()
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self.flow.resume_reading()
-        self._hurry(LINGER_S, self.transport.close)
+        self._set_deadline(LINGER_S, self.transport.close)
 
     def send_400_response(self, msg: str) -> None:
-        """Answer with a problem as everything else that is refused, under an id that is logged."""
+        """Send a problem, like every other error, with a request id that is also logged."""
         self._refuse(400, msg)
 
     def _end_slow_body(self) -> None:
         if self.cycle.response_started:
             self.transport.close()
         else:
-            self._refuse(408, f"The body did not come within {self.body_s:g} s.")
+            self._refuse(408, f"The body did not arrive within {self.body_s:g} s.")
 
     def _refuse(self, status: int, detail: str) -> None:
         own_id = new_request_id()
-        log.info("no request was read: %s", detail, extra={"request_id": own_id})
+        log.info("request could not be read: %s", detail, extra={"request_id": own_id})
         title, code = _TITLES[status]
         problem = Problem(
             type=f"urn:laneway:problem:{code}",
@@ -168,18 +168,18 @@ class Protocol(HttpToolsProtocol):
         self.transport.write("\r\n".join((*head, "", body)).encode("ascii"))
         self.transport.close()
 
-    def _hurry(self, after_s: float, then: Any) -> None:
-        self._calm()
+    def _set_deadline(self, after_s: float, then: Any) -> None:
+        self._clear_deadline()
         self._deadline = self.loop.call_later(after_s, then)
 
-    def _calm(self) -> None:
+    def _clear_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
 
 
 def _is_gone(cycle: RequestResponseCycle) -> Callable[[], bool]:
-    """Whether nobody waits for the answer any more, asked without keeping the cycle."""
+    """A check whether the client has disconnected; it does not keep the cycle alive."""
     held = ref(cycle)
 
     def is_gone() -> bool:
@@ -190,9 +190,10 @@ def _is_gone(cycle: RequestResponseCycle) -> Callable[[], bool]:
 
 
 def _is_unread(cycle: RequestResponseCycle) -> Callable[[], bool]:
-    """Whether some of a body has not come; holds no reference, because the cycle holds the scope.
+    """A check whether part of the body is still missing.
 
-    Else bodies would stay until the garbage collector finds the circle.
+    It holds a weak reference: the cycle holds the scope, and a reference cycle would keep bodies in
+    memory until the garbage collector runs.
     """
     held = ref(cycle)
 
@@ -203,8 +204,8 @@ def _is_unread(cycle: RequestResponseCycle) -> Callable[[], bool]:
     return is_unread
 
 
-class _Lingering:
-    """The transport of one answer, whose end closes the connection gently."""
+class _LingeringTransport:
+    """The transport of one response; closing it closes the connection gently."""
 
     def __init__(self, protocol: Protocol) -> None:
         self._protocol = protocol

@@ -1,7 +1,6 @@
-"""Expensive reads: each principal has a few at once and a line of its own, so others do not wait.
+"""Limits concurrent expensive reads per principal, with one queue for each.
 
-The server has ten connections to its database; a principal that asks for many lists at once would
-take all of them.
+The server has ten database connections; one principal requesting many lists would occupy them all.
 """
 
 from __future__ import annotations
@@ -17,42 +16,42 @@ from fastapi import Depends, Request
 from laneway.api.http.auth import Caller, caller
 from laneway.errors import RateLimited
 
-IN_LINE: Final = 50
+MAX_QUEUED: Final = 50
 
 
 class _ReadQueue:
-    def __init__(self, at_once: int) -> None:
-        self.slots = Semaphore(at_once)
+    def __init__(self, concurrency: int) -> None:
+        self.slots = Semaphore(concurrency)
         self.users = 0
 
 
 class ReadSlots:
-    """The lines of one server, by principal; one that nobody is in is forgotten."""
+    """The read queues of one server, by principal; empty ones are removed."""
 
-    def __init__(self, at_once: int) -> None:
-        self._at_once = at_once
-        self._lines: dict[UUID, _ReadQueue] = {}
+    def __init__(self, concurrency: int) -> None:
+        self._concurrency = concurrency
+        self._queues: dict[UUID, _ReadQueue] = {}
 
     @asynccontextmanager
     async def hold(self, principal: UUID) -> AsyncIterator[None]:
-        """Wait in line, then hold a slot; RateLimited where the line is full."""
-        line = self._lines.setdefault(principal, _ReadQueue(self._at_once))
-        if line.users >= self._at_once + IN_LINE:
-            raise RateLimited("too many lists, counts and searches of yours are under way", 1.0)
-        line.users += 1
+        """Wait in the queue, then hold a slot; RateLimited if the queue is full."""
+        queue = self._queues.setdefault(principal, _ReadQueue(self._concurrency))
+        if queue.users >= self._concurrency + MAX_QUEUED:
+            raise RateLimited("too many lists, counts and searches of yours are in progress", 1.0)
+        queue.users += 1
         try:
-            async with line.slots:
+            async with queue.slots:
                 yield
         finally:
-            line.users -= 1
-            if not line.users:
-                del self._lines[principal]
+            queue.users -= 1
+            if not queue.users:
+                del self._queues[principal]
 
 
 async def expensive(
     request: Request, who: Annotated[Caller, Depends(caller)]
 ) -> AsyncIterator[None]:
-    """A dependency of routes that read much: they run in the line of their caller."""
+    """A dependency of routes that read much: they wait in their caller's queue."""
     slots: ReadSlots = request.app.state.read_slots
     async with slots.hold(who.access.principal_id):
         yield

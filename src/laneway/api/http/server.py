@@ -1,4 +1,4 @@
-"""Serves the application on a socket until it is told to stop."""
+"""Serves the application on a socket until it is stopped."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ from laneway.domain.address import is_loopback
 from laneway.errors import ConfigError
 
 _BACKLOG: Final = 2048
+# How long a client may leave sent data unread, while serving and while stopping.
 _UNREAD_MS: Final = 30_000
-# When it stops, they have less.
 _UNREAD_S: Final = 4.0
-# Of slow phones too.
+# Long enough for slow phones.
 HANDSHAKE_S: Final = 10.0
-# Longer than load balancers keep theirs (60 s): who closes first cuts off what the other sends.
+# Longer than load balancers keep idle connections (60 s): if the server closed one first, a request
+# that is on its way would be lost.
 IDLE_S: Final = 75
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket there; a port that is taken is said in one line."""
+    """A listening socket, or ConfigError with one line that names the address."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         bound = socket.create_server((host, port), family=family, backlog=_BACKLOG)
@@ -41,49 +42,49 @@ def listen(host: str, port: int) -> socket.socket:
             f"server_host, server_port: cannot listen on {host}:{port}: {error.strerror or error}"
         ) from None
     if hasattr(socket, "TCP_USER_TIMEOUT"):
-        # Whoever reads nothing of what was sent for so long is cut off by the kernel.
+        # The kernel closes connections whose client does not read.
         bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_MS)
     return bound
 
 
 def url_of(bound: socket.socket, *, tls: bool = False) -> str:
-    """Where a browser finds it."""
+    """The URL for browsers."""
     host, port = bound.getsockname()[:2]
     scheme = "https" if tls else "http"
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def check_tls(settings: Settings, host: str) -> None:
-    """Refuse to serve secrets as plain text to other machines, unless a proxy ends TLS."""
+    """Refuse to serve other machines without TLS, unless a proxy terminates it."""
     if (settings.tls_cert is None) is not (settings.tls_key is None):
-        raise ConfigError("tls_cert, tls_key: give both or neither")
+        raise ConfigError("tls_cert, tls_key: set both or neither")
     for name, path in (("tls_cert", settings.tls_cert), ("tls_key", settings.tls_key)):
         if path is not None and not os.access(path, os.R_OK):
             raise ConfigError(f"{name}: the file {path} cannot be read")
     if settings.tls_cert is None and not is_loopback(host) and not settings.behind_tls_proxy:
         raise ConfigError(
-            f"server_host: tokens would cross the network to {host} as plain text: give --tls-cert"
-            " and --tls-key, or --behind-tls-proxy where a proxy ends TLS"
+            f"server_host: tokens would cross the network to {host} as plain text: set --tls-cert"
+            " and --tls-key, or --behind-tls-proxy if a proxy terminates TLS"
         )
 
 
-def _is_news(record: logging.LogRecord) -> bool:
-    """A reader of a stream who was dropped while he kept us waiting is none."""
+def _is_relevant(record: logging.LogRecord) -> bool:
+    """Filter out uvicorn's error about streams that Laneway dropped as unread."""
     return "without completing response" not in record.getMessage()
 
 
 def _bounded(settings: Settings) -> type[Protocol]:
-    """The protocol with the bounds of one server."""
+    """The protocol class with the bounds of one server."""
 
     class Bounded(Protocol):
-        places = Connections(settings)
+        slots = Connections(settings)
         body_s = settings.body_timeout
 
     return Bounded
 
 
 class _OverTls:
-    """The application as browsers reach it through a proxy that ends TLS."""
+    """The application behind a proxy that terminates TLS: browsers use https."""
 
     def __init__(self, app: FastAPI) -> None:
         self._app = app
@@ -95,10 +96,10 @@ class _OverTls:
 
 
 class _Server(uvicorn.Server):
-    """Leaves the signals to us: a program that stopped as it was told has not failed."""
+    """A uvicorn server without signal handlers: uvicorn's exit code would report a failure."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """As uvicorn starts, with a place and a deadline for each handshake of TLS."""
+        """Start like uvicorn, but with a slot and a deadline for each TLS handshake."""
         await self.lifespan.startup()
         config, state = self.config, self.server_state
 
@@ -109,12 +110,12 @@ class _Server(uvicorn.Server):
             return made
 
         loop = asyncio.get_running_loop()
-        places: Connections | None = getattr(config.http_protocol_class, "places", None)
+        slots: Connections | None = getattr(config.http_protocol_class, "slots", None)
         self.servers = [
-            await loop.create_server(make_protocol, sock=one, backlog=config.backlog)
-            if config.ssl is None or places is None
-            else TlsServer(one, make_protocol, config.ssl, places, HANDSHAKE_S)  # type: ignore[misc]
-            for one in sockets or ()
+            await loop.create_server(make_protocol, sock=bound, backlog=config.backlog)
+            if config.ssl is None or slots is None
+            else TlsServer(bound, make_protocol, config.ssl, slots, HANDSHAKE_S)  # type: ignore[misc]
+            for bound in sockets or ()
         ]
         self.started = True
 
@@ -124,13 +125,13 @@ class _Server(uvicorn.Server):
 
 
 class Serving:
-    """A server between its start and its end; `on_signal` sets `told`, again `hurry`."""
+    """A running server. The first `on_signal` sets `stopping`, the second one `forced`."""
 
     def __init__(self, app: FastAPI, bound: socket.socket, grace_s: float) -> None:
-        self.told, self.hurry = asyncio.Event(), asyncio.Event()
+        self.stopping, self.forced = asyncio.Event(), asyncio.Event()
         self._app = app
         self._bound = bound
-        logging.getLogger("uvicorn.error").addFilter(_is_news)
+        logging.getLogger("uvicorn.error").addFilter(_is_relevant)
         settings: Settings = app.state.settings
         self.tls = settings.tls_cert is not None
         self._server = _Server(
@@ -143,7 +144,7 @@ class Serving:
                 lifespan="off",
                 ws="none",
                 timeout_keep_alive=IDLE_S,
-                # Only what is trusted says for whom it asks.
+                # Only trusted proxies may report the client's address.
                 proxy_headers=bool(settings.trusted_proxies),
                 forwarded_allow_ips=list(settings.trusted_proxies),
                 ssl_certfile=settings.tls_cert,
@@ -153,31 +154,31 @@ class Serving:
         )
 
     def on_signal(self) -> None:
-        (self.hurry if self.told.is_set() else self.told).set()
+        (self.forced if self.stopping.is_set() else self.stopping).set()
 
     async def run(self) -> None:
-        """Serves until told; requests under way are answered within the grace."""
+        """Serve until `stopping` is set; requests in progress have the grace period to end."""
         serving = asyncio.ensure_future(self._server.serve(sockets=[self._bound]))
-        waiting = asyncio.ensure_future(self.told.wait())
+        waiting = asyncio.ensure_future(self.stopping.wait())
         try:
             await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
-            # Readers of streams would stay for as long as they are let.
+            # Streams never end by themselves.
             self._app.state.hub.end_streams()
             self._server.should_exit = True
-            hurrying = asyncio.ensure_future(self.hurry.wait())
-            cutting = asyncio.ensure_future(self._cut_off_the_deaf())
-            await asyncio.wait({serving, hurrying}, return_when=asyncio.FIRST_COMPLETED)
+            forced = asyncio.ensure_future(self.forced.wait())
+            aborting = asyncio.ensure_future(self._abort_unread())
+            await asyncio.wait({serving, forced}, return_when=asyncio.FIRST_COMPLETED)
             self._server.force_exit = not serving.done()
-            hurrying.cancel()
-            cutting.cancel()
+            forced.cancel()
+            aborting.cancel()
             await serving
         finally:
             waiting.cancel()
-            self.told.set()
+            self.stopping.set()
             await self._app.state.close()
 
-    async def _cut_off_the_deaf(self) -> None:
-        """Lets connections go that were answered, but by whose readers nothing is read."""
+    async def _abort_unread(self) -> None:
+        """Abort closing connections whose client does not read its response."""
         await asyncio.sleep(_UNREAD_S)
         for connection in list(self._server.server_state.connections):
             transport = getattr(connection, "transport", None)

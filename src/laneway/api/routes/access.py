@@ -7,11 +7,11 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request, Response, status
 
-from laneway.api.http.auth import Caller, act_of
-from laneway.api.http.idempotency import OnceOnly
+from laneway.api.http.auth import Caller, action_of
+from laneway.api.http.idempotency import Idempotent
 from laneway.api.http.lane_scope import everywhere
 from laneway.api.http.paging import Cursor, Limit, PageOut, uuid_of
-from laneway.api.http.problems import answers
+from laneway.api.http.problems import errors
 from laneway.api.http.responses import render
 from laneway.api.models.access import (
     GrantOut,
@@ -42,7 +42,9 @@ OfRole = Annotated[RoleName | None, Query(description="Only of this role")]
 async def _check(who: Caller, request: Request, excess: str | None, name: str) -> None:
     """Refuses, and keeps, that somebody would give a permission he has not himself."""
     if excess is not None:
-        await who.refuse(f"{excess} as far as it would be given", act_of(request), "access", name)
+        await who.refuse(
+            f"{excess} as far as it would be given", action_of(request), "access", name
+        )
 
 
 def _page(found: list[Any], limit: int, key: str) -> dict[str, object]:
@@ -57,7 +59,7 @@ def _page(found: list[Any], limit: int, key: str) -> dict[str, object]:
     "/principals",
     operation_id="list_principals",
     response_model=PageOut[PrincipalOut],
-    responses=answers(),
+    responses=errors(),
 )
 async def list_principals(who: Keeper, limit: Limit = 50, cursor: Cursor = None) -> Any:
     """Persons and services by name."""
@@ -70,23 +72,23 @@ async def list_principals(who: Keeper, limit: Limit = 50, cursor: Cursor = None)
     operation_id="create_principal",
     response_model=PrincipalOut,
     status_code=status.HTTP_201_CREATED,
-    responses=answers(409, 413),
+    responses=errors(409, 413),
 )
-async def create_principal(who: Keeper, new: NewPrincipal, once: OnceOnly) -> Response:
+async def create_principal(who: Keeper, new: NewPrincipal, guard: Idempotent) -> Response:
     """Makes a person or service known; it may do nothing yet."""
 
-    async def act(db: Database) -> Response:
+    async def apply(db: Database) -> Response:
         made = await verbs.create_principal(db, new.name, new.kind, by=who.actor)
         return render(PrincipalOut, made.to_dict(), 201)
 
-    return await once.answer(act)
+    return await guard.run(apply)
 
 
 @router.patch(
     "/principals",
     operation_id="switch_principal",
     response_model=PrincipalOut,
-    responses=answers(404, 409, 413),
+    responses=errors(404, 409, 413),
 )
 async def switch_principal(who: Keeper, request: Request, change: PrincipalChange) -> Any:
     """Ends the power of a principal's tokens, and its sessions for good; or gives it back.
@@ -105,7 +107,7 @@ async def switch_principal(who: Keeper, request: Request, change: PrincipalChang
 
 
 @router.get(
-    "/roles", operation_id="list_roles", response_model=PageOut[RoleOut], responses=answers()
+    "/roles", operation_id="list_roles", response_model=PageOut[RoleOut], responses=errors()
 )
 async def list_roles(who: Keeper, limit: Limit = 50, cursor: Cursor = None) -> Any:
     """Roles by name."""
@@ -117,24 +119,24 @@ async def list_roles(who: Keeper, limit: Limit = 50, cursor: Cursor = None) -> A
     operation_id="create_role",
     response_model=RoleOut,
     status_code=status.HTTP_201_CREATED,
-    responses=answers(409, 413),
+    responses=errors(409, 413),
 )
-async def create_role(who: Keeper, request: Request, new: NewRole, once: OnceOnly) -> Response:
+async def create_role(who: Keeper, request: Request, new: NewRole, guard: Idempotent) -> Response:
     """A role of any set of permissions that the caller has everywhere."""
     await _check(who, request, delegation.excess_of_role(who.access, new.permissions), new.name)
 
-    async def act(db: Database) -> Response:
+    async def apply(db: Database) -> Response:
         made = await verbs.create_role(db, new.name, new.permissions, by=who.actor)
         return render(RoleOut, made.to_dict(), 201)
 
-    return await once.answer(act)
+    return await guard.run(apply)
 
 
 @router.put(
     "/roles/{name}",
     operation_id="change_role",
     response_model=RoleOut,
-    responses=answers(404, 409, 413),
+    responses=errors(404, 409, 413),
 )
 async def change_role(who: Keeper, request: Request, name: str, change: RoleChange) -> Any:
     """Gives a role other permissions, and with it everybody who has it."""
@@ -147,7 +149,7 @@ async def change_role(who: Keeper, request: Request, name: str, change: RoleChan
     "/roles/{name}",
     operation_id="delete_role",
     status_code=status.HTTP_204_NO_CONTENT,
-    responses=answers(404, 409),
+    responses=errors(404, 409),
 )
 async def delete_role(who: Keeper, name: str) -> None:
     """Deletes a role that nobody has."""
@@ -158,7 +160,7 @@ async def delete_role(who: Keeper, name: str) -> None:
 
 
 @router.get(
-    "/grants", operation_id="list_grants", response_model=PageOut[GrantOut], responses=answers()
+    "/grants", operation_id="list_grants", response_model=PageOut[GrantOut], responses=errors()
 )
 async def list_grants(
     who: Keeper,
@@ -179,9 +181,9 @@ async def list_grants(
     operation_id="grant_role",
     response_model=GrantOut,
     status_code=status.HTTP_201_CREATED,
-    responses=answers(404, 409, 413),
+    responses=errors(404, 409, 413),
 )
-async def grant_role(who: Keeper, request: Request, new: NewGrant, once: OnceOnly) -> Response:
+async def grant_role(who: Keeper, request: Request, new: NewGrant, guard: Idempotent) -> Response:
     """Gives a principal a role, or one that it has there other bounds.
 
     No permission reaches further than the caller's own.
@@ -190,18 +192,18 @@ async def grant_role(who: Keeper, request: Request, new: NewGrant, once: OnceOnl
     excess = await delegation.excess_of_grant(who.database, who.access, *given, new.bounds)
     await _check(who, request, excess, new.principal)
 
-    async def act(db: Database) -> Response:
+    async def apply(db: Database) -> Response:
         made = await verbs.grant_role(db, *given, bounds=new.bounds, by=who.actor)
         return render(GrantOut, made.to_dict(), 201)
 
-    return await once.answer(act)
+    return await guard.run(apply)
 
 
 @router.delete(
     "/grants/{grant_id}",
     operation_id="revoke_grant",
     status_code=status.HTTP_204_NO_CONTENT,
-    responses=answers(404),
+    responses=errors(404),
 )
 async def revoke_grant(who: Keeper, grant_id: UUID) -> None:
     """Takes a role away."""
@@ -212,7 +214,7 @@ async def revoke_grant(who: Keeper, grant_id: UUID) -> None:
 
 
 @router.get(
-    "/tokens", operation_id="list_tokens", response_model=PageOut[TokenOut], responses=answers()
+    "/tokens", operation_id="list_tokens", response_model=PageOut[TokenOut], responses=errors()
 )
 async def list_tokens(
     who: Keeper, principal: OfPrincipal = None, limit: Limit = 50, cursor: Cursor = None
@@ -229,7 +231,7 @@ async def list_tokens(
     operation_id="create_token",
     response_model=NewTokenOut,
     status_code=status.HTTP_201_CREATED,
-    responses=answers(404, 409, 413),
+    responses=errors(404, 409, 413),
 )
 async def create_token(who: Keeper, request: Request, new: TokenRequest) -> Any:
     """A token that may do no more than the caller; only this answer ever holds its secret.
@@ -257,13 +259,13 @@ async def create_token(who: Keeper, request: Request, new: TokenRequest) -> Any:
     "/tokens/{token_id}/revoke",
     operation_id="revoke_token",
     response_model=TokenOut,
-    responses=answers(404, 409, 413),
+    responses=errors(404, 409, 413),
 )
-async def revoke_token(who: Keeper, token_id: UUID, once: OnceOnly) -> Response:
+async def revoke_token(who: Keeper, token_id: UUID, guard: Idempotent) -> Response:
     """Ends a token's power for good, at every replica within seconds."""
 
-    async def act(db: Database) -> Response:
+    async def apply(db: Database) -> Response:
         revoked = await verbs.revoke_token(db, token_id, by=who.actor)
         return render(TokenOut, revoked.to_dict())
 
-    return await once.answer(act)
+    return await guard.run(apply)

@@ -13,7 +13,7 @@ from laneway.api.http.auth import Caller
 from laneway.api.http.lane_scope import everywhere
 from laneway.api.http.paging import Cursor, Limit, PageOut
 from laneway.api.http.portions import RowBatch, page
-from laneway.api.http.problems import answers
+from laneway.api.http.problems import errors
 from laneway.api.http.read_slots import EXPENSIVE
 from laneway.control import audit
 from laneway.domain.actor import Door
@@ -54,7 +54,7 @@ class AuditEntryOut(BaseModel):
     operation_id="list_acts",
     dependencies=EXPENSIVE,
     response_model=PageOut[AuditEntryOut],
-    responses=answers(),
+    responses=errors(),
 )
 async def list_acts(
     who: Reader,

@@ -9,11 +9,11 @@ from uuid import UUID, uuid4
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, Field
 
-from laneway.api.http.auth import Caller, act_of, caller, gate, secret_digest
-from laneway.api.http.idempotency import OnceOnly
+from laneway.api.http.auth import Caller, action_of, caller, gate, secret_digest
+from laneway.api.http.idempotency import Idempotent
 from laneway.api.http.job_access import debug_reach
 from laneway.api.http.paging import RequestBody
-from laneway.api.http.problems import answers
+from laneway.api.http.problems import errors
 from laneway.api.http.read_slots import ReadSlots
 from laneway.api.http.responses import Json, location
 from laneway.api.models.jobs import JobChoice
@@ -81,7 +81,7 @@ async def _may_order(request: Request, who: Caller) -> Caller:
     """The caller, if any verb is for it; which one is asked for stands in the body."""
     needed = sorted(set(PERMISSION.values()))
     if not any(map(who.access.allows, needed)):
-        await who.refuse(" or ".join(needed), act_of(request), "route", request.url.path)
+        await who.refuse(" or ".join(needed), action_of(request), "route", request.url.path)
     return who
 
 
@@ -98,14 +98,14 @@ async def _may_order(request: Request, who: Caller) -> Caller:
                 "Location": {"description": "Where the run is", "schema": {"type": "string"}}
             }
         },
-        **answers(409, 413),
+        **errors(409, 413),
     },
 )
 async def order_bulk(
     request: Request,
     who: Annotated[Caller, Depends(gate(_may_order))],
     order: BulkRunRequest,
-    once: OnceOnly,
+    guard: Idempotent,
 ) -> Response:
     """A verb on all jobs in reach that match; needs the permission of the verb."""
     permission = PERMISSION[order.verb]
@@ -129,7 +129,7 @@ async def order_bulk(
     run_id, principal = uuid4(), who.access.principal_id
     orderer = BulkCaller(principal, secret_digest(request), permission, reach)
 
-    async def act(db: Database) -> Response:
+    async def apply(db: Database) -> Response:
         runs.check(principal)
         run = await db.run(store.begin(run_id, principal, who.actor, made.verb))
         return Json(_shown(run), 202, {"Location": location(request, f"/jobs/bulk/{run_id}")})
@@ -137,10 +137,10 @@ async def order_bulk(
     def start() -> None:
         runs.start(run_id, orderer, made, who.actor, order.upto)
 
-    return await once.answer(act, start)
+    return await guard.run(apply, start)
 
 
-@router.get("/{run_id}", operation_id="get_bulk", response_model=BulkRunOut, responses=answers(404))
+@router.get("/{run_id}", operation_id="get_bulk", response_model=BulkRunOut, responses=errors(404))
 async def get_bulk(who: Annotated[Caller, Depends(caller)], run_id: UUID) -> Response:
     """How far a run has come: for whoever ordered it, and for who may read all jobs."""
     run = await who.database.run(store.read(run_id))

@@ -13,7 +13,7 @@ from laneway.api.http.idempotency import IdempotencyGuard
 from laneway.api.http.lane_scope import everywhere
 from laneway.api.http.paging import Cursor, Limit, RequestBody, id_of
 from laneway.api.http.portions import RowBatch, page
-from laneway.api.http.problems import answers
+from laneway.api.http.problems import errors
 from laneway.api.http.read_slots import EXPENSIVE
 from laneway.api.models.declared import page_model
 from laneway.control import history
@@ -56,7 +56,7 @@ class RollbackOut(BaseModel):
     operation_id="list_changes",
     dependencies=EXPENSIVE,
     response_model=ChangePage,
-    responses=answers(),
+    responses=errors(),
 )
 async def list_changes(
     who: Manager,
@@ -88,7 +88,7 @@ async def page_of(
 
 
 async def roll_back(
-    once: IdempotencyGuard,
+    guard: IdempotencyGuard,
     kind: str,
     name: str,
     order: RollbackRequest | None,
@@ -98,7 +98,7 @@ async def roll_back(
     """Puts an object back to an earlier state, once, unless the check refuses what results."""
     to = None if order is None else order.to
 
-    async def act(db: Database) -> Response:
+    async def apply(db: Database) -> Response:
         async with db.joined() as one:
             change = await history.rollback(one, kind, name, to=to, by=by, as_text=True)
             if check is not None:
@@ -106,4 +106,4 @@ async def roll_back(
         told = write_json(to_json(change))
         return Response(b'{"change":%b}' % told, media_type="application/json")
 
-    return await once.answer(act)
+    return await guard.run(apply)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from laneway.api.http.auth import Caller, needs
 from laneway.api.http.paging import RequestBody
-from laneway.api.http.problems import answers
+from laneway.api.http.problems import errors
 from laneway.api.http.read_slots import EXPENSIVE
 from laneway.api.models.jobs import Moment
 from laneway.control import jobs
@@ -56,7 +56,7 @@ class CountsOut(BaseModel):
     operation_id="count_jobs",
     dependencies=EXPENSIVE,
     response_model=CountsOut,
-    responses=answers(),
+    responses=errors(),
 )
 async def count_jobs(
     who: Annotated[Caller, Depends(needs("jobs:read"))], query: Annotated[CountQuery, Query()]

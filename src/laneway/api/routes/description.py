@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse, JSONResponse
 
 from laneway import __version__
 from laneway.api.http.auth import Caller, caller
-from laneway.api.http.problems import Problem, answers
+from laneway.api.http.problems import Problem, errors
 from laneway.api.http.responses import location
 
 router = APIRouter(tags=["description"])
@@ -39,7 +39,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
     "/openapi.json",
     operation_id="get_openapi",
     response_class=JSONResponse,
-    responses={200: {"description": "OpenAPI 3.1"}, **answers()},
+    responses={200: {"description": "OpenAPI 3.1"}, **errors()},
 )
 async def get_description(
     request: Request, who: Annotated[Caller, Depends(caller)]
@@ -58,7 +58,7 @@ def _servers(request: Request) -> dict[str, Any]:
     "/docs",
     operation_id="get_docs",
     response_class=HTMLResponse,
-    responses={200: {"description": "A page without scripts"}, **answers()},
+    responses={200: {"description": "A page without scripts"}, **errors()},
 )
 async def get_docs(request: Request, who: Annotated[Caller, Depends(caller)]) -> HTMLResponse:
     """Every route with what it does, for people."""

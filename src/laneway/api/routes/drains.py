@@ -8,9 +8,9 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Response
 
-from laneway.api.http.idempotency import OnceOnly
+from laneway.api.http.idempotency import Idempotent
 from laneway.api.http.lane_scope import VIEW, LaneCaller, over_lanes
-from laneway.api.http.problems import answers
+from laneway.api.http.problems import errors
 from laneway.api.http.responses import render
 from laneway.api.models.workers import WorkerOut
 from laneway.control import workers
@@ -29,38 +29,41 @@ Manager = Annotated[LaneCaller, Depends(over_lanes(PERMISSION))]
     "/{worker_id}/drain",
     operation_id="drain_worker",
     response_model=WorkerOut,
-    responses=answers(404, 409, 413),
+    responses=errors(404, 409, 413),
 )
-async def drain_worker(caller: Manager, worker_id: UUID, once: OnceOnly) -> Response:
+async def drain_worker(caller: Manager, worker_id: UUID, guard: Idempotent) -> Response:
     """One worker claims nothing more, as soon as it learns of it; what it runs finishes.
 
     It needs the permission on every lane that the worker serves. A worker that has ended is
     refused.
     """
-    return await _tell(caller, worker_id, once, workers.drain)
+    return await _tell(caller, worker_id, guard, workers.drain)
 
 
 @router.post(
     "/{worker_id}/resume",
     operation_id="resume_worker",
     response_model=WorkerOut,
-    responses=answers(404, 409, 413),
+    responses=errors(404, 409, 413),
 )
-async def resume_worker(caller: Manager, worker_id: UUID, once: OnceOnly) -> Response:
+async def resume_worker(caller: Manager, worker_id: UUID, guard: Idempotent) -> Response:
     """A drained worker claims again."""
-    return await _tell(caller, worker_id, once, workers.resume)
+    return await _tell(caller, worker_id, guard, workers.resume)
 
 
 async def _tell(
-    caller: LaneCaller, worker_id: UUID, once: OnceOnly, verb: Callable[..., Awaitable[WorkerRow]]
+    caller: LaneCaller,
+    worker_id: UUID,
+    guard: Idempotent,
+    verb: Callable[..., Awaitable[WorkerRow]],
 ) -> Response:
     await _check(caller, worker_id)
 
-    async def act(db: Database) -> Response:
+    async def apply(db: Database) -> Response:
         row = await verb(db, worker_id, by=caller.who.actor)
         return render(WorkerOut, worker_to_dict(row))
 
-    return await once.answer(act)
+    return await guard.run(apply)
 
 
 async def _check(caller: LaneCaller, worker_id: UUID) -> None:
@@ -68,11 +71,11 @@ async def _check(caller: LaneCaller, worker_id: UUID) -> None:
     try:
         worker = await workers.get(caller.who.database, worker_id)
     except NotFound:
-        await caller.who.miss(VIEW, caller.act, "worker", str(worker_id))
+        await caller.who.miss(VIEW, caller.action, "worker", str(worker_id))
     if caller.lanes is None or (worker.lanes is not None and caller.lanes.issuperset(worker.lanes)):
         return
     seen = caller.who.access.reach(VIEW).lanes
     if seen is None or worker.lanes is None or not seen.isdisjoint(worker.lanes):
         wanted = f"{PERMISSION} on all lanes of this worker"
-        await caller.who.refuse(wanted, caller.act, "worker", str(worker_id))
-    await caller.who.miss(VIEW, caller.act, "worker", str(worker_id))
+        await caller.who.refuse(wanted, caller.action, "worker", str(worker_id))
+    await caller.who.miss(VIEW, caller.action, "worker", str(worker_id))

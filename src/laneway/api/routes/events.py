@@ -9,10 +9,10 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
-from laneway.api.http.auth import Caller, act_of, needs, secret_digest
+from laneway.api.http.auth import Caller, action_of, needs, secret_digest
 from laneway.api.http.event_response import EventResponse
 from laneway.api.http.job_access import readable
-from laneway.api.http.problems import answers
+from laneway.api.http.problems import errors
 from laneway.api.models.events import EVENTS, JOB_EVENTS, described
 from laneway.domain.event import (
     LONGEST_CURSOR,
@@ -59,7 +59,7 @@ _PLACE: Final = "Where in the log the reader stands; any replica understands it"
     responses={
         **described(JOB_EVENTS, _NUMBER),
         204: {"description": "The reader has had the job's end: no need to come again"},
-        **answers(404),
+        **errors(404),
     },
 )
 async def stream_job(
@@ -88,7 +88,7 @@ async def stream_job(
     operation_id="stream_events",
     status_code=200,
     response_class=Response,
-    responses={**described(EVENTS, _PLACE), **answers(404)},
+    responses={**described(EVENTS, _PLACE), **errors(404)},
 )
 async def stream_events(
     request: Request, who: Reader, topic: Topics, last_event_id: LastEventId = None
@@ -97,7 +97,7 @@ async def stream_events(
     topics = [Topic.of(text) for text in dict.fromkeys(topic)]
     since = Cursor.read(last_event_id) if last_event_id else None
     if Topic("lanes") in topics and not who.access.allows("workers:view"):
-        await who.refuse("workers:view", act_of(request), "route", request.url.path)
+        await who.refuse("workers:view", action_of(request), "route", request.url.path)
     seqs = []
     for each in topics:
         if each.kind == "job":

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
 from laneway import __version__
-from laneway.api.http.problems import refusals
+from laneway.api.http.problems import problem_responses
 from laneway.store.database import Database
 from laneway.store.migrate import check
 from laneway.streams.hub import Hub
@@ -72,7 +72,10 @@ async def healthz() -> HealthOut:
 
 
 @router.get(
-    "/readyz", operation_id="get_readiness", response_model=ReadinessOut, responses=refusals(503)
+    "/readyz",
+    operation_id="get_readiness",
+    response_model=ReadinessOut,
+    responses=problem_responses(503),
 )
 async def readyz(request: Request) -> ReadinessOut:
     """The database is reached, and its schema is the one this version needs."""

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from laneway.api.http.auth import Caller
 from laneway.api.http.lane_scope import LaneCaller, everywhere, over_lanes
 from laneway.api.http.paging import Cursor, Limit, PageOut
-from laneway.api.http.problems import answers
+from laneway.api.http.problems import errors
 from laneway.control import job_types
 from laneway.domain.lane import LaneName
 
@@ -52,7 +52,7 @@ class PublishedTypeOut(BaseModel):
     "/admin/workers/types",
     operation_id="list_job_types",
     response_model=PageOut[PublishedTypeOut],
-    responses=answers(404),
+    responses=errors(404),
 )
 async def list_job_types(
     caller: Viewer, limit: Limit = 50, cursor: Cursor = None, lane: LaneName | None = None
@@ -90,7 +90,7 @@ class ForgottenOut(BaseModel):
     "/admin/workers/publishers",
     operation_id="list_publishers",
     response_model=PageOut[PublisherOut],
-    responses=answers(),
+    responses=errors(),
 )
 async def list_publishers(
     who: ViewerOfAll,
@@ -110,7 +110,7 @@ async def list_publishers(
     "/admin/workers/publishers/{application:path}",
     operation_id="forget_publisher",
     response_model=ForgottenOut,
-    responses=answers(404),
+    responses=errors(404),
 )
 async def forget_publisher(who: Manager, application: str, job_type: OfType = None) -> Any:
     """Forgets the policy of an application that is gone, for one job type or for all.

@@ -10,7 +10,7 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from laneway.api.http.auth import Caller, needs
-from laneway.api.http.idempotency import OnceOnly
+from laneway.api.http.idempotency import Idempotent
 from laneway.api.http.job_access import (
     actable,
     check_retry,
@@ -23,7 +23,7 @@ from laneway.api.http.job_access import (
 )
 from laneway.api.http.paging import Cursor, Limit
 from laneway.api.http.portions import AT_FIRST, MOST_BYTES, next_count
-from laneway.api.http.problems import answers
+from laneway.api.http.problems import errors
 from laneway.api.http.read_slots import EXPENSIVE
 from laneway.api.http.responses import Json
 from laneway.api.models.explanation import as_seen
@@ -58,7 +58,7 @@ Approver = Annotated[Caller, Depends(needs("jobs:approve"))]
     "",
     operation_id="list_jobs",
     response_model=JobPage,
-    responses=answers(),
+    responses=errors(),
     dependencies=EXPENSIVE,
 )
 async def list_jobs(who: Reader, query: Annotated[JobQuery, Query()]) -> Response:
@@ -100,9 +100,7 @@ def _rendered(who: Caller, jobs: Iterable[Job]) -> list[bytes]:
     return [write_json(shown(who, job)) for job in jobs]
 
 
-@router.get(
-    "/{job_id}", operation_id="get_job", response_model=JobDetailOut, responses=answers(404)
-)
+@router.get("/{job_id}", operation_id="get_job", response_model=JobDetailOut, responses=errors(404))
 async def get_job(who: Reader, job_id: UUID) -> Response:
     """One job with its attempts; private error texts and logs with jobs:debug, or for one's own."""
     await readable(who, job_id)
@@ -114,7 +112,7 @@ async def get_job(who: Reader, job_id: UUID) -> Response:
     operation_id="list_attempts",
     dependencies=EXPENSIVE,
     response_model=AttemptPage,
-    responses=answers(404),
+    responses=errors(404),
 )
 async def list_attempts(
     who: Reader, job_id: UUID, limit: Limit = MOST_ATTEMPTS, cursor: Cursor = None
@@ -132,7 +130,7 @@ async def list_attempts(
     operation_id="explain_job",
     dependencies=EXPENSIVE,
     response_model=ExplanationOut,
-    responses=answers(404),
+    responses=errors(404),
 )
 async def explain_job(who: Reader, job_id: UUID) -> Response:
     """Every reason why a job is not running, and when it may start."""
@@ -145,70 +143,72 @@ async def explain_job(who: Reader, job_id: UUID) -> Response:
     "/{job_id}/cancel",
     operation_id="cancel_job",
     response_model=JobOut,
-    responses=answers(404, 409, 413),
+    responses=errors(404, 409, 413),
 )
 async def cancel_job(
-    who: Canceller, job_id: UUID, once: OnceOnly, order: CancelRequest | None = None
+    who: Canceller, job_id: UUID, guard: Idempotent, order: CancelRequest | None = None
 ) -> Response:
     """Not yet running: cancelled at once. Running: its worker is asked to stop."""
     await actable(who, job_id, "jobs:cancel", "job.cancelled")
     reason = order.reason if order else None
 
-    async def act(db: Database) -> Response:
+    async def apply(db: Database) -> Response:
         return Json(shown(who, await verbs.cancel(db, job_id, by=who.actor, reason=reason)))
 
-    return await once.answer(act)
+    return await guard.run(apply)
 
 
 @router.post(
     "/{job_id}/approve",
     operation_id="approve_job",
     response_model=JobOut,
-    responses=answers(404, 409, 413),
+    responses=errors(404, 409, 413),
 )
 async def approve_job(
-    who: Approver, job_id: UUID, once: OnceOnly, decision: ApprovalRequest | None = None
+    who: Approver, job_id: UUID, guard: Idempotent, decision: ApprovalRequest | None = None
 ) -> Response:
     """Lets a job that awaits an approval run."""
     await actable(who, job_id, "jobs:approve", "job.approved")
     said = decision or ApprovalRequest()
 
-    async def act(db: Database) -> Response:
+    async def apply(db: Database) -> Response:
         job = await approval.approve(db, job_id, by=who.actor, comment=said.comment, seal=said.seal)
         return Json(shown(who, job))
 
-    return await once.answer(act)
+    return await guard.run(apply)
 
 
 @router.post(
     "/{job_id}/reject",
     operation_id="reject_job",
     response_model=JobOut,
-    responses=answers(404, 409, 413),
+    responses=errors(404, 409, 413),
 )
-async def reject_job(who: Approver, job_id: UUID, once: OnceOnly, decision: Rejection) -> Response:
+async def reject_job(
+    who: Approver, job_id: UUID, guard: Idempotent, decision: Rejection
+) -> Response:
     """Cancels a job that awaits an approval."""
     await actable(who, job_id, "jobs:approve", "job.rejected")
 
-    async def act(db: Database) -> Response:
+    async def apply(db: Database) -> Response:
         job = await approval.reject(db, job_id, by=who.actor, reason=decision.reason)
         return Json(shown(who, job))
 
-    return await once.answer(act)
+    return await guard.run(apply)
 
 
 @router.post(
     "/{job_id}/retry",
     operation_id="retry_job",
     response_model=JobOut,
-    responses=answers(404, 409, 413),
+    responses=errors(404, 409, 413),
 )
-async def retry_job(request: Request, who: Canceller, job_id: UUID, once: OnceOnly) -> Response:
+async def retry_job(request: Request, who: Canceller, job_id: UUID, guard: Idempotent) -> Response:
     """Lets a failed or cancelled job wait again, with a new retry budget."""
     found = await actable(who, job_id, "jobs:cancel", "job.retried")
     quota = await check_retry(who, found)
 
-    async def act(db: Database) -> Response:
+    async def apply(db: Database) -> Response:
         async with db.joined() as one:
             if quota is not None:
                 asked = quotas.RequestedJob(found.workspace, found.job_type, None)
@@ -218,7 +218,7 @@ async def retry_job(request: Request, who: Canceller, job_id: UUID, once: OnceOn
                 await one.run(quotas.charge(quota, [job_id]))
         return Json(shown(who, job))
 
-    return await within_quota(request, quota, lambda: once.answer(act))
+    return await within_quota(request, quota, lambda: guard.run(apply))
 
 
 @router.delete(
@@ -226,7 +226,7 @@ async def retry_job(request: Request, who: Canceller, job_id: UUID, once: OnceOn
     operation_id="delete_job",
     response_model=JobOut,
     response_description="It had not started, and is cancelled",
-    responses={204: {"description": "It had ended, and is deleted"}, **answers(404, 409)},
+    responses={204: {"description": "It had ended, and is deleted"}, **errors(404, 409)},
 )
 async def delete_job(who: Canceller, job_id: UUID) -> Response:
     """Cancels a job that waits, deletes one that has ended; a running one is refused."""

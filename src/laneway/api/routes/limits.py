@@ -9,10 +9,10 @@ from fastapi import APIRouter, Depends, Response, status
 from pydantic import BaseModel, Field
 
 from laneway.api.http.auth import Caller
-from laneway.api.http.idempotency import OnceOnly
+from laneway.api.http.idempotency import Idempotent
 from laneway.api.http.lane_scope import everywhere
 from laneway.api.http.paging import Cursor, Limit, PageOut, RequestBody, by_name
-from laneway.api.http.problems import answers
+from laneway.api.http.problems import errors
 from laneway.api.http.read_slots import EXPENSIVE
 from laneway.api.routes.changes import ChangePage, RollbackOut, RollbackRequest, page_of, roll_back
 from laneway.control import limits as verbs
@@ -61,7 +61,7 @@ class LimitOut(BaseModel):
     holders: list[str] = Field(description="Some that hold it: jobs by type, processes by host")
 
 
-@router.get("", operation_id="list_limits", response_model=PageOut[LimitOut], responses=answers())
+@router.get("", operation_id="list_limits", response_model=PageOut[LimitOut], responses=errors())
 async def list_limits(who: Viewer, limit: Limit = 200, cursor: Cursor = None) -> Any:
     """Every limit with its use."""
     found = await verbs.inspect(who.database)
@@ -69,7 +69,7 @@ async def list_limits(who: Viewer, limit: Limit = 200, cursor: Cursor = None) ->
     return {"items": [each.to_dict() for each in items], "next_cursor": following}
 
 
-@router.get("/{name}", operation_id="get_limit", response_model=LimitOut, responses=answers(404))
+@router.get("/{name}", operation_id="get_limit", response_model=LimitOut, responses=errors(404))
 async def get_limit(who: Viewer, name: str) -> Any:
     """One limit with its use."""
     return (await verbs.get(who.database, name)).to_dict()
@@ -80,7 +80,7 @@ async def get_limit(who: Viewer, name: str) -> Any:
     operation_id="put_limit",
     response_model=LimitOut,
     responses={
-        **answers(409, 413),
+        **errors(409, 413),
         201: {"description": "It was not there before", "model": LimitOut},
     },
 )
@@ -96,7 +96,7 @@ async def put_limit(who: Manager, name: str, settings: LimitSettings, response: 
     "/{name}",
     operation_id="delete_limit",
     status_code=status.HTTP_204_NO_CONTENT,
-    responses=answers(404, 409),
+    responses=errors(404, 409),
 )
 async def delete_limit(who: Manager, name: str) -> None:
     """Deletes a limit that nothing needs."""
@@ -108,7 +108,7 @@ async def delete_limit(who: Manager, name: str) -> None:
     operation_id="list_limit_changes",
     dependencies=EXPENSIVE,
     response_model=ChangePage,
-    responses=answers(),
+    responses=errors(),
 )
 async def list_limit_changes(
     who: Viewer, name: str, limit: Limit = 50, cursor: Cursor = None
@@ -121,10 +121,10 @@ async def list_limit_changes(
     "/{name}/rollback",
     operation_id="roll_back_limit",
     response_model=RollbackOut,
-    responses=answers(404, 409, 413),
+    responses=errors(404, 409, 413),
 )
 async def roll_back_limit(
-    who: Manager, name: str, once: OnceOnly, order: RollbackRequest | None = None
+    who: Manager, name: str, guard: Idempotent, order: RollbackRequest | None = None
 ) -> Response:
     """Makes the limit what it was."""
-    return await roll_back(once, "limit", name, order, who.actor)
+    return await roll_back(guard, "limit", name, order, who.actor)

@@ -19,7 +19,7 @@ from laneway.api.http.auth import (
     session_secret,
 )
 from laneway.api.http.bodies import GONE
-from laneway.api.http.problems import answers, refusals
+from laneway.api.http.problems import errors, problem_responses
 from laneway.api.http.responses import location
 from laneway.control import sessions as verbs
 from laneway.control.throttle import Throttle
@@ -52,7 +52,7 @@ _FORM: Final[dict[str, Any]] = {
     "/login",
     operation_id="show_login",
     response_class=HTMLResponse,
-    responses={200: {"description": "A form that logs in by the link"}, **refusals(422)},
+    responses={200: {"description": "A form that logs in by the link"}, **problem_responses(422)},
 )
 async def show_login(
     link: Annotated[str, Query(max_length=_LONGEST, description="The secret of a link")] = "",
@@ -75,7 +75,7 @@ async def show_login(
     openapi_extra=_FORM,
     responses={
         303: {"description": "Logged in: the cookie is set"},
-        **refusals(401, 403, 413, 422, 429, 503),
+        **problem_responses(401, 403, 413, 422, 429, 503),
     },
 )
 async def log_in(request: Request) -> Response:
@@ -107,7 +107,7 @@ async def log_in(request: Request) -> Response:
         is_gone=request.scope.get(GONE),
     )
     if had is not None:
-        request.app.state.gatekeeper.forget_session(had)
+        request.app.state.credentials.forget_session(had)
     answer = RedirectResponse(location(request, "/docs"), 303)
     answer.set_cookie(
         cookie_name(request),
@@ -126,7 +126,7 @@ async def log_in(request: Request) -> Response:
     operation_id="log_out",
     status_code=204,
     response_class=Response,
-    responses=answers(),
+    responses=errors(),
 )
 async def log_out(
     request: Request,
@@ -136,7 +136,7 @@ async def log_out(
     had = session_secret(request)
     if had is not None:
         await verbs.close_session(request.app.state.database, had, by=who.actor)
-        request.app.state.gatekeeper.forget_session(had)
+        request.app.state.credentials.forget_session(had)
     answer = Response(status_code=204)
     answer.delete_cookie(
         cookie_name(request),

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends
 from pydantic import BaseModel, Field
 
 from laneway.api.http.auth import Caller, caller
-from laneway.api.http.problems import answers
+from laneway.api.http.problems import errors
 from laneway.domain.permissions import PERMISSIONS
 
 router = APIRouter(tags=["access"])
@@ -40,7 +40,7 @@ class MeOut(BaseModel):
     )
 
 
-@router.get("/me", operation_id="get_me", response_model=MeOut, responses=answers())
+@router.get("/me", operation_id="get_me", response_model=MeOut, responses=errors())
 async def get_me(who: Annotated[Caller, Depends(caller)]) -> MeOut:
     """Who asks, and what it may do."""
     types = who.access.token_job_types

@@ -13,7 +13,7 @@ from fastapi.responses import PlainTextResponse
 
 from laneway.api.http.auth import Caller
 from laneway.api.http.lane_scope import everywhere
-from laneway.api.http.problems import answers
+from laneway.api.http.problems import errors
 from laneway.api.http.read_slots import EXPENSIVE
 from laneway.api.routes.health import ReadinessCheck
 from laneway.control.cluster import ClusterState, survey
@@ -123,7 +123,7 @@ _PAGE: Final[dict[str, Any]] = {
     operation_id="read_metrics",
     dependencies=EXPENSIVE,
     response_class=PlainTextResponse,
-    responses={200: _PAGE, **answers()},
+    responses={200: _PAGE, **errors()},
 )
 async def read_metrics(
     request: Request, who: Annotated[Caller, Depends(everywhere("metrics:read"))]

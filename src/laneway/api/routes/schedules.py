@@ -7,14 +7,14 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response, status
 
-from laneway.api.http.auth import Caller, act_of, needs
+from laneway.api.http.auth import Caller, action_of, needs
 from laneway.api.http.bodies import JobBodyRoute
-from laneway.api.http.idempotency import OnceOnly
+from laneway.api.http.idempotency import Idempotent
 from laneway.api.http.job_access import quota_of, within_quota
 from laneway.api.http.lane_scope import everywhere
 from laneway.api.http.paging import Cursor, Limit, PageOut, by_name
 from laneway.api.http.portions import RowBatch, page
-from laneway.api.http.problems import answers
+from laneway.api.http.problems import errors
 from laneway.api.http.read_slots import EXPENSIVE
 from laneway.api.http.responses import Json, location, render
 from laneway.api.models.schedules import (
@@ -50,7 +50,7 @@ AllManager = Annotated[Caller, Depends(everywhere(MANAGE))]
     operation_id="list_schedules",
     dependencies=EXPENSIVE,
     response_model=PageOut[ScheduleOut],
-    responses=answers(),
+    responses=errors(),
 )
 async def list_schedules(who: Viewer, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """The schedules in reach, by name; fewer than asked for where they are large."""
@@ -75,25 +75,25 @@ async def list_schedules(who: Viewer, limit: Limit = 50, cursor: Cursor = None) 
     operation_id="create_schedule",
     response_model=ScheduleOut,
     status_code=status.HTTP_201_CREATED,
-    responses=answers(409, 413),
+    responses=errors(409, 413),
 )
 async def create_schedule(
-    who: Manager, request: Request, new: NewSchedule, once: OnceOnly
+    who: Manager, request: Request, new: NewSchedule, guard: Idempotent
 ) -> Response:
     """A new schedule; it takes its first slot from now on."""
     await _check_place(who, request, new.name, new.workspace, new.job_type, new.priority)
 
-    async def act(db: Database) -> Response:
+    async def apply(db: Database) -> Response:
         given = new.settings()
         made = await verbs.put(db, new.name, given, by=who.actor, is_new=True, as_text=True)
         headers = {"Location": location(request, f"{PREFIX}/{made.name}")}
         return Json(made.to_dict(), 201, headers)
 
-    return await once.answer(act)
+    return await guard.run(apply)
 
 
 @router.get(
-    "/{name}", operation_id="get_schedule", response_model=ScheduleOut, responses=answers(404)
+    "/{name}", operation_id="get_schedule", response_model=ScheduleOut, responses=errors(404)
 )
 async def get_schedule(who: Viewer, request: Request, name: str) -> Response:
     """One schedule and where it stands."""
@@ -104,7 +104,7 @@ async def get_schedule(who: Viewer, request: Request, name: str) -> Response:
     "/{name}",
     operation_id="change_schedule",
     response_model=ScheduleOut,
-    responses=answers(404, 409, 413),
+    responses=errors(404, 409, 413),
 )
 async def change_schedule(
     who: Manager, request: Request, name: str, change: ScheduleChange
@@ -124,7 +124,7 @@ async def change_schedule(
     "/{name}",
     operation_id="delete_schedule",
     status_code=status.HTTP_204_NO_CONTENT,
-    responses=answers(404),
+    responses=errors(404),
 )
 async def delete_schedule(who: Manager, request: Request, name: str) -> None:
     """Deletes a schedule and its slots; the jobs it submitted stay."""
@@ -136,10 +136,10 @@ async def delete_schedule(who: Manager, request: Request, name: str) -> None:
     "/{name}/run",
     operation_id="run_schedule",
     response_model=RunOut,
-    responses=answers(404, 409, 413),
+    responses=errors(404, 409, 413),
 )
 async def run_schedule(
-    who: Manager, request: Request, name: str, once: OnceOnly, order: RunRequest | None = None
+    who: Manager, request: Request, name: str, guard: Idempotent, order: RunRequest | None = None
 ) -> Response:
     """Run the schedule once, now."""
     found = await _found(who, request, name, MANAGE)
@@ -147,18 +147,18 @@ async def run_schedule(
     quota = quota_of(who, await _check_place(who, request, name, *place, found.priority))
     check = order is not None and order.check
 
-    async def act(db: Database) -> Response:
+    async def apply(db: Database) -> Response:
         ran = await verbs.run_now(db, name, by=who.actor, check=check, quota=quota)
         return render(RunOut, ran._asdict())
 
-    return await within_quota(request, quota, lambda: once.answer(act))
+    return await within_quota(request, quota, lambda: guard.run(apply))
 
 
 @router.get(
     "/{name}/slots",
     operation_id="list_slots",
     response_model=PageOut[SlotOut],
-    responses=answers(404),
+    responses=errors(404),
 )
 async def list_slots(
     who: Viewer, request: Request, name: str, limit: Limit = 50, cursor: Cursor = None
@@ -175,7 +175,7 @@ async def list_slots(
     operation_id="list_schedule_changes",
     dependencies=EXPENSIVE,
     response_model=ChangePage,
-    responses=answers(),
+    responses=errors(),
 )
 async def list_schedule_changes(
     who: AllViewer, name: str, limit: Limit = 50, cursor: Cursor = None
@@ -191,13 +191,13 @@ async def list_schedule_changes(
     "/{name}/rollback",
     operation_id="roll_back_schedule",
     response_model=RollbackOut,
-    responses=answers(404, 409, 413),
+    responses=errors(404, 409, 413),
 )
 async def roll_back_schedule(
     who: AllManager,
     request: Request,
     name: str,
-    once: OnceOnly,
+    guard: Idempotent,
     order: RollbackRequest | None = None,
 ) -> Response:
     """Makes the schedule what it was; that may be another workspace's, as its history may."""
@@ -209,7 +209,7 @@ async def roll_back_schedule(
             return
         await _check_place(who, request, name, found.workspace, found.job_type, found.priority)
 
-    return await roll_back(once, "schedule", name, order, who.actor, check)
+    return await roll_back(guard, "schedule", name, order, who.actor, check)
 
 
 async def _found(who: Caller, request: Request, name: str, permission: str) -> Schedule:
@@ -223,8 +223,8 @@ async def _found(who: Caller, request: Request, name: str, permission: str) -> S
     except NotFound:
         if permission == VIEW:
             raise
-        await who.miss(VIEW, act_of(request), "schedule", name)
-    await who.refuse(permission, act_of(request), "schedule", name)
+        await who.miss(VIEW, action_of(request), "schedule", name)
+    await who.refuse(permission, action_of(request), "schedule", name)
     raise NotFound(f"no schedule {name}")
 
 
@@ -240,7 +240,7 @@ async def _check_place(
     state = await who.database.run(lanes.read())
     reach, lane = who.access.reach(MANAGE), state.lane_of(job_type)
     if not reach.covers(owner=None, workspace=workspace, lane=lane):
-        await who.refuse(f"{MANAGE} there", act_of(request), "schedule", name)
+        await who.refuse(f"{MANAGE} there", action_of(request), "schedule", name)
     bounds = reach.bounds(owner=None, workspace=workspace, lane=lane)
     check_priority_bound(priority, bounds)
     return bounds

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field
 
 from laneway.api.http.lane_scope import LaneCaller, over_lanes
-from laneway.api.http.problems import answers
+from laneway.api.http.problems import errors
 from laneway.api.http.read_slots import EXPENSIVE
 from laneway.control import stats
 from laneway.domain.lane import JobType, LaneName
@@ -70,7 +70,7 @@ class FailuresOut(BaseModel):
     operation_id="read_stats",
     dependencies=EXPENSIVE,
     response_model=SeriesOut,
-    responses=answers(404),
+    responses=errors(404),
 )
 async def read_stats(
     caller: Viewer,
@@ -106,7 +106,7 @@ async def read_stats(
     operation_id="read_failures",
     dependencies=EXPENSIVE,
     response_model=FailuresOut,
-    responses=answers(404),
+    responses=errors(404),
 )
 async def read_failures(
     caller: Viewer,

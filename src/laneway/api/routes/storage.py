@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from laneway.api.http.auth import Caller
 from laneway.api.http.lane_scope import everywhere
-from laneway.api.http.problems import answers
+from laneway.api.http.problems import errors
 from laneway.api.http.read_slots import EXPENSIVE
 from laneway.api.models.workers import OldTransactionOut
 from laneway.api.routes.health import listener_of
@@ -54,7 +54,7 @@ class StorageOut(BaseModel):
     operation_id="read_database",
     dependencies=EXPENSIVE,
     response_model=StorageOut,
-    responses=answers(),
+    responses=errors(),
 )
 async def read_database(
     request: Request, who: Annotated[Caller, Depends(everywhere("workers:view"))]

@@ -15,9 +15,9 @@ from starlette.types import Message, Receive, Scope, Send
 from laneway.api.http.auth import Caller, identify, needs
 from laneway.api.http.bodies import JobBodyRoute, forget_read, read_once
 from laneway.api.http.group_commit import GroupCommit
-from laneway.api.http.idempotency import OnceOnly
+from laneway.api.http.idempotency import Idempotent
 from laneway.api.http.job_access import Wanted, check_submits, covers, shown, within_quota
-from laneway.api.http.problems import answers
+from laneway.api.http.problems import errors
 from laneway.api.http.responses import Json, location
 from laneway.api.models.jobs import JobOut, JobRequest, NewJobs, SubmittedJobs
 from laneway.client import Client, JobHandle
@@ -81,7 +81,7 @@ async def _submit_plain(request: Request, who: Caller, job: JobRequest) -> Respo
     """Submits a job that nothing else can stand for, in a commit shared with others."""
     quota = await check_submits(who, [Wanted(job.workspace, job.job_type, job.priority)])
     client: Client = request.app.state.client
-    together: GroupCommit = request.app.state.together
+    together: GroupCommit = request.app.state.group_commit
     with tracing.sending(job.job_type) as sent:
         new = await client.prepare(
             job.job_type, job.payload, created_by=str(who.actor), **job.options()
@@ -109,20 +109,22 @@ plain = APIRouter(tags=["jobs"], route_class=_PlainFirst)
             "headers": _LOCATION,
         },
         202: {"headers": _LOCATION},
-        **answers(409, 413),
+        **errors(409, 413),
     },
 )
-async def submit_job(request: Request, who: Submitter, job: JobRequest, once: OnceOnly) -> Response:
+async def submit_job(
+    request: Request, who: Submitter, job: JobRequest, guard: Idempotent
+) -> Response:
     """Submits one job; one that has not ended and has its `unique_key` is answered instead."""
     quota = await check_submits(who, [Wanted(job.workspace, job.job_type, job.priority)])
     client: Client = request.app.state.client
     options = {**job.options(), "created_by": str(who.actor)}
     made: list[JobHandle] = []
 
-    async def act(db: Database) -> Response:
+    async def apply(db: Database) -> Response:
         async with (
             db.joined() as one,
-            audited(one, who.actor, "job.submitted", "job") as deed,
+            audited(one, who.actor, "job.submitted", "job") as change,
             one.connection() as conn,
         ):
             if quota is not None:
@@ -135,16 +137,16 @@ async def submit_job(request: Request, who: Submitter, job: JobRequest, once: On
             if stored is None:
                 # Its holder was deleted between the two.
                 raise Refused("the job that had this unique_key is gone: submit again")
-            deed.is_act = not handle.duplicate
-            deed.name, deed.workspace = str(handle.id), stored.workspace
-            deed.after = {"job_type": stored.job_type, "status": handle.status.value}
+            change.is_act = not handle.duplicate
+            change.name, change.workspace = str(handle.id), stored.workspace
+            change.after = {"job_type": stored.job_type, "status": handle.status.value}
         told = shown(who, _own_or_readable(who, stored, handle))
         if handle.duplicate:
             told["duplicate"] = True
         headers = {"Location": location(request, f"/jobs/{handle.id}")}
         return Json(told, 200 if handle.duplicate else 202, headers)
 
-    return await within_quota(request, quota, lambda: once.answer(act, lambda: client.wake(made)))
+    return await within_quota(request, quota, lambda: guard.run(apply, lambda: client.wake(made)))
 
 
 @router.post(
@@ -155,10 +157,12 @@ async def submit_job(request: Request, who: Submitter, job: JobRequest, once: On
     response_description="Submitted",
     responses={
         200: {"model": SubmittedJobs, "description": "Each was there already, by its unique_key"},
-        **answers(409, 413),
+        **errors(409, 413),
     },
 )
-async def submit_jobs(request: Request, who: Submitter, batch: NewJobs, once: OnceOnly) -> Response:
+async def submit_jobs(
+    request: Request, who: Submitter, batch: NewJobs, guard: Idempotent
+) -> Response:
     """Submits up to 1,000 jobs: all of them or none; answers in the order given."""
     quota = await check_submits(
         who,
@@ -174,10 +178,10 @@ async def submit_jobs(request: Request, who: Submitter, batch: NewJobs, once: On
         for job in batch.jobs
     ]
 
-    async def act(db: Database) -> Response:
+    async def apply(db: Database) -> Response:
         async with (
             db.joined() as one,
-            audited(one, who.actor, "job.submitted", "job") as deed,
+            audited(one, who.actor, "job.submitted", "job") as change,
             one.connection() as conn,
         ):
             if quota is not None:
@@ -188,8 +192,8 @@ async def submit_jobs(request: Request, who: Submitter, batch: NewJobs, once: On
                 await one.run(quotas.charge(quota, [handle.id for handle in fresh]))
             if len(fresh) < len(made) and not who.access.allows_everywhere("jobs:read"):
                 await _check_duplicates(one, who, made)
-            deed.is_act = bool(fresh)
-            deed.after = {
+            change.is_act = bool(fresh)
+            change.after = {
                 "count": len(fresh),
                 "job_types": sorted({handle.job_type for handle in fresh}),
                 "ids": [str(handle.id) for handle in fresh],
@@ -205,7 +209,7 @@ async def submit_jobs(request: Request, who: Submitter, batch: NewJobs, once: On
         ]
         return Json({"items": items}, 202 if fresh else 200)
 
-    return await within_quota(request, quota, lambda: once.answer(act, lambda: client.wake(made)))
+    return await within_quota(request, quota, lambda: guard.run(apply, lambda: client.wake(made)))
 
 
 def _check_room(quota: Quota, jobs: Sequence[JobRequest]) -> Statement[None]:

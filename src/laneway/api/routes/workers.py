@@ -9,11 +9,11 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from laneway.api.http.auth import Caller, act_of, needs
-from laneway.api.http.idempotency import IdempotencyGuard, OnceOnly
+from laneway.api.http.auth import Caller, action_of, needs
+from laneway.api.http.idempotency import IdempotencyGuard, Idempotent
 from laneway.api.http.job_access import covers
 from laneway.api.http.lane_scope import LaneCaller, everywhere, over_lanes
-from laneway.api.http.problems import answers
+from laneway.api.http.problems import errors
 from laneway.api.http.read_slots import EXPENSIVE
 from laneway.api.http.responses import render
 from laneway.api.models.workers import (
@@ -52,7 +52,7 @@ Anyone = Annotated[Caller, Depends(needs(PERMISSION))]
     operation_id="read_status",
     dependencies=EXPENSIVE,
     response_model=StatusOut,
-    responses=answers(),
+    responses=errors(),
 )
 async def read_status(caller: Viewer) -> Any:
     """Slots per lane, which job holds which slot since when, what waits, who is there, who leads.
@@ -74,43 +74,43 @@ async def read_status(caller: Viewer) -> Any:
 
 
 @router.post(
-    "/pause", operation_id="pause_claims", response_model=GateOut, responses=answers(409, 413)
+    "/pause", operation_id="pause_claims", response_model=GateOut, responses=errors(409, 413)
 )
-async def pause_claims(who: Keeper, once: OnceOnly) -> Response:
+async def pause_claims(who: Keeper, guard: Idempotent) -> Response:
     """Shuts the pause gate: no claim commits until it is opened."""
 
-    async def act(db: Database) -> Response:
+    async def apply(db: Database) -> Response:
         return render(GateOut, (await lanes.pause(db, by=who.actor))._asdict())
 
-    return await once.answer(act)
+    return await guard.run(apply)
 
 
 @router.post(
-    "/resume", operation_id="resume_claims", response_model=GateOut, responses=answers(409, 413)
+    "/resume", operation_id="resume_claims", response_model=GateOut, responses=errors(409, 413)
 )
-async def resume_claims(who: Keeper, once: OnceOnly) -> Response:
+async def resume_claims(who: Keeper, guard: Idempotent) -> Response:
     """Opens the pause gate; drained lanes stay drained."""
 
-    async def act(db: Database) -> Response:
+    async def apply(db: Database) -> Response:
         return render(GateOut, (await lanes.resume_all(db, by=who.actor))._asdict())
 
-    return await once.answer(act)
+    return await guard.run(apply)
 
 
 @router.post(
     "/freeze",
     operation_id="freeze_lanes",
     response_model=FreezeOut,
-    responses=answers(404, 409, 413),
+    responses=errors(404, 409, 413),
 )
 async def freeze_lanes(
-    caller: Manager, once: OnceOnly, order: FreezeRequest | None = None
+    caller: Manager, guard: Idempotent, order: FreezeRequest | None = None
 ) -> Response:
     """Drains lanes and answers what still runs in them, at once or after the deadline."""
     wanted = order or FreezeRequest()
     await _check_all(caller, wanted.lanes)
-    if once.has_key:
-        return await _freeze_once(caller.who, once, wanted)
+    if guard.has_key:
+        return await _freeze_once(caller.who, guard, wanted)
     frozen = await freezing.freeze(
         caller.who.database,
         wanted.lanes,
@@ -121,7 +121,7 @@ async def freeze_lanes(
     return render(FreezeOut, frozen.to_dict())
 
 
-async def _freeze_once(who: Caller, once: IdempotencyGuard, wanted: FreezeRequest) -> Response:
+async def _freeze_once(who: Caller, guard: IdempotencyGuard, wanted: FreezeRequest) -> Response:
     """In parts: whoever sends it again waits for the lanes that the first has drained."""
 
     async def begin(db: Database) -> str:
@@ -131,7 +131,7 @@ async def _freeze_once(who: Caller, once: IdempotencyGuard, wanted: FreezeReques
         if wanted.or_thaw:
             await freezing.undo(db, Hold(*json.loads(begun)), by=who.actor)
 
-    begun = await once.begin(begin)
+    begun = await guard.begin(begin)
     if isinstance(begun, Response):
         return begun
     hold = Hold(*json.loads(begun))
@@ -139,67 +139,69 @@ async def _freeze_once(who: Caller, once: IdempotencyGuard, wanted: FreezeReques
         seen = await freezing.wait(who.database, hold, wanted.deadline)
     except Refused:
         # Who has answered before may be the one who resumed them.
-        answer = await once.give_up(undo)
+        answer = await guard.give_up(undo)
         if answer is None:
             raise
         return answer
     except (asyncio.CancelledError, LanewayError):
         # What stays drained is waited for by the next.
         if wanted.or_thaw:
-            await once.give_up(undo)
+            await guard.give_up(undo)
         raise
 
     async def end(db: Database) -> Response:
         ended = await freezing.end(db, hold, seen, by=who.actor, or_thaw=wanted.or_thaw)
         return render(FreezeOut, ended.to_dict())
 
-    return await once.answer(end)
+    return await guard.run(end)
 
 
 @router.post(
-    "/thaw", operation_id="thaw_lanes", response_model=ThawOut, responses=answers(404, 409, 413)
+    "/thaw", operation_id="thaw_lanes", response_model=ThawOut, responses=errors(404, 409, 413)
 )
-async def thaw_lanes(caller: Manager, once: OnceOnly, order: ThawRequest | None = None) -> Response:
+async def thaw_lanes(
+    caller: Manager, guard: Idempotent, order: ThawRequest | None = None
+) -> Response:
     """Makes frozen lanes again what they were before."""
     wanted = order or ThawRequest()
     await _check_all(caller, wanted.lanes)
 
-    async def act(db: Database) -> Response:
+    async def apply(db: Database) -> Response:
         thawed = await freezing.thaw(db, wanted.lanes, by=caller.who.actor)
         return render(ThawOut, {"lanes": [each._asdict() for each in thawed]})
 
-    return await once.answer(act)
+    return await guard.run(apply)
 
 
 @router.post(
     "/jobs/{job_id}/cancel",
     operation_id="cancel_running_job",
     response_model=JobStandingOut,
-    responses=answers(404, 409, 413),
+    responses=errors(404, 409, 413),
 )
 async def cancel_running_job(
     who: Anyone,
     request: Request,
     job_id: UUID,
-    once: OnceOnly,
+    guard: Idempotent,
     order: StopRequest | None = None,
 ) -> Response:
     """Asks the worker of a running job to stop it; a job that is not running is refused."""
     await _check_job(who, request, job_id)
     reason = None if order is None else order.reason
 
-    async def act(db: Database) -> Response:
+    async def apply(db: Database) -> Response:
         cancelled = await jobs.cancel(db, job_id, by=who.actor, reason=reason, only="running")
         return render(JobStandingOut, JobStandingOut.of(cancelled))
 
-    return await once.answer(act)
+    return await guard.run(apply)
 
 
 @router.patch(
     "/jobs/{job_id}/priority",
     operation_id="reprioritize_job",
     response_model=JobStandingOut,
-    responses=answers(404, 409, 413),
+    responses=errors(404, 409, 413),
 )
 async def reprioritize_job(
     who: Anyone, request: Request, job_id: UUID, order: PriorityRequest
@@ -219,9 +221,9 @@ async def _check_job(who: Caller, request: Request, job_id: UUID) -> Job:
     if job is not None and covers(who.access.reach(PERMISSION), job):
         return job
     if job is not None and covers(who.access.reach("jobs:read"), job):
-        await who.refuse(f"{PERMISSION} for this job", act_of(request), "job", str(job_id))
+        await who.refuse(f"{PERMISSION} for this job", action_of(request), "job", str(job_id))
     seen_by = PERMISSION if who.access.allows_everywhere(PERMISSION) else "jobs:read"
-    await who.miss(seen_by, act_of(request), "job", str(job_id))
+    await who.miss(seen_by, action_of(request), "job", str(job_id))
 
 
 async def _check_all(caller: LaneCaller, names: list[str] | None) -> None:
