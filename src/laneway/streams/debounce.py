@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class Debounce:
-    """Calls back once, `delay_s` after the first trigger; later triggers join that call."""
+    """Calls a function once, `delay_s` after the first trigger; later triggers join that call."""
 
     def __init__(self, delay_s: float, call: Callable[[], object]) -> None:
         self._delay_s = delay_s

@@ -1,4 +1,4 @@
-"""Reads the log of changes on and on, each event once, however late it becomes visible."""
+"""Reads the event log continuously: each event once, however late its commit becomes visible."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from laneway.store.database import Database
 from laneway.store.jobs import large_json_as_text
 from laneway.streams.frames import Rendering
 
-# Of jobs that are held at once: their payloads may be a megabyte each.
+# Jobs in memory at a time: their payloads may be a megabyte each.
 _AT_ONCE: Final = 50
 
 
 class VisibleEvent(NamedTuple):
-    """An event, and between which snapshots it became visible."""
+    """An event, and the two snapshots between which it became visible."""
 
     rendering: Rendering
     prev: Snapshot
@@ -36,15 +36,15 @@ class VisibleEvent(NamedTuple):
 
 
 class LogReplaced(Exception):
-    """The database was restored: what was read before says nothing about what is there now."""
+    """The database was restored: positions in the old log mean nothing in the new one."""
 
 
 class EventReader:
-    """Where the log was read to. If a read fails, the next goes on exactly there."""
+    """The position in the log. After a failed read, the next one continues exactly there."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        # Everything visible in `_prev` was told; of what is visible in `_next`, up to `_after`.
+        # Delivered: everything visible in `_prev`, and of `_next` the events up to `_after`.
         self._prev: str | None = None
         self._next: str | None = None
         self._after = 0
@@ -57,16 +57,16 @@ class EventReader:
     @property
     def here(self) -> Snapshot:
         if self._prev is None:
-            raise RuntimeError("not begun")
+            raise RuntimeError("call begin() first")
         return Snapshot.of(self._prev)
 
     @property
     def log(self) -> str:
-        """Which log is read."""
+        """The id of the log."""
         return self._log
 
     async def begin(self) -> None:
-        """From what is visible now."""
+        """Start after everything that is visible now."""
         prev, self._log = await self._database.run(events.position())
         self._prev, self._next, self._after = prev, None, 0
 
@@ -76,12 +76,12 @@ class EventReader:
     async def advance(
         self,
         is_wanted: Callable[[Event], bool],
-        tell: Callable[[VisibleEvent], None],
+        deliver: Callable[[VisibleEvent], None],
         on_gone: Callable[[Event], None],
     ) -> None:
-        """Tells all that is visible by now; `on_gone`: its job was deleted meanwhile.
+        """Deliver everything that is visible now; `on_gone` gets events of deleted jobs.
 
-        LogReplaced: it is another log than before, and forgotten.
+        LogReplaced: the log is another one than before; the position is forgotten.
         """
         if self._prev is None:
             await self.begin()
@@ -92,25 +92,25 @@ class EventReader:
             read = events.between(self._prev, self._next, after=self._after)
             span = await self._database.run(read)
             prev, following = Snapshot.of(self._prev), Snapshot.of(span.next)
-            # Backwards: commits that were read are lost, and their numbers come again.
+            # A lower number means that commits were lost and their numbers are used again.
             if span.log != self._log or following.xmax < prev.xmax:
                 self.forget()
                 raise LogReplaced
             for part in _parts(span.events, is_wanted):
                 jobs = await read_jobs(self._database, part)
-                # From here on nothing waits: what was told was told.
+                # No await from here on, so that delivery and position stay in step.
                 for event in part:
                     if event.seq is not None and event.seq not in jobs:
                         on_gone(event)
                     else:
-                        tell(VisibleEvent(rendered(event, jobs), prev, following, span.log))
+                        deliver(VisibleEvent(rendered(event, jobs), prev, following, span.log))
                 self._next, self._after = span.next, part[-1].id
             is_page = len(span.events) == events.PAGE
             if is_page:
                 self._next, self._after = span.next, span.events[-1].id
             else:
                 self._prev, self._next, self._after = span.next, None, 0
-            # The rest of an earlier look ends where that one ended: there may be more by now.
+            # The rest of an earlier read ends at its snapshot: there may be more by now.
             is_more = is_page or is_rest
 
 
@@ -121,7 +121,7 @@ async def between(
     is_wanted: Callable[[Event], bool],
     shows_debug: Callable[[Event], bool],
 ) -> AsyncIterator[bytes]:
-    """What a reader who stands at a cursor has missed up to a snapshot, page by page."""
+    """The frames between a reader's cursor and a snapshot, page by page."""
     for prev, following, after in ((since.prev, since.next, since.id), (since.next, here, 0)):
         is_more = prev != following
         while is_more:
@@ -144,7 +144,7 @@ def _parts(found: Sequence[Event], is_wanted: Callable[[Event], bool]) -> Iterat
 
 
 async def read_jobs(database: Database, wanted: Iterable[Event]) -> dict[int, Job]:
-    """The jobs of these events as they are now, of those there are."""
+    """The current state of these events' jobs, without deleted ones."""
     seqs = {event.seq for event in wanted if event.seq is not None}
     if not seqs:
         return {}
@@ -159,7 +159,7 @@ def rendered(event: Event, jobs: dict[int, Job], name: str | None = None) -> Ren
 async def read_log(
     database: Database, seq: int, last: LogPosition | None
 ) -> tuple[events.JobLog, Sequence[Rendering]]:
-    """What the log has of a job after an event; where that is not known, where the job stands."""
+    """The events of a job after a position; its current state if the position is unknown."""
     after, of = (None, None) if last is None else (last.id, last.log)
     log = await database.run(events.of_job(seq, after, log=of))
     found, page = list(log.events), log.events

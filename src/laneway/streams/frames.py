@@ -1,4 +1,4 @@
-"""Events as text/event-stream writes them."""
+"""Events in the text/event-stream format."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from laneway.domain.job import Job
 from laneway.domain.json_writer import write_json
 
 PING: Final = b": ping\n\n"
-# Browsers try again after a second.
+# Browsers reconnect after a second.
 OPENING: Final = b"retry: 1000\n\n"
 
 
 def frame(name: str, number: str | int, data: Any) -> bytes:
-    """One event; JSON has no line breaks, so its data is one line."""
+    """One event. JSON has no line breaks, so the data is one line."""
     return b"id: %b\n%b" % (str(number).encode(), _body(name, data))
 
 
@@ -24,8 +24,8 @@ def _body(name: str, data: Any) -> bytes:
 
 
 class Rendering:
-    """One event in both ways to name it. Its data is written once for all who read the same of it,
-    and only when the first of them does."""
+    """One event with either kind of id. Its data is written once, on first use, for all readers
+    that see the same fields."""
 
     def __init__(self, event: Event, job: Job | None, name: str | None = None) -> None:
         self.event = event
@@ -34,7 +34,7 @@ class Rendering:
 
     @cached_property
     def is_alike(self) -> bool:
-        """Whether all readers read the same of it."""
+        """Whether all readers see the same fields."""
         return self._job is None or not has_private_error(self.event)
 
     @cached_property
@@ -49,12 +49,12 @@ class Rendering:
         return self._private if debug and not self.is_alike else self._public
 
     def numbered(self, log: str | None, *, debug: bool) -> bytes:
-        """As the stream of its job tells it."""
+        """The frame for a stream of its job."""
         place = str(LogPosition(self.event.id, log))
         return b"id: %b\n%b" % (place.encode(), self._body(debug=debug))
 
     def placed(self, prev: Snapshot, following: Snapshot, log: str | None, *, debug: bool) -> bytes:
-        """As a stream of topics tells it, that found it between two snapshots."""
+        """The frame for a stream of topics, which read it between two snapshots."""
         cursor = Cursor(prev, following, self.event.id, log)
         return b"id: %b\n%b" % (str(cursor).encode(), self._body(debug=debug))
 

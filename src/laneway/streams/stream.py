@@ -1,4 +1,4 @@
-"""One open stream: what it wants to hear, and what it has still to send."""
+"""One open stream: the events it wants, and the frames it still has to send."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from laneway.domain.permissions import Access, Reach
 
 log = logging.getLogger(__name__)
 
-# What a reader may leave unread; bytes are shared by all who get the same event.
+# Frames that a reader may leave unread. Readers of the same event share its bytes.
 MOST_FRAMES: Final = 512
 MOST_BYTES: Final = 4 * 1024 * 1024
-# What is on its way to one reader is a copy of his own.
+# Bytes per send: each reader has its own copy of them.
 AT_ONCE: Final = 32 * 1024
 READ: Final = "jobs:read"
 DEBUG: Final = "jobs:debug"
 
 
 class Stream:
-    """Frames on their way to one reader, and whether he may still have them."""
+    """The frames for one reader, and the reader's access."""
 
-    # The numbers of jobs whose changes are logged for it.
+    # The numbers of the jobs whose changes must be logged for it.
     watched: frozenset[int] = frozenset()
 
     def __init__(self, access: Access, digest: bytes | None) -> None:
@@ -34,13 +34,13 @@ class Stream:
         self._size = 0
         self._news = asyncio.Event()
         self.is_ended = self._is_dropped = False
-        # Whether it has joined: before, and after its end, nothing is delivered.
+        # Events are delivered only while this is set: after joining, until the end.
         self.is_live = False
         self._on_drop: Callable[[], object] | None = None
         self.admit(access)
 
     def admit(self, access: Access) -> None:
-        """Takes over what the reader may do from now on."""
+        """Set the reader's access; end the stream if it may read no jobs."""
         self.access = access
         self.reach = access.reach(READ)
         self._debug = access.reach(DEBUG)
@@ -48,24 +48,24 @@ class Stream:
             self.end()
 
     def put(self, frame: bytes) -> None:
-        """Keeps a frame until it is sent; who leaves too many unread is dropped, and can resume."""
+        """Queue a frame. A reader with too many unread frames is dropped, and can resume."""
         if self.is_ended:
             return
         self._frames.append(frame)
         self._size += len(frame)
         self._news.set()
-        # One frame may be as large as it likes, if it is read.
+        # A single frame may exceed the bytes, as long as it is read.
         if len(self._frames) > MOST_FRAMES or (self._size > MOST_BYTES and len(self._frames) > 1):
             self.drop()
 
     def end(self) -> None:
-        """Sends what there is, then no more."""
+        """End after the queued frames are sent."""
         self.is_ended, self.is_live = True, False
         self._news.set()
 
     def drop(self) -> None:
-        """Ends at once, also where the reader keeps a send from coming back."""
-        log.info("a reader who does not read was dropped")
+        """End immediately, even during a send that the reader blocks."""
+        log.info("dropped a stream whose client does not read")
         self._frames.clear()
         self._is_dropped = True
         self.end()
@@ -78,7 +78,7 @@ class Stream:
             call()
 
     async def take(self, patience_s: float) -> bytes | None:
-        """What is to be sent next; nothing after the time given; None at the end."""
+        """The next bytes to send; empty after the timeout, None at the end."""
         if not self._frames and not self.is_ended:
             try:
                 async with asyncio.timeout(patience_s):
@@ -101,23 +101,23 @@ class Stream:
         raise NotImplementedError
 
     def shows_debug(self, event: Event) -> bool:
-        """Whether the message of an error that is not public is for this reader."""
+        """Whether the reader may see private error messages of this event's job."""
         return event.created_by == self.access.name or covers(self._debug, event)
 
     def offer(self, event: Event, frame: bytes) -> None:
-        """Gives it an event that it wants."""
+        """Deliver an event that the stream wants."""
         self.put(frame)
 
 
 class JobStream(Stream):
-    """The changes of one job, to its end."""
+    """The changes of one job, until it ends."""
 
     def __init__(self, access: Access, digest: bytes | None, seq: int) -> None:
         super().__init__(access, digest)
         self.seq = seq
         self.watched = frozenset({seq})
         self.last_id = 0
-        # Which log its numbers are of.
+        # The id of the log that its numbers belong to.
         self.log: str | None = None
 
     def wants(self, event: Event) -> bool:
@@ -136,7 +136,7 @@ class JobStream(Stream):
 
 
 class TopicStream(Stream):
-    """The changes of all that some topics are about and the reader may see."""
+    """The changes of some topics that the reader may see."""
 
     def __init__(
         self, access: Access, digest: bytes | None, topics: Collection[Topic], seqs: Collection[int]
@@ -145,18 +145,18 @@ class TopicStream(Stream):
         self.seqs = frozenset(seqs)
         super().__init__(access, digest)
         broad = {EVERY_JOB} if any(t.kind not in ("job", "lanes") for t in topics) else set()
-        control = {CONTROL} if self.hears_control else set()
+        control = {CONTROL} if self.wants_control else set()
         self.watched = self.seqs | broad | control
 
     @property
-    def hears_control(self) -> bool:
+    def wants_control(self) -> bool:
         return Topic("lanes") in self.topics
 
     def wants(self, event: Event) -> bool:
         if event.seq is not None or event.name == "jobs.changed":
-            is_meant = event.seq in self.seqs or any(topic.has(event) for topic in self.topics)
-            return is_meant and (event.workspace is None or covers(self.reach, event))
-        return self.hears_control and sees_control(self.access, event)
+            is_wanted = event.seq in self.seqs or any(topic.has(event) for topic in self.topics)
+            return is_wanted and (event.workspace is None or covers(self.reach, event))
+        return self.wants_control and sees_control(self.access, event)
 
 
 def covers(reach: Reach, event: Event) -> bool:
@@ -164,7 +164,7 @@ def covers(reach: Reach, event: Event) -> bool:
 
 
 def sees_control(access: Access, event: Event) -> bool:
-    """Whether a change of the control plane is for these eyes, as the routes would tell it."""
+    """Whether the caller may see a change of the control plane, by the rules of the routes."""
     lanes = access.reach("workers:view").lanes
     match event.name:
         case "schedule.changed":
@@ -178,14 +178,14 @@ def sees_control(access: Access, event: Event) -> bool:
 
 
 def _covers_schedule(reach: Reach, event: Event) -> bool:
-    """Also what it was before: it may have belonged to another workspace, or to another lane."""
-    told = (event.state.get("before"), event.state.get("after"))
+    """Check both states: before the change it may have had another workspace or lane."""
+    states = (event.state.get("before"), event.state.get("after"))
     return all(
         reach.covers(
             owner=None,
-            workspace=one["workspace"],
-            lane=event.lane if one["job_type"] == event.job_type else None,
+            workspace=state["workspace"],
+            lane=event.lane if state["job_type"] == event.job_type else None,
         )
-        for one in told
-        if one is not None
+        for state in states
+        if state is not None
     )
