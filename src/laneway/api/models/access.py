@@ -1,4 +1,4 @@
-"""Principals, roles, grants and tokens as the API takes and answers them."""
+"""Request and response models of principals, roles, grants and tokens."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ JobTypes = Annotated[
         min_length=1,
         max_length=MOST_JOB_TYPES,
         fail_fast=True,
-        description="What it may claim; null: any type",
+        description="Job types it may claim; null: any type",
     ),
 ]
 Kind = Literal["person", "service"]
@@ -46,21 +46,21 @@ Scope = Literal["own", "workspace", "all"]
 
 
 class NewPrincipal(RequestBody):
-    """A person or service to make known."""
+    """A person or service to create."""
 
     name: Name
     kind: Kind
 
 
 class PrincipalChange(RequestBody):
-    """Whether a principal may act."""
+    """Whether a principal is disabled."""
 
     name: Name
     disabled: bool
 
 
 class PrincipalOut(BaseModel):
-    """A person or service; a disabled one can do nothing."""
+    """A person or service; a disabled one cannot do anything."""
 
     id: UUID
     name: str
@@ -78,7 +78,7 @@ class NewRole(RequestBody):
 
 
 class RoleChange(RequestBody):
-    """Other permissions for a role."""
+    """The new permissions of a role."""
 
     permissions: Permissions
 
@@ -88,33 +88,33 @@ class RoleOut(BaseModel):
 
     name: str
     permissions: list[str]
-    is_seeded: bool = Field(description="Laneway's own: neither changed nor deleted")
+    is_seeded: bool = Field(description="Built in: cannot be changed or deleted")
     updated_at: datetime
     updated_by: str
 
 
 class NewGrant(RequestBody):
-    """Which role to give whom, and for which jobs."""
+    """A role for a principal, and the jobs it applies to."""
 
     principal: Name
     role: RoleName
     scope: Scope
-    workspace: Name | None = Field(default=None, description="Needed by the scope `workspace`")
+    workspace: Name | None = Field(default=None, description="Required with scope `workspace`")
     lanes: Lanes | None = None
     max_priority: (
         Annotated[int, Field(ge=PRIORITY_RANGE[0], le=PRIORITY_RANGE[1])] | Usual | None
     ) = Field(
         default=None,
-        description="The highest priority it may give; null: as before; "
-        "`usual`, also of a new grant: 100, or any with workers:manage",
+        description="The highest priority it may set; null: unchanged; "
+        "`usual`, the default of a new grant: 100, or any with workers:manage",
     )
     max_queued: Annotated[int, Field(ge=0, le=2**31 - 1)] | Usual | None = Field(
         default=None,
-        description="Jobs of the principal that wait at once; `usual`: 100,000, or any number",
+        description="Waiting jobs of the principal; `usual`: 100,000, or any number",
     )
     max_queued_bytes: Annotated[int, Field(ge=0, le=2**53 - 1)] | Usual | None = Field(
         default=None,
-        description="Bytes of payloads of those jobs; `usual`: 1 GiB, or any number",
+        description="Total payload bytes of those jobs; `usual`: 1 GiB, or any number",
     )
     max_types: Annotated[int, Field(ge=0, le=2**31 - 1)] | Usual | None = Field(
         default=None,
@@ -129,7 +129,7 @@ class NewGrant(RequestBody):
 
 
 class GrantOut(BaseModel):
-    """That a principal has a role, and for which jobs."""
+    """A role that a principal has, and the jobs it applies to."""
 
     id: UUID
     principal: str
@@ -139,17 +139,17 @@ class GrantOut(BaseModel):
     lanes: list[str] | None
     granted_at: datetime
     granted_by: str
-    max_priority: int | None = Field(description="null: what is usual for the role")
+    max_priority: int | None = Field(description="null: the usual bound of the role")
     max_queued: int | None
     max_queued_bytes: int | None
     max_types: int | None
 
 
 class TokenRequest(RequestBody):
-    """A token to make; it may do what its principal may, narrowed by what is given here."""
+    """A token to create. It allows what its principal may do, narrowed by these fields."""
 
     principal: Name
-    name: Name = Field(description="What people call it")
+    name: Name = Field(description="A name for people")
     permissions: Permissions | None = None
     lanes: Lanes | None = None
     job_types: JobTypes | None = None
@@ -159,12 +159,12 @@ class TokenRequest(RequestBody):
 
 
 class TokenOut(BaseModel):
-    """All that is known of a token but its secret."""
+    """A token without its secret."""
 
     id: UUID
     principal: str
     name: str
-    hint: str = Field(description="How its secret begins")
+    hint: str = Field(description="The first characters of its secret")
     permissions: list[str] | None
     lanes: list[str] | None
     created_at: datetime
@@ -173,10 +173,10 @@ class TokenOut(BaseModel):
     revoked_at: datetime | None
     revoked_by: str | None
     last_used_at: datetime | None
-    job_types: list[str] | None = Field(description="What it may claim; null: any type")
+    job_types: list[str] | None = Field(description="Job types it may claim; null: any type")
 
 
 class NewTokenOut(TokenOut):
-    """The only answer that ever holds the secret."""
+    """A new token with its secret, which is shown only in this response."""
 
-    secret: str = Field(description="Goes into `Authorization: Bearer …`; nobody can show it again")
+    secret: str = Field(description="For `Authorization: Bearer …`; it cannot be shown again")

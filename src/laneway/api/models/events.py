@@ -1,4 +1,4 @@
-"""Events of streams as the description of the API tells them."""
+"""Models of stream events, for the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from laneway.api.models.jobs import JobOut
 from laneway.domain.states import TERMINAL
 
-# What an event of a job can be called, after `job.`; the last three are its end.
+# Names of job events, after `job.`; the last three end the job.
 CHANGES: Final = (
     "state", "submitted", "analyzed", "approved", "reprioritized", "claimed", "progressed",
     "cancel_requested", "snoozed", "released", "returned", "retried", *sorted(TERMINAL),
@@ -21,15 +21,15 @@ class OpenedOut(BaseModel):
     """The first event of `/events`."""
 
     resumed: bool = Field(
-        description="Nothing is missing since the `Last-Event-ID` given; else fetch all again"
+        description="true: no event is missing since `Last-Event-ID`; false: fetch everything again"
     )
     topics: list[str]
 
 
 class JobsChangedOut(BaseModel):
-    """Many jobs changed at once, or some may have: fetch anew what is shown."""
+    """Many jobs changed, or may have changed: fetch the shown jobs again."""
 
-    change: str | None = Field(description="What happened to them, as far as it is one thing")
+    change: str | None = Field(description="The change, if it was the same for all of them")
     count: int | None
     workspace: str | None
     lane: str | None
@@ -37,7 +37,7 @@ class JobsChangedOut(BaseModel):
 
 
 class ControlChangedOut(BaseModel):
-    """A lane, limit, schedule or the pause gate was changed; without a name: something may have."""
+    """A lane, limit, schedule or the pause gate changed; without a name: any may have changed."""
 
     kind: str
     name: str | None
@@ -57,7 +57,7 @@ EVENTS: Final[dict[str, type[BaseModel]]] = {
 
 
 def described(events: dict[str, type[BaseModel]], id_of: str) -> dict[int | str, dict[str, Any]]:
-    """The 200 of a route that answers with a stream of these."""
+    """The 200 response of a route that returns a stream of these events."""
     by_model: dict[type[BaseModel], list[str]] = {}
     for name, model in events.items():
         by_model.setdefault(model, []).append(name)
@@ -70,7 +70,7 @@ def _described(model: type[BaseModel], names: list[str], id_of: str) -> dict[str
     data = {
         "type": "string",
         "contentMediaType": "application/json",
-        # Jobs are described by many routes, the others only here.
+        # Other routes define the schema of jobs; the other schemas exist only here.
         "contentSchema": {"$ref": "#/components/schemas/JobOut"}
         if model is JobOut
         else model.model_json_schema(),

@@ -1,6 +1,6 @@
-"""The explanation of a job as one reader sees it: jobs in reach are named, others counted.
+"""Explanations of a job for one caller: jobs in reach are named, other jobs only counted.
 
-Sessions of the database are named to who may see workers.
+Database sessions are named only for callers that may see workers.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _SEVERAL: Final = re.compile(rf"(?:\bjob )?{_ID}(?:, {_ID})*(?: and (\d+) more)?
 
 
 async def as_seen(who: Caller, explanation: Explanation) -> dict[str, Any]:
-    """The explanation without the names of jobs that the reader may not see."""
-    told = explanation.to_dict()
-    # How it ended is in the job's own words: ids in there are not those of jobs in its way.
+    """The explanation without the ids of jobs that the caller may not see."""
+    shown = explanation.to_dict()
+    # The reason of an ended job is its own text: ids in it are not those of blocking jobs.
     if explanation.status in TERMINAL:
-        return told
+        return shown
     reasons = explanation.reasons
     if not who.access.allows("workers:view"):
         reasons = list(
@@ -36,8 +36,8 @@ async def as_seen(who: Caller, explanation: Explanation) -> dict[str, Any]:
         )
     if not who.access.allows_everywhere("jobs:read"):
         reasons = await _in_reach(who, explanation.id, reasons)
-    told["reasons"] = [{"code": one.code, "message": one.message} for one in reasons]
-    return told
+    shown["reasons"] = [{"code": one.code, "message": one.message} for one in reasons]
+    return shown
 
 
 async def _in_reach(who: Caller, own: UUID, reasons: list[Reason]) -> list[Reason]:
@@ -53,7 +53,7 @@ async def _in_reach(who: Caller, own: UUID, reasons: list[Reason]) -> list[Reaso
 
 
 def _named(message: str, named: set[str]) -> str:
-    """The message with every list of jobs cut down to those named; the others are counted."""
+    """Reduce every list of jobs in a message to the visible ones; count the others."""
 
     def kept(found: re.Match[str]) -> str:
         ids = _ONE.findall(found[0])

@@ -1,4 +1,4 @@
-"""Jobs as JSON: what a submit takes and what every answer shows, under the contract's names."""
+"""Request and response models of jobs."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ from laneway.domain.permissions import Reach
 from laneway.domain.states import Status
 from laneway.domain.verb_rules import LONGEST_PAGE
 
-# JSON has no times: what comes as text is read, though all else must have its type already.
+# JSON has no type for times, so text is parsed although models are strict.
 Moment = Annotated[AwareDatetime, Field(strict=False)]
 _Status = Annotated[Status, Field(strict=False)]
 MOST_JOBS = 1000
 
 
 class JobRequest(RequestBody):
-    """A job to submit. Who submits it is whoever asks."""
+    """A job to submit; the caller becomes its `created_by`."""
 
     job_type: str = Field(min_length=1, max_length=128, examples=["ingestion"])
     payload: Any = Field(
-        default=None, description="Its arguments, by name; checked as the job type was published"
+        default=None, description="Arguments by name, checked against the published job type"
     )
     priority: int | None = Field(
         default=None,
         ge=PRIORITY_RANGE[0],
         le=PRIORITY_RANGE[1],
-        description="Higher first; null: what the job type says",
+        description="Higher first; null: the job type's default",
     )
-    run_at: Moment | None = Field(default=None, description="Not before this; or give `delay`")
+    run_at: Moment | None = Field(default=None, description="Earliest start; or use `delay`")
     delay: float | None = Field(default=None, ge=0, le=LONGEST_DELAY, description="Seconds")
     unique_key: str | None = Field(
-        default=None, min_length=1, description="At most one job that has not ended has it"
+        default=None, min_length=1, description="Unique among jobs that have not ended"
     )
     concurrency_key: str | None = Field(
-        default=None, min_length=1, description="At most one job that runs has it"
+        default=None, min_length=1, description="Unique among running jobs"
     )
     workspace: str = Field(default=DEFAULT_WORKSPACE, min_length=1, max_length=128)
     tags: list[Annotated[str, Field(min_length=1, max_length=128)]] = Field(
@@ -56,7 +56,7 @@ class JobRequest(RequestBody):
     max_retries: int | None = Field(default=None, ge=MAX_RETRIES_RANGE[0], le=MAX_RETRIES_RANGE[1])
 
     def options(self) -> dict[str, Any]:
-        """What `Client.submit` takes beside job type and payload."""
+        """The options of `Client.submit` besides job type and payload."""
         return {
             "priority": self.priority,
             "run_at": self.run_at,
@@ -70,38 +70,40 @@ class JobRequest(RequestBody):
 
 
 class NewJobs(RequestBody):
-    """Jobs to submit together: all of them or none."""
+    """Jobs to submit in one transaction."""
 
     jobs: list[JobRequest] = Field(min_length=1, max_length=MOST_JOBS, fail_fast=True)
 
 
 class SubmittedOut(BaseModel):
-    """What became of one job of a batch."""
+    """The outcome of one job of a batch."""
 
     id: UUID
     job_type: str
     status: Status
-    duplicate: bool = Field(description="A job that has not ended had its unique_key: it is this")
+    duplicate: bool = Field(description="true: this existing job already had the unique_key")
 
 
 class SubmittedJobs(BaseModel):
-    """In the order given."""
+    """The submitted jobs, in the order of the request."""
 
     items: list[SubmittedOut]
 
 
 class ErrorOut(BaseModel):
-    """Why it failed."""
+    """The error of a failed attempt or job."""
 
     type: str
-    message: str = Field(description="Unless it is public, with jobs:debug or for one's own job")
+    message: str = Field(
+        description="Private messages are shown only with jobs:debug, or for one's own job"
+    )
     traceback: str | None = Field(
         default=None, description="Only with jobs:debug, or for one's own job"
     )
 
 
 class ProgressOut(BaseModel):
-    """How far an attempt has come, in its own units."""
+    """The progress of an attempt, in the handler's units."""
 
     stage: str | None
     done: float | None
@@ -133,7 +135,9 @@ class AttemptOut(BaseModel):
         default=None,
         description="The newest lines; only with jobs:debug, or for one's own job",
     )
-    log_lines: int | None = Field(default=None, description="How many lines there are; as `log`")
+    log_lines: int | None = Field(
+        default=None, description="Number of all lines; shown under the same rule as `log`"
+    )
 
 
 class JobOut(BaseModel):
@@ -173,43 +177,43 @@ class JobOut(BaseModel):
     lease_until: datetime | None
     last_progress_at: datetime | None
     cancel_requested_at: datetime | None = Field(
-        description="Not for a job that was rejected or not approved in time"
+        description="Not set if the job was rejected or its approval expired"
     )
     cancel_reason: str | None
     cancelled_by: str | None = Field(
-        description="Who cancelled or rejected it, or asked for that; `laneway` when its approval"
-        " expired; null when its handler did"
+        description="The principal that cancelled or rejected it, or requested that; `laneway` if"
+        " its approval expired; null if its handler cancelled it"
     )
     started_at: datetime | None = Field(
-        description="While it runs, when it was claimed; then when its handler began"
+        description="While it runs: when it was claimed; afterwards: when its handler started"
     )
     finished_at: datetime | None
     duplicate: bool | None = Field(
-        default=None, description="On the answer to a submit that met this job"
+        default=None, description="true in the response to a submit that found this existing job"
     )
 
 
 class DecisionOut(BaseModel):
-    """What somebody decided about a job."""
+    """An approval or rejection of a job."""
 
     decision: str
     decided_at: datetime
     decided_by: str | None
     comment: str | None
-    seal: str | None = Field(description="Of what it was about")
+    seal: str | None = Field(description="The seal of the version that was decided on")
 
 
 class JobDetailOut(JobOut):
-    """A job with its attempts and what was decided about it."""
+    """A job with its attempts and decisions."""
 
     attempts: list[AttemptOut] = Field(
-        description="The newest 50, in order; `/jobs/{job_id}/attempts` has the others"
+        description="The newest 50, in order; `/jobs/{job_id}/attempts` has all"
     )
     two_person: bool = Field(description="Its submitter may not approve it")
-    seal: str = Field(description="Of what is shown here: approve by it, and nothing else is")
+    seal: str = Field(description="Identifies this version: approve with it to approve only this")
     decisions: list[DecisionOut]
     traceparent: str | None = Field(
-        description="The span that submitted it, as W3C Trace Context: to find its trace by"
+        description="The span that submitted it (W3C Trace Context), to find its trace"
     )
 
 
@@ -218,22 +222,22 @@ class AttemptPage(PageOut[AttemptOut]):
 
 
 class JobPage(PageOut[JobOut]):
-    """Jobs, newest first; where they are large or hard to find, fewer: see `next_cursor`."""
+    """Jobs, newest first. A page is shorter if jobs are large or the search takes long."""
 
     looked_back_to: datetime | None = Field(
-        description="The search stopped at a job of then; `next_cursor` goes on from there"
+        description="The search stopped at a job of this time; `next_cursor` continues from there"
     )
 
 
 class ReasonOut(BaseModel):
-    """One thing that decides."""
+    """One reason for the state of a job."""
 
     code: str = Field(description="Stable: programs may rely on it")
     message: str
 
 
 class ExplanationOut(BaseModel):
-    """Where a job stands, and why."""
+    """The state of a job and the reasons for it."""
 
     id: UUID
     job_type: str
@@ -241,12 +245,12 @@ class ExplanationOut(BaseModel):
     status: Status
     label: str = Field(description="The status for people, as in a job")
     reasons: list[ReasonOut]
-    starts_in_s: float | None = Field(description="An estimate; null when nothing tells")
-    runs_for_s: float | None = Field(description="As long as jobs of its type ran of late")
+    starts_in_s: float | None = Field(description="An estimate; null: unknown")
+    runs_for_s: float | None = Field(description="The recent run time of jobs of its type")
 
 
 class JobChoice(RequestBody):
-    """Which jobs; what is given must all hold."""
+    """A filter of jobs; all given conditions must hold."""
 
     status: _Status | None = None
     lane: str | None = Field(default=None, min_length=1, max_length=63)
@@ -256,23 +260,23 @@ class JobChoice(RequestBody):
         default=None, min_length=1, max_length=256, description="Name or id of a worker"
     )
     workspace: str | None = Field(default=None, min_length=1, max_length=128)
-    since: Moment | None = Field(default=None, description="Submitted then or later")
-    until: Moment | None = Field(default=None, description="Submitted before")
+    since: Moment | None = Field(default=None, description="Submitted at this time or later")
+    until: Moment | None = Field(default=None, description="Submitted before this time")
     older_than: float | None = Field(default=None, ge=0, le=LONGEST_AGE, description="Seconds")
     newer_than: float | None = Field(default=None, ge=0, le=LONGEST_AGE, description="Seconds")
     q: str | None = Field(
         default=None,
         min_length=1,
         max_length=1000,
-        description="Text in id, job type, payload or error, private messages with jobs:debug",
+        description="Text in id, job type, payload or error; private messages need jobs:debug",
     )
     max_cost: float | None = Field(
-        default=None, ge=0, le=LARGEST_AMOUNT, description="Said by its analysis, in `unit`"
+        default=None, ge=0, le=LARGEST_AMOUNT, description="Estimated by its analysis, in `unit`"
     )
     unit: str | None = Field(default=None, min_length=1, max_length=128)
 
     def within(self, reach: Reach, private: Reach) -> JobFilter:
-        """The filter, of jobs that somebody may reach and whose private errors are for them."""
+        """The filter for jobs in reach; `private`: jobs whose private errors are searched too."""
         given = {name: getattr(self, name) for name in JobChoice.model_fields}
         return JobFilter(within=reach, private=private, **given).check()
 
@@ -280,34 +284,34 @@ class JobChoice(RequestBody):
 class JobQuery(JobChoice):
     """A page of jobs."""
 
-    # The words of a query are all text.
+    # All values of a query string are text.
     model_config = ConfigDict(extra="forbid", strict=False)
 
-    limit: int = Field(default=50, ge=1, le=LONGEST_PAGE, description="Longest page")
+    limit: int = Field(default=50, ge=1, le=LONGEST_PAGE, description="Maximum number of items")
     cursor: str | None = Field(
-        default=None, max_length=512, description="The `next_cursor` of the page before"
+        default=None, max_length=512, description="The `next_cursor` of the previous page"
     )
     oldest_first: bool = Field(
-        default=False, description="With status awaiting_approval only: the inbox of an approver"
+        default=False, description="Only with status awaiting_approval: an approver's inbox"
     )
 
 
 class CancelRequest(RequestBody):
-    """Why a job is cancelled."""
+    """The reason for cancelling a job."""
 
     reason: str | None = Field(default=None, min_length=1, max_length=2000)
 
 
 class ApprovalRequest(RequestBody):
-    """What an approver says."""
+    """An approver's comment, and the version that is approved."""
 
     comment: str | None = Field(default=None, min_length=1, max_length=2000)
     seal: str | None = Field(
-        default=None, max_length=512, description="Approve only what was shown with this seal"
+        default=None, max_length=512, description="Approve only the version with this seal"
     )
 
 
 class Rejection(RequestBody):
-    """Why a job must not run."""
+    """The reason why a job must not run."""
 
     reason: str = Field(min_length=1, max_length=2000)

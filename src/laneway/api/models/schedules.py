@@ -1,4 +1,4 @@
-"""Schedules as the API takes and answers them."""
+"""Request and response models of schedules."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ Cron = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 
 
 def _object_or_text(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
-    """An object; that of a large body is text already."""
+    """Accept an object, or the JSON text of one, as large bodies have it."""
     if isinstance(value, JsonText) and value.startswith("{"):
         return value
     return validate(value)
 
 
 Payload = Annotated[
-    dict[str, Any], WrapValidator(_object_or_text), Field(description="Of every job it submits")
+    dict[str, Any], WrapValidator(_object_or_text), Field(description="For every job it submits")
 ]
 Zone = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 Missed = Annotated[
     Literal["skip", "coalesce", "catch_up"],
-    Field(description="What becomes of slots that nobody served in time"),
+    Field(description="How to handle slots that were missed"),
 ]
 CatchUp = Annotated[int, Field(ge=CATCH_UP_RANGE[0], le=CATCH_UP_RANGE[1])]
 CheckName = Annotated[
     str | None,
-    Field(min_length=1, max_length=CHECK_NAME_BYTES, description="A check that workers know"),
+    Field(min_length=1, max_length=CHECK_NAME_BYTES, description="A check of the workers' code"),
 ]
 Priority = Annotated[
     int | None,
-    Field(ge=PRIORITY_RANGE[0], le=PRIORITY_RANGE[1], description="null: as the job type has it"),
+    Field(ge=PRIORITY_RANGE[0], le=PRIORITY_RANGE[1], description="null: the job type's default"),
 ]
 MaxRetries = Annotated[
     int | None,
-    Field(ge=MAX_RETRIES_RANGE[0], le=MAX_RETRIES_RANGE[1], description="null: as the type has it"),
+    Field(ge=MAX_RETRIES_RANGE[0], le=MAX_RETRIES_RANGE[1], description="null: the type's default"),
 ]
 Key = Annotated[str | None, Field(min_length=1, max_length=512)]
 Workspace = Annotated[str, StringConstraints(min_length=1, max_length=256)]
@@ -77,12 +77,12 @@ class NewSchedule(RequestBody):
     enabled: bool = True
 
     def settings(self) -> dict[str, Any]:
-        """All but the name."""
+        """All fields but the name."""
         return {name: getattr(self, name) for name in type(self).model_fields if name != "name"}
 
 
 class ScheduleChange(RequestBody):
-    """What to change of a schedule; what is not given stays."""
+    """A change of a schedule; fields that are not given stay unchanged."""
 
     job_type: JobType = UNCHANGED
     cron: Cron = UNCHANGED
@@ -99,12 +99,12 @@ class ScheduleChange(RequestBody):
     enabled: bool = UNCHANGED
 
     def settings(self) -> dict[str, Any]:
-        """What is given."""
+        """The fields that are given."""
         return {name: getattr(self, name) for name in self.model_fields_set}
 
 
 class SlotOut(BaseModel):
-    """One turn of a schedule and what came of it."""
+    """One slot of a schedule and its outcome."""
 
     slot: datetime
     manual: bool
@@ -115,16 +115,16 @@ class SlotOut(BaseModel):
 
 
 class FireOut(BaseModel):
-    """A slot to come."""
+    """An upcoming slot."""
 
     at: datetime
     note: str | None = Field(
-        description="What a clock change does to it: moved, left out before, or twice"
+        description="The effect of a clock change: moved, skipped before, or twice"
     )
 
 
 class ScheduleOut(BaseModel):
-    """A rule that submits jobs on a cron, where it stands, and its newest slot."""
+    """A cron rule that submits jobs, with its state and its newest slot."""
 
     name: str
     job_type: str
@@ -132,7 +132,7 @@ class ScheduleOut(BaseModel):
     cron: str
     timezone: str
     words: str = Field(
-        description="The cron in plain words, or itself where no short ones are true"
+        description="The cron expression in words, or unchanged if no short description fits"
     )
     missed: Missed
     catch_up: int
@@ -143,9 +143,9 @@ class ScheduleOut(BaseModel):
     workspace: str
     tags: list[str]
     enabled: bool
-    error: str | None = Field(description="What stopped it")
+    error: str | None = Field(description="The error that stopped it")
     next_at: datetime | None
-    next_fires: list[FireOut] = Field(description="The next three; none while it is stopped")
+    next_fires: list[FireOut] = Field(description="The next three slots; empty while it is stopped")
     check_failures: int
     last: SlotOut | None
     created_at: datetime | None
@@ -155,13 +155,13 @@ class ScheduleOut(BaseModel):
 
 
 class RunRequest(RequestBody):
-    """How to run a schedule now."""
+    """Options for running a schedule now."""
 
-    check: bool = Field(default=False, description="Only if its check holds; a worker is asked")
+    check: bool = Field(default=False, description="Run only if its check passes on a worker")
 
 
 class RunOut(BaseModel):
-    """What came of a run now."""
+    """The outcome of running a schedule now."""
 
     answer: Literal["submitted", "asked"]
     slot: datetime

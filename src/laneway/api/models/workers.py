@@ -1,4 +1,4 @@
-"""The state of workers, slots and the pause gate, as the API answers it."""
+"""Request and response models of workers, slots and the pause gate."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Lanes = Annotated[list[LaneName], Field(max_length=1000, fail_fast=True)]
 
 
 class GateOut(BaseModel):
-    """The pause gate: while it is shut, nothing is claimed."""
+    """The pause gate: while it is closed, no job is claimed."""
 
     paused: bool
     paused_at: datetime | None
@@ -31,28 +31,28 @@ class GateOut(BaseModel):
 
 
 class FreezeRequest(RequestBody):
-    """Which lanes to drain, and how long the answer may wait for them."""
+    """The lanes to drain, and how long the response may wait for them."""
 
-    lanes: Lanes | None = Field(default=None, description="null: all that are enabled")
+    lanes: Lanes | None = Field(default=None, description="null: all enabled lanes")
     deadline: float = Field(
         default=0,
         ge=0,
         le=LONGEST_DEADLINE_S,
-        description="Seconds after which it answers what still runs; ask again to wait longer",
+        description="Seconds to wait before reporting what still runs; repeat to wait longer",
     )
     or_thaw: bool = Field(
-        default=False, description="Takes it back if the lanes are not quiet then"
+        default=False, description="Undo the freeze if the lanes are not quiet by then"
     )
 
 
 class ThawRequest(RequestBody):
-    """Which lanes to make what they were."""
+    """The lanes to restore."""
 
-    lanes: Lanes | None = Field(default=None, description="null: all that are frozen")
+    lanes: Lanes | None = Field(default=None, description="null: all frozen lanes")
 
 
 class HeldJobOut(BaseModel):
-    """A job that still runs in a lane that drains."""
+    """A job that still runs in a draining lane."""
 
     id: UUID
     job_type: str
@@ -62,7 +62,7 @@ class HeldJobOut(BaseModel):
 
 
 class LaneWatchOut(BaseModel):
-    """What still runs in a lane."""
+    """The jobs that still run in a lane."""
 
     lane: str
     running: int
@@ -70,9 +70,9 @@ class LaneWatchOut(BaseModel):
 
 
 class FreezeOut(BaseModel):
-    """How far a freeze came."""
+    """The outcome of a freeze."""
 
-    is_quiet: bool = Field(description="Nothing runs in the lanes, and nothing starts until thawed")
+    is_quiet: bool = Field(description="No job runs in the lanes, and none starts until thawed")
     is_thawed: bool
     running: int
     waited_s: float
@@ -88,13 +88,13 @@ class ThawedOut(BaseModel):
 
 
 class ThawOut(BaseModel):
-    """The lanes that a thaw made what they were."""
+    """The lanes that a thaw restored."""
 
     lanes: list[ThawedOut]
 
 
 class ActiveJobOut(BaseModel):
-    """Which job holds a slot, since when, by whom."""
+    """A running job: the slot it holds, since when, and its worker."""
 
     id: UUID
     lane: str
@@ -111,7 +111,7 @@ class ActiveJobOut(BaseModel):
 
 
 class RoomUseOut(BaseModel):
-    """Places of one kind in a worker process."""
+    """Used and total capacity of one kind in a worker process."""
 
     used: int
     total: int
@@ -134,22 +134,22 @@ class WorkerOut(BaseModel):
     concurrency: int
     running: int
     room: dict[str, RoomUseOut] = Field(
-        description="Places taken and all there are, by isolation, when it was last seen;"
-        " `slots`: of all kinds together, where the worker bounds them"
+        description="Used and total capacity by isolation, when it was last seen;"
+        " `slots`: all kinds together, if the worker bounds them"
     )
     memory_bytes: int | None = Field(
-        description="Resident set of its process when it was last seen; null where it cannot tell"
+        description="Resident set of its process when it was last seen; null: unknown"
     )
     is_live: bool
     state: WorkerState = Field(
-        description="dead: not heard of for 45 s, and it never said that it stops"
+        description="dead: no heartbeat for 45 s, and it did not stop regularly"
     )
     is_stopping: bool = Field(
-        description="It finishes what it runs and takes no more jobs; false once it has ended"
+        description="It finishes its jobs and takes no more; false once it has ended"
     )
     is_leader: bool
     drain_requested_at: datetime | None = Field(
-        description="Since when an operator drains it: it finishes its jobs and claims no more"
+        description="When an operator drained it: it finishes its jobs and claims no more"
     )
     drain_requested_by: str | None
     started_at: datetime
@@ -157,7 +157,7 @@ class WorkerOut(BaseModel):
 
 
 class OldTransactionOut(BaseModel):
-    """A transaction of somebody else that keeps dead rows from being removed."""
+    """A transaction of another application that keeps dead rows from being removed."""
 
     pid: int
     application: str
@@ -167,34 +167,34 @@ class OldTransactionOut(BaseModel):
 
 
 class StatusOut(GateOut):
-    """Everything an operator looks at first."""
+    """The overview for operators."""
 
-    leader: UUID | None = Field(description="The worker that leads")
+    leader: UUID | None = Field(description="The id of the leading worker")
     lanes: list[LaneStatusOut]  # type: ignore[valid-type]
     active: list[ActiveJobOut] = Field(description="At most 1,000, longest first within a lane")
-    workers: list[WorkerOut] = Field(description="Those that live")
+    workers: list[WorkerOut] = Field(description="Live workers")
     silent: list[WorkerOut] = Field(
-        description="Not heard of lately, and never said that they stop; of the last hour"
+        description="Workers of the last hour without heartbeats that did not stop regularly"
     )
     oldest_transaction: OldTransactionOut | None = Field(
-        description="null: there is none, or the caller does not see all lanes"
+        description="null: none exists, or the caller may not see all lanes"
     )
 
 
 class StopRequest(RequestBody):
-    """Why a job is to stop."""
+    """The reason for stopping a job."""
 
     reason: str | None = Field(default=None, min_length=1, max_length=2000)
 
 
 class PriorityRequest(RequestBody):
-    """A waiting job's other place in its lane."""
+    """The new priority of a waiting job."""
 
     priority: int = Field(ge=PRIORITY_RANGE[0], le=PRIORITY_RANGE[1], description="Higher first")
 
 
 class JobStandingOut(BaseModel):
-    """Where a job stands; `GET /jobs/{id}` has the rest."""
+    """The main fields of a job; `GET /jobs/{id}` returns all."""
 
     id: UUID
     job_type: str

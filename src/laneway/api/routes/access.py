@@ -1,4 +1,4 @@
-"""Routes of principals, roles, grants and tokens. Nobody gives away more than he has."""
+"""Principals, roles, grants and tokens. Callers cannot grant permissions they do not hold."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ OfRole = Annotated[RoleName | None, Query(description="Only of this role")]
 
 
 async def _check(who: Caller, request: Request, excess: str | None, name: str) -> None:
-    """Refuses, and keeps, that somebody would give a permission he has not himself."""
+    """Refuse a caller that would grant a permission it does not hold; the audit records it."""
     if excess is not None:
         await who.refuse(
-            f"{excess} as far as it would be given", action_of(request), "access", name
+            f"{excess} as far as it would be granted", action_of(request), "access", name
         )
 
 
@@ -62,7 +62,7 @@ def _page(found: list[Any], limit: int, key: str) -> dict[str, object]:
     responses=errors(),
 )
 async def list_principals(who: Keeper, limit: Limit = 50, cursor: Cursor = None) -> Any:
-    """Persons and services by name."""
+    """List persons and services by name."""
     found = await verbs.list_principals(who.database, limit=limit, after=cursor)
     return _page(found, limit, "name")
 
@@ -75,7 +75,7 @@ async def list_principals(who: Keeper, limit: Limit = 50, cursor: Cursor = None)
     responses=errors(409, 413),
 )
 async def create_principal(who: Keeper, new: NewPrincipal, guard: Idempotent) -> Response:
-    """Makes a person or service known; it may do nothing yet."""
+    """Create a person or service without any permission."""
 
     async def apply(db: Database) -> Response:
         made = await verbs.create_principal(db, new.name, new.kind, by=who.actor)
@@ -91,9 +91,9 @@ async def create_principal(who: Keeper, new: NewPrincipal, guard: Idempotent) ->
     responses=errors(404, 409, 413),
 )
 async def switch_principal(who: Keeper, request: Request, change: PrincipalChange) -> Any:
-    """Ends the power of a principal's tokens, and its sessions for good; or gives it back.
+    """Disable a principal's tokens and end its sessions; or enable its tokens again.
 
-    Its name is in the body, for it may hold any character.
+    The name is in the body because it may contain any character.
     """
     name = change.name
     if change.disabled:
@@ -110,7 +110,7 @@ async def switch_principal(who: Keeper, request: Request, change: PrincipalChang
     "/roles", operation_id="list_roles", response_model=PageOut[RoleOut], responses=errors()
 )
 async def list_roles(who: Keeper, limit: Limit = 50, cursor: Cursor = None) -> Any:
-    """Roles by name."""
+    """List roles by name."""
     return _page(await verbs.list_roles(who.database, limit=limit, after=cursor), limit, "name")
 
 
@@ -122,7 +122,7 @@ async def list_roles(who: Keeper, limit: Limit = 50, cursor: Cursor = None) -> A
     responses=errors(409, 413),
 )
 async def create_role(who: Keeper, request: Request, new: NewRole, guard: Idempotent) -> Response:
-    """A role of any set of permissions that the caller has everywhere."""
+    """Create a role from permissions that the caller holds everywhere."""
     await _check(who, request, delegation.excess_of_role(who.access, new.permissions), new.name)
 
     async def apply(db: Database) -> Response:
@@ -139,7 +139,7 @@ async def create_role(who: Keeper, request: Request, new: NewRole, guard: Idempo
     responses=errors(404, 409, 413),
 )
 async def change_role(who: Keeper, request: Request, name: str, change: RoleChange) -> Any:
-    """Gives a role other permissions, and with it everybody who has it."""
+    """Change the permissions of a role, and so of every principal that has it."""
     await _check(who, request, delegation.excess_of_role(who.access, change.permissions), name)
     changed = await verbs.change_role(who.database, name, change.permissions, by=who.actor)
     return changed.to_dict()
@@ -152,7 +152,7 @@ async def change_role(who: Keeper, request: Request, name: str, change: RoleChan
     responses=errors(404, 409),
 )
 async def delete_role(who: Keeper, name: str) -> None:
-    """Deletes a role that nobody has."""
+    """Delete a role that no principal has."""
     await verbs.delete_role(who.database, name, by=who.actor)
 
 
@@ -169,7 +169,7 @@ async def list_grants(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Any:
-    """Who has which role where, oldest first."""
+    """List grants, oldest first."""
     found = await verbs.list_grants(
         who.database, principal=principal, role=role, limit=limit, after=uuid_of(cursor)
     )
@@ -184,9 +184,9 @@ async def list_grants(
     responses=errors(404, 409, 413),
 )
 async def grant_role(who: Keeper, request: Request, new: NewGrant, guard: Idempotent) -> Response:
-    """Gives a principal a role, or one that it has there other bounds.
+    """Grant a role to a principal, or change the bounds of an existing grant.
 
-    No permission reaches further than the caller's own.
+    Callers cannot grant permissions they do not hold.
     """
     given = (new.principal, new.role, new.scope, new.workspace, new.lanes)
     excess = await delegation.excess_of_grant(who.database, who.access, *given, new.bounds)
@@ -206,7 +206,7 @@ async def grant_role(who: Keeper, request: Request, new: NewGrant, guard: Idempo
     responses=errors(404),
 )
 async def revoke_grant(who: Keeper, grant_id: UUID) -> None:
-    """Takes a role away."""
+    """Revoke a grant."""
     await verbs.revoke_grant(who.database, grant_id, by=who.actor)
 
 
@@ -219,7 +219,7 @@ async def revoke_grant(who: Keeper, grant_id: UUID) -> None:
 async def list_tokens(
     who: Keeper, principal: OfPrincipal = None, limit: Limit = 50, cursor: Cursor = None
 ) -> Any:
-    """Tokens without their secrets, oldest first."""
+    """List tokens without their secrets, oldest first."""
     found = await verbs.list_tokens(
         who.database, principal=principal, limit=limit, after=uuid_of(cursor)
     )
@@ -234,9 +234,9 @@ async def list_tokens(
     responses=errors(404, 409, 413),
 )
 async def create_token(who: Keeper, request: Request, new: TokenRequest) -> Any:
-    """A token that may do no more than the caller; only this answer ever holds its secret.
+    """Create a token that allows no more than the caller has; only this response has its secret.
 
-    So no answer is kept for an Idempotency-Key here: the same request again makes another token.
+    So no response is stored for an Idempotency-Key: the same request again creates another token.
     """
     excess = await delegation.excess_of_token(
         who.database, who.access, new.principal, new.permissions, new.lanes, new.job_types
@@ -262,7 +262,7 @@ async def create_token(who: Keeper, request: Request, new: TokenRequest) -> Any:
     responses=errors(404, 409, 413),
 )
 async def revoke_token(who: Keeper, token_id: UUID, guard: Idempotent) -> Response:
-    """Ends a token's power for good, at every replica within seconds."""
+    """Revoke a token permanently, on every replica within seconds."""
 
     async def apply(db: Database) -> Response:
         revoked = await verbs.revoke_token(db, token_id, by=who.actor)

@@ -1,4 +1,4 @@
-"""The route of the audit. It tells of everything, so the permission must cover everything."""
+"""The audit. It contains everything, so the permission must cover everything."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Text = Annotated[str | None, Query(min_length=1, max_length=512)]
 
 
 class AuditEntryOut(BaseModel):
-    """Who did what to which object, through which door, and what came of it."""
+    """An audited action: actor, object, interface (`door`) and outcome."""
 
     id: int
     at: datetime
@@ -38,14 +38,14 @@ class AuditEntryOut(BaseModel):
     name: str | None
     workspace: str | None
     outcome: Literal["done", "refused"]
-    before: dict[str, Any] | None = Field(description="null: it was created, or nothing was done")
-    after: dict[str, Any] | None = Field(description="null: it is gone, or nothing was done")
+    before: dict[str, Any] | None = Field(description="null: it was created, or nothing changed")
+    after: dict[str, Any] | None = Field(description="null: it was deleted, or nothing changed")
     request_id: str | None
     address: str | None = Field(
-        description="Of the connection, or what a proxy in trusted_proxies says"
+        description="The connection's address, or the one that a trusted proxy reports"
     )
     claimed: list[Literal["actor", "door", "request_id"]] = Field(
-        description="Fields that are the caller's word; the server found out the others"
+        description="Fields that the caller reported itself; the server verified the others"
     )
 
 
@@ -70,10 +70,9 @@ async def list_acts(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Response:
-    """Acts that match all that is given, newest first.
+    """List audit entries that match all given filters, newest first.
 
-    A search looks at 50,000 acts; where it found fewer than asked for, or they are large,
-    `next_cursor` goes on.
+    A search examines 50,000 entries per page. If a page is short, `next_cursor` continues.
     """
     wanted = AuditFilter(
         actor=actor,

@@ -1,4 +1,4 @@
-"""One verb on all jobs that match a filter: counted by a dry run, done in the background."""
+"""Bulk verbs on all jobs that match a filter; a dry run counts, a run works in the background."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ router = APIRouter(prefix="/jobs/bulk", tags=["jobs"])
 
 
 class BulkRunRequest(RequestBody):
-    """What to do, and to which jobs."""
+    """A verb and the jobs it applies to."""
 
     verb: Annotated[BulkVerb, Field(strict=False)]
     filter: JobChoice = JobChoice()
-    all: bool = Field(default=False, description="Must be true where the filter is empty")
+    all: bool = Field(default=False, description="Must be true if the filter is empty")
     reason: str | None = Field(
-        default=None, min_length=1, max_length=2000, description="Needed to reject"
+        default=None, min_length=1, max_length=2000, description="Required to reject"
     )
     priority: int | None = Field(
         default=None,
         ge=PRIORITY_RANGE[0],
         le=PRIORITY_RANGE[1],
-        description="Needed to reprioritize",
+        description="Required to reprioritize",
     )
     dry_run: bool = Field(default=False, description="Only count")
     upto: int | None = Field(
-        default=None, ge=0, le=2**63 - 2, description="Of a dry run: leave newer jobs alone"
+        default=None, ge=0, le=2**63 - 2, description="From a dry run: ignore newer jobs"
     )
 
 
 class PreviewOut(BaseModel):
-    """What an order would do."""
+    """The result of a dry run."""
 
     verb: BulkVerb
     dry_run: bool
@@ -63,22 +63,22 @@ class PreviewOut(BaseModel):
 
 
 class BulkRunOut(BaseModel):
-    """How far an order has come."""
+    """The progress of a bulk run."""
 
     id: UUID
     verb: BulkVerb
     state: str = Field(
-        description="running, done, failed, or interrupted: its server is gone; order it again"
+        description="running, done, failed, or interrupted (its server is gone: send it again)"
     )
     done: int
-    refused: dict[str, int] = Field(description="Jobs by the reason why not")
+    refused: dict[str, int] = Field(description="Number of refused jobs by reason")
     ordered_by: str
     started_at: datetime
     updated_at: datetime
 
 
-async def _may_order(request: Request, who: Caller) -> Caller:
-    """The caller, if any verb is for it; which one is asked for stands in the body."""
+async def _may_run_any(request: Request, who: Caller) -> Caller:
+    """The caller, if it may use at least one verb. The verb itself is in the body."""
     needed = sorted(set(PERMISSION.values()))
     if not any(map(who.access.allows, needed)):
         await who.refuse(" or ".join(needed), action_of(request), "route", request.url.path)
@@ -90,12 +90,12 @@ async def _may_order(request: Request, who: Caller) -> Caller:
     operation_id="order_bulk",
     status_code=202,
     response_model=BulkRunOut,
-    response_description="Begun: ask its Location how far it is",
+    response_description="Started: read its progress at Location",
     responses={
-        200: {"model": PreviewOut, "description": "A dry run: nothing was done"},
+        200: {"model": PreviewOut, "description": "A dry run: nothing was changed"},
         202: {
             "headers": {
-                "Location": {"description": "Where the run is", "schema": {"type": "string"}}
+                "Location": {"description": "Path of the run", "schema": {"type": "string"}}
             }
         },
         **errors(409, 413),
@@ -103,11 +103,11 @@ async def _may_order(request: Request, who: Caller) -> Caller:
 )
 async def order_bulk(
     request: Request,
-    who: Annotated[Caller, Depends(gate(_may_order))],
+    who: Annotated[Caller, Depends(gate(_may_run_any))],
     order: BulkRunRequest,
     guard: Idempotent,
 ) -> Response:
-    """A verb on all jobs in reach that match; needs the permission of the verb."""
+    """Run a verb on all matching jobs in reach; needs the verb's permission."""
     permission = PERMISSION[order.verb]
     if not who.access.allows(permission):
         await who.refuse(permission, f"bulk {order.verb}", "job")
@@ -127,7 +127,7 @@ async def order_bulk(
             return Json((await bulk.preview(who.database, made, by=who.actor)).to_dict())
     runs: BulkRuns = request.app.state.bulk_runs
     run_id, principal = uuid4(), who.access.principal_id
-    orderer = BulkCaller(principal, secret_digest(request), permission, reach)
+    bulk_caller = BulkCaller(principal, secret_digest(request), permission, reach)
 
     async def apply(db: Database) -> Response:
         runs.check(principal)
@@ -135,14 +135,14 @@ async def order_bulk(
         return Json(_shown(run), 202, {"Location": location(request, f"/jobs/bulk/{run_id}")})
 
     def start() -> None:
-        runs.start(run_id, orderer, made, who.actor, order.upto)
+        runs.start(run_id, bulk_caller, made, who.actor, order.upto)
 
     return await guard.run(apply, start)
 
 
 @router.get("/{run_id}", operation_id="get_bulk", response_model=BulkRunOut, responses=errors(404))
 async def get_bulk(who: Annotated[Caller, Depends(caller)], run_id: UUID) -> Response:
-    """How far a run has come: for whoever ordered it, and for who may read all jobs."""
+    """Read the progress of a run; only for its caller, or with jobs:read everywhere."""
     run = await who.database.run(store.read(run_id))
     may_see = run is not None and (
         run.principal_id == who.access.principal_id or who.access.allows_everywhere("jobs:read")

@@ -1,4 +1,4 @@
-"""The history of the control plane: of everything, and as each of its objects answers it."""
+"""The history of lanes, limits, schedules and the pause gate, and rollbacks."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ ChangePage = page_model(Change)
 
 
 class RollbackRequest(RequestBody):
-    """Back to which state."""
+    """The state to roll back to."""
 
     to: int | None = Field(
         default=None,
         ge=0,
         le=LARGEST_ID,
-        description="The id of a change: the state right after it; 0: before the first that is "
-        "kept; null: before the newest",
+        description="The id of a change: the state right after it; 0: before the oldest kept "
+        "change; null: before the newest",
     )
 
 
 class RollbackOut(BaseModel):
-    """What a rollback did."""
+    """The change that a rollback made."""
 
     change: ChangeOut | None = Field(description="null: unchanged")  # type: ignore[valid-type]
 
@@ -64,9 +64,9 @@ async def list_changes(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Response:
-    """Every change of these kinds that is kept, newest first.
+    """List all kept changes of these kinds, newest first.
 
-    Schedules are only told to those who see them all.
+    Changes of schedules need schedules:view everywhere.
     """
     if "schedule" in kind and not who.access.allows_everywhere("schedules:view"):
         await who.refuse("schedules:view everywhere", "GET /admin/changes", "schedule")
@@ -76,7 +76,7 @@ async def list_changes(
 async def page_of(
     db: Database, kind: str | list[str], name: str | None, limit: int, cursor: str | None
 ) -> Response:
-    """Changes of one object, or of all of a kind, newest first."""
+    """A page of the changes of one object, or of all of a kind, newest first."""
 
     async def read(count: int, after: str | None) -> RowBatch:
         before = id_of(after)
@@ -95,7 +95,7 @@ async def roll_back(
     by: str,
     check: Callable[[Database], Awaitable[None]] | None = None,
 ) -> Response:
-    """Puts an object back to an earlier state, once, unless the check refuses what results."""
+    """Roll an object back to an earlier state, unless `check` refuses the result."""
     to = None if order is None else order.to
 
     async def apply(db: Database) -> Response:
@@ -103,7 +103,7 @@ async def roll_back(
             change = await history.rollback(one, kind, name, to=to, by=by, as_text=True)
             if check is not None:
                 await check(one)
-        told = write_json(to_json(change))
-        return Response(b'{"change":%b}' % told, media_type="application/json")
+        written = write_json(to_json(change))
+        return Response(b'{"change":%b}' % written, media_type="application/json")
 
     return await guard.run(apply)

@@ -1,4 +1,4 @@
-"""The route of how many jobs are in each state."""
+"""The number of jobs in each state."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ router = APIRouter(tags=["jobs"])
 
 
 class CountQuery(RequestBody):
-    """Which jobs to count; what is given must all hold."""
+    """A filter of the jobs to count; all given conditions must hold."""
 
-    # The words of a query are all text.
+    # All values of a query string are text.
     model_config = ConfigDict(extra="forbid", strict=False)
 
     lane: str | None = Field(default=None, min_length=1, max_length=63)
     job_type: str | None = Field(default=None, min_length=1, max_length=128)
     tag: str | None = Field(default=None, min_length=1, max_length=128)
     workspace: str | None = Field(default=None, min_length=1, max_length=128)
-    since: Moment | None = Field(default=None, description="Submitted then or later")
-    until: Moment | None = Field(default=None, description="Submitted before")
+    since: Moment | None = Field(default=None, description="Submitted at this time or later")
+    until: Moment | None = Field(default=None, description="Submitted before this time")
     older_than: float | None = Field(default=None, ge=0, le=LONGEST_AGE, description="Seconds")
     newer_than: float | None = Field(default=None, ge=0, le=LONGEST_AGE, description="Seconds")
 
@@ -41,12 +41,12 @@ class StateCountOut(BaseModel):
     status: Status
     count: int
     is_capped: bool = Field(
-        description="Not all jobs of the state were looked at: there may be more than `count`"
+        description="Not all jobs of the state were examined: there may be more than `count`"
     )
 
 
 class CountsOut(BaseModel):
-    """Jobs in reach by their state, in the order of a life; every state has its line."""
+    """The number of jobs in reach by state, for every state, in life-cycle order."""
 
     items: list[StateCountOut]
 
@@ -61,6 +61,6 @@ class CountsOut(BaseModel):
 async def count_jobs(
     who: Annotated[Caller, Depends(needs("jobs:read"))], query: Annotated[CountQuery, Query()]
 ) -> Any:
-    """How many of the jobs in reach are in each state; of each some 10,000 are looked at."""
+    """Count the jobs in reach by state; about 10,000 of each state are examined."""
     wanted = JobFilter(within=who.access.reach("jobs:read"), **query.model_dump())
     return {"items": [each.to_dict() for each in await jobs.counts(who.database, wanted)]}

@@ -1,4 +1,4 @@
-"""The API as it describes itself: OpenAPI for programs, a plain page for people."""
+"""The description of the API: OpenAPI for programs, a plain page for people."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _REF = "#/components/schemas/{model}"
 
 
 def describe(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI document of the routes there are, made once."""
+    """The OpenAPI document of all routes, generated once."""
     if app.openapi_schema is None:
         made = get_openapi(
             title="Laneway", version=__version__, summary=_SUMMARY, routes=app.routes
         )
-        # Referred to by every route, returned by none.
+        # Routes refer to Problem but have no response model of it, so FastAPI omits it.
         schemas = made.setdefault("components", {}).setdefault("schemas", {})
         problem = Problem.model_json_schema(ref_template=_REF)
         schemas.update(problem.pop("$defs", {}))
@@ -49,7 +49,7 @@ async def get_description(
 
 
 def _servers(request: Request) -> dict[str, Any]:
-    """Where the paths begin, if something stands before them."""
+    """The `servers` member, if the API is mounted under a prefix."""
     root = location(request, "")
     return {"servers": [{"url": root}]} if root else {}
 
@@ -61,7 +61,7 @@ def _servers(request: Request) -> dict[str, Any]:
     responses={200: {"description": "A page without scripts"}, **errors()},
 )
 async def get_docs(request: Request, who: Annotated[Caller, Depends(caller)]) -> HTMLResponse:
-    """Every route with what it does, for people."""
+    """List every route with its description, for people."""
     rows = "\n".join(_rows(describe(request.app), location(request, "")))
     return HTMLResponse(
         f"<!doctype html><html lang=en><meta charset=utf-8><title>Laneway API</title>"

@@ -1,4 +1,4 @@
-"""Routes that stop one worker from claiming, and let it go on."""
+"""Drains and resumes a single worker."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Response
 
-from laneway.api.http.idempotency import Idempotent
+from laneway.api.http.idempotency import IdempotencyGuard, Idempotent
 from laneway.api.http.lane_scope import VIEW, LaneCaller, over_lanes
 from laneway.api.http.problems import errors
 from laneway.api.http.responses import render
@@ -32,12 +32,11 @@ Manager = Annotated[LaneCaller, Depends(over_lanes(PERMISSION))]
     responses=errors(404, 409, 413),
 )
 async def drain_worker(caller: Manager, worker_id: UUID, guard: Idempotent) -> Response:
-    """One worker claims nothing more, as soon as it learns of it; what it runs finishes.
+    """Stop a worker from claiming jobs; its running jobs finish.
 
-    It needs the permission on every lane that the worker serves. A worker that has ended is
-    refused.
+    Needs the permission on every lane that the worker serves. A worker that has ended is refused.
     """
-    return await _tell(caller, worker_id, guard, workers.drain)
+    return await _change(caller, worker_id, guard, workers.drain)
 
 
 @router.post(
@@ -47,14 +46,14 @@ async def drain_worker(caller: Manager, worker_id: UUID, guard: Idempotent) -> R
     responses=errors(404, 409, 413),
 )
 async def resume_worker(caller: Manager, worker_id: UUID, guard: Idempotent) -> Response:
-    """A drained worker claims again."""
-    return await _tell(caller, worker_id, guard, workers.resume)
+    """Let a drained worker claim jobs again."""
+    return await _change(caller, worker_id, guard, workers.resume)
 
 
-async def _tell(
+async def _change(
     caller: LaneCaller,
     worker_id: UUID,
-    guard: Idempotent,
+    guard: IdempotencyGuard,
     verb: Callable[..., Awaitable[WorkerRow]],
 ) -> Response:
     await _check(caller, worker_id)
@@ -67,7 +66,7 @@ async def _tell(
 
 
 async def _check(caller: LaneCaller, worker_id: UUID) -> None:
-    """Returns for a worker all of whose lanes are in reach; one that is not seen is not there."""
+    """Refuse a worker with a lane out of reach; NotFound if the caller may not even see it."""
     try:
         worker = await workers.get(caller.who.database, worker_id)
     except NotFound:

@@ -1,4 +1,4 @@
-"""Routes of live streams: one job to its end, and the topics of one page."""
+"""Live streams: one job until it ends, or several topics for one page."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LastEventId = Annotated[
     Header(
         alias="Last-Event-ID",
         max_length=LONGEST_CURSOR,
-        description="The id of the last event the reader had: goes on right after it",
+        description="The id of the last received event: the stream continues after it",
     ),
 ]
 Topics = Annotated[
@@ -47,8 +47,8 @@ Topics = Annotated[
         description="jobs, job:<id>, lane:<name>, job_type:<name>, approvals or lanes",
     ),
 ]
-_NUMBER: Final = "Where in the log of the job the reader stands; any replica understands it"
-_PLACE: Final = "Where in the log the reader stands; any replica understands it"
+_NUMBER: Final = "The position in the job's log; valid on every replica"
+_PLACE: Final = "The position in the log; valid on every replica"
 
 
 @router.get(
@@ -58,14 +58,14 @@ _PLACE: Final = "Where in the log the reader stands; any replica understands it"
     response_class=Response,
     responses={
         **described(JOB_EVENTS, _NUMBER),
-        204: {"description": "The reader has had the job's end: no need to come again"},
+        204: {"description": "The job has ended and the client has received its last event"},
         **errors(404),
     },
 )
 async def stream_job(
     request: Request, who: Reader, job_id: UUID, last_event_id: LastEventId = None
 ) -> Response:
-    """Where a job stands, then each change, whoever makes it; ends after the job's end."""
+    """Stream a job's current state, then each change; the stream ends when the job has ended."""
     last = LogPosition.read(last_event_id) if last_event_id else None
     await readable(who, job_id)
     hub: Hub = request.app.state.hub
@@ -73,14 +73,14 @@ async def stream_job(
     stream = JobStream(who.access, secret_digest(request), seq)
     hub.enter(stream)
     try:
-        told = await hub.join_job(stream, last)
+        first = await hub.join_job(stream, last)
     except BaseException:
         hub.leave(stream)
         raise
-    if told is None:
+    if first is None:
         hub.leave(stream)
         return Response(status_code=204)
-    return EventResponse(hub, stream, _each(stream, told))
+    return EventResponse(hub, stream, _frames(stream, first))
 
 
 @router.get(
@@ -93,7 +93,7 @@ async def stream_job(
 async def stream_events(
     request: Request, who: Reader, topic: Topics, last_event_id: LastEventId = None
 ) -> Response:
-    """Changes of all that the topics are about and the caller may see, in one stream."""
+    """Stream the changes of several topics that the caller may see."""
     topics = [Topic.of(text) for text in dict.fromkeys(topic)]
     since = Cursor.read(last_event_id) if last_event_id else None
     if Topic("lanes") in topics and not who.access.allows("workers:view"):
@@ -127,11 +127,11 @@ async def _first(
             yield part
 
 
-async def _each(stream: JobStream, told: deque[Rendering]) -> AsyncIterator[bytes]:
-    # Each is written when its turn has come, and forgotten: all of them may be more than fits.
-    while told:
-        one = told.popleft()
-        yield one.numbered(stream.log, debug=stream.shows_debug(one.event))
+async def _frames(stream: JobStream, first: deque[Rendering]) -> AsyncIterator[bytes]:
+    # One at a time: all of them together may not fit into memory.
+    while first:
+        event = first.popleft()
+        yield event.numbered(stream.log, debug=stream.shows_debug(event.event))
 
 
 async def _number(who: Caller, job_id: UUID) -> int:

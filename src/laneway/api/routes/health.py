@@ -1,4 +1,4 @@
-"""Whether this process lives, and whether it can serve: for load balancers, without a token."""
+"""Liveness and readiness checks for load balancers, without a token."""
 
 from __future__ import annotations
 
@@ -17,47 +17,47 @@ from laneway.streams.hub import Hub
 
 router = APIRouter(tags=["health"])
 
-# Whoever asks more often gets the last answer: it costs a connection.
+# How long a result is reused: each check opens a connection.
 FRESH_S: Final = 1.0
 
 
 class HealthOut(BaseModel):
-    """All is well."""
+    """The process responds."""
 
     status: Literal["ok"] = "ok"
 
 
 class ReadinessOut(BaseModel):
-    """All that requests need is there; what is missing is told by the code of a problem instead."""
+    """The server is ready; otherwise the code of a problem says what is missing."""
 
     status: Literal["ok"] = "ok"
     database: Literal["reached"] = "reached"
-    # `schema` is taken in every model.
+    # Pydantic models reserve the name `schema`.
     schema_: Literal["current"] = Field(default="current", serialization_alias="schema")
     listener: Literal["listening", "polling", "off"] = Field(
-        description="How streams hear of changes made elsewhere; off: nobody has one open"
+        description="How streams learn of changes by other processes; off: no stream is open"
     )
 
 
 class ReadinessCheck:
-    """Looks at the database, at most once a second however many ask."""
+    """Checks the database at most once a second."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._looking = asyncio.Lock()
+        self._checking = asyncio.Lock()
         self._until = 0.0
-        self._trouble: Exception | None = None
+        self._error: Exception | None = None
 
     async def check(self) -> None:
-        """Returns when the database is there with the right schema."""
-        async with self._looking:
+        """Raise unless the database is reachable and has the right schema."""
+        async with self._checking:
             if time.monotonic() >= self._until:
-                self._trouble = await self._look()
+                self._error = await self._run()
                 self._until = time.monotonic() + FRESH_S
-        if self._trouble is not None:
-            raise self._trouble
+        if self._error is not None:
+            raise self._error
 
-    async def _look(self) -> Exception | None:
+    async def _run(self) -> Exception | None:
         try:
             await asyncio.to_thread(lambda: check(self._database.dsn, __version__))
         except Exception as error:
@@ -67,7 +67,7 @@ class ReadinessCheck:
 
 @router.get("/healthz", operation_id="get_health", response_model=HealthOut)
 async def healthz() -> HealthOut:
-    """The process answers."""
+    """Report that the process responds."""
     return HealthOut()
 
 
@@ -78,14 +78,14 @@ async def healthz() -> HealthOut:
     responses=problem_responses(503),
 )
 async def readyz(request: Request) -> ReadinessOut:
-    """The database is reached, and its schema is the one this version needs."""
+    """Report whether the database is reachable and has the schema that this version needs."""
     readiness: ReadinessCheck = request.app.state.readiness
     await readiness.check()
     return ReadinessOut(listener=listener_of(request.app.state.hub))
 
 
 def listener_of(hub: Hub) -> Literal["listening", "polling", "off"]:
-    """How the streams of this replica hear of changes made elsewhere."""
+    """The way in which this replica's streams learn of changes by other processes."""
     if hub.is_listening:
         return "listening"
     return "polling" if hub.open_streams else "off"

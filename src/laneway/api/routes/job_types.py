@@ -1,4 +1,4 @@
-"""Routes of what workers have published of their job types, and of who publishes them."""
+"""Job types that workers have published, and the applications that publish them."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ OfType = Annotated[str | None, Query(max_length=128, description="Only of this j
 
 
 class PublishedTypeOut(BaseModel):
-    """A job type as the newest worker that knows it has published it."""
+    """A job type as published by the newest worker that has it."""
 
     name: str
-    lane: str = Field(description="The one in force")
+    lane: str = Field(description="Its current lane")
     arguments: dict[str, Any] | None = Field(
-        description="JSON Schema of the payload; null: any payload is taken"
+        description="JSON Schema of the payload; null: any payload is accepted"
     )
-    priority: int = Field(description="Of jobs that say none")
-    max_retries: int = Field(description="Of jobs that say none")
+    priority: int = Field(description="The default of its jobs")
+    max_retries: int = Field(description="The default of its jobs")
     timeout_s: float | None
     isolation: Literal["async", "thread", "process"]
     stale: Literal["heartbeat", "progress"]
     limits: list[str] = Field(description="Held for the whole run")
     has_analysis: bool
     approval: Literal["never", "always", "below"]
-    approval_below: float | None = Field(description="No more than this needs no decision")
+    approval_below: float | None = Field(description="Up to this cost, no approval is needed")
     approval_unit: str | None
     two_person: bool = Field(description="The submitter may not approve")
     approval_expires_s: float
     max_age_s: float | None
     published_at: datetime
-    is_known: bool = Field(description="false: no worker that lives can run it")
+    is_known: bool = Field(description="false: no live worker can run it")
 
 
 @router.get(
@@ -57,7 +57,7 @@ class PublishedTypeOut(BaseModel):
 async def list_job_types(
     caller: Viewer, limit: Limit = 50, cursor: Cursor = None, lane: LaneName | None = None
 ) -> Any:
-    """The published job types of the lanes in reach, by name."""
+    """List the published job types of the lanes in reach, by name."""
     lanes = caller.lanes
     if lane is not None:
         await caller.check(lane)
@@ -67,20 +67,20 @@ async def list_job_types(
 
 
 class PublisherOut(BaseModel):
-    """An application that publishes a job type. The strictest policy of all is in force."""
+    """An application that publishes a job type. The strictest of their policies applies."""
 
     job_type: str
     application: str = Field(description="`LANEWAY_APPLICATION`, or the module of its handler")
     first_at: datetime
-    published_at: datetime = Field(description="When its policy changed last")
+    published_at: datetime = Field(description="When its policy last changed")
     seen_at: datetime = Field(description="When one of its workers last had the type")
     is_stale: bool = Field(
-        description="Not seen for 45 days, while another has it: only its approval policy binds"
+        description="Not seen for 45 days while another has it: only its approval policy applies"
     )
 
 
 class ForgottenOut(BaseModel):
-    """What an application no longer publishes."""
+    """The job types that an application no longer publishes."""
 
     application: str
     job_types: list[str]
@@ -99,7 +99,7 @@ async def list_publishers(
     job_type: OfType = None,
     stale_only: Annotated[bool, Query(description="Only those with `is_stale`")] = False,
 ) -> Any:
-    """Applications and the job types they publish, by job type."""
+    """List applications and the job types they publish, by job type."""
     found = await job_types.publishers(
         who.database, job_type=job_type, stale_only=stale_only, limit=limit, cursor=cursor
     )
@@ -113,9 +113,9 @@ async def list_publishers(
     responses=errors(404),
 )
 async def forget_publisher(who: Manager, application: str, job_type: OfType = None) -> Any:
-    """Forgets the policy of an application that is gone, for one job type or for all.
+    """Forget the policy of a removed application, for one job type or for all.
 
-    The others' policy is in force when their workers start next.
+    The policies of other applications apply when their workers next start.
     """
     forgotten = await job_types.forget_publisher(
         who.database, application, job_type=job_type, by=who.actor

@@ -1,4 +1,4 @@
-"""Routes of jobs: look, explain, cancel, approve, reject, retry, delete."""
+"""Jobs: list, show, explain, cancel, approve, reject, retry, delete."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ Approver = Annotated[Caller, Depends(needs("jobs:approve"))]
     dependencies=EXPENSIVE,
 )
 async def list_jobs(who: Reader, query: Annotated[JobQuery, Query()]) -> Response:
-    """Jobs in reach, newest first; fewer than asked for where they are large or hard to find.
+    """List jobs in reach, newest first; a page is shorter if jobs are large or hard to find.
 
-    A search looks at some 30,000 jobs: then `looked_back_to` says how far it came, and
-    `next_cursor` goes on from there.
-    With `status=awaiting_approval`, `oldest_first=true` begins with who has waited longest.
+    A search examines about 30,000 jobs. Then `looked_back_to` says how far it came, and
+    `next_cursor` continues from there.
+    With `status=awaiting_approval`, `oldest_first=true` starts with the longest wait.
     """
     wanted = query.within(who.access.reach("jobs:read"), debug_reach(who.access))
     page = await verbs.find(
@@ -83,7 +83,7 @@ async def list_jobs(who: Reader, query: Annotated[JobQuery, Query()]) -> Respons
         numbers = page.items[start : start + at_once]
         start += at_once
         jobs = await verbs.read(who.database, wanted, numbers, values=not omits_large_values())
-        # Payloads of megabytes are written while others are answered.
+        # In a thread: writing megabytes would delay other requests.
         items += await asyncio.to_thread(_rendered, who, jobs)
         size = sum(map(len, items))
         if size > MOST_BYTES and start < len(page.items):
@@ -102,7 +102,7 @@ def _rendered(who: Caller, jobs: Iterable[Job]) -> list[bytes]:
 
 @router.get("/{job_id}", operation_id="get_job", response_model=JobDetailOut, responses=errors(404))
 async def get_job(who: Reader, job_id: UUID) -> Response:
-    """One job with its attempts; private error texts and logs with jobs:debug, or for one's own."""
+    """Show one job with its attempts; private errors and logs need jobs:debug or one's own job."""
     await readable(who, job_id)
     return Json(shown_whole(who, await approval.review(who.database, job_id)))
 
@@ -117,7 +117,7 @@ async def get_job(who: Reader, job_id: UUID) -> Response:
 async def list_attempts(
     who: Reader, job_id: UUID, limit: Limit = MOST_ATTEMPTS, cursor: Cursor = None
 ) -> Response:
-    """Attempts of a job, newest first; private error texts and logs as with the job."""
+    """List attempts of a job, newest first; private errors and logs as with the job."""
     job = await readable(who, job_id)
     page = await verbs.attempts(who.database, job_id, limit=limit, cursor=cursor)
     debug = shows_debug(who, job)
@@ -133,10 +133,10 @@ async def list_attempts(
     responses=errors(404),
 )
 async def explain_job(who: Reader, job_id: UUID) -> Response:
-    """Every reason why a job is not running, and when it may start."""
+    """List every reason why a job is not running, and estimate when it starts."""
     debug = shows_debug(who, await readable(who, job_id))
-    told = await explain.explain(who.database, job_id, debug=debug, reader=who.access.name)
-    return Json(await as_seen(who, told))
+    found = await explain.explain(who.database, job_id, debug=debug, reader=who.access.name)
+    return Json(await as_seen(who, found))
 
 
 @router.post(
@@ -148,7 +148,7 @@ async def explain_job(who: Reader, job_id: UUID) -> Response:
 async def cancel_job(
     who: Canceller, job_id: UUID, guard: Idempotent, order: CancelRequest | None = None
 ) -> Response:
-    """Not yet running: cancelled at once. Running: its worker is asked to stop."""
+    """Cancel a waiting job immediately; ask the worker of a running job to stop it."""
     await actable(who, job_id, "jobs:cancel", "job.cancelled")
     reason = order.reason if order else None
 
@@ -167,12 +167,14 @@ async def cancel_job(
 async def approve_job(
     who: Approver, job_id: UUID, guard: Idempotent, decision: ApprovalRequest | None = None
 ) -> Response:
-    """Lets a job that awaits an approval run."""
+    """Approve a job that awaits approval."""
     await actable(who, job_id, "jobs:approve", "job.approved")
-    said = decision or ApprovalRequest()
+    given = decision or ApprovalRequest()
 
     async def apply(db: Database) -> Response:
-        job = await approval.approve(db, job_id, by=who.actor, comment=said.comment, seal=said.seal)
+        job = await approval.approve(
+            db, job_id, by=who.actor, comment=given.comment, seal=given.seal
+        )
         return Json(shown(who, job))
 
     return await guard.run(apply)
@@ -187,7 +189,7 @@ async def approve_job(
 async def reject_job(
     who: Approver, job_id: UUID, guard: Idempotent, decision: Rejection
 ) -> Response:
-    """Cancels a job that awaits an approval."""
+    """Reject a job that awaits approval; it is cancelled."""
     await actable(who, job_id, "jobs:approve", "job.rejected")
 
     async def apply(db: Database) -> Response:
@@ -204,7 +206,7 @@ async def reject_job(
     responses=errors(404, 409, 413),
 )
 async def retry_job(request: Request, who: Canceller, job_id: UUID, guard: Idempotent) -> Response:
-    """Lets a failed or cancelled job wait again, with a new retry budget."""
+    """Queue a failed or cancelled job again, with a new retry budget."""
     found = await actable(who, job_id, "jobs:cancel", "job.retried")
     quota = await check_retry(who, found)
 
@@ -229,7 +231,7 @@ async def retry_job(request: Request, who: Canceller, job_id: UUID, guard: Idemp
     responses={204: {"description": "It had ended, and is deleted"}, **errors(404, 409)},
 )
 async def delete_job(who: Canceller, job_id: UUID) -> Response:
-    """Cancels a job that waits, deletes one that has ended; a running one is refused."""
+    """Cancel a waiting job, or delete one that has ended; a running job is refused."""
     job = await actable(who, job_id, "jobs:cancel", "job.deleted")
     if job.status in TERMINAL:
         await verbs.delete(who.database, job_id, by=who.actor)

@@ -1,4 +1,4 @@
-"""Routes of limits. They are shared by all lanes, so the permission must cover everything."""
+"""Limits. All lanes share them, so the permission must cover everything."""
 
 from __future__ import annotations
 
@@ -23,20 +23,22 @@ Viewer = Annotated[Caller, Depends(everywhere("workers:view"))]
 Manager = Annotated[Caller, Depends(everywhere("workers:manage"))]
 
 Most = Annotated[
-    int | None, Field(ge=0, le=10_000, description="At once; 0: nothing starts, null: no bound")
+    int | None, Field(ge=0, le=10_000, description="0: nothing starts, null: no bound")
 ]
 RateCount = Annotated[
     int | None,
-    Field(ge=1, le=1_000_000, description="How often per `rate_period_s`; null: no rate"),
+    Field(ge=1, le=1_000_000, description="Starts per `rate_period_s`; null: no rate"),
 ]
-RatePeriod = Annotated[float | None, Field(ge=0.1, le=86_400, description="Goes with `rate_count`")]
+RatePeriod = Annotated[
+    float | None, Field(ge=0.1, le=86_400, description="Required with `rate_count`")
+]
 Scope = Annotated[
-    Literal["cluster", "host", "process"], Field(description="What is counted together")
+    Literal["cluster", "host", "process"], Field(description="Where holders are counted together")
 ]
 
 
 class LimitSettings(RequestBody):
-    """All settings of a limit; what is not given takes a new limit's default."""
+    """All settings of a limit; missing ones get the default of a new limit."""
 
     max_concurrent: Most = 1
     rate_count: RateCount = None
@@ -45,7 +47,7 @@ class LimitSettings(RequestBody):
 
 
 class LimitOut(BaseModel):
-    """A limit, how often it is held now, and how many due jobs of types that need it wait."""
+    """A limit, its current holders, and the number of due jobs that need it."""
 
     name: str
     max_concurrent: Most
@@ -55,15 +57,15 @@ class LimitOut(BaseModel):
     updated_at: datetime | None
     updated_by: str | None
     running: int
-    busiest: int = Field(description="Held by the site with the most")
+    busiest: int = Field(description="The holders at the host or process with the most")
     waiting: int
     waiting_is_capped: bool = Field(description="There are more than `waiting`")
-    holders: list[str] = Field(description="Some that hold it: jobs by type, processes by host")
+    holders: list[str] = Field(description="Some of the holders: jobs by type, processes by host")
 
 
 @router.get("", operation_id="list_limits", response_model=PageOut[LimitOut], responses=errors())
 async def list_limits(who: Viewer, limit: Limit = 200, cursor: Cursor = None) -> Any:
-    """Every limit with its use."""
+    """List every limit with its use."""
     found = await verbs.inspect(who.database)
     items, following = by_name(found, lambda each: each.limit.name, limit, cursor)
     return {"items": [each.to_dict() for each in items], "next_cursor": following}
@@ -71,7 +73,7 @@ async def list_limits(who: Viewer, limit: Limit = 200, cursor: Cursor = None) ->
 
 @router.get("/{name}", operation_id="get_limit", response_model=LimitOut, responses=errors(404))
 async def get_limit(who: Viewer, name: str) -> Any:
-    """One limit with its use."""
+    """Show one limit with its use."""
     return (await verbs.get(who.database, name)).to_dict()
 
 
@@ -81,11 +83,11 @@ async def get_limit(who: Viewer, name: str) -> Any:
     response_model=LimitOut,
     responses={
         **errors(409, 413),
-        201: {"description": "It was not there before", "model": LimitOut},
+        201: {"description": "The limit was created", "model": LimitOut},
     },
 )
 async def put_limit(who: Manager, name: str, settings: LimitSettings, response: Response) -> Any:
-    """Makes the limit what is given, in force at every worker's next claim; creates a new one."""
+    """Create or replace a limit; workers apply it at their next claim."""
     tuned = await verbs.tune(who.database, name, settings.model_dump(), by=who.actor)
     if tuned.is_new:
         response.status_code = status.HTTP_201_CREATED
@@ -99,7 +101,7 @@ async def put_limit(who: Manager, name: str, settings: LimitSettings, response: 
     responses=errors(404, 409),
 )
 async def delete_limit(who: Manager, name: str) -> None:
-    """Deletes a limit that nothing needs."""
+    """Delete a limit that no job type needs."""
     await verbs.delete(who.database, name, by=who.actor)
 
 
@@ -113,7 +115,7 @@ async def delete_limit(who: Manager, name: str) -> None:
 async def list_limit_changes(
     who: Viewer, name: str, limit: Limit = 50, cursor: Cursor = None
 ) -> Response:
-    """Every change of the limit that is kept, newest first, also of one that is gone."""
+    """List the kept changes of a limit, newest first; also of a deleted one."""
     return await page_of(who.database, "limit", name, limit, cursor)
 
 
@@ -126,5 +128,5 @@ async def list_limit_changes(
 async def roll_back_limit(
     who: Manager, name: str, guard: Idempotent, order: RollbackRequest | None = None
 ) -> Response:
-    """Makes the limit what it was."""
+    """Roll a limit back to an earlier state."""
     return await roll_back(guard, "limit", name, order, who.actor)

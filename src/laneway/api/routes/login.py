@@ -1,4 +1,4 @@
-"""How a browser logs in and out: by a link that works once, into a cookie no script can read."""
+"""Browser sessions: a one-time link logs in and sets a cookie that scripts cannot read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from laneway.store.database import Database
 router = APIRouter(tags=["access"])
 
 _LONGEST: Final = 512
-# Nobody knows yet who it is.
+# Short, because the caller is not authenticated yet.
 PATIENCE_S: Final = 10.0
 _FORM: Final[dict[str, Any]] = {
     "requestBody": {
@@ -52,18 +52,18 @@ _FORM: Final[dict[str, Any]] = {
     "/login",
     operation_id="show_login",
     response_class=HTMLResponse,
-    responses={200: {"description": "A form that logs in by the link"}, **problem_responses(422)},
+    responses={200: {"description": "A form that logs in"}, **problem_responses(422)},
 )
 async def show_login(
     link: Annotated[str, Query(max_length=_LONGEST, description="The secret of a link")] = "",
 ) -> HTMLResponse:
-    """Shows a form; following a link changes nothing, for mail programs follow links too."""
+    """Show the login form. Opening the link changes nothing: mail programs open links too."""
     page = (
         "<!doctype html><html lang=en><meta charset=utf-8><title>Laneway</title>"
         "<form method=post action=login>"
         f'<input type=hidden name=link value="{escape(link)}"><button>Log in</button></form></html>'
     )
-    # Without a referrer browsers would not say where the form comes from.
+    # Without a referrer, browsers send `Origin: null` with the form.
     return HTMLResponse(page, headers={"Referrer-Policy": "same-origin"})
 
 
@@ -79,9 +79,9 @@ async def show_login(
     },
 )
 async def log_in(request: Request) -> Response:
-    """Opens a session; the link is spent, and the session the browser had before ends."""
+    """Log in with a one-time link; the browser's previous session ends."""
     check_origin(request)
-    had = session_secret(request)
+    previous = session_secret(request)
     throttle: Throttle = request.app.state.throttle
     address = address_of(request)
     try:
@@ -89,7 +89,7 @@ async def log_in(request: Request) -> Response:
             sent = await request.body()
         form = parse_qs(sent.decode("ascii"), max_num_fields=10)
     except TimeoutError:
-        raise InvalidInput("body", "did not come in time") from None
+        raise InvalidInput("body", f"did not arrive within {PATIENCE_S:g} s") from None
     except ValueError:
         raise InvalidInput("body", "must be a form") from None
     actor = Actor(
@@ -102,14 +102,14 @@ async def log_in(request: Request) -> Response:
     database: Database = request.app.state.database
     opened = await throttle.check(
         address,
-        lambda: verbs.open_session(database, link, by=actor, replaces=had),
+        lambda: verbs.open_session(database, link, by=actor, replaces=previous),
         is_known=False,
         is_gone=request.scope.get(GONE),
     )
-    if had is not None:
-        request.app.state.credentials.forget_session(had)
-    answer = RedirectResponse(location(request, "/docs"), 303)
-    answer.set_cookie(
+    if previous is not None:
+        request.app.state.credentials.forget_session(previous)
+    response = RedirectResponse(location(request, "/docs"), 303)
+    response.set_cookie(
         cookie_name(request),
         opened.cookie,
         max_age=int(verbs.SESSION_LIFE_S),
@@ -118,7 +118,7 @@ async def log_in(request: Request) -> Response:
         httponly=True,
         samesite="lax",
     )
-    return answer
+    return response
 
 
 @router.post(
@@ -132,17 +132,17 @@ async def log_out(
     request: Request,
     who: Annotated[Caller, Depends(caller)],
 ) -> Response:
-    """Ends the browser's session."""
-    had = session_secret(request)
-    if had is not None:
-        await verbs.close_session(request.app.state.database, had, by=who.actor)
-        request.app.state.credentials.forget_session(had)
-    answer = Response(status_code=204)
-    answer.delete_cookie(
+    """End the browser's session."""
+    secret = session_secret(request)
+    if secret is not None:
+        await verbs.close_session(request.app.state.database, secret, by=who.actor)
+        request.app.state.credentials.forget_session(secret)
+    response = Response(status_code=204)
+    response.delete_cookie(
         cookie_name(request),
         path=location(request, "/"),
         secure=request.url.scheme == "https",
         httponly=True,
         samesite="lax",
     )
-    return answer
+    return response

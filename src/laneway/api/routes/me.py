@@ -1,4 +1,4 @@
-"""Who asks, and what it may do."""
+"""The caller and its permissions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ router = APIRouter(tags=["access"])
 
 
 class TermOut(BaseModel):
-    """Jobs that fulfil all of what is not null."""
+    """The jobs that match all fields that are not null."""
 
     owner: str | None
     workspace: str | None
@@ -24,25 +24,25 @@ class TermOut(BaseModel):
 
 
 class MeOut(BaseModel):
-    """A principal as it comes with this token or session."""
+    """The principal of this token or session."""
 
     id: UUID
     name: str
     kind: Literal["person", "service"]
     permissions: dict[str, list[TermOut]] = Field(
-        description="By permission, the jobs it covers: those that any of the terms holds for"
+        description="The jobs that each permission covers: those that match any of its terms"
     )
     job_types: list[str] | None = Field(
-        description="What workers:claim is narrowed to by this token; null: any type"
+        description="The job types that this token may claim; null: any type"
     )
     csrf: str | None = Field(
-        description="What a browser's session must send as X-CSRF-Token with every change"
+        description="A browser's session must send it as X-CSRF-Token with every change"
     )
 
 
 @router.get("/me", operation_id="get_me", response_model=MeOut, responses=errors())
 async def get_me(who: Annotated[Caller, Depends(caller)]) -> MeOut:
-    """Who asks, and what it may do."""
+    """Show the caller and its permissions."""
     types = who.access.token_job_types
     reaches = {name: who.access.reach(name) for name in PERMISSIONS}
     return MeOut(

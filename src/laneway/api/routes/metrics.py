@@ -1,4 +1,4 @@
-"""The page that Prometheus reads."""
+"""The metrics page for Prometheus."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ log = logging.getLogger("laneway.api")
 
 router = APIRouter(tags=["health"])
 
-# Many scrapers cost as much as one.
+# How long figures are reused, so that many scrapers cost as much as one.
 FRESH_S: Final = 2.0
 _STATES: Final = ("live", "silent", "stopped")
 
@@ -36,13 +36,13 @@ Figures = list[tuple[Family, Samples]]
 
 
 class ClusterFigures:
-    """What the database says of the cluster, read at most every two seconds."""
+    """Metrics of the cluster, read from the database at most every two seconds."""
 
     def __init__(
-        self, database: Database, readiness: ReadinessCheck, tally: Counters = PROCESS
+        self, database: Database, readiness: ReadinessCheck, counters: Counters = PROCESS
     ) -> None:
-        self.tally = tally
-        tally.pools.add(database)
+        self.counters = counters
+        counters.pools.add(database)
         self._database = database
         self._readiness = readiness
         self._reading = asyncio.Lock()
@@ -52,11 +52,11 @@ class ClusterFigures:
     async def read(self) -> Figures:
         async with self._reading:
             if time.monotonic() >= self._until:
-                self._figures = await self._look()
+                self._figures = await self._query()
                 self._until = time.monotonic() + FRESH_S
         return self._figures
 
-    async def _look(self) -> Figures:
+    async def _query(self) -> Figures:
         try:
             await self._readiness.check()
             cluster = await survey(self._database)
@@ -65,12 +65,13 @@ class ClusterFigures:
         except LanewayError as error:
             log.warning("metrics of the cluster cannot be read: %s", error)
             return [(metrics.DATABASE_UP, {(): 0})]
-        return [(metrics.DATABASE_UP, {(): 1}), (metrics.SCHEMA_CURRENT, {(): 1}), *told(cluster)]
+        up: Figures = [(metrics.DATABASE_UP, {(): 1}), (metrics.SCHEMA_CURRENT, {(): 1})]
+        return [*up, *figures_of(cluster)]
 
 
-def told(cluster: ClusterState) -> Figures:
-    """The figures of a cluster, under names of which there are never too many."""
-    lanes = _folded(cluster.lanes)
+def figures_of(cluster: ClusterState) -> Figures:
+    """The metrics of a cluster, with a bounded number of labels."""
+    lanes = _by_name(cluster.lanes)
     workers = dict.fromkeys(_STATES, 0)
     for worker in cluster.workers:
         state = "live" if worker.is_live else "stopped" if worker.stopped_at else "silent"
@@ -96,8 +97,8 @@ def told(cluster: ClusterState) -> Figures:
     ]
 
 
-def _folded(lanes: Iterable[LaneStatus]) -> dict[str, list[LaneStatus]]:
-    """Lanes by name; those beyond the bound are one."""
+def _by_name(lanes: Iterable[LaneStatus]) -> dict[str, list[LaneStatus]]:
+    """Lanes by name; those beyond the bound share one name."""
     by_name: dict[str, list[LaneStatus]] = {}
     for status in sorted(lanes, key=lambda one: one.lane.name):
         name = status.lane.name if len(by_name) < MOST_LANES else OTHER
@@ -110,7 +111,7 @@ def _slots(status: LaneStatus) -> float:
 
 
 _PAGE: Final[dict[str, Any]] = {
-    "description": "In the text format of Prometheus, or as OpenMetrics where that is accepted",
+    "description": "In the text format of Prometheus, or as OpenMetrics if the client accepts it",
     "content": {
         "text/plain": {"schema": {"type": "string"}},
         "application/openmetrics-text": {"schema": {"type": "string"}},
@@ -128,16 +129,16 @@ _PAGE: Final[dict[str, Any]] = {
 async def read_metrics(
     request: Request, who: Annotated[Caller, Depends(everywhere("metrics:read"))]
 ) -> Response:
-    """Figures of the cluster and of this process, for Prometheus."""
+    """Return the metrics of the cluster and of this process, for Prometheus."""
     figures: ClusterFigures = request.app.state.cluster_figures
-    tally = figures.tally
-    tally.is_read = True
+    counters = figures.counters
+    counters.is_read = True
     page = metrics.page(
         [
             [family.metric(samples) for family, samples in await figures.read()],
-            metrics.of_worker(tally),
-            metrics.of_process(tally),
-            metrics.of_server(tally, request.app.state.hub.open_streams),
+            metrics.of_worker(counters),
+            metrics.of_process(counters),
+            metrics.of_server(counters, request.app.state.hub.open_streams),
         ]
     )
     body, content_type = page.text(request.headers.get("accept", ""))

@@ -1,4 +1,4 @@
-"""What a browser finds at the root: the way to the dashboard, and who stands in for it."""
+"""The root path, which redirects to the dashboard, and a placeholder for the dashboard."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ router = APIRouter(tags=["dashboard"])
 _PAGE: Final = (
     "<!doctype html><html lang=en><meta charset=utf-8><title>Laneway</title>"
     "<h1>Laneway</h1><p>This version has no dashboard yet. "
-    "<a href=../docs>The HTTP API</a> has all that it would show, "
-    "and <code>laneway top</code> shows it in a terminal.</html>"
+    "Use <a href=../docs>the HTTP API</a>, "
+    "or <code>laneway top</code> in a terminal.</html>"
 )
 
 
@@ -27,7 +27,7 @@ _PAGE: Final = (
     responses={307: {"description": "The dashboard is at /ui/"}},
 )
 async def find_dashboard(request: Request) -> RedirectResponse:
-    """Where the dashboard is."""
+    """Redirect to the dashboard."""
     return RedirectResponse(location(request, "/ui/"), 307)
 
 
@@ -38,5 +38,5 @@ async def find_dashboard(request: Request) -> RedirectResponse:
     responses={200: {"description": "A page without scripts"}},
 )
 async def show_dashboard() -> HTMLResponse:
-    """The dashboard; until there is one, a page that says so."""
+    """Show the dashboard, or a page that says that this version has none."""
     return HTMLResponse(_PAGE)

@@ -1,4 +1,4 @@
-"""Routes of schedules. One belongs to a workspace, and to the lane of its job type."""
+"""Schedules. Each belongs to a workspace, and to the lane of its job type."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ AllManager = Annotated[Caller, Depends(everywhere(MANAGE))]
     responses=errors(),
 )
 async def list_schedules(who: Viewer, limit: Limit = 50, cursor: Cursor = None) -> Response:
-    """The schedules in reach, by name; fewer than asked for where they are large."""
+    """List the schedules in reach, by name; a page is shorter if they are large."""
     state = await who.database.run(lanes.read())
     reach = who.access.reach(VIEW)
     seen = [
@@ -80,7 +80,7 @@ async def list_schedules(who: Viewer, limit: Limit = 50, cursor: Cursor = None) 
 async def create_schedule(
     who: Manager, request: Request, new: NewSchedule, guard: Idempotent
 ) -> Response:
-    """A new schedule; it takes its first slot from now on."""
+    """Create a schedule; its first slot is in the future."""
     await _check_place(who, request, new.name, new.workspace, new.job_type, new.priority)
 
     async def apply(db: Database) -> Response:
@@ -96,7 +96,7 @@ async def create_schedule(
     "/{name}", operation_id="get_schedule", response_model=ScheduleOut, responses=errors(404)
 )
 async def get_schedule(who: Viewer, request: Request, name: str) -> Response:
-    """One schedule and where it stands."""
+    """Show one schedule with its state."""
     return Json((await _found(who, request, name, VIEW)).to_dict())
 
 
@@ -109,10 +109,10 @@ async def get_schedule(who: Viewer, request: Request, name: str) -> Response:
 async def change_schedule(
     who: Manager, request: Request, name: str, change: ScheduleChange
 ) -> Response:
-    """Changes what is given; slots count from now on. `enabled` stops it and lets it go on."""
+    """Change the given fields; slots count from now on. `enabled` stops and resumes it."""
     found = await _found(who, request, name, MANAGE)
     given = change.settings()
-    # To stop it gives no priority.
+    # Stopping a schedule sets no priority, so there is nothing to check.
     if given != {"enabled": False}:
         place = (given.get("workspace", found.workspace), given.get("job_type", found.job_type))
         await _check_place(who, request, name, *place, given.get("priority", found.priority))
@@ -127,7 +127,7 @@ async def change_schedule(
     responses=errors(404),
 )
 async def delete_schedule(who: Manager, request: Request, name: str) -> None:
-    """Deletes a schedule and its slots; the jobs it submitted stay."""
+    """Delete a schedule and its slots; the jobs it submitted stay."""
     await _found(who, request, name, MANAGE)
     await verbs.delete(who.database, name, by=who.actor)
 
@@ -163,7 +163,7 @@ async def run_schedule(
 async def list_slots(
     who: Viewer, request: Request, name: str, limit: Limit = 50, cursor: Cursor = None
 ) -> Any:
-    """What came of its slots, newest first."""
+    """List the slots of a schedule with their outcome, newest first."""
     await _found(who, request, name, VIEW)
     found = await verbs.slots(who.database, name, limit=limit, before=_time_of(cursor))
     following = found[-1].slot.isoformat() if len(found) == limit else None
@@ -180,9 +180,9 @@ async def list_slots(
 async def list_schedule_changes(
     who: AllViewer, name: str, limit: Limit = 50, cursor: Cursor = None
 ) -> Response:
-    """Every change that is kept, newest first, also of a schedule that is gone.
+    """List the kept changes of a schedule, newest first; also of a deleted one.
 
-    It may have belonged to another workspace, so it needs the permission everywhere.
+    It may have belonged to another workspace, so this needs the permission everywhere.
     """
     return await page_of(who.database, "schedule", name, limit, cursor)
 
@@ -200,7 +200,7 @@ async def roll_back_schedule(
     guard: Idempotent,
     order: RollbackRequest | None = None,
 ) -> Response:
-    """Makes the schedule what it was; that may be another workspace's, as its history may."""
+    """Roll a schedule back to an earlier state, which may belong to another workspace."""
 
     async def check(db: Database) -> None:
         try:
@@ -213,7 +213,7 @@ async def roll_back_schedule(
 
 
 async def _found(who: Caller, request: Request, name: str, permission: str) -> Schedule:
-    """The schedule, if it is in reach; one that cannot even be seen is not there."""
+    """The schedule, if it is in reach; NotFound if the caller may not even see it."""
     try:
         found = await verbs.get(who.database, name, as_text=True)
         if await _covers(who, permission, found.workspace, found.job_type):
@@ -236,7 +236,7 @@ async def _check_place(
     job_type: str,
     priority: int | None,
 ) -> Bounds:
-    """Refuses a schedule out of reach or with too high a priority; answers what is allowed."""
+    """Refuse a schedule out of reach or with too high a priority; return the allowed bounds."""
     state = await who.database.run(lanes.read())
     reach, lane = who.access.reach(MANAGE), state.lane_of(job_type)
     if not reach.covers(owner=None, workspace=workspace, lane=lane):

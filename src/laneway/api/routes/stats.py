@@ -1,4 +1,4 @@
-"""Routes of charts."""
+"""Time series and failures for charts."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ Viewer = Annotated[LaneCaller, Depends(over_lanes("workers:view"))]
 class PointOut(BaseModel):
     """Jobs of one type, or of all, in one lane within one bucket of time."""
 
-    at: datetime = Field(description="When the bucket begins")
+    at: datetime = Field(description="The start of the bucket")
     lane: str
-    job_type: str | None = Field(description="null: all, because `by_lane` was asked for")
+    job_type: str | None = Field(description="null: all types, with `by_lane`")
     started: int
     completed: int
     failed: int
-    cancelled: int = Field(description="While they ran")
-    wait_p50_s: float | None = Field(description="Of jobs whose first attempt has ended the job")
+    cancelled: int = Field(description="While running")
+    wait_p50_s: float | None = Field(description="Of jobs that ended with their first attempt")
     wait_p95_s: float | None
-    run_p50_s: float | None = Field(description="Of the last attempt of jobs that ended")
+    run_p50_s: float | None = Field(description="Of the last attempt of ended jobs")
     run_p95_s: float | None
 
 
 class SeriesOut(BaseModel):
-    """What happened, bucket by bucket; a bucket in which nothing happened has no point."""
+    """A time series in buckets; empty buckets have no point."""
 
     window_s: int
     bucket_s: int
-    is_capped: bool = Field(description="More has happened than was looked at: the newest is shown")
+    is_capped: bool = Field(description="Only the newest jobs were counted: there are more")
     points: list[PointOut] = Field(description="Oldest first")
 
 
 class FailureGroupOut(BaseModel):
-    """Jobs that failed alike; what their errors say is told with each job."""
+    """Failed jobs with the same error type; each job has its own message."""
 
     lane: str
     job_type: str
@@ -58,10 +58,10 @@ class FailureGroupOut(BaseModel):
 
 
 class FailuresOut(BaseModel):
-    """What jobs failed of within the window."""
+    """The failures within the window, grouped."""
 
     window_s: int
-    is_capped: bool = Field(description="More jobs have ended than were looked at: the newest were")
+    is_capped: bool = Field(description="Only the newest ended jobs were examined: there are more")
     items: list[FailureGroupOut] = Field(description="The most frequent first")
 
 
@@ -80,9 +80,9 @@ async def read_stats(
     job_type: JobType | None = None,
     by_lane: Annotated[bool, Query(description="One point for all job types of a lane")] = False,
 ) -> Any:
-    """Starts, ends, waits and run times over time, of the lanes in reach.
+    """Read starts, ends, waits and run times over time, of the lanes in reach.
 
-    Buckets begin at whole multiples of their length; one as long as the window ends now.
+    Buckets start at multiples of their length; a bucket as long as the window ends now.
     """
     lanes = await _lanes(caller, lane)
     found = await stats.series(
@@ -113,9 +113,9 @@ async def read_failures(
     window_s: Annotated[int, Query(ge=60, le=stats.LONGEST_WINDOW_S)] = 3600,
     lane: LaneName | None = None,
     job_type: JobType | None = None,
-    top: Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="At most so many")] = 20,
+    top: Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="Maximum number")] = 20,
 ) -> Any:
-    """What jobs of the lanes in reach failed of, by job type and type of error."""
+    """Group the failures of jobs in the lanes in reach by job type and error type."""
     found = await stats.failures(
         caller.who.database,
         window_s=window_s,
@@ -131,7 +131,7 @@ async def read_failures(
 
 
 async def _lanes(caller: LaneCaller, lane: str | None) -> frozenset[str] | None:
-    """The lane asked for, if it is in reach, or all that are."""
+    """The requested lane, if it is in reach; all lanes in reach if none is requested."""
     if lane is None:
         return caller.lanes
     await caller.check(lane)

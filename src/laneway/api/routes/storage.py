@@ -1,4 +1,4 @@
-"""The route of the database itself; no lane owns it, so the permission must cover everything."""
+"""The state of the database. It belongs to no lane, so the permission must cover everything."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ router = APIRouter(tags=["health"])
 
 
 class TableOut(BaseModel):
-    """One of Laneway's tables; the rows are what PostgreSQL guesses."""
+    """One of Laneway's tables; the row counts are PostgreSQL's estimates."""
 
     name: str
-    bytes: int = Field(description="With its indexes")
+    bytes: int = Field(description="Including its indexes")
     live_rows: int
-    dead_rows: int = Field(description="Wait for vacuum")
+    dead_rows: int = Field(description="Not yet vacuumed")
     vacuumed_at: datetime | None
 
 
@@ -33,19 +33,19 @@ class StorageOut(BaseModel):
     """The database, and how this replica is connected to it."""
 
     server_version: str
-    schema_version: str | None = Field(description="The newest migration applied of those known")
+    schema_version: str | None = Field(description="The newest applied migration of this version")
     pending: list[str] = Field(description="Migrations to apply with `laneway db migrate`")
     unknown: list[str] = Field(description="Migrations of newer code")
-    changed: list[str] = Field(description="Migrations applied in another form")
+    changed: list[str] = Field(description="Migrations that were applied with another text")
     bytes: int
     tables: list[TableOut] = Field(description="The largest first")
     oldest_transaction: OldTransactionOut | None
     connection: Literal["direct", "pooled"] = Field(
-        description="pooled: by a transaction pooler, without prepared statements"
+        description="pooled: through a transaction pooler, without prepared statements"
     )
-    listens: bool = Field(description="false: by its settings this replica only polls")
+    listens: bool = Field(description="false: the settings make this replica poll")
     listener: Literal["listening", "polling", "off"] = Field(
-        description="How streams hear of changes made elsewhere; off: nobody has one open"
+        description="How streams learn of changes by other processes; off: no stream is open"
     )
 
 
@@ -59,7 +59,7 @@ class StorageOut(BaseModel):
 async def read_database(
     request: Request, who: Annotated[Caller, Depends(everywhere("workers:view"))]
 ) -> Any:
-    """Versions, sizes, dead rows, the oldest transaction, and how changes are heard of."""
+    """Show versions, sizes, dead rows, the oldest transaction and the kind of connection."""
     settings = request.app.state.settings
     return {
         **(await database_size.describe(who.database)).to_dict(),

@@ -1,7 +1,7 @@
-"""Routes that submit jobs: one, or many together.
+"""Submits one job or a batch.
 
-The job, its act in the audit and what an Idempotency-Key keeps are one transaction; workers are
-woken when it is committed.
+The job, its audit entry and the response stored for an Idempotency-Key are one transaction. Workers
+are woken after the commit.
 """
 
 from __future__ import annotations
@@ -35,65 +35,67 @@ router = APIRouter(tags=["jobs"], route_class=JobBodyRoute)
 
 Submitter = Annotated[Caller, Depends(needs("jobs:submit"))]
 _LOCATION: dict[str, Any] = {
-    "Location": {"description": "Where the job is", "schema": {"type": "string"}}
+    "Location": {"description": "Path of the job", "schema": {"type": "string"}}
 }
 
 
-class _PlainFirst(JobBodyRoute):
-    """Takes the plain request by the shortest way; any other, and any mistake, by the common one.
+class _FastPathRoute(JobBodyRoute):
+    """Handles a plain valid request without FastAPI, and every other request with it.
 
-    FastAPI spends more on finding out what to call with what than all of a plain submit costs.
+    FastAPI's dependency resolution costs more than all of a plain submit.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._common, self.app = self.app, self._answer
+        self._fastapi, self.app = self.app, self._handle
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)
         headers = request.headers
-        answer = None
+        response = None
         is_plain = "idempotency-key" not in headers and not scope["query_string"]
         if is_plain and headers.get("content-type") == "application/json":
-            # Who asks and what he may is looked at before the first byte is read.
+            # The middleware authenticates before the first byte is read.
             body = await request.body()
             who = await identify(request)
             limits = request.app.state.settings.payload_limits
             try:
                 job = JobRequest.model_validate(await read_once(scope, body, limits))
             except (ValueError, RecursionError, InvalidInput):
-                pass  # said in the common way
+                pass  # FastAPI reports it below
             else:
                 if job.unique_key is None:
-                    answer = await _submit_plain(request, who, job)
+                    response = await _submit_plain(request, who, job)
 
             async def again() -> Message:
                 return {"type": "http.request", "body": body, "more_body": False}
 
             receive = again
         try:
-            await (answer or self._common)(scope, receive, send)
+            await (response or self._fastapi)(scope, receive, send)
         finally:
             forget_read(scope)
 
 
 async def _submit_plain(request: Request, who: Caller, job: JobRequest) -> Response:
-    """Submits a job that nothing else can stand for, in a commit shared with others."""
+    """Submit a job without unique_key and Idempotency-Key, in a group commit."""
     quota = await check_submits(who, [Wanted(job.workspace, job.job_type, job.priority)])
     client: Client = request.app.state.client
-    together: GroupCommit = request.app.state.group_commit
+    group_commit: GroupCommit = request.app.state.group_commit
     with tracing.sending(job.job_type) as sent:
         new = await client.prepare(
             job.job_type, job.payload, created_by=str(who.actor), **job.options()
         )
-        stored = await within_quota(request, quota, lambda: together.submit(new, who.actor, quota))
+        stored = await within_quota(
+            request, quota, lambda: group_commit.submit(new, who.actor, quota)
+        )
         sent.made(stored.id, duplicate=False)
     client.wake([JobHandle(stored.id, stored.job_type, stored.status, False, client)])
     headers = {"Location": location(request, f"/jobs/{stored.id}")}
     return Json(shown(who, stored), 202, headers)
 
 
-plain = APIRouter(tags=["jobs"], route_class=_PlainFirst)
+plain = APIRouter(tags=["jobs"], route_class=_FastPathRoute)
 
 
 @plain.post(
@@ -105,7 +107,7 @@ plain = APIRouter(tags=["jobs"], route_class=_PlainFirst)
     responses={
         200: {
             "model": JobOut,
-            "description": "A job that has not ended had its unique_key: it is this one",
+            "description": "This existing job already had the unique_key",
             "headers": _LOCATION,
         },
         202: {"headers": _LOCATION},
@@ -115,7 +117,7 @@ plain = APIRouter(tags=["jobs"], route_class=_PlainFirst)
 async def submit_job(
     request: Request, who: Submitter, job: JobRequest, guard: Idempotent
 ) -> Response:
-    """Submits one job; one that has not ended and has its `unique_key` is answered instead."""
+    """Submit one job; returns the existing job instead if one already has its `unique_key`."""
     quota = await check_submits(who, [Wanted(job.workspace, job.job_type, job.priority)])
     client: Client = request.app.state.client
     options = {**job.options(), "created_by": str(who.actor)}
@@ -135,16 +137,16 @@ async def submit_job(
                 await one.run(quotas.charge(quota, [handle.id]))
             stored = await one.run(store.get(handle.id))
             if stored is None:
-                # Its holder was deleted between the two.
-                raise Refused("the job that had this unique_key is gone: submit again")
+                # The existing job was deleted between the two statements.
+                raise Refused("the job with this unique_key was just deleted: submit again")
             change.is_act = not handle.duplicate
             change.name, change.workspace = str(handle.id), stored.workspace
             change.after = {"job_type": stored.job_type, "status": handle.status.value}
-        told = shown(who, _own_or_readable(who, stored, handle))
+        values = shown(who, _own_or_readable(who, stored, handle))
         if handle.duplicate:
-            told["duplicate"] = True
+            values["duplicate"] = True
         headers = {"Location": location(request, f"/jobs/{handle.id}")}
-        return Json(told, 200 if handle.duplicate else 202, headers)
+        return Json(values, 200 if handle.duplicate else 202, headers)
 
     return await within_quota(request, quota, lambda: guard.run(apply, lambda: client.wake(made)))
 
@@ -156,14 +158,14 @@ async def submit_job(
     response_model=SubmittedJobs,
     response_description="Submitted",
     responses={
-        200: {"model": SubmittedJobs, "description": "Each was there already, by its unique_key"},
+        200: {"model": SubmittedJobs, "description": "All jobs existed already, by unique_key"},
         **errors(409, 413),
     },
 )
 async def submit_jobs(
     request: Request, who: Submitter, batch: NewJobs, guard: Idempotent
 ) -> Response:
-    """Submits up to 1,000 jobs: all of them or none; answers in the order given."""
+    """Submit up to 1,000 jobs in one transaction; results are in the order of the request."""
     quota = await check_submits(
         who,
         (
@@ -227,7 +229,7 @@ async def _check_duplicates(db: Database, who: Caller, made: list[JobHandle]) ->
 
 
 def _own_or_readable(who: Caller, job: Job, handle: JobHandle) -> Job:
-    """The job; who meets somebody else's by a key learns no more than that the key is taken."""
+    """The job; for an unreadable duplicate, the caller learns only that the key is taken."""
     if handle.duplicate and not covers(who.access.reach("jobs:read"), job):
         raise Refused("another job that has not ended holds this unique_key")
     return job

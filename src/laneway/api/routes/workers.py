@@ -1,4 +1,4 @@
-"""Routes of operators: what runs where, the pause gate, freeze and thaw, one job."""
+"""Operators' routes: worker status, the pause gate, freeze and thaw, single jobs."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ Anyone = Annotated[Caller, Depends(needs(PERMISSION))]
     responses=errors(),
 )
 async def read_status(caller: Viewer) -> Any:
-    """Slots per lane, which job holds which slot since when, what waits, who is there, who leads.
+    """Show slots, running and waiting jobs, live workers and the leader.
 
-    Of the lanes in reach, and of the workers that serve any of them.
+    Limited to the lanes in reach, and to workers that serve any of them.
     """
     seen = await workers.overview(caller.who.database)
     foreign = await workers.oldest_transaction(caller.who.database)
@@ -77,7 +77,7 @@ async def read_status(caller: Viewer) -> Any:
     "/pause", operation_id="pause_claims", response_model=GateOut, responses=errors(409, 413)
 )
 async def pause_claims(who: Keeper, guard: Idempotent) -> Response:
-    """Shuts the pause gate: no claim commits until it is opened."""
+    """Close the pause gate: no job is claimed until it opens."""
 
     async def apply(db: Database) -> Response:
         return render(GateOut, (await lanes.pause(db, by=who.actor))._asdict())
@@ -89,7 +89,7 @@ async def pause_claims(who: Keeper, guard: Idempotent) -> Response:
     "/resume", operation_id="resume_claims", response_model=GateOut, responses=errors(409, 413)
 )
 async def resume_claims(who: Keeper, guard: Idempotent) -> Response:
-    """Opens the pause gate; drained lanes stay drained."""
+    """Open the pause gate; drained lanes stay drained."""
 
     async def apply(db: Database) -> Response:
         return render(GateOut, (await lanes.resume_all(db, by=who.actor))._asdict())
@@ -106,7 +106,7 @@ async def resume_claims(who: Keeper, guard: Idempotent) -> Response:
 async def freeze_lanes(
     caller: Manager, guard: Idempotent, order: FreezeRequest | None = None
 ) -> Response:
-    """Drains lanes and answers what still runs in them, at once or after the deadline."""
+    """Drain lanes and report what still runs in them, immediately or after the deadline."""
     wanted = order or FreezeRequest()
     await _check_all(caller, wanted.lanes)
     if guard.has_key:
@@ -122,7 +122,7 @@ async def freeze_lanes(
 
 
 async def _freeze_once(who: Caller, guard: IdempotencyGuard, wanted: FreezeRequest) -> Response:
-    """In parts: whoever sends it again waits for the lanes that the first has drained."""
+    """Freeze in parts: a repeated request waits for the lanes that the first one drained."""
 
     async def begin(db: Database) -> str:
         return json.dumps(await freezing.begin(db, wanted.lanes, by=who.actor))
@@ -138,13 +138,13 @@ async def _freeze_once(who: Caller, guard: IdempotencyGuard, wanted: FreezeReque
     try:
         seen = await freezing.wait(who.database, hold, wanted.deadline)
     except Refused:
-        # Who has answered before may be the one who resumed them.
-        answer = await guard.give_up(undo)
-        if answer is None:
+        # Another request with the key may have ended and resumed the lanes: return its response.
+        response = await guard.give_up(undo)
+        if response is None:
             raise
-        return answer
+        return response
     except (asyncio.CancelledError, LanewayError):
-        # What stays drained is waited for by the next.
+        # Without or_thaw the lanes stay drained, and the next request waits for them.
         if wanted.or_thaw:
             await guard.give_up(undo)
         raise
@@ -162,7 +162,7 @@ async def _freeze_once(who: Caller, guard: IdempotencyGuard, wanted: FreezeReque
 async def thaw_lanes(
     caller: Manager, guard: Idempotent, order: ThawRequest | None = None
 ) -> Response:
-    """Makes frozen lanes again what they were before."""
+    """Restore frozen lanes."""
     wanted = order or ThawRequest()
     await _check_all(caller, wanted.lanes)
 
@@ -186,7 +186,7 @@ async def cancel_running_job(
     guard: Idempotent,
     order: StopRequest | None = None,
 ) -> Response:
-    """Asks the worker of a running job to stop it; a job that is not running is refused."""
+    """Ask the worker of a running job to stop it; other jobs are refused."""
     await _check_job(who, request, job_id)
     reason = None if order is None else order.reason
 
@@ -206,7 +206,7 @@ async def cancel_running_job(
 async def reprioritize_job(
     who: Anyone, request: Request, job_id: UUID, order: PriorityRequest
 ) -> Any:
-    """Gives a waiting job another place in its lane; one that runs or has ended is refused."""
+    """Change the priority of a waiting job; a running or ended one is refused."""
     job = await _check_job(who, request, job_id)
     reach = who.access.reach(PERMISSION)
     bounds = reach.bounds(owner=job.created_by, workspace=job.workspace, lane=job.lane)
@@ -216,7 +216,7 @@ async def reprioritize_job(
 
 
 async def _check_job(who: Caller, request: Request, job_id: UUID) -> Job:
-    """The job, if it is in reach; one that the caller may not even read is not there."""
+    """The job, if it is in reach; NotFound if the caller may not even read it."""
     job = await who.database.run(store.get(job_id))
     if job is not None and covers(who.access.reach(PERMISSION), job):
         return job
