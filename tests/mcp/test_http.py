@@ -129,7 +129,7 @@ async def test_without_a_token_nothing_of_it_runs(
     async def never(*args: Any) -> None:
         pytest.fail("it ran")
 
-    monkeypatch.setattr("laneway.mcp.exchange.answer", never)
+    monkeypatch.setattr("laneway.mcp.exchange.handle", never)
     ann = people.new("ann", "operator")
     transport = httpx2.ASGITransport(api)
     async with httpx2.AsyncClient(transport=transport, base_url=HOME, headers=ACCEPT) as http:

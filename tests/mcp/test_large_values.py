@@ -84,7 +84,7 @@ async def test_message_above_its_limit_is_refused(api: FastAPI, people: People) 
         body = b'{"jsonrpc": "2.0", "id": 1, "method": "' + b"x" * MESSAGE_LIMIT + b'"}'
         answer = await http.post(f"{HOME}/mcp", content=body, headers={**ann.headers, **ACCEPT})
     assert answer.status_code == 413
-    assert f"at most {MESSAGE_LIMIT} bytes beside the payload" in answer.json()["detail"]
+    assert f"at most {MESSAGE_LIMIT} bytes besides the payload" in answer.json()["detail"]
 
 
 async def test_payload_of_the_largest_size_is_submitted_over_mcp(

@@ -214,7 +214,7 @@ async def test_refusals_name_field_and_rule(app: FastAPI, people: People, scene:
     job_id = str(scene.submit())
     async with asked_by(app, people.new("ann", "operator")) as client:
         for tool, arguments, expected in (
-            ("list_jobs", {"statuss": "failed"}, "invalid_input: statuss: is no argument"),
+            ("list_jobs", {"statuss": "failed"}, "invalid_input: statuss: unknown argument"),
             ("list_jobs", {"limit": 500}, "invalid_input: limit: "),
             ("list_jobs", {"status": "lost"}, "invalid_input: status: "),
             ("list_jobs", {"cursor": "x"}, "invalid_input: cursor: "),

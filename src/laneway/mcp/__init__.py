@@ -1,13 +1,15 @@
-"""The door for assistants: tools and resources of the Model Context Protocol.
+"""Tools and resources for assistants, by the Model Context Protocol.
 
-server.py      the server: which tools and resources there are, as whom they ask. Start here.
-tools.py       each tool, what it needs and what it may do
-declared.py    tools made from declarations (laneway.operations)
-outputs.py     what the others answer
-stdio.py       for the assistant that started this process
-door.py        /mcp on the server: who is let in; exchange.py answers it
+server.py         the server: its tools and resources, and the client they use. Start here.
+tools.py          each tool with its permission and effects
+declared.py       tools made from declarations (laneway.operations)
+outputs.py        the results of the other tools
+stdio.py          serves the assistant that started this process
+endpoint.py       authenticates /mcp on the server; exchange.py handles the message
+large_payload.py  keeps large payloads away from the MCP package
+unreadable.py     errors for messages that are not valid JSON
 
-Every tool is a request to the HTTP API under somebody's token, so that roles, audit and checks are
-those of its routes and nothing is done twice. Uses http, domain and errors; only wiring and cli
-may use it. The package `mcp` is imported when the first message comes.
+Every tool sends a request to the HTTP API with the caller's token, so that its roles, audit and
+checks apply. Uses http, domain and errors; only app and cli may use it. The package `mcp` is
+imported when the first message arrives.
 """

@@ -1,7 +1,7 @@
-"""/mcp on the server: streamable HTTP without sessions, as whoever the bearer token belongs to.
+"""/mcp on the server: streamable HTTP without sessions, with the caller's bearer token.
 
-It stands before the routes and not among them: what it does it asks of them, by requests of its own
-with the token that came. So nothing here decides who may do what.
+It is middleware, not a route: it sends requests with the caller's token to the API's routes. So it
+makes no authorization decisions itself.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from laneway.mcp.large_payload import CUT, MESSAGE_LIMIT, Cut, PayloadRefused, c
 from laneway.mcp.unreadable import refusal, unreadable
 
 PATH: Final = "/mcp"
-# Of a refusal, what its reader needs.
+# Headers of a refusal that are passed on to the caller.
 _KEPT: Final = ("content-type", "www-authenticate", "retry-after")
 
 
 def install(app: FastAPI) -> None:
-    """Opens the door on an application of the API."""
-    # Innermost: ids, bounds and headers of all requests are of these too.
+    """Add /mcp to an application of the API."""
+    # Innermost, so that request ids, body limits and headers apply to it too.
     app.user_middleware.append(Middleware(McpEndpoint, api=app))
 
 
 class McpEndpoint:
-    """Answers /mcp itself and lets everything else pass."""
+    """Handles /mcp and passes every other request on."""
 
     def __init__(self, app: ASGIApp, api: ASGIApp) -> None:
         self._app = app
@@ -49,12 +49,12 @@ class McpEndpoint:
         if scope["type"] != "http" or _path(scope) != PATH:
             await self._app(scope, receive, send)
             return
-        turned_away = await self._refusal(scope)
-        if turned_away is not None:
-            await turned_away(scope, receive, send)
+        refused = await self._refusal(scope)
+        if refused is not None:
+            await refused(scope, receive, send)
             return
         if self._server is None:
-            # Most of a second, and many servers are never asked.
+            # The import takes most of a second, and many servers never need it.
             await asyncio.to_thread(import_module, "laneway.mcp.exchange")
         from laneway.mcp import exchange
 
@@ -64,50 +64,50 @@ class McpEndpoint:
         if len(body) > MESSAGE_LIMIT:
             try:
                 cut = await asyncio.to_thread(cut_payload, body, _limits(scope))
-            except PayloadRefused as refused:
-                told = await asyncio.to_thread(refusal, refused.message, refused.error)
-                await JSONResponse(told, HTTPStatus.BAD_REQUEST)(scope, receive, send)
+            except PayloadRefused as broken:
+                error_body = await asyncio.to_thread(refusal, broken.message, broken.error)
+                await JSONResponse(error_body, HTTPStatus.BAD_REQUEST)(scope, receive, send)
                 return
             except InvalidInput as error:
                 await _too_large(scope, error)(scope, receive, send)
                 return
             except (ValueError, RecursionError):
-                pass  # said below
+                pass  # reported by _unreadable below
             else:
                 body, scope = cut.message, {**scope, CUT: cut}
-        unreadable = await asyncio.to_thread(_unreadable, scope, body)
-        if unreadable is not None:
-            await unreadable(scope, receive, send)
+        invalid = await asyncio.to_thread(_unreadable, scope, body)
+        if invalid is not None:
+            await invalid(scope, receive, send)
             return
-        await exchange.answer(self._server, scope, _again(body, receive), send)
+        await exchange.handle(self._server, scope, _replay(body, receive), send)
 
     async def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
         if "origin" in headers:
-            # A page of whatever site, also one whose name was made to point here.
+            # Refuse web pages, including those of a rebound DNS name.
             return _problem(
-                scope, HTTPStatus.FORBIDDEN, "forbidden", "pages of browsers are refused"
+                scope, HTTPStatus.FORBIDDEN, "forbidden", "requests from web pages are refused"
             )
         if scope["method"] != "POST":
             method = HTTPStatus.METHOD_NOT_ALLOWED
             return _problem(scope, method, "method_not_allowed", "send POST", Allow="POST")
         sent = {name: headers[name] for name in ("authorization",) if name in headers}
-        async with httpx2.AsyncClient(transport=Inside(self._api, scope)) as inside:
-            answer = await inside.get(f"{base_of(scope)}/me", headers=sent)
-        if answer.status_code == HTTPStatus.OK:
+        async with httpx2.AsyncClient(transport=InProcessTransport(self._api, scope)) as client:
+            response = await client.get(f"{base_url(scope)}/me", headers=sent)
+        if response.status_code == HTTPStatus.OK:
             return None
-        kept = {name: answer.headers[name] for name in _KEPT if name in answer.headers}
-        return Response(answer.content, answer.status_code, kept)
+        kept = {name: response.headers[name] for name in _KEPT if name in response.headers}
+        return Response(response.content, response.status_code, kept)
 
 
-def _again(body: bytes, receive: Receive) -> Receive:
-    """Gives a body that was read once more, then what comes after it."""
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that returns a body that was read already, then later messages."""
     left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def again() -> Message:
+    async def replay() -> Message:
         return left.pop() if left else await receive()
 
-    return again
+    return replay
 
 
 def _too_large(scope: Scope, error: InvalidInput) -> Response:
@@ -121,21 +121,21 @@ def _limits(scope: Scope) -> PayloadLimits:
 
 
 def _unreadable(scope: Scope, body: bytes) -> Response | None:
-    said = unreadable(body, _limits(scope))
-    return None if said is None else JSONResponse(said, HTTPStatus.BAD_REQUEST)
+    error = unreadable(body, _limits(scope))
+    return None if error is None else JSONResponse(error, HTTPStatus.BAD_REQUEST)
 
 
-class Inside(httpx2.ASGITransport):
-    """To the API in this process, for a request that came from outside."""
+class InProcessTransport(httpx2.ASGITransport):
+    """Sends requests to the API in this process, with the id and address of an outer request."""
 
     def __init__(self, api: ASGIApp, scope: Scope) -> None:
         address = scope.get("client") or ("127.0.0.1", 0)
         request_id = scope["state"]["request_id"]
 
-        async def within(inner: Scope, receive: Receive, send: Send) -> None:
+        async def with_id(inner: Scope, receive: Receive, send: Send) -> None:
             await api({**inner, REQUEST_ID: request_id}, receive, send)
 
-        super().__init__(within, client=tuple(address), root_path=scope.get("root_path", ""))
+        super().__init__(with_id, client=tuple(address), root_path=scope.get("root_path", ""))
         self._cut: Cut | None = scope.get(CUT)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -154,8 +154,8 @@ def _path(scope: Scope) -> str:
     return path.removeprefix(scope.get("root_path", ""))
 
 
-def base_of(scope: Scope) -> str:
-    """Where the API is, as `Inside` is asked."""
+def base_url(scope: Scope) -> str:
+    """The base URL of the API for requests by `InProcessTransport`."""
     return f"http://localhost{scope.get('root_path', '')}"
 
 

@@ -1,4 +1,4 @@
-"""One message over HTTP and its answer, by the package that speaks the protocol."""
+"""Handles one MCP message over HTTP, with the MCP package."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from laneway.http import AsyncClient
-from laneway.mcp.endpoint import Inside, base_of
+from laneway.mcp.endpoint import InProcessTransport, base_url
 from laneway.mcp.server import make_server
 
-# It tells of its start and end, which here is with every request.
+# It logs its start and end, which happen with every request here.
 logging.getLogger("mcp.server.streamable_http_manager").setLevel(logging.WARNING)
 
 
 def make(api: ASGIApp) -> Server[Any]:
-    """What answers: all tools, for tokens decide who may use which."""
+    """The MCP server with all tools; the caller's token decides which of them it may use."""
 
     @asynccontextmanager
     async def as_caller(request: Request) -> AsyncIterator[AsyncClient]:
         token = request.headers["authorization"].split(" ", 1)[-1].strip()
-        inside = Inside(api, request.scope)
-        base = base_of(request.scope)
-        async with AsyncClient(base, token=token, transport=inside, door="mcp") as client:
+        transport = InProcessTransport(api, request.scope)
+        base = base_url(request.scope)
+        async with AsyncClient(base, token=token, transport=transport, door="mcp") as client:
             yield client
 
-    return make_server(as_caller, is_writing=True).speaking
+    return make_server(as_caller, is_writing=True).lowlevel
 
 
-async def answer(server: Server[Any], scope: Scope, receive: Receive, send: Send) -> None:
-    """Answers in JSON and keeps nothing: the next message may go to another replica."""
-    exchange = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
-    async with exchange.run():
-        await exchange.handle_request(scope, receive, send)
+async def handle(server: Server[Any], scope: Scope, receive: Receive, send: Send) -> None:
+    """Respond in JSON without a session: the next message may reach another replica."""
+    sessions = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
+    async with sessions.run():
+        await sessions.handle_request(scope, receive, send)

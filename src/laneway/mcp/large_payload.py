@@ -1,7 +1,7 @@
-"""A large payload is cut out of its message: the MCP package parses messages on the event loop.
+"""Cuts a large payload out of its message: the MCP package parses messages on the event loop.
 
-The package sees a mark in the payload's place. The request to the API that holds the mark gets the
-payload back, as text.
+The package sees a mark instead of the payload. In the request to the API, the mark is replaced with
+the payload's text.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pydantic_core import from_json
 from laneway.domain.payload import PayloadLimits, keep_text
 from laneway.errors import InvalidInput
 
-# What the package parses: a message, or what is left of one without its payload.
+# The largest text that the package parses: a message, or one without its payload.
 MESSAGE_LIMIT: Final = 256 * 1024
-# In the scope of a request to /mcp.
+# Key in the scope of a request to /mcp.
 CUT: Final = "laneway.cut_payload"
 FIELD: Final = "params.arguments.payload"
 
@@ -29,7 +29,7 @@ _decode = json.JSONDecoder().raw_decode
 
 
 class Cut(NamedTuple):
-    """A message without its payload, the mark in its place, and the payload."""
+    """A message with a mark instead of its payload, the mark, and the payload."""
 
     message: bytes
     mark: bytes
@@ -37,7 +37,7 @@ class Cut(NamedTuple):
 
 
 class PayloadRefused(Exception):
-    """The payload breaks a rule; `message` is the message without it."""
+    """The payload is invalid; `message` is the message without it."""
 
     def __init__(self, error: InvalidInput, message: bytes) -> None:
         super().__init__(error, message)
@@ -50,17 +50,17 @@ class _OtherMessage(Exception):
 
 
 def cut_payload(message: bytes, limits: PayloadLimits) -> Cut:
-    """Cut params.arguments.payload out of a large message, checked as `POST /jobs` does.
+    """Cut params.arguments.payload out of a large message, with the checks of `POST /jobs`.
 
-    InvalidInput where what is left is too large, PayloadRefused where the payload breaks a rule,
-    ValueError where the message is not JSON.
+    InvalidInput if the rest is too large, PayloadRefused if the payload is invalid, ValueError if
+    the message is not JSON.
     """
     was_on = gc.isenabled()
     gc.disable()
     try:
         return _cut(message, limits)
     except _OtherMessage:
-        # ValueError: it is not JSON, which is said first.
+        # Report a message that is not JSON as such, before its size.
         from_json(message)
         raise _too_large(limits) from None
     finally:
@@ -87,7 +87,7 @@ def _cut(message: bytes, limits: PayloadLimits) -> Cut:
 
 
 def _find(text: str) -> int:
-    """Where the payload begins."""
+    """The position of the payload."""
     at = _next(text, 0)
     for wanted in _PATH:
         at = _member(text, at, wanted)
@@ -95,7 +95,7 @@ def _find(text: str) -> int:
 
 
 def _member(text: str, at: int, wanted: str) -> int:
-    """Where the value of a member of the object at this place begins."""
+    """The position of a member's value in the object at `at`."""
     if text[at : at + 1] != "{":
         raise _OtherMessage
     while True:
@@ -113,7 +113,7 @@ def _member(text: str, at: int, wanted: str) -> int:
 
 
 def _small(text: str, at: int) -> tuple[object, int]:
-    """A value before the payload, and where it ends."""
+    """A value before the payload, and the position after it."""
     try:
         value, used = _decode(text[at : at + MESSAGE_LIMIT])
     except json.JSONDecodeError:
@@ -122,7 +122,7 @@ def _small(text: str, at: int) -> tuple[object, int]:
 
 
 def _next(text: str, at: int) -> int:
-    """Where the next character is that is no space."""
+    """The position of the next character that is not whitespace."""
     found = _SPACE.match(text, at)
     return at if found is None else found.end()
 
@@ -130,6 +130,6 @@ def _next(text: str, at: int) -> int:
 def _too_large(limits: PayloadLimits) -> InvalidInput:
     return InvalidInput(
         "message",
-        f"has at most {MESSAGE_LIMIT} bytes beside the payload of submit_job, and the payload at"
-        f" most {limits.max_bytes}",
+        f"must have at most {MESSAGE_LIMIT} bytes besides the payload of submit_job,"
+        f" and the payload at most {limits.max_bytes}",
     )

@@ -1,4 +1,4 @@
-"""The MCP server: tools and resources, asked through a client of the API."""
+"""The MCP server: its tools and resources use a client of the API."""
 
 from __future__ import annotations
 
@@ -33,30 +33,32 @@ from laneway.mcp.declared import tool_of
 from laneway.mcp.tools import TOOLS, Tools, briefly
 
 STATUS_URI: Final = "laneway://workers/status"
-# Its second name. It is not a URI: clients of earlier protocols fail on a list that holds it.
+# Its second name. It is not a URI: clients of earlier protocols fail on a list that contains it.
 STATUS_NAME: Final = "workers/status"
 JOB_URI: Final = "laneway://jobs/{job_id}"
 _JSON: Final = "application/json"
 _INSTRUCTIONS: Final = (
-    "Laneway runs background jobs. A job waits in a lane until a slot is free. explain_job tells"
-    f" why one does not run; the resource {STATUS_URI} shows lanes, slots and workers at once."
+    "Laneway runs background jobs. A job waits in a lane until a slot is free. explain_job says"
+    f" why a job does not run; the resource {STATUS_URI} shows lanes, slots and workers."
 )
 
-# As whom the message at hand asks, and by which version of the protocol.
+# The client and the protocol version of the current message.
 _client: ContextVar[AsyncClient] = ContextVar("client")
 _protocol: ContextVar[str] = ContextVar("protocol")
 
-# A client for one message; what it is given is the HTTP request the message came with, if any.
+# Returns the client for one message; its argument is the HTTP request of the message, if any.
 Clients = Callable[[Any], AbstractAsyncContextManager[AsyncClient]]
 
 
 def make_server(clients: Clients, *, is_writing: bool) -> McpServer:
-    """The server; each message is carried out by a client of `clients`.
+    """The server; each message uses a client of `clients`.
 
-    Without `is_writing` there are only tools that read.
+    Without `is_writing` it has only tools that read.
     """
 
-    async def as_asked(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    async def with_client(
+        ctx: ServerRequestContext[Any, Any], call_next: CallNext
+    ) -> HandlerResult:
         async with clients(ctx.request) as client:
             token, version = _client.set(client), _protocol.set(ctx.protocol_version)
             try:
@@ -65,21 +67,21 @@ def make_server(clients: Clients, *, is_writing: bool) -> McpServer:
                 _protocol.reset(version)
                 _client.reset(token)
 
-    with _logging_kept():
+    with _logging_unchanged():
         server = McpServer(
             "laneway",
             title="Laneway",
             version=__version__,
             instructions=_INSTRUCTIONS,
-            tools=[tool for name, tool in _made().items() if is_writing or not TOOLS[name].writes],
-            middleware=[as_asked],
+            tools=[tool for name, tool in _tools().items() if is_writing or not TOOLS[name].writes],
+            middleware=[with_client],
             subscriptions=False,
         )
     for uri in (STATUS_URI, STATUS_NAME):
         server.resource(
             uri,
             name="status",
-            description="Lanes, slots, what waits, workers and leader, in one read",
+            description="Lanes, slots, waiting jobs, workers and leader in one read",
             mime_type=_JSON,
         )(_read_status)
     server.resource(JOB_URI, name="job", description="One job with its attempts", mime_type=_JSON)(
@@ -89,7 +91,7 @@ def make_server(clients: Clients, *, is_writing: bool) -> McpServer:
 
 
 def always(client: AsyncClient) -> Clients:
-    """One client for all messages."""
+    """Use one client for all messages."""
 
     @asynccontextmanager
     async def same(request: Any) -> AsyncIterator[AsyncClient]:
@@ -99,18 +101,18 @@ def always(client: AsyncClient) -> Clients:
 
 
 class McpServer(MCPServer[Any]):
-    """Lists the tools that whoever asks may use; the API refuses, and keeps, the use of others."""
+    """Lists the tools that the caller may use; the API refuses and audits the use of others."""
 
     @property
-    def speaking(self) -> Server[Any]:
-        """What speaks the protocol, for a transport of our own."""
+    def lowlevel(self) -> Server[Any]:
+        """The protocol implementation, for Laneway's transports."""
         return self._lowlevel_server
 
     async def list_tools(self) -> list[ListedTool]:
         try:
             me = await _client.get().get_me()
         except LanewayError as error:
-            raise MCPError(INTERNAL_ERROR, _told(error)) from None
+            raise MCPError(INTERNAL_ERROR, _message(error)) from None
         return [
             tool for tool in await super().list_tools() if me.allows(TOOLS[tool.name].permission)
         ]
@@ -122,28 +124,28 @@ class McpServer(MCPServer[Any]):
         return [resource for resource in listed if "://" in str(resource.uri)]
 
 
-class _Strict(Registered):
-    """Refuses what it does not know, and tells in one line what was refused and why."""
+class _StrictTool(Registered):
+    """Refuses unknown arguments, and reports errors in one line."""
 
     async def run(
         self, arguments: dict[str, Any], context: Any, convert_result: bool = False
     ) -> Any:
         for name in sorted(arguments.keys() - self.parameters["properties"].keys()):
-            raise ToolError(f"invalid_input: {name}: is no argument of {self.name}")
+            raise ToolError(f"invalid_input: {name}: unknown argument of {self.name}")
         try:
             return await super().run(arguments, context, convert_result)
         except UnexpectedToolError as error:
             if isinstance(error.__cause__, LanewayError):
-                raise ToolError(_told(error.__cause__)) from None
+                raise ToolError(_message(error.__cause__)) from None
             raise
         except ToolError as error:
             if isinstance(error.__cause__, ValidationError):
-                raise ToolError(_broken(error.__cause__)) from None
+                raise ToolError(_validation_message(error.__cause__)) from None
             raise
 
 
-def _made() -> dict[str, Registered]:
-    verbs = Tools(_client.get)
+def _tools() -> dict[str, Registered]:
+    methods = Tools(_client.get)
     made: dict[str, Registered] = {}
     for name, tool in TOOLS.items():
         annotations = ToolAnnotations(
@@ -153,11 +155,11 @@ def _made() -> dict[str, Registered]:
             open_world_hint=False,
         )
         work = (
-            getattr(verbs, name)
+            getattr(methods, name)
             if tool.operation is None
             else tool_of(tool.operation, _client.get, tool.without)
         )
-        made[name] = _Strict.from_function(work, annotations=annotations)
+        made[name] = _StrictTool.from_function(work, annotations=annotations)
         made[name].parameters["additionalProperties"] = False
     return made
 
@@ -166,24 +168,24 @@ async def _read_status() -> str:
     try:
         return json.dumps((await _client.get().read_status()).to_dict())
     except LanewayError as error:
-        raise ResourceError(_told(error)) from None
+        raise ResourceError(_message(error)) from None
 
 
 async def _read_job(job_id: str) -> str:
     try:
         return json.dumps(briefly(await _client.get().review_job(job_id)))
     except NotFound as error:
-        raise ResourceNotFoundError(_told(error)) from None
+        raise ResourceNotFoundError(_message(error)) from None
     except LanewayError as error:
-        raise ResourceError(_told(error)) from None
+        raise ResourceError(_message(error)) from None
 
 
-def _told(error: LanewayError) -> str:
-    """For an assistant: the stable code, then what the API says, with field and rule."""
+def _message(error: LanewayError) -> str:
+    """An error for an assistant: the stable code, then the API's message."""
     return f"{error.code}: {error}"
 
 
-def _broken(error: ValidationError) -> str:
+def _validation_message(error: ValidationError) -> str:
     rules = (
         f"{'.'.join(str(part) for part in one['loc'])}: {one['msg']}" for one in error.errors()
     )
@@ -191,8 +193,8 @@ def _broken(error: ValidationError) -> str:
 
 
 @contextmanager
-def _logging_kept() -> Iterator[None]:
-    """The package sets up the logging of the whole process where nobody has done it."""
+def _logging_unchanged() -> Iterator[None]:
+    """Keep the MCP package from configuring the root logger, which it does if it has no handler."""
     handler = logging.NullHandler()
     logging.getLogger().addHandler(handler)
     try:

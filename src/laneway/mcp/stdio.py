@@ -20,18 +20,18 @@ _STDIN: Final = 0
 
 
 async def serve(server: McpServer, limits: PayloadLimits = DEFAULT_LIMITS) -> None:
-    """Returns when stdin ends."""
+    """Serve until stdin ends."""
     lines = _Lines(_STDIN, limits)
     async with stdio_server(stdin=cast(Any, lines)) as (reading, writing):
         lines.writing.set_result(writing)
-        speaking = server.speaking
-        await speaking.run(reading, writing, speaking.create_initialization_options())
+        lowlevel = server.lowlevel
+        await lowlevel.run(reading, writing, lowlevel.create_initialization_options())
 
 
 class _Lines:
-    """Lines read by a thread that nobody waits for, so that Ctrl-C ends what waits for more.
+    """Reads lines in a daemon thread, so that Ctrl-C ends the process during a read.
 
-    What the package cannot parse is answered here, through `writing`.
+    Responds through `writing` to messages that the MCP package cannot parse.
     """
 
     def __init__(self, descriptor: int, limits: PayloadLimits) -> None:
@@ -42,7 +42,7 @@ class _Lines:
         threading.Thread(target=self._read, args=[descriptor], daemon=True).start()
 
     def _read(self, descriptor: int) -> None:
-        # A file of its own: the thread may still hold it when Python closes sys.stdin.
+        # A duplicate descriptor: the thread may still use it when Python closes sys.stdin.
         with os.fdopen(os.dup(descriptor), "rb") as lines:
             for line in lines:
                 self._hand_over(line)
@@ -54,10 +54,10 @@ class _Lines:
 
     async def __aiter__(self) -> AsyncIterator[str]:
         while (line := await self._lines.get()) is not None:
-            said = await asyncio.to_thread(unreadable, line, self._limits)
-            if said is None:
+            invalid = await asyncio.to_thread(unreadable, line, self._limits)
+            if invalid is None:
                 yield line.decode("utf-8", "replace")
                 continue
-            error = ErrorData(**said["error"])
-            refusal = JSONRPCError(jsonrpc="2.0", id=said["id"], error=error)
+            error = ErrorData(**invalid["error"])
+            refusal = JSONRPCError(jsonrpc="2.0", id=invalid["id"], error=error)
             await (await self.writing).send(SessionMessage(refusal))

@@ -1,4 +1,4 @@
-"""The answer to a message that the MCP package cannot parse; it would name no place and no rule."""
+"""Errors for messages that are not valid JSON; the MCP package's error names no place or rule."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INVALID_PARAMS: Final = -32602
 def unreadable(message: bytes, limits: PayloadLimits) -> dict[str, Any] | None:
     """A JSON-RPC error with the place and the rule; None if the message can be parsed.
 
-    It has the id of the message where that can be found: else a client would wait for its answer.
+    It has the id of the message if one can be found; otherwise the client would wait forever.
     """
     try:
         from_json(message)
@@ -31,7 +31,7 @@ def unreadable(message: bytes, limits: PayloadLimits) -> dict[str, Any] | None:
 
 
 def refusal(message: bytes, broken: InvalidInput, code: int = _INVALID_PARAMS) -> dict[str, Any]:
-    """A JSON-RPC error with the place and the rule, and the id of the message if it is there."""
+    """A JSON-RPC error with the place and the rule, and the id of the message if it has one."""
     error = {"code": code, "message": f"{broken.code}: {broken}"}
     return {"jsonrpc": "2.0", "id": _id_of(message), "error": error}
 
