@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from laneway.api.app import make_app
-from laneway.api.http.logs import RequestIds
+from laneway.api.http.middleware import RequestIdFilter
 from laneway.api.routes.description import describe
 from laneway.config.settings import Settings
 from laneway.control import sessions
@@ -151,7 +151,7 @@ async def test_mistakes_of_ours_tell_nothing_and_are_logged_under_the_request(
         raise RuntimeError("secret detail")
 
     monkeypatch.setattr(job_store, "matching", broken)
-    caplog.handler.addFilter(RequestIds())
+    caplog.handler.addFilter(RequestIdFilter())
     caplog.set_level(logging.INFO, "laneway.api")
     answer = await ask(ann, "GET", "/jobs")
     assert (answer.status_code, answer.json()["code"]) == (500, "internal")

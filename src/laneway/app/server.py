@@ -51,7 +51,7 @@ def run_server(
     behind_tls_proxy: bool = False,
 ) -> int:
     """Runs the server until a stop signal; with an application, also its worker."""
-    from laneway.api.http.logs import mark_requests
+    from laneway.api.http.middleware import log_request_ids
     from laneway.api.http.server import check_tls, listen
 
     loaded = None if app is None else load_app(app)
@@ -66,7 +66,7 @@ def run_server(
     }
     settings = settings.model_copy(update={k: v for k, v in given.items() if v is not None})
     configure(settings)
-    mark_requests()
+    log_request_ids()
     host = settings.server_host if host is None else host
     port = settings.server_port if port is None else port
     served = {"server_host": host}

@@ -153,3 +153,16 @@ class _Sending:
             more = _TLS_HEADERS if self._scope.get("scheme") == "https" else _HEADERS
             headers += [header for header in more if header[0] not in names]
         await self._send(message)
+
+
+class RequestIdFilter(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not hasattr(record, "request_id"):
+            record.request_id = request_id.get()
+        return True
+
+
+def log_request_ids() -> None:
+    """Add the request's id to the records of every log handler of this process."""
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(RequestIdFilter())
