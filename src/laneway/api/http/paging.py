@@ -62,7 +62,7 @@ def by_name(
 
 
 def id_of(cursor: str | None) -> int | None:
-    """The id a cursor of ours stands for."""
+    """The id that a cursor contains."""
     if cursor is None:
         return None
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 19):
@@ -71,7 +71,7 @@ def id_of(cursor: str | None) -> int | None:
 
 
 def uuid_of(cursor: str | None) -> UUID | None:
-    """The id a cursor of ours stands for."""
+    """The id that a cursor contains."""
     try:
         return None if cursor is None else UUID(cursor)
     except ValueError:

@@ -104,38 +104,38 @@ async def _may_run_any(request: Request, who: Caller) -> Caller:
 async def order_bulk(
     request: Request,
     who: Annotated[Caller, Depends(gate(_may_run_any))],
-    order: BulkRunRequest,
+    body: BulkRunRequest,
     guard: Idempotent,
 ) -> Response:
     """Run a verb on all matching jobs in reach; needs the verb's permission."""
-    permission = PERMISSION[order.verb]
+    permission = PERMISSION[body.verb]
     if not who.access.allows(permission):
-        await who.refuse(permission, f"bulk {order.verb}", "job")
+        await who.refuse(permission, f"bulk {body.verb}", "job")
     reach = reach_of(who.access, permission)
-    if order.verb is BulkVerb.REPRIORITIZE:
-        check_priority_bound(order.priority, reach.least_bounds)
-    made = BulkRequest(
-        verb=order.verb,
-        wanted=order.filter.within(reach, debug_reach(who.access)),
-        everything=order.all,
-        reason=order.reason,
-        priority=order.priority,
+    if body.verb is BulkVerb.REPRIORITIZE:
+        check_priority_bound(body.priority, reach.least_bounds)
+    checked = BulkRequest(
+        verb=body.verb,
+        wanted=body.filter.within(reach, debug_reach(who.access)),
+        everything=body.all,
+        reason=body.reason,
+        priority=body.priority,
     ).check(who.actor)
-    if order.dry_run:
+    if body.dry_run:
         slots: ReadSlots = request.app.state.read_slots
         async with slots.hold(who.access.principal_id):
-            return Json((await bulk.preview(who.database, made, by=who.actor)).to_dict())
+            return Json((await bulk.preview(who.database, checked, by=who.actor)).to_dict())
     runs: BulkRuns = request.app.state.bulk_runs
     run_id, principal = uuid4(), who.access.principal_id
     bulk_caller = BulkCaller(principal, secret_digest(request), permission, reach)
 
     async def apply(db: Database) -> Response:
         runs.check(principal)
-        run = await db.run(store.begin(run_id, principal, who.actor, made.verb))
+        run = await db.run(store.begin(run_id, principal, who.actor, checked.verb))
         return Json(_shown(run), 202, {"Location": location(request, f"/jobs/bulk/{run_id}")})
 
     def start() -> None:
-        runs.start(run_id, bulk_caller, made, who.actor, order.upto)
+        runs.start(run_id, bulk_caller, checked, who.actor, body.upto)
 
     return await guard.run(apply, start)
 

@@ -91,12 +91,12 @@ async def roll_back(
     guard: IdempotencyGuard,
     kind: str,
     name: str,
-    order: RollbackRequest | None,
+    body: RollbackRequest | None,
     by: str,
     check: Callable[[Database], Awaitable[None]] | None = None,
 ) -> Response:
     """Roll an object back to an earlier state, unless `check` refuses the result."""
-    to = None if order is None else order.to
+    to = None if body is None else body.to
 
     async def apply(db: Database) -> Response:
         async with db.joined() as one:

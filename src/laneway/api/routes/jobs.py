@@ -146,11 +146,11 @@ async def explain_job(who: Reader, job_id: UUID) -> Response:
     responses=errors(404, 409, 413),
 )
 async def cancel_job(
-    who: Canceller, job_id: UUID, guard: Idempotent, order: CancelRequest | None = None
+    who: Canceller, job_id: UUID, guard: Idempotent, body: CancelRequest | None = None
 ) -> Response:
     """Cancel a waiting job immediately; ask the worker of a running job to stop it."""
     await actable(who, job_id, "jobs:cancel", "job.cancelled")
-    reason = order.reason if order else None
+    reason = body.reason if body else None
 
     async def apply(db: Database) -> Response:
         return Json(shown(who, await verbs.cancel(db, job_id, by=who.actor, reason=reason)))

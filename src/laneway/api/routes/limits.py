@@ -126,7 +126,7 @@ async def list_limit_changes(
     responses=errors(404, 409, 413),
 )
 async def roll_back_limit(
-    who: Manager, name: str, guard: Idempotent, order: RollbackRequest | None = None
+    who: Manager, name: str, guard: Idempotent, body: RollbackRequest | None = None
 ) -> Response:
     """Roll a limit back to an earlier state."""
-    return await roll_back(guard, "limit", name, order, who.actor)
+    return await roll_back(guard, "limit", name, body, who.actor)

@@ -139,13 +139,13 @@ async def delete_schedule(who: Manager, request: Request, name: str) -> None:
     responses=errors(404, 409, 413),
 )
 async def run_schedule(
-    who: Manager, request: Request, name: str, guard: Idempotent, order: RunRequest | None = None
+    who: Manager, request: Request, name: str, guard: Idempotent, body: RunRequest | None = None
 ) -> Response:
     """Run the schedule once, now."""
     found = await _found(who, request, name, MANAGE)
     place = (found.workspace, found.job_type)
     quota = quota_of(who, await _check_place(who, request, name, *place, found.priority))
-    check = order is not None and order.check
+    check = body is not None and body.check
 
     async def apply(db: Database) -> Response:
         ran = await verbs.run_now(db, name, by=who.actor, check=check, quota=quota)
@@ -198,7 +198,7 @@ async def roll_back_schedule(
     request: Request,
     name: str,
     guard: Idempotent,
-    order: RollbackRequest | None = None,
+    body: RollbackRequest | None = None,
 ) -> Response:
     """Roll a schedule back to an earlier state, which may belong to another workspace."""
 
@@ -209,7 +209,7 @@ async def roll_back_schedule(
             return
         await _check_place(who, request, name, found.workspace, found.job_type, found.priority)
 
-    return await roll_back(guard, "schedule", name, order, who.actor, check)
+    return await roll_back(guard, "schedule", name, body, who.actor, check)
 
 
 async def _found(who: Caller, request: Request, name: str, permission: str) -> Schedule:

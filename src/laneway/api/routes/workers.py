@@ -104,10 +104,10 @@ async def resume_claims(who: Keeper, guard: Idempotent) -> Response:
     responses=errors(404, 409, 413),
 )
 async def freeze_lanes(
-    caller: Manager, guard: Idempotent, order: FreezeRequest | None = None
+    caller: Manager, guard: Idempotent, body: FreezeRequest | None = None
 ) -> Response:
     """Drain lanes and report what still runs in them, immediately or after the deadline."""
-    wanted = order or FreezeRequest()
+    wanted = body or FreezeRequest()
     await _check_all(caller, wanted.lanes)
     if guard.has_key:
         return await _freeze_once(caller.who, guard, wanted)
@@ -160,10 +160,10 @@ async def _freeze_once(who: Caller, guard: IdempotencyGuard, wanted: FreezeReque
     "/thaw", operation_id="thaw_lanes", response_model=ThawOut, responses=errors(404, 409, 413)
 )
 async def thaw_lanes(
-    caller: Manager, guard: Idempotent, order: ThawRequest | None = None
+    caller: Manager, guard: Idempotent, body: ThawRequest | None = None
 ) -> Response:
     """Restore frozen lanes."""
-    wanted = order or ThawRequest()
+    wanted = body or ThawRequest()
     await _check_all(caller, wanted.lanes)
 
     async def apply(db: Database) -> Response:
@@ -184,11 +184,11 @@ async def cancel_running_job(
     request: Request,
     job_id: UUID,
     guard: Idempotent,
-    order: StopRequest | None = None,
+    body: StopRequest | None = None,
 ) -> Response:
     """Ask the worker of a running job to stop it; other jobs are refused."""
     await _check_job(who, request, job_id)
-    reason = None if order is None else order.reason
+    reason = None if body is None else body.reason
 
     async def apply(db: Database) -> Response:
         cancelled = await jobs.cancel(db, job_id, by=who.actor, reason=reason, only="running")
@@ -204,14 +204,14 @@ async def cancel_running_job(
     responses=errors(404, 409, 413),
 )
 async def reprioritize_job(
-    who: Anyone, request: Request, job_id: UUID, order: PriorityRequest
+    who: Anyone, request: Request, job_id: UUID, body: PriorityRequest
 ) -> Any:
     """Change the priority of a waiting job; a running or ended one is refused."""
     job = await _check_job(who, request, job_id)
     reach = who.access.reach(PERMISSION)
     bounds = reach.bounds(owner=job.created_by, workspace=job.workspace, lane=job.lane)
-    check_priority_bound(order.priority, bounds)
-    changed = await jobs.reprioritize(who.database, job_id, order.priority, by=who.actor)
+    check_priority_bound(body.priority, bounds)
+    changed = await jobs.reprioritize(who.database, job_id, body.priority, by=who.actor)
     return JobStandingOut.of(changed)
 
 
