@@ -115,7 +115,7 @@ async def test_a_long_way_back_is_written_as_it_is_read(
     assert first is not None
     log_again(conn, 20)
     written: list[Any] = []
-    monkeypatch.setattr(frames, "shown", lambda *what, **how: written.append(what))
+    monkeypatch.setattr(frames, "job_at", lambda *what, **how: written.append(what))
     _, told = await joined(app, seq, LogPosition(first.event.id))
     assert told is not None
     assert (len(told), len(written)) == (20, 0)
