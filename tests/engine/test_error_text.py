@@ -112,4 +112,4 @@ async def test_only_public_error_is_marked_public(
         assert job.error.is_public is public
         assert "row 7" in (job.error.traceback or "")
         assert ("row 7" in str(job.error.to_dict(debug=False))) is False
-        assert ("page 7" in str(job.error.to_dict(debug=False))) is public
+        assert ("page 7 does not exist" in str(job.error.to_dict(debug=False))) is public
