@@ -28,6 +28,7 @@ check: test
 lint: env ## Check style and likely bugs
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
+	$(RUN) scripts.word_lint
 
 .PHONY: types
 types: env ## Check types of src and tests, strictly

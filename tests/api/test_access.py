@@ -199,7 +199,7 @@ async def test_a_lane_that_is_not_there_is_named_and_nothing_is_given(
         answer = await ask(admin, "POST", f"/admin/{path}", json=given)
         (error,) = answer.json()["errors"]
         assert (answer.status_code, error["field"]) == (422, "lanes")
-        assert "no lane interactiv" in error["rule"]
+        assert "unknown lane interactiv" in error["rule"]
     assert acts() == []
 
 

@@ -22,8 +22,8 @@ def takes_settings(
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         def run(**given: Any) -> None:
-            told = {name: given.pop(name) for name in options}
-            chosen = {name: value for name, value in told.items() if value is not None}
+            values = {name: given.pop(name) for name in options}
+            chosen = {name: value for name, value in values.items() if value is not None}
             command(settings={n: _value(options[n], v) for n, v in chosen.items()}, **given)
 
         own = inspect.signature(command, eval_str=True).parameters

@@ -58,13 +58,13 @@ def read_status() -> Call[Overview]:
 
 
 def _overview(answer: CallResponse) -> Overview:
-    told = answer.body
-    oldest = told["oldest_transaction"]
+    status = answer.body
+    oldest = status["oldest_transaction"]
     return Overview(
-        decode.gate(told),
-        [read(LaneStatus, each) for each in told["lanes"]],
-        [decode.active(each) for each in told["active"]],
-        [decode.worker(each) for each in (*told["workers"], *told.get("silent", ()))],
+        decode.gate(status),
+        [read(LaneStatus, each) for each in status["lanes"]],
+        [decode.active(each) for each in status["active"]],
+        [decode.worker(each) for each in (*status["workers"], *status.get("silent", ()))],
         None if oldest is None else decode.old_snapshot(oldest),
     )
 

@@ -110,7 +110,7 @@ def watch(job_id: UUID | str, *, last_event_id: str | None = None) -> EventFlow:
 
 
 def events(topics: Iterable[str] = (), *, last_event_id: str | None = None) -> EventFlow:
-    """What happens to the topics (`jobs`, `job:<id>`, `lane:<name>`, …), for as long as asked."""
+    """The events of the topics (`jobs`, `job:<id>`, `lane:<name>`, …), until the caller stops."""
     asked = tuple(("topic", each) for each in listed(topics, "topics"))
     return EventFlow("/events", asked, None, _place(last_event_id))
 
@@ -125,7 +125,7 @@ def wait_for(job_id: UUID | str, timeout: float | None = None) -> Flow[object]:
 
 
 class Verbs:
-    """What a client can ask a server, under the names of the server's operations."""
+    """The methods of both clients, under the names of the server's operations."""
 
     submit = ClientMethod(jobs.submit)
     submit_many = ClientMethod(jobs.submit_many)

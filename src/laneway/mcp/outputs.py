@@ -1,4 +1,4 @@
-"""What tools answer, under the contract's names."""
+"""The results of tools, under the contract's names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ErrorResult(FailureResult):
 
 
 class ProgressResult(BaseModel):
-    """How far an attempt has come, in its own units."""
+    """The progress of an attempt, in units of its handler."""
 
     stage: str | None
     done: float | None
@@ -93,7 +93,7 @@ class JobPageOut(BaseModel):
 
 
 class DecisionResult(BaseModel):
-    """What somebody decided about a job."""
+    """A decision about a job: approved or rejected, by a person."""
 
     decision: str
     decided_at: datetime
@@ -132,7 +132,7 @@ class ReasonResult(BaseModel):
 
 
 class ExplanationResult(BaseModel):
-    """Where a job stands, and every reason why, the most decisive first."""
+    """The state of a job and every reason for it, the most decisive first."""
 
     id: UUID
     job_type: str
@@ -144,7 +144,7 @@ class ExplanationResult(BaseModel):
 
 
 class StandingOut(BaseModel):
-    """Where a job stands in its lane."""
+    """The position of a job in its lane."""
 
     id: UUID
     job_type: str

@@ -1,4 +1,4 @@
-"""The tools: each a request to the API, as whoever asks."""
+"""The tools: each is a request to the API, with the rights of its caller."""
 
 from __future__ import annotations
 
@@ -177,12 +177,12 @@ class Tools:
 
 def briefly(review: Review) -> dict[str, Any]:
     """A job with the newest of its log lines only."""
-    told: dict[str, Any] = review.to_dict()
+    shown: dict[str, Any] = review.to_dict()
     room = MOST_LINES
-    for attempt in reversed(told["attempts"]):
+    for attempt in reversed(shown["attempts"]):
         attempt["log"] = attempt["log"][-room:] if room else []
         room -= len(attempt["log"])
-    return told
+    return shown
 
 
 def _shown(model: type[M], found: Any) -> M:

@@ -1,4 +1,4 @@
-"""What Laneway can be asked to do: each operation declared once, for every door.
+"""The operations of Laneway, each declared once for every door.
 
 operation.py   the declaration: method, path, permission, scope, input, output. Start here.
 lanes.py       the operations on lanes

@@ -45,7 +45,7 @@ def body_model(operation: AnyOperation) -> type[BaseModel] | None:
 
 
 def _default(operation: AnyOperation, name: str) -> Any:
-    """What the schema shows as the default of a setting that need not be given."""
+    """The default that the schema shows for an optional setting."""
     if operation.defaults is None:
         return UNCHANGED
     (default,) = (each.default for each in fields(operation.defaults) if each.name == name)

@@ -85,7 +85,7 @@ class DatabaseBackend(OperationBackend):
         return replace(await handle.get(), duplicate=handle.duplicate)
 
     async def is_published(self, job: Job) -> bool:
-        """Whether a worker has ever said that it knows the job's type."""
+        """Whether a worker has ever published the job's type."""
         from laneway.store.workers import published
 
         known = (await self._db.run(published([job.job_type]))).get(job.job_type)

@@ -65,12 +65,12 @@ class ServerBackend(OperationBackend):
         return made if found is None else replace(found, duplicate=True)
 
     async def is_published(self, job: Job) -> bool:
-        """Whether a worker has ever said that it knows the job's type."""
+        """Whether a worker has ever published the job's type."""
         try:
-            told = await self._client.explain_job(job.id)
+            explained = await self._client.explain_job(job.id)
         except (Forbidden, NotFound):
-            return True  # nobody here may know
-        return all(reason.code != "type_unpublished" for reason in told.reasons)
+            return True  # this caller may not know
+        return all(reason.code != "type_unpublished" for reason in explained.reasons)
 
     async def list_jobs(self, wanted: JobFilter, *, limit: int, cursor: str | None) -> Page[Job]:
         check_page(limit)
@@ -97,7 +97,7 @@ class ServerBackend(OperationBackend):
         async for event in self._client.watch(job_id):
             if event.job is None:
                 continue
-            # A heartbeat moves `lease_until` and is no change of the job.
+            # A heartbeat moves `lease_until`; the job stays the same.
             job = replace(event.job, lease_until=None)
             if event.is_last:
                 job = await self._with_traceback(job)
