@@ -20,7 +20,7 @@ FIGURES_FILE = Path("bench/latest/demo.json")
 
 
 @dataclass(frozen=True)
-class Report:
+class DemoReport:
     """All jobs of a run with their attempts, read at its end."""
 
     jobs: Sequence[Job]

@@ -16,7 +16,7 @@ from laneway.demo import scenarios, workload
 from laneway.demo.app import lw
 from laneway.demo.events import EventLog, JobStates
 from laneway.demo.home import env_file
-from laneway.demo.report import Report
+from laneway.demo.report import DemoReport
 from laneway.demo.screen import Screen, live_view
 from laneway.demo.workers import DemoWorkers, tail
 from laneway.errors import JobFailed
@@ -73,7 +73,7 @@ class DemoRun:
             served = ", ".join(worker.lanes)
             self._event_log.record(f"worker {worker.letter} (pid {pid}) serves {served}")
 
-    async def _play(self, scenario: scenarios.Scenario, began: float) -> Report:
+    async def _play(self, scenario: scenarios.Scenario, began: float) -> DemoReport:
         kill: scenarios.Kill | None = None
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(TIMEOUT_S):
@@ -87,7 +87,7 @@ class DemoRun:
                     await self._job_states.refresh()
                     await asyncio.sleep(0.1)
         jobs = [await handle.get() for handle in self._job_states.submitted]
-        return Report(jobs, kill, time.monotonic() - began)
+        return DemoReport(jobs, kill, time.monotonic() - began)
 
     @contextlib.asynccontextmanager
     async def _live_view(self) -> AsyncIterator[None]:
@@ -129,7 +129,7 @@ class DemoRun:
             "Then write your own handlers: README.md, examples/",
         ]
 
-    def _finish(self, report: Report) -> int:
+    def _finish(self, report: DemoReport) -> int:
         report.save()
         failed = report.failed_checks()
         self._console.print()
