@@ -18,7 +18,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[1]
 PLACES: Final = (
     *("src", "scripts", "examples", "README.md", "CONTRIBUTING.md", "docs/glossary.md"),
-    *("docs/tutorial", "docs/howto", "docs/why"),
+    *("docs/tutorial", "docs/howto", "docs/why", "docs/reference"),
 )
 # These quote the forbidden words.
 EXEMPT: Final = ("docs/style.md", "scripts/word_lint.py", "tests/docs/test_word_lint.py")
