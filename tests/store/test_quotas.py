@@ -49,7 +49,10 @@ def waiting(db: StoreClient, principal: UUID, count: int) -> None:
         count,
     )
     db.do(
-        "insert into laneway.queue_usage (principal_id, slot, jobs, bytes) values (%s, 1, %s, %s)",
+        # A submit before may have chosen the same slot.
+        "insert into laneway.queue_usage as u (principal_id, slot, jobs, bytes)"
+        " values (%s, 1, %s, %s) on conflict (principal_id, slot, place)"
+        " do update set jobs = u.jobs + excluded.jobs, bytes = u.bytes + excluded.bytes",
         principal,
         count,
         count,
