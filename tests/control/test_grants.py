@@ -194,6 +194,14 @@ def test_the_owner_owns_everything_and_the_migrator_acts_as_it(cast: Cast) -> No
     conn.execute("create table laneway.more ()")
 
 
+def test_new_owner_does_not_wait_behind_a_reader(cast: Cast, dsn: str) -> None:
+    """Submits would queue behind it."""
+    with psycopg.connect(dsn) as reader:
+        reader.execute("select from laneway.jobs")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            cast.conn.execute(grants(["owner"], "laneway_test_role", "no_owner").encode())
+
+
 @pytest.mark.parametrize("name", ["", "x" * 64, "a\nb", "a\x00", "$owner$", "é" * 40])
 def test_a_hostile_role_name_is_refused(name: str) -> None:
     for roles in (["worker"], ["owner"]):

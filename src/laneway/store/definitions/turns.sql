@@ -6,7 +6,8 @@
 -- waiters of equal priority once they have waited 20 ms, because every change of turns costs a wake-up.
 -- limit_waiters lists them; its rows never change. The changing columns are in limit_turns, which moves like counters
 -- (counters.sql): every 32 changes its `place` grows by one, and the highest place is read. A waiter that leaves keeps
--- its rows for a minute or more, because it may return with the next job; the first new waiter after that deletes them.
+-- its rows for a minute, because it may return with the next job. After that a new waiter deletes them, or one claim in a
+-- hundred, or the sweep; a stopped worker deletes its own.
 -- Rows are written last, after usage, each by its worker; rows of others only if they are not locked, or in order
 -- while the limit is locked.
 
