@@ -29,6 +29,7 @@ LANDED = (
     "e29a9c7",
     "5a31e4b",
     "9bc158f",
+    "3ebb0b2",
 )
 LAST = LANDED[-1]
 Described = tuple[list[tuple[str, int]], list[int]]  # columns, types of parameters
