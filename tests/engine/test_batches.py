@@ -12,7 +12,7 @@ from laneway.domain.claim import Claim
 from laneway.engine.lease import completer, reporter
 from laneway.engine.lease.completer import Completer
 from laneway.engine.lease.reporter import Reporter
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
+from laneway.observability.log_throttle import LogThrottle
 from laneway.store.leases import LogEntry, Report, Verdict, WriteResult
 
 CLAIMS = [Claim(seq, uuid4(), 1) for seq in range(1, 6)]
@@ -46,7 +46,7 @@ async def test_large_results_are_settled_a_few_at_a_time_and_in_order(
 ) -> None:
     monkeypatch.setattr(completer, "MOST_CHARACTERS", 100)
     db, settled = StoreClient(), []
-    work = Completer(db, ThrottledWarnings(), lambda verdicts, _: settled.extend(verdicts))  # type: ignore[arg-type]
+    work = Completer(db, LogThrottle(), lambda verdicts, _: settled.extend(verdicts))  # type: ignore[arg-type]
     for claim, size in zip(CLAIMS, SIZES, strict=True):
         error = "x" * size if claim.seq % 2 else None
         work.add(Verdict(claim, "finish", None if error else "x" * size, error))
@@ -62,7 +62,7 @@ async def test_large_results_are_settled_a_few_at_a_time_and_in_order(
 )
 async def test_batches_are_no_larger_than_their_portion(portion: int, together: list[int]) -> None:
     db = StoreClient()
-    work = Completer(db, ThrottledWarnings(), lambda *_: None, lambda: portion)  # type: ignore[arg-type]
+    work = Completer(db, LogThrottle(), lambda *_: None, lambda: portion)  # type: ignore[arg-type]
     for seq in range(1200):
         work.add(Verdict(Claim(seq, uuid4(), 1), "finish"))
     while await work.run_once() == 0:
@@ -76,7 +76,7 @@ async def test_large_checkpoints_are_stored_a_few_at_a_time(
 ) -> None:
     monkeypatch.setattr(reporter, "MOST_CHARACTERS", 100)
     db = StoreClient()
-    work = Reporter(db, ThrottledWarnings(), lambda answer: None)  # type: ignore[arg-type]
+    work = Reporter(db, LogThrottle(), lambda answer: None)  # type: ignore[arg-type]
     for claim, size in zip(CLAIMS, SIZES, strict=True):
         work.report(claim, Report(claim, checkpoint="x" * size))
     waits = [work.flush(claim) for claim in CLAIMS]

@@ -10,7 +10,6 @@ import pytest
 from laneway import Cancel, Context, Retry, RetryPolicy, Snooze
 from laneway.domain.claim import Claim
 from laneway.engine.lease import attempt_log
-from laneway.engine.process import log_throttle
 from laneway.engine.registry import make_handler
 from laneway.engine.run.attempt import Run
 from laneway.engine.run.attempt_outcomes import error_json
@@ -66,7 +65,7 @@ async def test_only_failures_are_logged_as_failures(
 async def test_many_failures_are_counted_instead_of_logged_one_by_one(
     shop: Workshop, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_throttle, "INTERVAL_S", 3600.0)
+    monkeypatch.setattr(attempt_log, "INTERVAL_S", 3600.0)
 
     @shop.lw.handler("mail", max_retries=0)
     async def mail(ctx: Context) -> None:
@@ -91,7 +90,7 @@ async def test_many_failures_are_counted_instead_of_logged_one_by_one(
 async def test_lasting_burst_is_logged_one_summary_at_a_time(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_throttle, "INTERVAL_S", 3600.0)
+    monkeypatch.setattr(attempt_log, "INTERVAL_S", 3600.0)
 
     async def fn(ctx: Context) -> None: ...
 
@@ -107,11 +106,11 @@ async def test_lasting_burst_is_logged_one_summary_at_a_time(
             for one in (status, then):
                 if one is not None:
                     failures.settled([verdict], [WriteResult(n, 1, "accepted", one)])
-        if many > log_throttle.MAX_LINES:
+        if many > attempt_log.MAX_LINES:
             failures.throttle.end("mail")
         return len(caplog.records)
 
-    assert fail(500, "approved") == log_throttle.MAX_LINES + 1
+    assert fail(500, "approved") == attempt_log.MAX_LINES + 1
     assert fail(500, "approved") == 1
     assert caplog.records[0].levelno == logging.WARNING
     assert fail(500, "failed") == 1

@@ -13,7 +13,7 @@ import pytest
 
 from laneway.config.settings import Settings
 from laneway.engine.leader.watchdog import Watchdog
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
+from laneway.observability.log_throttle import LogThrottle
 from laneway.store.database import Database
 from tests.engine.workshop import Workshop
 
@@ -31,7 +31,7 @@ async def hire(dsn: str) -> AsyncIterator[Hire]:
             chosen = Settings.load(database_url=dsn, **settings)
             database = Database(dsn, chosen, role="worker", size=1)
             stack.push_async_callback(database.close)
-            return Watchdog(database, chosen, ThrottledWarnings(), uuid4(), lambda types: None)
+            return Watchdog(database, chosen, LogThrottle(), uuid4(), lambda types: None)
 
         yield make
 

@@ -9,8 +9,8 @@ import pytest
 
 from laneway.domain.approval import analysis_of
 from laneway.domain.claim import Claim
+from laneway.engine.lease import attempt_log
 from laneway.engine.lease.attempt_log import LossLog
-from laneway.engine.process import log_throttle
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
@@ -19,7 +19,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
 
 @pytest.fixture(autouse=True)
 def hour(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(log_throttle, "INTERVAL_S", 3600.0)
+    monkeypatch.setattr(attempt_log, "INTERVAL_S", 3600.0)
     caplog.set_level(logging.INFO, "laneway")
 
 
@@ -32,7 +32,7 @@ async def test_many_losses_are_counted_instead_of_logged_one_by_one(
     losses.log("rare", Claim(7, UUID(int=7), 2), "lost")
     losses.close()
     found = lines(caplog)
-    assert len(found) == log_throttle.MAX_LINES + 2
+    assert len(found) == attempt_log.MAX_LINES + 2
     why = "taken away: the lease could not be renewed in time"
     assert found[0] == (logging.WARNING, f"mail {UUID(int=0)}: attempt 1 was {why}")
     assert found[-2] == (logging.WARNING, f"rare {UUID(int=7)}: attempt 2 was {why}")
@@ -43,7 +43,7 @@ async def test_a_cancel_is_no_warning_and_an_analysis_is_named_as_one(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     losses = LossLog()
-    for n in range(log_throttle.MAX_LINES + 1):
+    for n in range(attempt_log.MAX_LINES + 1):
         losses.log(analysis_of("mail"), Claim(n, UUID(int=n), 1), "cancel_requested")
     losses.close()
     assert {level for level, _ in lines(caplog)} == {logging.INFO}

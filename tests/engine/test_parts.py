@@ -20,13 +20,13 @@ from laneway.domain.lane import Lane
 from laneway.engine.claim.capacity import Capacity
 from laneway.engine.claim.lane_routing import served
 from laneway.engine.lease import heartbeat_wire as wire
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.registry import Registry, make_handler
 from laneway.engine.run import attempt_outcomes
 from laneway.engine.run.attempt import Run
 from laneway.engine.run.threads import Threads
 from laneway.engine.service import Service, backoff_s
 from laneway.errors import ConfigError, DatabaseUnavailable
+from laneway.observability.log_throttle import LogThrottle
 from laneway.store.lanes import ControlState
 from laneway.store.leases import Assignment
 from tests.engine.workshop import until
@@ -39,7 +39,7 @@ class Loop(Service):
     longest_backoff_s: ClassVar[float] = 0.05
 
     def __init__(self, delay: float | None = None, error: Exception | None = None) -> None:
-        super().__init__(ThrottledWarnings(interval_s=3600.0))
+        super().__init__(LogThrottle(interval_s=3600.0))
         self.delay = delay
         self.error = error
         self.rounds = 0
@@ -133,7 +133,7 @@ def test_cause_is_logged_once_per_interval_with_number_suppressed(
     caplog.set_level(logging.INFO)
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    warnings = ThrottledWarnings()
+    warnings = LogThrottle()
     for _ in range(50):
         warnings.warn("claimer", "away")
         warnings.resolved("claimer")

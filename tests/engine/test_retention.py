@@ -16,7 +16,7 @@ from laneway.config.settings import Settings
 from laneway.engine.leader import retention as module
 from laneway.engine.leader.retention import RetentionService
 from laneway.engine.leader.watchdog import Watchdog
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
+from laneway.observability.log_throttle import LogThrottle
 from laneway.store.database import Database
 from tests.engine.workshop import QUICK, Workshop, until
 
@@ -29,11 +29,9 @@ class Keeper:
 
     def __init__(self, database: Database, settings: Settings) -> None:
         self.promoted: set[str] = set()
-        self.watchdog = Watchdog(
-            database, settings, ThrottledWarnings(), uuid4(), lambda types: None
-        )
+        self.watchdog = Watchdog(database, settings, LogThrottle(), uuid4(), lambda types: None)
         self.retention = RetentionService(
-            database, settings, ThrottledWarnings(), self.watchdog, self.promoted.update
+            database, settings, LogThrottle(), self.watchdog, self.promoted.update
         )
 
     async def rounds(self) -> int:

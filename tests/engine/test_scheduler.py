@@ -20,8 +20,8 @@ from laneway.domain.payload import DEFAULT_LIMITS
 from laneway.domain.schedule import Schedule
 from laneway.engine.leader.schedule_checks import ScheduleCheck, make_check
 from laneway.engine.leader.scheduler import LONGEST_S, Scheduler
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.errors import ConfigError
+from laneway.observability.log_throttle import LogThrottle
 from laneway.store import schedules
 from laneway.store.database import Database
 from tests.engine.crew import Crew
@@ -37,7 +37,7 @@ class Called(Scheduler):
     def __init__(
         self, database: Database, holder: UUID, checks: dict[str, ScheduleCheck], *rest: Any
     ) -> None:
-        super().__init__(database, ThrottledWarnings(), holder, checks, *rest)
+        super().__init__(database, LogThrottle(), holder, checks, *rest)
         self.database, self.holder, self.checks = database, holder, checks
 
     async def is_due(self) -> bool:

@@ -10,7 +10,7 @@ from laneway import Context
 from laneway.engine.claim import stray_look
 from laneway.engine.claim.floors import Floors
 from laneway.engine.claim.stray_look import StrayLook
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
+from laneway.observability.log_throttle import LogThrottle
 from laneway.store import statement
 from laneway.store.database import Database
 from tests.engine.workshop import Workshop, until
@@ -78,7 +78,7 @@ async def test_look_that_takes_too_long_is_given_up_and_leaves_no_connection(
     monkeypatch.setattr(stray_look, "LONGEST_S", 0.2)
     database = Database(shop.dsn, shop.lw.settings, role="tests", size=1)
     found: list[set[str]] = []
-    look = StrayLook(database, ThrottledWarnings(), lambda: [Raised()], found.append)
+    look = StrayLook(database, LogThrottle(), lambda: [Raised()], found.append)
     delay = await look.run_once()
     assert "strays: " in caplog.text
     assert delay is not None

@@ -13,8 +13,8 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from laneway.config.settings import Settings
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.errors import ConfigError
+from laneway.observability.log_throttle import LogThrottle
 from laneway.rpc.server.certificate import Certificate
 from laneway.store.database import Database
 from tests.rpc.certificates import make_certificate
@@ -72,7 +72,7 @@ def test_files_are_read_again_only_when_they_have_changed(
     (tmp_path / "other").mkdir()
     cert, key = make_certificate(tmp_path)
     _, others = make_certificate(tmp_path / "other")
-    made = Certificate(cert, key, ThrottledWarnings(0.0))
+    made = Certificate(cert, key, LogThrottle(0.0))
     made.credentials()
     assert made.renewed() is None
     own = key.read_bytes()
@@ -96,7 +96,7 @@ def test_what_is_written_just_now_is_read_by_the_next_handshake(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cert, key = make_certificate(tmp_path)
-    made = Certificate(cert, key, ThrottledWarnings())
+    made = Certificate(cert, key, LogThrottle())
     made.credentials()
     load = ssl.SSLContext.load_cert_chain
 
@@ -116,6 +116,6 @@ def test_what_is_written_just_now_is_read_by_the_next_handshake(
 
 
 def test_at_the_start_there_must_be_one(tmp_path: Path) -> None:
-    made = Certificate(tmp_path / "c.pem", tmp_path / "k.pem", ThrottledWarnings())
+    made = Certificate(tmp_path / "c.pem", tmp_path / "k.pem", LogThrottle())
     with pytest.raises(ConfigError, match=r"grpc_key: .*k.pem cannot be read"):
         made.credentials()

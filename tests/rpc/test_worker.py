@@ -25,9 +25,9 @@ from laneway import Analysis, Context, Laneway, RetryPolicy, Snooze, SyncContext
 from laneway.app.remote_worker import remote_worker
 from laneway.config.settings import Settings
 from laneway.domain.approval import Approval
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.run.executor import Executor
 from laneway.errors import ConfigError, Forbidden, NeedsDatabase, Unauthenticated
+from laneway.observability.log_throttle import LogThrottle
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.server.handshake import read_handshake
 from laneway.rpc.worker import job_stream as intake_module
@@ -584,7 +584,7 @@ async def test_a_stream_works_again_when_a_server_greets_and_not_when_it_ends(
     def said(text: str) -> int:
         return [text in one.getMessage() for one in caplog.records].count(True)
 
-    monkeypatch.setattr(worker_module, "ThrottledWarnings", partial(ThrottledWarnings, 0.0))
+    monkeypatch.setattr(worker_module, "LogThrottle", partial(LogThrottle, 0.0))
     await shop.hire()
 
     async def fail_and_recover(times: int) -> None:

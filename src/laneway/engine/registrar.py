@@ -17,10 +17,10 @@ from laneway.domain.limit import Limit
 from laneway.domain.overview import TOUCH_S
 from laneway.engine.claim.capacity import Capacity
 from laneway.engine.process.memory import resident_bytes
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.registry import Registry
 from laneway.engine.service import Service
 from laneway.errors import ConfigError, InvalidInput
+from laneway.observability.log_throttle import LogThrottle
 from laneway.store import job_types, lanes, limits, schedules
 from laneway.store.database import Database
 from laneway.store.workers import WorkerInfo, conflicts, publish, register, stop, touch
@@ -43,7 +43,7 @@ class Registrar(Service):
     def __init__(
         self,
         database: Database,
-        warnings: ThrottledWarnings,
+        warnings: LogThrottle,
         worker: WorkerInfo,
         on_resumed: Callable[[], None],
         capacity: Capacity | None = None,

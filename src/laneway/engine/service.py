@@ -8,8 +8,8 @@ import logging
 import random
 from typing import ClassVar
 
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.errors import DatabaseUnavailable
+from laneway.observability.log_throttle import LogThrottle
 
 log = logging.getLogger("laneway")
 
@@ -20,7 +20,7 @@ class Service:
     name: ClassVar[str] = "service"
     longest_backoff_s: ClassVar[float] = 2.0
 
-    def __init__(self, warnings: ThrottledWarnings) -> None:
+    def __init__(self, warnings: LogThrottle) -> None:
         self._warnings = warnings
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None

@@ -36,13 +36,13 @@ from laneway.engine.lease.heartbeat import Heartbeat, database_renewal
 from laneway.engine.process.loop_marker import LoopMarker
 from laneway.engine.process.names import default_name
 from laneway.engine.process.shutdown import STOP_S, finish_or_release
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.process.worker_metrics import WorkerMetrics
 from laneway.engine.registrar import Registrar
 from laneway.engine.registry import Registry
 from laneway.engine.run.executor import Executor
 from laneway.engine.run.handler_requests import HandlerRequests
 from laneway.errors import DatabaseUnavailable, LanewayError
+from laneway.observability.log_throttle import LogThrottle
 from laneway.store import lanes
 from laneway.store.leases import Verdict, WriteResult
 from laneway.store.migrate import check
@@ -82,7 +82,7 @@ class Worker:
         # Set once `max_jobs` jobs have ended.
         self.spent = asyncio.Event()
         self._transport: Transport = transport
-        self._warnings = ThrottledWarnings()
+        self._warnings = LogThrottle()
         self._metrics = WorkerMetrics()
         self._state = lanes.ControlState(0, False, {})
         self.loops: dict[str, LaneLoop] = {}

@@ -1,5 +1,6 @@
-"""Counters, metrics and traces.
+"""Counters, metrics, traces and limits on log lines.
 
+log_throttle.py       limits repeated log lines
 counters.py           the counters of this process
 metrics.py            every metric: name, labels, meaning
 metrics_endpoint.py   serves the metrics of a worker process

@@ -8,10 +8,8 @@ link to it. Names follow the messaging conventions of OpenTelemetry.
 from __future__ import annotations
 
 import json
-import logging
 import re
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar, Token
@@ -19,18 +17,16 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
+from laneway.observability.log_throttle import LogThrottle
+
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, SpanContext, Tracer
-
-log = logging.getLogger("laneway")
 
 _TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
 _LENGTH: Final = 55
 _SYSTEM: Final = "laneway"
 
-# Time between two warnings about a failing tracer.
-_WARN_INTERVAL_S: Final = 60.0
-_warned_at = float("-inf")
+_warnings: Final = LogThrottle(interval_s=60.0)
 
 # The traceparent of the current request, or of the worker of this child process.
 _received: ContextVar[str | None] = ContextVar("laneway traceparent", default=None)
@@ -165,11 +161,7 @@ class _SafeSpan:
 
 def _warn(error: Exception) -> None:
     """Logs that the application's tracer fails, at most once a minute."""
-    global _warned_at
-    now = time.monotonic()
-    if now - _warned_at >= _WARN_INTERVAL_S:
-        _warned_at = now
-        log.warning("traces are not written: %r", error)
+    _warnings.warn("traces are not written", repr(error))
 
 
 class AttemptSpan:

@@ -11,10 +11,10 @@ from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 from laneway.engine.lease.attempt_store import AttemptStore
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.run.attempt import Run
 from laneway.engine.run.handler_channel import finished_error
 from laneway.errors import DatabaseUnavailable, SchemaMismatch
+from laneway.observability.log_throttle import LogThrottle
 from laneway.store.call_limits import LimitGrant
 
 FIRST_S = 0.05
@@ -53,7 +53,7 @@ class CallLimits:
     lanes and processes.
     """
 
-    def __init__(self, store: AttemptStore, warnings: ThrottledWarnings) -> None:
+    def __init__(self, store: AttemptStore, warnings: LogThrottle) -> None:
         self._store = store
         self._warnings = warnings
         self._queues: dict[tuple[str, str], list[_QueuedCall]] = {}

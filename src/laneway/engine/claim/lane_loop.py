@@ -14,9 +14,9 @@ from laneway.domain.claim import Claim
 from laneway.engine.claim.capacity import MOST, Room
 from laneway.engine.claim.floors import Floors, all_ranges
 from laneway.engine.lease.completer import Completer
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.process.worker_metrics import WorkerMetrics
 from laneway.engine.service import Service
+from laneway.observability.log_throttle import LogThrottle
 from laneway.store.database import Database
 from laneway.store.lanes import find_horizon
 from laneway.store.leases import Assignment, ClaimAnswer, Verdict, claim, park
@@ -86,7 +86,7 @@ class LaneLoop(Service):
         lane: str,
         handlers: Sequence[Claimable],
         tools: LaneTools,
-        warnings: ThrottledWarnings,
+        warnings: LogThrottle,
     ) -> None:
         super().__init__(warnings)
         self.lane = lane

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from laneway.engine.claim.floors import Floors
 from laneway.engine.claim.stray_look import StrayLook
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.service import Service
+from laneway.observability.log_throttle import LogThrottle
 from laneway.store.database import Database
 from laneway.store.lanes import ControlState, Peek, peek
 
@@ -26,7 +26,7 @@ class Poller(Service):
     def __init__(
         self,
         database: Database,
-        warnings: ThrottledWarnings,
+        warnings: LogThrottle,
         job_types: Callable[[], list[str]],
         floors: Callable[[], Iterable[Floors]],
         state: Callable[[], ControlState],

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import ClassVar, Final
 
 from laneway.engine.claim.floors import Floors
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.service import Service
+from laneway.observability.log_throttle import LogThrottle
 from laneway.store.database import Database
 from laneway.store.lanes import find_strays
 
@@ -30,7 +30,7 @@ class StrayLook(Service):
     def __init__(
         self,
         database: Database,
-        warnings: ThrottledWarnings,
+        warnings: LogThrottle,
         floors: Callable[[], Iterable[Floors]],
         on_strays: Callable[[set[str]], None],
     ) -> None:

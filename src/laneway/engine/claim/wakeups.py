@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from laneway.config.settings import Settings
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.service import Service
+from laneway.observability.log_throttle import LogThrottle
 from laneway.store.notify import Listener
 
 
@@ -20,7 +20,7 @@ class Wakeups(Service):
         self,
         dsn: str,
         settings: Settings,
-        warnings: ThrottledWarnings,
+        warnings: LogThrottle,
         on_message: Callable[[str], None],
         on_ready: Callable[[], None],
     ) -> None:

@@ -9,8 +9,8 @@ from typing import ClassVar, Final
 
 from laneway.config.settings import Settings
 from laneway.engine.leader.watchdog import Watchdog
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.service import Service
+from laneway.observability.log_throttle import LogThrottle
 from laneway.store import retention
 from laneway.store.database import Database
 from laneway.store.retention import LeaderTerm, WalkPosition
@@ -38,7 +38,7 @@ class RetentionService(Service):
         self,
         database: Database,
         settings: Settings,
-        warnings: ThrottledWarnings,
+        warnings: LogThrottle,
         watchdog: Watchdog,
         on_promoted: Callable[[set[str]], None],
     ) -> None:

@@ -22,11 +22,11 @@ from laneway.domain.redaction import redact
 from laneway.domain.schedule import BATCH, FirePlan, decide, replanned
 from laneway.domain.text import escape_text
 from laneway.engine.leader.schedule_checks import ScheduleCheck
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.run.exception_text import message_of, name_of
 from laneway.engine.run.threads import Threads
 from laneway.engine.service import Service
 from laneway.errors import DatabaseUnavailable, InvalidInput
+from laneway.observability.log_throttle import LogThrottle
 from laneway.store import schedules as store
 from laneway.store.database import Database
 from laneway.store.schedules import Due, SlotEntry
@@ -51,7 +51,7 @@ class Scheduler(Service):
     def __init__(
         self,
         database: Database,
-        warnings: ThrottledWarnings,
+        warnings: LogThrottle,
         holder: UUID,
         checks: Mapping[str, ScheduleCheck],
         resources: SimpleNamespace,

@@ -17,10 +17,10 @@ from laneway.engine.claim.wakeups import Wakeups
 from laneway.engine.leader.retention import RetentionService
 from laneway.engine.leader.scheduler import Scheduler
 from laneway.engine.leader.watchdog import Watchdog
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.registrar import Registrar
 from laneway.engine.service import Service
 from laneway.errors import LanewayError
+from laneway.observability.log_throttle import LogThrottle
 from laneway.store import workers
 from laneway.store.database import Database
 from laneway.store.workers import WorkerInfo
@@ -33,7 +33,7 @@ class LeaderServices:
         self,
         database: Database,
         settings: Settings,
-        warnings: ThrottledWarnings,
+        warnings: LogThrottle,
         server_id: UUID,
         name: str,
         on_work: Callable[[set[str]], None],
@@ -84,7 +84,7 @@ class ServerLeadership:
     def __init__(self, dsn: str, settings: Settings) -> None:
         self._settings = settings
         self._dsn = dsn
-        warnings = ThrottledWarnings()
+        warnings = LogThrottle()
         self._database = Database(dsn, settings, role="lead", size=1)
         self._peers = PeerWakeups(self._database)
         name = f"{socket.gethostname()}:{os.getpid()} server"

@@ -8,9 +8,9 @@ from typing import ClassVar
 from uuid import UUID
 
 from laneway.config.settings import Settings
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.service import Service
 from laneway.observability.counters import PROCESS
+from laneway.observability.log_throttle import LogThrottle
 from laneway.store.database import Database
 from laneway.store.leases import resign, watch
 from laneway.store.retention import LeaderTerm
@@ -66,7 +66,7 @@ class Watchdog(Service):
         self,
         database: Database,
         settings: Settings,
-        warnings: ThrottledWarnings,
+        warnings: LogThrottle,
         holder: UUID,
         on_reclaimed: Callable[[set[str]], None],
     ) -> None:

@@ -10,13 +10,16 @@ from typing import Final
 from laneway.domain.approval import display_name
 from laneway.domain.claim import Claim
 from laneway.domain.text import visible
-from laneway.engine.process.log_throttle import LogThrottle, Suppressed
 from laneway.engine.run.attempt import Run
+from laneway.observability.log_throttle import LogThrottle, Suppressed
 from laneway.store.leases import Verdict, WriteResult
 
 log = logging.getLogger("laneway")
 
 LONGEST: Final = 200
+# Lines of a kind that are logged one by one, before there is one summary per interval.
+MAX_LINES: Final = 10
+INTERVAL_S: Final = 1.0
 _FAILED: Final = frozenset({"fail", "giveup", "confirm"})
 # By the answer to a write; `lost`: no answer in time; `void`: the outcome came too late.
 _REASONS: Final = {
@@ -32,7 +35,7 @@ class FailureLog:
 
     def __init__(self) -> None:
         self._noted: dict[tuple[int, int], tuple[Run, Verdict]] = {}
-        self.throttle: LogThrottle[Verdict] = LogThrottle(self._log_suppressed)
+        self.throttle = LogThrottle(INTERVAL_S, MAX_LINES, self._log_suppressed)
 
     def note(self, run: Run, verdict: Verdict) -> None:
         """Remember a failure until its verdict is settled."""
@@ -68,7 +71,7 @@ class FailureLog:
                 "the job has failed" if is_last else f"retry in {_wait_s(run, verdict):.3g} s",
             )
 
-    def _log_suppressed(self, job_type: str, suppressed: Suppressed[Verdict]) -> None:
+    def _log_suppressed(self, job_type: str, suppressed: Suppressed) -> None:
         log.log(
             logging.ERROR if suppressed.errors else logging.WARNING,
             "%s: %s more attempts failed, %s of them for good; last error: %s",
@@ -83,7 +86,7 @@ class LossLog:
     """Logs attempts that were taken away, cancelled or superseded from outside."""
 
     def __init__(self) -> None:
-        self._throttle: LogThrottle[tuple[str, str]] = LogThrottle(self._log_suppressed)
+        self._throttle = LogThrottle(INTERVAL_S, MAX_LINES, self._log_suppressed)
 
     def log(self, job_type: str, claim: Claim, answer: str) -> None:
         if self._throttle.admit(f"{answer} {job_type}", (job_type, answer)):
@@ -100,7 +103,7 @@ class LossLog:
         """Log the suppressed losses now."""
         self._throttle.close()
 
-    def _log_suppressed(self, kind: str, suppressed: Suppressed[tuple[str, str]]) -> None:
+    def _log_suppressed(self, kind: str, suppressed: Suppressed) -> None:
         job_type, answer = suppressed.last
         log.log(
             _level(answer),

@@ -12,10 +12,10 @@ from typing import ClassVar
 from laneway.domain.text import visible
 from laneway.engine.lease.attempt_log import FailureLog
 from laneway.engine.lease.attempt_store import AttemptStore
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.run.attempt_outcomes import ROLLED_BACK
 from laneway.engine.service import Service
 from laneway.errors import DatabaseUnavailable
+from laneway.observability.log_throttle import LogThrottle
 from laneway.store.leases import Verdict, WriteResult
 
 log = logging.getLogger("laneway")
@@ -37,7 +37,7 @@ class Completer(Service):
     def __init__(
         self,
         store: AttemptStore,
-        warnings: ThrottledWarnings,
+        warnings: LogThrottle,
         on_settled: Callable[[list[Verdict], list[WriteResult]], None],
         batch_size: Callable[[], int] = lambda: MAX_BATCH,
     ) -> None:

@@ -22,8 +22,8 @@ from laneway.config.settings import Settings
 from laneway.domain.claim import Claim
 from laneway.engine.lease.heartbeat_wire import BEAT, FORGET, HOLD, QUIT, TICK, Pair, pack
 from laneway.engine.process.spawned import Spawned, socket_pair
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.service import Service
+from laneway.observability.log_throttle import LogThrottle
 from laneway.store.database import connection_options
 
 log = logging.getLogger("laneway")
@@ -61,7 +61,7 @@ class Heartbeat(Service):
         self,
         renewal: Mapping[str, Any],
         settings: Settings,
-        warnings: ThrottledWarnings,
+        warnings: LogThrottle,
         on_answer: Callable[[int, int, str], None],
     ) -> None:
         super().__init__(warnings)

@@ -10,9 +10,9 @@ from typing import ClassVar, NamedTuple
 
 from laneway.domain.claim import Claim
 from laneway.engine.lease.attempt_store import AttemptStore
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.service import Service
 from laneway.errors import DatabaseUnavailable, StaleAttempt
+from laneway.observability.log_throttle import LogThrottle
 from laneway.store.leases import LogEntry, Report, WriteResult
 
 MOST_LINES = 2000
@@ -81,7 +81,7 @@ class Reporter(Service):
     def __init__(
         self,
         store: AttemptStore,
-        warnings: ThrottledWarnings,
+        warnings: LogThrottle,
         on_answer: Callable[[WriteResult], None],
         interval_s: float = 0.5,
     ) -> None:

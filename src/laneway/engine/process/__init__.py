@@ -2,6 +2,6 @@
 
 lifecycle.py, deadline.py, shutdown.py   start, serve, stop on a signal within the grace
 supervisor.py, spawned.py, loop_marker.py   several processes under one parent
-logs.py, log_throttle.py, throttled_warnings.py   log format, and limits on repeated lines
+logs.py          log format
 health.py, memory.py, worker_metrics.py, names.py   health, memory, counters and name of a worker
 """

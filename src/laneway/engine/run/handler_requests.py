@@ -19,10 +19,10 @@ from typing import Any
 from laneway.engine.claim.call_limits import CallLimits
 from laneway.engine.lease.attempt_store import AttemptStore
 from laneway.engine.lease.reporter import Reporter
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.run.attempt import Run
 from laneway.engine.run.handler_channel import finished_error
 from laneway.errors import DatabaseUnavailable, InvalidInput, SchemaMismatch, StaleAttempt
+from laneway.observability.log_throttle import LogThrottle
 from laneway.store.leases import WriteResult
 
 BUSY_S = 0.05
@@ -38,7 +38,7 @@ class HandlerRequests:
     def __init__(
         self,
         store: AttemptStore,
-        warnings: ThrottledWarnings,
+        warnings: LogThrottle,
         on_answer: Callable[[WriteResult], None],
     ) -> None:
         self.reporter = Reporter(store, warnings, on_answer)

@@ -11,8 +11,8 @@ from typing import Final
 import grpc
 
 from laneway.config.settings import Settings
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.errors import ConfigError
+from laneway.observability.log_throttle import LogThrottle
 
 log = logging.getLogger("laneway")
 
@@ -24,7 +24,7 @@ _FileStates = tuple[tuple[int, int, int] | None, ...]
 class Certificate:
     """A certificate chain and its key; the last valid pair is used."""
 
-    def __init__(self, cert: Path, key: Path, warnings: ThrottledWarnings) -> None:
+    def __init__(self, cert: Path, key: Path, warnings: LogThrottle) -> None:
         self._cert = cert
         self._key = key
         self._warnings = warnings
@@ -33,7 +33,7 @@ class Certificate:
         self._used: _FileStates = ()
 
     @classmethod
-    def of(cls, settings: Settings, warnings: ThrottledWarnings) -> Certificate | None:
+    def of(cls, settings: Settings, warnings: LogThrottle) -> Certificate | None:
         """The certificate of the settings, if they name one."""
         cert, key = settings.grpc_cert, settings.grpc_key
         if cert is None and key is None:

@@ -25,9 +25,9 @@ from laneway.engine.claim.wakeups import Wakeups
 from laneway.engine.leader.services import LeaderServices
 from laneway.engine.lease.attempt_store import DatabaseAttemptStore
 from laneway.engine.lease.completer import Completer
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.service import Service
 from laneway.errors import DatabaseUnavailable, Forbidden, LanewayError
+from laneway.observability.log_throttle import LogThrottle
 from laneway.rpc.server.assignments import Assignments
 from laneway.rpc.server.dispatcher import Dispatcher
 from laneway.rpc.server.handshake import StreamHandshake
@@ -60,7 +60,7 @@ class DispatchServer:
         self.settings = settings
         self.is_running = False
         self._dsn = dsn
-        self._warnings = ThrottledWarnings()
+        self._warnings = LogThrottle()
         self._metrics = RemoteMetrics()
         self._state = lanes.ControlState(0, False, {})
         self._dispatchers: dict[UUID, Dispatcher] = {}

@@ -12,9 +12,9 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from laneway.domain.text import visible
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.errors import InvalidInput, LanewayError
 from laneway.observability.counters import PROCESS
+from laneway.observability.log_throttle import LogThrottle
 
 log = logging.getLogger("laneway.rpc")
 
@@ -46,7 +46,7 @@ _FORMS: Final = {
 # A context returns its code as a number, unlike documented.
 _NAMES: Final = {key: code.name for code in grpc.StatusCode for key in (code, code.value[0])}
 
-_warnings: Final = ThrottledWarnings()
+_warnings: Final = LogThrottle()
 
 Handler = Callable[[Any, Any], Any]
 Q = TypeVar("Q")

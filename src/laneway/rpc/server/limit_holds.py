@@ -6,8 +6,8 @@ import asyncio
 import logging
 from typing import ClassVar, Final
 
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.service import Service
+from laneway.observability.log_throttle import LogThrottle
 from laneway.store import call_limits
 from laneway.store.database import Database
 
@@ -27,7 +27,7 @@ class RemoteLimitHolds(Service):
 
     name: ClassVar[str] = "limit holds"
 
-    def __init__(self, database: Database, warnings: ThrottledWarnings, longest_s: float) -> None:
+    def __init__(self, database: Database, warnings: LogThrottle, longest_s: float) -> None:
         super().__init__(warnings)
         self._database = database
         self.longest_s = longest_s

@@ -15,9 +15,9 @@ from laneway.config.settings import Settings
 from laneway.control.credential_cache import CredentialCache
 from laneway.control.throttle import Throttle
 from laneway.domain.address import is_loopback
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.service import Service as Loop
 from laneway.errors import ConfigError, DatabaseUnavailable
+from laneway.observability.log_throttle import LogThrottle
 from laneway.rpc.server.auth import Authenticator
 from laneway.rpc.server.certificate import Certificate
 from laneway.rpc.server.dispatch_server import DispatchServer
@@ -65,7 +65,7 @@ class RpcServer:
         self.authenticator = Authenticator(database, settings, credential_cache, throttle)
         self._service: WorkerCalls | None = None
         self._health = RpcHealth(NAME)
-        self._warnings = ThrottledWarnings()
+        self._warnings = LogThrottle()
         self._review = StreamReview(self.authenticator, self._health, self._warnings)
         self._server = grpc.aio.server(
             interceptors=(ErrorInterceptor(),), options=_options(settings)
@@ -134,7 +134,7 @@ class StreamReview(Loop):
     name: ClassVar[str] = "grpc"
 
     def __init__(
-        self, authenticator: Authenticator, health: RpcHealth, warnings: ThrottledWarnings
+        self, authenticator: Authenticator, health: RpcHealth, warnings: LogThrottle
     ) -> None:
         super().__init__(warnings)
         self._authenticator = authenticator

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from laneway.domain.claim import Claim
 from laneway.domain.overview import TOUCH_S
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.service import Service
+from laneway.observability.log_throttle import LogThrottle
 from laneway.rpc.server.assignments import Assignments
 from laneway.rpc.server.dispatcher import Dispatcher
 from laneway.store import remote, workers
@@ -34,7 +34,7 @@ class Presence(Service):
     def __init__(
         self,
         database: Database,
-        warnings: ThrottledWarnings,
+        warnings: LogThrottle,
         server_id: UUID,
         dispatchers: Callable[[], Iterable[Dispatcher]],
         assignments: Assignments,

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from laneway.engine.lease.completer import Completer
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.process.worker_metrics import WorkerMetrics
+from laneway.observability.log_throttle import LogThrottle
 from laneway.rpc.server.assignments import Assignments
 from laneway.rpc.server.round_robin import RoundRobin
 from laneway.rpc.server.stream_loop import LaneFloors
@@ -32,7 +32,7 @@ class DispatchResources:
     rest: Database
     completer: Completer
     metrics: WorkerMetrics
-    warnings: ThrottledWarnings
+    warnings: LogThrottle
     assignments: Assignments
     round_robin: RoundRobin
     state: Callable[[], ControlState]

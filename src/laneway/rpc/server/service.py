@@ -20,9 +20,9 @@ from laneway.control.health import DECLARATION_IGNORED, LIMIT_REFUSED
 from laneway.control.throttle import Buckets
 from laneway.domain.approval import ANALYSIS_PREFIX
 from laneway.domain.claim import Claim
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.errors import Forbidden, InvalidInput, LanewayError
 from laneway.observability.counters import PROCESS
+from laneway.observability.log_throttle import LogThrottle
 from laneway.rpc import messages
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.messages import ANSWERS, ProgressUpdate
@@ -102,7 +102,7 @@ class WorkerCalls:
         per_second = settings.remote_reports_per_second
         self._reports = Buckets(per_second, max(1.0, per_second * REPORTS_BURST_S))
         self._limit_holds = RemoteLimitHolds(
-            self._limit_calls, ThrottledWarnings(), settings.remote_limit_hold
+            self._limit_calls, LogThrottle(), settings.remote_limit_hold
         )
         self._limit_holds.start()
 

@@ -9,8 +9,8 @@ from typing import ClassVar, Protocol
 from laneway.engine.claim.capacity import MOST
 from laneway.engine.claim.floors import Floors
 from laneway.engine.claim.lane_loop import BUSY_FOR_S, Claimable, LaneLoop, LaneTools
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.errors import LanewayError
+from laneway.observability.log_throttle import LogThrottle
 from laneway.rpc.server.claim_size import ClaimSize
 from laneway.rpc.server.round_robin import RoundRobin
 from laneway.rpc.server.stream_capacity import StreamCapacity
@@ -52,7 +52,7 @@ class StreamLoop(LaneLoop):
         lane: str,
         handlers: Sequence[Claimable],
         tools: LaneTools,
-        warnings: ThrottledWarnings,
+        warnings: LogThrottle,
         *,
         stream: LoopStream,
         room: StreamCapacity,

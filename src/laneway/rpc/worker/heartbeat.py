@@ -10,7 +10,7 @@ from laneway.config.settings import Settings
 from laneway.domain.claim import Claim
 from laneway.engine.lease.heartbeat import Heartbeat
 from laneway.engine.lease.heartbeat_wire import NAMED, Pair, pack
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
+from laneway.observability.log_throttle import LogThrottle
 from laneway.rpc.worker.endpoint import Endpoint
 
 
@@ -24,7 +24,7 @@ class RemoteHeartbeat(Heartbeat):
         endpoint: Endpoint,
         worker_id: UUID,
         settings: Settings,
-        warnings: ThrottledWarnings,
+        warnings: LogThrottle,
         on_answer: Callable[[int, int, str], None],
     ) -> None:
         renewal = {"endpoint": endpoint.to_dict(), "worker_id": str(worker_id)}

@@ -11,9 +11,9 @@ from typing import ClassVar, Final
 
 import grpc.aio
 
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.service import Service
 from laneway.errors import DatabaseUnavailable, LanewayError
+from laneway.observability.log_throttle import LogThrottle
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.worker.connection import ReplicaConnection, Stream
 from laneway.rpc.worker.failures import FINAL
@@ -37,7 +37,7 @@ class AssignmentStream(Service):
     def __init__(
         self,
         connection: ReplicaConnection,
-        warnings: ThrottledWarnings,
+        warnings: LogThrottle,
         handshake: Callable[[], pb.StreamJobsRequest],
         on_message: Callable[[pb.StreamJobsResponse], None],
         is_ready: Callable[[], bool],

@@ -25,7 +25,6 @@ from laneway.engine.lease.completer import Completer
 from laneway.engine.process.loop_marker import LoopMarker
 from laneway.engine.process.names import default_name
 from laneway.engine.process.shutdown import STOP_S, finish_or_release
-from laneway.engine.process.throttled_warnings import ThrottledWarnings
 from laneway.engine.process.worker_metrics import WorkerMetrics
 from laneway.engine.registry import Registry
 from laneway.engine.run.attempt import Run
@@ -33,6 +32,7 @@ from laneway.engine.run.attempt_outcomes import own_error_json
 from laneway.engine.run.executor import Executor
 from laneway.engine.run.handler_requests import HandlerRequests
 from laneway.errors import ConfigError, DatabaseUnavailable
+from laneway.observability.log_throttle import LogThrottle
 from laneway.rpc import IS_LATE
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.declaration import write_declaration
@@ -80,7 +80,7 @@ class RemoteWorker:
         self._app = app
         self._max_jobs = max_jobs
         self.spent = asyncio.Event()
-        self._warnings = ThrottledWarnings()
+        self._warnings = LogThrottle()
         self._metrics = WorkerMetrics()
         self._seqs = itertools.count(1)
         # Lapsed by our clock; no server has confirmed it yet.
