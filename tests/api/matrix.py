@@ -160,6 +160,11 @@ _BODIES: Final[dict[str, Any]] = {
     "tune_lane": {"poll_interval_ms": 4000},
     "take_type": {"job_type": "taken"},
 }
+# What they are about, if that is not a lane.
+_MAKES: Final[dict[str, str]] = {
+    "get_limit": "limit", "delete_limit": "limit", "list_limit_changes": "limit",
+    "roll_back_limit": "limit",
+}  # fmt: skip
 _KINDS: Final[dict[str, Kind]] = {
     "lanes": "lanes", "lane": "lane", "all lanes": "global", "everywhere": "global",
 }  # fmt: skip
@@ -169,7 +174,9 @@ def _declared(operation: Operation[Any, Any]) -> Entry:
     """The row of an operation; docs/howto/access.md says the same, in words."""
     kind = _KINDS[operation.scope]
     # For what needs all lanes, one that is in reach is not enough.
-    make = {"lane": "lane", "global": "own_lane"}.get(kind) if operation.inputs_of("path") else None
+    make = {"lane": "lane", "all lanes": "own_lane", "everywhere": _MAKES.get(operation.name)}.get(
+        operation.scope if operation.inputs_of("path") else ""
+    )
     body = _BODIES.get(operation.name)
     query = "?job_type=ingestion" if operation.name == "find_lane" else ""
     return Entry(kind, operation.permission, body, make, query)
@@ -231,12 +238,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("PATCH", "/admin/workers/jobs/{job_id}/priority"): Entry(
         "job", "workers:manage", {"priority": 1}, make="job"
     ),
-    ("GET", "/admin/limits"): Entry("global", "workers:view"),
-    ("GET", "/admin/limits/{name}"): Entry("global", "workers:view", make="limit"),
     ("PUT", "/admin/limits/{name}"): Entry("global", "workers:manage", {}, make="limit"),
-    ("DELETE", "/admin/limits/{name}"): Entry("global", "workers:manage", make="limit"),
-    ("GET", "/admin/limits/{name}/history"): Entry("global", "workers:view", make="limit"),
-    ("POST", "/admin/limits/{name}/rollback"): Entry("global", "workers:manage", make="limit"),
     ("GET", "/admin/changes"): Entry("global", "workers:manage"),
     ("GET", "/admin/schedules"): Entry("anyone", "schedules:view"),
     ("POST", "/admin/schedules"): Entry("new_schedule", "schedules:manage", _new_schedule),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, FastAPI
 
 from laneway.api.operations import add_operations
-from laneway.control.operators import Operator, implement
+from laneway.control.operators.table import Operator, implement
 from laneway.domain.lane import LaneName
 from laneway.operations.operation import operation
 from tests.api.conftest import Ask, People

@@ -55,11 +55,13 @@ async def test_due_jobs_that_need_a_limit_are_counted_up_to_a_bound(
     for job_type in ("chat", "chat", "embed", "greet"):
         scene.submit(job_type)
     scene.submit("chat", delay=60.0)
-    waits = {each.limit.name: (each.waiting, each.is_capped) for each in await limits.inspect(db)}
+    waits = {
+        each.limit.name: (each.waiting, each.waiting_is_capped) for each in await limits.inspect(db)
+    }
     assert waits == {"anthropic": (2, False), "ollama": (0, False), "openai": (3, False)}
     scene.submit("embed")
-    seen = (await limits.get(db, "openai")).to_dict()
-    assert (seen["waiting"], seen["waiting_is_capped"]) == (3, True)
+    seen = await limits.get(db, "openai")
+    assert (seen.waiting, seen.waiting_is_capped) == (3, True)
 
 
 async def test_tuning_changes_what_is_named_and_wakes_the_workers(

@@ -23,7 +23,7 @@ from laneway.domain.job import Attempt, Job, LogLine, Progress
 from laneway.domain.job_error import JobError
 from laneway.domain.job_type import PublishedType
 from laneway.domain.lane import Lane
-from laneway.domain.limit import Limit
+from laneway.domain.limit import Limit, LimitStatus
 from laneway.domain.next_runs import Fire
 from laneway.domain.overview import ActiveJob, Gate, OldSnapshot, PriorityLoad, TypeLoad, WorkerRow
 from laneway.domain.review import Review
@@ -79,7 +79,7 @@ SCHEMAS: dict[str, SchemaFields] = {
     "PublishedTypeOut": fields_of(PublishedType),
     "StorageOut": fields_of(Storage, models.DatabaseState, own="storage"),
     "TableOut": fields_of(TableSize),
-    "LimitOut": fields_of(Limit, made="running busiest waiting waiting_is_capped holders"),
+    "LimitStatusOut": fields_of(Limit, LimitStatus, own="limit"),
     "ScheduleOut": fields_of(Schedule, made="words next_fires"),
     "FireOut": fields_of(Fire),
     "SlotOut": fields_of(Slot),

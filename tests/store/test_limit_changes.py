@@ -22,7 +22,9 @@ def db(dsn: str) -> Iterator[StoreClient]:
 
 def start(db: StoreClient, period: float, count: int, scope: str = "cluster") -> None:
     """A limit of 10 starts per period, of which some were made now."""
-    db.run(limits.create(Limit("rated", None, 10, period, scope), "me"))
+    settings: dict[str, object] = {"name": "rated", "max_concurrent": None, "rate_count": 10}
+    settings |= {"rate_period_s": period, "scope": scope}
+    db.run(limits.create(Limit.of(settings), "me"))
     db.do(f"select laneway.take_limits(%s, '{{rated}}', %s, {NOW})", db.worker, [count])
 
 

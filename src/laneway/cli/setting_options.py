@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Annotated, Any, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 from annotated_types import Interval
@@ -46,6 +46,8 @@ def _parameter(name: str, hint: Any) -> inspect.Parameter:
     shown: Any = int
     if get_origin(kind) is list:
         shown, more = str, {"metavar": "A,B"}
+    elif get_origin(kind) is Literal:
+        shown, more = str, {"metavar": name.upper()}
     elif word is not None:
         shown, more = str, {"metavar": "N", "parser": inputs.whole_or(word.word)}
     option = typer.Option(help=help_of(hint), **more)
@@ -64,8 +66,11 @@ def help_of(hint: Any) -> str:
     if bounds is not None:
         last = f" or `{word.word}`" if word is not None else ""
         parts.append(f"{bounds.ge} to {bounds.le}{last}")
-    if get_origin(unwrap(hint)[0]) is list:
+    kind, _ = unwrap(hint)
+    if get_origin(kind) is list:
         parts.append("separated by commas")
+    if get_origin(kind) is Literal:
+        parts.append(f"one of {', '.join(get_args(kind))}")
     return "; ".join(parts) + "."
 
 

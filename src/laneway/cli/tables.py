@@ -266,7 +266,7 @@ def limits(items: Iterable[LimitStatus]) -> Table:
             "∞" if limit.max_concurrent is None else str(limit.max_concurrent),
             f"{limit.rate_count:,} per {seconds(period)}" if period is not None else "-",
             limit.scope,
-            depth(each.waiting, each.is_capped),
+            depth(each.waiting, each.waiting_is_capped),
             visible(", ".join(each.holders) or "-"),
         )
     return table

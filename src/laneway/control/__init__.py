@@ -5,7 +5,7 @@ approval.py  review, approve, reject
 bulk.py      one of those verbs on all jobs that match a filter; bulk_runs.py: in the background
 explain.py   the reasons why a job is not running
 lanes.py     inspect, create, tune, drain, resume, move job types, the pause gate
-operators.py how each declared operation is done here
+operators/   how each declared operation is done here
 limits.py    inspect, tune, delete limits
 schedules.py list, put, enable, disable, delete, run now, slots
 history.py   changes of the control plane, and rollbacks

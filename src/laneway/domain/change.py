@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, ClassVar, Final, Literal, get_args
 
+from annotated_types import Interval
+
 from laneway.domain.annotations import Doc
 
 Kind = Literal["lane", "limit", "schedule", "gate"]
@@ -14,6 +16,16 @@ Kind = Literal["lane", "limit", "schedule", "gate"]
 KINDS: Final = get_args(Kind)
 RESTORABLE: Final = ("lane", "limit", "schedule")
 LARGEST_ID: Final = 2**63 - 2
+
+# The state to go back to.
+RollbackTarget = Annotated[
+    int | None,
+    Interval(ge=0, le=LARGEST_ID),
+    Doc(
+        "The id of a change: the state right after it; 0: before the first that is kept; "
+        "null: before the newest"
+    ),
+]
 
 
 def differences(

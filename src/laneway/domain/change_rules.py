@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from annotated_types import Interval
 
@@ -58,21 +58,37 @@ def checks_of(settings: type) -> dict[str, Check]:
 def check_of(hint: Any) -> Check:
     """The check of one type."""
     kind, _ = unwrap(hint)
+    return _check_of(hint, kind) if non_null(kind) is None else optional(_check_of(hint, kind))
+
+
+def _check_of(hint: Any, kind: Any) -> Check:
     if (own := find_mark(hint, CheckedBy)) is not None:
         return lambda field, value: own.check(value, field)
     if kind is bool:
         return check_flag
+    if get_origin(kind) is Literal:
+        return check_word(get_args(kind))
     bounds = find_mark(hint, Interval)
     if bounds is None:
         raise TypeError(f"{hint} names neither a range nor a check")
-    whole = check_whole(bounds.ge, bounds.le)
-    return whole if non_null(kind) is None else optional(whole)
+    return check_whole(bounds.ge, bounds.le)
 
 
 def check_flag(field: str, value: object) -> bool:
     if not isinstance(value, bool):
         raise InvalidInput(field, "must be true or false")
     return value
+
+
+def check_word(words: tuple[str, ...]) -> Check:
+    """A check for one of a few words."""
+
+    def check(field: str, value: object) -> object:
+        if not isinstance(value, str) or value not in words:
+            raise InvalidInput(field, f"must be one of {', '.join(words)}")
+        return value
+
+    return check
 
 
 def check_whole(low: int, high: int) -> Callable[[str, object], int]:

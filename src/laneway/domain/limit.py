@@ -5,13 +5,57 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple, TypedDict
 
-from laneway.domain.change_rules import Check, check_whole, optional, validate_settings
-from laneway.domain.lane import check_lane_name
+from annotated_types import Interval
+
+from laneway.domain.annotations import INLINE, CheckedBy, Doc, NullWord
+from laneway.domain.change_rules import Check, checks_of, validate_settings
+from laneway.domain.lane import LaneName, check_lane_name
 from laneway.errors import InvalidInput
 
-SCOPES: Final = ("cluster", "host", "process")
+
+def check_limit_name(value: object, field: str = "name") -> str:
+    """A limit's name, by the rules of lanes."""
+    return check_lane_name(value, field)
+
+
+def _check_period(value: object, field: str) -> float:
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise InvalidInput(field, "must be a number of seconds from 0.1 to 86400")
+    if not 0.1 <= value <= 86400:
+        raise InvalidInput(field, "must be from 0.1 to 86400")
+    return float(value)
+
+
+LimitName = LaneName
+MaxConcurrent = Annotated[
+    int | None,
+    Interval(ge=0, le=10_000),
+    Doc("Holders at once; 0 lets nothing start"),
+    NullWord("unbounded"),
+]
+RateCount = Annotated[
+    int | None, Interval(ge=1, le=1_000_000), Doc("Starts per `rate_period_s`; null: no rate")
+]
+RatePeriodS = Annotated[
+    float | None,
+    Interval(ge=0.1, le=86_400),
+    CheckedBy(_check_period),
+    Doc("Required with `rate_count`"),
+]
+LimitScope = Annotated[
+    Literal["cluster", "host", "process"], Doc("Where holders are counted together")
+]
+
+
+class LimitSettings(TypedDict, total=False):
+    """The settings of a limit, as a change names some of them."""
+
+    max_concurrent: MaxConcurrent
+    rate_count: RateCount
+    rate_period_s: RatePeriodS
+    scope: LimitScope
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +67,10 @@ class Limit:
     """
 
     name: str
-    max_concurrent: int | None = 1
-    rate_count: int | None = None
-    rate_period_s: float | None = None
-    scope: str = "cluster"
+    max_concurrent: MaxConcurrent = 1
+    rate_count: RateCount = None
+    rate_period_s: RatePeriodS = None
+    scope: LimitScope = "cluster"
     updated_at: datetime | None = None
     updated_by: str | None = None
 
@@ -35,43 +79,19 @@ class Limit:
         """A new limit from untrusted settings; the others take their defaults."""
         return cls(**validate_limit_change(settings, new=True))  # type: ignore[arg-type]
 
-    def to_dict(self) -> dict[str, object]:
-        """The limit as JSON values under the contract's names."""
-        return {
-            "name": self.name,
-            "max_concurrent": self.max_concurrent,
-            "rate_count": self.rate_count,
-            "rate_period_s": self.rate_period_s,
-            "scope": self.scope,
-            "updated_at": self.updated_at.isoformat() if self.updated_at else None,
-            "updated_by": self.updated_by,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class LimitStatus:
-    """A limit, how many hold it now, and how many due jobs of types that need it wait.
+    """A limit, how many hold it now, and how many due jobs of types that need it wait."""
 
-    `busiest` is the count of the busiest site, because `max_concurrent` applies to each site.
-    `holders` names some holders: jobs by type, and processes outside of jobs by host.
-    """
-
-    limit: Limit
+    limit: Annotated[Limit, INLINE]
     running: int
-    busiest: int
+    busiest: Annotated[int, Doc("The holders at the host or process with the most")]
     waiting: int
-    is_capped: bool
-    holders: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, object]:
-        return {
-            **self.limit.to_dict(),
-            "running": self.running,
-            "busiest": self.busiest,
-            "waiting": self.waiting,
-            "waiting_is_capped": self.is_capped,
-            "holders": list(self.holders),
-        }
+    waiting_is_capped: Annotated[bool, Doc("There are more than `waiting`")]
+    holders: Annotated[
+        tuple[str, ...], Doc("Some of the holders: jobs by type, processes by host")
+    ] = ()
 
 
 class Tuned(NamedTuple):
@@ -86,11 +106,6 @@ SEEDED_LIMITS: Final[tuple[Limit, ...]] = (
     Limit("ollama", max_concurrent=1),
     Limit("openai", max_concurrent=8),
 )
-
-
-def check_limit_name(value: object, field: str = "name") -> str:
-    """A limit's name, by the rules of lanes."""
-    return check_lane_name(value, field)
 
 
 def validate_limit_change(change: Mapping[str, object], *, new: bool = False) -> dict[str, object]:
@@ -113,26 +128,8 @@ def _check_rate(checked: Mapping[str, object]) -> None:
             raise InvalidInput(other, f"must be given together with {field}; null removes both")
 
 
-def _period(field: str, value: object) -> float:
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        raise InvalidInput(field, "must be a number of seconds from 0.1 to 86400")
-    if not 0.1 <= value <= 86400:
-        raise InvalidInput(field, "must be from 0.1 to 86400")
-    return float(value)
-
-
-def _scope(field: str, value: object) -> str:
-    if not isinstance(value, str) or value not in SCOPES:
-        raise InvalidInput(field, f"must be one of {', '.join(SCOPES)}")
-    return value
-
-
 _CHECKS: Final[dict[str, Check]] = {
     "name": lambda field, value: check_limit_name(value, field),
-    "max_concurrent": optional(check_whole(0, 10_000)),
-    "rate_count": optional(check_whole(1, 1_000_000)),
-    "rate_period_s": optional(_period),
-    "scope": _scope,
+    **checks_of(LimitSettings),
 }
-
 _FIELDS: Final = frozenset(field.name for field in fields(Limit))

@@ -10,7 +10,6 @@ from pydantic import TypeAdapter, ValidationError
 from laneway.domain.access import NewToken, Token
 from laneway.domain.freeze import Freeze, HeldJob, LaneWatch, Thawed
 from laneway.domain.job import Attempt, Job
-from laneway.domain.limit import Limit, LimitStatus
 from laneway.domain.overview import (
     ActiveJob,
     Gate,
@@ -100,18 +99,6 @@ def worker(value: Any) -> WorkerRow:
 
 def old_snapshot(value: Any) -> OldSnapshot:
     return _row(OldSnapshot, value)
-
-
-def limit_status(value: Any) -> LimitStatus:
-    return LimitStatus(
-        read(Limit, value),
-        value["running"],
-        value["busiest"],
-        value["waiting"],
-        value["waiting_is_capped"],
-        # Older servers do not send the holders.
-        tuple(value.get("holders", ())),
-    )
 
 
 def freeze(value: Any) -> Freeze:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from laneway.domain.change import Change
 from laneway.domain.freeze import Freeze, Thawed
-from laneway.domain.limit import Limit, LimitStatus, Tuned, check_limit_name
+from laneway.domain.limit import Limit, LimitSettings, Tuned, check_limit_name
 from laneway.domain.overview import Gate, LaneStatus, Overview
 from laneway.http import decode
 from laneway.http.call import (
@@ -22,7 +22,6 @@ from laneway.http.call import (
 from laneway.http.declared import read
 
 _WORKERS = "/admin/workers"
-_LIMITS = "/admin/limits"
 
 
 # -- changes ----------------------------------------------------------------------------------
@@ -105,41 +104,12 @@ def _names(lanes: Sequence[str] | None) -> list[str] | None:
 # -- limits -----------------------------------------------------------------------------------
 
 
-def list_limits() -> Listing[LimitStatus]:
-    """Every limit with its use."""
-    return Listing(_LIMITS, decode.limit_status)
-
-
-def get_limit(name: str) -> Call[LimitStatus]:
-    """One limit with its use."""
-    return Call("GET", _limit(name), lambda answer: decode.limit_status(answer.body))
-
-
 def put_limit(limit: Limit) -> Call[Tuned]:
     """Makes the limit what is given; creates a new one."""
-    names = ("max_concurrent", "rate_count", "rate_period_s", "scope")
-    body = encoded({name: getattr(limit, name) for name in names})
-    return Call("PUT", _limit(limit.name), _tuned, (), body)
+    path = f"/admin/limits/{in_path(check_limit_name(limit.name))}"
+    body = encoded({name: getattr(limit, name) for name in LimitSettings.__annotations__})
+    return Call("PUT", path, _tuned, (), body)
 
 
 def _tuned(answer: CallResponse) -> Tuned:
-    return Tuned(decode.read(Limit, answer.body), is_new=answer.status == 201)
-
-
-def delete_limit(name: str) -> Call[None]:
-    """Deletes a limit that nothing needs."""
-    return Call("DELETE", _limit(name), decode.nothing)
-
-
-def list_limit_changes(name: str) -> Listing[Change]:
-    """Every change of the limit that is kept, newest first."""
-    return Listing(f"{_limit(name)}/history", change_of)
-
-
-def roll_back_limit(name: str, to: int | None = None) -> Call[Change | None]:
-    """Makes the limit what it was before its newest change, or right after the change `to`."""
-    return rolled_back(_limit(name), to)
-
-
-def _limit(name: str) -> str:
-    return f"{_LIMITS}/{in_path(check_limit_name(name))}"
+    return Tuned(read(Limit, answer.body), is_new=answer.status == 201)

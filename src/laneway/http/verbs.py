@@ -14,7 +14,7 @@ from laneway.http.flow import EventFlow, Flow, follow, of_job, wait
 from laneway.http.models import Event
 from laneway.http.pages import AsyncPages, Pages
 from laneway.http.runners import AsyncRunner, SyncRunner
-from laneway.operations import lanes
+from laneway.operations import lanes, limits
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -172,12 +172,12 @@ class Verbs:
     list_publishers = ListVerb(stats.list_publishers)
     forget_publisher = ClientMethod(stats.forget_publisher)
     read_database = ClientMethod(stats.read_database)
-    list_limits = ListVerb(operations.list_limits)
-    get_limit = ClientMethod(operations.get_limit)
+    list_limits = ListVerb(listing_of(limits.list_limits))
+    get_limit = ClientMethod(call_of(limits.get_limit))
     put_limit = ClientMethod(operations.put_limit)
-    delete_limit = ClientMethod(operations.delete_limit)
-    list_limit_changes = ListVerb(operations.list_limit_changes)
-    roll_back_limit = ClientMethod(operations.roll_back_limit)
+    delete_limit = ClientMethod(call_of(limits.delete_limit))
+    list_limit_changes = ListVerb(listing_of(limits.list_limit_changes))
+    roll_back_limit = ClientMethod(call_of(limits.roll_back_limit))
 
     list_schedules = ListVerb(schedules.list_schedules)
     create_schedule = ClientMethod(schedules.create_schedule)

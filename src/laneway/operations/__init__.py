@@ -1,11 +1,11 @@
 """The operations of Laneway, each declared once for every door.
 
 operation.py   the declaration: method, path, permission, scope, input, output. Start here.
-lanes.py       the operations on lanes
+lanes.py       the operations on lanes; limits.py on limits
 catalog.py     all of them, by name
 models.py      pydantic models made from the types of the domain, for OpenAPI and assistants
 
 The doors derive from these: `api/operations.py` the routes, `http/declared.py` the methods of the
 client, `cli/session.py` the calls of commands, `mcp/declared.py` the tools.
-`control/operators.py` says how each is done in a database. Imports domain and errors only.
+`control/operators/` says how each is done in a database. Imports domain and errors only.
 """

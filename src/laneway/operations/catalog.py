@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from laneway.operations.lanes import LANES
+from laneway.operations.limits import LIMITS
 from laneway.operations.operation import Operation
 
-DECLARED: Final[dict[str, Operation[Any, Any]]] = {each.name: each for each in (*LANES,)}
+DECLARED: Final[dict[str, Operation[Any, Any]]] = {each.name: each for each in (*LANES, *LIMITS)}

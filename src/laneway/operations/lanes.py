@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from annotated_types import Interval
-
-from laneway.domain.annotations import Doc
-from laneway.domain.change import LARGEST_ID, Change
+from laneway.domain.change import Change, RollbackTarget
 from laneway.domain.lane import JobType, Lane, LaneName, LaneSettings, TunedLane
 from laneway.domain.overview import LaneDetail, LaneStatus
 from laneway.domain.page import Page
@@ -15,16 +12,6 @@ from laneway.operations.operation import Operation, operation
 
 _LANES: Final = "/admin/workers/lanes"
 _LANE: Final = f"{_LANES}/{{name}}"
-
-# The state to go back to.
-RollbackTarget = Annotated[
-    int | None,
-    Interval(ge=0, le=LARGEST_ID),
-    Doc(
-        "The id of a change: the state right after it; 0: before the first that is kept; "
-        "null: before the newest"
-    ),
-]
 
 
 @operation("GET", _LANES, permission="workers:view", scope="lanes", page=200, command="lanes ls")

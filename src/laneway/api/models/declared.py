@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from types import NoneType
-from typing import Annotated, Any, get_origin
+from typing import Annotated, Any, get_origin, get_type_hints
 
 from pydantic import BaseModel, FailFast, Field, create_model
 
@@ -37,18 +37,27 @@ def body_model(operation: AnyOperation) -> type[BaseModel] | None:
     taken: dict[str, Any] = {}
     for each in operation.inputs_of("body"):
         for name, hint in each.settings.items():
-            taken[name] = (_strict(hint), _default(operation, name))
+            taken[name] = (_strict(hint), _default(operation.defaults, name))
         if not each.settings:
             taken[each.name] = (_strict(each.hint), ... if each.is_required else each.default)
     name = operation.body or f"{_title(operation)}Request"
     return create_model(name, __base__=RequestBody, **taken) if taken else None
 
 
-def _default(operation: AnyOperation, name: str) -> Any:
+def settings_model(name: str, settings: type, defaults: type) -> type[BaseModel]:
+    """The schema of a body that consists of settings."""
+    taken: dict[str, Any] = {
+        each: (_strict(hint), _default(defaults, each))
+        for each, hint in get_type_hints(settings, include_extras=True).items()
+    }
+    return create_model(name, __base__=RequestBody, **taken)
+
+
+def _default(defaults: type | None, name: str) -> Any:
     """The default that the schema shows for an optional setting."""
-    if operation.defaults is None:
+    if defaults is None:
         return UNCHANGED
-    (default,) = (each.default for each in fields(operation.defaults) if each.name == name)
+    (default,) = (each.default for each in fields(defaults) if each.name == name)
     return Field(default_factory=list) if default == () else default
 
 

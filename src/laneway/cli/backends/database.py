@@ -40,7 +40,7 @@ from laneway.domain.freeze import Freeze, Thawed
 from laneway.domain.job import DEFAULT_WORKSPACE, Attempt, Job
 from laneway.domain.job_type import PublishedType, Publisher
 from laneway.domain.lane import check_lane_name
-from laneway.domain.limit import LimitStatus, Tuned
+from laneway.domain.limit import Tuned
 from laneway.domain.overview import Overview, WorkerRow
 from laneway.domain.page import Page
 from laneway.domain.review import Review
@@ -197,14 +197,8 @@ class DatabaseBackend(OperationBackend):
 
     # -- limits, schedules and their history --------------------------------------------------
 
-    async def limits(self) -> list[LimitStatus]:
-        return await limits.inspect(self._db)
-
     async def tune_limit(self, name: str, change: Mapping[str, object]) -> Tuned:
         return await limits.tune(self._db, name, change, by=self._by)
-
-    async def delete_limit(self, name: str) -> None:
-        await limits.delete(self._db, name, by=self._by)
 
     async def schedules(self) -> list[Schedule]:
         return await schedules.listing(self._db)

@@ -24,7 +24,7 @@ from laneway.domain.filter import JobFilter
 from laneway.domain.freeze import Freeze, Thawed
 from laneway.domain.job import Attempt, Job, check_priority
 from laneway.domain.job_type import PublishedType, Publisher
-from laneway.domain.limit import Limit, LimitStatus, Tuned, validate_limit_change
+from laneway.domain.limit import Limit, Tuned, validate_limit_change
 from laneway.domain.overview import Overview, WorkerRow
 from laneway.domain.page import Page
 from laneway.domain.review import Review
@@ -240,9 +240,6 @@ class ServerBackend(OperationBackend):
 
     # -- limits, schedules and their history --------------------------------------------------
 
-    async def limits(self) -> list[LimitStatus]:
-        return [each async for each in self._client.list_limits()]
-
     async def tune_limit(self, name: str, change: Mapping[str, object]) -> Tuned:
         checked: dict[str, Any] = validate_limit_change(change)
         if not checked:
@@ -252,9 +249,6 @@ class ServerBackend(OperationBackend):
         except NotFound:
             now = Limit(name)
         return await self._client.put_limit(replace(now, **checked))
-
-    async def delete_limit(self, name: str) -> None:
-        await self._client.delete_limit(name)
 
     async def schedules(self) -> list[Schedule]:
         return [each async for each in self._client.list_schedules()]
@@ -297,18 +291,11 @@ class ServerBackend(OperationBackend):
         if name is None:
             found = self._client.list_changes(kinds)
         else:
-            found = {
-                "limit": self._client.list_limit_changes,
-                "schedule": self._client.list_schedule_changes,
-            }[kinds[0]](name)
+            found = self._client.list_schedule_changes(name)
         return (await found.page(limit=limit, cursor=cursor)).items
 
     async def rollback(self, kind: str, name: str, to: int | None) -> Change | None:
-        verb = {
-            "limit": self._client.roll_back_limit,
-            "schedule": self._client.roll_back_schedule,
-        }[kind]
-        return await verb(name, to)
+        return await self._client.roll_back_schedule(name, to)
 
     # -- access -------------------------------------------------------------------------------
 

@@ -1,0 +1,67 @@
+"""The table that binds each declared operation to its function."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
+
+from laneway.domain.page import Page
+from laneway.operations.operation import Invocation, Operation
+from laneway.store.database import Database
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """The actor of an operation, its database, and its lanes; None: all lanes.
+
+    With `as_text`, large JSON of outputs is `StoredJson`.
+    """
+
+    db: Database
+    by: str
+    lanes: frozenset[str] | None = None
+    as_text: bool = False
+
+    def reaches(self, lane: str) -> bool:
+        return self.lanes is None or lane in self.lanes
+
+
+class PageRequest(NamedTuple):
+    """Which page of a list."""
+
+    limit: int
+    cursor: str | None
+
+
+# By operation, the function that does it.
+WORK: Final[dict[Operation[Any, Any], Callable[..., Awaitable[Any]]]] = {}
+
+
+def implement(
+    operation: Operation[P, R], work: Callable[Concatenate[Operator, P], Awaitable[R]]
+) -> None:
+    WORK[operation] = work
+
+
+def implement_list(
+    operation: Operation[P, Page[T]],
+    work: Callable[Concatenate[Operator, PageRequest, P], Awaitable[Page[T]]],
+) -> None:
+    WORK[operation] = work
+
+
+async def perform(who: Operator, asked: Invocation[R]) -> R:
+    """Do the operation."""
+    done: R = await WORK[asked.operation](who, **asked.arguments)
+    return done
+
+
+async def read_page(who: Operator, asked: Invocation[Page[T]], page: PageRequest) -> Page[T]:
+    """Read one page of a list."""
+    found: Page[T] = await WORK[asked.operation](who, page, **asked.arguments)
+    return found
