@@ -4,6 +4,6 @@ listener.py, service.py, dispatch_server.py   listens, serves calls, shares reso
 auth.py, handshake.py, registration.py, stream_caller.py   identify a worker
 dispatcher.py, stream_loop.py, round_robin.py, stream_capacity.py, claim_size.py   claim for it
 assignment_queue.py, assignments.py, ownership.py   jobs to send, and jobs assigned
-batcher.py, result_batcher.py, writes.py   calls that become one statement
+result_batcher.py, writes.py   calls that become one statement (store/batcher.py)
 presence.py, liveness.py, limit_holds.py, health.py   which workers are alive
 """

@@ -8,8 +8,8 @@ from typing import Final
 from laneway.domain.claim import Claim
 from laneway.engine.lease.reporter import merged
 from laneway.rpc.messages import ProgressReply, ProgressUpdate
-from laneway.rpc.server.batcher import Batcher
 from laneway.store import steps
+from laneway.store.batcher import Batcher
 from laneway.store.database import Database
 from laneway.store.leases import Report, heartbeat, report
 from laneway.store.steps import StepWrite

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from laneway.errors import DatabaseUnavailable, InvalidInput
-from laneway.rpc.server import batcher
-from laneway.rpc.server.batcher import Batcher
+from laneway.store import batcher
+from laneway.store.batcher import Batcher
 from tests.engine.workshop import until
 
 IN_TIME = 10.0
