@@ -161,3 +161,19 @@ async def test_closing_does_not_wait_for_a_database_that_hangs(
     waker.wake(["t"])
     async with asyncio.timeout(60):
         await waker.close()
+
+
+async def test_wake_ups_of_peers_are_sent_together_or_dropped_at_the_end(
+    settings: Settings, dsn: str
+) -> None:
+    database = Database(dsn, settings)
+    waker = Waker.of_peers(database)
+    async with Ear(dsn) as ear:
+        for name in "ab":
+            waker.wake([name])
+            await asyncio.sleep(0)
+        assert await ear.next() == "wake a\x1fb"
+        waker.wake(["c"])
+        await waker.close(send=False)
+        assert await ear.heard() == []
+    await database.close()

@@ -22,7 +22,6 @@ from laneway.engine.child.process_pool import ProcessPool
 from laneway.engine.claim.capacity import Capacity
 from laneway.engine.claim.lane_loop import LaneLoop, LaneTools
 from laneway.engine.claim.lane_routing import announce_lanes, served, warn_of_missing
-from laneway.engine.claim.peer_wakeups import PeerWakeups
 from laneway.engine.claim.poller import Poller
 from laneway.engine.claim.wakeups import Wakeups
 from laneway.engine.databases import Databases
@@ -47,6 +46,7 @@ from laneway.store import lanes
 from laneway.store.leases import Verdict, WriteResult
 from laneway.store.migrate import check
 from laneway.store.notify import wake, wake_message
+from laneway.store.waker import Waker
 from laneway.store.workers import WorkerInfo
 
 log = logging.getLogger("laneway")
@@ -95,7 +95,7 @@ class Worker:
         self.databases = Databases.of(self._dsn, settings)
         self._metrics.watch(*self.databases)
         rest = self.databases.rest
-        self._peers = PeerWakeups(rest)
+        self._peers = Waker.of_peers(rest)
         self.capacity = Capacity.of(settings, self._max_jobs)
         renewal = database_renewal(self._dsn, settings)
         self.heartbeat = Heartbeat(renewal, settings, warnings, self._on_heartbeat)
@@ -282,7 +282,7 @@ class Worker:
         self._metrics.close()
         await self.heartbeat.stop()
         await self._pool.close()
-        await self._peers.close()
+        await self._peers.close(send=False)
         await self.databases.close()
 
     # Callbacks of the services ----------------------------------------------------------------

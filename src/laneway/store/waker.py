@@ -19,15 +19,16 @@ _FLOOD_INTERVALS = 4
 
 
 class Waker:
-    """Wakes listening workers: at once when quiet, else once per interval.
+    """Wakes listening workers: at once or after `delay_ms` when quiet, else once per interval.
 
     In a flood less often: workers that found jobs poll again anyway. A wake-up that cannot be sent
     is dropped, because workers poll. Belongs to one event loop.
     """
 
-    def __init__(self, database: Database, interval_ms: int = 5) -> None:
+    def __init__(self, database: Database, interval_ms: int = 5, *, delay_ms: int = 0) -> None:
         self._database = database
         self._interval = interval_ms / 1000
+        self._delay = delay_ms / 1000
         self._types: set[str] = set()
         self._wakes = 0
         self._task: asyncio.Task[None] | None = None
@@ -40,10 +41,15 @@ class Waker:
         if self._types and self._task is None:
             self._task = asyncio.create_task(self._send_pending(), name="laneway waker")
 
-    async def close(self) -> None:
-        """Sends pending wake-ups, if that is possible within a second."""
+    @classmethod
+    def of_peers(cls, database: Database) -> Waker:
+        """Wakes other workers for jobs that a worker leaves to them, at most once per 50 ms."""
+        return cls(database, 0, delay_ms=50)
+
+    async def close(self, *, send: bool = True) -> None:
+        """Sends pending wake-ups, if that is possible within a second; `send=False`: drops them."""
         if self._task is not None:
-            _, late = await asyncio.wait({self._task}, timeout=CLOSE_TIMEOUT_S)
+            _, late = await asyncio.wait({self._task}, timeout=CLOSE_TIMEOUT_S if send else 0.0)
             for task in late:
                 task.cancel()
                 await asyncio.wait({task})
@@ -51,6 +57,8 @@ class Waker:
     async def _send_pending(self) -> None:
         try:
             while self._types:
+                if self._delay:
+                    await asyncio.sleep(self._delay)
                 types, self._types = self._types, set()
                 pause = self._interval * (_FLOOD_INTERVALS if self._wakes >= _FLOOD else 1)
                 self._wakes = 0

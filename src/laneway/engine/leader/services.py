@@ -12,7 +12,6 @@ from uuid import UUID, uuid4
 
 from laneway import __version__
 from laneway.config.settings import Settings
-from laneway.engine.claim.peer_wakeups import PeerWakeups
 from laneway.engine.claim.wakeups import Wakeups
 from laneway.engine.leader.retention import RetentionService
 from laneway.engine.leader.scheduler import Scheduler
@@ -23,6 +22,7 @@ from laneway.errors import LanewayError
 from laneway.observability.log_throttle import LogThrottle
 from laneway.store import workers
 from laneway.store.database import Database
+from laneway.store.waker import Waker
 from laneway.store.workers import WorkerInfo
 
 
@@ -86,7 +86,7 @@ class ServerLeadership:
         self._dsn = dsn
         warnings = LogThrottle()
         self._database = Database(dsn, settings, role="lead", size=1)
-        self._peers = PeerWakeups(self._database)
+        self._peers = Waker.of_peers(self._database)
         name = f"{socket.gethostname()}:{os.getpid()} server"
         self._leader_services = LeaderServices(
             self._database, settings, warnings, uuid4(), name, self._peers.wake
@@ -119,7 +119,7 @@ class ServerLeadership:
         for service in self._services:
             await service.cancel()
         await self._leader_services.cancel()
-        await self._peers.close()
+        await self._peers.close(send=False)
         await self._database.close()
 
     def _on_message(self, text: str) -> None:

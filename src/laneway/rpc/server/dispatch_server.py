@@ -19,7 +19,6 @@ from uuid import UUID, uuid4
 
 from laneway.config.settings import Settings
 from laneway.domain.claim import Claim
-from laneway.engine.claim.peer_wakeups import PeerWakeups
 from laneway.engine.claim.poller import Poller
 from laneway.engine.claim.wakeups import Wakeups
 from laneway.engine.leader.services import LeaderServices
@@ -41,6 +40,7 @@ from laneway.store import lanes, remote
 from laneway.store.database import Database
 from laneway.store.leases import Verdict, WriteResult
 from laneway.store.remote import StreamInfo
+from laneway.store.waker import Waker
 
 log = logging.getLogger("laneway")
 
@@ -79,7 +79,7 @@ class DispatchServer:
         # Also for progress updates of workers.
         self.database = Database(self._dsn, settings, role="dispatch", size=1)
         self._metrics.watch(self._claims, self._settles, self.database)
-        self._peer_wakeups = PeerWakeups(self.database)
+        self._peers = Waker.of_peers(self.database)
         self.completer = Completer(DatabaseAttemptStore(self._settles), warnings, self._on_settled)
         self._result_batcher = ResultBatcher(self.completer)
         self.round_robin = RoundRobin(lambda job_type: self._state.lane_of(job_type))
@@ -93,7 +93,7 @@ class DispatchServer:
             round_robin=self.round_robin,
             state=lambda: self._state,
             refresh=self.refresh,
-            wake_peers=self._peer_wakeups.wake,
+            wake_peers=self._peers.wake,
             max_bytes=settings.grpc_assignment_bytes - FRAME_BYTES,
         )
         self.poller = Poller(
@@ -104,7 +104,7 @@ class DispatchServer:
             lambda: self._state,
             self.refresh,
             self.round_robin.wake,
-            self._peer_wakeups.wake,
+            self._peers.wake,
         )
         self.presence = Presence(
             self.database,
@@ -307,7 +307,7 @@ class DispatchServer:
         """Wakes streams and peers for work that no notification announced."""
         self.round_robin.wake(job_types)
         self.poller.wake()
-        self._peer_wakeups.wake(job_types)
+        self._peers.wake(job_types)
 
     def _on_listening(self) -> None:
         self.round_robin.wake_all()
@@ -373,7 +373,7 @@ class DispatchServer:
     async def _close(self) -> None:
         self.round_robin.close()
         self._metrics.close()
-        await self._peer_wakeups.close()
+        await self._peers.close(send=False)
         for database in (self._claims, self._settles, self.database):
             await database.close()
 
