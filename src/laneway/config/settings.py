@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
+    BaseModel,
     BeforeValidator,
+    ConfigDict,
     Field,
     InstanceOf,
     PositiveInt,
@@ -26,22 +28,9 @@ from pydantic import (
     ValidationError,
     field_validator,
 )
-from pydantic_settings import (
-    BaseSettings,
-    NoDecode,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    SettingsError,
-)
 
 from laneway.config.lanes import read_lanes
-from laneway.config.sources import (
-    CONFIG_FILE,
-    PREFIX,
-    ConfigFile,
-    PlainVariables,
-    SecretFiles,
-)
+from laneway.config.sources import CONFIG_FILE, PREFIX, read_sources
 from laneway.domain.dsn import check_dsn
 from laneway.domain.lane import Lane
 from laneway.domain.missing import suggest
@@ -77,17 +66,10 @@ _Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _Dsn = Annotated[str | None, BeforeValidator(check_dsn)]
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """All settings, frozen once loaded. Durations are seconds unless named _ms."""
 
-    model_config = SettingsConfigDict(
-        env_prefix=PREFIX,
-        env_ignore_empty=True,
-        extra="forbid",
-        frozen=True,
-        hide_input_in_errors=True,
-        validate_default=False,
-    )
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     database_url: _Dsn = Field(default=None, description="PostgreSQL to use; without one, embedded")
     pg_variables: bool = Field(
@@ -150,7 +132,7 @@ class Settings(BaseSettings):
         default=5, description="own submits wake workers this often"
     )
 
-    lanes: Annotated[tuple[InstanceOf[Lane], ...], NoDecode, BeforeValidator(read_lanes)] = Field(
+    lanes: Annotated[tuple[InstanceOf[Lane], ...], BeforeValidator(read_lanes)] = Field(
         default=(), description="lanes to create if missing: TOML or JSON, or a file of either"
     )
     leader_ttl: _Seconds = Field(
@@ -175,7 +157,7 @@ class Settings(BaseSettings):
         default=False,
         description="a proxy terminates TLS: serve plain text, treat requests as secure",
     )
-    trusted_proxies: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_addresses)] = Field(
+    trusted_proxies: Annotated[tuple[str, ...], BeforeValidator(_addresses)] = Field(
         default=(),
         description="addresses and networks whose X-Forwarded-For and -Proto are trusted",
     )
@@ -301,11 +283,9 @@ class Settings(BaseSettings):
         """
         given = {name: value for name, value in overrides.items() if value is not None}
         try:
-            return cls(**given)  # type: ignore[arg-type]
+            return cls.model_validate(read_sources(cls.model_fields) | given)
         except ValidationError as error:
             raise ConfigError(_explain(error, given)) from None
-        except SettingsError as error:
-            raise ConfigError(escape_text(str(error))) from None
 
     @cached_property
     def conninfo(self) -> str | None:
@@ -337,23 +317,6 @@ class Settings(BaseSettings):
             if name in _DSN_FIELDS and value is not None:
                 value = redact_dsn(value)
             yield name, value
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return (
-            init_settings,
-            env_settings,
-            SecretFiles(settings_cls),
-            PlainVariables(settings_cls),
-            ConfigFile(settings_cls),
-        )
 
 
 def _explain(error: ValidationError, given: Mapping[str, object]) -> str:
