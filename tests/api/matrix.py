@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 from laneway.domain.permissions import PERMISSIONS, SEEDED_ROLES
 from laneway.operations.catalog import DECLARED
 from laneway.operations.operation import Operation
+from laneway.operations.schedules import SCHEDULES
 
 Side = Literal["near", "far"]
 Kind = Literal[
@@ -214,7 +215,12 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         "anyone", "jobs:cancel", {"verb": "cancel", "all": True, "dry_run": True}
     ),
     ("GET", "/jobs/bulk/{run_id}"): Entry("run", make="run"),
-    **{(each.method, each.path): _declared(each) for each in DECLARED.values()},
+    **{
+        (each.method, each.path): _declared(each)
+        for each in DECLARED.values()
+        # Schedules are written out below: they belong to a workspace and a lane.
+        if each not in SCHEDULES
+    },
     ("GET", "/admin/workers/status"): Entry("lanes", "workers:view"),
     ("GET", "/admin/workers/types"): Entry("lanes", "workers:view"),
     ("GET", "/admin/workers/publishers"): Entry("global", "workers:view"),

@@ -83,7 +83,7 @@ SCHEMAS: dict[str, SchemaFields] = {
     "ScheduleOut": fields_of(Schedule, made="words next_fires"),
     "FireOut": fields_of(Fire),
     "SlotOut": fields_of(Slot),
-    "RunOut": fields_of(RunNow),
+    "RunNowOut": fields_of(RunNow),
     "ChangeOut": fields_of(Change, made="verb"),
     "PrincipalOut": fields_of(Principal),
     "RoleOut": fields_of(Role),

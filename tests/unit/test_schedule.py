@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laneway.domain import cron
+from laneway.domain.codec import to_json
 from laneway.domain.cron import check_cron, check_timezone, next_slot, parse, slots_after
 from laneway.domain.schedule import Schedule, decide, replanned, validate_schedule_change
 from laneway.errors import InvalidInput
@@ -291,7 +292,7 @@ def test_a_new_schedule_takes_the_defaults() -> None:
         10,
         True,
     )
-    assert made.to_dict()["payload"] == {}
+    assert to_json(made)["payload"] == {}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from inspect import Parameter, Signature
 from types import NoneType
 from typing import Annotated, Any
@@ -11,12 +12,14 @@ from fastapi import APIRouter, Depends, Request, Response
 from laneway.api.http import portions
 from laneway.api.http.auth import Caller
 from laneway.api.http.idempotency import IdempotencyGuard, Idempotent
+from laneway.api.http.job_access import within_quota
 from laneway.api.http.lane_scope import LaneCaller, everywhere, over_lanes
 from laneway.api.http.paging import Cursor, Limit
 from laneway.api.http.portions import RowBatch
 from laneway.api.http.problems import errors
 from laneway.api.http.read_slots import EXPENSIVE
 from laneway.api.http.responses import Json, location
+from laneway.api.http.schedule_scope import ScheduleCaller, over_schedules
 from laneway.api.models.declared import AnyOperation, body_model, response_model
 from laneway.control.operators import Operator, PageRequest, perform, read_page
 from laneway.domain.annotations import unwrap
@@ -52,31 +55,30 @@ def _endpoint(operation: AnyOperation) -> Any:
 
     async def endpoint(
         request: Request,
-        caller: LaneCaller | Caller,
+        caller: LaneCaller | ScheduleCaller | Caller,
         body: Any = None,
         guard: IdempotencyGuard | None = None,
         limit: int = 0,
         cursor: str | None = None,
         **path: Any,
     ) -> Response:
-        sent = {} if body is None else body.model_dump(exclude_unset=True)
-        if isinstance(caller, LaneCaller):
-            await _check_lanes(operation, caller, sent | path)
-        who = caller.who if isinstance(caller, LaneCaller) else caller
+        sent = {} if body is None else {n: getattr(body, n) for n in body.model_fields_set}
+        who = await _operator(operation, caller, sent | path)
         asked = operation.given(sent | path)
         if operation.item is not None:
-            page = PageRequest(limit, cursor)
-            return await _list(_operator(caller, who.database), asked, page)
+            return await _list(who, asked, PageRequest(limit, cursor))
 
         async def apply(db: Database) -> Response:
-            found = await perform(_operator(caller, db), asked)
+            found = await perform(replace(who, db=db), asked)
             if operation.output is NoneType:
                 return Response(status_code=operation.status)
             shown = to_json(found)
             wrapped = shown if operation.field is None else {operation.field: shown}
             return Json(wrapped, operation.status, _headers(operation, request, found))
 
-        return await (apply(who.database) if guard is None else guard.run(apply))
+        return await within_quota(
+            request, who.quota, lambda: apply(who.db) if guard is None else guard.run(apply)
+        )
 
     endpoint.__name__ = operation.name
     endpoint.__signature__ = Signature(_parameters(operation))  # type: ignore[attr-defined]
@@ -112,14 +114,21 @@ def _parameters(operation: AnyOperation) -> list[Parameter]:
 
 
 def _gate(operation: AnyOperation) -> Any:
-    gate = everywhere if operation.scope == "everywhere" else over_lanes
-    return gate(operation.permission)
+    gates = {"everywhere": everywhere, "schedule": over_schedules}
+    return gates.get(operation.scope, over_lanes)(operation.permission)
 
 
-def _operator(caller: LaneCaller | Caller, db: Database) -> Operator:
+async def _operator(
+    operation: AnyOperation, caller: LaneCaller | ScheduleCaller | Caller, fields: dict[str, Any]
+) -> Operator:
+    """The operator; refuses what is out of the caller's scope."""
+    if isinstance(caller, ScheduleCaller):
+        return await caller.operator(operation, fields)
     if isinstance(caller, LaneCaller):
-        return Operator(db, caller.who.actor, caller.lanes, as_text=True)
-    return Operator(db, caller.actor, as_text=True)
+        await _check_lanes(operation, caller, fields)
+        return Operator(caller.who.database, caller.who.actor, caller.lanes, as_text=True)
+    reach = caller.access.reach(operation.permission)
+    return Operator(caller.database, caller.actor, as_text=True, reach=reach)
 
 
 async def _check_lanes(operation: AnyOperation, caller: LaneCaller, fields: dict[str, Any]) -> None:

@@ -12,7 +12,6 @@ from laneway.cli.output import note, show, show_json, show_json_lines
 from laneway.domain.codec import to_json
 
 if TYPE_CHECKING:
-    from laneway.cli.session import Backend
     from laneway.domain.change import Change
     from laneway.domain.page import Page
     from laneway.operations.operation import Operation
@@ -34,8 +33,8 @@ To = Annotated[
 def add_commands(
     app: typer.Typer,
     kind: str,
-    changes: Operation[[str], Page[Change]] | None = None,
-    roll_back: Operation[[str, int | None], Change | None] | None = None,
+    changes: Operation[[str], Page[Change]],
+    roll_back: Operation[[str, int | None], Change | None],
 ) -> None:
     """Add `history` and `rollback` to a group of commands."""
 
@@ -44,29 +43,19 @@ def add_commands(
         name: AnyName = None, limit: Limit = 50, before: Before = None, json: Json = False
     ) -> None:
         """Show who changed what, newest first."""
-        if name is None or changes is None:
-            found = session.run(lambda backend: _changes(backend, kind, name, limit, before))
+        if name is None:
+            # The pause gate affects every lane, so its changes belong to their history.
+            kinds = [kind, "gate"] if kind == "lane" else [kind]
+            found = session.run(lambda backend: backend.history(kinds, limit=limit, before=before))
         else:
             cursor = None if before is None else str(before)
-            found = session.run(lambda backend: backend.page(changes(name), limit, cursor)).items
+            found = session.page(changes(name), limit, cursor)
         _show_history(kind, name, found, limit, json)
 
     @app.command("rollback")
     def rollback_(name: Name, to: To = None, json: Json = False) -> None:
         """Undo the newest change, or restore an earlier state; this is itself a change."""
-        if roll_back is None:
-            change = session.run(lambda backend: backend.rollback(kind, name, to))
-        else:
-            change = session.call(roll_back(name, to))
-        _show_rollback(kind, name, change, json)
-
-
-async def _changes(
-    backend: Backend, kind: str, name: str | None, limit: int, before: int | None
-) -> list[Change]:
-    # The pause gate affects every lane, so its changes belong to their history.
-    kinds = [kind, "gate"] if kind == "lane" and name is None else [kind]
-    return await backend.history(kinds, name, limit=limit, before=before)
+        _show_rollback(kind, name, session.call(roll_back(name, to)), json)
 
 
 def _show_history(kind: str, name: str | None, found: list[Change], limit: int, json: bool) -> None:

@@ -91,26 +91,16 @@ def _is_whole(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
 
 
-def whole_or(word: str) -> Callable[[str], str]:
+def whole_or(word: str, is_signed: bool = False) -> Callable[[str], str]:
     """Make a parser of whole numbers, or a word."""
+    number = "a whole number" if is_signed else "a whole number of at least 0"
 
     def parse(text: str) -> str:
-        if text != word and not _is_whole(text):
-            raise typer.BadParameter(
-                f"{_quoted(text)}: write a whole number of at least 0, or `{word}`"
-            )
+        if text != word and not _is_whole(text.removeprefix("-") if is_signed else text):
+            raise typer.BadParameter(f"{_quoted(text)}: write {number}, or `{word}`")
         return text
 
     return parse
-
-
-def whole_or_none(text: str) -> int | str:
-    """Parse a whole number, or `none`."""
-    if text == NONE:
-        return NONE
-    if not _is_whole(text.removeprefix("-")):
-        raise typer.BadParameter(f"{_quoted(text)}: write a whole number, or `none`")
-    return int(text)
 
 
 def bound(text: str | None, name: str) -> int | Usual | None:

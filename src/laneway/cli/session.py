@@ -175,6 +175,11 @@ def items(asked: Invocation[Page[T]]) -> list[T]:
     return run(lambda backend: backend.items(asked))
 
 
+def page(asked: Invocation[Page[T]], limit: int, cursor: str | None = None) -> list[T]:
+    """Read one page of a list."""
+    return run(lambda backend: backend.page(asked, limit, cursor)).items
+
+
 def run_on_database(verb: Callable[[Database], Awaitable[T]]) -> T:
     """Run one verb that needs a database."""
     import asyncio

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from laneway.domain.job import Attempt, Job, Progress
     from laneway.domain.limit import LimitStatus
     from laneway.domain.overview import ActiveJob, LaneStatus, Overview, WorkerRow
-    from laneway.domain.schedule import Schedule, Slot
 
 STYLES = {
     "completed": "green",
@@ -338,62 +337,3 @@ def still_running(lanes: Iterable[LaneWatch]) -> Table:
         if lane.running > len(lane.jobs):
             table.add_row(lane.lane, f"and {lane.running - len(lane.jobs)} more")
     return table
-
-
-_OUTCOMES = {"submitted": "green", "failed": "red", "missed": "yellow"}
-
-
-def schedules(items: Iterable[Schedule]) -> Table:
-    table = columns("SCHEDULE", "TYPE", "CRON", "WHEN", "NEXT", "LAST", "STATE", "CHECK", "NOTE")
-    for each in items:
-        fires = each.next_fires
-        table.add_row(
-            each.name,
-            visible(each.job_type),
-            visible(each.cron),
-            visible(each.timezone if each.words == each.cron else each.words),
-            _moment(fires[0].at if fires else each.next_at),
-            _outcome(each.last.outcome) if each.last else "-",
-            Text("enabled", "green") if each.enabled else Text("disabled", "yellow"),
-            visible(each.check_name or "-"),
-            visible(each.error or (fires[0].note if fires else None) or ""),
-        )
-    return table
-
-
-def schedule(shown: Schedule) -> Table:
-    """Render one schedule field by field."""
-    from laneway.domain import cron
-
-    grid = fields()
-    for name, value in shown.to_dict().items():
-        if name == "next_fires":
-            for each in shown.next_fires:
-                grid.add_row("fires", f"{_moment(each.at)}  {visible(each.note or '')}".rstrip())
-        elif name == "words" and value == shown.cron:
-            grid.add_row(name, cron.describe(shown.cron))
-        elif value not in (None, [], "") and name not in ("last", "as_of"):
-            grid.add_row(name, visible(value if isinstance(value, str) else to_json(value)))
-    return grid
-
-
-def slots(items: Iterable[Slot]) -> Table:
-    table = columns("SLOT", "OUTCOME", "JOB", "AT", "NOTE")
-    for each in items:
-        table.add_row(
-            _moment(each.slot),
-            _outcome(f"{each.outcome} (run now)" if each.manual else each.outcome),
-            str(each.job_id or "-"),
-            _moment(each.at),
-            visible(each.note or ""),
-        )
-    return table
-
-
-def _outcome(outcome: str) -> Text:
-    return Text(outcome, _OUTCOMES.get(outcome.split()[0], ""))
-
-
-def _moment(at: datetime | None) -> str:
-    """A time with its zone: a schedule's may differ from the terminal's."""
-    return at.astimezone().strftime("%Y-%m-%d %H:%M:%S %Z") if at else "-"

@@ -57,9 +57,11 @@ async def places(db: Database) -> list[ScheduleScope]:
     return await db.run(store.scopes())
 
 
-async def read(db: Database, names: Sequence[str]) -> list[Schedule]:
-    """The existing schedules of these names, with large payloads as `StoredJson`."""
-    return [each.schedule for each in await db.run(store.read(*names, as_text=True))]
+async def read(db: Database, names: Sequence[str], *, as_text: bool = False) -> list[Schedule]:
+    """The existing schedules of these names; `as_text`: large payloads as `StoredJson`."""
+    if not names:
+        return []
+    return [each.schedule for each in await db.run(store.read(*names, as_text=as_text))]
 
 
 async def get(db: Database, name: str, *, as_text: bool = False) -> Schedule:
@@ -73,12 +75,13 @@ async def put(
     *,
     by: str,
     known: KnownTypes = _no_handlers,
-    is_new: bool = False,
+    is_new: bool | None = None,
     as_text: bool = False,
 ) -> Schedule:
-    """Create the schedule, or change the settings that `change` names, unless `is_new`.
+    """Create the schedule, or change the settings that `change` names.
 
-    With `as_text`, a large payload in the result is `StoredJson`.
+    `is_new`: only create it, or only change it. With `as_text`, a large payload in the result is
+    `StoredJson`.
     """
     verb_rules.check_words(by, None)
     check_schedule_name(name)
@@ -102,12 +105,14 @@ async def _put(
     by: str,
     known: KnownTypes,
     limits: PayloadLimits,
-    is_new: bool,
+    is_new: bool | None,
 ) -> dict[str, object]:
     taken = Refused(f"the schedule {name} already exists")
     found = await audited_change.run(store.read(name, as_text=True))
     if found and is_new:
         raise taken
+    if not found and is_new is False:
+        raise missing("schedule", name)
     if found:
         checked = validate_schedule_change(change, limits=limits)
         if not checked:
@@ -136,14 +141,12 @@ async def _put(
 
 async def enable(db: Database, name: str, *, by: str) -> Schedule:
     """Enable a schedule from its next slot on, and clear its error."""
-    verb_rules.check_words(by, None)
-    return await put(db, (await get(db, name)).name, {"enabled": True}, by=by)
+    return await put(db, name, {"enabled": True}, by=by, is_new=False)
 
 
 async def disable(db: Database, name: str, *, by: str) -> Schedule:
     """Disable a schedule; slots until it is enabled again do not count as missed."""
-    verb_rules.check_words(by, None)
-    return await put(db, (await get(db, name)).name, {"enabled": False}, by=by)
+    return await put(db, name, {"enabled": False}, by=by, is_new=False)
 
 
 async def delete(db: Database, name: str, *, by: str) -> None:
@@ -175,7 +178,7 @@ async def run_now(
         ran = await audited_change.run(store.run_now(name, by, check=check))
         if ran is None:
             raise missing("schedule", name)
-        if ran.answer == "failed":
+        if str(ran.answer) == "failed":
             raise Refused(f"the job of the schedule {name} could not be submitted: {ran.note}")
         if quota is not None and ran.job_id is not None:
             await audited_change.run(quotas.charge(quota, [ran.job_id]))

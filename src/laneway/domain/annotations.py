@@ -41,13 +41,20 @@ class CheckedBy:
 
 @dataclass(frozen=True, slots=True)
 class NullWord:
-    """The word for null where null means "not given": an option's value, an assistant's flag."""
+    """The word for null where null means "not given": an option's value, an assistant's flag.
+
+    `means`: the effect of null, if the word alone does not say it.
+    """
 
     word: str
+    means: str | None = None
 
     def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
         schema: dict[str, Any] = handler(core_schema)
-        return {**schema, "description": f"{schema['description']}; null: {self.word}"}
+        return {
+            **schema,
+            "description": f"{schema['description']}; null: {self.means or self.word}",
+        }
 
 
 class _Mark:

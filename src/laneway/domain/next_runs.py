@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Annotated, Final
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
 
+from laneway.domain.annotations import Doc
 from laneway.domain.cron import Timing, is_fixed, next_slot, slots_after
 
 FIRES: Final = 3
 _TICK: Final = timedelta(seconds=1)
 
 
-class Fire(NamedTuple):
-    """A future slot; `note` describes the effect of a clock change on it."""
+@dataclass(frozen=True, slots=True)
+class Fire:
+    """An upcoming slot."""
 
     at: datetime
-    note: str | None
-
-    def to_dict(self) -> dict[str, object]:
-        return {"at": self.at.isoformat(), "note": self.note}
+    note: Annotated[
+        str | None, Doc("The effect of a clock change: moved, skipped before, or twice")
+    ]
 
 
 @lru_cache(maxsize=4096)

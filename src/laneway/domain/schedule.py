@@ -5,152 +5,36 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypedDict
 from uuid import UUID
 
+from annotated_types import Interval, MaxLen, MinLen
+
 from laneway.domain import cron as cron_
-from laneway.domain.change_rules import Check, check_flag, check_whole, optional, validate_settings
-from laneway.domain.cron import Timing, check_cron, check_timezone
+from laneway.domain.annotations import CheckedBy, Doc, NullWord
+from laneway.domain.change_rules import Check, checks_of, optional, validate_settings
+from laneway.domain.cron import CRON_BYTES, ZONE_BYTES, Timing, check_cron, check_timezone
 from laneway.domain.cron_words import words
-from laneway.domain.job import DEFAULT_WORKSPACE, MAX_RETRIES_RANGE, PRIORITY_RANGE, NewJob
-from laneway.domain.lane import check_job_type, check_lane_name
+from laneway.domain.job import (
+    DEFAULT_WORKSPACE,
+    MAX_RETRIES_RANGE,
+    MAX_TAGS,
+    NAME_BYTES,
+    PRIORITY_RANGE,
+    TAG_BYTES,
+    NewJob,
+)
+from laneway.domain.lane import JobType, LaneName, check_lane_name
 from laneway.domain.next_runs import FIRES, Fire, fire_at, fires_after
 from laneway.domain.payload import DEFAULT_LIMITS, JsonText, PayloadLimits, check_key, encode
 from laneway.domain.stored_json import StoredJson
 from laneway.domain.text import check_text
 from laneway.errors import InvalidInput
 
-MISSED: Final = ("skip", "coalesce", "catch_up")
 GRACE: Final = timedelta(seconds=60)
 CHECK_NAME_BYTES: Final = 128
-CATCH_UP_RANGE: Final = (1, 1000)
 # Slots that one transaction records.
 BATCH: Final = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """One slot of a schedule and its outcome."""
-
-    slot: datetime
-    manual: bool
-    outcome: str
-    job_id: UUID | None
-    note: str | None
-    at: datetime
-
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "slot": self.slot.isoformat(),
-            "manual": self.manual,
-            "outcome": self.outcome,
-            "job_id": str(self.job_id) if self.job_id else None,
-            "note": self.note,
-            "at": self.at.isoformat(),
-        }
-
-
-class RunNow(NamedTuple):
-    """The result of a run now: submitted, failed or asked."""
-
-    answer: str
-    slot: datetime
-    job_id: UUID | None
-    job_type: str
-    note: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
-    """A rule that submits jobs of a type on a cron, its next slot and its newest one.
-
-    `as_of` is the database's clock at the time of the read.
-    """
-
-    name: str
-    job_type: str
-    cron: str
-    payload: Any = None
-    timezone: str = "UTC"
-    missed: str = "coalesce"
-    catch_up: int = 10
-    check_name: str | None = None
-    priority: int | None = None
-    max_retries: int | None = None
-    concurrency_key: str | None = None
-    workspace: str = DEFAULT_WORKSPACE
-    tags: tuple[str, ...] = ()
-    enabled: bool = True
-    error: str | None = None
-    created_at: datetime | None = None
-    updated_at: datetime | None = None
-    updated_by: str | None = None
-    next_at: datetime | None = None
-    check_failures: int = 0
-    last: Slot | None = None
-    as_of: datetime | None = field(default=None, compare=False)
-
-    @property
-    def words(self) -> str:
-        """The cron expression in plain words, if a short sentence describes it."""
-        return words(self.cron, self.timezone)
-
-    @property
-    def next_fires(self) -> tuple[Fire, ...]:
-        """The next three slots; none while it is disabled."""
-        if not self.enabled or self.next_at is None:
-            return ()
-        try:
-            timing = cron_.parse(self.cron, self.timezone)
-        except InvalidInput:
-            # Written without the checks: the scheduler will disable it.
-            return ()
-        now = self.next_at if self.as_of is None else self.as_of
-        if now <= self.next_at:
-            return (fire_at(timing, self.next_at), *fires_after(timing, self.next_at, FIRES - 1))
-        if self.missed == "skip" and now - self.next_at > GRACE:
-            return fires_after(timing, now)
-        # Due: it fires as soon as a worker is there, for all slots due by then.
-        return (fire_at(timing, self.next_at), *fires_after(timing, now, FIRES - 1))
-
-    @classmethod
-    def of(cls, settings: Mapping[str, object]) -> Schedule:
-        """A new schedule from untrusted settings; the others take their defaults."""
-        checked = validate_schedule_change(settings, new=True)
-        return cls(**checked)  # type: ignore[arg-type]
-
-    def to_dict(self) -> dict[str, object]:
-        """The schedule as JSON values."""
-        return {
-            "name": self.name,
-            "job_type": self.job_type,
-            "payload": {} if self.payload is None else self.payload,
-            "cron": self.cron,
-            "timezone": self.timezone,
-            "words": self.words,
-            "missed": self.missed,
-            "catch_up": self.catch_up,
-            "check_name": self.check_name,
-            "priority": self.priority,
-            "max_retries": self.max_retries,
-            "concurrency_key": self.concurrency_key,
-            "workspace": self.workspace,
-            "tags": list(self.tags),
-            "enabled": self.enabled,
-            "error": self.error,
-            "next_at": _iso(self.next_at),
-            "next_fires": [each.to_dict() for each in self.next_fires],
-            "check_failures": self.check_failures,
-            "last": self.last.to_dict() if self.last else None,
-            "created_at": _iso(self.created_at),
-            "updated_at": _iso(self.updated_at),
-            "updated_by": self.updated_by,
-            "as_of": _iso(self.as_of),
-        }
-
-
-def _iso(at: datetime | None) -> str | None:
-    return at.isoformat() if at else None
 
 
 def check_schedule_name(value: object, field: str = "name") -> str:
@@ -172,6 +56,196 @@ def encode_payload(payload: object, limits: PayloadLimits = DEFAULT_LIMITS) -> s
     return encode({} if payload is None else payload, limits=limits)
 
 
+def _check_payload(value: object, field: str, limits: PayloadLimits = DEFAULT_LIMITS) -> object:
+    if not encode_payload(value, limits).lstrip().startswith("{"):
+        raise InvalidInput(field, "must be an object")
+    return {} if value is None else value
+
+
+def _check_job_field(value: object, field: str) -> object:
+    """A field that a submit has too, by the same rule."""
+    if field == "tags":
+        if not isinstance(value, (list, tuple)):
+            raise InvalidInput(field, "must be a list of texts")
+        value = tuple(value)
+    NewJob(id=UUID(int=0), job_type="x", **{field: value}).check()  # type: ignore[arg-type]
+    return value
+
+
+# The rules of each field, stated here alone.
+ScheduleName = LaneName
+SubmittedType = Annotated[JobType, Doc("The job type it submits")]
+Cron = Annotated[
+    str,
+    MinLen(1),
+    MaxLen(CRON_BYTES),
+    CheckedBy(check_cron),
+    Doc("Five fields, six with seconds, or @daily"),
+]
+JobPayload = Annotated[
+    dict[str, Any], CheckedBy(_check_payload), Doc("The payload of every job it submits")
+]
+Timezone = Annotated[
+    str,
+    MinLen(1),
+    MaxLen(ZONE_BYTES),
+    CheckedBy(check_timezone),
+    Doc("Time zone: UTC, Europe/Berlin, …"),
+]
+Missed = Annotated[
+    Literal["skip", "coalesce", "catch_up"], Doc("How to handle slots that were missed")
+]
+CatchUp = Annotated[int, Interval(ge=1, le=1000), Doc("Catch up at most so many slots")]
+CheckName = Annotated[
+    str | None,
+    MinLen(1),
+    MaxLen(CHECK_NAME_BYTES),
+    CheckedBy(check_check_name),
+    Doc("Submit only if this check of the workers' code passes"),
+    NullWord("none"),
+]
+JobPriority = Annotated[
+    int | None,
+    Interval(ge=PRIORITY_RANGE[0], le=PRIORITY_RANGE[1]),
+    Doc("Priority of its jobs"),
+    NullWord("none", "the job type's default"),
+]
+JobRetries = Annotated[
+    int | None,
+    Interval(ge=MAX_RETRIES_RANGE[0], le=MAX_RETRIES_RANGE[1]),
+    Doc("Retries of its jobs"),
+    NullWord("none", "the job type's default"),
+]
+ConcurrencyKey = Annotated[
+    str | None,
+    MinLen(1),
+    MaxLen(DEFAULT_LIMITS.key_bytes),
+    CheckedBy(check_key),
+    Doc("One of its jobs runs at a time per key"),
+    NullWord("none"),
+]
+Workspace = Annotated[
+    str, MinLen(1), MaxLen(NAME_BYTES), CheckedBy(_check_job_field), Doc("Workspace of its jobs")
+]
+Tags = Annotated[
+    list[Annotated[str, MaxLen(TAG_BYTES)]],
+    MaxLen(MAX_TAGS),
+    CheckedBy(_check_job_field),
+    Doc("All tags of its jobs"),
+]
+Enabled = Annotated[bool, Doc("false stops it; slots until it is enabled do not count as missed")]
+
+
+class ScheduleSettings(TypedDict, total=False):
+    """The settings of a schedule, as a change names some of them."""
+
+    job_type: SubmittedType
+    cron: Cron
+    payload: JobPayload
+    timezone: Timezone
+    missed: Missed
+    catch_up: CatchUp
+    check_name: CheckName
+    priority: JobPriority
+    max_retries: JobRetries
+    concurrency_key: ConcurrencyKey
+    workspace: Workspace
+    tags: Tags
+    enabled: Enabled
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One slot of a schedule and its outcome."""
+
+    slot: datetime
+    manual: bool
+    outcome: str
+    job_id: UUID | None
+    note: str | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RunNow:
+    """The outcome of running a schedule now."""
+
+    answer: Annotated[
+        Literal["submitted", "asked"], Doc("asked: a worker runs its check, then submits")
+    ]
+    slot: datetime
+    job_id: UUID | None
+    job_type: str
+    note: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """A cron rule that submits jobs, with its state and its newest slot."""
+
+    computed: ClassVar = ("words", "next_fires")
+
+    name: str
+    job_type: str
+    payload: Annotated[Any, Doc("The payload of every job it submits")] = field(
+        default_factory=dict
+    )
+    cron: str
+    timezone: str = "UTC"
+    missed: Missed = "coalesce"
+    catch_up: int = 10
+    check_name: str | None = None
+    priority: int | None = None
+    max_retries: int | None = None
+    concurrency_key: str | None = None
+    workspace: str = DEFAULT_WORKSPACE
+    tags: tuple[str, ...] = ()
+    enabled: bool = True
+    error: Annotated[str | None, Doc("The error that stopped it")] = None
+    next_at: datetime | None = None
+    check_failures: int = 0
+    last: Slot | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    updated_by: str | None = None
+    as_of: Annotated[datetime | None, Doc("The database's clock when this was read")] = field(
+        default=None, compare=False
+    )
+
+    @property
+    def words(
+        self,
+    ) -> Annotated[
+        str, Doc("The cron expression in words, or unchanged if no short description fits")
+    ]:
+        return words(self.cron, self.timezone)
+
+    @property
+    def next_fires(
+        self,
+    ) -> Annotated[tuple[Fire, ...], Doc("The next three slots; empty while it is stopped")]:
+        if not self.enabled or self.next_at is None:
+            return ()
+        try:
+            timing = cron_.parse(self.cron, self.timezone)
+        except InvalidInput:
+            # Written without the checks: the scheduler will disable it.
+            return ()
+        now = self.next_at if self.as_of is None else self.as_of
+        if now <= self.next_at:
+            return (fire_at(timing, self.next_at), *fires_after(timing, self.next_at, FIRES - 1))
+        if self.missed == "skip" and now - self.next_at > GRACE:
+            return fires_after(timing, now)
+        # Due: it fires as soon as a worker is there, for all slots due by then.
+        return (fire_at(timing, self.next_at), *fires_after(timing, now, FIRES - 1))
+
+    @classmethod
+    def of(cls, settings: Mapping[str, object]) -> Schedule:
+        """A new schedule from untrusted settings; the others take their defaults."""
+        checked = validate_schedule_change(settings, new=True)
+        return cls(**checked)  # type: ignore[arg-type]
+
+
 def validate_schedule_change(
     change: Mapping[str, object], *, new: bool = False, limits: PayloadLimits = DEFAULT_LIMITS
 ) -> dict[str, object]:
@@ -182,48 +256,16 @@ def validate_schedule_change(
     """
     checks: dict[str, Check] = {
         **_CHECKS,
-        "payload": lambda _, value: _payload(value, limits),
+        "payload": lambda field, value: _check_payload(value, field, limits),
         "concurrency_key": optional(lambda field, value: check_key(value, field, limits)),
     }
     required = ("name", "job_type", "cron") if new else ()
     return validate_settings("schedule", change, checks, _FIELDS, required=required)
 
 
-def _payload(value: object, limits: PayloadLimits) -> object:
-    if not encode_payload(value, limits).lstrip().startswith("{"):
-        raise InvalidInput("payload", "must be an object")
-    return value
-
-
-def _missed(field: str, value: object) -> str:
-    if not isinstance(value, str) or value not in MISSED:
-        raise InvalidInput(field, f"must be one of {', '.join(MISSED)}")
-    return value
-
-
-def _job_field(field: str, value: object) -> object:
-    """A field that a submit has too, by the same rule."""
-    if field == "tags":
-        if not isinstance(value, (list, tuple)):
-            raise InvalidInput(field, "must be a list of texts")
-        value = tuple(value)
-    NewJob(id=UUID(int=0), job_type="x", **{field: value}).check()  # type: ignore[arg-type]
-    return value
-
-
 _CHECKS: Final[dict[str, Check]] = {
     "name": lambda field, value: check_schedule_name(value, field),
-    "job_type": lambda field, value: check_job_type(value, field),
-    "cron": lambda field, value: check_cron(value, field),
-    "timezone": lambda field, value: check_timezone(value, field),
-    "missed": _missed,
-    "catch_up": check_whole(*CATCH_UP_RANGE),
-    "check_name": optional(lambda field, value: check_check_name(value, field)),
-    "priority": optional(check_whole(*PRIORITY_RANGE)),
-    "max_retries": optional(check_whole(*MAX_RETRIES_RANGE)),
-    "workspace": _job_field,
-    "tags": _job_field,
-    "enabled": check_flag,
+    **checks_of(ScheduleSettings),
 }
 _FIELDS: Final = frozenset(field.name for field in fields(Schedule))
 

@@ -17,7 +17,6 @@ from laneway.http.call import (
     in_path,
     listed,
     once,
-    without_none,
 )
 from laneway.http.declared import read
 
@@ -29,23 +28,8 @@ _WORKERS = "/admin/workers"
 
 def list_changes(kinds: Sequence[str] = ()) -> Listing[Change]:
     """Changes of lanes, limits and the pause gate, or of the kinds given, newest first."""
-    return Listing("/admin/changes", change_of, [("kind", each) for each in listed(kinds, "kinds")])
-
-
-def change_of(value: object) -> Change:
-    found: Change = read(Change, value)
-    return found
-
-
-def rolled_back(path: str, to: int | None) -> Call[Change | None]:
-    """A rollback of what is at a path; None: it was so already."""
-    body = encoded(without_none({"to": to}))
-    return once(Call("POST", f"{path}/rollback", _changed, (), body))
-
-
-def _changed(answer: CallResponse) -> Change | None:
-    found = answer.body["change"]
-    return None if found is None else change_of(found)
+    asked = [("kind", each) for each in listed(kinds, "kinds")]
+    return Listing("/admin/changes", lambda value: read(Change, value), asked)
 
 
 # -- workers ----------------------------------------------------------------------------------

@@ -7,14 +7,14 @@ from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 from uuid import UUID
 
-from laneway.http import access, jobs, operations, schedules, stats, workers
+from laneway.http import access, jobs, operations, stats, workers
 from laneway.http.call import Call, Listing, in_header, listed
 from laneway.http.declared import call_of, listing_of
 from laneway.http.flow import EventFlow, Flow, follow, of_job, wait
 from laneway.http.models import Event
 from laneway.http.pages import AsyncPages, Pages
 from laneway.http.runners import AsyncRunner, SyncRunner
-from laneway.operations import lanes, limits
+from laneway.operations import lanes, limits, schedules
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -179,15 +179,15 @@ class Verbs:
     list_limit_changes = ListVerb(listing_of(limits.list_limit_changes))
     roll_back_limit = ClientMethod(call_of(limits.roll_back_limit))
 
-    list_schedules = ListVerb(schedules.list_schedules)
-    create_schedule = ClientMethod(schedules.create_schedule)
-    get_schedule = ClientMethod(schedules.get_schedule)
-    change_schedule = ClientMethod(schedules.change_schedule)
-    delete_schedule = ClientMethod(schedules.delete_schedule)
-    run_schedule = ClientMethod(schedules.run_schedule)
-    list_slots = ListVerb(schedules.list_slots)
-    list_schedule_changes = ListVerb(schedules.list_schedule_changes)
-    roll_back_schedule = ClientMethod(schedules.roll_back_schedule)
+    list_schedules = ListVerb(listing_of(schedules.list_schedules))
+    create_schedule = ClientMethod(call_of(schedules.create_schedule))
+    get_schedule = ClientMethod(call_of(schedules.get_schedule))
+    change_schedule = ClientMethod(call_of(schedules.change_schedule))
+    delete_schedule = ClientMethod(call_of(schedules.delete_schedule))
+    run_schedule = ClientMethod(call_of(schedules.run_schedule))
+    list_slots = ListVerb(listing_of(schedules.list_slots))
+    list_schedule_changes = ListVerb(listing_of(schedules.list_schedule_changes))
+    roll_back_schedule = ClientMethod(call_of(schedules.roll_back_schedule))
 
     list_principals = ListVerb(access.list_principals)
     create_principal = ClientMethod(access.create_principal)

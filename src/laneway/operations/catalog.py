@@ -7,5 +7,8 @@ from typing import Any, Final
 from laneway.operations.lanes import LANES
 from laneway.operations.limits import LIMITS
 from laneway.operations.operation import Operation
+from laneway.operations.schedules import SCHEDULES
 
-DECLARED: Final[dict[str, Operation[Any, Any]]] = {each.name: each for each in (*LANES, *LIMITS)}
+DECLARED: Final[dict[str, Operation[Any, Any]]] = {
+    each.name: each for each in (*LANES, *LIMITS, *SCHEDULES)
+}

@@ -36,8 +36,8 @@ R = TypeVar("R")
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 # lane: the lane that the path names. lanes: those in reach of the caller. all lanes: every lane.
 # everywhere: all lanes and workspaces, for what belongs to none.
-Scope = Literal["lane", "lanes", "all lanes", "everywhere"]
-
+# schedule: the schedules of the workspaces and lanes in reach of the caller.
+Scope = Literal["lane", "lanes", "all lanes", "everywhere", "schedule"]
 
 Place = Literal["path", "query", "body"]
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from types import NoneType
 from typing import Annotated, Any, get_origin, get_type_hints
 
-from pydantic import BaseModel, FailFast, Field, create_model
+from pydantic import (
+    BaseModel,
+    FailFast,
+    Field,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    create_model,
+)
 
 from laneway.api.http.paging import UNCHANGED, PageOut, RequestBody
 from laneway.domain.annotations import unwrap
+from laneway.domain.payload import JsonText
 from laneway.operations.models import output_model, output_type
 from laneway.operations.operation import Operation
 
@@ -57,13 +65,28 @@ def _default(defaults: type | None, name: str) -> Any:
     """The default that the schema shows for an optional setting."""
     if defaults is None:
         return UNCHANGED
-    (default,) = (each.default for each in fields(defaults) if each.name == name)
-    return Field(default_factory=list) if default == () else default
+    (found,) = (each for each in fields(defaults) if each.name == name)
+    if found.default_factory is not MISSING:
+        return Field(default_factory=found.default_factory)
+    if found.default is MISSING:
+        return ...
+    return Field(default_factory=list) if found.default == () else found.default
 
 
 def _strict(hint: Any) -> Any:
-    """A list stops at its first error: a request cannot make thousands of them."""
-    return Annotated[hint, FailFast()] if get_origin(unwrap(hint)[0]) is list else hint
+    """The type of an input, as a request has it."""
+    kind = get_origin(unwrap(hint)[0])
+    if kind is list:
+        # It stops at its first error: a request cannot make thousands of them.
+        return Annotated[hint, FailFast()]
+    return Annotated[hint, WrapValidator(_object_or_text)] if kind is dict else hint
+
+
+def _object_or_text(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
+    """Accept an object, or the JSON text of one, as large bodies have it."""
+    if isinstance(value, JsonText) and value.startswith("{"):
+        return value
+    return validate(value)
 
 
 def _title(operation: AnyOperation) -> str:

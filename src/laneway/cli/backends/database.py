@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -44,7 +43,7 @@ from laneway.domain.limit import Tuned
 from laneway.domain.overview import Overview, WorkerRow
 from laneway.domain.page import Page
 from laneway.domain.review import Review
-from laneway.domain.schedule import RunNow, Schedule, Slot
+from laneway.domain.schedule import Schedule, ScheduleSettings
 from laneway.domain.stats import Failures
 from laneway.operations.operation import Invocation
 from laneway.store.database import Database
@@ -200,37 +199,13 @@ class DatabaseBackend(OperationBackend):
     async def tune_limit(self, name: str, change: Mapping[str, object]) -> Tuned:
         return await limits.tune(self._db, name, change, by=self._by)
 
-    async def schedules(self) -> list[Schedule]:
-        return await schedules.listing(self._db)
-
-    async def schedule(self, name: str) -> Schedule:
-        return await schedules.get(self._db, name)
-
-    async def put_schedule(self, name: str, change: Mapping[str, object]) -> Schedule:
+    async def put_schedule(self, name: str, change: ScheduleSettings) -> Schedule:
         return await schedules.put(self._db, name, change, by=self._by)
 
-    async def enable_schedule(self, name: str) -> Schedule:
-        return await schedules.enable(self._db, name, by=self._by)
-
-    async def disable_schedule(self, name: str) -> Schedule:
-        return await schedules.disable(self._db, name, by=self._by)
-
-    async def delete_schedule(self, name: str) -> None:
-        await schedules.delete(self._db, name, by=self._by)
-
-    async def run_schedule(self, name: str, *, check: bool) -> RunNow:
-        return await schedules.run_now(self._db, name, by=self._by, check=check)
-
-    async def slots(self, name: str, *, limit: int, before: datetime | None) -> list[Slot]:
-        return await schedules.slots(self._db, name, limit=limit, before=before)
-
     async def history(
-        self, kinds: Sequence[str], name: str | None, *, limit: int, before: int | None
+        self, kinds: Sequence[str], *, limit: int, before: int | None
     ) -> list[Change]:
-        return await history.history(self._db, kinds, name, limit=limit, before=before)
-
-    async def rollback(self, kind: str, name: str, to: int | None) -> Change | None:
-        return await history.rollback(self._db, kind, name, to=to, by=self._by)
+        return await history.history(self._db, kinds, limit=limit, before=before)
 
     # -- access -------------------------------------------------------------------------------
 

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
-from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -28,7 +27,7 @@ from laneway.domain.limit import Limit, Tuned, validate_limit_change
 from laneway.domain.overview import Overview, WorkerRow
 from laneway.domain.page import Page
 from laneway.domain.review import Review
-from laneway.domain.schedule import RunNow, Schedule, Slot, validate_schedule_change
+from laneway.domain.schedule import Schedule, ScheduleSettings, validate_schedule_change
 from laneway.domain.states import TERMINAL
 from laneway.domain.stats import Failures
 from laneway.domain.verb_rules import check_page, position
@@ -250,13 +249,7 @@ class ServerBackend(OperationBackend):
             now = Limit(name)
         return await self._client.put_limit(replace(now, **checked))
 
-    async def schedules(self) -> list[Schedule]:
-        return [each async for each in self._client.list_schedules()]
-
-    async def schedule(self, name: str) -> Schedule:
-        return await self._client.get_schedule(name)
-
-    async def put_schedule(self, name: str, change: Mapping[str, object]) -> Schedule:
+    async def put_schedule(self, name: str, change: ScheduleSettings) -> Schedule:
         try:
             await self._client.get_schedule(name)
         except NotFound:
@@ -266,36 +259,12 @@ class ServerBackend(OperationBackend):
             raise InvalidInput("schedule", "nothing to change was given")
         return await self._client.change_schedule(name, change)
 
-    async def enable_schedule(self, name: str) -> Schedule:
-        return await self._client.change_schedule(name, {"enabled": True})
-
-    async def disable_schedule(self, name: str) -> Schedule:
-        return await self._client.change_schedule(name, {"enabled": False})
-
-    async def delete_schedule(self, name: str) -> None:
-        await self._client.delete_schedule(name)
-
-    async def run_schedule(self, name: str, *, check: bool) -> RunNow:
-        return await self._client.run_schedule(name, check=check)
-
-    async def slots(self, name: str, *, limit: int, before: datetime | None) -> list[Slot]:
-        check_page(limit)
-        cursor = None if before is None else before.isoformat()
-        return (await self._client.list_slots(name).page(limit=limit, cursor=cursor)).items
-
     async def history(
-        self, kinds: Sequence[str], name: str | None, *, limit: int, before: int | None
+        self, kinds: Sequence[str], *, limit: int, before: int | None
     ) -> list[Change]:
         check_page(limit)
         cursor = None if before is None else str(before)
-        if name is None:
-            found = self._client.list_changes(kinds)
-        else:
-            found = self._client.list_schedule_changes(name)
-        return (await found.page(limit=limit, cursor=cursor)).items
-
-    async def rollback(self, kind: str, name: str, to: int | None) -> Change | None:
-        return await self._client.roll_back_schedule(name, to)
+        return (await self._client.list_changes(kinds).page(limit=limit, cursor=cursor)).items
 
     # -- access -------------------------------------------------------------------------------
 

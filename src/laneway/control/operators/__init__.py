@@ -1,11 +1,20 @@
 """How each declared operation is done in a database.
 
 table.py    the table that binds an operation to its function. Start here.
-lanes.py    operations on lanes; limits.py on limits
+lanes.py    operations on lanes; limits.py on limits; schedules.py on schedules
 history.py  the history and the rollback of any of them
 """
 
-from laneway.control.operators import lanes, limits
+from laneway.control.operators import lanes, limits, schedules
 from laneway.control.operators.table import WORK, Operator, PageRequest, perform, read_page
 
-__all__ = ["WORK", "Operator", "PageRequest", "lanes", "limits", "perform", "read_page"]
+__all__ = [
+    "WORK",
+    "Operator",
+    "PageRequest",
+    "lanes",
+    "limits",
+    "perform",
+    "read_page",
+    "schedules",
+]

@@ -16,13 +16,19 @@ def implement_history(
 ) -> None:
     """Bind both operations of a kind."""
 
+    async def restore(who: Operator, name: str, to: int | None = None) -> Change | None:
+        return await history.rollback(who.db, kind, name, to=to, by=who.by, as_text=who.as_text)
+
+    implement_changes(kind, changes)
+    implement(roll_back, restore)
+
+
+def implement_changes(kind: str, changes: Operation[[str], Page[Change]]) -> None:
+    """Bind the list of changes of a kind."""
+
     async def listing(who: Operator, page: PageRequest, name: str) -> Page[Change]:
         return await history.page(
             who.db, kind, name, limit=page.limit, cursor=page.cursor, as_text=who.as_text
         )
 
-    async def restore(who: Operator, name: str, to: int | None = None) -> Change | None:
-        return await history.rollback(who.db, kind, name, to=to, by=who.by, as_text=who.as_text)
-
     implement_list(changes, listing)
-    implement(roll_back, restore)

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 from laneway.domain.page import Page
+from laneway.domain.permissions import Reach
 from laneway.operations.operation import Invocation, Operation
 from laneway.store.database import Database
+from laneway.store.quotas import Quota
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -19,13 +21,16 @@ T = TypeVar("T")
 class Operator:
     """The actor of an operation, its database, and its lanes; None: all lanes.
 
-    With `as_text`, large JSON of outputs is `StoredJson`.
+    With `as_text`, large JSON of outputs is `StoredJson`. `reach` is what the permission covers;
+    None: everything. Jobs that it submits count against the quota.
     """
 
     db: Database
     by: str
     lanes: frozenset[str] | None = None
     as_text: bool = False
+    reach: Reach | None = None
+    quota: Quota | None = None
 
     def reaches(self, lane: str) -> bool:
         return self.lanes is None or lane in self.lanes
