@@ -15,6 +15,9 @@ import { checkOptions, type Names } from "./options.js";
 
 const LONGEST_RETRY_AFTER_MS = 3_600_000;
 const LONGEST_WAIT_MS = 366 * 86_400_000;
+const MAX_FACTOR = 100_000;
+// The exponent stops here, as it does for retries of a job.
+const MAX_STEPS = 60;
 
 /** How often a call is tried, after which errors, and with which pauses. */
 export interface RetryOptions {
@@ -47,7 +50,7 @@ export class CallRetry {
     const { baseMs = 1000, capMs = 60_000, factor = 2, jitter = 0.2 } = policy;
     within("policy.baseMs", baseMs, 0, LONGEST_WAIT_MS);
     within("policy.capMs", capMs, baseMs, LONGEST_WAIT_MS);
-    within("policy.factor", factor, 1, 1_000_000);
+    within("policy.factor", factor, 1, MAX_FACTOR);
     within("policy.jitter", jitter, 0, 1);
     this.tries = tries;
     this.#on = on;
@@ -62,7 +65,7 @@ export class CallRetry {
     // Never earlier than requested, and not all at once.
     if (asked !== undefined) return asked * (1 + this.#policy.jitter * random());
     const { baseMs, capMs, factor, jitter } = this.#policy;
-    const wait = baseMs === 0 ? 0 : Math.min(capMs, baseMs * factor ** (n - 1));
+    const wait = baseMs === 0 ? 0 : Math.min(capMs, baseMs * factor ** Math.min(n - 1, MAX_STEPS));
     return wait * (1 + jitter * (2 * random() - 1));
   }
 }

@@ -5,7 +5,7 @@ import { InvalidInput } from "./errors.js";
 /** A JSON value. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
-const DEEPEST = 64;
+const MAX_DEPTH = 64;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /** The value as JSON text; `undefined` is null. */
@@ -43,8 +43,8 @@ function check(given: unknown, field: string, key: string, depth: number): void 
 }
 
 function checkWithin(value: object, field: string, depth: number): void {
-  if (depth > DEEPEST) {
-    throw new InvalidInput(field, `is nested more than ${DEEPEST} levels deep, or contains itself`);
+  if (depth > MAX_DEPTH) {
+    throw new InvalidInput(field, `is nested more than ${MAX_DEPTH} levels deep, or contains itself`);
   }
   if (Array.isArray(value)) {
     value.forEach((item, i) => check(item, `${field}[${i}]`, String(i), depth));

@@ -37,6 +37,12 @@ describe("JSON", () => {
     assert.equal(encode(undefined, "result"), "null");
   });
 
+  it("may be nested 64 levels deep", () => {
+    const nested = (levels: number): unknown => (levels === 0 ? 1 : [nested(levels - 1)]);
+    assert.equal(encode(nested(64), "result").length, 129);
+    assert.throws(() => encode(nested(65), "result"), { name: "InvalidInput" });
+  });
+
   it("refuses by name what would be dropped or changed", () => {
     const loop: unknown[] = [];
     loop.push(loop);
