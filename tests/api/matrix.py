@@ -152,7 +152,6 @@ def _named(**more: Any) -> Callable[[str, str, str, int], Any]:
 
 _JOB: Final = "/jobs/{job_id}"
 _SCHEDULE: Final = "/admin/schedules/{name}"
-_TOKEN: Final = {"principal": "platform_admin", "name": "x", "permissions": ["jobs:read"]}
 _ROLE: Final = ["jobs:read"]
 
 # What the requests of declared operations send.
@@ -160,11 +159,18 @@ _BODIES: Final[dict[str, Any]] = {
     "create_lane": _named(),
     "tune_lane": {"poll_interval_ms": 4000},
     "take_type": {"job_type": "taken"},
+    "create_principal": _named(kind="service"),
+    "switch_principal": {"name": "somebody", "disabled": True},
+    "create_role": _named(permissions=_ROLE),
+    "change_role": {"permissions": _ROLE},
+    "grant_role": {"principal": "somebody", "role": "viewer", "scope": "all"},
+    "create_token": {"principal": "platform_admin", "name": "x", "permissions": ["jobs:read"]},
 }
 # What they are about, if that is not a lane.
 _MAKES: Final[dict[str, str]] = {
     "get_limit": "limit", "delete_limit": "limit", "list_limit_changes": "limit",
-    "roll_back_limit": "limit",
+    "roll_back_limit": "limit", "change_role": "role", "delete_role": "role",
+    "revoke_grant": "grant", "revoke_token": "token",
 }  # fmt: skip
 _KINDS: Final[dict[str, Kind]] = {
     "lanes": "lanes", "lane": "lane", "all lanes": "global", "everywhere": "global",
@@ -257,25 +263,6 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("GET", f"{_SCHEDULE}/slots"): Entry("schedule", "schedules:view", make="schedule"),
     ("GET", f"{_SCHEDULE}/history"): Entry("global", "schedules:view", make="schedule"),
     ("POST", f"{_SCHEDULE}/rollback"): Entry("global", "schedules:manage", make="schedule"),
-    ("GET", "/admin/principals"): Entry("global", "access:manage"),
-    ("POST", "/admin/principals"): Entry("global", "access:manage", _named(kind="service")),
-    ("PATCH", "/admin/principals"): Entry(
-        "global", "access:manage", {"name": "somebody", "disabled": True}
-    ),
-    ("GET", "/admin/roles"): Entry("global", "access:manage"),
-    ("POST", "/admin/roles"): Entry("global", "access:manage", _named(permissions=_ROLE)),
-    ("PUT", "/admin/roles/{name}"): Entry(
-        "global", "access:manage", {"permissions": _ROLE}, make="role"
-    ),
-    ("DELETE", "/admin/roles/{name}"): Entry("global", "access:manage", make="role"),
-    ("GET", "/admin/grants"): Entry("global", "access:manage"),
-    ("POST", "/admin/grants"): Entry(
-        "global", "access:manage", {"principal": "somebody", "role": "viewer", "scope": "all"}
-    ),
-    ("DELETE", "/admin/grants/{grant_id}"): Entry("global", "access:manage", make="grant"),
-    ("GET", "/admin/tokens"): Entry("global", "access:manage"),
-    ("POST", "/admin/tokens"): Entry("global", "access:manage", _TOKEN),
-    ("POST", "/admin/tokens/{token_id}/revoke"): Entry("global", "access:manage", make="token"),
     ("GET", "/admin/audit"): Entry("global", "audit:read"),
 }
 

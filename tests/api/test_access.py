@@ -134,6 +134,21 @@ async def test_what_one_has_can_be_given_narrowed_or_whole(
     assert (await ask(keeper, "POST", "/admin/grants", json=grant)).status_code == 201
 
 
+async def test_a_repeated_request_is_checked_before_it_is_answered(
+    ask: Ask, people: People, acts: Acts, keeper: Principal
+) -> None:
+    """A stored response is for callers that could still make the request."""
+    body = {"name": "onlooker", "permissions": ["workers:view"]}
+    sent: dict[str, Any] = {"json": body, "headers": {"Idempotency-Key": "once"}}
+    assert (await ask(keeper, "POST", "/admin/roles", **sent)).status_code == 201
+    narrowed = people.token(keeper.id, permissions=["access:manage"])
+    answer = await ask(replace(keeper, token=narrowed), "POST", "/admin/roles", **sent)
+    assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
+    again = await ask(keeper, "POST", "/admin/roles", **sent)
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert [act[4] for act in acts()] == ["done", "refused"]
+
+
 async def test_a_narrow_token_makes_no_wide_one(ask: Ask, people: People) -> None:
     narrow = people.new("admin", "platform_admin", permissions=["access:manage"])
     body = {"principal": "admin", "name": "wide"}

@@ -14,6 +14,7 @@ import pytest
 from laneway.control import access, sessions
 from laneway.domain.access import NewToken
 from laneway.domain.actor import Actor
+from laneway.domain.codec import to_json
 from laneway.domain.permissions import SEEDED_ROLES
 from laneway.domain.token import new_secret
 from laneway.errors import InvalidInput, NotFound, Refused, Unauthenticated
@@ -175,7 +176,7 @@ async def test_the_database_holds_no_usable_secret(db: Database, scene: Scene) -
         assert secret.split("_", 1)[1] not in dump
         assert secret[:20] not in dump
     assert made.token.hint in dump
-    listed = json.dumps([each.to_dict() for each in await access.list_tokens(db)])
+    listed = json.dumps(to_json(await access.list_tokens(db)))
     assert made.secret not in listed
 
 

@@ -87,7 +87,7 @@ SCHEMAS: dict[str, SchemaFields] = {
     "ChangeOut": fields_of(Change, made="verb"),
     "PrincipalOut": fields_of(Principal),
     "RoleOut": fields_of(Role),
-    "GrantOut": fields_of(RoleGrant),
+    "RoleGrantOut": fields_of(RoleGrant),
     "TokenOut": fields_of(Token),
     "AuditEntryOut": fields_of(AuditEntry, made="claimed"),
     "HealthOut": fields_of(models.Health),

@@ -7,10 +7,10 @@ from inspect import Parameter, Signature
 from types import NoneType
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 
 from laneway.api.http import portions
-from laneway.api.http.auth import Caller
+from laneway.api.http.auth import Caller, action_of
 from laneway.api.http.idempotency import IdempotencyGuard, Idempotent
 from laneway.api.http.job_access import within_quota
 from laneway.api.http.lane_scope import LaneCaller, everywhere, over_lanes
@@ -21,8 +21,9 @@ from laneway.api.http.read_slots import EXPENSIVE
 from laneway.api.http.responses import Json, location
 from laneway.api.http.schedule_scope import ScheduleCaller, over_schedules
 from laneway.api.models.declared import AnyOperation, body_model, response_model
+from laneway.control import delegation
 from laneway.control.operators import Operator, PageRequest, perform, read_page
-from laneway.domain.annotations import unwrap
+from laneway.domain.annotations import Doc, find_mark, unwrap
 from laneway.domain.codec import to_json
 from laneway.domain.page import Page
 from laneway.operations.operation import Invocation
@@ -65,6 +66,8 @@ def _endpoint(operation: AnyOperation) -> Any:
         sent = {} if body is None else {n: getattr(body, n) for n in body.model_fields_set}
         who = await _operator(operation, caller, sent | path)
         asked = operation.given(sent | path)
+        if isinstance(caller, Caller):
+            await _check_delegation(request, caller, asked)
         if operation.item is not None:
             return await _list(who, asked, PageRequest(limit, cursor))
 
@@ -95,7 +98,9 @@ def _parameters(operation: AnyOperation) -> list[Parameter]:
         # Its rules are checked after the scope, so that callers learn nothing of other names.
         taken[each.name] = unwrap(each.hint)[0]
     for each in operation.inputs_of("query"):
-        taken[each.name], defaults[each.name] = each.hint, each.default
+        doc = find_mark(each.hint, Doc)
+        query = Query(description=None if doc is None else doc.text)
+        taken[each.name], defaults[each.name] = Annotated[each.hint, query], each.default
     if (model := body_model(operation)) is not None:
         taken["body"] = model
         if not any(each.settings or each.is_required for each in operation.inputs_of("body")):
@@ -136,6 +141,15 @@ async def _check_lanes(operation: AnyOperation, caller: LaneCaller, fields: dict
         await caller.check(fields["name"])
     if operation.scope == "all lanes" or any(name in fields for name in operation.all_lanes_for):
         await caller.check_whole(fields.get("name"))
+
+
+async def _check_delegation(request: Request, who: Caller, asked: Invocation[Any]) -> None:
+    """Refuse a caller that would grant a permission it does not hold; the audit records it."""
+    excess = await delegation.excess_of(who.database, who.access, asked)
+    if excess is not None:
+        taker = asked.arguments.get("principal", asked.arguments.get("name"))
+        needed = f"{excess} as far as it would be granted"
+        await who.refuse(needed, action_of(request), "access", taker)
 
 
 # -- responses --------------------------------------------------------------------------------

@@ -28,15 +28,19 @@ def create(
     json: Json = False,
 ) -> None:
     """Create a principal; it has no permissions until it is granted a role."""
-    _show(session.run(lambda backend: backend.create_principal(principal, kind)), json)
+    from laneway.operations import access as operations
+
+    _show(session.call(operations.create_principal(principal, kind)), json)
 
 
 @app.command()
 def ls(json: Json = False) -> None:
     """List the principals."""
-    found = session.run(lambda backend: backend.principals())
+    from laneway.operations import access as operations
+
+    found = session.items(operations.list_principals())
     if json:
-        show_json_lines(each.to_dict() for each in found)
+        show_json_lines(found)
     elif not found:
         note("no principals: create one with `laneway principals create NAME`")
     else:
@@ -48,13 +52,17 @@ def ls(json: Json = False) -> None:
 @app.command()
 def disable(principal: Name, json: Json = False) -> None:
     """Disable a principal: its tokens stop working at once, its sessions end for good."""
-    _show(session.run(lambda backend: backend.disable_principal(principal)), json)
+    from laneway.operations import access as operations
+
+    _show(session.call(operations.switch_principal(principal, disabled=True)), json)
 
 
 @app.command()
 def enable(principal: Name, json: Json = False) -> None:
     """Enable a principal: its tokens work again."""
-    _show(session.run(lambda backend: backend.enable_principal(principal)), json)
+    from laneway.operations import access as operations
+
+    _show(session.call(operations.switch_principal(principal, disabled=False)), json)
 
 
 @app.command()
@@ -75,7 +83,7 @@ def login(principal: Name, json: Json = False) -> None:
 
 def _show(principal: Principal, json: bool) -> None:
     if json:
-        show_json(principal.to_dict())
+        show_json(principal)
     else:
         state = "disabled" if principal.is_disabled else "enabled"
         note(f"principal {visible(principal.name)}: {principal.kind}, {state}")

@@ -14,6 +14,7 @@ from laneway.cli.inputs import Json
 from laneway.cli.output import note, show, show_json, show_json_lines, visible
 
 if TYPE_CHECKING:
+    from laneway.cli.session import Backend
     from laneway.domain.access import RoleGrant
 
 app = group("Manage roles and who has them.")
@@ -28,9 +29,11 @@ Permissions = Annotated[
 @app.command()
 def ls(json: Json = False) -> None:
     """List roles with their permissions."""
-    found = session.run(lambda backend: backend.roles())
+    from laneway.operations import access as operations
+
+    found = session.items(operations.list_roles())
     if json:
-        show_json_lines(each.to_dict() for each in found)
+        show_json_lines(found)
         return
     from laneway.cli import access_tables
 
@@ -40,10 +43,11 @@ def ls(json: Json = False) -> None:
 @app.command()
 def create(role: Name, permissions: Permissions, json: Json = False) -> None:
     """Create a role from any set of permissions."""
-    chosen = inputs.names(permissions)
-    made = session.run(lambda backend: backend.create_role(role, chosen))
+    from laneway.operations import access as operations
+
+    made = session.call(operations.create_role(role, inputs.names(permissions)))
     if json:
-        show_json(made.to_dict())
+        show_json(made)
     else:
         note(f"role {role}: created")
 
@@ -51,10 +55,11 @@ def create(role: Name, permissions: Permissions, json: Json = False) -> None:
 @app.command("set")
 def set_(role: Name, permissions: Permissions, json: Json = False) -> None:
     """Replace the permissions of a role, at once for every principal that has it."""
-    chosen = inputs.names(permissions)
-    changed = session.run(lambda backend: backend.change_role(role, chosen))
+    from laneway.operations import access as operations
+
+    changed = session.call(operations.change_role(role, inputs.names(permissions)))
     if json:
-        show_json(changed.to_dict())
+        show_json(changed)
     else:
         note(f"role {role}: {', '.join(changed.permissions)}")
 
@@ -62,7 +67,9 @@ def set_(role: Name, permissions: Permissions, json: Json = False) -> None:
 @app.command()
 def delete(role: Name, json: Json = False) -> None:
     """Delete a role that no principal has."""
-    session.run(lambda backend: backend.delete_role(role))
+    from laneway.operations import access as operations
+
+    session.call(operations.delete_role(role))
     if json:
         show_json({"name": role, "deleted": True})
     else:
@@ -80,9 +87,11 @@ def grants(
     json: Json = False,
 ) -> None:
     """List the roles of principals, and the jobs they cover."""
-    found = session.run(lambda backend: backend.grants(principal, role))
+    from laneway.operations import access as operations
+
+    found = session.items(operations.list_grants(principal=principal, role=role))
     if json:
-        show_json_lines(each.to_dict() for each in found)
+        show_json_lines(found)
     elif not found:
         note("no role is granted")
     else:
@@ -123,19 +132,20 @@ def grant(
     json: Json = False,
 ) -> None:
     """Grant a role to a principal, or change the bounds of an existing grant."""
-    from laneway.domain.bounds import BoundsChange
+    from laneway.operations import access as operations
 
-    chosen = None if lanes is None else inputs.names(lanes)
-    bounds = BoundsChange(
-        inputs.bound(max_priority, "max_priority"),
-        inputs.bound(max_queued, "max_queued"),
-        inputs.bound(max_queued_bytes, "max_queued_bytes"),
-        inputs.bound(max_types, "max_types"),
+    asked = operations.grant_role(
+        principal,
+        role,
+        scope,
+        workspace,
+        None if lanes is None else inputs.names(lanes),
+        max_priority=inputs.bound(max_priority, "max_priority"),
+        max_queued=inputs.bound(max_queued, "max_queued"),
+        max_queued_bytes=inputs.bound(max_queued_bytes, "max_queued_bytes"),
+        max_types=inputs.bound(max_types, "max_types"),
     )
-    made = session.run(
-        lambda backend: backend.grant_role(principal, role, scope, workspace, chosen, bounds)
-    )
-    _show(made, "has", json)
+    _show(session.call(asked), "has", json)
 
 
 @app.command()
@@ -149,12 +159,24 @@ def revoke(
     json: Json = False,
 ) -> None:
     """Revoke a grant."""
-    _show(session.run(lambda backend: backend.revoke_grant(grant)), "no longer has", json)
+    _show(session.run(lambda backend: _revoke(backend, grant)), "no longer has", json)
+
+
+async def _revoke(backend: Backend, grant_id: UUID) -> RoleGrant:
+    """Revoke a grant and return what it was."""
+    from laneway.errors import NotFound
+    from laneway.operations import access as operations
+
+    for each in await backend.items(operations.list_grants()):
+        if each.id == grant_id:
+            await backend.call(operations.revoke_grant(grant_id))
+            return each
+    raise NotFound(f"no grant {grant_id}")
 
 
 def _show(grant: RoleGrant, verb: str, json: bool) -> None:
     if json:
-        show_json(grant.to_dict())
+        show_json(grant)
         return
     where = f"in the workspace {grant.workspace}" if grant.workspace else f"for {grant.scope} jobs"
     lanes = f" of {', '.join(grant.lanes)}" if grant.lanes else ""

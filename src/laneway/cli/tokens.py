@@ -15,6 +15,7 @@ from laneway.cli import inputs, session
 from laneway.cli.groups import group
 from laneway.cli.inputs import Json
 from laneway.cli.output import line, note, show, show_json, show_json_lines, visible
+from laneway.domain.codec import to_json
 
 app = group("Create and revoke tokens.")
 
@@ -58,6 +59,7 @@ def create(
 ) -> None:
     """Create a token and print it; it cannot be shown again."""
     from laneway.domain.access import TOKEN_LIFE_S
+    from laneway.operations import access as operations
 
     narrowed = None if permissions is None else inputs.names(permissions)
     chosen = None if lanes is None else inputs.names(lanes)
@@ -66,13 +68,13 @@ def create(
     with ExitStack() as stack:
         # Created before the token: a token that cannot be written would be lost.
         file = None if out is None else stack.enter_context(_private_file(out))
-        made = session.run(
-            lambda backend: backend.create_token(principal, name, narrowed, chosen, life, types)
+        made = session.call(
+            operations.create_token(principal, name, narrowed, chosen, life, job_types=types)
         )
         if file is not None:
             file.write(f"{made.secret}\n")
     if json:
-        show_json({**made.token.to_dict(), **({} if out else {"token": made.secret})})
+        show_json({**to_json(made.token), **({} if out else {"token": made.secret})})
         return
     end = made.token.expires_at
     until = f"until {end.astimezone():%Y-%m-%d %H:%M}" if end else "without expiry"
@@ -109,9 +111,11 @@ def ls(
     json: Json = False,
 ) -> None:
     """List tokens without their secrets: owner, expiry, last use."""
-    found = session.run(lambda backend: backend.tokens(principal))
+    from laneway.operations import access as operations
+
+    found = session.items(operations.list_tokens(principal=principal))
     if json:
-        show_json_lines(each.to_dict() for each in found)
+        show_json_lines(found)
     elif not found:
         note("no tokens: create one with `laneway tokens create PRINCIPAL --name …`")
     else:
@@ -131,8 +135,10 @@ def revoke(
     json: Json = False,
 ) -> None:
     """Revoke a token for good; every server refuses it within five seconds."""
-    gone = session.run(lambda backend: backend.revoke_token(token))
+    from laneway.operations import access as operations
+
+    gone = session.call(operations.revoke_token(token))
     if json:
-        show_json(gone.to_dict())
+        show_json(gone)
     else:
         note(f"token {gone.id} of {visible(gone.principal)}: revoked")

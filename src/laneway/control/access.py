@@ -30,6 +30,7 @@ from laneway.domain.access import (
     check_token_name,
 )
 from laneway.domain.bounds import NO_BOUNDS, NO_CHANGE, BoundsChange
+from laneway.domain.codec import to_json
 from laneway.domain.lane import check_lane_name
 from laneway.domain.missing import creation, missing
 from laneway.domain.permissions import Access
@@ -87,7 +88,7 @@ async def create_principal(db: Database, name: str, kind: str, *, by: str) -> Pr
         made = await change.run(store.create_principal(name, chosen, by))
         if made is None:
             raise Refused(f"the principal {name} already exists")
-        change.after = made.to_dict()
+        change.after = to_json(made)
     return made
 
 
@@ -119,7 +120,7 @@ async def _switch(db: Database, name: str, *, enabled: bool, by: str) -> Princip
         if not enabled and await _loses_last_admin(change, principal=found.id):
             raise Refused(_LAST_ADMIN.format(name))
         changed = await change.run(store.switch_principal(found.id, enabled=enabled))
-        change.before, change.after = found.to_dict(), changed.to_dict()
+        change.before, change.after = to_json(found), to_json(changed)
     return changed
 
 
@@ -156,7 +157,7 @@ async def create_role(db: Database, name: str, permissions: Iterable[str], *, by
         made = await change.run(store.create_role(name, chosen, by))
         if made is None:
             raise Refused(f"the role {name} already exists")
-        change.after = made.to_dict()
+        change.after = to_json(made)
     return made
 
 
@@ -167,7 +168,7 @@ async def change_role(db: Database, name: str, permissions: Iterable[str], *, by
     async with audited(db, by, "role.changed", KIND, check_lane_name(name)) as change:
         found = await _own_role(change, name, "changed")
         changed = await change.run(store.change_role(name, chosen, by))
-        change.before, change.after = found.to_dict(), changed.to_dict()
+        change.before, change.after = to_json(found), to_json(changed)
     return changed
 
 
@@ -178,7 +179,7 @@ async def delete_role(db: Database, name: str, *, by: str) -> None:
         found = await _own_role(change, name, "deleted")
         if not await change.run(store.delete_role(name)):
             raise Refused(f"the role {name} is granted: revoke its grants first")
-        change.before = found.to_dict()
+        change.before = to_json(found)
 
 
 async def _own_role(change: AuditedChange, name: str, verb: str) -> Role:
@@ -227,7 +228,7 @@ async def grant_role(
         if answer is None:
             raise Refused(f"{principal} already has the role {role} there")
         made = answer.grant
-        change.workspace, change.after = made.workspace, made.to_dict()
+        change.workspace, change.after = made.workspace, to_json(made)
         change.before = None if answer.was is None else asdict(answer.was)
     return made
 
@@ -274,7 +275,7 @@ async def revoke_grant(db: Database, grant_id: UUID, *, by: str) -> RoleGrant:
         change.name, change.workspace, change.before = (
             gone.principal,
             gone.workspace,
-            gone.to_dict(),
+            to_json(gone),
         )
     return gone
 
@@ -317,7 +318,7 @@ async def create_token(
         )
         # The creator of the token can act as that principal.
         acting_for = {"acting_for": principal} if by != principal else {}
-        change.after = {**made.to_dict(), **acting_for}
+        change.after = {**to_json(made), **acting_for}
     return NewToken(secret.text, made)
 
 
@@ -344,7 +345,7 @@ async def revoke_token(db: Database, token_id: UUID, *, by: str) -> Token:
         gone = await change.run(store.revoke_token(token_id, by))
         if gone is None:
             raise Refused(f"the token {token_id} is already revoked")
-        change.name, change.before, change.after = gone.principal, found.to_dict(), gone.to_dict()
+        change.name, change.before, change.after = gone.principal, to_json(found), to_json(gone)
     return gone
 
 

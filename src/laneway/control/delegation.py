@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Final
 from uuid import UUID
 
 from laneway.control import access
 from laneway.domain.access import RoleGrant
-from laneway.domain.bounds import NO_BOUNDS, BoundsChange
+from laneway.domain.bounds import NO_BOUNDS, BoundsChange, Usual
 from laneway.domain.permissions import PERMISSIONS, Access, Grant, Scope, excess
 from laneway.domain.verb_rules import LONGEST_PAGE
+from laneway.operations import access as operations
+from laneway.operations.operation import Invocation, Operation
 from laneway.store.database import Database
 
 # The id of the taker does not matter for what it may do.
 _NO_ID = UUID(int=0)
 
 
-async def excess_of_grant(
+async def excess_of(db: Database, giver: Access, asked: Invocation[Any]) -> str | None:
+    """A permission that the operation would give beyond the giver's; None: there is none."""
+    check = _CHECKS.get(asked.operation)
+    return None if check is None else await check(db, giver, **asked.arguments)
+
+
+async def _of_grant(
     db: Database,
     giver: Access,
     principal: str,
     role: str,
     scope: Scope,
-    workspace: str | None,
-    lanes: Iterable[str] | None,
-    bounds: BoundsChange,
+    workspace: str | None = None,
+    lanes: Iterable[str] | None = None,
+    **bounds: int | Usual | None,
 ) -> str | None:
-    """A permission that the grant would give beyond the giver's; None: there is none.
-
-    Bounds that are not given stay as they are.
-    """
+    """Bounds that are not given stay as they are."""
     permissions = (await _roles(db)).get(role, frozenset())
     chosen = None if lanes is None else frozenset(lanes)
     before = next(
@@ -41,28 +47,44 @@ async def excess_of_grant(
         ),
         NO_BOUNDS,
     )
-    grant = Grant(permissions, scope, workspace, chosen, bounds.over(before))
+    change = BoundsChange(**bounds)
+    grant = Grant(permissions, scope, workspace, chosen, change.over(before))
     return excess(giver, _taker(principal, (grant,)))
 
 
-async def excess_of_token(
+async def _of_token(
     db: Database,
     giver: Access,
     principal: str,
     permissions: Iterable[str] | None = None,
     lanes: Iterable[str] | None = None,
     job_types: Iterable[str] | None = None,
+    **_: object,
 ) -> str | None:
-    """A permission that a token of the principal would have beyond the giver's."""
     taker = _taker(principal, await _grants(db, principal), permissions, lanes, job_types)
     return excess(giver, taker)
 
 
-def excess_of_role(giver: Access, permissions: Iterable[str]) -> str | None:
-    """A permission of a role that the giver does not have everywhere."""
+async def _of_switch(db: Database, giver: Access, name: str, *, disabled: bool) -> str | None:
+    return None if disabled else await _of_token(db, giver, name)
+
+
+async def _of_role(
+    db: Database, giver: Access, name: str, permissions: Iterable[str]
+) -> str | None:
+    """The giver must have the permissions of a role everywhere."""
     wanted = set(permissions)
-    lacking = (name for name in PERMISSIONS if name in wanted and not giver.allows_everywhere(name))
+    lacking = (each for each in PERMISSIONS if each in wanted and not giver.allows_everywhere(each))
     return next(lacking, None)
+
+
+_CHECKS: Final[dict[Operation[Any, Any], Callable[..., Awaitable[str | None]]]] = {
+    operations.create_role: _of_role,
+    operations.change_role: _of_role,
+    operations.grant_role: _of_grant,
+    operations.create_token: _of_token,
+    operations.switch_principal: _of_switch,
+}
 
 
 def _taker(

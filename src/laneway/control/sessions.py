@@ -9,6 +9,7 @@ from laneway.control.access import KIND, SESSION_IDLE_S, locked_principal
 from laneway.control.audit import audited
 from laneway.domain.access import check_principal_name
 from laneway.domain.actor import Actor
+from laneway.domain.codec import to_json
 from laneway.domain.permissions import Access
 from laneway.domain.token import digest_of, new_secret
 from laneway.domain.verb_rules import check_words
@@ -116,6 +117,6 @@ async def bootstrap(db: Database, by: str) -> str | None:
             return None
         await transaction.run(access.grant_role(first.id, FIRST_ROLE, "all", None, None, by))
         secret = await _new_link(transaction, first.id)
-        after = {**first.to_dict(), "role": FIRST_ROLE, "scope": "all"}
+        after = {**to_json(first), "role": FIRST_ROLE, "scope": "all"}
         await transaction.run(audit.record(by, "principal.created", KIND, first.name, after=after))
     return secret

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, Literal, NamedTuple
+from typing import Annotated, Final, Literal
 from unicodedata import is_normalized
 from unicodedata import name as unicode_name
 from uuid import UUID
 
+from annotated_types import Interval, MaxLen, MinLen
+
+from laneway.domain.annotations import INLINE, Doc, OneOf
 from laneway.domain.bounds import GrantBounds
 from laneway.domain.duration import DAY_S, YEAR_S
 from laneway.domain.job import NAME_BYTES
-from laneway.domain.lane import check_job_type, check_lane_name
-from laneway.domain.permissions import SCOPES, Scope, check_permissions
+from laneway.domain.lane import JobType, LaneName, check_job_type, check_lane_name
+from laneway.domain.permissions import PERMISSIONS, SCOPES, Scope, check_permissions
 from laneway.domain.text import check_name, check_text
 from laneway.errors import InvalidInput
 
@@ -28,6 +31,25 @@ MOST_JOB_TYPES: Final = 1000
 TOKEN_LIFE_S: Final = 90 * DAY_S
 LONGEST_LIFE_S: Final = 10 * YEAR_S
 
+PrincipalName = Annotated[str, MinLen(1), MaxLen(PRINCIPAL_BYTES)]
+PrincipalKind = Annotated[str, OneOf(KINDS)]
+TokenName = Annotated[str, MinLen(1), MaxLen(TOKEN_NAME_BYTES), Doc("A name for people")]
+RoleName = LaneName
+Permissions = Annotated[Iterable[Annotated[str, OneOf(PERMISSIONS)]], MinLen(1), MaxLen(100)]
+GrantScope = Annotated[str, OneOf(SCOPES)]
+Workspace = Annotated[
+    Annotated[str, MinLen(1), MaxLen(PRINCIPAL_BYTES)] | None,
+    Doc("Required with scope `workspace`"),
+]
+OnlyLanes = Annotated[Iterable[LaneName], MinLen(1), MaxLen(MOST_LANES), Doc("null: any lane")]
+OnlyJobTypes = Annotated[
+    Iterable[JobType],
+    MinLen(1),
+    MaxLen(MOST_JOB_TYPES),
+    Doc("Job types it may claim; null: any type"),
+]
+TokenLife = Annotated[float | None, Interval(ge=1, le=LONGEST_LIFE_S), Doc("Seconds; null: never")]
+
 # Alphabets whose letters look alike.
 _LOOKALIKES: Final = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC"})
 # Laneway writes these into `created_by` and `approved_by` itself.
@@ -35,14 +57,6 @@ _TAKEN_PREFIX: Final = "schedule:"
 _TAKEN_NAMES: Final = frozenset({"policy", "laneway"})
 # Names that new principals may not have.
 _RESERVED: Final = _TAKEN_NAMES | {"nobody", "anonymous", "system"}
-
-
-def _iso(at: datetime | None) -> str | None:
-    return None if at is None else at.isoformat()
-
-
-def _listed(names: tuple[str, ...] | None) -> list[str] | None:
-    return None if names is None else list(names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +74,6 @@ class Principal:
     def is_disabled(self) -> bool:
         return self.disabled_at is not None
 
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "id": str(self.id),
-            "name": self.name,
-            "kind": self.kind,
-            "created_at": _iso(self.created_at),
-            "created_by": self.created_by,
-            "disabled_at": _iso(self.disabled_at),
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Role:
@@ -77,18 +81,9 @@ class Role:
 
     name: str
     permissions: tuple[str, ...]
-    is_seeded: bool
+    is_seeded: Annotated[bool, Doc("Built in: cannot be changed or deleted")]
     updated_at: datetime
     updated_by: str
-
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "name": self.name,
-            "permissions": list(self.permissions),
-            "is_seeded": self.is_seeded,
-            "updated_at": _iso(self.updated_at),
-            "updated_by": self.updated_by,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +98,7 @@ class RoleGrant:
     lanes: tuple[str, ...] | None
     granted_at: datetime
     granted_by: str
-    max_priority: int | None = None
+    max_priority: Annotated[int | None, Doc("null: the usual bound of the role")] = None
     max_queued: int | None = None
     max_queued_bytes: int | None = None
     max_types: int | None = None
@@ -114,28 +109,15 @@ class RoleGrant:
             self.max_priority, self.max_queued, self.max_queued_bytes, self.max_types
         )
 
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "id": str(self.id),
-            "principal": self.principal,
-            "role": self.role,
-            "scope": self.scope,
-            "workspace": self.workspace,
-            "lanes": _listed(self.lanes),
-            "granted_at": _iso(self.granted_at),
-            "granted_by": self.granted_by,
-            **asdict(self.bounds),
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token without its secret; `hint` is the beginning of the secret."""
+    """A token without its secret."""
 
     id: UUID
     principal: str
     name: str
-    hint: str
+    hint: Annotated[str, Doc("The first characters of its secret")]
     permissions: tuple[str, ...] | None
     lanes: tuple[str, ...] | None
     created_at: datetime
@@ -144,31 +126,19 @@ class Token:
     revoked_at: datetime | None
     revoked_by: str | None
     last_used_at: datetime | None
-    job_types: tuple[str, ...] | None = None
-
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "id": str(self.id),
-            "principal": self.principal,
-            "name": self.name,
-            "hint": self.hint,
-            "permissions": _listed(self.permissions),
-            "lanes": _listed(self.lanes),
-            "created_at": _iso(self.created_at),
-            "created_by": self.created_by,
-            "expires_at": _iso(self.expires_at),
-            "revoked_at": _iso(self.revoked_at),
-            "revoked_by": self.revoked_by,
-            "last_used_at": _iso(self.last_used_at),
-            "job_types": _listed(self.job_types),
-        }
+    job_types: Annotated[tuple[str, ...] | None, Doc("Job types it may claim; null: any type")] = (
+        None
+    )
 
 
-class NewToken(NamedTuple):
-    """A token and its secret, which cannot be shown again."""
+@dataclass(frozen=True, slots=True)
+class NewToken:
+    """A new token with its secret, which is shown only in this response."""
 
-    secret: str
-    token: Token
+    secret: Annotated[str, Doc("For `Authorization: Bearer …`; it cannot be shown again")] = field(
+        repr=False
+    )
+    token: Annotated[Token, INLINE]
 
 
 def check_principal_name(value: object, field: str = "name") -> str:

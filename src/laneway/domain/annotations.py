@@ -33,6 +33,16 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True)
+class OneOf:
+    """The words that a text may be."""
+
+    words: tuple[str, ...]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> dict[str, Any]:
+        return {"type": "literal", "expected": list(self.words)}
+
+
+@dataclass(frozen=True, slots=True)
 class CheckedBy:
     """The function that checks a value of the domain: `check(value, field)`."""
 
@@ -86,3 +96,10 @@ def non_null(kind: Any) -> Any:
         return None
     rest = tuple(each for each in get_args(kind) if each is not NoneType)
     return rest[0] if len(rest) == 1 else Union[rest]  # noqa: UP007
+
+
+def bare(hint: Any) -> Any:
+    """The type without its marks and without null."""
+    kind, _ = unwrap(hint)
+    inner = non_null(kind)
+    return kind if inner is None else bare(inner)

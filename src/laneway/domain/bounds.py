@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
+from annotated_types import Interval
+
+from laneway.domain.annotations import Doc
+from laneway.domain.change_rules import checks_of
 from laneway.domain.job import PRIORITY_RANGE
 from laneway.errors import InvalidInput
 
@@ -46,15 +50,38 @@ Usual = Literal["usual"]
 USUAL_WORD: Final[Usual] = "usual"
 USUAL: Final = Bounds(max_priority=100, max_queued=100_000, max_queued_bytes=1024**3, max_types=100)
 
+_Priority = Annotated[int, Interval(ge=PRIORITY_RANGE[0], le=PRIORITY_RANGE[1])]
+_Count = Annotated[int, Interval(ge=0, le=_MOST)]
+_Bytes = Annotated[int, Interval(ge=0, le=_MOST_BYTES)]
+MaxPriority = Annotated[
+    _Priority | Usual | None,
+    Doc(
+        "The highest priority it may set; null: unchanged; "
+        "`usual`, the default of a new grant: 100, or any with workers:manage"
+    ),
+]
+MaxQueued = Annotated[
+    _Count | Usual | None,
+    Doc("Waiting jobs of the principal; `usual`: 100,000, or any number"),
+]
+MaxQueuedBytes = Annotated[
+    _Bytes | Usual | None,
+    Doc("Total payload bytes of those jobs; `usual`: 1 GiB, or any number"),
+]
+MaxTypes = Annotated[
+    _Count | Usual | None,
+    Doc("Job types that no worker has published; `usual`: 100, or any number"),
+]
+
 
 @dataclass(frozen=True, slots=True)
 class GrantBounds:
     """The bounds that a grant sets; None: what is usual for its role."""
 
-    max_priority: int | None = None
-    max_queued: int | None = None
-    max_queued_bytes: int | None = None
-    max_types: int | None = None
+    max_priority: _Priority | None = None
+    max_queued: _Count | None = None
+    max_queued_bytes: _Bytes | None = None
+    max_types: _Count | None = None
 
     def in_force(self, permissions: Collection[str]) -> Bounds:
         """The bounds of a grant of a role with these permissions."""
@@ -64,19 +91,8 @@ class GrantBounds:
 
     def check(self) -> GrantBounds:
         """Refuse a bound that is out of range."""
-        low, high = PRIORITY_RANGE
-        ranges = {
-            "max_priority": (low, high),
-            "max_queued": (0, _MOST),
-            "max_queued_bytes": (0, _MOST_BYTES),
-            "max_types": (0, _MOST),
-        }
-        for name, (least, most) in ranges.items():
-            value = getattr(self, name)
-            if value is None:
-                continue
-            if type(value) is not int or not least <= value <= most:
-                raise InvalidInput(name, f"must be a whole number from {least} to {most}")
+        for name, check in checks_of(GrantBounds).items():
+            check(name, getattr(self, name))
         return self
 
 
@@ -84,10 +100,10 @@ class GrantBounds:
 class BoundsChange:
     """A change of a grant's bounds; None keeps a bound, `usual` removes it."""
 
-    max_priority: int | Usual | None = None
-    max_queued: int | Usual | None = None
-    max_queued_bytes: int | Usual | None = None
-    max_types: int | Usual | None = None
+    max_priority: MaxPriority = None
+    max_queued: MaxQueued = None
+    max_queued_bytes: MaxQueuedBytes = None
+    max_types: MaxTypes = None
 
     @property
     def given(self) -> GrantBounds:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from annotated_types import Interval
 
@@ -57,11 +57,9 @@ def checks_of(settings: type) -> dict[str, Check]:
 
 def check_of(hint: Any) -> Check:
     """The check of one type."""
-    kind, _ = unwrap(hint)
-    return _check_of(hint, kind) if non_null(kind) is None else optional(_check_of(hint, kind))
-
-
-def _check_of(hint: Any, kind: Any) -> Check:
+    kind, marks = unwrap(hint)
+    if (inner := non_null(kind)) is not None:
+        return optional(check_of(Annotated[(inner, *marks)] if marks else inner))
     if (own := find_mark(hint, CheckedBy)) is not None:
         return lambda field, value: own.check(value, field)
     if kind is bool:

@@ -40,6 +40,14 @@ def position(cursor: str | None) -> int | None:
     return min(int(cursor), 2**63 - 1)
 
 
+def uuid_position(cursor: str | None) -> UUID | None:
+    """The id after which a page begins; None: it begins with the oldest."""
+    try:
+        return None if cursor is None else UUID(cursor)
+    except ValueError:
+        raise InvalidInput("cursor", "must be the next_cursor of a page") from None
+
+
 def found_status(job_id: UUID, found_in: str | None) -> Status:
     """The status that a verb found; NotFound if the job does not exist."""
     if found_in is None:

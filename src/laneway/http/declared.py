@@ -11,7 +11,16 @@ from laneway.domain.annotations import CheckedBy, find_mark
 from laneway.domain.codec import UnreadableJson, from_json
 from laneway.domain.page import Page
 from laneway.errors import ServerError
-from laneway.http.call import Call, CallResponse, Listing, encoded, in_path, once, query_params
+from laneway.http.call import (
+    Call,
+    CallResponse,
+    Listing,
+    encoded,
+    in_path,
+    listed,
+    once,
+    query_params,
+)
 from laneway.operations.operation import Input, Invocation, Operation
 
 P = ParamSpec("P")
@@ -87,7 +96,11 @@ def _query(asked: Invocation[Any]) -> list[tuple[str, str]]:
 def _fields(asked: Invocation[Any]) -> dict[str, object]:
     sent: dict[str, object] = {}
     for each in asked.operation.inputs_of("body"):
-        if each.name in asked.arguments:
-            value = asked.arguments[each.name]
-            sent |= value if each.settings else {each.name: value}
+        value = asked.arguments.get(each.name)
+        if each.settings:
+            sent |= value or {}
+        elif value is not None:
+            sent[each.name] = listed(value, each.name) if each.is_list else value
+        elif each.name in asked.arguments and each.default is not None:
+            sent[each.name] = None
     return sent

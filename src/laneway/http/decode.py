@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from laneway.domain.access import NewToken, Token
 from laneway.domain.freeze import Freeze, HeldJob, LaneWatch, Thawed
 from laneway.domain.job import Attempt, Job
 from laneway.domain.overview import (
@@ -130,10 +129,6 @@ def database(value: Any) -> DatabaseState:
     oldest = value["oldest_transaction"]
     fields = {**value, "oldest_transaction": None if oldest is None else old_snapshot(oldest)}
     return read(DatabaseState, {**value, "storage": read(Storage, fields)})
-
-
-def new_token(value: Any) -> NewToken:
-    return NewToken(value["secret"], read(Token, value))
 
 
 def event(event_id: str | None, name: str, data: Any) -> Event:

@@ -7,14 +7,14 @@ from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 from uuid import UUID
 
-from laneway.http import access, jobs, operations, stats, workers
+from laneway.http import jobs, operations, server, stats, workers
 from laneway.http.call import Call, Listing, in_header, listed
 from laneway.http.declared import call_of, listing_of
 from laneway.http.flow import EventFlow, Flow, follow, of_job, wait
 from laneway.http.models import Event
 from laneway.http.pages import AsyncPages, Pages
 from laneway.http.runners import AsyncRunner, SyncRunner
-from laneway.operations import lanes, limits, schedules
+from laneway.operations import access, lanes, limits, schedules
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -189,20 +189,20 @@ class Verbs:
     list_schedule_changes = ListVerb(listing_of(schedules.list_schedule_changes))
     roll_back_schedule = ClientMethod(call_of(schedules.roll_back_schedule))
 
-    list_principals = ListVerb(access.list_principals)
-    create_principal = ClientMethod(access.create_principal)
-    switch_principal = ClientMethod(access.switch_principal)
-    list_roles = ListVerb(access.list_roles)
-    create_role = ClientMethod(access.create_role)
-    change_role = ClientMethod(access.change_role)
-    delete_role = ClientMethod(access.delete_role)
-    list_grants = ListVerb(access.list_grants)
-    grant_role = ClientMethod(access.grant_role)
-    revoke_grant = ClientMethod(access.revoke_grant)
-    list_tokens = ListVerb(access.list_tokens)
-    create_token = ClientMethod(access.create_token)
-    revoke_token = ClientMethod(access.revoke_token)
-    list_acts = ListVerb(access.list_acts)
-    get_me = ClientMethod(access.get_me)
-    get_health = ClientMethod(access.get_health)
-    get_readiness = ClientMethod(access.get_readiness)
+    list_principals = ListVerb(listing_of(access.list_principals))
+    create_principal = ClientMethod(call_of(access.create_principal))
+    switch_principal = ClientMethod(call_of(access.switch_principal))
+    list_roles = ListVerb(listing_of(access.list_roles))
+    create_role = ClientMethod(call_of(access.create_role))
+    change_role = ClientMethod(call_of(access.change_role))
+    delete_role = ClientMethod(call_of(access.delete_role))
+    list_grants = ListVerb(listing_of(access.list_grants))
+    grant_role = ClientMethod(call_of(access.grant_role))
+    revoke_grant = ClientMethod(call_of(access.revoke_grant))
+    list_tokens = ListVerb(listing_of(access.list_tokens))
+    create_token = ClientMethod(call_of(access.create_token))
+    revoke_token = ClientMethod(call_of(access.revoke_token))
+    list_acts = ListVerb(server.list_acts)
+    get_me = ClientMethod(server.get_me)
+    get_health = ClientMethod(server.get_health)
+    get_readiness = ClientMethod(server.get_readiness)

@@ -1,7 +1,8 @@
 """The operations of Laneway, each declared once for every door.
 
 operation.py   the declaration: method, path, permission, scope, input, output. Start here.
-lanes.py       the operations on lanes; limits.py on limits; schedules.py on schedules
+lanes.py       the operations on lanes; limits.py on limits; schedules.py on schedules;
+               access.py on principals, roles, grants and tokens
 catalog.py     all of them, by name
 models.py      pydantic models made from the types of the domain, for OpenAPI and assistants
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from laneway.operations.access import ACCESS
 from laneway.operations.lanes import LANES
 from laneway.operations.limits import LIMITS
 from laneway.operations.operation import Operation
 from laneway.operations.schedules import SCHEDULES
 
 DECLARED: Final[dict[str, Operation[Any, Any]]] = {
-    each.name: each for each in (*LANES, *LIMITS, *SCHEDULES)
+    each.name: each for each in (*LANES, *LIMITS, *SCHEDULES, *ACCESS)
 }

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from laneway.domain.change import Change, RollbackTarget
@@ -14,52 +15,31 @@ from laneway.operations.operation import Operation, operation
 
 _LIMITS: Final = "/admin/limits"
 _LIMIT: Final = f"{_LIMITS}/{{name}}"
+_views: Final = partial(operation, permission="workers:view", scope="everywhere")
+_manages: Final = partial(operation, permission="workers:manage", scope="everywhere")
 
 
-@operation(
-    "GET", _LIMITS, permission="workers:view", scope="everywhere", page=200, command="limits ls"
-)
+@_views("GET", _LIMITS, page=200, command="limits ls")
 def list_limits() -> Page[LimitStatus]:
     """List every limit with its use."""
 
 
-@operation("GET", _LIMIT, permission="workers:view", scope="everywhere", command="limits ls")
+@_views("GET", _LIMIT, command="limits ls")
 def get_limit(name: LimitName) -> LimitStatus:
     """Show one limit with its use."""
 
 
-@operation(
-    "DELETE",
-    _LIMIT,
-    permission="workers:manage",
-    scope="everywhere",
-    status=204,
-    command="limits delete",
-)
+@_manages("DELETE", _LIMIT, status=204, command="limits delete")
 def delete_limit(name: LimitName) -> None:
     """Delete a limit that no job type needs."""
 
 
-@operation(
-    "GET",
-    f"{_LIMIT}/history",
-    permission="workers:view",
-    scope="everywhere",
-    is_expensive=True,
-    command="limits history",
-)
+@_views("GET", f"{_LIMIT}/history", is_expensive=True, command="limits history")
 def list_limit_changes(name: LimitName) -> Page[Change]:
     """List the kept changes of a limit, newest first; also of a deleted one."""
 
 
-@operation(
-    "POST",
-    f"{_LIMIT}/rollback",
-    permission="workers:manage",
-    scope="everywhere",
-    field="change",
-    command="limits rollback",
-)
+@_manages("POST", f"{_LIMIT}/rollback", field="change", command="limits rollback")
 def roll_back_limit(name: LimitName, to: RollbackTarget = None) -> Change | None:
     """Roll a limit back to an earlier state."""
 

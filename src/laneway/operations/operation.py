@@ -12,7 +12,7 @@ a GET; the keys of a TypedDict are fields of the body themselves. A `Page` is re
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import (
@@ -28,6 +28,7 @@ from typing import (
     is_typeddict,
 )
 
+from laneway.domain.annotations import bare
 from laneway.domain.page import Page
 
 P = ParamSpec("P")
@@ -55,6 +56,11 @@ class Input(NamedTuple):
         return self.default is inspect.Parameter.empty
 
     @property
+    def is_list(self) -> bool:
+        """Whether it takes several values; JSON has them as a list."""
+        return get_origin(bare(self.hint)) is Iterable
+
+    @property
     def settings(self) -> dict[str, Any]:
         """The fields of a TypedDict, each with its type; empty for other parameters."""
         return get_type_hints(self.hint, include_extras=True) if is_typeddict(self.hint) else {}
@@ -80,6 +86,8 @@ class Operation(Generic[P, R]):
     location: str | None
     # The length of a page unless `limit` asks for another.
     page: int
+    # It looks for what its body names, and may not find it.
+    may_miss: bool
     # It may read megabytes: it takes a read slot of its caller, and lists are read in portions.
     is_expensive: bool
     # The output is this one field of a JSON object.
@@ -100,9 +108,9 @@ class Operation(Generic[P, R]):
     def problems(self) -> tuple[int, ...]:
         """The statuses of failure besides those that every route has."""
         found = {
-            404: self.inputs_of("path"),
+            404: self.may_miss or self.inputs_of("path"),
             409: self.method != "GET",
-            413: self.inputs_of("body"),
+            413: self.takes_key or self.inputs_of("body"),
         }
         return tuple(status for status, may_happen in found.items() if may_happen)
 
@@ -168,6 +176,7 @@ def operation(
     takes_key: bool | None = None,
     location: str | None = None,
     page: int = 50,
+    may_miss: bool = False,
     is_expensive: bool = False,
     field: str | None = None,
     body: str | None = None,
@@ -182,7 +191,7 @@ def operation(
     def declare(declared: Callable[P, R]) -> Operation[P, R]:
         return Operation(
             declared, method, path, permission, scope, all_lanes_for, command, status, has_key,
-            location, page, is_expensive, field, body, defaults,
+            location, page, may_miss, is_expensive, field, body, defaults,
         )  # fmt: skip
 
     return declare

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Annotated, Any, Final, Generic, TypeVar
-from uuid import UUID
 
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -68,11 +67,3 @@ def id_of(cursor: str | None) -> int | None:
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 19):
         raise InvalidInput("cursor", "must be the next_cursor of a page")
     return min(int(cursor), LARGEST_ID)
-
-
-def uuid_of(cursor: str | None) -> UUID | None:
-    """The id that a cursor contains."""
-    try:
-        return None if cursor is None else UUID(cursor)
-    except ValueError:
-        raise InvalidInput("cursor", "must be the next_cursor of a page") from None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import MISSING, fields
 from types import NoneType
-from typing import Annotated, Any, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from pydantic import (
     BaseModel,
@@ -16,7 +17,7 @@ from pydantic import (
 )
 
 from laneway.api.http.paging import UNCHANGED, PageOut, RequestBody
-from laneway.domain.annotations import unwrap
+from laneway.domain.annotations import non_null, unwrap
 from laneway.domain.payload import JsonText
 from laneway.operations.models import output_model, output_type
 from laneway.operations.operation import Operation
@@ -75,11 +76,16 @@ def _default(defaults: type | None, name: str) -> Any:
 
 def _strict(hint: Any) -> Any:
     """The type of an input, as a request has it."""
-    kind = get_origin(unwrap(hint)[0])
-    if kind is list:
-        # It stops at its first error: a request cannot make thousands of them.
-        return Annotated[hint, FailFast()]
-    return Annotated[hint, WrapValidator(_object_or_text)] if kind is dict else hint
+    kind, marks = unwrap(hint)
+    inner = non_null(kind)
+    items, more = unwrap(kind if inner is None else inner)
+    if get_origin(items) is dict:
+        return Annotated[hint, WrapValidator(_object_or_text)]
+    if get_origin(items) not in (list, Iterable):
+        return hint
+    made: Any = list[get_args(items)[0]]  # type: ignore[misc]
+    # It stops at its first error: a request cannot make thousands of them.
+    return Annotated[(made if inner is None else made | None, *more, *marks, FailFast())]
 
 
 def _object_or_text(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:

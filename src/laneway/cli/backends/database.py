@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -10,7 +10,6 @@ from uuid import UUID
 from laneway.cli.backends.operations import OperationBackend, R, T
 from laneway.cli.paging import PAGE, every
 from laneway.control import (
-    access,
     approval,
     audit,
     bulk,
@@ -26,10 +25,8 @@ from laneway.control import (
     workers,
 )
 from laneway.control.operators import Operator, PageRequest, perform, read_page
-from laneway.domain.access import NewToken, Principal, Role, RoleGrant, Token
 from laneway.domain.actor import Actor
 from laneway.domain.audit import AuditEntry, AuditFilter
-from laneway.domain.bounds import BoundsChange
 from laneway.domain.bulk import BulkProgress, BulkRequest, Preview
 from laneway.domain.change import Change
 from laneway.domain.counts import StateCount
@@ -213,88 +210,3 @@ class DatabaseBackend(OperationBackend):
         self, wanted: AuditFilter, *, limit: int, cursor: str | None
     ) -> Page[AuditEntry]:
         return await audit.listing(self._db, wanted, limit=limit, cursor=cursor)
-
-    async def principals(self) -> list[Principal]:
-        return await every(
-            lambda after: access.list_principals(self._db, limit=PAGE, after=after),
-            lambda each: each.name,
-        )
-
-    async def create_principal(self, name: str, kind: str) -> Principal:
-        return await access.create_principal(self._db, name, kind, by=self._by)
-
-    async def disable_principal(self, name: str) -> Principal:
-        return await access.disable_principal(self._db, name, by=self._by)
-
-    async def enable_principal(self, name: str) -> Principal:
-        return await access.enable_principal(self._db, name, by=self._by)
-
-    async def roles(self) -> list[Role]:
-        return await every(
-            lambda after: access.list_roles(self._db, limit=PAGE, after=after),
-            lambda each: each.name,
-        )
-
-    async def create_role(self, name: str, permissions: Iterable[str]) -> Role:
-        return await access.create_role(self._db, name, permissions, by=self._by)
-
-    async def change_role(self, name: str, permissions: Iterable[str]) -> Role:
-        return await access.change_role(self._db, name, permissions, by=self._by)
-
-    async def delete_role(self, name: str) -> None:
-        await access.delete_role(self._db, name, by=self._by)
-
-    async def grants(self, principal: str | None, role: str | None) -> list[RoleGrant]:
-        return await every(
-            lambda after: access.list_grants(
-                self._db, principal=principal, role=role, limit=PAGE, after=after
-            ),
-            lambda each: each.id,
-        )
-
-    async def grant_role(
-        self,
-        principal: str,
-        role: str,
-        scope: str,
-        workspace: str | None,
-        lanes: Iterable[str] | None,
-        bounds: BoundsChange,
-    ) -> RoleGrant:
-        return await access.grant_role(
-            self._db, principal, role, scope, workspace, lanes, bounds=bounds, by=self._by
-        )
-
-    async def revoke_grant(self, grant_id: UUID) -> RoleGrant:
-        return await access.revoke_grant(self._db, grant_id, by=self._by)
-
-    async def tokens(self, principal: str | None) -> list[Token]:
-        return await every(
-            lambda after: access.list_tokens(
-                self._db, principal=principal, limit=PAGE, after=after
-            ),
-            lambda each: each.id,
-        )
-
-    async def create_token(
-        self,
-        principal: str,
-        name: str,
-        permissions: Iterable[str] | None,
-        lanes: Iterable[str] | None,
-        expires_in: float | None,
-        job_types: Iterable[str] | None,
-    ) -> NewToken:
-        return await access.create_token(
-            self._db,
-            principal,
-            name,
-            permissions,
-            lanes,
-            expires_in,
-            job_types=job_types,
-            by=self._by,
-        )
-
-    async def revoke_token(self, token_id: UUID) -> Token:
-        return await access.revoke_token(self._db, token_id, by=self._by)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
 from laneway.cli.backends.operations import OperationBackend, R, T
-from laneway.domain.access import NewToken, Principal, Role, RoleGrant, Token
 from laneway.domain.audit import AuditEntry, AuditFilter
-from laneway.domain.bounds import BoundsChange
 from laneway.domain.bulk import BulkProgress, BulkRequest, Preview
 from laneway.domain.change import Change
 from laneway.domain.counts import StateCount
@@ -274,67 +272,3 @@ class ServerBackend(OperationBackend):
         check_page(limit)
         position(cursor)
         return await self._client.list_acts(wanted.check()).page(limit=limit, cursor=cursor)
-
-    async def principals(self) -> list[Principal]:
-        return [each async for each in self._client.list_principals()]
-
-    async def create_principal(self, name: str, kind: str) -> Principal:
-        return await self._client.create_principal(name, kind)
-
-    async def disable_principal(self, name: str) -> Principal:
-        return await self._client.switch_principal(name, disabled=True)
-
-    async def enable_principal(self, name: str) -> Principal:
-        return await self._client.switch_principal(name, disabled=False)
-
-    async def roles(self) -> list[Role]:
-        return [each async for each in self._client.list_roles()]
-
-    async def create_role(self, name: str, permissions: Iterable[str]) -> Role:
-        return await self._client.create_role(name, permissions)
-
-    async def change_role(self, name: str, permissions: Iterable[str]) -> Role:
-        return await self._client.change_role(name, permissions)
-
-    async def delete_role(self, name: str) -> None:
-        await self._client.delete_role(name)
-
-    async def grants(self, principal: str | None, role: str | None) -> list[RoleGrant]:
-        return [each async for each in self._client.list_grants(principal=principal, role=role)]
-
-    async def grant_role(
-        self,
-        principal: str,
-        role: str,
-        scope: str,
-        workspace: str | None,
-        lanes: Iterable[str] | None,
-        bounds: BoundsChange,
-    ) -> RoleGrant:
-        place = (principal, role, scope, workspace, lanes)
-        return await self._client.grant_role(*place, **asdict(bounds))
-
-    async def revoke_grant(self, grant_id: UUID) -> RoleGrant:
-        async for each in self._client.list_grants():
-            if each.id == grant_id:
-                await self._client.revoke_grant(grant_id)
-                return each
-        raise NotFound(f"no grant {grant_id}")
-
-    async def tokens(self, principal: str | None) -> list[Token]:
-        return [each async for each in self._client.list_tokens(principal=principal)]
-
-    async def create_token(
-        self,
-        principal: str,
-        name: str,
-        permissions: Iterable[str] | None,
-        lanes: Iterable[str] | None,
-        expires_in: float | None,
-        job_types: Iterable[str] | None,
-    ) -> NewToken:
-        narrowed = (permissions, lanes, expires_in)
-        return await self._client.create_token(principal, name, *narrowed, job_types=job_types)
-
-    async def revoke_token(self, token_id: UUID) -> Token:
-        return await self._client.revoke_token(token_id)

@@ -1,17 +1,19 @@
-"""How each declared operation is done in a database.
+"""The functions that do declared operations in a database.
 
 table.py    the table that binds an operation to its function. Start here.
-lanes.py    operations on lanes; limits.py on limits; schedules.py on schedules
+lanes.py    operations on lanes; limits.py on limits; schedules.py on schedules;
+            access.py on principals, roles, grants and tokens
 history.py  the history and the rollback of any of them
 """
 
-from laneway.control.operators import lanes, limits, schedules
+from laneway.control.operators import access, lanes, limits, schedules
 from laneway.control.operators.table import WORK, Operator, PageRequest, perform, read_page
 
 __all__ = [
     "WORK",
     "Operator",
     "PageRequest",
+    "access",
     "lanes",
     "limits",
     "perform",

@@ -42,6 +42,10 @@ class PageRequest(NamedTuple):
     limit: int
     cursor: str | None
 
+    def of(self, found: list[T], key: Callable[[T], object]) -> Page[T]:
+        """The page of these items; a full one has a cursor, the key of its last item."""
+        return Page(found, str(key(found[-1])) if len(found) == self.limit else None)
+
 
 # By operation, the function that does it.
 WORK: Final[dict[Operation[Any, Any], Callable[..., Awaitable[Any]]]] = {}
