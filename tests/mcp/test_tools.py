@@ -85,6 +85,7 @@ async def test_a_job_is_submitted_found_explained_moved_and_cancelled(
     async with asked_by(app, people.new("ann", "operator")) as client:
         job = await told(client, "submit_job", job_type="greet", payload={"name": "Bo"}, tags=["x"])
         assert (job["status"], job["created_by"], job["tags"]) == ("approved", "ann", ["x"])
+        assert job["label"] == "queued"
         again = {"job_type": "greet", "unique_key": "k"}
         first = await told(client, "submit_job", **again)
         assert await told(client, "submit_job", **again) == {**first, "duplicate": True}

@@ -57,12 +57,13 @@ class AttemptResult(BaseModel):
 
 
 class JobResult(BaseModel):
-    """A job as lists tell it; get_job has the rest."""
+    """A job as lists show it; get_job has the rest."""
 
     id: UUID
     job_type: str
     lane: str
     status: Status
+    label: str = Field(description="The status for people: queued, analysing, running …")
     priority: int
     attempt: int
     retries: int
@@ -78,17 +79,17 @@ class JobResult(BaseModel):
     progress: ProgressResult | None
     error: FailureResult | None
     cancel_reason: str | None
-    cancelled_by: str | None = Field(description="Who cancelled or rejected it")
-    duplicate: bool = Field(default=False, description="A submit met this job by its unique_key")
+    cancelled_by: str | None = Field(description="The actor that cancelled or rejected it")
+    duplicate: bool = Field(default=False, description="It existed already, by its unique_key")
 
 
 class JobPageOut(BaseModel):
     """Jobs, newest first."""
 
     items: list[JobResult]
-    next_cursor: str | None = Field(description="For the page after; null: there is none")
+    next_cursor: str | None = Field(description="For the next page; null: this is the last")
     looked_back_to: datetime | None = Field(
-        description="The search stopped at a job of then; next_cursor goes on from there"
+        description="How far back the search looked; next_cursor continues from there"
     )
 
 
@@ -102,13 +103,15 @@ class DecisionResult(BaseModel):
 
 
 class JobDetailResult(JobResult):
-    """A job with all that is known of it."""
+    """A job with all its details."""
 
     error: ErrorResult | None
-    payload: Any = Field(description="Above 32 KiB a note (`left_out`) instead; so below")
+    payload: Any = Field(
+        description="Above 32 KiB a note (`left_out`) instead; also in the fields below"
+    )
     result: Any
     checkpoint: Any
-    analysis: Any = Field(description="Plan and cost estimate, made before anyone approves")
+    analysis: Any = Field(description="Plan and cost estimate for the approver")
     unique_key: str | None
     concurrency_key: str | None
     approved_at: datetime | None
@@ -119,28 +122,29 @@ class JobDetailResult(JobResult):
     last_progress_at: datetime | None
     cancel_requested_at: datetime | None
     attempts: list[AttemptResult]
-    two_person: bool = Field(description="Its submitter may not approve it")
-    seal: str = Field(description="Approve by it, and nothing but what is shown here is approved")
+    two_person: bool = Field(description="The submitter may not approve it")
+    seal: str = Field(description="Approve with it, so that only this version is approved")
     decisions: list[DecisionResult]
 
 
 class ReasonResult(BaseModel):
-    """One thing that decides."""
+    """One reason."""
 
     code: str
     message: str
 
 
 class ExplanationResult(BaseModel):
-    """The state of a job and every reason for it, the most decisive first."""
+    """Why a job is in its state, most important reason first."""
 
     id: UUID
     job_type: str
     lane: str
     status: Status
+    label: str | None
     reasons: list[ReasonResult]
-    starts_in_s: float | None = Field(description="An estimate; null when nothing tells")
-    runs_for_s: float | None = Field(description="As long as jobs of its type ran of late")
+    starts_in_s: float | None = Field(description="An estimate; null if unknown")
+    runs_for_s: float | None = Field(description="How long jobs of its type ran recently")
 
 
 class StandingOut(BaseModel):
