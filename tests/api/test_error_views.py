@@ -92,7 +92,7 @@ async def test_laneways_own_errors_are_public(
     scene.conn.execute("update laneway.lease set lease_until = now() - interval '1 hour'")
     scene.conn.execute(
         "select laneway.settle(array[x.seq], array[x.attempt], array['lost'], null,"
-        " array[x.error], null, null) from laneway.overdue(now()) x"
+        " array[x.error], null, null) from laneway.overdue_leases(now()) x"
     )
     shown = (await ask(readers["eve"], "GET", f"/jobs/{claim.job_id}")).json()
     assert shown["error"]["message"].startswith("worker lost")

@@ -99,9 +99,9 @@ def test_crash_frees_the_limit(db: StoreClient) -> None:
     )
     subprocess.run([sys.executable, "-c", script, db.dsn], check=False, timeout=60)
     assert db.one(USED) == 1
-    assert db.one("select laneway.fold_finished()") == 0
+    assert db.one("select laneway.release_self_finished()") == 0
     db.do(LAPSED)
-    assert db.one("select laneway.fold_finished()") == 1
+    assert db.one("select laneway.release_self_finished()") == 1
     assert db.one(USED) == 0
 
 

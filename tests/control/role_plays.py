@@ -55,7 +55,9 @@ from laneway.store import (
     steps,
     workers,
 )
+from laneway.store.grants import privileges
 from laneway.store.leases import LogEntry, Report, Verdict
+from laneway.store.older_names import OLDER_NAMES
 from laneway.store.retention import LeaderTerm, WalkPosition
 from laneway.store.schedules import SlotEntry
 from tests.control.access_play import play_access
@@ -166,8 +168,22 @@ def play_earlier_reader(cast: Cast) -> None:
         cast.conn.execute(f"select sum(running) from laneway.{table}".encode())
 
 
+def play_older_names(cast: Cast, role: str) -> None:
+    """As programs of landed versions call functions, under the names of then."""
+    granted = {p.name for p in privileges(role) if p.kind == "function"}
+    for name in OLDER_NAMES.keys() & granted:
+        row = cast.conn.execute(
+            "select pronargs from pg_proc where oid = to_regproc('laneway.' || %s::text)", [name]
+        ).fetchone()
+        assert row is not None
+        # The right to call it is checked before the condition.
+        nulls = ", ".join(["null"] * row[0])
+        cast.conn.execute(f"select laneway.{name}({nulls}) where false".encode())
+
+
 def play_worker(cast: Cast, _: None) -> None:
     play_earlier_worker(cast)
+    play_older_names(cast, "worker")
     read_migrations(cast)
     play_gates(cast)
     play_turns(cast)
@@ -285,6 +301,7 @@ def prepare_handler(cast: Cast) -> list[Claim]:
 
 def play_handler(cast: Cast, props: list[Claim]) -> None:
     read_migrations(cast)
+    play_older_names(cast, "handler")
     finished, guarded = props
     held = cast.run(caller_transaction.guard(guarded))
     assert held.answer == "held"
@@ -371,6 +388,7 @@ def play_approver(cast: Cast, props: list[UUID]) -> None:
 def play_reader(cast: Cast, props: dict[str, Any]) -> None:
     play_earlier_reader(cast)
     read_migrations(cast)
+    play_older_names(cast, "reader")
     cast.conn.execute("select id, lane, status from laneway.jobs_view")
     cast.run(explain.facts(props["limited"]))
     cast.run(explain.own_ahead(props["limited"], "ann"))
@@ -524,6 +542,7 @@ def play_others(cast: Cast, props: dict[str, Any]) -> None:
 
 
 def play_own(cast: Cast, props: dict[str, Any]) -> None:
+    play_older_names(cast, "server")
     play_access(cast)
     play_requests(cast)
     play_streams(cast, props["running"])

@@ -48,7 +48,8 @@ FORGERIES = (
     "insert into laneway.decisions (seq, decision) values (1, 'approved')",
     "update laneway.job_types set approval = 'never'",
     "select setval('laneway.jobs_seq_seq', 9)",
-    "select laneway.let_through(1, 't', 0, 0, true, now())",
+    "select laneway.make_claimable(1, 't', 0, 0, true, now())",
+    "select laneway.start_approval(1, now(), null)",
     "select laneway.place(1, now(), null)",
     "select laneway.close_awaiting(1, 'approved', 'boss', null, now())",
 )
@@ -133,7 +134,7 @@ def test_every_function_is_for_those_it_is_granted_to(play: Scene) -> None:
         "select laneway.prune_events(gen_random_uuid(), 1, 0, 9)",
         "select laneway.fire('n', now(), now(), now(), '{}', '{}', '{}', gen_random_uuid(), null)",
         "select laneway.emit('{1}', 'finished')",
-        "select laneway.forget_free_attempts(1, 1)",
+        "select laneway.delete_uncharged_attempts(1, 1)",
         "select laneway.submit('t')",
         "select laneway.cancel(1, 'me', null)",
     ],

@@ -140,7 +140,7 @@ TWINS = (
         "C1",
         "I12",
         patches={
-            "overdue": (
+            "overdue_leases": (
                 (
                     "where l.lease_until < p_now",
                     "where l.lease_until < p_now and l.retries < l.max_retries",
@@ -152,7 +152,7 @@ TWINS = (
         "taken back too early",
         "C1",
         "I6",
-        "watch",
+        "run_watchdog",
         instead={"p_now": "clock_timestamp() + interval '1.6 s'"},
     ),
     Twin(
@@ -175,7 +175,7 @@ TWINS = (
         "leadership taken from a live leader",
         "C7",
         "I10",
-        "lead",
+        "take_leadership",
         first="update laneway.leader set holder = p_holder, epoch = epoch + 1"
         " where holder <> p_holder and random() < 0.3",
     ),
@@ -238,7 +238,7 @@ TWINS = (
         # The claim would send them back to be approved.
         patches={
             "claim": (("and (t.approval <> 'never' or t.has_analysis)", "and false"),),
-            "admit": (
+            "apply_approval_policy": (
                 (
                     (
                         "coalesce(v_type.approval, 'never') = 'never'"
@@ -270,8 +270,10 @@ TWINS = (
         "C26",
         "C26",
         patches={
-            "turn_room": (("if v_others.higher > 0 then return 0;", "if true then return null;"),),
-            "call_workers": (("if v_called is not null then", "if false then"),),
+            "turn_capacity": (
+                ("if v_others.higher > 0 then return 0;", "if true then return null;"),
+            ),
+            "wake_workers": (("if v_called is not null then", "if false then"),),
         },
     ),
     Twin(
@@ -291,14 +293,14 @@ TWINS = (
         "keys not handed on",
         "C17",
         "I12",
-        patches={"give_back": (("if p_of.keys is not null then", "if false then"),)},
+        patches={"release_resources": (("if p_of.keys is not null then", "if false then"),)},
     ),
     Twin(
         "finish apart unfenced",
         "C18",
         "I5",
         patches={
-            "finish_apart": (
+            "finish_in_transaction": (
                 (
                     "where l.seq = p_seq and l.attempt = p_attempt and l.cancel_requested_at",
                     "where l.seq = p_seq and l.cancel_requested_at",
@@ -311,7 +313,7 @@ TWINS = (
         "what was finished apart not given back",
         "C18",
         "I9",
-        "fold_finished",
+        "release_self_finished",
         instead={"p_limit": "0"},
         scale=0.1,
     ),
@@ -378,7 +380,7 @@ TWINS = (
         "all in a dead process are charged",
         "C25",
         "C25",
-        patches={"bury": (("case when g.free then 'spared' else 'lost' end", "'lost'"),)},
+        patches={"fail_worker": (("case when g.free then 'spared' else 'lost' end", "'lost'"),)},
     ),
     Twin(
         "the server waits for transactions that fell silent",

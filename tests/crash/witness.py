@@ -25,7 +25,7 @@ _TAPS = {
 
 # Function → what it answers, and what is written down then.
 _DOORS = {
-    "finish_apart": (
+    "finish_in_transaction": (
         "v_answer",
         """select 'write', p_seq, p_attempt, jsonb_build_object('verb', 'finish apart',
                   'answer', case v_answer when 'finished' then 'accepted' else v_answer end)""",

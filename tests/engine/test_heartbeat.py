@@ -35,7 +35,9 @@ async def test_handler_that_blocks_the_worker_for_three_leases_keeps_its_lease(
         holder = uuid4()
 
         def taken_back() -> int:
-            return int(shop.one("select reclaimed from laneway.watch(%s, 60, 100)", holder) or 0)
+            return int(
+                shop.one("select reclaimed from laneway.run_watchdog(%s, 60, 100)", holder) or 0
+            )
 
         while shop.status(job) == "running":
             assert taken_back() == 0

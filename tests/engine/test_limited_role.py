@@ -150,15 +150,15 @@ async def test_worker_that_loses_a_right_names_it_and_recovers_with_it(
 
     @lw.handler("plain")
     async def plain(ctx: Context) -> str:
-        shop.do(f"revoke execute on function laneway.step, laneway.settle from {role}")
+        shop.do(f"revoke execute on function laneway.save_step, laneway.settle from {role}")
         return await ctx.step("read", lambda: "done")
 
     await shop.hire(lw)
     job = await lw.submit("plain")
-    await until(lambda: "permission denied for function step" in caplog.text)
+    await until(lambda: "permission denied for function save_step" in caplog.text)
     assert "laneway db grants --role ROLE --to" in caplog.text
     assert "roles that use it: server, worker; repeat --role" in caplog.text
-    shop.do(f"grant execute on function laneway.step to {role}")
+    shop.do(f"grant execute on function laneway.save_step to {role}")
     await until(lambda: "permission denied for function settle" in caplog.text)
     shop.do(f"grant execute on function laneway.settle to {role}")
     assert await job.wait(60) == "done"

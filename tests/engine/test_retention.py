@@ -146,7 +146,7 @@ async def test_a_new_leader_forgets_the_log_of_another_cluster_at_once(shop: Wor
         await kept.watchdog.run_once()
         await kept.retention.run_once()
     # A stream that begins now can be resumed from what it was sent.
-    since = shop.one("select laneway.seen_log()::text")
+    since = shop.one("select laneway.log_snapshot()::text")
     assert shop.one("select count(*) from laneway.events") == 0
     resumable = (
         "select (select pg_visible_in_snapshot(born, pg_current_snapshot()) from laneway.watches)"

@@ -73,7 +73,7 @@ class Office:
         """A scheduler whose process leads."""
         holder = uuid4()
         self.shop.do("delete from laneway.leader")
-        self.shop.one("select laneway.lead(%s, 600)", holder)
+        self.shop.one("select laneway.take_leadership(%s, 600)", holder)
         return self.scheduler(holder=holder)
 
     async def add(self, name: str = "nightly", late: timedelta | None = None, **more: Any) -> None:

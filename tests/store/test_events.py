@@ -148,7 +148,9 @@ def test_who_logs_a_change_is_not_overtaken_by_a_look(db: StoreClient, other: St
 
 def test_a_job_and_its_newest_event_are_compared_as_of_one_moment(db: StoreClient) -> None:
     """A volatile function would see a change whose event the statement that calls it does not."""
-    kind = db.one("select provolatile::text from pg_proc where oid = 'laneway.present'::regproc")
+    kind = db.one(
+        "select provolatile::text from pg_proc where oid = 'laneway.current_state'::regproc"
+    )
     assert kind == "s"
 
 
@@ -420,7 +422,7 @@ def test_the_end_of_a_log_that_was_pruned_is_found_though_an_old_snapshot_keeps_
         if not db.one("select count(*) from laneway.events"):
             break
     for _ in range(2):  # the first reads the catalog too
-        (plan,) = db.one("explain (analyze, buffers, format json) select laneway.seen_log()")
+        (plan,) = db.one("explain (analyze, buffers, format json) select laneway.log_snapshot()")
     assert plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"] < 100
     other.commit()
 

@@ -29,7 +29,7 @@ def start(db: StoreClient, period: float, count: int, scope: str = "cluster") ->
 
 
 def room(db: StoreClient, now: str = NOW) -> int:
-    query = f"select room from laneway.limit_room(array['rated'], %s, {now})"
+    query = f"select room from laneway.limit_capacity(array['rated'], %s, {now})"
     return int(db.one(query, db.worker))
 
 

@@ -64,5 +64,5 @@ def test_leader_learns_of_a_hold_that_lapsed(db: StoreClient) -> None:
     assert not db.run(leases.watch(leader, 10.0)).has_duties
     db.do("update laneway.limit_holds set lease_until = now() - interval '1 s'")
     assert db.run(leases.watch(leader, 10.0)).has_duties
-    assert db.one("select laneway.fold_finished()") == 1
+    assert db.one("select laneway.release_self_finished()") == 1
     assert not db.run(leases.watch(leader, 10.0)).has_duties

@@ -121,7 +121,7 @@ class Walk(RuleBasedStateMachine):
 
     @rule()
     def fold(self) -> None:
-        self.db.do("select laneway.fold_finished()")
+        self.db.do("select laneway.release_self_finished()")
 
     @rule()
     def reclaim(self) -> None:

@@ -11,7 +11,7 @@ from laneway.store import workers
 from tests.support.store_client import StoreClient
 
 Another = Callable[[], StoreClient]
-NOTE = "select laneway.note_turn('narrow', 'low', %s, 'claim', '', %s, clock_timestamp() - %s)"
+NOTE = "select laneway.save_turn('narrow', 'low', %s, 'claim', '', %s, clock_timestamp() - %s)"
 # As functions of earlier versions write who waits.
 EARLIER = (
     "insert into laneway.limit_waiters as w"
@@ -133,7 +133,7 @@ def test_newcomer_deletes_those_that_left_a_minute_ago(db: StoreClient, another:
 
 def test_site_of_a_waiter_follows_the_scope_of_its_limit(db: StoreClient) -> None:
     turns = (
-        "select laneway.keep_turns(%s, 'low', 'claim', '{narrow}', '{0}', null, '{true}', null,"
+        "select laneway.update_turns(%s, 'low', 'claim', '{narrow}', '{0}', null, '{true}', null,"
         " clock_timestamp())"
     )
     db.do(turns, db.worker)
@@ -144,7 +144,7 @@ def test_site_of_a_waiter_follows_the_scope_of_its_limit(db: StoreClient) -> Non
 
 def test_name_that_is_no_limit_has_no_line(db: StoreClient) -> None:
     db.do(
-        "select laneway.keep_turns(%s, 'low', 'claim', '{none}', '{0}', null, '{true}', null,"
+        "select laneway.update_turns(%s, 'low', 'claim', '{none}', '{0}', null, '{true}', null,"
         " clock_timestamp())",
         db.worker,
     )

@@ -145,7 +145,7 @@ def test_a_finish_in_a_frozen_snapshot_comes_first_or_fails_to_serialize(
     other.one("select 1")
     db.heartbeat([claim])
     with pytest.raises(psycopg.errors.SerializationFailure):
-        other.do("select laneway.finish_apart(%s, 1, 'null', 0)", claim.seq)
+        other.do("select laneway.finish_in_transaction(%s, 1, 'null', 0)", claim.seq)
     other.rollback()
     other.do("begin isolation level repeatable read")
     assert finish(other, claim) == "finished"

@@ -23,7 +23,7 @@ BELONGINGS = ("jobs", "attempts", "progress", "logs", "approvals", "decisions", 
 
 def lead(db: StoreClient, holder: UUID | None = None) -> LeaderTerm:
     holder = holder or db.worker
-    epoch = db.one("select laneway.lead(%s, 3600)", holder)
+    epoch = db.one("select laneway.take_leadership(%s, 3600)", holder)
     return LeaderTerm(holder, epoch)
 
 

@@ -41,7 +41,7 @@ def change(db: StoreClient, name: str = "nightly", **changed: Any) -> None:
 
 
 def lead(db: StoreClient, holder: UUID | None = None) -> int:
-    epoch = db.one("select laneway.lead(%s, 60)", holder or db.worker)
+    epoch = db.one("select laneway.take_leadership(%s, 60)", holder or db.worker)
     assert epoch is not None
     return int(epoch)
 
@@ -245,7 +245,9 @@ def test_nobody_leads_while_a_leader_fires(db: StoreClient, other: StoreClient) 
     (due,) = look(db).due
     db.begin()
     fire(db, due, T0, epoch=epoch)
-    taking = other.later(lambda: other.one("select laneway.lead(%s, 60, %s)", other.worker, FAR))
+    taking = other.later(
+        lambda: other.one("select laneway.take_leadership(%s, 60, %s)", other.worker, FAR)
+    )
     db.await_blocked(other)
     db.commit()
     assert taking.result() == epoch + 1

@@ -30,7 +30,7 @@ def lapse(db: StoreClient, *claims: Claim) -> None:
 def reclaim(db: StoreClient) -> None:
     while db.run(leases.watch(uuid4(), 60.0, limit=2)).epoch is None:
         db.do("delete from laneway.leader")
-    while db.one("select count(*) from laneway.overdue(clock_timestamp())"):
+    while db.one("select count(*) from laneway.overdue_leases(clock_timestamp())"):
         db.do("delete from laneway.leader")
         db.run(leases.watch(uuid4(), 60.0, limit=2))
 
@@ -162,7 +162,7 @@ def test_hung_loop_is_not_the_fault_of_async_handlers(db: StoreClient) -> None:
 
 def test_bury_of_landed_workers_still_works(db: StoreClient) -> None:
     claims = running(db, 2)
-    assert db.one("select laneway.bury(%s, false, null, 'gone')", db.worker) == 2
+    assert db.one("select laneway.fail_worker(%s, false, null, 'gone')", db.worker) == 2
     assert charged(db, *claims) == [False, False]
 
 

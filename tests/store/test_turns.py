@@ -266,7 +266,7 @@ def test_who_leaves_the_line_waits_for_nobody(db: StoreClient, other: StoreClien
 
 def test_call_of_many_workers_fits_into_a_message(db: StoreClient) -> None:
     many = [uuid4() for _ in range(1000)]
-    assert db.do("select laneway.call_workers(%s, %s)", many, db.worker) == 1
+    assert db.do("select laneway.wake_workers(%s, %s)", many, db.worker) == 1
 
 
 # -- calls -----------------------------------------------------------------------------------

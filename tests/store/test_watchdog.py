@@ -20,7 +20,10 @@ LAPSE = "update laneway.lease set lease_until = clock_timestamp() - interval '1 
 def lead(db: StoreClient, holder: UUID, at: str = "0 s", ttl: float = 10) -> int | None:
     """Leadership asked for at a time of the test's own."""
     epoch = db.one(
-        "select laneway.lead(%s, %s, timestamptz '2030-01-01' + %s::interval)", holder, ttl, at
+        "select laneway.take_leadership(%s, %s, timestamptz '2030-01-01' + %s::interval)",
+        holder,
+        ttl,
+        at,
     )
     assert epoch is None or isinstance(epoch, int)
     return epoch

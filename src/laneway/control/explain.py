@@ -1,7 +1,7 @@
 """Reasons why a job is not running, most decisive first, and when it may start.
 
-The facts come from laneway.standing, which checks limits, keys and order as laneway.claim does. A
-test verifies that a claim takes every job whose only reason is its place.
+The facts come from laneway.queue_position, which checks limits, keys and order as laneway.claim
+does. A test verifies that a claim takes every job whose only reason is its place.
 """
 
 from __future__ import annotations

@@ -164,7 +164,10 @@ class Approval:
 
 
 def status_after_analysis(approval: Approval | None, analysis: object) -> Status:
-    """The status of an analysed job by the policy of its type; laneway.admit is the same rule."""
+    """The status of an analysed job by the policy of its type.
+
+    laneway.apply_approval_policy is the same rule.
+    """
     if approval is None or approval.lets_through(cost_of(analysis)):
         return Status.APPROVED
     return Status.AWAITING_APPROVAL

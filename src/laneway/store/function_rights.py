@@ -9,60 +9,63 @@ from __future__ import annotations
 
 from typing import Final
 
+from laneway.store.older_names import OLDER_NAMES
+
 LANE_CHANGE: Final = ("select update on worker_lanes", "select update on control")
 # The triggers of schedules write this.
 SCHEDULE_CHANGE: Final = ("select update on schedule_state",)
 
 FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
+    **{old: (f"execute on {new}",) for old, new in OLDER_NAMES.items()},
     "lane_of": ("select on worker_lanes",),
     "jobs_by_id": ("select on jobs", "select on jobs_as_text", "execute on lane_of"),
     "adopt_type": LANE_CHANGE,
     "adopt_types": (*LANE_CHANGE, "insert on worker_lanes"),
     "analysis_of": (),
     "strictness": (),
-    "merge_publications": ("select insert update on type_publishers",),
-    "binds": (),
-    "publication_conflicts": ("select on type_publishers", "execute on binds"),
+    "save_publications": ("select insert update on type_publishers",),
+    "is_current_publisher": (),
+    "publication_conflicts": ("select on type_publishers", "execute on is_current_publisher"),
     "forget_publisher": ("select delete on type_publishers",),
     "seal": (),
-    "keep_decision": ("select on approvals", "insert on decisions"),
-    "let_through": (
+    "save_decision": ("select on approvals", "insert on decisions"),
+    "make_claimable": (
         "select on jobs", "select on approvals", "insert on delayed", "insert on ready",
     ),
-    "unapproved": ("select on job_types", "select on approvals"),
-    "send_back": (
+    "lacking_approval": ("select on job_types", "select on approvals"),
+    "return_to_approval": (
         "select on job_types", "select insert update on approvals", "insert on ready",
-        "execute on analysis_of",
-        "execute on admit", "execute on step_in", "execute on wake", "execute on emit",
+        "execute on analysis_of", "execute on apply_approval_policy",
+        "execute on promote_next_for_key", "execute on wake", "execute on emit",
     ),
-    "ask": ("select on jobs", "select on job_types", "insert on awaiting"),
-    "admit": (
+    "request_approval": ("select on jobs", "select on job_types", "insert on awaiting"),
+    "apply_approval_policy": (
         "select on jobs", "select on job_types", "select update on approvals",
-        "execute on seal", "execute on keep_decision", "execute on let_through", "execute on ask",
+        "execute on seal", "execute on save_decision", "execute on make_claimable",
+        "execute on request_approval",
     ),
-    "readmit": (
+    "requeue_retried": (
         "select on jobs", "select on job_types", "select update on approvals", "insert on ready",
-        "execute on seal", "execute on analysis_of", "execute on admit",
+        "execute on seal", "execute on analysis_of", "execute on apply_approval_policy",
     ),
-    "place": (
+    "start_approval": (
         "select on jobs", "select on job_types", "insert on approvals", "insert on ready",
-        "execute on analysis_of", "execute on ask",
+        "execute on analysis_of", "execute on request_approval",
     ),
-    "note_analysis": (
+    "save_analysis": (
         "select insert update on approvals", "select delete on progress", "select delete on steps",
         "select on attempts",
     ),
     "close_awaiting": (
         "select delete on awaiting", "select on jobs", "select insert update on approvals",
-        "execute on seal", "execute on keep_decision", "execute on let_through",
-        "execute on end_waiting",
-        "execute on emit",
+        "execute on seal", "execute on save_decision", "execute on make_claimable",
+        "execute on end_waiting", "execute on emit",
     ),
     "schedule_writers": ("select on control_history",),
-    "keep_writers": (
+    "save_schedule_writers": (
         "insert on schedule_jobs", "select on jobs", "execute on schedule_writers",
     ),
-    "is_own": (
+    "is_own_job": (
         "select on schedules", "select on schedule_jobs", "execute on schedule_writers",
     ),
     "decide": (),
@@ -72,18 +75,18 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "payload_problem": (),
     "submit_problem": (),
     "submit_requests": (
-        "execute on submit", "insert on audit", "execute on jobs_by_id", "execute on charge",
-        "execute on check_queue",
+        "execute on submit", "insert on audit", "execute on jobs_by_id", "execute on charge_quota",
+        "execute on check_quota",
     ),
     # These run with their owner's rights, and so do the functions of quotas.sql that they call.
-    "charge": (),
-    "check_queue": (),
+    "charge_quota": (),
+    "check_quota": (),
     "recount_queued": (),
     "queued_of": ("select on queue_usage",),
     "count_queued": ("select insert update on queue_usage",),
-    "refuse_queued": (),
-    "refuse_types": (),
-    "mend_queued": ("select on queued_by", "execute on queued_of", "execute on count_queued"),
+    "check_max_queued": (),
+    "check_max_types": (),
+    "correct_queued": ("select on queued_by", "execute on queued_of", "execute on count_queued"),
     "counted_principals": (
         "select on queue_usage", "select on queued_by", "select on unpublished_types",
     ),
@@ -92,9 +95,9 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select delete on unpublished_types",
     ),
     "sweep_queued": (),
-    "take_waiting": (
+    "remove_waiting": (
         "select delete on ready", "select delete on delayed", "select delete on key_waiters",
-        "select delete on awaiting", "select on jobs", "execute on step_in",
+        "select delete on awaiting", "select on jobs", "execute on promote_next_for_key",
     ),
     "end_waiting": (
         "select on jobs", "insert on outcome", "select delete on job_keys",
@@ -104,13 +107,13 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "reprioritize": (
         "select update on ready", "select update on delayed", "select update on key_waiters",
         "select update on awaiting", "select update on lease", "select on outcome",
-        "select on jobs", "select update on key_holders", "execute on step_in",
+        "select on jobs", "select update on key_holders", "execute on promote_next_for_key",
         "execute on emit",
     ),
     "retry": (
         "select update delete on outcome", "select on jobs_view", "select on jobs",
         "insert on job_keys", "insert on attempts", "select on job_types",
-        "select insert update on deadlines", "execute on readmit",
+        "select insert update on deadlines", "execute on requeue_retried",
         "execute on emit",
     ),
     "count_slots": (
@@ -125,7 +128,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "slice_width": (),
     "slice_of": ("execute on slice_width",),
     "horizon_of": ("execute on slice_width",),
-    "limit_room": (
+    "limit_capacity": (
         "select on limits", "select on limits_held", "select on limit_starts",
         "execute on host_of", "execute on site_of", "execute on horizon_of",
     ),
@@ -134,60 +137,61 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select insert update delete on limit_starts", "execute on site_of",
         "execute on slice_of", "execute on horizon_of",
     ),
-    "give_limits": (
-        "execute on count_limits", "execute on waiters_of", "execute on call_next",
+    "free_limits": (
+        "execute on count_limits", "execute on waiters_of", "execute on wake_next_waiters",
     ),
-    "turn_room": (
+    "turn_capacity": (
         "select on limits", "execute on waiters_of", "execute on site_of",
-        "execute on turn_weight", "execute on can_come",
+        "execute on turn_weight", "execute on can_take_turn",
     ),
-    "next_in_turn": ("execute on waiters_of", "execute on can_come"),
+    "next_in_turn": ("execute on waiters_of", "execute on can_take_turn"),
     "waiters_of": ("select on turns_held",),
-    "note_turn": (
-        "execute on waiters_of", "execute on forget_turns",
+    "save_turn": (
+        "execute on waiters_of", "execute on delete_past_turns",
         "select insert delete on limit_waiters", "select update on limit_turns",
     ),
-    "forget_turns": (
+    "delete_past_turns": (
         "select on turns_held", "select update delete on limit_waiters",
         "select update on limit_turns",
     ),
-    "can_come": ("select on worker_lanes", "select on slots_held"),
+    "can_take_turn": ("select on worker_lanes", "select on slots_held"),
     "turn_weight": ("select on limits", "select on worker_lanes"),
-    "keep_turns": (
+    "update_turns": (
         "select on turns_held", "select update on limit_turns", "select on limits",
-        "execute on note_turn", "execute on forget_turns", "execute on waiters_of",
-        "execute on site_of",
-        "execute on turn_weight", "execute on call_workers", "execute on call_next",
-        "execute on can_come",
+        "execute on save_turn", "execute on delete_past_turns", "execute on waiters_of",
+        "execute on site_of", "execute on turn_weight", "execute on wake_workers",
+        "execute on wake_next_waiters", "execute on can_take_turn",
     ),
     "leave_turns": (
         "select on limit_waiters", "select on turns_held", "select update on limit_turns",
-        "execute on call_next",
+        "execute on wake_next_waiters",
     ),
-    "call_next": (
+    "wake_next_waiters": (
         "execute on waiters_of", "select on limits", "execute on site_of",
-        "execute on call_workers",
+        "execute on wake_workers",
     ),
-    "call_workers": (),
+    "wake_workers": (),
     "freed_types": ("select on job_types", "select on limits", "select on limits_held"),
     "wake": (),
     "take_keys": (
         "select insert update delete on key_holders", "insert select on key_waiters",
         "select on ready", "select on jobs",
     ),
-    "bring_back": ("select update delete on key_waiters", "insert on ready"),
-    "free_keys": ("select update delete on key_holders", "execute on bring_back"),
-    "step_in": ("select on key_holders", "execute on bring_back", "execute on wake"),
+    "promote_key_waiters": ("select update delete on key_waiters", "insert on ready"),
+    "free_keys": ("select update delete on key_holders", "execute on promote_key_waiters"),
+    "promote_next_for_key": (
+        "select on key_holders", "execute on promote_key_waiters", "execute on wake",
+    ),
     "park": (
         "select update delete on ready", "select on jobs", "select update on key_holders",
         "insert on key_waiters",
     ),
-    "miscounted": (
+    "wrong_counters": (
         "select on lease", "select on self_finished", "select on slots_held",
         "select on limits_held", "select on limit_holds",
     ),
     "recount": (
-        "execute on miscounted", "execute on recount_queued", "select on limit_holds",
+        "execute on wrong_counters", "execute on recount_queued", "select on limit_holds",
         "select on lease", "select on self_finished",
         "select insert on slot_holders", "select update on slot_counts", "execute on count_slots",
         "select insert on limit_holders", "select update on limit_counts",
@@ -209,7 +213,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "sweep_keys": (
         "select on key_waiters", "select update on key_holders", "select on lease",
-        "select on self_finished", "execute on free_keys", "execute on bring_back",
+        "select on self_finished", "execute on free_keys", "execute on promote_key_waiters",
         "execute on wake",
     ),
     "claim": (
@@ -217,41 +221,41 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "execute on count_slots",
         "select update delete on ready", "select on jobs", "select on progress", "insert on lease",
         "select on job_types", "select update on limits", "select on approvals",
-        "execute on limit_room", "execute on seal", "execute on take_limits",
-        "execute on take_keys", "execute on unapproved", "execute on send_back",
-        "execute on waiters_of", "execute on turn_room", "execute on keep_turns",
+        "execute on limit_capacity", "execute on seal", "execute on take_limits",
+        "execute on take_keys", "execute on lacking_approval", "execute on return_to_approval",
+        "execute on waiters_of", "execute on turn_capacity", "execute on update_turns",
         "execute on leave_turns",
         "select on watches", "execute on emit",
     ),
     "origins": ("select on jobs",),
     "retry_delay": ("select on job_types",),
     "status_of": ("select on jobs_view",),
-    "joined": (),
-    "give_back": (
-        "execute on count_slots", "execute on free_keys", "execute on give_limits",
+    "add_resources": (),
+    "release_resources": (
+        "execute on count_slots", "execute on free_keys", "execute on free_limits",
     ),
-    "take_self_finished": ("select update delete on self_finished",),
+    "pop_self_finished": ("select update delete on self_finished",),
     "hold_limits": (),
     "limit_holders": (),
     "renew_holds": (),
     "drop_holds": (),
     "sweep_holds": (),
-    "fold_finished": (
+    "release_self_finished": (
         "execute on sweep_holds",
-        "select on self_finished", "execute on take_self_finished", "execute on give_back",
+        "select on self_finished", "execute on pop_self_finished", "execute on release_resources",
         "execute on freed_types", "execute on wake",
     ),
     "settle": (
         "select delete on lease", "select insert on outcome", "select insert on attempts",
         "insert on ready", "insert on delayed", "select delete on job_keys", "select on jobs",
-        "execute on retry_delay", "execute on take_self_finished", "execute on joined",
-        "execute on give_back", "execute on note_analysis", "execute on admit",
-        "execute on status_of", "execute on freed_types",
-        "execute on free_pause", "execute on forget_free_attempts",
+        "execute on retry_delay", "execute on pop_self_finished", "execute on add_resources",
+        "execute on release_resources", "execute on save_analysis",
+        "execute on apply_approval_policy", "execute on status_of", "execute on freed_types",
+        "execute on uncharged_pause", "execute on delete_uncharged_attempts",
         "select on watches", "execute on emit",
     ),
-    "free_pause": (),
-    "forget_free_attempts": (),
+    "uncharged_pause": (),
+    "delete_uncharged_attempts": (),
     "heartbeat": ("select update on lease",),
     "report": (
         "select update on lease", "select insert update on progress", "insert on logs",
@@ -264,21 +268,21 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select on worker_lanes", "select on slots_held", "select on ready", "execute on lane_of",
     ),
     "measure_lane": ("select on ready", "execute on lane_of"),
-    "standing": (
+    "queue_position": (
         "select on jobs", "select on ready", "select on key_holders", "select on key_waiters",
         "select on job_types", "select on limits", "select on workers", "execute on lane_of",
-        "execute on limit_room", "execute on next_in_turn",
+        "execute on limit_capacity", "execute on next_in_turn",
     ),
     "recent_pace": ("select on outcome",),
-    "lead": ("select insert update on leader",),
-    "leads": ("select on leader",),
-    "first_since": ("select on jobs",),
-    "ended_numbers": ("select on outcome",),
+    "take_leadership": ("select insert update on leader",),
+    "is_leader": ("select on leader",),
+    "first_seq_since": ("select on jobs",),
+    "ended_seqs": ("select on outcome",),
     "search_jobs": (
         "select on jobs", "select on jobs_view", "select on outcome", "select on lease",
         "select on ready", "select on delayed", "select on key_waiters", "select on awaiting",
-        "select on worker_lanes", "select on workers", "execute on first_since",
-        "execute on ended_numbers", "execute on lane_of", "execute on analysis_of",
+        "select on worker_lanes", "select on workers", "execute on first_seq_since",
+        "execute on ended_seqs", "execute on lane_of", "execute on analysis_of",
         "execute on mentions", "execute on costs_at_most", "execute on is_within",
     ),
     "matching": ("execute on search_jobs",),
@@ -301,80 +305,80 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "emit_removal": (),
     "log_changes": (
         "select update on watches", "select insert on events", "select on attempts",
-        "select on progress", "select on jobs", "execute on present", "execute on lane_of",
+        "select on progress", "select on jobs", "execute on current_state", "execute on lane_of",
     ),
-    "present": ("select on jobs_view", "execute on lane_of"),
-    "log_present": ("select insert on events", "execute on present"),
+    "current_state": ("select on jobs_view", "execute on lane_of"),
+    "log_current_state": ("select insert on events", "execute on current_state"),
     "open_watches": (
         "select insert update on watches", "usage on events_id_seq", "select insert on events",
-        "execute on log_present",
+        "execute on log_current_state",
     ),
     "reconcile": (
-        "select update on watches", "insert on events", "execute on log_present",
+        "select update on watches", "insert on events", "execute on log_current_state",
     ),
-    "seen_log": ("select on events", "select on event_log"),
+    "log_snapshot": ("select on events", "select on event_log"),
     "log_identity": (),
-    "events_between": ("select on events", "execute on seen_log"),
+    "events_between": ("select on events", "execute on log_snapshot"),
     "prune_events": (),
-    "forget_foreign_events": (
+    "delete_foreign_events": (
         "select delete on events", "select update on event_log", "select update on watches",
     ),
     # These two run with their owner's rights: workers delete only what the policy expires.
-    "retain": (),
+    "delete_expired": (),
     "prune_records": (),
     "expire_overaged": (
-        "execute on leads", "select update delete on deadlines", "select on jobs",
+        "execute on is_leader", "select update delete on deadlines", "select on jobs",
         "select on job_types", "select update delete on ready", "select update delete on delayed",
         "select update delete on key_waiters", "select update delete on awaiting",
-        "select delete on job_keys", "select insert on outcome", "execute on step_in",
+        "select delete on job_keys", "select insert on outcome", "execute on promote_next_for_key",
         "select update on lease", "execute on settle",
         "execute on emit",
     ),
-    "overdue": (
+    "overdue_leases": (
         "select on lease", "select on workers", "select on job_types", "select on worker_lanes",
     ),
-    "watch": (
-        "execute on lead", "execute on overdue", "select update on lease", "execute on settle",
-        "select on deadlines", "select on awaiting", "select on self_finished",
-        "select on limit_holds", "execute on spare",
+    "run_watchdog": (
+        "execute on take_leadership", "execute on overdue_leases", "select update on lease",
+        "execute on settle", "select on deadlines", "select on awaiting", "select on self_finished",
+        "select on limit_holds", "execute on record_shared_loss",
     ),
     "losses_of": ("select on suspects",),
-    "spare": ("select insert update on suspects",),
-    "bury": (
+    "record_shared_loss": ("select insert update on suspects",),
+    "fail_worker": (
         "select update on lease", "execute on settle", "select update on workers",
-        "execute on spare", "execute on wake",
+        "execute on record_shared_loss", "execute on wake",
     ),
-    "is_in_use": (
+    "is_type_in_use": (
         "select on workers", "select on ready", "select on lease", "select on key_waiters",
         "select on awaiting", "select on delayed", "execute on analysis_of",
     ),
-    "needed_by": (
+    "deletion_blocker": (
         "select on lease", "select on worker_lanes", "select on job_types", "select on limits_held",
-        "execute on is_in_use",
+        "execute on is_type_in_use",
     ),
     "roll_back": (
         "select on control_history", "select insert update delete on worker_lanes",
         "select insert update delete on limits", "select insert update delete on schedules",
         "select insert update on schedule_state", "select update on control",
-        "execute on needed_by",
+        "execute on deletion_blocker",
     ),
     "delete_limit": (
-        "select delete on limits", "select update on control", "execute on needed_by",
+        "select delete on limits", "select update on control", "execute on deletion_blocker",
     ),
     "freeze": (*LANE_CHANGE, "select insert update on frozen_lanes"),
     "thaw": (*LANE_CHANGE, "select delete on frozen_lanes"),
-    "step": ("select update on lease", "select insert on steps"),
+    "save_step": ("select update on lease", "select insert on steps"),
     "guard": (),
-    "finish_apart": (),
+    "finish_in_transaction": (),
     "lock_limits": ("select update on limits",),
-    "limit_shortage": ("execute on limit_room", "execute on turn_room"),
+    "limit_shortage": ("execute on limit_capacity", "execute on turn_capacity"),
     "acquire": (
         "select update on limits", "select update on lease", "select on job_types",
         "execute on lock_limits", "execute on limit_shortage", "execute on take_limits",
-        "execute on keep_turns",
+        "execute on update_turns",
     ),
     "release_limits": (
-        "select update on lease", "execute on give_limits", "select delete on call_holds",
+        "select update on lease", "execute on free_limits", "select delete on call_holds",
     ),
     "acquire_for_remote": ("execute on acquire", "select insert on call_holds"),
     "end_call_holds": (
@@ -382,7 +386,8 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "execute on release_limits", "execute on freed_types", "execute on wake",
     ),
     "take_slot": (
-        "select insert update on schedule_slots", "execute on submit", "execute on keep_writers",
+        "select insert update on schedule_slots", "execute on submit",
+        "execute on save_schedule_writers",
     ),
     # With its owner's rights: it checks that the caller is leader or holds the check.
     "fire": (),

@@ -14,6 +14,7 @@ from psycopg.sql import SQL, Composable, Identifier, Literal
 from laneway.domain.text import check_text
 from laneway.errors import InvalidInput
 from laneway.store.function_rights import FUNCTIONS
+from laneway.store.older_names import OLDER_NAMES
 from laneway.store.rights import (
     ALL_ROLES,
     EARLIER,
@@ -27,18 +28,17 @@ from laneway.store.rights import (
 SEQUENCES: Final = frozenset({"events_id_seq", "jobs_seq_seq"})
 NAME_BYTES: Final = 63
 # Functions that this version calls in addition to one that the previous version called.
-_SUCCESSORS: Final = {"submit": "submit_batch", "measure": "binds"}
+_SUCCESSORS: Final = {"submit": "submit_batch", "measure": "is_current_publisher"}
 # A database role that may call all of these has the Laneway role, granted by any version: no other
 # Laneway role may call them all. Workers and servers of a new version start before the grants run
 # again, so `migrate` grants them what they need now.
 _MARKS: Final = {
     "server": frozenset({
-        "adopt_type", "bury", "cancel", "claim", "heartbeat", "lane_of", "lead", "measure",
-        "overdue", "peek", "report", "reprioritize", "retry", "settle", "submit", "watch",
+        "adopt_type", "cancel", "claim", "heartbeat", "lane_of", "measure", "peek", "report",
+        "reprioritize", "retry", "settle", "submit",
     }),
     "worker": frozenset({
-        "adopt_type", "bury", "claim", "heartbeat", "lead", "overdue", "peek", "report",
-        "settle", "watch",
+        "adopt_type", "claim", "heartbeat", "peek", "report", "settle",
     }),
 }  # fmt: skip
 
@@ -54,6 +54,10 @@ class Privilege(NamedTuple):
 def privileges(role: str) -> frozenset[Privilege]:
     """All privileges of a role besides usage of the schema."""
     lines = [line for name in ROLES[role] for line in STATEMENTS[name]]
+    # Programs of landed versions run with these grants too.
+    lines += [
+        f"execute on {old}" for old, new in OLDER_NAMES.items() if f"execute on {new}" in lines
+    ]
     lines += [*EVERYONE, *(PUBLIC_VIEW if "jobs/list_jobs" in ROLES[role] else ())]
     return frozenset(expand(lines))
 
@@ -121,6 +125,7 @@ def kept(role: str, functions: Iterable[str]) -> list[str]:
     """
     callable_now = [name for name in functions if name in FUNCTIONS]
     callable_now += [_SUCCESSORS[name] for name in callable_now if name in _SUCCESSORS]
+    callable_now += [old for old, new in OLDER_NAMES.items() if new in callable_now]
     wanted = set(expand(f"execute on {name}" for name in callable_now))
     for laneway_role, mark in _MARKS.items():
         if mark.issubset(callable_now):

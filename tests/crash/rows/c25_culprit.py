@@ -8,7 +8,7 @@ INNOCENT = 100
 MS = 1500
 PROCESSES = 2
 MAX_RETRIES = 2
-# Uncharged losses of one job; see laneway.spare.
+# Uncharged losses of one job; see laneway.record_shared_loss.
 MOST_FREE = 5
 WITHIN_S = 120.0
 

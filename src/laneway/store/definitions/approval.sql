@@ -5,14 +5,14 @@ language sql immutable as $$
 $$;
 
 -- approvals holds the current decision; a retry may need another one, so decisions keeps each.
-create or replace function laneway.keep_decision(p_seq bigint) returns void language sql volatile as $$
+create or replace function laneway.save_decision(p_seq bigint) returns void language sql volatile as $$
     insert into laneway.decisions (seq, decision, decided_at, decided_by, comment, seal)
     select a.seq, a.decision, a.decided_at, a.decided_by, a.comment, a.seal from laneway.approvals a where a.seq = p_seq
 $$;
 
 -- Places a new job that needs an analysis or an approval; returns its status. Stores the requirements of the
 -- submitter's handler, so that a worker of an older release cannot skip them by publishing less.
-create or replace function laneway.place(p_seq bigint, p_now timestamptz, p_needs text) returns text
+create or replace function laneway.start_approval(p_seq bigint, p_now timestamptz, p_needs text) returns text
 language plpgsql volatile as $$
 declare
     v record;
@@ -27,11 +27,11 @@ begin
         values (p_seq, laneway.analysis_of(v.job_type), -v.priority, p_now);
         return 'pending';
     end if;
-    return laneway.ask(p_seq, -v.priority, 0, p_now);
+    return laneway.request_approval(p_seq, -v.priority, 0, p_now);
 end $$;
 
 -- Makes a job wait for an approval, until the expiry of its type.
-create or replace function laneway.ask(p_seq bigint, p_rank integer, p_attempt integer, p_now timestamptz)
+create or replace function laneway.request_approval(p_seq bigint, p_rank integer, p_attempt integer, p_now timestamptz)
 returns text language plpgsql volatile as $$
 begin
     insert into laneway.awaiting (seq, job_type, workspace, rank, attempt, since, expires_at)
@@ -42,7 +42,7 @@ begin
 end $$;
 
 -- Makes a job claimable: at once, or at its run_at.
-create or replace function laneway.let_through(
+create or replace function laneway.make_claimable(
     p_seq bigint, p_job_type text, p_rank integer, p_attempt integer, p_sealed boolean, p_now timestamptz)
 returns void language plpgsql volatile as $$
 declare
@@ -60,7 +60,7 @@ begin
 end $$;
 
 -- Jobs that lack what their type requires now: a decision, or else an analysis.
-create or replace function laneway.unapproved(p_met laneway.key_waiters[]) returns bigint[]
+create or replace function laneway.lacking_approval(p_met laneway.key_waiters[]) returns bigint[]
 language sql stable as $$
     select array_agg(m.seq)
       from unnest(p_met) m join laneway.job_types t on t.name = m.job_type
@@ -71,7 +71,7 @@ $$;
 
 -- Sends jobs found by a claim back to their analysis or approval: they were approved before their type
 -- required more.
-create or replace function laneway.send_back(p_met laneway.key_waiters[], p_now timestamptz)
+create or replace function laneway.return_to_approval(p_met laneway.key_waiters[], p_now timestamptz)
 returns void language plpgsql volatile as $$
 declare
     r record;
@@ -91,10 +91,10 @@ begin
             values (r.seq, laneway.analysis_of(r.job_type), false, r.rank, r.attempt, p_now);
             v_wakes := v_wakes || laneway.analysis_of(r.job_type);
         else
-            perform laneway.admit(r.seq, r.rank, r.attempt, p_now);
+            perform laneway.apply_approval_policy(r.seq, r.rank, r.attempt, p_now);
         end if;
         if r.concurrency_key is not null then
-            perform laneway.step_in(r.workspace, r.concurrency_key, r.job_type);
+            perform laneway.promote_next_for_key(r.workspace, r.concurrency_key, r.job_type);
         end if;
     end loop;
     perform laneway.wake(v_wakes);
@@ -104,7 +104,8 @@ end $$;
 -- Decides what follows an analysis or a retry by the policy of the job's type: approved if the policy is
 -- never or the cost is at most its threshold, else awaiting_approval. The same rule as
 -- laneway.domain.approval.status_after_analysis.
-create or replace function laneway.admit(p_seq bigint, p_rank integer, p_attempt integer, p_now timestamptz)
+create or replace function laneway.apply_approval_policy(
+    p_seq bigint, p_rank integer, p_attempt integer, p_now timestamptz)
 returns text language plpgsql volatile as $$
 declare
     v_job laneway.jobs;
@@ -115,7 +116,7 @@ begin
     select * into v_type from laneway.job_types t where t.name = v_job.job_type;
     select * into v_said from laneway.approvals a where a.seq = p_seq;
     if coalesce(v_type.approval, 'never') = 'never' and (v_said.asked in ('approval', 'both')) is not true then
-        perform laneway.let_through(p_seq, v_job.job_type, p_rank, p_attempt, false, p_now);
+        perform laneway.make_claimable(p_seq, v_job.job_type, p_rank, p_attempt, false, p_now);
         return 'approved';
     elsif v_type.approval = 'below' and v_said.cost <= v_type.approval_below
           and v_said.unit = v_type.approval_unit then
@@ -124,16 +125,16 @@ begin
                comment = format('at most %s %s', v_type.approval_below, v_type.approval_unit),
                seal = laneway.seal(v_job.payload, v_said.analysis)
          where a.seq = p_seq;
-        perform laneway.keep_decision(p_seq);
-        perform laneway.let_through(p_seq, v_job.job_type, p_rank, p_attempt, true, p_now);
+        perform laneway.save_decision(p_seq);
+        perform laneway.make_claimable(p_seq, v_job.job_type, p_rank, p_attempt, true, p_now);
         return 'approved';
     end if;
-    return laneway.ask(p_seq, p_rank, p_attempt, p_now);
+    return laneway.request_approval(p_seq, p_rank, p_attempt, p_now);
 end $$;
 
 -- Places a job that an operator retries: ready if it was approved unchanged or needs no approval; pending if
 -- it lacks an analysis of its current payload; else awaiting_approval. Returns the type to wake.
-create or replace function laneway.readmit(p_seq bigint, p_rank integer, p_attempt integer, p_now timestamptz)
+create or replace function laneway.requeue_retried(p_seq bigint, p_rank integer, p_attempt integer, p_now timestamptz)
 returns text language plpgsql volatile as $$
 declare
     v_job laneway.jobs;
@@ -161,13 +162,13 @@ begin
     end if;
     update laneway.approvals a set seal = null, decision = null, decided_at = null, decided_by = null, comment = null
      where a.seq = p_seq;
-    perform laneway.admit(p_seq, p_rank, p_attempt, p_now);
+    perform laneway.apply_approval_policy(p_seq, p_rank, p_attempt, p_now);
     return v_job.job_type;
 end $$;
 
 -- Stores the result of an analysis. Deletes its progress and steps: the run starts without them. A job that
 -- ran before its type required approval keeps the progress and steps of its runs.
-create or replace function laneway.note_analysis(p_seq bigint, p_analysis jsonb, p_now timestamptz)
+create or replace function laneway.save_analysis(p_seq bigint, p_analysis jsonb, p_now timestamptz)
 returns void language plpgsql volatile as $$
 declare
     v_cost jsonb := p_analysis -> 'cost';
@@ -213,7 +214,7 @@ language sql stable as $$
 $$;
 
 -- Stores the writers of the schedule of a new job; they outlive the schedule, its slots and its history.
-create or replace function laneway.keep_writers(p_job uuid, p_schedule text) returns void
+create or replace function laneway.save_schedule_writers(p_job uuid, p_schedule text) returns void
 language sql volatile as $$
     insert into laneway.schedule_jobs (seq, schedule, writers)
     select j.seq, p_schedule, laneway.schedule_writers(p_schedule, j.created_at) from laneway.jobs j where j.id = p_job
@@ -222,7 +223,7 @@ $$;
 -- Whether a job belongs to this person, or may belong to it. The submitter owns it. If a schedule submitted the job,
 -- also by a manual run, all writers of the schedule at that time own it too, and the last actor that changed it since.
 -- If the writers are unknown, it may belong to any person.
-create or replace function laneway.is_own(p_job laneway.jobs, p_by text) returns boolean
+create or replace function laneway.is_own_job(p_job laneway.jobs, p_by text) returns boolean
 language plpgsql stable as $$
 declare
     v_kept    laneway.schedule_jobs;
@@ -285,7 +286,7 @@ begin
         refusal := 'changed'; return;
     end if;
     if p_approve and (select t.two_person from laneway.job_types t where t.name = v_job.job_type)
-       and laneway.is_own(v_job, p_by) then
+       and laneway.is_own_job(v_job, p_by) then
         refusal := 'two_person'; return;
     end if;
     perform laneway.close_awaiting(p_seq, case when p_approve then 'approved' else 'rejected' end, p_by, p_comment, v_now);
@@ -307,9 +308,9 @@ begin
     on conflict (seq) do update
        set seal = laneway.seal(v_job.payload, a.analysis), decision = excluded.decision,
            decided_at = excluded.decided_at, decided_by = excluded.decided_by, comment = excluded.comment;
-    perform laneway.keep_decision(p_seq);
+    perform laneway.save_decision(p_seq);
     if p_decision = 'approved' then
-        perform laneway.let_through(p_seq, v_job.job_type, v_row.rank, v_row.attempt, true, p_now);
+        perform laneway.make_claimable(p_seq, v_job.job_type, v_row.rank, v_row.attempt, true, p_now);
         perform laneway.emit(array[p_seq], 'approved');
         return;
     end if;

@@ -58,15 +58,15 @@ begin
           from laneway.limit_shortage(v_names, v_needs, v_lease.lane, v_lease.worker_id, v_lease.rank,
                                       0 = all (coalesce(p_inside, '{}')), v_now) x;
         if v_short is not null then
-            perform laneway.keep_turns(v_lease.worker_id, v_lease.lane, 'call', v_names, array_agg(v_lease.rank), null,
-                                       array_agg(n = any (v_short)), v_yielded, v_now) from unnest(v_names) n;
+            perform laneway.update_turns(v_lease.worker_id, v_lease.lane, 'call', v_names, array_agg(v_lease.rank),
+                                         null, array_agg(n = any (v_short)), v_yielded, v_now) from unnest(v_names) n;
             if v_yielded is not null then wait_s := least(wait_s, 0.05); end if;
             answer := 'full';
             return;
         end if;
         perform laneway.take_limits(v_lease.worker_id, v_names, v_needs, v_now);
-        perform laneway.keep_turns(v_lease.worker_id, v_lease.lane, 'call', v_names, array_agg(v_lease.rank), v_needs,
-                                   array_agg(false), null, v_now) from unnest(v_names) n;
+        perform laneway.update_turns(v_lease.worker_id, v_lease.lane, 'call', v_names, array_agg(v_lease.rank), v_needs,
+                                     array_agg(false), null, v_now) from unnest(v_names) n;
         update laneway.lease l
            set limits = coalesce(l.limits, '{}') || array(
                    select g.name from unnest(v_names, v_needs) as g (name, need), generate_series(1, g.need))
@@ -104,7 +104,7 @@ begin
                            left join unnest(p_names, p_keeps) as g (name, keep) on g.name = h.name
                           where g.name is null or h.k <= g.keep)
          where l.seq = p_seq;
-        perform laneway.give_limits(v_lease.worker_id, v_names, v_counts);
+        perform laneway.free_limits(v_lease.worker_id, v_names, v_counts);
     end if;
     -- Overlapping calls do not tell which of them ends: release the oldest hold.
     delete from laneway.call_holds h

@@ -57,7 +57,7 @@ declare
     -- Jobs that did not get their key; jobs approved by a decision, and those changed since.
     v_lost    bigint[];
     v_sealed  bigint[];
-    v_forged  bigint[];
+    v_changed  bigint[];
 begin
     if current_setting('transaction_isolation') <> 'read committed' then
         -- Each statement below must see all earlier commits; one snapshot for all would overfill lanes.
@@ -98,7 +98,7 @@ begin
         -- Skip types without capacity under one of their limits: their ranges are not read.
         select array_agg(p.job_type), min(r.wait_s) into v_shut, wait_s
           from unnest(v_needy, v_needed) as p (job_type, limit_name)
-          join laneway.limit_room(v_needed, p_worker, coalesce(p_now, clock_timestamp())) r
+          join laneway.limit_capacity(v_needed, p_worker, coalesce(p_now, clock_timestamp())) r
             on r.limit_name = p.limit_name
          where r.room = 0;
         limited := v_shut is not null;
@@ -111,9 +111,9 @@ begin
     end if;
     if v_is_full or p_types <@ v_shut then
         if v_needy is not null then
-            perform laneway.keep_turns(p_worker, p_lane, 'claim', array_agg(p.limit_name), array_agg(p.head), null,
-                                       array_agg(v_is_full or p.job_type = any (v_shut)), null,
-                                       coalesce(p_now, clock_timestamp()))
+            perform laneway.update_turns(p_worker, p_lane, 'claim', array_agg(p.limit_name), array_agg(p.head), null,
+                                         array_agg(v_is_full or p.job_type = any (v_shut)), null,
+                                         coalesce(p_now, clock_timestamp()))
                from unnest(v_needy, v_needed, v_heads) as p (job_type, limit_name, head);
         end if;
         if v_absent is not null then perform laneway.leave_turns(p_worker, p_lane, 'claim', v_needed); end if;
@@ -138,13 +138,13 @@ begin
                limited or coalesce(bool_or(r.room = 0), false), least(claim.wait_s, min(r.wait_s) filter (where r.room = 0))
           into v_rooms, limited, wait_s
           from unnest(v_needy, v_needed) with ordinality as p (job_type, limit_name, n)
-          left join laneway.limit_room(v_needed, p_worker, coalesce(p_now, clock_timestamp())) r
+          left join laneway.limit_capacity(v_needed, p_worker, coalesce(p_now, clock_timestamp())) r
             on r.limit_name = p.limit_name;
         if exists (select from laneway.waiters_of(v_needed)) then
             select array_agg(case when x.turn < x.room then x.turn else x.room end order by x.n),
                    array_agg(x.limit_name) filter (where x.turn < x.room)
               into v_rooms, v_yielded
-              from (select p.n, p.limit_name, p.room, case when p.room > 0 then laneway.turn_room(
+              from (select p.n, p.limit_name, p.room, case when p.room > 0 then laneway.turn_capacity(
                                p.limit_name, p.room, p_lane, p_worker, 'claim', p.first, coalesce(p_now, clock_timestamp()))
                            end as turn
                       from (select u.*, min(u.head) over (partition by u.limit_name) as first
@@ -158,8 +158,8 @@ begin
                                              where r.job_type = u.t))
                           from unnest(p_types, v_caps) with ordinality as u (t, c, n) order by u.n);
         if 0 = all (v_caps) then
-            perform laneway.keep_turns(p_worker, p_lane, 'claim', array_agg(p.limit_name), array_agg(p.head), null,
-                                       array_agg(p.room = 0), v_yielded, coalesce(p_now, clock_timestamp()))
+            perform laneway.update_turns(p_worker, p_lane, 'claim', array_agg(p.limit_name), array_agg(p.head), null,
+                                         array_agg(p.room = 0), v_yielded, coalesce(p_now, clock_timestamp()))
                from unnest(v_needed, v_heads, v_rooms) as p (limit_name, head, room);
             if v_absent is not null then perform laneway.leave_turns(p_worker, p_lane, 'claim', v_needed); end if;
             state := 'limited';
@@ -258,10 +258,11 @@ begin
       from claimed c;
 
     if v_guarded is not null and v_second is not null then
-        v_unapproved := laneway.unapproved(v_second);
+        v_unapproved := laneway.lacking_approval(v_second);
     end if;
     if v_unapproved is not null then
-        perform laneway.send_back(array_agg(k), v_now) from unnest(v_second) k where k.seq = any (v_unapproved);
+        perform laneway.return_to_approval(array_agg(k), v_now)
+           from unnest(v_second) k where k.seq = any (v_unapproved);
         select array_agg(k) into v_second from unnest(v_second) k where k.seq <> all (v_unapproved);
     end if;
     if v_second is not null then
@@ -293,8 +294,8 @@ begin
     more := more or cardinality(v_lost) > 0 is true or coalesce(cardinality(seqs), 0) >= v_room;
     if seqs is null then
         if v_needy is not null then
-            perform laneway.keep_turns(p_worker, p_lane, 'claim', array_agg(p.limit_name), array_agg(p.head), null,
-                                       array_agg(p.room = 0), v_yielded, v_now)
+            perform laneway.update_turns(p_worker, p_lane, 'claim', array_agg(p.limit_name), array_agg(p.head), null,
+                                         array_agg(p.room = 0), v_yielded, v_now)
                from unnest(v_needed, v_heads, v_rooms) as p (limit_name, head, room);
         end if;
         if v_absent is not null then perform laneway.leave_turns(p_worker, p_lane, 'claim', v_needed); end if;
@@ -308,14 +309,14 @@ begin
         limited := true;
     end if;
     if v_sealed is not null then
-        select array_agg(s) into v_forged from unnest(v_sealed) s
+        select array_agg(s) into v_changed from unnest(v_sealed) s
          cross join lateral (select b.payload from laneway.jobs b where b.seq = s offset 0) j
           left join lateral (select a.analysis, a.seal, a.decision from laneway.approvals a where a.seq = s offset 0) v on true
          where laneway.seal(j.payload, v.analysis) is distinct from v.seal
             or (v.decision in ('approved', 'automatic')) is not true;
     end if;
-    forged := case when v_forged is null then array_fill(false, array[cardinality(seqs)])
-                   else array(select s = any (v_forged) from unnest(seqs) with ordinality as u (s, n) order by n) end;
+    forged := case when v_changed is null then array_fill(false, array[cardinality(seqs)])
+                   else array(select s = any (v_changed) from unnest(seqs) with ordinality as u (s, n) order by n) end;
     perform laneway.count_slots(p_lane, p_worker, cardinality(seqs));
     if v_needy is not null then
         select array_agg(x.limit_name), array_agg(x.n) into v_taken, v_counts
@@ -325,8 +326,8 @@ begin
         if v_counts is not null then
             perform laneway.take_limits(p_worker, v_taken, v_counts, v_now);
         end if;
-        perform laneway.keep_turns(p_worker, p_lane, 'claim', array_agg(p.limit_name), array_agg(p.head),
-                                   array_agg(x.n), array_agg(coalesce(x.n, 0) >= p.room), v_yielded, v_now)
+        perform laneway.update_turns(p_worker, p_lane, 'claim', array_agg(p.limit_name), array_agg(p.head),
+                                     array_agg(x.n), array_agg(coalesce(x.n, 0) >= p.room), v_yielded, v_now)
            from unnest(v_needed, v_heads, v_rooms) as p (limit_name, head, room)
            left join unnest(v_taken, v_counts) as x (limit_name, n) on x.limit_name = p.limit_name;
     end if;

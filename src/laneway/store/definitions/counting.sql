@@ -1,7 +1,7 @@
 -- Counts matching jobs per state. Reads at most p_bound + 1 rows per state table, fewer where a row costs more, the
 -- newest where that is free, so that the cost does not depend on the number of jobs. is_capped: the state has more jobs
--- than were read, so more than `counted` may match. p_within as in laneway.matching; jobs of an owner that it names are
--- found by their owner.
+-- than were read, so more than `counted` may match. p_within as in laneway.search_jobs; jobs of an owner that it
+-- names are found by their owner.
 create or replace function laneway.count_states(
     p_bound integer, p_lane text, p_job_type text, p_tag text, p_workspace text, p_since timestamptz,
     p_until timestamptz, p_older_than_s double precision, p_newer_than_s double precision, p_within jsonb)
@@ -61,7 +61,7 @@ begin
                 select o.seq, case when v_by_type then o.job_type end as job_type, o.workspace,
                        case when v_by_type then nullif(o.lane, 'analysis') end as lane
                   from laneway.outcome o where o.workspace = any (array[p.workspace]) and o.status = s.status
-                 -- By the index of both, as in laneway.ended_numbers.
+                 -- By the index of both, as in laneway.ended_seqs.
                  order by o.workspace, o.seq desc limit v_look + 1) x
              limit v_look + 1) e
         union all

@@ -15,7 +15,7 @@ end $$;
 
 -- The state of these jobs as events show it. Stable: the caller compares it with the log in one snapshot;
 -- otherwise an event committed in between would be logged again.
-create or replace function laneway.present(p_seqs bigint[])
+create or replace function laneway.current_state(p_seqs bigint[])
 returns table (n bigint, seq bigint, workspace text, lane text, job_type text, created_by text, status text,
                attempt integer, state jsonb)
 language plpgsql stable
@@ -71,7 +71,7 @@ begin
                                    where a.seq = p.seq and a.attempt = p.attempt
                                      and a.outcome in ('released', 'snoozed', 'analyzed')), 'returned') end,
                p.workspace, p.lane, p.job_type, p.created_by, p.state
-          from laneway.present(v_single) p
+          from laneway.current_state(v_single) p
          where p_at is null or (select g.at = p_at from laneway.progress g where g.seq = p.seq)
          order by p.n;
         get diagnostics v_logged = row_count;
@@ -105,7 +105,7 @@ begin
     if exists (select from laneway.watches w where w.seq = 0) then
         insert into laneway.events (name, workspace, lane, job_type, created_by, state)
         select 'jobs.changed', p.workspace, p.lane, p.job_type, p.created_by, '{"change": "deleted", "count": 1}'
-          from laneway.present(array[p_seq]) p where p.status in ('completed', 'failed', 'cancelled');
+          from laneway.current_state(array[p_seq]) p where p.status in ('completed', 'failed', 'cancelled');
     end if;
 end $$;
 
@@ -138,7 +138,7 @@ begin
     if v_silent <> '{}' then
         -- The end of a job is logged once: an end logged for a watch of all jobs is also the first of this watch.
         update laneway.watches w set since_id = e.id, born = e.xid
-          from laneway.present(v_silent) p
+          from laneway.current_state(v_silent) p
          cross join lateral (select x.id, x.xid, x.state from laneway.events x
                               where x.seq = p.seq order by x.id desc limit 1) e
          where w.seq = p.seq and p.status in ('completed', 'failed', 'cancelled')
@@ -147,7 +147,7 @@ begin
         insert into laneway.events (seq, name, workspace, lane, job_type, created_by, state)
         select p.seq, 'job.' || case when p.status in ('completed', 'failed', 'cancelled') then p.status else 'state' end,
                p.workspace, p.lane, p.job_type, p.created_by, p.state
-          from laneway.present(v_silent) p
+          from laneway.current_state(v_silent) p
          cross join lateral (select y.since_id from laneway.watches y where y.seq = p.seq offset 0) w
           left join lateral (select x.id from laneway.events x
                               where x.seq = p.seq and x.id >= w.since_id order by x.id limit 1) e on true
@@ -161,7 +161,7 @@ begin
 end $$;
 
 -- Logs the state of these jobs if it differs from their newest event. Returns the number logged.
-create or replace function laneway.log_present(p_seqs bigint[]) returns integer language plpgsql volatile
+create or replace function laneway.log_current_state(p_seqs bigint[]) returns integer language plpgsql volatile
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
@@ -172,7 +172,7 @@ begin
     insert into laneway.events (seq, name, workspace, lane, job_type, created_by, state)
     select p.seq, 'job.' || case when p.status in ('completed', 'failed', 'cancelled') then p.status else 'state' end,
            p.workspace, p.lane, p.job_type, p.created_by, p.state
-      from laneway.present(p_seqs) p
+      from laneway.current_state(p_seqs) p
       left join lateral (select e.state from laneway.events e where e.seq = p.seq order by e.id desc limit 1) e on true
      where p.state - '{worker,run_at}'::text[] is distinct from e.state - '{worker,run_at}'::text[];
     get diagnostics v_n = row_count;
@@ -199,7 +199,7 @@ begin
          where w.seq = any (v_held) and w.mark is null;
         -- First, in a separate statement: the comparison then sees transactions that have ended by now.
         v_horizon := pg_snapshot_xmin(pg_current_snapshot());
-        v_logged := laneway.log_present(v_held);
+        v_logged := laneway.log_current_state(v_held);
         insert into laneway.events (name, state)
         select case w.seq when 0 then 'jobs.changed' else 'lanes.changed' end, '{}' from laneway.watches w
          where w.seq = any (v_held) and w.seq <= 0 and w.mark < v_own and w.mark <= v_horizon;
@@ -215,7 +215,7 @@ end $$;
 
 -- The visible transactions of the log. It ends with the newest one in the log: PostgreSQL may assign later ids
 -- again after a crash, because they may not have reached the disk.
-create or replace function laneway.seen_log() returns pg_snapshot language plpgsql volatile
+create or replace function laneway.log_snapshot() returns pg_snapshot language plpgsql volatile
 set jit = off
 set enable_seqscan = off
 as $$
@@ -261,7 +261,7 @@ set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
-    v_next pg_snapshot := coalesce(p_next, laneway.seen_log());
+    v_next pg_snapshot := coalesce(p_next, laneway.log_snapshot());
 begin
     next := v_next;
     return next;
@@ -278,7 +278,7 @@ end $$;
 -- Deletes events that a dump brought from another cluster, with transaction ids that are still to come here. They
 -- are meaningless, and would block reading until then. Each statement computes the current end again: events
 -- committed in between belong to this cluster. Returns the number of events.
-create or replace function laneway.forget_foreign_events(p_limit integer) returns integer language plpgsql volatile
+create or replace function laneway.delete_foreign_events(p_limit integer) returns integer language plpgsql volatile
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
@@ -304,7 +304,7 @@ begin
 end $$;
 
 -- Deletes events that all readers could see for at least p_keep_s, and expired watches: at most p_limit of each.
--- Returns how many; null: not the leader. With its owner's rights, like retain.
+-- Returns how many; null: not the leader. With its owner's rights, like delete_expired.
 create or replace function laneway.prune_events(
     p_holder uuid, p_epoch bigint, p_keep_s double precision, p_limit integer)
 returns integer language plpgsql volatile security definer
@@ -323,8 +323,8 @@ declare
     v_watches integer;
     v_foreign integer;
 begin
-    if not laneway.leads(p_holder, p_epoch) then return null; end if;
-    v_foreign := laneway.forget_foreign_events(p_limit);
+    if not laneway.is_leader(p_holder, p_epoch) then return null; end if;
+    v_foreign := laneway.delete_foreign_events(p_limit);
     select * into v_log from laneway.event_log for update;
     if v_log.new_at is null or v_log.new_at <= v_now - v_keep then
         update laneway.event_log l

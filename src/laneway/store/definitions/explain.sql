@@ -3,7 +3,7 @@
 -- limits: for each limit of its type its free capacity (null: unbounded), the next in turn, and how many earlier due
 -- jobs of its lane that a claim would read need it, up to the bound. key_holder: the job that holds its key, or gets
 -- it first. ahead: earlier due jobs of its lane; can_run: those of them that no limit delays.
-create or replace function laneway.standing(
+create or replace function laneway.queue_position(
     p_seq bigint, p_bound integer,
     out ahead integer, out can_run integer, out limits jsonb, out key_holder bigint, out key_waits boolean)
 language plpgsql volatile as $$
@@ -49,7 +49,7 @@ begin
                          where w.stopped_at is null and w.seen_at > v_now - interval '45 seconds'
                            and w.drain_requested_at is null and p.job_type = any (w.job_types)
                            and w.concurrency > 0 and (w.room ->> 'is_stopping') is null)) who
-             cross join lateral laneway.limit_room(array[p.limit_name], who.id, v_now) x) r on true;
+             cross join lateral laneway.limit_capacity(array[p.limit_name], who.id, v_now) x) r on true;
         select array_agg(p.job_type) into v_shut
           from unnest(v_needy, v_rooms) as p (job_type, room) where p.room = 0;
     end if;

@@ -38,7 +38,7 @@ end $$;
 
 -- Whether a live worker has a job type, or jobs of it wait or run. Publication alone does not count: a published
 -- type stays published.
-create or replace function laneway.is_in_use(p_job_type text) returns boolean language sql stable as $$
+create or replace function laneway.is_type_in_use(p_job_type text) returns boolean language sql stable as $$
     select exists (select from laneway.workers w
                     where w.stopped_at is null and w.seen_at > clock_timestamp() - interval '45 seconds'
                       and p_job_type = any (w.job_types))
@@ -51,7 +51,7 @@ $$;
 
 -- What blocks the deletion of a lane or a limit; null: nothing. Without its lane a job type would run in
 -- `default`, which is unbounded; without its limit it would have none.
-create or replace function laneway.needed_by(p_kind text, p_name text) returns text language sql stable as $$
+create or replace function laneway.deletion_blocker(p_kind text, p_name text) returns text language sql stable as $$
     select case p_kind
         when 'lane' then coalesce(
             case when p_name in ('default', 'analysis') then 'there must always be one' end,
@@ -64,7 +64,7 @@ create or replace function laneway.needed_by(p_kind text, p_name text) returns t
         when 'limit' then coalesce(
             (select format('the handlers of %s need it', string_agg(t.name, ', ' order by t.name))
                from laneway.job_types t
-              where p_name = any (t.limits) and laneway.is_in_use(t.name) having count(*) > 0),
+              where p_name = any (t.limits) and laneway.is_type_in_use(t.name) having count(*) > 0),
             (select format('it is held %s', case sum(u.running) when 1 then 'once' else sum(u.running) || ' times' end)
                from laneway.limits_held u where u.limit_name = p_name having sum(u.running) > 0)) end
 $$;
@@ -107,7 +107,7 @@ begin
     perform set_config('laneway.actor', p_by, true);
     if v_state is null then
         if v_present is null then answer := 'same'; return; end if;
-        hindrance := laneway.needed_by(p_kind, p_name);
+        hindrance := laneway.deletion_blocker(p_kind, p_name);
         if hindrance is not null then answer := 'needed'; return; end if;
         execute format('delete from %s where name = $1', v_table) using p_name;
     else

@@ -94,12 +94,12 @@ begin
     )
     select array_agg(f.workspace), array_agg(f.concurrency_key) into v_spaces, v_keys from freed f;
     if v_keys is not null then
-        return query select b.seq, b.job_type from laneway.bring_back(v_spaces, v_keys, null) b;
+        return query select b.seq, b.job_type from laneway.promote_key_waiters(v_spaces, v_keys, null) b;
     end if;
 end $$;
 
 -- Moves the first waiter of each job type for these keys back to ready, or of one type only.
-create or replace function laneway.bring_back(p_workspaces text[], p_keys text[], p_type text)
+create or replace function laneway.promote_key_waiters(p_workspaces text[], p_keys text[], p_type text)
 returns table (seq bigint, job_type text)
 language plpgsql volatile
 set jit = off
@@ -142,13 +142,13 @@ end $$;
 
 -- Called when a job that returned to ready for its key is gone: unless a job runs with the key, the next of its
 -- type returns instead.
-create or replace function laneway.step_in(p_workspace text, p_key text, p_type text) returns void
+create or replace function laneway.promote_next_for_key(p_workspace text, p_key text, p_type text) returns void
 language plpgsql volatile as $$
 begin
     if exists (select from laneway.key_holders h
                 where h.workspace = p_workspace and h.concurrency_key = p_key) then return; end if;
     perform laneway.wake(array(
-        select b.job_type from laneway.bring_back(array[p_workspace], array[p_key], p_type) b));
+        select b.job_type from laneway.promote_key_waiters(array[p_workspace], array[p_key], p_type) b));
 end $$;
 
 -- Parks waiting jobs among the next of these types whose key another job holds, so that claims do not find them
@@ -230,7 +230,7 @@ begin
     loop
         -- Jobs of the key that are in ready take it first; one more there does no harm.
         perform laneway.wake(array(
-            select b.job_type from laneway.bring_back(array[r.workspace], array[r.concurrency_key], null) b));
+            select b.job_type from laneway.promote_key_waiters(array[r.workspace], array[r.concurrency_key], null) b));
         v_n := v_n + 1;
     end loop;
     for r in

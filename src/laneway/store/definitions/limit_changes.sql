@@ -3,7 +3,7 @@ create or replace function laneway.delete_limit(p_name text, p_by text, out is_g
 language plpgsql volatile as $$
 begin
     perform pg_advisory_xact_lock(5577006791947779410);
-    hindrance := laneway.needed_by('limit', p_name);
+    hindrance := laneway.deletion_blocker('limit', p_name);
     is_gone := false;
     if hindrance is null then
         perform set_config('laneway.actor', p_by, true);

@@ -30,9 +30,9 @@ begin
         update laneway.limit_holds h set names = p_names where h.id = p_hold;
         perform laneway.take_limits(p_holder, p_names, array_agg(1), v_now) from unnest(p_names);
     end if;
-    perform laneway.keep_turns(p_holder, '(outside)', 'call', p_names, array_agg(p_rank),
-                               case when v_short is null then array_agg(1) end,
-                               array_agg(coalesce(n = any (v_short), false)), v_yielded, v_now)
+    perform laneway.update_turns(p_holder, '(outside)', 'call', p_names, array_agg(p_rank),
+                                 case when v_short is null then array_agg(1) end,
+                                 array_agg(coalesce(n = any (v_short), false)), v_yielded, v_now)
        from unnest(p_names) n;
     if v_yielded is not null then wait_s := least(wait_s, 0.05); end if;
     answer := case when v_short is null then 'granted' else 'full' end;
@@ -94,7 +94,7 @@ begin
           from gone g left join lateral unnest(g.names) n (name) on true group by g.holder order by g.holder
     loop
         if r.names is not null then
-            perform laneway.give_limits(r.holder, r.names, array_agg(1)) from unnest(r.names);
+            perform laneway.free_limits(r.holder, r.names, array_agg(1)) from unnest(r.names);
             -- The sweep of workers does not know this process. Its counters are locked now, so none changes meanwhile.
             delete from laneway.limit_counts c using laneway.limits_held u
              where u.worker_id = r.holder and u.limit_name = any (r.names) and u.running = 0
@@ -104,7 +104,7 @@ begin
         if r.waiting > 0 then
             perform laneway.leave_turns(r.holder, '(outside)', 'call', null);
             -- Such a process may never come back.
-            perform laneway.forget_turns(w.limit_name, 'infinity', r.holder)
+            perform laneway.delete_past_turns(w.limit_name, 'infinity', r.holder)
                from laneway.limit_waiters w where w.worker_id = r.holder;
         end if;
     end loop;

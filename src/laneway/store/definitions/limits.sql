@@ -2,7 +2,7 @@
 -- has capacity again. Names without a limit have no row.
 -- Stable, so in the snapshot of the calling statement: exact in a statement after the one that locked the
 -- limits' rows.
-create or replace function laneway.limit_room(p_names text[], p_worker uuid, p_now timestamptz)
+create or replace function laneway.limit_capacity(p_names text[], p_worker uuid, p_now timestamptz)
 returns table (limit_name text, room integer, wait_s double precision)
 language sql stable as $$
     select l.name,
@@ -48,10 +48,11 @@ language sql stable as $$
     select array_agg(x.name) filter (where x.room < x.need or x.turn < x.need),
            array_agg(x.name) filter (where x.room >= x.need and x.turn < x.need),
            max(x.wait_s) filter (where x.room < x.need)
-      from (select g.name, g.need, r.room, r.wait_s, case when r.room >= g.need and p_in_turn then laneway.turn_room(
+      from (select g.name, g.need, r.room, r.wait_s,
+                   case when r.room >= g.need and p_in_turn then laneway.turn_capacity(
                        g.name, r.room, p_lane, p_worker, 'call', p_rank, p_now) end as turn
               from unnest(p_names, p_needs) as g (name, need)
-              join laneway.limit_room(p_names, p_worker, p_now) r on r.limit_name = g.name) x
+              join laneway.limit_capacity(p_names, p_worker, p_now) r on r.limit_name = g.name) x
 $$;
 
 create or replace function laneway.host_of(p_worker uuid) returns text language sql stable as $$
@@ -117,7 +118,7 @@ begin
 end $$;
 
 -- Releases as many; the current settings of the limits do not matter.
-create or replace function laneway.give_limits(p_worker uuid, p_names text[], p_counts integer[])
+create or replace function laneway.free_limits(p_worker uuid, p_names text[], p_counts integer[])
 returns void language plpgsql volatile as $$
 declare
     r record;
@@ -127,7 +128,7 @@ begin
         perform laneway.count_limits(r.name, p_worker, -r.n);
     end loop;
     if exists (select from laneway.waiters_of(p_names)) then
-        perform laneway.call_next(p_names, p_worker);
+        perform laneway.wake_next_waiters(p_names, p_worker);
     end if;
 end $$;
 

@@ -30,8 +30,8 @@ declare
     c_bytes   constant bigint := 2000000;
     v_until   timestamptz := least(p_until, clock_timestamp() - make_interval(secs => p_older_than_s));
     v_since   timestamptz := greatest(p_since, clock_timestamp() - make_interval(secs => p_newer_than_s));
-    v_end     bigint := least(p_before, laneway.first_since(v_until + interval '1 minute'));
-    v_floor   bigint := coalesce(laneway.first_since(v_since - interval '1 minute'), 0);
+    v_end     bigint := least(p_before, laneway.first_seq_since(v_until + interval '1 minute'));
+    v_floor   bigint := coalesce(laneway.first_seq_since(v_since - interval '1 minute'), 0);
     v_owners  text[] := coalesce((select array_agg(distinct t.owner) from jsonb_to_recordset(p_within) as t (owner text)
                                    where t.owner is not null), '{}');
     -- Whether jobs of other owners are read, and of which workspaces and lanes, if not all.
@@ -158,7 +158,7 @@ begin
                         and (v_workers is null or o.worker_id = any (v_workers))
                         and (v_lanes is null or coalesce(nullif(o.lane, 'analysis') = any (v_lanes),
                                                          (o.job_type = any (v_types)) <> v_rest))
-                   from laneway.ended_numbers(v_places, v_ended, v_at, v_floor, v_step) e
+                   from laneway.ended_seqs(v_places, v_ended, v_at, v_floor, v_step) e
                   cross join lateral (select x.seq, x.job_type, x.worker_id, x.lane from laneway.outcome x
                                        where x.seq = e offset 0) o
                   where v_wide and v_split)
@@ -284,7 +284,7 @@ end $$;
 -- The newest ended jobs of these workspaces with these statuses, by the index of both. An array of one workspace:
 -- with an equality the planner could take the order from another index, and read it to the end if there are few;
 -- not a range, which would read all newer entries.
-create or replace function laneway.ended_numbers(
+create or replace function laneway.ended_seqs(
     p_workspaces text[], p_statuses text[], p_before bigint, p_floor bigint, p_limit integer)
 returns setof bigint language plpgsql stable
 set plan_cache_mode = force_generic_plan
@@ -304,7 +304,7 @@ end $$;
 
 -- The number of the first job submitted at this time or later, by binary search: sequence numbers follow the submit
 -- time only roughly, so callers allow for a minute. Null if there are few jobs, or without a time.
-create or replace function laneway.first_since(p_at timestamptz) returns bigint
+create or replace function laneway.first_seq_since(p_at timestamptz) returns bigint
 language plpgsql stable
 set enable_seqscan = off
 set enable_bitmapscan = off
@@ -327,35 +327,6 @@ begin
         end if;
     end loop;
     return v_low;
-end $$;
-
--- The same as search_jobs without a bound, for older programs that still call it.
-create or replace function laneway.matching(
-    p_status text, p_before bigint, p_limit integer, p_lane text, p_job_type text, p_tag text, p_worker text,
-    p_workspace text, p_since timestamptz, p_until timestamptz, p_older_than_s double precision,
-    p_newer_than_s double precision, p_q text, p_max_cost numeric, p_unit text, p_within jsonb default null)
-returns table (seq bigint, id uuid)
-language plpgsql volatile as $$
-#variable_conflict use_variable
-declare
-    v_before bigint := p_before;
-    v_left   integer := p_limit;
-begin
-    loop
-        seq := null;
-        id := null;
-        for seq, id in
-            select s.seq, s.id from laneway.search_jobs(
-                p_status, v_before, v_left, p_lane, p_job_type, p_tag, p_worker, p_workspace, p_since, p_until,
-                p_older_than_s, p_newer_than_s, p_q, p_max_cost, p_unit, p_within, 50000) s
-        loop
-            exit when id is null;
-            v_left := v_left - 1;
-            return next;
-        end loop;
-        exit when seq is null or id is not null or v_left <= 0;
-        v_before := seq;
-    end loop;
 end $$;
 
 -- Whether a text occurs, ignoring case, in the searched fields of a job; the cheapest fields first.

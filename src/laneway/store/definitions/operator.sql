@@ -2,7 +2,7 @@
 -- claim may move it meanwhile; `found_in` is the state that it found, null for an unknown job.
 
 -- Removes a job from the table where it waits; if it was about to take a key, the next of its type does instead.
-create or replace function laneway.take_waiting(
+create or replace function laneway.remove_waiting(
     p_seq bigint, out found_in text, out rank integer, out attempt integer, out retries integer)
 language plpgsql volatile as $$
 declare
@@ -23,7 +23,7 @@ begin
       from (select 1 as place, r.* from r union all select 2, d.* from d
             union all select 3, k.* from k union all select 4, a.* from a) x;
     if v_was_ready then
-        perform laneway.step_in(j.workspace, j.concurrency_key, j.job_type)
+        perform laneway.promote_next_for_key(j.workspace, j.concurrency_key, j.job_type)
            from laneway.jobs j where j.seq = p_seq and j.concurrency_key is not null;
     end if;
 end $$;
@@ -65,7 +65,7 @@ declare
 begin
     for i in 1 .. 100 loop
         if p_only is distinct from 'running' then
-            v_was := laneway.take_waiting(p_seq);
+            v_was := laneway.remove_waiting(p_seq);
             if v_was.found_in is not null then
                 perform laneway.end_waiting(p_seq, 'cancelled', v_was.rank, v_was.attempt, v_was.retries, v_now,
                                             p_by, p_reason, null);
@@ -122,7 +122,7 @@ begin
             perform from laneway.key_holders h
               where h.workspace = v_key.workspace and h.concurrency_key = v_key.concurrency_key for key share;
             if not found then
-                perform laneway.step_in(v_key.workspace, v_key.concurrency_key, v_key.job_type);
+                perform laneway.promote_next_for_key(v_key.workspace, v_key.concurrency_key, v_key.job_type);
             end if;
             found_in := 'approved';
             exit;
@@ -176,7 +176,7 @@ begin
         values (p_seq, v_old.attempt, v_old.status, v_old.lane, v_old.worker_id, v_old.claimed_at,
                 v_old.started_at, v_old.finished_at, v_old.reclaimed, v_old.error);
     end if;
-    wakes := laneway.readmit(p_seq, -v_old.priority, v_old.attempt, v_now);
+    wakes := laneway.requeue_retried(p_seq, -v_old.priority, v_old.attempt, v_now);
     select * into v_type from laneway.job_types t where t.name = v_job.job_type;
     if v_type.max_age_s is not null then
         insert into laneway.deadlines (seq, at) values (p_seq, v_now + make_interval(secs => v_type.max_age_s))

@@ -18,7 +18,7 @@ end $$;
 -- Completes the job if the attempt is the running one and no cancel is requested: the caller's rows and the end
 -- of the job are committed together or not at all. Returns finished, cancel_requested or fenced; only finished
 -- writes something.
-create or replace function laneway.finish_apart(
+create or replace function laneway.finish_in_transaction(
     p_seq bigint, p_attempt integer, p_result text, p_ran_s double precision)
 returns text language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare

@@ -8,7 +8,7 @@ $$;
 -- Whether arguments, retries, limits and analysis of an application still count, by when it was last seen: for 45 days,
 -- because it may run once a month. All code without a file has the name __main__ and counts for a day. Its approval
 -- policy counts until the publisher is deleted: only an operator may loosen a policy.
-create or replace function laneway.binds(p_application text, p_seen timestamptz) returns boolean
+create or replace function laneway.is_current_publisher(p_application text, p_seen timestamptz) returns boolean
 language sql stable as $$
     select p_seen >= clock_timestamp() - case p_application when '__main__' then interval '1 day'
                                               else interval '45 days' end
@@ -16,7 +16,7 @@ $$;
 
 -- Stores the publications of an application and returns the records unchanged: keep_strictest adds the requirements of
 -- others. A record without an application is not stored. Serializes applications.
-create or replace function laneway.merge_publications(p_types jsonb) returns jsonb
+create or replace function laneway.save_publications(p_types jsonb) returns jsonb
 language plpgsql volatile as $$
 begin
     perform pg_advisory_xact_lock(5577006791947779411);
@@ -40,15 +40,16 @@ declare
 begin
     select count(*) as applications, bool_or((p.record ->> 'two_person')::boolean) as two_person,
            bool_or((p.record ->> 'has_analysis')::boolean and laneway.strictness(p.record) > 0)
-               filter (where b.binds) as has_analysis,
-           min((p.record ->> 'max_retries')::integer) filter (where b.binds) as max_retries,
-           count(*) filter (where b.binds) as seen,
-           (array_agg(p.record -> 'arguments' order by p.first_at, p.application) filter (where b.binds))[1] as arguments,
+               filter (where b.is_current) as has_analysis,
+           min((p.record ->> 'max_retries')::integer) filter (where b.is_current) as max_retries,
+           count(*) filter (where b.is_current) as seen,
+           (array_agg(p.record -> 'arguments' order by p.first_at, p.application)
+               filter (where b.is_current))[1] as arguments,
            (array_agg(p.record order by laneway.strictness(p.record) desc,
                       p.record ->> 'approval_unit' is distinct from new.approval_unit,
                       (p.record ->> 'approval_below')::numeric))[1] as strictest
       into r from laneway.type_publishers p
-     cross join lateral (select laneway.binds(p.application, p.seen_at) as binds) b
+     cross join lateral (select laneway.is_current_publisher(p.application, p.seen_at) as is_current) b
      where p.job_type = new.name;
     if r.applications = 0 then return new; end if;
     new.two_person := new.two_person or coalesce(r.two_person, false);
@@ -58,11 +59,13 @@ begin
         new.arguments := nullif(r.arguments, 'null');
     end if;
     if exists (select from laneway.type_publishers p, jsonb_array_elements_text(p.record -> 'limits') l
-                where p.job_type = new.name and laneway.binds(p.application, p.seen_at) and l <> all (new.limits)) then
+                where p.job_type = new.name and laneway.is_current_publisher(p.application, p.seen_at)
+                  and l <> all (new.limits)) then
         new.limits := array(select unnest(new.limits)
                             union
                             select l from laneway.type_publishers p, jsonb_array_elements_text(p.record -> 'limits') l
-                             where p.job_type = new.name and laneway.binds(p.application, p.seen_at) order by 1);
+                             where p.job_type = new.name and laneway.is_current_publisher(p.application, p.seen_at)
+                             order by 1);
     end if;
     if laneway.strictness(r.strictest) > laneway.strictness(jsonb_build_object('approval', new.approval))
        or (new.approval = 'below' and r.strictest ->> 'approval' = 'below'
@@ -86,9 +89,10 @@ returns table (job_type text, applications text[], fields text[]) language sql s
      cross join (values ('approval', true), ('approval_below', true), ('approval_unit', true), ('two_person', true),
                         ('has_analysis', false), ('max_retries', false), ('limits', false), ('arguments', false)
                 ) f (name, is_kept)
-     where (p_types is null or p.job_type = any (p_types)) and (f.is_kept or laneway.binds(p.application, p.seen_at))
+     where (p_types is null or p.job_type = any (p_types))
+       and (f.is_kept or laneway.is_current_publisher(p.application, p.seen_at))
        and exists (select from laneway.type_publishers o
-                    where o.job_type = p.job_type and (f.is_kept or laneway.binds(o.application, o.seen_at))
+                    where o.job_type = p.job_type and (f.is_kept or laneway.is_current_publisher(o.application, o.seen_at))
                       and o.record -> f.name is distinct from p.record -> f.name)
      group by p.job_type order by p.job_type
 $$;

@@ -48,7 +48,8 @@ begin
 end $$;
 
 -- Raises LW004 if more jobs wait than allowed; null is unbounded.
-create or replace function laneway.refuse_queued(p_jobs bigint, p_bytes bigint, p_max_queued bigint, p_max_bytes bigint)
+create or replace function laneway.check_max_queued(
+    p_jobs bigint, p_bytes bigint, p_max_queued bigint, p_max_bytes bigint)
 returns void language plpgsql immutable as $$
 begin
     if p_jobs > p_max_queued then
@@ -62,7 +63,7 @@ begin
 end $$;
 
 -- Raises LW001 if a principal uses more unpublished job types than allowed.
-create or replace function laneway.refuse_types(p_new text, p_types bigint, p_max_types bigint)
+create or replace function laneway.check_max_types(p_new text, p_types bigint, p_max_types bigint)
 returns void language plpgsql immutable as $$
 begin
     if p_types > p_max_types then
@@ -72,8 +73,8 @@ begin
     end if;
 end $$;
 
--- Refuses jobs before anything is written, by the current counters, with the same errors as charge, which decides.
-create or replace function laneway.check_queue(
+-- Refuses jobs before anything is written, by the current counters, with the errors of charge_quota, which decides.
+create or replace function laneway.check_quota(
     p_principal uuid, p_jobs bigint, p_bytes bigint, p_types text[], p_max_queued bigint, p_max_bytes bigint,
     p_max_types bigint)
 returns void language plpgsql stable security definer
@@ -98,18 +99,18 @@ begin
                      where u.principal_id = p_principal and u.used_at >= v_since
                        and not exists (select from laneway.job_types t where t.name = u.job_type)
                      limit p_max_types + 1) x);
-            perform laneway.refuse_types(v_new, v_types, p_max_types);
+            perform laneway.check_max_types(v_new, v_types, p_max_types);
         end if;
     end if;
     if p_max_queued is null and p_max_bytes is null then return; end if;
-    perform laneway.refuse_queued(q.jobs + p_jobs, q.bytes + p_bytes, p_max_queued, p_max_bytes)
+    perform laneway.check_max_queued(q.jobs + p_jobs, q.bytes + p_bytes, p_max_queued, p_max_bytes)
        from laneway.queued_of(p_principal) q;
 end $$;
 
 -- Counts new or retried jobs against a principal's quota, in the transaction that submits them; null is unbounded.
 -- Raises LW004 for too many waiting jobs, LW001 for one more unpublished job type. Concurrent transactions do not see
 -- each other's jobs: together they may exceed a bound by what each of them submits.
-create or replace function laneway.charge(
+create or replace function laneway.charge_quota(
     p_principal uuid, p_ids uuid[], p_bytes bigint[], p_max_queued bigint, p_max_bytes bigint, p_max_types bigint)
 returns void language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -137,7 +138,7 @@ begin
              where u.principal_id = p_principal
                and (u.used_at < v_now - interval '30 days'
                     or exists (select from laneway.job_types t where t.name = u.job_type));
-            perform laneway.refuse_types(v_new, count(*), p_max_types)
+            perform laneway.check_max_types(v_new, count(*), p_max_types)
                from (select from laneway.unpublished_types u where u.principal_id = p_principal limit p_max_types + 1) x;
         end if;
     end if;
@@ -151,13 +152,13 @@ begin
         returning bytes)
     select count(*), coalesce(sum(bytes), 0) into v_jobs, v_bytes from queued;
     perform laneway.count_queued(p_principal, 1 + pg_backend_pid() % 8, v_jobs, v_bytes);
-    perform laneway.refuse_queued(q.jobs, q.bytes, p_max_queued, p_max_bytes) from laneway.queued_of(p_principal) q;
+    perform laneway.check_max_queued(q.jobs, q.bytes, p_max_queued, p_max_bytes) from laneway.queued_of(p_principal) q;
 end $$;
 
 -- Sets the counters of a principal to the sum of their rows, whatever was done to the tables; returns whether they
 -- differed. Both change in one transaction, so every snapshot shows the same difference. Skips a principal that another
 -- transaction corrects, and one with more than p_most rows.
-create or replace function laneway.mend_queued(p_principal uuid, p_most integer default 1000000) returns boolean
+create or replace function laneway.correct_queued(p_principal uuid, p_most integer default 1000000) returns boolean
 language plpgsql volatile
 set jit = off
 as $$
@@ -219,7 +220,7 @@ begin
                                  1 + 20 * extract(epoch from clock_timestamp() - v_now));
     if v_jobs = 0 and v_to = 0 then
         v_was := (select q.jobs from laneway.queued_of(p_principal) q);
-        if laneway.mend_queued(p_principal) then
+        if laneway.correct_queued(p_principal) then
             -- Only the bytes may have been wrong.
             return greatest(1, least(v_was - (select q.jobs from laneway.queued_of(p_principal) q), 2147483647));
         end if;
@@ -280,7 +281,7 @@ declare
     v_left   bigint := p_most;
 begin
     for v_id in select * from laneway.counted_principals(gen_random_uuid()) loop
-        if laneway.mend_queued(v_id) then v_mended := v_mended + 1; end if;
+        if laneway.correct_queued(v_id) then v_mended := v_mended + 1; end if;
         v_left := v_left - greatest(0, (select q.jobs from laneway.queued_of(v_id) q));
         exit when v_left < 0;
     end loop;

@@ -3,7 +3,7 @@
 -- Counters that differ from their rows: slots by lane and worker, limits by name and worker. Each counter changes
 -- in the transaction that adds or removes a row, so one snapshot shows no difference unless the tables were changed
 -- by hand.
-create or replace function laneway.miscounted()
+create or replace function laneway.wrong_counters()
 returns table (kind text, name text, worker_id uuid)
 language sql stable as $$
     with held as materialized (
@@ -34,7 +34,7 @@ declare
     r record;
     v_n integer := 0;
 begin
-    for r in select m.kind, m.name, m.worker_id from laneway.miscounted() m
+    for r in select m.kind, m.name, m.worker_id from laneway.wrong_counters() m
               order by m.kind = 'limit', case when m.kind = 'slot' then m.name end collate "C", m.worker_id, m.name collate "C" loop
         if r.kind = 'slot' then
             insert into laneway.slot_holders (lane, worker_id) values (r.name, r.worker_id) on conflict do nothing;

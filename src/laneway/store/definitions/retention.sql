@@ -1,5 +1,5 @@
--- Whether this process leads in this epoch: each write of a leader checks it in the same statement.
-create or replace function laneway.leads(p_holder uuid, p_epoch bigint, p_now timestamptz default null)
+-- Whether this process is the leader of this epoch: each write of a leader checks it in the same statement.
+create or replace function laneway.is_leader(p_holder uuid, p_epoch bigint, p_now timestamptz default null)
 returns boolean language sql volatile as $$
     select exists (select from laneway.leader r where r.holder = p_holder and r.epoch = p_epoch
                       and r.held_until > coalesce(p_now, clock_timestamp()))
@@ -39,7 +39,7 @@ $$;
 -- null at the end. Null `removed`: not the leader, nothing done. Skips locked rows.
 -- With its owner's rights and only by the database's clock, so that a worker can delete only what the policy
 -- expires; nothing is deleted in its first minute, so that waiting clients see the end of a job.
-create or replace function laneway.retain(
+create or replace function laneway.delete_expired(
     p_holder uuid, p_epoch bigint, p_before bigint, p_types text[], p_counts bigint[],
     p_scan integer, p_limit integer,
     out removed integer, out before bigint, out types text[], out counts bigint[])
@@ -54,7 +54,7 @@ declare
     v_now  timestamptz := clock_timestamp();
     v_seqs bigint[];
 begin
-    if not laneway.leads(p_holder, p_epoch) then return; end if;
+    if not laneway.is_leader(p_holder, p_epoch) then return; end if;
     with page as materialized (
         select o.seq, o.status, o.job_type, o.finished_at from laneway.outcome o
          where o.seq < p_before order by o.seq desc limit p_scan
@@ -133,7 +133,7 @@ declare
     v_types    text[];
 begin
     more := false;
-    if not laneway.leads(p_holder, p_epoch, p_now) then return; end if;
+    if not laneway.is_leader(p_holder, p_epoch, p_now) then return; end if;
     ended := 0;
     select array_agg(d.seq), array_agg(d.error) into v_due, v_errors
       from (select n.seq, json_build_object('public', true, 'type', 'MaxAge', 'message', format('older than max_age of %s s',
@@ -198,7 +198,7 @@ begin
         perform laneway.emit(v_gone, 'ended');
     end if;
     -- One of them may have been about to take its key.
-    perform laneway.step_in(k.workspace, k.concurrency_key, k.job_type)
+    perform laneway.promote_next_for_key(k.workspace, k.concurrency_key, k.job_type)
        from (select distinct * from unnest(v_spaces, v_keys, v_types) as u (workspace, concurrency_key, job_type)) k;
 
     select l.lane into v_lane from unnest(v_due) d (seq)
@@ -227,7 +227,7 @@ end $$;
 -- except those of existing schedules, expired sessions and login links, responses to POST requests older than 24
 -- hours, losses of ended jobs, and started jobs that are still counted for principals: at most p_limit of each, and of
 -- the last 10,000 of each of ten principals. Returns how many; null: not the leader. With its owner's rights and by the
--- database's clock, like retain. Reads no more than it deletes, and a row per schedule.
+-- database's clock, like delete_expired. Reads no more than it deletes, and a row per schedule.
 create or replace function laneway.prune_records(p_holder uuid, p_epoch bigint, p_limit integer)
 returns integer language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -247,7 +247,7 @@ declare
     v_suspects integer;
     v_from uuid := gen_random_uuid();
 begin
-    if not laneway.leads(p_holder, p_epoch) then return null; end if;
+    if not laneway.is_leader(p_holder, p_epoch) then return null; end if;
     with recursive names as (
         (select s.schedule from laneway.schedule_slots s order by s.schedule limit 1)
         union all

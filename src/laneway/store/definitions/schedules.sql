@@ -1,11 +1,11 @@
 -- An enabled schedule has no error: enabling a stopped one clears it, also by SQL.
-create or replace function laneway.forgive_schedule() returns trigger language plpgsql as $$
+create or replace function laneway.clear_schedule_error() returns trigger language plpgsql as $$
 begin
     new.error := null;
     return new;
 end $$;
-create or replace trigger forgive_schedule before insert or update on laneway.schedules
-    for each row when (new.enabled and new.error is not null) execute function laneway.forgive_schedule();
+create or replace trigger clear_schedule_error before insert or update on laneway.schedules
+    for each row when (new.enabled and new.error is not null) execute function laneway.clear_schedule_error();
 
 -- Refuses a row that no submit accepts, also from SQL: the jobs of the schedule would fail. Laneway's statements have
 -- checked the payload against their settings, and say so. With its owner's rights, for the functions that it calls.
@@ -63,13 +63,13 @@ create or replace trigger replan_changed after update on laneway.schedules
 
 -- Notifies schedulers, which would otherwise notice within half a minute. A schedule does not affect claims, so a
 -- change of one does not change the control version.
-create or replace function laneway.tell_schedulers() returns trigger language plpgsql as $$
+create or replace function laneway.notify_schedulers() returns trigger language plpgsql as $$
 begin
     perform pg_notify('laneway', 'schedules');
     return null;
 end $$;
-create or replace trigger tell_schedulers after insert or update or delete on laneway.schedules
-    for each statement execute function laneway.tell_schedulers();
+create or replace trigger notify_schedulers after insert or update or delete on laneway.schedules
+    for each statement execute function laneway.notify_schedulers();
 
 -- Takes one slot and submits its job, in the transaction of the caller, which has locked the schedule's row. False:
 -- the slot was already taken. A slot recorded as missed may still be taken: the clock was ahead then, and was set
@@ -98,7 +98,7 @@ begin
             tags => nullif(p.tags, '{}'), max_retries => p.max_retries,
             created_by => coalesce(p_by, 'schedule:' || p.name), concurrency_key => p.concurrency_key, id => v_job,
             max_payload_bytes => 2147483647, max_key_bytes => 2147483647);
-        perform laneway.keep_writers(v_job, p.name);
+        perform laneway.save_schedule_writers(v_job, p.name);
     -- Other errors (the server, a lock, missing rights) roll the slot back, and it is tried again.
     exception when sqlstate 'LW001' or data_exception or integrity_constraint_violation
                    or raise_exception or program_limit_exceeded then

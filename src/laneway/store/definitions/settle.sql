@@ -10,7 +10,7 @@ $$;
 
 -- The minimum pause of a job that returns without charge for the n-th time: a handler that snoozes for no time, or
 -- a worker that releases its jobs, must not keep the database busy.
-create or replace function laneway.free_pause(p_verdict text, p_times integer) returns interval
+create or replace function laneway.uncharged_pause(p_verdict text, p_times integer) returns interval
 language sql immutable as $$
     select make_interval(secs => case when p_times > 10 then least(60, p_times / 20.0)
                                       when p_verdict = 'snooze' then 0.1 else 0 end)
@@ -18,7 +18,7 @@ $$;
 
 -- Deletes attempts up to the given one that ended without charge, and their logs. With its owner's rights:
 -- workers may not delete attempts.
-create or replace function laneway.forget_free_attempts(p_seq bigint, p_upto integer)
+create or replace function laneway.delete_uncharged_attempts(p_seq bigint, p_upto integer)
 returns void language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -38,7 +38,7 @@ $$;
 
 -- Releases the resources of ended attempts, in the order in which claims take them: keys, slots, limits.
 -- Returns the jobs that got a key.
-create or replace function laneway.give_back(p_of laneway.belongings)
+create or replace function laneway.release_resources(p_of laneway.held_resources)
 returns table (seq bigint, job_type text) language plpgsql volatile as $$
 #variable_conflict use_column
 declare
@@ -56,24 +56,24 @@ begin
         for r in select g.worker_id, array_agg(g.name) as names, array_agg(g.n) as counts
                    from unnest(p_of.limit_workers, p_of.limit_names, p_of.limit_counts) as g (worker_id, name, n)
                   group by g.worker_id order by g.worker_id loop
-            perform laneway.give_limits(r.worker_id, r.names, r.counts);
+            perform laneway.free_limits(r.worker_id, r.names, r.counts);
         end loop;
     end if;
 end $$;
 
-create or replace function laneway.joined(a laneway.belongings, b laneway.belongings)
-returns laneway.belongings language sql immutable as $$
+create or replace function laneway.add_resources(a laneway.held_resources, b laneway.held_resources)
+returns laneway.held_resources language sql immutable as $$
     select row(a.lanes || b.lanes, a.workers || b.workers, a.slots || b.slots,
                a.key_spaces || b.key_spaces, a.keys || b.keys, a.key_seqs || b.key_seqs,
                a.limit_workers || b.limit_workers, a.limit_names || b.limit_names,
-               a.limit_counts || b.limit_counts)::laneway.belongings
+               a.limit_counts || b.limit_counts)::laneway.held_resources
 $$;
 
 -- Takes over the resources of attempts finished in their own transaction. Null: none of them was.
-create or replace function laneway.take_self_finished(p_seqs bigint[])
-returns laneway.belongings language plpgsql volatile as $$
+create or replace function laneway.pop_self_finished(p_seqs bigint[])
+returns laneway.held_resources language plpgsql volatile as $$
 declare
-    v laneway.belongings;
+    v laneway.held_resources;
 begin
     with gone as materialized (
         select f.ctid as tid from laneway.self_finished f where f.seq = any (p_seqs) for update skip locked
@@ -96,17 +96,17 @@ end $$;
 
 -- Releases resources that workers which died after such a finish, and processes with limits outside of jobs, left
 -- behind. Returns how many.
-create or replace function laneway.fold_finished(p_limit integer default 200)
+create or replace function laneway.release_self_finished(p_limit integer default 200)
 returns integer language plpgsql volatile as $$
 declare
     v_seqs bigint[] := array(select f.seq from laneway.self_finished f order by f.seq limit p_limit);
     v_lapsed integer := laneway.sweep_holds(p_limit);
-    v laneway.belongings;
+    v laneway.held_resources;
 begin
     if v_seqs = '{}' then return v_lapsed; end if;
-    v := laneway.take_self_finished(v_seqs);
+    v := laneway.pop_self_finished(v_seqs);
     if v.lanes is null then return v_lapsed; end if;
-    perform laneway.wake(array(select g.job_type from laneway.give_back(v) g
+    perform laneway.wake(array(select g.job_type from laneway.release_resources(v) g
                                union all select laneway.freed_types(v.limit_names, v.limit_counts)));
     return cardinality(v.lanes) + v_lapsed;
 end $$;
@@ -146,11 +146,11 @@ declare
     v_analyzed record;
     v_keys laneway.key_holders[];
     v_often bigint[];
-    v_mine laneway.belongings;
-    v_own laneway.belongings;
+    v_mine laneway.held_resources;
+    v_own laneway.held_resources;
 begin
     if 'confirm' = any (p_verdicts) then
-        v_own := laneway.take_self_finished(p_seqs);
+        v_own := laneway.pop_self_finished(p_seqs);
     end if;
     with given as materialized (
         select distinct on (g.seq, g.attempt) g.*
@@ -203,10 +203,10 @@ begin
         select j.seq, j.job_type, j.rank, j.attempt, j.sealed,
                j.retries + (j.verdict in ('fail', 'lost', 'stalled', 'confirm'))::integer as retries,
                v_now + case when j.verdict in ('release', 'snooze')
-                            then greatest(j.pause, laneway.free_pause(j.verdict, j.attempt - j.retries))
+                            then greatest(j.pause, laneway.uncharged_pause(j.verdict, j.attempt - j.retries))
                             when j.verdict = 'spared'
                             then greatest(coalesce(j.pause, laneway.retry_delay(j.own_type, j.attempt - j.retries)),
-                                          laneway.free_pause(j.verdict, j.attempt - j.retries))
+                                          laneway.uncharged_pause(j.verdict, j.attempt - j.retries))
                             else coalesce(j.pause, laneway.retry_delay(j.own_type, j.retries + 1)) end as run_at
           from judged j where j.status in ('approved', 'pending')
     ), back as (
@@ -260,13 +260,14 @@ begin
                 on x.seq = g.seq and x.attempt = g.attempt and x.status = 'analyzed'
              order by g.seq
         loop
-            perform laneway.note_analysis(v_analyzed.seq, coalesce(v_analyzed.result, '{}')::jsonb, v_now);
-            v_odd_status[v_analyzed.n] := laneway.admit(v_analyzed.seq, v_analyzed.rank, v_analyzed.attempt, v_now);
+            perform laneway.save_analysis(v_analyzed.seq, coalesce(v_analyzed.result, '{}')::jsonb, v_now);
+            v_odd_status[v_analyzed.n] := laneway.apply_approval_policy(
+                v_analyzed.seq, v_analyzed.rank, v_analyzed.attempt, v_now);
         end loop;
     end if;
     if v_often is not null then
         -- For jobs that return again and again, keep the newest hundred.
-        perform laneway.forget_free_attempts(u.seq, u.attempt - 100)
+        perform laneway.delete_uncharged_attempts(u.seq, u.attempt - 100)
            from unnest(v_seqs, v_attempts) as u (seq, attempt) where u.seq = any (v_often);
     end if;
     if v_keys is not null then
@@ -274,10 +275,10 @@ begin
           into v_mine.key_spaces, v_mine.keys, v_mine.key_seqs from unnest(v_keys) k;
     end if;
     if v_own.lanes is not null then
-        v_mine := laneway.joined(v_mine, v_own);
+        v_mine := laneway.add_resources(v_mine, v_own);
     end if;
     if v_mine.lanes is not null then
-        return query select p.seq, 0, 'promoted', p.job_type from laneway.give_back(v_mine) p;
+        return query select p.seq, 0, 'promoted', p.job_type from laneway.release_resources(v_mine) p;
     end if;
     if v_mine.limit_names is not null then
         return query select 0::bigint, 0, 'freed', f from laneway.freed_types(v_mine.limit_names, v_mine.limit_counts) f;

@@ -2,7 +2,7 @@
 -- cancel_requested (kept too), fenced or busy (try again), and the result as later attempts will read it. A
 -- repeated call keeps the first result. Never waits for a lock.
 -- Refuses more than 5,000 steps of a job, or 8 MiB of their results together.
-create or replace function laneway.step(
+create or replace function laneway.save_step(
     p_seq bigint, p_attempt integer, p_name text, p_result text, p_took_s double precision,
     p_now timestamptz default null, out answer text, out result text)
 language plpgsql volatile as $$

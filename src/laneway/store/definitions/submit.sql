@@ -176,7 +176,7 @@ begin
             v_now, submit.created_by, submit.traceparent, submit.concurrency_key);
     status := 'approved';
     if v_type.has_analysis or v_type.approval <> 'never' or submit.needs is not null then
-        status := laneway.place(v_seq, v_now, submit.needs);
+        status := laneway.start_approval(v_seq, v_now, submit.needs);
     elsif v_due > v_now then
         insert into laneway.delayed (seq, job_type, rank, run_at) values (v_seq, submit.job_type, -v_priority, v_due);
     else

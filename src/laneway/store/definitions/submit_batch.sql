@@ -133,7 +133,7 @@ begin
          order by g.n
     loop
         if v_odd.is_gated then
-            v_statuses[v_odd.n] := laneway.place(v_odd.seq, v_now, v_odd.needs);
+            v_statuses[v_odd.n] := laneway.start_approval(v_odd.seq, v_now, v_odd.needs);
         end if;
         if v_odd.max_age is not null then
             insert into laneway.deadlines (seq, at) values (v_odd.seq, v_now + make_interval(secs => v_odd.max_age));

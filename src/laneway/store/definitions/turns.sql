@@ -37,7 +37,7 @@ begin
 end $$;
 
 -- Whether capacity is left for a waiter: it was not skipped, and its lane could take a job now.
-create or replace function laneway.can_come(p laneway.limit_waiters, p_now timestamptz) returns boolean
+create or replace function laneway.can_take_turn(p laneway.limit_waiters, p_now timestamptz) returns boolean
 language sql stable as $$
     select (p.called_at is null or p.called_at > p_now - interval '300 ms')
        and not (p.kind = 'claim' and exists (
@@ -47,7 +47,7 @@ language sql stable as $$
 $$;
 
 -- How much of the free capacity of a limit a waiter may take now, null for all. p_rank: the rank of its first job.
-create or replace function laneway.turn_room(
+create or replace function laneway.turn_capacity(
     p_limit text, p_room integer, p_lane text, p_worker uuid, p_kind text, p_rank integer, p_now timestamptz)
 returns integer language plpgsql stable as $$
 declare
@@ -70,7 +70,7 @@ begin
        and (w.lane, w.worker_id, w.kind) <> (p_lane, p_worker, p_kind)
        -- Claims of one lane take its jobs in order, whichever worker claims.
        and not (w.lane = p_lane and w.kind = 'claim' and p_kind = 'claim' and w.rank >= p_rank)
-       and laneway.can_come(w, p_now);
+       and laneway.can_take_turn(w, p_now);
     if v_others.higher > 0 then return 0; end if;
     if v_others.lanes is null then return null; end if;
     return greatest(0, least(p_room - v_others.ahead, (
@@ -86,7 +86,7 @@ create or replace function laneway.turn_weight(p_limit text, p_lane text) return
 $$;
 
 -- Adds a waiter for a limit, with the rank of its first job; null: removes it. Waits for a lock on its row.
-create or replace function laneway.note_turn(
+create or replace function laneway.save_turn(
     p_limit text, p_lane text, p_worker uuid, p_kind text, p_site text, p_rank integer, p_now timestamptz)
 returns void language plpgsql volatile
 set jit = off
@@ -121,7 +121,7 @@ begin
           order by x.place desc limit 1 for no key update;
         continue when found;
         if p_rank is null then return; end if;
-        perform laneway.forget_turns(p_limit, p_now - interval '1 minute', null);
+        perform laneway.delete_past_turns(p_limit, p_now - interval '1 minute', null);
         insert into laneway.limit_waiters (limit_name, lane, worker_id, kind, site, rank, lane_since, since)
         values (p_limit, p_lane, p_worker, p_kind, p_site, p_rank, v_lane_since, p_now)
         on conflict (limit_name, lane, worker_id, kind) do nothing;
@@ -136,7 +136,7 @@ begin
 end $$;
 
 -- Deletes the rows of waiters that left a limit before p_before, all or those of one worker. Skips locked rows.
-create or replace function laneway.forget_turns(p_limit text, p_before timestamptz, p_worker uuid) returns void
+create or replace function laneway.delete_past_turns(p_limit text, p_before timestamptz, p_worker uuid) returns void
 language plpgsql volatile
 set jit = off
 set enable_seqscan = off
@@ -158,7 +158,7 @@ end $$;
 
 -- Records the starts of a waiter under limits, and for which limits it still waits: p_counts: starts of each;
 -- p_waits: it may want more; p_yielded: limits whose capacity it left to others.
-create or replace function laneway.keep_turns(
+create or replace function laneway.update_turns(
     p_worker uuid, p_lane text, p_kind text, p_names text[], p_ranks integer[], p_counts integer[], p_waits boolean[],
     p_yielded text[], p_now timestamptz)
 returns void language plpgsql volatile
@@ -207,15 +207,15 @@ begin
         end if;
         -- The rows of waiters that left slow every claim, and there may be no new waiter to delete them.
         if r.is_limit and random() < 0.01 then
-            perform laneway.forget_turns(r.name, p_now - interval '1 minute', null);
+            perform laneway.delete_past_turns(r.name, p_now - interval '1 minute', null);
         end if;
         if r.waits then
             if r.is_limit and (not r.is_known or (r.my_rank, r.my_site) <> (r.rank, r.site)
                                or (r.is_called and r.is_served is not true)) then
-                perform laneway.note_turn(r.name, p_lane, p_worker, p_kind, r.site, r.rank, p_now);
+                perform laneway.save_turn(r.name, p_lane, p_worker, p_kind, r.site, r.rank, p_now);
             end if;
         elsif r.is_known then
-            perform laneway.note_turn(r.name, p_lane, p_worker, p_kind, null, null, p_now);
+            perform laneway.save_turn(r.name, p_lane, p_worker, p_kind, null, null, p_now);
             -- A granted call leaves no new capacity.
             if p_kind = 'claim' or r.count is null then v_left := v_left || r.name; end if;
         end if;
@@ -228,7 +228,7 @@ begin
                 select o.* from laneway.waiters_of(array[n.name]) o
                  where o.site = laneway.site_of(l.scope, p_worker)
                    and (o.lane, o.worker_id, o.kind) <> (p_lane, p_worker, p_kind)
-                   and laneway.can_come(o, p_now)
+                   and laneway.can_take_turn(o, p_now)
                  order by o.rank, o.lane_since, o.since
                  -- If one was just skipped, more may be dead: call all, to skip them together.
                  limit case when exists (
@@ -248,10 +248,10 @@ begin
              where c.ctid = any (array(select f.tid from free f))
             returning c.worker_id)
         select array_agg(c.worker_id) into v_called from called c;
-        perform laneway.call_workers(v_called, p_worker);
+        perform laneway.wake_workers(v_called, p_worker);
     end if;
     if v_left is not null then
-        perform laneway.call_next(v_left, p_worker);
+        perform laneway.wake_next_waiters(v_left, p_worker);
     end if;
 end $$;
 
@@ -284,23 +284,23 @@ begin
             returning c.limit_name)
         select array_agg(g.limit_name) into v_left from gone g;
         if v_left is not null then
-            perform laneway.call_next(v_left, p_worker);
+            perform laneway.wake_next_waiters(v_left, p_worker);
         end if;
     end if;
 end $$;
 
 -- Wakes the first waiters for limits that have capacity now at the site of this worker, except this worker. If its
 -- site is no longer known, at any site.
-create or replace function laneway.call_next(p_names text[], p_worker uuid) returns void
+create or replace function laneway.wake_next_waiters(p_names text[], p_worker uuid) returns void
 language sql volatile as $$
-    select laneway.call_workers(array_agg(f.worker_id), p_worker)
+    select laneway.wake_workers(array_agg(f.worker_id), p_worker)
       from (select l.name, laneway.site_of(l.scope, p_worker) as site from laneway.limits l where l.name = any (p_names)) n
      cross join lateral (select w.worker_id from laneway.waiters_of(array[n.name]) w
                           where w.site = n.site or n.site = ''
                           order by w.rank, w.lane_since, w.since limit 2) f
 $$;
 
-create or replace function laneway.call_workers(p_workers uuid[], p_but uuid) returns void
+create or replace function laneway.wake_workers(p_workers uuid[], p_but uuid) returns void
 language plpgsql volatile as $$
 declare
     -- A message fits about 200 ids; other workers claim at their next poll.
@@ -316,6 +316,6 @@ end $$;
 create or replace function laneway.next_in_turn(p_limit text) returns jsonb language sql stable as $$
     select jsonb_build_object('lane', w.lane, 'priority', -w.rank, 'kind', w.kind)
       from laneway.waiters_of(array[p_limit]) w
-     where laneway.can_come(w, clock_timestamp())
+     where laneway.can_take_turn(w, clock_timestamp())
      order by w.rank, w.lane_since, w.since limit 1
 $$;

@@ -1,5 +1,6 @@
 -- Takes or renews leadership; the epoch grows with every new holder. Null: another process is the leader.
-create or replace function laneway.lead(p_holder uuid, p_ttl_s double precision, p_now timestamptz default null)
+create or replace function laneway.take_leadership(
+    p_holder uuid, p_ttl_s double precision, p_now timestamptz default null)
 returns bigint language plpgsql volatile as $$
 declare
     v_now timestamptz := coalesce(p_now, clock_timestamp());
@@ -22,7 +23,7 @@ end $$;
 -- passes lock slot counters in the same order. Null epoch: not the leader, nothing done. `more`: call again at
 -- once. `has_duties`: some job is overaged, its approval expired, or it ended in a handler's transaction and was
 -- not settled; or a limit held outside of jobs lapsed.
-create or replace function laneway.watch(
+create or replace function laneway.run_watchdog(
     p_holder uuid, p_ttl_s double precision, p_limit integer, p_now timestamptz default null,
     out epoch bigint, out reclaimed integer, out job_types text[], out more boolean, out has_duties boolean)
 language plpgsql volatile as $$
@@ -40,14 +41,14 @@ declare
 begin
     reclaimed := 0;
     more := false;
-    epoch := laneway.lead(p_holder, p_ttl_s, p_now);
+    epoch := laneway.take_leadership(p_holder, p_ttl_s, p_now);
     if epoch is null then return; end if;
     has_duties := (select true from laneway.deadlines d where d.at <= v_now limit 1)
                or (select true from laneway.awaiting a where a.expires_at <= v_now limit 1)
                or (select true from laneway.self_finished limit 1)
                or (select true from laneway.limit_holds h where h.lease_until < v_now limit 1);
     -- The lane of an unlocked one: locked leases must not hide the others.
-    select o.lane into v_lane from laneway.overdue(v_now) o
+    select o.lane into v_lane from laneway.overdue_leases(v_now) o
      cross join lateral (select l.seq from laneway.lease l where l.seq = o.seq and l.attempt = o.attempt
                          offset 0 for update skip locked) l
      limit 1;
@@ -55,7 +56,7 @@ begin
     select array_agg(x.seq), array_agg(x.attempt), array_agg(x.verdict), array_agg(x.error), array_agg(distinct x.job_type),
            array_agg(x.worker_id)
       into v_seqs, v_attempts, v_verdicts, v_errors, job_types, v_workers
-      from (select o.*, l.worker_id from laneway.overdue(v_now) o
+      from (select o.*, l.worker_id from laneway.overdue_leases(v_now) o
              cross join lateral (select l.seq, l.worker_id from laneway.lease l
                                   where l.seq = o.seq and l.attempt = o.attempt
                                     and case o.verdict when 'lost' then l.lease_until < v_now
@@ -81,7 +82,7 @@ begin
      where e.times[2] <= r.at + make_interval(secs => r.lease_seconds / 2.0)
         or exists (select from laneway.suspects s where s.lost_with = g.worker and s.seq <> g.seq);
     if v_crowded is not null then
-        v_spared := array(select laneway.spare(v_crowded, v_crowders));
+        v_spared := array(select laneway.record_shared_loss(v_crowded, v_crowders));
         select array_agg(case when u.seq = any (v_spared) then 'spared' else u.verdict end order by u.n),
                array_agg(case when u.seq = any (v_spared)
                               then jsonb_set(u.error::jsonb, '{message}', to_jsonb(
@@ -94,11 +95,11 @@ begin
         select distinct s.status from laneway.settle(v_seqs, v_attempts, v_verdicts, null, v_errors, null, null, p_now) s
          where s.answer in ('promoted', 'freed'));
     reclaimed := cardinality(v_seqs);
-    more := exists (select from laneway.overdue(v_now));
+    more := exists (select from laneway.overdue_leases(v_now));
 end $$;
 
 -- Leases whose worker is silent, or which lack progress where their type requires it.
-create or replace function laneway.overdue(p_now timestamptz)
+create or replace function laneway.overdue_leases(p_now timestamptz)
 returns table (seq bigint, attempt integer, lane text, job_type text, moved_at timestamptz, verdict text, error text)
 language sql stable as $$
     select l.seq, l.attempt, l.lane, l.job_type, coalesce(l.last_progress_at, l.claimed_at),
@@ -120,7 +121,7 @@ $$;
 
 -- Records that these jobs were lost together with others, and returns those not charged: a job that was lost five
 -- times this way is charged. So no job is lost without end.
-create or replace function laneway.spare(p_seqs bigint[], p_workers uuid[])
+create or replace function laneway.record_shared_loss(p_seqs bigint[], p_workers uuid[])
 returns setof bigint language sql volatile as $$
     insert into laneway.suspects as s (seq, losses, lost_with)
     select g.seq, 1, g.worker from unnest(p_seqs, p_workers) as g (seq, worker) order by g.seq
@@ -132,10 +133,10 @@ $$;
 
 -- Ends the attempts of a dead worker process. The culprit is charged: the job that blocked the event loop, or the
 -- only one whose handler had begun. If it is unknown, all that had begun are suspects and none is charged, within
--- the bound of laneway.spare. The others return at once.
+-- the bound of laneway.record_shared_loss. The others return at once.
 -- p_began: jobs whose handlers had begun; null: all of them. p_hung: killed because its event loop hung, which
 -- only the culprit, threads and analyses can cause. Only its supervisor can know that the process is dead.
-create or replace function laneway.bury(
+create or replace function laneway.fail_worker(
     p_worker uuid, p_hung boolean, p_culprit bigint, p_message text, p_began bigint[] default null)
 returns integer language plpgsql volatile as $$
 declare
@@ -160,7 +161,8 @@ begin
         -- None had begun: it died of something else, but one of them may be the cause.
         v_suspects := coalesce(v_suspects, v_seqs);
         if v_culprit is null then
-            v_spared := array(select laneway.spare(v_suspects, array_fill(p_worker, array[cardinality(v_suspects)])));
+            v_spared := array(select laneway.record_shared_loss(
+                v_suspects, array_fill(p_worker, array[cardinality(v_suspects)])));
             v_note := format('; not charged: one of %s jobs lost together', cardinality(v_suspects));
         end if;
         perform laneway.wake(array(

@@ -9,7 +9,7 @@ as $$
 declare
     v_ids uuid[];
 begin
-    perform laneway.check_queue(g.principal, g.jobs, g.bytes, g.job_types, g.max_queued, g.max_bytes, g.max_types)
+    perform laneway.check_quota(g.principal, g.jobs, g.bytes, g.job_types, g.max_queued, g.max_bytes, g.max_types)
        from (select r.principal, count(*) as jobs, sum(r.bytes)::bigint as bytes, array_agg(r.job_type) as job_types,
                     min(r.max_queued) as max_queued, min(r.max_bytes) as max_bytes, min(r.max_types) as max_types
                from jsonb_to_recordset(p_requests) as r (
@@ -37,7 +37,7 @@ begin
     )
     select array_agg(m.job_id) into v_ids from made m;
     -- In the order of principals, as every such transaction: each keeps a counter locked until its end.
-    perform laneway.charge(g.principal, g.ids, g.bytes, g.max_queued, g.max_bytes, g.max_types)
+    perform laneway.charge_quota(g.principal, g.ids, g.bytes, g.max_queued, g.max_bytes, g.max_types)
        from (select r.principal, array_agg(r.id) as ids, array_agg(r.bytes) as bytes, min(r.max_queued) as max_queued,
                     min(r.max_bytes) as max_bytes, min(r.max_types) as max_types
                from jsonb_to_recordset(p_requests) as r (

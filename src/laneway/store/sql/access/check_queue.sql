@@ -1,6 +1,6 @@
 -- Refuses jobs beyond a principal's quota before they are stored.
 -- A job whose unique_key is held, also by another job of the same batch, is a duplicate and does not count.
-select laneway.check_queue(
+select laneway.check_quota(
     %(principal)s::uuid, g.jobs, 0::bigint, %(job_types)s::text[], %(max_queued)s::bigint, %(max_bytes)s::bigint,
     %(max_types)s::bigint)
   from (select count(*) filter (where n.key is null)

@@ -3,10 +3,10 @@
 -- only the approval policy still binds other applications.
 with published as (
     select p.job_type, p.application, p.first_at, p.published_at, p.seen_at,
-           not laneway.binds(p.application, p.seen_at)
+           not laneway.is_current_publisher(p.application, p.seen_at)
            and exists (select from laneway.type_publishers o
                         where o.job_type = p.job_type and o.application <> p.application
-                          and laneway.binds(o.application, o.seen_at)) as is_stale
+                          and laneway.is_current_publisher(o.application, o.seen_at)) as is_stale
       from laneway.type_publishers p
      where (%(types)s::text[] is null or p.job_type = any (%(types)s::text[]))
        and (p.job_type, p.application) > (%(after_type)s::text, %(after_application)s::text)

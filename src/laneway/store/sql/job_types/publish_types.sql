@@ -3,7 +3,7 @@
 -- With `first`, published types stay unchanged, also what an operator has set.
 -- Unless `loosens`, a required approval stays required, equally or more strictly.
 with given as (
-    select * from jsonb_to_recordset(laneway.merge_publications(%(types)s::jsonb)) as p (
+    select * from jsonb_to_recordset(laneway.save_publications(%(types)s::jsonb)) as p (
         name text, arguments jsonb, lane text, priority integer, max_retries integer, timeout_s double precision,
         isolation text, stale text, retry_base_s double precision, retry_cap_s double precision,
         retry_factor double precision, retry_jitter double precision, limits text[], has_analysis boolean,

@@ -24,7 +24,7 @@ select j.job_type, k.lane, c.paused, c.paused_by, n.enabled, n.max_slots,
                      and x.transport <> 'grpc' and x.id is distinct from l.worker_id) as is_watched,
        coalesce(p.published_at is not null, false) as is_published,
        coalesce(p.two_person, false) as two_person,
-       -- The same decision as laneway.unapproved and laneway.send_back.
+       -- The same decision as laneway.lacking_approval and laneway.return_to_approval.
        case when coalesce(w.sealed, d.sealed, q.sealed) is false
                  and (p.approval <> 'never' or (p.has_analysis and g.analysis is null))
             then case when (p.has_analysis or g.asked in ('analysis', 'both')) and g.analysis is null then 'pending'
@@ -43,7 +43,7 @@ select j.job_type, k.lane, c.paused, c.paused_by, n.enabled, n.max_slots,
  cross join lateral (select laneway.lane_of(j.job_type) as own,
                             coalesce(l.lane, laneway.lane_of(coalesce(w.job_type, d.job_type, j.job_type))) as lane) k
   left join laneway.worker_lanes n on n.name = k.lane
- cross join lateral laneway.standing(j.seq, %(bound)s::integer) s
+ cross join lateral laneway.queue_position(j.seq, %(bound)s::integer) s
  cross join lateral laneway.recent_pace(k.lane, j.job_type) f
  cross join lateral (
     select count(*)::integer as live,

@@ -7,5 +7,5 @@ with aged as (
       left join laneway.job_types t on t.name = j.job_type
      where coalesce(t.max_age_s, a.max_age) is not null
 )
-select g.seq, laneway.place(g.seq, %(now)s::text::timestamptz, g.needs)
+select g.seq, laneway.start_approval(g.seq, %(now)s::text::timestamptz, g.needs)
   from unnest(%(gated)s::bigint[], %(needs)s::text[]) as g (seq, needs)

@@ -9,4 +9,4 @@ select w.epoch, w.reclaimed, w.job_types, w.more, w.has_duties is true,
                    where r.name = 'leader' and isfinite(r.held_until))
             end::double precision as next_s,
        extract(epoch from clock_timestamp())::double precision as clock_s
-  from laneway.watch(%(holder)s::uuid, %(ttl)s::double precision, %(limit)s::integer) w
+  from laneway.run_watchdog(%(holder)s::uuid, %(ttl)s::double precision, %(limit)s::integer) w

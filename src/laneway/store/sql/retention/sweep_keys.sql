@@ -1,2 +1,2 @@
 -- Repairs keys without a valid holder or successor, while this holder is the leader.
-select laneway.sweep_keys() where laneway.leads(%(holder)s::uuid, %(epoch)s::bigint)
+select laneway.sweep_keys() where laneway.is_leader(%(holder)s::uuid, %(epoch)s::bigint)

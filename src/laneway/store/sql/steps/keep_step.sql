@@ -1,4 +1,4 @@
 -- Stores a step's result only for the running attempt; the first stored result stays.
 select answer, result
-  from laneway.step(%(seq)s::bigint, %(attempt)s::integer, %(name)s::text, %(result)s::text,
-                    %(took)s::double precision)
+  from laneway.save_step(%(seq)s::bigint, %(attempt)s::integer, %(name)s::text, %(result)s::text,
+                         %(took)s::double precision)
