@@ -33,7 +33,7 @@ ESCAPED = 0xF0000
 FEW = (16, 22, 28, 34)
 FIRST, LAST = 64, 8_192
 # Time ratio for a string eight times as long: linear is 8, quadratic 64.
-MOST_RATIO = 28.0
+MAX_RATIO = 28.0
 WORTH_A_LOOK_S = 0.01
 TOO_LONG_S = 0.03
 # The longest step, assuming that time grows with the fourth power.
@@ -191,7 +191,7 @@ def _growth(found: Found, method: str, shape: tuple[str, str, str]) -> str | Non
     while True:
         took = seconds(found, method, text_of(shape, size))
         if took > WORTH_A_LOOK_S and (
-            took > MOST_RATIO * seconds(found, method, text_of(shape, size // 8))
+            took > MAX_RATIO * seconds(found, method, text_of(shape, size // 8))
         ):
             return (
                 f"{found.place}: {method} takes {took * 1000:.0f} ms for {size} characters"

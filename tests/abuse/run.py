@@ -30,8 +30,8 @@ from tests.abuse.target import served
 
 # Each has CASES; a door may be absent.
 MODULES = ("tests.abuse.http", "tests.abuse.reads", "tests.abuse.doors", "tests.abuse.remote")
-MOST_BLOCK_MS = 250.0
-MOST_GROWTH_MB = 50.0
+MAX_BLOCK_MS = 250.0
+MAX_GROWTH_MB = 50.0
 # A case that exceeds anything is tried so often in all, and counts by one whole try.
 TRIES = 3
 
@@ -49,7 +49,7 @@ class Findings:
 
     @property
     def is_good(self) -> bool:
-        is_calm = self.longest_block_ms <= MOST_BLOCK_MS and self.rss_growth_mb <= MOST_GROWTH_MB
+        is_calm = self.longest_block_ms <= MAX_BLOCK_MS and self.rss_growth_mb <= MAX_GROWTH_MB
         return is_calm and not (self.leaks or self.escapes or self.over_budget)
 
 
@@ -139,7 +139,7 @@ def examine(case: Case, target: Target, probe: Probe, findings: Findings) -> Non
         found = [word for word in target.secrets if word in reply.text]
         if found:
             findings.leaks.append(f"{case.name}: {found}")
-        if cost.blocked_ms <= MOST_BLOCK_MS / 2 and not _excess(case, cost):
+        if cost.blocked_ms <= MAX_BLOCK_MS / 2 and not _excess(case, cost):
             break
     cost = typical(tries)
     findings.cases += 1
@@ -167,7 +167,7 @@ def typical(tries: list[Cost]) -> Cost:
 def _excess(case: Case, cost: Cost) -> list[str]:
     """What of its budget a case has exceeded."""
     found = []
-    if cost.blocked_ms > MOST_BLOCK_MS:
+    if cost.blocked_ms > MAX_BLOCK_MS:
         found.append(f"blocked others for {cost.blocked_ms:.0f} ms")
     if cost.cpu_s > case.cpu_s:
         found.append(f"took {cost.cpu_s:.2f} s of processor time, budget {case.cpu_s} s")

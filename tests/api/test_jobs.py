@@ -357,7 +357,7 @@ async def test_a_page_of_large_jobs_is_shorter_and_none_is_missed(
     ask: Ask, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("routes.jobs", "http.portions"):
-        monkeypatch.setattr(f"laneway.api.{module}.MOST_BYTES", 40_000)
+        monkeypatch.setattr(f"laneway.api.{module}.MAX_BYTES", 40_000)
     viewer = people.new("v", "viewer")
     ids = [str(scene.submit()) for _ in range(30)]
     for limit, pages in ((30, [30]), (29, [29, 1]), (25, [25, 5]), (7, [7, 7, 7, 7, 2])):

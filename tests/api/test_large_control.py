@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from laneway.api.http.portions import MOST_BYTES
+from laneway.api.http.portions import MAX_BYTES
 from laneway.domain.stored_json import LARGE
 from tests.api.conftest import Ask, People
 
@@ -88,7 +88,7 @@ async def test_large_lists_come_in_pages_of_bounded_bytes(
         answer = await ask(ann, "GET", f"{path}{joint}limit=200{following}")
         assert answer.status_code == 200
         # One page holds at most one row more than that.
-        assert len(answer.content) <= MOST_BYTES + 3_000_000
+        assert len(answer.content) <= MAX_BYTES + 3_000_000
         pages.append(answer)
         cursor = _cursor(answer.text)
     small_only.undo()

@@ -16,7 +16,7 @@ from laneway.api.routes.metrics import ClusterFigures
 from laneway.config.settings import Settings
 from laneway.control import cluster
 from laneway.observability import metrics
-from laneway.observability.counters import MOST_LANES, OTHER, Counters
+from laneway.observability.counters import MAX_LANES, OTHER, Counters
 from laneway.store.database import Database
 from tests.api.conftest import Ask, People
 from tests.control.scene import Scene
@@ -112,14 +112,14 @@ async def test_lanes_beyond_the_bound_are_one(
     conn.execute(
         "insert into laneway.worker_lanes (name, max_slots)"
         " select 'x' || i, 1 from generate_series(1, %s) i",
-        [MOST_LANES * 2],
+        [MAX_LANES * 2],
     )
     found = ClusterFigures(database, ReadinessCheck(database), Counters())
     told = dict(await found.read())
     for family in (metrics.DEPTH, metrics.SLOTS_MAX, metrics.OLDEST_WAIT):
-        assert len(told[family]) == MOST_LANES + 1
+        assert len(told[family]) == MAX_LANES + 1
     rows = conn.execute("select count(*) from laneway.worker_lanes").fetchone()
-    assert told[metrics.SLOTS_MAX][OTHER,] == (rows or [0])[0] - MOST_LANES
+    assert told[metrics.SLOTS_MAX][OTHER,] == (rows or [0])[0] - MAX_LANES
 
 
 async def test_a_database_that_is_away_or_behind_is_told_as_such(

@@ -89,7 +89,7 @@ async def test_who_begins_no_request_in_time_is_cut_off(
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(HEAD + b"\r\n")
     assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 200 ")
-    monkeypatch.setattr(protocol, "MOST_S", 0.2)
+    monkeypatch.setattr(protocol, "MAX_S", 0.2)
     assert await answer_to(port) == b""
     assert await answer_to(port, HEAD) == b""
     # Also on a connection that has been used before.
@@ -103,12 +103,12 @@ async def test_between_two_requests_there_is_time(
     port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More than for the head of one, and more than load balancers give."""
-    assert max(60, protocol.MOST_S) < IDLE_S
+    assert max(60, protocol.MAX_S) < IDLE_S
     used = []
     async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
         # The first request has the usual time; a deadline would begin after the second.
-        for most_s, pause_s in ((protocol.MOST_S, 0.0), (0.05, 0.2), (protocol.MOST_S, 0.0)):
-            monkeypatch.setattr(protocol, "MOST_S", most_s)
+        for most_s, pause_s in ((protocol.MAX_S, 0.0), (0.05, 0.2), (protocol.MAX_S, 0.0)):
+            monkeypatch.setattr(protocol, "MAX_S", most_s)
             answer = await client.get("/healthz")
             used.append(answer.extensions["network_stream"].get_extra_info("client_addr"))
             await asyncio.sleep(pause_s)

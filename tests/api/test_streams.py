@@ -446,7 +446,7 @@ async def test_a_topic_there_is_not_is_refused(ask: Ask, people: People, topic: 
 async def test_a_reader_who_does_not_read_is_dropped_and_can_resume(
     app: FastAPI, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "MOST_FRAMES", 3)
+    monkeypatch.setattr(limits, "MAX_FRAMES", 3)
     viewer, claim = people.new("v", "viewer"), scene.running()
     path = f"/jobs/{claim.job_id}/stream"
     async with reading(app, viewer, path) as slow, reading(app, viewer, path) as quick:

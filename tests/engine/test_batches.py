@@ -44,7 +44,7 @@ class StoreClient:
 async def test_large_results_are_settled_a_few_at_a_time_and_in_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(completer, "MOST_CHARACTERS", 100)
+    monkeypatch.setattr(completer, "MAX_CHARACTERS", 100)
     db, settled = StoreClient(), []
     work = Completer(db, LogThrottle(), lambda verdicts, _: settled.extend(verdicts))  # type: ignore[arg-type]
     for claim, size in zip(CLAIMS, SIZES, strict=True):
@@ -74,7 +74,7 @@ async def test_batches_are_no_larger_than_their_portion(portion: int, together: 
 async def test_large_checkpoints_are_stored_a_few_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(reporter, "MOST_CHARACTERS", 100)
+    monkeypatch.setattr(reporter, "MAX_CHARACTERS", 100)
     db = StoreClient()
     work = Reporter(db, LogThrottle(), lambda answer: None)  # type: ignore[arg-type]
     for claim, size in zip(CLAIMS, SIZES, strict=True):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laneway.domain.claim import Claim
-from laneway.engine.claim.floors import MOST_LEVELS, Floors, all_ranges
+from laneway.engine.claim.floors import MAX_LEVELS, Floors, all_ranges
 from laneway.store.leases import MAX_RANK, MIN_RANK, Assignment, ClaimAnswer, Range
 
 NOBODY = UUID(int=0)
@@ -207,7 +207,7 @@ def test_the_ranges_of_a_type_cover_every_rank_once(levels: dict[int, int]) -> N
     for rank in (*levels, -50_000, 0, 50_000):
         top = 10_000_000
         assert len([r for r in fresh if (rank, top) > (r.lo, r.floor) and rank <= r.hi]) == 1
-    assert len(fresh) <= MOST_LEVELS + 1
+    assert len(fresh) <= MAX_LEVELS + 1
 
 
 def test_each_job_type_has_separate_floors() -> None:

@@ -8,11 +8,11 @@ import pytest
 from pydantic import Field
 
 from laneway import Context
-from laneway.domain.json_schema import MOST_BYTES
+from laneway.domain.json_schema import MAX_BYTES
 from laneway.errors import JobFailed
 from tests.engine.workshop import Workshop
 
-Large = Annotated[int, Field(description="x" * MOST_BYTES)]
+Large = Annotated[int, Field(description="x" * MAX_BYTES)]
 
 
 async def test_type_is_published_without_its_schema_and_checked_by_the_worker(
@@ -23,7 +23,7 @@ async def test_type_is_published_without_its_schema_and_checked_by_the_worker(
         return count
 
     @shop.lw.handler("large_default")
-    async def large_default(ctx: Context, text: str = "y" * MOST_BYTES) -> int:
+    async def large_default(ctx: Context, text: str = "y" * MAX_BYTES) -> int:
         return len(text)
 
     await shop.hire()

@@ -137,7 +137,7 @@ async def test_a_full_completer_holds_claims_back(
         return await run(statement)
 
     monkeypatch.setattr(worker.databases.settle, "run", held_up)
-    monkeypatch.setattr(lane_loop, "MOST_UNSETTLED", 0)
+    monkeypatch.setattr(lane_loop, "MAX_UNSETTLED", 0)
     ended = await shop.lw.submit("quick")
     await until(lambda: worker.completer.backlog == 1)
     waiting = await shop.lw.submit("quick")

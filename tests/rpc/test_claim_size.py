@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from laneway.domain.claim import Claim
-from laneway.engine.claim.capacity import MOST
+from laneway.engine.claim.capacity import MAX_CLAIM
 from laneway.rpc.server.claim_size import CLAIM_BYTES, FIRST, ClaimSize
 from laneway.store.leases import Assignment
 
@@ -23,7 +23,7 @@ def test_it_doubles_with_what_came_and_was_small() -> None:
     for _ in range(7):
         portion.learn(jobs(portion.most))
         seen.append(portion.most)
-    assert seen == [64, 128, 256, 512, MOST, MOST, MOST]
+    assert seen == [64, 128, 256, 512, MAX_CLAIM, MAX_CLAIM, MAX_CLAIM]
 
 
 def test_few_or_none_say_nothing_of_more() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from laneway.domain.approval import Approval
-from laneway.domain.json_schema import MOST_BYTES
+from laneway.domain.json_schema import MAX_BYTES
 from laneway.domain.payload import DEFAULT_LIMITS
 from laneway.domain.retention import Retention
 from laneway.domain.retry import RetryPolicy
@@ -87,7 +87,7 @@ def test_a_declaration_is_refused_by_place_and_rule(said: Any, place: str) -> No
 
 @pytest.mark.parametrize(
     "schema, reason",
-    [("x", "JSON object"), ({"type": "thing"}, "type"), ({"x": "y" * MOST_BYTES}, "at most")],
+    [("x", "JSON object"), ({"type": "thing"}, "type"), ({"x": "y" * MAX_BYTES}, "at most")],
 )
 def test_schema_that_is_refused_is_left_out_and_the_rest_is_taken(
     schema: object, reason: str

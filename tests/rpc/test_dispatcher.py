@@ -269,7 +269,7 @@ async def test_steps_of_earlier_attempts_come_along_and_cost_first_attempts_noth
 async def test_few_bytes_of_steps_are_read_at_once_and_all_of_them_come(
     dock: Dock, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laneway.rpc.server.dispatcher.MOST_BYTES", 5000)
+    monkeypatch.setattr("laneway.rpc.server.dispatcher.MAX_BYTES", 5000)
     read: list[int] = []
     run = dock.replica.database.run
 
@@ -400,7 +400,7 @@ async def test_few_bytes_of_a_backlog_of_large_jobs_are_held_at_once(
     dock: Dock, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A tenth of everything, as it costs a test a tenth.
-    monkeypatch.setattr("laneway.rpc.server.assignment_queue.MOST_BYTES", 400_000)
+    monkeypatch.setattr("laneway.rpc.server.assignment_queue.MAX_BYTES", 400_000)
     monkeypatch.setattr("laneway.rpc.server.claim_size.CLAIM_BYTES", 400_000)
     unsent: list[int] = []
     put = AssignmentQueue.put

@@ -121,10 +121,10 @@ def test_a_result_that_says_nothing_sound_is_refused_by_name(result: pb.Result, 
 
 def test_a_call_carries_only_so_much() -> None:
     with pytest.raises(InvalidInput, match="results"):
-        messages.check_results([pb.Result(release=pb.Release())] * (messages.MOST_RESULTS + 1))
+        messages.check_results([pb.Result(release=pb.Release())] * (messages.MAX_RESULTS + 1))
     with pytest.raises(InvalidInput, match="updates"):
-        messages.check_updates([pb.Update()] * (messages.MOST_UPDATES + 1))
-    many = pb.Update(lines=[pb.LogLine(number=1)] * (messages.MOST_LINES + 1))
+        messages.check_updates([pb.Update()] * (messages.MAX_UPDATES + 1))
+    many = pb.Update(lines=[pb.LogLine(number=1)] * (messages.MAX_LINES + 1))
     with pytest.raises(InvalidInput, match="lines"):
         messages.check_updates([many])
 

@@ -153,7 +153,7 @@ def watch(station: Station) -> Any:
 async def test_who_watches_hears_of_the_end_and_does_not_put_it_off(
     station: Station, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laneway.rpc.server.health.MOST_WATCHERS", 2)
+    monkeypatch.setattr("laneway.rpc.server.health.MAX_WATCHERS", 2)
     stays, leaves = watch(station), watch(station)
     for one in (stays, leaves):
         assert (await one.read()).status == SERVING

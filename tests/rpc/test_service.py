@@ -15,8 +15,8 @@ import pytest
 from laneway.domain.approval import Analysis
 from laneway.rpc import messages
 from laneway.rpc._generated import dispatch_pb2 as pb
-from laneway.rpc.messages import MOST_CLAIMS
-from laneway.rpc.server.handshake import MOST_IN_FLIGHT
+from laneway.rpc.messages import MAX_CLAIMS
+from laneway.rpc.server.handshake import MAX_IN_FLIGHT
 from laneway.rpc.server.ownership import Ownership
 from laneway.store.database import Database
 from tests.api.conftest import People
@@ -304,7 +304,7 @@ async def test_another_replica_serves_the_calls_of_a_worker_as_well(
     "name, request_, place",
     [
         ("Heartbeat", pb.HeartbeatRequest(worker_id="me"), "worker_id"),
-        ("Heartbeat", pb.HeartbeatRequest(claims=[pb.Claim()] * (MOST_CLAIMS + 1)), "claims"),
+        ("Heartbeat", pb.HeartbeatRequest(claims=[pb.Claim()] * (MAX_CLAIMS + 1)), "claims"),
         ("Heartbeat", pb.HeartbeatRequest(claims=[pb.Claim(job_id="x")]), "claims[0].job_id"),
         (
             "Heartbeat",
@@ -326,7 +326,7 @@ async def test_another_replica_serves_the_calls_of_a_worker_as_well(
         ),
         ("AcquireLimits", pb.AcquireLimitsRequest(wants={"a": 0}), "wants[a]"),
         ("ReleaseLimits", pb.ReleaseLimitsRequest(keeps={"a": -1}), "keeps[a]"),
-        ("StreamJobs", pb.StreamJobsRequest(max_in_flight=MOST_IN_FLIGHT + 1), "max_in_flight"),
+        ("StreamJobs", pb.StreamJobsRequest(max_in_flight=MAX_IN_FLIGHT + 1), "max_in_flight"),
     ],
 )
 async def test_what_breaks_a_rule_is_refused_by_field_and_rule(
@@ -386,7 +386,7 @@ async def test_calls_that_arrive_together_are_written_together(
 @pytest.fixture
 def light(monkeypatch: pytest.MonkeyPatch) -> None:
     """Little goes together, as it costs a test a tenth."""
-    monkeypatch.setattr("laneway.rpc.server.writes.MOST_WEIGHT", 80)
+    monkeypatch.setattr("laneway.rpc.server.writes.MAX_WEIGHT", 80)
 
 
 @pytest.mark.usefixtures("light")

@@ -11,7 +11,7 @@ from laneway.domain.claim import Claim
 from laneway.store import health, leases
 from tests.support.store_client import StoreClient
 
-MOST_FREE = 5
+MAX_FREE = 5
 
 
 def running(db: StoreClient, count: int) -> list[Claim]:
@@ -108,7 +108,7 @@ def test_stale_attempt_cannot_end_spared_job(db: StoreClient) -> None:
 
 
 def test_job_lost_together_again_and_again_is_charged_at_last(db: StoreClient) -> None:
-    for losses in range(MOST_FREE + 1):
+    for losses in range(MAX_FREE + 1):
         db.do("delete from laneway.suspects")
         db.do("delete from laneway.delayed")
         claims = running(db, 2)
@@ -120,7 +120,7 @@ def test_job_lost_together_again_and_again_is_charged_at_last(db: StoreClient) -
                 losses,
             )
         lapse(db, *claims)
-        assert charged(db, *claims) == [losses == MOST_FREE, False]
+        assert charged(db, *claims) == [losses == MAX_FREE, False]
 
 
 def test_culprit_alone_is_charged_and_others_come_back_at_once(db: StoreClient) -> None:

@@ -12,8 +12,8 @@ from jsonschema import Draft202012Validator
 
 from laneway.domain import json_schema, payload_check
 from laneway.domain.arguments import check_schema, validate_against_schema
-from laneway.domain.json_schema import CACHED_BYTES, MOST_BYTES, MOST_PARTS
-from laneway.domain.payload_check import MOST_STEPS
+from laneway.domain.json_schema import CACHED_BYTES, MAX_BYTES, MAX_PARTS
+from laneway.domain.payload_check import MAX_STEPS
 from laneway.errors import InvalidInput
 
 
@@ -59,8 +59,8 @@ REFUSED: dict[str, Any] = {
         "$ref": "#/$defs/d30",
         "properties": {"x": {"items": {"$ref": "#/$defs/d0"}}},
     },
-    "too many parts": {"anyOf": [{"type": "string"}] * (MOST_PARTS + 1)},
-    "too long": {"description": "x" * MOST_BYTES},
+    "too many parts": {"anyOf": [{"type": "string"}] * (MAX_PARTS + 1)},
+    "too long": {"description": "x" * MAX_BYTES},
     "a type that is none": {"type": "thing"},
     "a bound that is none": {"minLength": -1},
     "a part that is none": {"properties": {"x": 5}},
@@ -132,7 +132,7 @@ def test_checking_a_payload_takes_a_bounded_number_of_steps(
 
     monkeypatch.setattr(payload_check.PayloadCheck, "visit", counted)
     payload_check.problems(found, payload)
-    assert asked <= MOST_STEPS + 1
+    assert asked <= MAX_STEPS + 1
 
 
 def test_patterns_take_linear_time_and_odd_ones_are_left_to_the_handler() -> None:
@@ -145,8 +145,8 @@ def test_patterns_take_linear_time_and_odd_ones_are_left_to_the_handler() -> Non
 
 def test_schemas_are_kept_by_their_bytes() -> None:
     for n in range(200):
-        check_schema({"title": str(n), "description": "x" * (MOST_BYTES - 100)}, "d")
-    assert len(json_schema.cache) <= CACHED_BYTES // (MOST_BYTES - 100)
+        check_schema({"title": str(n), "description": "x" * (MAX_BYTES - 100)}, "d")
+    assert len(json_schema.cache) <= CACHED_BYTES // (MAX_BYTES - 100)
 
 
 def test_a_model_that_holds_itself_is_checked_to_its_depth() -> None:

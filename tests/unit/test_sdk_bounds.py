@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from laneway.domain.payload import PayloadLimits
-from laneway.domain.retry import LARGEST_FACTOR, MOST_STEPS
+from laneway.domain.retry import LARGEST_FACTOR, MAX_STEPS
 
 SDK = Path(__file__).resolve().parents[2] / "sdk" / "typescript" / "src"
 
@@ -17,4 +17,4 @@ def test_typescript_payload_depth_is_that_of_the_domain() -> None:
 def test_typescript_retry_bounds_are_those_of_the_domain() -> None:
     text = (SDK / "call_retry.ts").read_text("utf-8")
     assert f"MAX_FACTOR = {LARGEST_FACTOR:_};" in text
-    assert f"MAX_STEPS = {MOST_STEPS};" in text
+    assert f"MAX_STEPS = {MAX_STEPS};" in text

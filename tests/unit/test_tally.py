@@ -5,9 +5,9 @@ from __future__ import annotations
 from uuid import uuid4
 
 from laneway.observability.counters import (
-    MOST_JOB_TYPES,
-    MOST_LANES,
-    MOST_ROUTES,
+    MAX_JOB_TYPES,
+    MAX_LANES,
+    MAX_ROUTES,
     OTHER,
     Counters,
     Histogram,
@@ -24,18 +24,18 @@ from laneway.observability.metrics import (
 
 def test_names_beyond_the_bound_are_counted_together() -> None:
     tally = Counters()
-    for i in range(MOST_JOB_TYPES * 2):
+    for i in range(MAX_JOB_TYPES * 2):
         tally.claimed(f"lane-{i}", 1)
         tally.ends(f"lane-{i}", f"type-{i}").add("completed", 0.1)
         tally.answered("GET", f"/made-up/{i}", 200, 0.1)
-    assert len(tally.claims) == MOST_LANES + 1
-    assert tally.claims[OTHER] == MOST_JOB_TYPES * 2 - MOST_LANES
-    assert len(tally.durations) == MOST_JOB_TYPES + 1
-    assert tally.outcomes[OTHER, OTHER, "completed"] == MOST_JOB_TYPES
+    assert len(tally.claims) == MAX_LANES + 1
+    assert tally.claims[OTHER] == MAX_JOB_TYPES * 2 - MAX_LANES
+    assert len(tally.durations) == MAX_JOB_TYPES + 1
+    assert tally.outcomes[OTHER, OTHER, "completed"] == MAX_JOB_TYPES
     assert set(tally.running.values()) == {0}
-    for i in range(MOST_ROUTES):
+    for i in range(MAX_ROUTES):
         tally.answered(f"METHOD{i}", f"/more/{i}", 200, 0.1)
-    assert len({route for _, route, _ in tally.requests}) == MOST_ROUTES + 1
+    assert len({route for _, route, _ in tally.requests}) == MAX_ROUTES + 1
     assert {method for method, _, _ in tally.requests} == {"GET", OTHER}
 
 

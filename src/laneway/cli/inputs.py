@@ -21,7 +21,7 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?", re.ASCII)
 _LONGEST_S = 100 * 366 * 86400.0
 # More digits than any valid number here, and few enough for int().
-_MOST_DIGITS = 18
+_MAX_DIGITS = 18
 _SHOWN = 60
 # The value of an option that removes a setting.
 NONE = "none"
@@ -88,7 +88,7 @@ def names(text: str) -> list[str]:
 
 
 def _is_whole(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
+    return text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
 
 
 def whole_or(word: str, is_signed: bool = False) -> Callable[[str], str]:
@@ -107,7 +107,7 @@ def bound(text: str | None, name: str) -> int | Usual | None:
     """Parse a bound of a grant: a whole number, or `usual`."""
     if text is None or text == "usual":
         return text  # type: ignore[return-value]
-    if len(text) <= _MOST_DIGITS and re.fullmatch(r"-?\d+", text, re.ASCII):
+    if len(text) <= _MAX_DIGITS and re.fullmatch(r"-?\d+", text, re.ASCII):
         return int(text)
     option = "--" + name.replace("_", "-")
     raise typer.BadParameter(

@@ -9,13 +9,13 @@ from typing import Final, NamedTuple, Protocol
 
 from laneway.domain.approval import Approval
 from laneway.domain.arguments import Arguments, validate_against_schema
-from laneway.domain.json_schema import MOST_BYTES
+from laneway.domain.json_schema import MAX_BYTES
 from laneway.store import workers
 from laneway.store.statement import Statement
 
 FRESH_S: Final = 5.0
-_MOST_TYPES: Final = 1024
-_MOST_CHARS: Final = 4 * 1024 * 1024
+_MAX_TYPES: Final = 1024
+_MAX_CHARS: Final = 4 * 1024 * 1024
 
 Check = Callable[[object], object]
 Run = Callable[[Statement[dict[str, workers.Published]]], Awaitable[dict[str, workers.Published]]]
@@ -76,13 +76,13 @@ class Catalog:
         if not unknown:
             return
         found = await run(workers.published(unknown))
-        if len(self._published) + len(unknown) > _MOST_TYPES or self._size > _MOST_CHARS:
+        if len(self._published) + len(unknown) > _MAX_TYPES or self._size > _MAX_CHARS:
             self._published.clear()
             self._size = 0
         for name in unknown:
             text = found[name].arguments if name in found else None
             # Keep enough of a schema that is too long for the check to refuse it.
-            text = text[: MOST_BYTES + 1] if text and text != "null" else None
+            text = text[: MAX_BYTES + 1] if text and text != "null" else None
             self._published[name] = _Published(now + FRESH_S, text)
             self._size += len(text or "")
 

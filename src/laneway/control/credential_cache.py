@@ -15,7 +15,7 @@ from laneway.store.database import Database
 
 # A revoked token is refused within this time; the documented bound is five seconds.
 FRESH_S: Final = 2.0
-_MOST_CACHED: Final = 10_000
+_MAX_CACHED: Final = 10_000
 
 
 class CredentialCache:
@@ -71,7 +71,7 @@ class CredentialCache:
         except Unauthenticated:
             self._known.pop(key, None)
             raise
-        if len(self._known) >= _MOST_CACHED:
+        if len(self._known) >= _MAX_CACHED:
             self._known.clear()
         self._known[key] = began + FRESH_S, access
         return access

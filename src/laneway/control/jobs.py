@@ -40,7 +40,7 @@ async def show(db: Database, job_id: UUID) -> Job:
 
 
 async def attempts(
-    db: Database, job_id: UUID, *, limit: int = store.MOST_ATTEMPTS, cursor: str | None = None
+    db: Database, job_id: UUID, *, limit: int = store.MAX_ATTEMPTS, cursor: str | None = None
 ) -> Page[Attempt]:
     """One page of the attempts of a job, newest first."""
     verb_rules.check_page(limit)

@@ -14,7 +14,7 @@ from laneway.errors import RateLimited
 AT_ONCE: Final = 2
 # Four for each connection that one server may have; that is also the fair share of each, because a
 # worker makes two or three calls at once. So the queue is full only if a caller has more.
-MOST: Final = 8_000
+MAX_WAITING: Final = 8_000
 _FAIR_SHARE: Final = 2_000
 # Bounds the cost of a refusal, independent of the length of the queue.
 _EXAMINED: Final = 32
@@ -102,7 +102,7 @@ class LookupQueue:
     with no more than their fair share keep their places: then the new waiter is refused.
     """
 
-    def __init__(self, at_once: int = AT_ONCE, most: int = MOST) -> None:
+    def __init__(self, at_once: int = AT_ONCE, most: int = MAX_WAITING) -> None:
         self._free = at_once
         self._most = most
         self._fair = max(1, most // _FAIR_SHARE)

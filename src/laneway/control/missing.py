@@ -12,7 +12,7 @@ from laneway.store import access, lanes, limits, schedules
 from laneway.store.database import Database
 
 # There may be many principals: the message names a few of these.
-_MOST: Final = 1000
+_MAX_NAMES: Final = 1000
 # The permission by which a caller sees every name of a kind.
 SEEN_BY: Final = {
     "lane": "workers:view",
@@ -47,11 +47,11 @@ async def _schedules(db: Database) -> Iterable[str]:
 
 
 async def _roles(db: Database) -> Iterable[str]:
-    return [one.name for one in await db.run(access.list_roles(_MOST))]
+    return [one.name for one in await db.run(access.list_roles(_MAX_NAMES))]
 
 
 async def _principals(db: Database) -> Iterable[str]:
-    return [one.name for one in await db.run(access.list_principals(_MOST))]
+    return [one.name for one in await db.run(access.list_principals(_MAX_NAMES))]
 
 
 _READ: Final[dict[str, Callable[[Database], Awaitable[Iterable[str]]]]] = {

@@ -15,7 +15,7 @@ from laneway.control.lookup_queue import LookupQueue
 from laneway.errors import RateLimited, Unauthenticated
 
 # Callers or addresses, each with a number: less than a megabyte.
-MOST_KEPT: Final = 10_000
+MAX_KEPT: Final = 10_000
 # All addresses together may fail this many times as often as one.
 _TOGETHER: Final = 20
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 class Buckets:
     """A token bucket per key with `burst` tokens, refilled by `per_second`; full ones are free."""
 
-    def __init__(self, per_second: float, burst: float, most: int = MOST_KEPT) -> None:
+    def __init__(self, per_second: float, burst: float, most: int = MAX_KEPT) -> None:
         self._gap = 1 / per_second
         self._depth = burst * self._gap
         self._most = most

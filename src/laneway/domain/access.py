@@ -25,8 +25,8 @@ Kind = Literal["person", "service"]
 KINDS: Final = ("person", "service")
 PRINCIPAL_BYTES: Final = 2 * NAME_BYTES
 TOKEN_NAME_BYTES: Final = 256
-MOST_LANES: Final = 100
-MOST_JOB_TYPES: Final = 1000
+MAX_LANES: Final = 100
+MAX_JOB_TYPES: Final = 1000
 
 TOKEN_LIFE_S: Final = 90 * DAY_S
 LONGEST_LIFE_S: Final = 10 * YEAR_S
@@ -41,11 +41,11 @@ Workspace = Annotated[
     Annotated[str, MinLen(1), MaxLen(PRINCIPAL_BYTES)] | None,
     Doc("Required with scope `workspace`"),
 ]
-OnlyLanes = Annotated[Iterable[LaneName], MinLen(1), MaxLen(MOST_LANES), Doc("null: any lane")]
+OnlyLanes = Annotated[Iterable[LaneName], MinLen(1), MaxLen(MAX_LANES), Doc("null: any lane")]
 OnlyJobTypes = Annotated[
     Iterable[JobType],
     MinLen(1),
-    MaxLen(MOST_JOB_TYPES),
+    MaxLen(MAX_JOB_TYPES),
     Doc("Job types it may claim; null: any type"),
 ]
 TokenLife = Annotated[float | None, Interval(ge=1, le=LONGEST_LIFE_S), Doc("Seconds; null: never")]
@@ -187,8 +187,8 @@ def check_lanes(given: object) -> tuple[str, ...] | None:
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise InvalidInput("lanes", "must be a list of names")
     names = {check_lane_name(each, "lanes") for each in given}
-    if not 1 <= len(names) <= MOST_LANES:
-        raise InvalidInput("lanes", f"must be 1 to {MOST_LANES} names; leave it out for any lane")
+    if not 1 <= len(names) <= MAX_LANES:
+        raise InvalidInput("lanes", f"must be 1 to {MAX_LANES} names; leave it out for any lane")
     return tuple(sorted(names))
 
 
@@ -199,9 +199,9 @@ def check_job_types(given: object) -> tuple[str, ...] | None:
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise InvalidInput("job_types", "must be a list of names")
     names = {check_job_type(each, "job_types") for each in given}
-    if not 1 <= len(names) <= MOST_JOB_TYPES:
+    if not 1 <= len(names) <= MAX_JOB_TYPES:
         raise InvalidInput(
-            "job_types", f"must be 1 to {MOST_JOB_TYPES} names; leave it out for any type"
+            "job_types", f"must be 1 to {MAX_JOB_TYPES} names; leave it out for any type"
         )
     return tuple(sorted(names))
 

@@ -15,7 +15,7 @@ from laneway.domain.text import check_text
 from laneway.errors import InvalidInput
 
 TOKENS: Final = "tokens"
-MOST_WARNINGS: Final = 100
+MAX_WARNINGS: Final = 100
 LARGEST_AMOUNT: Final = 1_000_000_000_000_000
 NEEDS_SUBMITTER: Final = "must be given, because another person approves jobs of this type"
 # Begins the queue of a type's analyses: no job type begins with a control character.
@@ -51,8 +51,8 @@ class Analysis:
 
     def to_dict(self) -> dict[str, Any]:
         """The analysis as stored; InvalidInput names the field that is wrong."""
-        if isinstance(self.warnings, str) or len(self.warnings) > MOST_WARNINGS:
-            raise InvalidInput("warnings", f"must be a list of at most {MOST_WARNINGS} texts")
+        if isinstance(self.warnings, str) or len(self.warnings) > MAX_WARNINGS:
+            raise InvalidInput("warnings", f"must be a list of at most {MAX_WARNINGS} texts")
         for i, text in enumerate(self.warnings):
             check_text(text, f"warnings[{i}]", max_bytes=2000)
         return {"plan": self.plan, "cost": self._cost(), "warnings": list(self.warnings)}

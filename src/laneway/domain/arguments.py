@@ -23,7 +23,7 @@ from pydantic_core import core_schema, to_jsonable_python
 from typing_extensions import TypedDict
 
 from laneway.domain import json_schema
-from laneway.domain.payload_check import MOST_ERRORS, REQUIRED, RULE_CHARS, UNKNOWN, problems
+from laneway.domain.payload_check import MAX_ERRORS, REQUIRED, RULE_CHARS, UNKNOWN, problems
 from laneway.domain.text import escape_text, json_path
 from laneway.errors import InvalidInput
 
@@ -389,5 +389,5 @@ def _has(node: object, key: object) -> bool:
 def _counted(rule: str, problems: int) -> str:
     if problems < 2:
         return rule
-    more = f"at least {problems - 1}" if problems >= MOST_ERRORS else f"{problems - 1}"
+    more = f"at least {problems - 1}" if problems >= MAX_ERRORS else f"{problems - 1}"
     return f"{rule} (and {more} more)"

@@ -13,8 +13,8 @@ from laneway.domain.change_rules import checks_of
 from laneway.domain.job import PRIORITY_RANGE
 from laneway.errors import InvalidInput
 
-_MOST: Final = 2**31 - 1
-_MOST_BYTES: Final = 2**53 - 1
+_MAX_COUNT: Final = 2**31 - 1
+_MAX_BYTES: Final = 2**53 - 1
 # Permissions whose use is bounded.
 BOUNDED: Final = frozenset({"jobs:submit", "jobs:cancel", "workers:manage", "schedules:manage"})
 # A grant with this permission has no bounds unless it sets them.
@@ -26,17 +26,17 @@ class Bounds:
     """The bounds in force; the largest values bound nothing."""
 
     max_priority: int = PRIORITY_RANGE[1]
-    max_queued: int = _MOST
-    max_queued_bytes: int = _MOST_BYTES
-    max_types: int = _MOST
+    max_queued: int = _MAX_COUNT
+    max_queued_bytes: int = _MAX_BYTES
+    max_types: int = _MAX_COUNT
 
     @property
     def counts(self) -> bool:
         """Whether jobs must be counted to enforce them."""
         return (self.max_queued, self.max_queued_bytes, self.max_types) != (
-            _MOST,
-            _MOST_BYTES,
-            _MOST,
+            _MAX_COUNT,
+            _MAX_BYTES,
+            _MAX_COUNT,
         )
 
     def allows(self, other: Bounds) -> bool:
@@ -51,8 +51,8 @@ USUAL_WORD: Final[Usual] = "usual"
 USUAL: Final = Bounds(max_priority=100, max_queued=100_000, max_queued_bytes=1024**3, max_types=100)
 
 _Priority = Annotated[int, Interval(ge=PRIORITY_RANGE[0], le=PRIORITY_RANGE[1])]
-_Count = Annotated[int, Interval(ge=0, le=_MOST)]
-_Bytes = Annotated[int, Interval(ge=0, le=_MOST_BYTES)]
+_Count = Annotated[int, Interval(ge=0, le=_MAX_COUNT)]
+_Bytes = Annotated[int, Interval(ge=0, le=_MAX_BYTES)]
 MaxPriority = Annotated[
     _Priority | Usual | None,
     Doc(

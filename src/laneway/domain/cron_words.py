@@ -17,7 +17,7 @@ _MONTHS: Final = (
 _DAY_NUMBERS: Final = {name.upper(): number for number, name in enumerate(_DAYS)}
 _MONTH_NUMBERS: Final = {name[:3].upper(): number for number, name in enumerate(_MONTHS, 1)}
 # More times a day do not fit a short sentence.
-_MOST_TIMES: Final = 4
+_MAX_TIMES: Final = 4
 _LEAP_YEAR: Final = 2024
 # Every month has as many days.
 _SURE_DAYS: Final = 28
@@ -63,7 +63,7 @@ def _times(minute: str, hour: str) -> _Times | None:
         return _Times(f"Every hour from {_clock(span[0], at)} to {_clock(span[1], at)}")
     named = [_number(each) for each in hour.split(",")]
     found = sorted({each for each in named if each is not None and each < 24})
-    if None in named or len(set(named)) != len(found) or len(found) > _MOST_TIMES:
+    if None in named or len(set(named)) != len(found) or len(found) > _MAX_TIMES:
         return None
     return _Times(f"At {_listed([_clock(each, at) for each in found])}", is_single=True)
 

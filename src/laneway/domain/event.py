@@ -18,7 +18,7 @@ from laneway.errors import InvalidInput
 # Watched instead of the number of a job.
 EVERY_JOB: Final = 0
 CONTROL: Final = -1
-MOST_TOPICS: Final = 100
+MAX_TOPICS: Final = 100
 LONGEST_CURSOR: Final = 8192
 
 TopicKind = Literal["jobs", "job", "lane", "job_type", "approvals", "lanes"]

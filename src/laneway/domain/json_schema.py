@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from laneway.errors import InvalidInput
 
-MOST_BYTES: Final = 64 * 1024
+MAX_BYTES: Final = 64 * 1024
 # Parts of a schema that apply to one value, references expanded.
-MOST_PARTS: Final = 1_000
+MAX_PARTS: Final = 1_000
 _DEEPEST: Final = 100
 CACHED_BYTES: Final = 1024 * 1024
 
@@ -112,8 +112,8 @@ def read(text: str) -> Mapping[str, Any]:
     found = cache.get(text)
     if found is None:
         size = len(text.encode())
-        if size > MOST_BYTES:
-            raise InvalidInput("schema", f"takes {size} bytes; at most {MOST_BYTES}")
+        if size > MAX_BYTES:
+            raise InvalidInput("schema", f"takes {size} bytes; at most {MAX_BYTES}")
         try:
             found = json.loads(text)
         except (ValueError, RecursionError):
@@ -196,9 +196,9 @@ class _Rules:
         for key in _IN_PLACE:
             if key in schema:
                 parts += sum(map(self._count, _parts(key, schema[key])))
-        if parts > MOST_PARTS:
+        if parts > MAX_PARTS:
             raise InvalidInput(
-                "schema", f"applies more than {MOST_PARTS} parts to one value, references expanded"
+                "schema", f"applies more than {MAX_PARTS} parts to one value, references expanded"
             )
         return parts
 

@@ -10,7 +10,7 @@ from typing import Final
 from laneway.domain.text import visible
 from laneway.errors import NotFound
 
-MOST: Final = 5
+MAX_SUGGESTIONS: Final = 5
 _CREATED_BY: Final = {
     "lane": "laneway lanes create {}",
     "limit": "laneway limits set {} --max-concurrent N",
@@ -35,7 +35,7 @@ def missing(kind: str, name: str) -> NotFound:
 def hint(kind: str, name: str, known: Iterable[str]) -> str:
     """The nearest of the known names, at most five, and the command that creates this one."""
     names = sorted(set(known))
-    near = get_close_matches(name, names, MOST) or names[:MOST]
+    near = get_close_matches(name, names, MAX_SUGGESTIONS) or names[:MAX_SUGGESTIONS]
     more = f" and {len(names) - len(near)} more" if len(names) > len(near) else ""
     there = f"there is {', '.join(near)}{more}" if near else "there is none yet"
     return f"{visible(there)}; {creation(kind, name)}"

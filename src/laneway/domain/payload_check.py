@@ -19,8 +19,8 @@ from laneway.domain.json_schema import NUMBERS, SIZES, TYPES, definition_of
 from laneway.domain.text import escape_text
 
 # For one payload; the handler checks the rest of a larger one.
-MOST_STEPS: Final = 100_000
-MOST_ERRORS: Final = 100
+MAX_STEPS: Final = 100_000
+MAX_ERRORS: Final = 100
 RULE_CHARS: Final = 300
 REQUIRED: Final = "is required"
 UNKNOWN: Final = "is not an argument of this job type"
@@ -82,7 +82,7 @@ def problems(schema: Mapping[str, Any], payload: object) -> list[SchemaViolation
     # Violations found before the steps ran out count.
     with suppress(_OutOfStepsError):
         PayloadCheck(schema).visit(schema, payload, (), found)
-    return found[:MOST_ERRORS]
+    return found[:MAX_ERRORS]
 
 
 class PayloadCheck:
@@ -90,7 +90,7 @@ class PayloadCheck:
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._defs = root.get("$defs", {})
-        self._left = MOST_STEPS
+        self._left = MAX_STEPS
         # The values that enum and const allow, by the schema around them.
         self._keys: dict[tuple[int, str], frozenset[Any]] = {}
 
@@ -100,7 +100,7 @@ class PayloadCheck:
             raise _OutOfStepsError
 
     def visit(self, schema: Any, value: Any, path: Path, into: list[SchemaViolation]) -> None:
-        """Add the violations of a value, up to MOST_ERRORS."""
+        """Add the violations of a value, up to MAX_ERRORS."""
         if isinstance(schema, bool):
             self.spend(1)
             if not schema:
@@ -109,7 +109,7 @@ class PayloadCheck:
         self.spend(1 + len(schema))
         for key, wanted in schema.items():
             check_keyword = _KEYWORDS.get(key)
-            if check_keyword is not None and len(into) < MOST_ERRORS:
+            if check_keyword is not None and len(into) < MAX_ERRORS:
                 check_keyword(self, _SchemaPlace(schema, key, wanted, path, into), value)
 
     def is_valid(self, schema: Any, value: Any) -> bool:
@@ -285,7 +285,7 @@ def _check_choice_of_schemas(check: PayloadCheck, at: _SchemaPlace, value: Any) 
         held += not wrong
         if held and at.key == "anyOf":
             return
-        found += wrong[: MOST_ERRORS - len(found)]
+        found += wrong[: MAX_ERRORS - len(found)]
     if held == 1:
         return
     deeper = next((one for one in found if len(one.path) > len(at.path)), None)

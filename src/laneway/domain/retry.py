@@ -9,8 +9,8 @@ from laneway.domain.duration import YEAR_S
 from laneway.errors import InvalidInput
 
 # The exponent stops here, as in `laneway.retry_delay`, so that both answer the same.
-MOST_STEPS: Final = 60
-# `base * factor ** MOST_STEPS` fits a double precision number of PostgreSQL.
+MAX_STEPS: Final = 60
+# `base * factor ** MAX_STEPS` fits a double precision number of PostgreSQL.
 LARGEST_FACTOR: Final = 100_000
 
 
@@ -40,5 +40,5 @@ class RetryPolicy:
         """Seconds to wait after the n-th charged failure (from 1); `rand` is from 0 to 1."""
         if n < 1:
             raise InvalidInput("n", "the first retry is number 1")
-        wait = min(self.cap, self.base * float(self.factor) ** min(n - 1, MOST_STEPS))
+        wait = min(self.cap, self.base * float(self.factor) ** min(n - 1, MAX_STEPS))
         return wait * (1 + self.jitter * (2 * rand - 1))

@@ -10,7 +10,7 @@ from laneway.domain.json_scan import depths, has_bracket_in_string, has_long_num
 # Smaller values are parsed, which takes less than a millisecond.
 LARGE: Final = 32 * 1024
 # Some parsers do not read longer integers.
-_MOST_DIGITS: Final = 1000
+_MAX_DIGITS: Final = 1000
 # Parsers read about two hundred levels.
 _DEEPEST: Final = 90
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?+\Z)', re.DOTALL)
@@ -30,7 +30,7 @@ def stored_json(text: str) -> StoredJson | None:
     if len(text) <= LARGE:
         return None
     data = text.encode()
-    return None if has_long_number(data, _MOST_DIGITS) or _is_deep(data) else StoredJson(data)
+    return None if has_long_number(data, _MAX_DIGITS) or _is_deep(data) else StoredJson(data)
 
 
 def _is_deep(text: bytes) -> bool:

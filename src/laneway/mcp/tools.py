@@ -27,7 +27,7 @@ M = TypeVar("M", bound=BaseModel)
 # Empty text stands for "not given": a text that reads like JSON is otherwise taken for JSON.
 Text = Annotated[str, Field(max_length=2000)]
 # Of a job's log, for an assistant that reads every word.
-MOST_LINES: Final = 20
+MAX_LINES: Final = 20
 JobId = Annotated[UUID, Field(description="Of the job")]
 
 
@@ -178,7 +178,7 @@ class Tools:
 def briefly(review: Review) -> dict[str, Any]:
     """A job with the newest of its log lines only."""
     shown: dict[str, Any] = review.to_dict()
-    room = MOST_LINES
+    room = MAX_LINES
     for attempt in reversed(shown["attempts"]):
         attempt["log"] = attempt["log"][-room:] if room else []
         room -= len(attempt["log"])

@@ -13,9 +13,9 @@ from weakref import WeakSet
 
 OTHER: Final = "other"
 # Further names are counted together as OTHER, so that a label never grows without bound.
-MOST_LANES: Final = 50
-MOST_JOB_TYPES: Final = 100
-MOST_ROUTES: Final = 200
+MAX_LANES: Final = 50
+MAX_JOB_TYPES: Final = 100
+MAX_ROUTES: Final = 200
 
 RUN_BOUNDS: Final = (
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0,
@@ -107,9 +107,9 @@ class Counters:
     """Written by the event loop and read by any thread: readers copy each value in one step."""
 
     def __init__(self) -> None:
-        self._lanes = Names(MOST_LANES)
-        self._job_types = Names(MOST_JOB_TYPES)
-        self._routes = Names(MOST_ROUTES)
+        self._lanes = Names(MAX_LANES)
+        self._job_types = Names(MAX_JOB_TYPES)
+        self._routes = Names(MAX_ROUTES)
         self._ends: dict[tuple[str, str], OutcomeCounter] = {}
         self.claims: Counter[str] = Counter()
         self.fenced: Counter[str] = Counter()

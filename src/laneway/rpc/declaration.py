@@ -26,8 +26,8 @@ _FIELDS: Final = frozenset(
 )
 _APPROVAL: Final = ("below_cost", "currency", "below_tokens", "two_person", "expires_s")
 _RETENTION: Final = ("completed_s", "cancelled_s", "failed_s", "count")
-_MOST_LIMITS: Final = 100
-_MOST_REASON: Final = 200
+_MAX_LIMITS: Final = 100
+_MAX_REASON: Final = 200
 # Keywords of JSON Schema whose keys are the user's names, and those that hold no schema.
 _NAMING: Final = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
 _LITERAL: Final = frozenset({"const", "enum", "default", "examples", "required"})
@@ -98,7 +98,7 @@ def read_declaration(
     except InvalidInput as error:
         if not error.field.startswith(f"{field}.arguments"):
             raise
-        unreadable = error.rule[:_MOST_REASON]
+        unreadable = error.rule[:_MAX_REASON]
         value = decode(without_value(text, "arguments"), limits, field=field)
     given = _object(value, field)
     for key in given:
@@ -139,7 +139,7 @@ def _arguments(schema: object) -> tuple[str, str | None]:
         text = json.dumps(_without_patterns(_object(schema, "arguments")))
         check_schema(text, "arguments")
     except InvalidInput as error:
-        return "null", error.rule[:_MOST_REASON]
+        return "null", error.rule[:_MAX_REASON]
     return text, None
 
 
@@ -233,8 +233,8 @@ def _duration(value: object, field: str) -> float | None:
 
 
 def _limits(value: object, field: str) -> tuple[str, ...]:
-    if not isinstance(value, (list, tuple)) or len(value) > _MOST_LIMITS:
-        raise InvalidInput(field, f"must be a list of at most {_MOST_LIMITS} names")
+    if not isinstance(value, (list, tuple)) or len(value) > _MAX_LIMITS:
+        raise InvalidInput(field, f"must be a list of at most {_MAX_LIMITS} names")
     names = {check_lane_name(one, f"{field}[{i}]") for i, one in enumerate(value)}
     if len(names) < len(value):
         raise InvalidInput(field, "must not name anything twice")

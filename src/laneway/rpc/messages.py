@@ -18,29 +18,29 @@ from laneway.engine.run.handler_channel import LONGEST_LINE
 from laneway.errors import InvalidInput
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.server.assignment_queue import Beat, OutAssignment
-from laneway.rpc.server.handshake import MOST_HELD, MOST_TYPES, bounded
+from laneway.rpc.server.handshake import MAX_HELD, MAX_TYPES, bounded
 from laneway.store.leases import Assignment, LogEntry, Report, Verdict
 from laneway.store.steps import StepResult, StepWrite
 
-MOST_CLAIMS: Final = 10_000
-MOST_RESULTS: Final = 1_000
-MOST_UPDATES: Final = 1_000
-MOST_LINES: Final = 10_000
-MOST_STEPS: Final = 1_000
-MOST_LIMITS: Final = 100
+MAX_CLAIMS: Final = 10_000
+MAX_RESULTS: Final = 1_000
+MAX_UPDATES: Final = 1_000
+MAX_LINES: Final = 10_000
+MAX_STEPS: Final = 1_000
+MAX_LIMITS: Final = 100
 STEP_NAME_BYTES: Final = 200
 # The most parts of one call, by the name of their field.
-MOST_OF: Final = {
-    "claims": MOST_CLAIMS,
-    "holds": MOST_HELD,
-    "job_types": MOST_TYPES,
-    "results": MOST_RESULTS,
-    "updates": MOST_UPDATES,
-    "lines": MOST_LINES,
-    "steps": MOST_STEPS,
-    "wants": MOST_LIMITS,
-    "inside": MOST_LIMITS,
-    "keeps": MOST_LIMITS,
+MAX_OF: Final = {
+    "claims": MAX_CLAIMS,
+    "holds": MAX_HELD,
+    "job_types": MAX_TYPES,
+    "results": MAX_RESULTS,
+    "updates": MAX_UPDATES,
+    "lines": MAX_LINES,
+    "steps": MAX_STEPS,
+    "wants": MAX_LIMITS,
+    "inside": MAX_LIMITS,
+    "keeps": MAX_LIMITS,
 }
 
 _LARGEST: Final = 1e100
@@ -112,7 +112,7 @@ def _assignment(one: OutAssignment) -> pb.Assignment:
 
 def check_results(results: Sequence[pb.Result]) -> None:
     """Refuses results without a verdict; the handler's return value is checked later."""
-    bounded("results", len(results), MOST_RESULTS)
+    bounded("results", len(results), MAX_RESULTS)
     for i, one in enumerate(results):
         outcome = one.WhichOneof("outcome")
         if outcome is None:
@@ -218,9 +218,9 @@ def read_json(text: str, field: str, limits: PayloadLimits, most: int | None = N
 
 def check_updates(updates: Sequence[pb.Update]) -> None:
     """Refuses more updates than one call may carry."""
-    bounded("updates", len(updates), MOST_UPDATES)
-    bounded("lines", sum(len(one.lines) for one in updates), MOST_LINES)
-    bounded("steps", sum(len(one.steps) for one in updates), MOST_STEPS)
+    bounded("updates", len(updates), MAX_UPDATES)
+    bounded("lines", sum(len(one.lines) for one in updates), MAX_LINES)
+    bounded("steps", sum(len(one.steps) for one in updates), MAX_STEPS)
 
 
 def read_update(one: pb.Update, claim: Claim, field: str, limits: PayloadLimits) -> ProgressUpdate:
@@ -276,11 +276,11 @@ def write_progressed(update: ProgressUpdate, reply: ProgressReply) -> pb.Progres
 
 def read_counts(given: Mapping[str, int], field: str, least: int) -> dict[str, int]:
     """Counts of holds by limit, in the order of names."""
-    bounded(field, len(given), MOST_LIMITS)
+    bounded(field, len(given), MAX_LIMITS)
     for name, count in given.items():
         check_text(name, field, max_bytes=STEP_NAME_BYTES)
-        if not least <= count <= MOST_CLAIMS:
-            raise InvalidInput(f"{field}[{name}]", f"must be from {least} to {MOST_CLAIMS}")
+        if not least <= count <= MAX_CLAIMS:
+            raise InvalidInput(f"{field}[{name}]", f"must be from {least} to {MAX_CLAIMS}")
     return dict(sorted(given.items()))
 
 

@@ -31,10 +31,10 @@ VIEW_COLUMNS = (
     "cancel_requested_at", "cancel_by", "cancel_reason", "started_at", "finished_at",
 )  # fmt: skip
 # Attempts shown with a job; older ones are read page by page.
-MOST_ATTEMPTS = 50
+MAX_ATTEMPTS = 50
 # Log lines read per attempt, and for all attempts of a page.
-MOST_LINES_EACH = 200
-MOST_LINES = 1000
+MAX_LINES_EACH = 200
+MAX_LINES = 1000
 # Rows that one search reads, with expensive rows counting more: about 30 ms.
 LOOK = 30_000
 # Jobs that await an approval are read completely, so fewer of them.
@@ -234,7 +234,7 @@ def _attempt(row: Row) -> Attempt:
 
 
 def get_attempts(
-    job_id: UUID, *, limit: int = MOST_ATTEMPTS, before: int | None = None
+    job_id: UUID, *, limit: int = MAX_ATTEMPTS, before: int | None = None
 ) -> Statement[list[Attempt]]:
     """The newest attempts before one, in order, each with its newest log lines."""
     return Statement(
@@ -244,8 +244,8 @@ def get_attempts(
             "id": job_id,
             "limit": limit,
             "before": before if before is not None else 2**31 - 1,
-            "lines_each": MOST_LINES_EACH,
-            "lines": MOST_LINES,
+            "lines_each": MAX_LINES_EACH,
+            "lines": MAX_LINES,
         },
     )
 

@@ -14,8 +14,8 @@ from laneway.domain.permissions import Access, Reach
 log = logging.getLogger(__name__)
 
 # Frames that a reader may leave unread. Readers of the same event share its bytes.
-MOST_FRAMES: Final = 512
-MOST_BYTES: Final = 4 * 1024 * 1024
+MAX_FRAMES: Final = 512
+MAX_BYTES: Final = 4 * 1024 * 1024
 # Bytes per send: each reader has its own copy of them.
 AT_ONCE: Final = 32 * 1024
 READ: Final = "jobs:read"
@@ -55,7 +55,7 @@ class Stream:
         self._size += len(frame)
         self._news.set()
         # A single frame may exceed the bytes, as long as it is read.
-        if len(self._frames) > MOST_FRAMES or (self._size > MOST_BYTES and len(self._frames) > 1):
+        if len(self._frames) > MAX_FRAMES or (self._size > MAX_BYTES and len(self._frames) > 1):
             self.drop()
 
     def end(self) -> None:

@@ -9,7 +9,7 @@ MS = 1500
 PROCESSES = 2
 MAX_RETRIES = 2
 # Uncharged losses of one job; see laneway.record_shared_loss.
-MOST_FREE = 5
+MAX_FREE = 5
 WITHIN_S = 120.0
 
 
@@ -40,7 +40,7 @@ def look(stage: Stage) -> None:
     )
     for job in stage.final.jobs.values():
         if types[job.job] != "quick":
-            bound = 1 + MAX_RETRIES + MOST_FREE
+            bound = 1 + MAX_RETRIES + MAX_FREE
             stage.result.must(
                 f"{types[job.job]}: failed when its budget was spent",
                 f"{job.status} after {job.attempt} starts, {job.retries} retries",

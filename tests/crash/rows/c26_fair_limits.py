@@ -20,7 +20,7 @@ MS = 60
 DRAIN_S = 40.0
 # Jobs of the other lane that may be served while one of higher priority waits: those that were
 # inside or chosen already, and some for a worker that was killed while it was its turn.
-MOST_BEFORE = 8
+MAX_BEFORE = 8
 
 PREPARE = """
 update laneway.limits set max_concurrent = 1 where name in ('scarce', 'call');
@@ -118,9 +118,9 @@ def look(stage: Stage) -> None:
     }
     waiting = min(event.more["waiting"] for event in history.of("met"))
     result.must(
-        f"jobs of the other lane waiting when the few came > {MOST_BEFORE}",
+        f"jobs of the other lane waiting when the few came > {MAX_BEFORE}",
         waiting,
-        held=waiting > MOST_BEFORE,
+        held=waiting > MAX_BEFORE,
     )
     before: Counter[str] = Counter()
     for event in history.of("hold"):
@@ -136,9 +136,9 @@ def look(stage: Stage) -> None:
             )
     most = max(before.values(), default=0)
     result.must(
-        f"served before one of higher priority in another lane ≤ {MOST_BEFORE}",
+        f"served before one of higher priority in another lane ≤ {MAX_BEFORE}",
         most,
-        held=bool(before) and most <= MOST_BEFORE,
+        held=bool(before) and most <= MAX_BEFORE,
     )
     done = sum(job.status == "completed" for job in stage.final.jobs.values())
     result.must("completed", f"{done}/{result.jobs}", held=done == result.jobs)

@@ -35,7 +35,7 @@ _ESCAPED: Final = 3
 # whether its connection has ended.
 UNREAD: Final = "laneway.is_unread"
 GONE: Final = "laneway.is_gone"
-_MOST_OTHERS: Final = 20
+_MAX_OTHERS: Final = 20
 _SPACE: Final = " \t\n\r"
 _SPACES: Final = re.compile(f"[{_SPACE}]*")
 _PIECE: Final = 64 * 1024
@@ -166,8 +166,8 @@ class _Reader:
                 read[name] = self._payload(f"{prefix}payload")
             else:
                 read[name] = self._value(f"{prefix}{name}")
-            if len(read) > _MOST_OTHERS:
-                raise InvalidInput(place, f"has more than {_MOST_OTHERS} members")
+            if len(read) > _MAX_OTHERS:
+                raise InvalidInput(place, f"has more than {_MAX_OTHERS} members")
             if self._ends("}"):
                 return read
 

@@ -13,7 +13,7 @@ from uuid import UUID
 ALONE_S: Final = 5.0
 # Submits of all such principals on one server, so that they leave connections to others.
 AT_ONCE: Final = 2
-MOST: Final = 10_000
+MAX_PRINCIPALS: Final = 10_000
 
 
 class FullPrincipals:
@@ -28,7 +28,7 @@ class FullPrincipals:
 
     def note(self, principal: UUID) -> None:
         """Keep it out of group commits for a while."""
-        if len(self._until) >= MOST:
+        if len(self._until) >= MAX_PRINCIPALS:
             self._until.clear()
         self._until[principal] = time.monotonic() + ALONE_S
 

@@ -16,7 +16,7 @@ from laneway.errors import InvalidInput
 
 T = TypeVar("T")
 # Validation errors reported per request.
-MOST_ERRORS: Final = 20
+MAX_ERRORS: Final = 20
 
 # The default of optional fields of a change. A factory keeps it out of the schema.
 UNCHANGED: Any = Field(default_factory=lambda: None)
@@ -38,11 +38,11 @@ class RequestBody(BaseModel):
     @classmethod
     def _few_unknown(cls, given: object) -> object:
         """Drop unknown fields beyond the number of errors that are reported."""
-        if not isinstance(given, dict) or len(given) <= len(cls.model_fields) + MOST_ERRORS:
+        if not isinstance(given, dict) or len(given) <= len(cls.model_fields) + MAX_ERRORS:
             return given
         known = {name: given[name] for name in cls.model_fields if name in given}
         unknown = (name for name in given if name not in cls.model_fields)
-        return {**known, **dict.fromkeys(islice(unknown, MOST_ERRORS))}
+        return {**known, **dict.fromkeys(islice(unknown, MAX_ERRORS))}
 
 
 class PageOut(BaseModel, Generic[T]):

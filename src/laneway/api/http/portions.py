@@ -14,7 +14,7 @@ from laneway.domain.json_writer import write_json
 AT_FIRST: Final = 5
 AT_ONCE: Final = 50
 _BYTES_AT_ONCE: Final = 4 * 1024 * 1024
-MOST_BYTES: Final = 8 * 1024 * 1024
+MAX_BYTES: Final = 8 * 1024 * 1024
 
 
 class RowBatch(NamedTuple):
@@ -36,7 +36,7 @@ async def page(
         # In a thread: writing megabytes would delay other requests.
         items += await asyncio.to_thread(_rendered, batch.rows)
         size = sum(map(len, items))
-        is_cut = len(batch.rows) < wanted or size > MOST_BYTES
+        is_cut = len(batch.rows) < wanted or size > MAX_BYTES
         if cursor is None or is_cut or len(items) >= limit:
             break
         wanted = min(next_count(size, len(items)), limit - len(items))
@@ -46,7 +46,7 @@ async def page(
 
 def next_count(size: int, count: int) -> int:
     """The number of rows to read next, after `count` rows of `size` bytes."""
-    room = min(_BYTES_AT_ONCE, MOST_BYTES - size)
+    room = min(_BYTES_AT_ONCE, MAX_BYTES - size)
     return max(1, min(AT_ONCE, room * count // (size + 1)))
 
 

@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 
 from laneway.api.http.auth import known_caller
-from laneway.api.http.paging import MOST_ERRORS
+from laneway.api.http.paging import MAX_ERRORS
 from laneway.config.settings import Settings
 from laneway.control.missing import SEEN_BY, with_names
 from laneway.domain.broken_json import broken_rule
@@ -191,7 +191,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
-        errors = [_field_error(one) for one in error.errors()[:MOST_ERRORS]]
+        errors = [_field_error(one) for one in error.errors()[:MAX_ERRORS]]
         detail = "; ".join(f"{one.field}: {one.rule}" for one in errors)
         return problem(request, HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_input", detail, errors)
 

@@ -21,8 +21,8 @@ from laneway.domain.actor import new_request_id
 
 log = logging.getLogger("laneway.api")
 
-MOST_BYTES: Final = 64 * 1024
-MOST_S: Final = 30.0
+MAX_BYTES: Final = 64 * 1024
+MAX_S: Final = 30.0
 # How long the rest of a body is read and dropped after an early response. A connection closed with
 # unread data is reset, and the response may be lost.
 LINGER_S: Final = 2.0
@@ -62,7 +62,7 @@ class Protocol(HttpToolsProtocol):
         if self.slots is not None and not self.slots.add(self._address, self):
             self._refuse(503, "too many connections are open")
             return
-        self._set_deadline(MOST_S, self.transport.close)
+        self._set_deadline(MAX_S, self.transport.close)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._clear_deadline()
@@ -116,10 +116,10 @@ class Protocol(HttpToolsProtocol):
             return
         if not self._is_new:
             self._size += len(data)
-            if self._size > MOST_BYTES:
+            if self._size > MAX_BYTES:
                 self.send_400_response("The head of the request is too large.")
         elif self._deadline is None:
-            self._set_deadline(MOST_S, self.transport.close)
+            self._set_deadline(MAX_S, self.transport.close)
 
     def close_gently(self) -> None:
         """Close once the rest of an unread body has arrived, or after LINGER_S."""

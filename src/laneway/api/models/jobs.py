@@ -25,7 +25,7 @@ from laneway.domain.verb_rules import LONGEST_PAGE
 # JSON has no type for times, so text is parsed although models are strict.
 Moment = Annotated[AwareDatetime, Field(strict=False)]
 _Status = Annotated[Status, Field(strict=False)]
-MOST_JOBS = 1000
+MAX_JOBS = 1000
 
 
 class JobRequest(RequestBody):
@@ -72,7 +72,7 @@ class JobRequest(RequestBody):
 class NewJobs(RequestBody):
     """Jobs to submit in one transaction."""
 
-    jobs: list[JobRequest] = Field(min_length=1, max_length=MOST_JOBS, fail_fast=True)
+    jobs: list[JobRequest] = Field(min_length=1, max_length=MAX_JOBS, fail_fast=True)
 
 
 class SubmittedOut(BaseModel):

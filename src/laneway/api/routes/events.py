@@ -16,7 +16,7 @@ from laneway.api.http.problems import errors
 from laneway.api.models.events import EVENTS, JOB_EVENTS, described
 from laneway.domain.event import (
     LONGEST_CURSOR,
-    MOST_TOPICS,
+    MAX_TOPICS,
     Cursor,
     LogPosition,
     Topic,
@@ -43,7 +43,7 @@ Topics = Annotated[
     Query(
         alias="topic",
         min_length=1,
-        max_length=MOST_TOPICS,
+        max_length=MAX_TOPICS,
         description="jobs, job:<id>, lane:<name>, job_type:<name>, approvals or lanes",
     ),
 ]

@@ -22,7 +22,7 @@ from laneway.api.http.job_access import (
     within_quota,
 )
 from laneway.api.http.paging import Cursor, Limit
-from laneway.api.http.portions import AT_FIRST, MOST_BYTES, next_count
+from laneway.api.http.portions import AT_FIRST, MAX_BYTES, next_count
 from laneway.api.http.problems import errors
 from laneway.api.http.read_slots import EXPENSIVE
 from laneway.api.http.responses import Json
@@ -45,7 +45,7 @@ from laneway.domain.json_writer import omits_large_values, write_json
 from laneway.domain.states import TERMINAL
 from laneway.store import quotas
 from laneway.store.database import Database
-from laneway.store.jobs import MOST_ATTEMPTS
+from laneway.store.jobs import MAX_ATTEMPTS
 
 router = APIRouter(prefix="/jobs", tags=["jobs"])
 
@@ -86,7 +86,7 @@ async def list_jobs(who: Reader, query: Annotated[JobQuery, Query()]) -> Respons
         # In a thread: writing megabytes would delay other requests.
         items += await asyncio.to_thread(_rendered, who, jobs)
         size = sum(map(len, items))
-        if size > MOST_BYTES and start < len(page.items):
+        if size > MAX_BYTES and start < len(page.items):
             cursor, looked_back_to = str(numbers[-1]), None
             break
         at_once = next_count(size, len(items))
@@ -115,7 +115,7 @@ async def get_job(who: Reader, job_id: UUID) -> Response:
     responses=errors(404),
 )
 async def list_attempts(
-    who: Reader, job_id: UUID, limit: Limit = MOST_ATTEMPTS, cursor: Cursor = None
+    who: Reader, job_id: UUID, limit: Limit = MAX_ATTEMPTS, cursor: Cursor = None
 ) -> Response:
     """List attempts of a job, newest first; private errors and logs as with the job."""
     job = await readable(who, job_id)

@@ -20,7 +20,7 @@ from laneway.control.cluster import ClusterState, survey
 from laneway.domain.overview import LaneStatus
 from laneway.errors import LanewayError, SchemaMismatch
 from laneway.observability import metrics
-from laneway.observability.counters import MOST_LANES, OTHER, PROCESS, Counters
+from laneway.observability.counters import MAX_LANES, OTHER, PROCESS, Counters
 from laneway.observability.metrics import Family, Samples
 from laneway.store.database import Database
 
@@ -101,7 +101,7 @@ def _by_name(lanes: Iterable[LaneStatus]) -> dict[str, list[LaneStatus]]:
     """Lanes by name; those beyond the bound share one name."""
     by_name: dict[str, list[LaneStatus]] = {}
     for status in sorted(lanes, key=lambda one: one.lane.name):
-        name = status.lane.name if len(by_name) < MOST_LANES else OTHER
+        name = status.lane.name if len(by_name) < MAX_LANES else OTHER
         by_name.setdefault(name, []).append(status)
     return by_name
 

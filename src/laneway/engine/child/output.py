@@ -20,7 +20,7 @@ from laneway.engine.process.logs import log_format
 from laneway.engine.run.handler_channel import LONGEST_LINE
 
 # Lines stored with one attempt; the worker's stderr gets all of them.
-MOST_LINES: Final = 1000
+MAX_LINES: Final = 1000
 MARK: Final = b"\0laneway "
 
 
@@ -120,10 +120,10 @@ class ChildOutput(asyncio.Protocol):
         if self._keep is None:
             return
         self._kept += 1
-        if self._kept <= MOST_LINES:
+        if self._kept <= MAX_LINES:
             self._keep(text)
-        elif self._kept == MOST_LINES + 1:
-            self._keep(f"more than {MOST_LINES:,} lines of output: the rest is not kept here")
+        elif self._kept == MAX_LINES + 1:
+            self._keep(f"more than {MAX_LINES:,} lines of output: the rest is not kept here")
 
     def _show(self, text: str) -> None:
         """Write to stderr with the job id, unless the line already contains it."""

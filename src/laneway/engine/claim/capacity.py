@@ -9,7 +9,7 @@ from typing import Final, Protocol, Self
 from laneway.config.settings import Settings
 from laneway.engine.claim.fullness import Fullness
 
-MOST: Final = 1000
+MAX_CLAIM: Final = 1000
 
 
 class Room(Protocol):
@@ -86,7 +86,7 @@ class Capacity:
         return self.fullness.published(kinds, self._lanes, self.free)
 
     def most(self, lane: str) -> int:
-        most = MOST if self.jobs_left is None else min(MOST, self.jobs_left)
+        most = MAX_CLAIM if self.jobs_left is None else min(MAX_CLAIM, self.jobs_left)
         return most if self._slots is None else min(most, self._free_slots(lane, self._slots))
 
     def _free_slots(self, lane: str, slots: int) -> int:

@@ -25,8 +25,8 @@ from dataclasses import dataclass, field
 
 from laneway.store.leases import MAX_RANK, MIN_RANK, ClaimAnswer, Range
 
-MOST_LEVELS = 16
-MOST_PENDING = 64
+MAX_LEVELS = 16
+MAX_PENDING = 64
 # After this many claims without a rise, an open transaction must be delaying the floor.
 HELD_UP = 8
 
@@ -119,7 +119,7 @@ class Floors:
         for (job_type, rank), (low, top) in seen.items():
             self._recent.add(job_type)
             levels = self._levels.setdefault(job_type, {})
-            if rank not in levels and len(levels) >= MOST_LEVELS:
+            if rank not in levels and len(levels) >= MAX_LEVELS:
                 levels.clear()
             level = levels.setdefault(rank, _Level())
             if level.pending and level.pending[-1][1] is None:
@@ -128,7 +128,7 @@ class Floors:
             while level.pending and (level.pending[0][1] or 0) < horizon:
                 earlier_top, _ = level.pending.popleft()
                 level.floor = max(level.floor, min(earlier_top, low - 1))
-            if len(level.pending) >= MOST_PENDING:
+            if len(level.pending) >= MAX_PENDING:
                 level.pending = deque(list(level.pending)[1::2])
             level.pending.append((top, None))
 

@@ -11,7 +11,7 @@ from typing import ClassVar, Protocol
 from uuid import UUID
 
 from laneway.domain.claim import Claim
-from laneway.engine.claim.capacity import MOST, Room
+from laneway.engine.claim.capacity import MAX_CLAIM, Room
 from laneway.engine.claim.floors import Floors, all_ranges
 from laneway.engine.lease.completer import Completer
 from laneway.engine.process.worker_metrics import WorkerMetrics
@@ -24,8 +24,8 @@ from laneway.store.statement import Statement
 
 GROUPS = ("async", "thread", "process")
 FEW = 10
-MOST_UNSETTLED = 5000
-MOST_PARKED = 1000
+MAX_UNSETTLED = 5000
+MAX_PARKED = 1000
 BUSY_FOR_S = 5.0
 HELD_UP_S = 1.0
 NOT_READY_S = 0.05
@@ -94,7 +94,7 @@ class LaneLoop(Service):
         self.floors = Floors()
         self._counted_since = self._looked_past_at = time.monotonic()
         self.handlers = handlers
-        self._most = MOST
+        self._most = MAX_CLAIM
         # Slots or limits are used up: claim again when this worker frees some.
         self.is_full = False
         # The room of some isolation is used up: claim again when a job here ends.
@@ -115,7 +115,7 @@ class LaneLoop(Service):
         if not self._tools.heartbeat.is_ready:
             # Leases claimed now would not be renewed.
             return NOT_READY_S
-        if self._tools.completer.backlog > MOST_UNSETTLED:
+        if self._tools.completer.backlog > MAX_UNSETTLED:
             # Jobs end faster than their outcomes are stored, and still hold slots and leases.
             return NOT_READY_S
         async with self._tools.claiming:
@@ -171,7 +171,7 @@ class LaneLoop(Service):
             # Claim fewer next time: PostgreSQL cannot return a gigabyte of payloads.
             self._most = max(1, room // 4)
             raise
-        self._most = min(MOST, 2 * self._most)
+        self._most = min(MAX_CLAIM, 2 * self._most)
         return answer
 
     async def _apply(
@@ -199,7 +199,7 @@ class LaneLoop(Service):
             self._tools.wake_peers(types)
         if answer.parked > len(answer.assignments):
             # Park all such jobs at once: the next ones would fill the coming claims too.
-            await self._tools.database.run(park(sorted(types), MOST_PARKED))
+            await self._tools.database.run(park(sorted(types), MAX_PARKED))
         return 0 if answer.more else None
 
     def _take(self, answer: ClaimAnswer, age_s: float, isolations: Mapping[str, str]) -> None:

@@ -25,7 +25,7 @@ MAX_BATCH = 1000
 MIN_BATCH = 100
 # The size of results and errors in a batch. Statements slow down faster than they grow (16 MB takes
 # half a second, 256 MB half a minute), and all other outcomes wait meanwhile.
-MOST_CHARACTERS = 16_000_000
+MAX_CHARACTERS = 16_000_000
 BUSY_S = 0.05
 
 
@@ -95,7 +95,7 @@ class Completer(Service):
         count = characters = 0
         for verdict in self._pending[: min(MAX_BATCH, max(MIN_BATCH, self._batch_size()))]:
             characters += len(verdict.result or "") + len(verdict.error or "")
-            if count and characters > MOST_CHARACTERS:
+            if count and characters > MAX_CHARACTERS:
                 break
             count += 1
         batch, self._pending = self._pending[:count], self._pending[count:]

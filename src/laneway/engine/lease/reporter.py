@@ -15,9 +15,9 @@ from laneway.errors import DatabaseUnavailable, StaleAttempt
 from laneway.observability.log_throttle import LogThrottle
 from laneway.store.leases import LogEntry, Report, WriteResult
 
-MOST_LINES = 2000
+MAX_LINES = 2000
 # The size of checkpoints in a batch, for the same reason as in completer.py.
-MOST_CHARACTERS = 16_000_000
+MAX_CHARACTERS = 16_000_000
 BUSY_S = 0.05
 
 
@@ -155,7 +155,7 @@ class Reporter(Service):
 
     def _take(self) -> _Batch:
         reports = self._take_reports()
-        lines, self._lines = self._lines[:MOST_LINES], self._lines[MOST_LINES:]
+        lines, self._lines = self._lines[:MAX_LINES], self._lines[MAX_LINES:]
         waiters, self._waiters = self._waiters, {}
         # A claim with more than fits waits until the rest is stored too.
         left = self._reports.keys() | {line.claim for line in self._lines}
@@ -168,7 +168,7 @@ class Reporter(Service):
         characters = 0
         for claim, report in self._reports.items():
             characters += len(report.checkpoint or "")
-            if taken and characters > MOST_CHARACTERS:
+            if taken and characters > MAX_CHARACTERS:
                 self._wake_in(0.0)
                 break
             taken[claim] = report

@@ -10,9 +10,9 @@ import traceback
 from typing import Final
 
 # Longer chains and larger groups are cut: formatting them would take minutes.
-MOST_RELATED: Final = 100
+MAX_RELATED: Final = 100
 # The bound on each text; stored texts are shorter still.
-MOST_CHARACTERS: Final = 100_000
+MAX_CHARACTERS: Final = 100_000
 _NAME: Final = type.__dict__["__name__"]
 
 
@@ -25,7 +25,7 @@ def message_of(error: BaseException) -> str:
     """The text of the exception, cut; the name of its class if that is empty."""
     try:
         # A subclass of str may override slicing.
-        text = str.__getitem__(str(error), slice(MOST_CHARACTERS))
+        text = str.__getitem__(str(error), slice(MAX_CHARACTERS))
         return text or name_of(error)
     except BaseException as broken:
         return f"its text could not be read: {name_of(broken)}"
@@ -56,7 +56,7 @@ def _has_few_related(error: BaseException) -> bool:
             continue
         seen.add(id(one))
         parts = one.exceptions if issubclass(type(one), BaseExceptionGroup) else ()  # type: ignore[attr-defined]
-        if len(seen) + len(parts) > MOST_RELATED:
+        if len(seen) + len(parts) > MAX_RELATED:
             return False
         waiting += [one.__cause__, one.__context__, *parts]
     return True

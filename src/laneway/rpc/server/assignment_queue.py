@@ -17,7 +17,7 @@ from laneway.store.remote import FinishedStep
 # The size of one message; a larger assignment is sent alone.
 SOFT_BYTES: Final = 1 << 20
 # With more bytes in the queue, nothing is claimed until its reader has taken some.
-MOST_BYTES: Final = 4 << 20
+MAX_BYTES: Final = 4 << 20
 # The size of an assignment without its texts.
 _FRAME_BYTES: Final = 256
 # A job is released instead of sent once less than this fraction of its lease is left.
@@ -140,7 +140,7 @@ class AssignmentQueue:
     @property
     def is_full(self) -> bool:
         """Whether nothing more should be claimed for now."""
-        return self._bytes > MOST_BYTES
+        return self._bytes > MAX_BYTES
 
     def sent(self) -> bool:
         """Notes that a message was sent; returns whether the queue was stuck or full until now."""

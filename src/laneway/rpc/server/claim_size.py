@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from laneway.engine.claim.capacity import MOST
+from laneway.engine.claim.capacity import MAX_CLAIM
 from laneway.store.leases import Assignment
 
 # The size for a lane without recent claims.
@@ -39,7 +39,7 @@ class ClaimSize:
             return
         size = sum(len(one.payload) + len(one.checkpoint or "") for one in claimed)
         fitting = CLAIM_BYTES * count // max(size, 1)
-        self._most = max(1, min(MOST, fitting, max(self.most, 2 * count)))
+        self._most = max(1, min(MAX_CLAIM, fitting, max(self.most, 2 * count)))
         self._learned = time.monotonic()
 
     def shrink(self) -> None:

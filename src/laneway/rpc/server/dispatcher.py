@@ -18,7 +18,7 @@ from laneway.engine.claim.lane_routing import served
 from laneway.engine.run.attempt_outcomes import of_changed_since_approval, own_error_json
 from laneway.errors import DatabaseUnavailable
 from laneway.rpc.server.assignment_queue import (
-    MOST_BYTES,
+    MAX_BYTES,
     AssignmentQueue,
     Beat,
     OutAssignment,
@@ -312,7 +312,7 @@ class Dispatcher:
 
     async def _steps(self, claims: Sequence[Claim]) -> dict[int, FinishedSteps]:
         seqs = [claim.seq for claim in claims if claim.attempt > 1]
-        read = read_steps(seqs, MOST_BYTES, self._shared.max_bytes)
+        read = read_steps(seqs, MAX_BYTES, self._shared.max_bytes)
         return await self._shared.rest.run(read) if seqs else {}
 
     def _refuse(self, claim: Claim, size: int) -> None:

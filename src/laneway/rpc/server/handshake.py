@@ -18,17 +18,17 @@ from laneway.store.workers import TypeRecord
 
 Isolation = Literal["async", "thread", "process"]
 
-MOST_TYPES: Final = 1000
-MOST_IN_FLIGHT: Final = 10_000
-MOST_HELD: Final = 10_000
+MAX_TYPES: Final = 1000
+MAX_IN_FLIGHT: Final = 10_000
+MAX_HELD: Final = 10_000
 NAME_BYTES: Final = 256
 # The whole handshake is kept as long as its stream is open.
 HANDSHAKE_BYTES: Final = 2 * 1024 * 1024
 # Bounds for all its types together: checking schemas takes seconds per megabyte, and each missing
 # lane or limit is created by one statement.
 DECLARED_BYTES: Final = 1024 * 1024
-MOST_LANES: Final = 100
-MOST_LIMITS: Final = 100
+MAX_LANES: Final = 100
+MAX_LIMITS: Final = 100
 _ISOLATIONS: Final[dict[int, Isolation]] = {
     pb.ISOLATION_UNSPECIFIED: "async",
     pb.ISOLATION_ASYNC: "async",
@@ -93,9 +93,9 @@ def read_handshake(request: pb.StreamJobsRequest, limits: PayloadLimits) -> Stre
     if size > HANDSHAKE_BYTES:
         raise InvalidInput("request", f"takes {size} bytes; at most {HANDSHAKE_BYTES}")
     worker_id = read_id(request.worker_id, "worker_id")
-    most = _count(request.max_in_flight, "max_in_flight", 0, MOST_IN_FLIGHT)
-    bounded("job_types", len(request.job_types), MOST_TYPES)
-    bounded("holds", len(request.holds), MOST_HELD)
+    most = _count(request.max_in_flight, "max_in_flight", 0, MAX_IN_FLIGHT)
+    bounded("job_types", len(request.job_types), MAX_TYPES)
+    bounded("holds", len(request.holds), MAX_HELD)
     if not request.job_types:
         raise InvalidInput("job_types", "must name at least one")
     declared = sum(len(one.declaration) for one in request.job_types)
@@ -107,16 +107,16 @@ def read_handshake(request: pb.StreamJobsRequest, limits: PayloadLimits) -> Stre
     if len({one.name for one in types}) < len(types):
         raise InvalidInput("job_types", "must not name a type twice")
     records = [one.record for one in types if one.record is not None]
-    bounded("lanes", len({one.lane for one in records if one.lane}), MOST_LANES)
-    bounded("limits", len({name for one in records for name in one.limits}), MOST_LIMITS)
+    bounded("lanes", len({one.lane for one in records if one.lane}), MAX_LANES)
+    bounded("limits", len({name for one in records for name in one.limits}), MAX_LIMITS)
     return StreamHandshake(
         worker_id=worker_id,
         name=_label(request.name, "name") or str(worker_id),
         types=types,
         max_in_flight=most,
-        max_async=_count(request.max_async, "max_async", 0, MOST_IN_FLIGHT),
-        max_threads=_count(request.max_threads, "max_threads", 0, MOST_IN_FLIGHT),
-        max_processes=_count(request.max_processes, "max_processes", 0, MOST_IN_FLIGHT),
+        max_async=_count(request.max_async, "max_async", 0, MAX_IN_FLIGHT),
+        max_threads=_count(request.max_threads, "max_threads", 0, MAX_IN_FLIGHT),
+        max_processes=_count(request.max_processes, "max_processes", 0, MAX_IN_FLIGHT),
         holds=frozenset(
             (read_id(one.job_id, f"holds[{i}].job_id"), one.attempt)
             for i, one in enumerate(request.holds)

@@ -11,7 +11,7 @@ from grpc_health.v1.health_pb2_grpc import HealthServicer
 
 from laneway.errors import RateLimited
 
-MOST_WATCHERS: Final = 1000
+MAX_WATCHERS: Final = 1000
 _SERVING: Final = pb.HealthCheckResponse.SERVING
 _NOT_SERVING: Final = pb.HealthCheckResponse.NOT_SERVING
 _UNKNOWN: Final = pb.HealthCheckResponse.SERVICE_UNKNOWN
@@ -49,8 +49,8 @@ class RpcHealth(HealthServicer):  # type: ignore[misc]
         return pb.HealthCheckResponse(status=self._status)
 
     async def Watch(self, request: pb.HealthCheckRequest, context: Any) -> None:
-        if self._watchers >= MOST_WATCHERS:
-            raise RateLimited(f"{MOST_WATCHERS} watches are open")
+        if self._watchers >= MAX_WATCHERS:
+            raise RateLimited(f"{MAX_WATCHERS} watches are open")
         is_known = request.service in self._names
         self._watchers += 1
         try:

@@ -32,7 +32,7 @@ NAME: Final = "laneway.v1.DispatchService"
 # A revoked token loses its streams, and an outage is noticed, within five seconds.
 REVIEW_S: Final = 2.0
 # Per connection; a worker needs two or three, but the workers of one process share a connection.
-MOST_STREAMS: Final = 1000
+MAX_STREAMS: Final = 1000
 METADATA_BYTES: Final = 16 * 1024
 # A lost peer is noticed after the sum of these.
 PING_S: Final = 10
@@ -166,7 +166,7 @@ def _options(settings: Settings) -> list[tuple[str, int]]:
     return [
         ("grpc.max_receive_message_length", settings.grpc_message_bytes),
         ("grpc.max_send_message_length", settings.grpc_assignment_bytes),
-        ("grpc.max_concurrent_streams", MOST_STREAMS),
+        ("grpc.max_concurrent_streams", MAX_STREAMS),
         ("grpc.max_metadata_size", METADATA_BYTES),
         ("grpc.absolute_max_metadata_size", METADATA_BYTES),
         ("grpc.keepalive_time_ms", PING_S * 1000),

@@ -20,7 +20,7 @@ from laneway.store.workers import TypeRecord, publish
 log = logging.getLogger("laneway")
 
 # Job types named in one line.
-_MOST: Final = 3
+_MAX_SHOWN: Final = 3
 
 
 async def register_types(
@@ -91,12 +91,12 @@ async def find_ignored(
     refused = {one.name: one.refused for one in covered if one.refused}
     for name, reason in refused.items():
         ignored[name] = IgnoredParts(sorted({*found.get(name, ()), "arguments"}), reason)
-    for name, reason in list(refused.items())[:_MOST]:
+    for name, reason in list(refused.items())[:_MAX_SHOWN]:
         log.warning(
             "remote worker %s: the argument schema of %s is not published, because it %s;"
             " the worker checks arguments", handshake.name, name, reason,
         )  # fmt: skip
-    for name, fields in list(found.items())[:_MOST]:
+    for name, fields in list(found.items())[:_MAX_SHOWN]:
         log.warning(
             "remote worker %s: its declaration of %s is not in force: %s (its token needs"
             " workers:declare to change the published record)",
@@ -117,14 +117,14 @@ def check_coverage(
     names = [one.name for one in beyond]
     if not beyond or handshake.max_in_flight == 0:
         return names
-    more = f" and {len(beyond) - _MOST} more" if len(beyond) > _MOST else ""
+    more = f" and {len(beyond) - _MAX_SHOWN} more" if len(beyond) > _MAX_SHOWN else ""
     # Only the log names the lanes: a caller could guess job types to learn them.
     log.warning(
         "remote worker %s: its token does not cover %s%s: it gets none of these jobs",
-        handshake.name, ", ".join(_placed(one, state) for one in beyond[:_MOST]), more,
+        handshake.name, ", ".join(_placed(one, state) for one in beyond[:_MAX_SHOWN]), more,
     )  # fmt: skip
     if len(beyond) == len(handshake.types):
-        shown = ", ".join(names[:_MOST])
+        shown = ", ".join(names[:_MAX_SHOWN])
         raise Forbidden(
             f"the token covers {caller.coverage}, but none of the worker's job types: {shown}{more}"
         )

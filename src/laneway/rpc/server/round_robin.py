@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from laneway.engine.claim.capacity import MOST
+from laneway.engine.claim.capacity import MAX_CLAIM
 
 # The time for which room is collected; most of the worker's places stay in use meanwhile.
 COLLECT_S = 0.02
@@ -129,7 +129,7 @@ class RoundRobin:
         """Retries blocked types, because an ended job may have freed a slot or a limit."""
         blocked, self._blocked = self._blocked, {}
         for lane, types in blocked.items():
-            self._begin(lane, types, MOST)
+            self._begin(lane, types, MAX_CLAIM)
 
     # Rounds -----------------------------------------------------------------------------------
 
@@ -156,7 +156,7 @@ class RoundRobin:
         if tried is None and wait_s is not None:
             types = set()
         elif goes_on:
-            round_.factor = min(MOST, round_.factor * 2)
+            round_.factor = min(MAX_CLAIM, round_.factor * 2)
         elif tried is not None:
             types = types - tried
             if is_blocked:
@@ -219,7 +219,7 @@ class RoundRobin:
         if timer is not None:
             timer.cancel()
         if types := self._wanted.pop(lane, None):
-            self._begin(lane, types, MOST)
+            self._begin(lane, types, MAX_CLAIM)
 
     def _later(self, lane: str, delay_s: float, types: set[str]) -> None:
         if self._is_closed:
@@ -234,4 +234,4 @@ class RoundRobin:
 
     def _on_alarm(self, lane: str) -> None:
         _, types = self._alarms.pop(lane)
-        self._begin(lane, types, MOST)
+        self._begin(lane, types, MAX_CLAIM)

@@ -46,7 +46,7 @@ BUSY_S: Final = 1.0
 UNREAD_S: Final = 10.0
 # Larger requests are read in a thread.
 AT_ONCE_BYTES: Final = 64 * 1024
-MOST_READERS: Final = 2
+MAX_READERS: Final = 2
 # A burst of one attempt's reports may be as large as its reports in this time. Workers merge
 # updates of handlers, but each step is a report.
 REPORTS_BURST_S: Final = 10.0
@@ -91,7 +91,7 @@ class WorkerCalls:
         self._dispatch = dispatch
         self._authenticator = authenticator
         self._limits = settings.payload_limits
-        self._readers = ThreadPoolExecutor(MOST_READERS, "laneway read")
+        self._readers = ThreadPoolExecutor(MAX_READERS, "laneway read")
         self._ownership = Ownership(dispatch.assignments, dispatch.database, dispatch.lane_of)
         # Separate connections: leases are renewed even while a limit's row is locked, or a large
         # batch of progress is stored.
@@ -194,7 +194,7 @@ class WorkerCalls:
     async def Heartbeat(self, _: object, context: Context) -> pb.HeartbeatResponse:
         async with self._begin(context, "Heartbeat", pb.HeartbeatRequest) as call:
             request = call.request
-            bounded("claims", len(request.claims), messages.MOST_CLAIMS)
+            bounded("claims", len(request.claims), messages.MAX_CLAIMS)
             memory = read_memory(request.memory_bytes)
             found = await self._find(call, request.worker_id, request.claims, "claims[{}]")
             self._dispatch.note_memory(UUID(request.worker_id), call.caller.principal_id, memory)
@@ -363,9 +363,9 @@ class WorkerCalls:
         if not isinstance(data, bytes):
             raise DecodeError("the call has no message")
         if len(data) <= AT_ONCE_BYTES:
-            return wire.parse(kind, data, messages.MOST_OF)
+            return wire.parse(kind, data, messages.MAX_OF)
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._readers, wire.parse, kind, data, messages.MOST_OF)
+        return await loop.run_in_executor(self._readers, wire.parse, kind, data, messages.MAX_OF)
 
     async def _find(
         self, call: _ServedCall[Any], worker_id: str, claims: Sequence[pb.Claim], place: str

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
-from laneway.engine.claim.capacity import MOST
+from laneway.engine.claim.capacity import MAX_CLAIM
 from laneway.engine.claim.fullness import Fullness
 
 TOTAL: Final = ""
@@ -30,7 +30,7 @@ class StreamCapacity:
         self._fullness = Fullness()
         self._published: set[tuple[str, str]] | None = None
         # The most jobs of the next claim.
-        self.share = MOST
+        self.share = MAX_CLAIM
 
     def serve(self, lanes: Mapping[str, set[str]]) -> None:
         """Sets the isolations that each served lane may need."""
@@ -55,7 +55,7 @@ class StreamCapacity:
         return room, before != self._published
 
     def most(self, lane: str) -> int:
-        return min(MOST, self.share, self._left(lane, TOTAL))
+        return min(MAX_CLAIM, self.share, self._left(lane, TOTAL))
 
     def left(self, lane: str) -> int:
         """The room for jobs of this lane, of any isolation."""

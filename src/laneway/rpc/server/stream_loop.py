@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Protocol
 
-from laneway.engine.claim.capacity import MOST
+from laneway.engine.claim.capacity import MAX_CLAIM
 from laneway.engine.claim.floors import Floors
 from laneway.engine.claim.lane_loop import BUSY_FOR_S, Claimable, LaneLoop, LaneTools
 from laneway.errors import LanewayError
@@ -67,7 +67,7 @@ class StreamLoop(LaneLoop):
         self._claim_size = floors.claim_size
         # The share of the next claim; then the state of the current one.
         self._share: int | None = None
-        self._asked = MOST
+        self._asked = MAX_CLAIM
         self._answer: ClaimAnswer | None = None
         self._tried: set[str] = set()
         self._has_failed = False

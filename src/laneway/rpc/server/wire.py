@@ -17,7 +17,7 @@ from laneway.errors import InvalidInput
 # Smaller messages hold too few parts to be worth counting.
 SMALL_BYTES: Final = 4 * 1024
 # The most fields of one message, nested and unknown ones included.
-MOST_FIELDS: Final = 100_000
+MAX_FIELDS: Final = 100_000
 _DEEPEST: Final = 16
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
@@ -44,7 +44,7 @@ class _Count:
     def __init__(self, most: Mapping[str, int]) -> None:
         self._most = most
         self._found: Counter[str] = Counter()
-        self._left = MOST_FIELDS
+        self._left = MAX_FIELDS
 
     def walk(self, data: bytes, at: int, end: int, of: Any, depth: int) -> None:
         if depth > _DEEPEST:
@@ -53,7 +53,7 @@ class _Count:
         while at < end:
             self._left -= 1
             if self._left < 0:
-                raise InvalidInput("request", f"has more than {MOST_FIELDS} fields in one call")
+                raise InvalidInput("request", f"has more than {MAX_FIELDS} fields in one call")
             key, at = _varint(data, at, end)
             kind = key & 7
             if kind == _VARINT:

@@ -16,7 +16,7 @@ from laneway.store.steps import StepWrite
 
 # A small update weighs one; a whole batch then takes about 16 MB.
 _WEIGHT_CHARACTERS: Final = 16_000
-MOST_WEIGHT: Final = 1000
+MAX_WEIGHT: Final = 1000
 # The most important answer first.
 _BY_IMPORTANCE: Final = ("busy", "fenced", "cancel_requested")
 
@@ -29,7 +29,7 @@ class Writes:
         self._database = database
         self.heartbeats: Batcher[Claim, str] = Batcher(self._renew, lambda answer: answer == "busy")
         self.updates: Batcher[ProgressUpdate, ProgressReply] = Batcher(
-            self._store, lambda reply: reply.answer == "busy", most=MOST_WEIGHT, weigh=_weight
+            self._store, lambda reply: reply.answer == "busy", most=MAX_WEIGHT, weigh=_weight
         )
 
     async def close(self) -> None:

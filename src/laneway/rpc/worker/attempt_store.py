@@ -19,9 +19,9 @@ from laneway.store.steps import StepWrite
 
 T = TypeVar("T")
 
-MOST: Final = 1000
+MAX_ITEMS: Final = 1000
 # Below the default message limit of servers, with room for the fields around the texts.
-MOST_BYTES: Final = 3 * 1024 * 1024
+MAX_BYTES: Final = 3 * 1024 * 1024
 _SMALL: Final = 200
 _ANSWERS: Final = {
     pb.ANSWER_UNSPECIFIED: "busy",
@@ -274,7 +274,7 @@ def _parts(items: Sequence[T], size_of: Callable[[T], int]) -> Iterator[Sequence
     size = 0
     for item in items:
         more = size_of(item)
-        if part and (size + more > MOST_BYTES or len(part) == MOST):
+        if part and (size + more > MAX_BYTES or len(part) == MAX_ITEMS):
             yield part
             part, size = [], 0
         part.append(item)
