@@ -263,7 +263,6 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("GET", f"{_SCHEDULE}/slots"): Entry("schedule", "schedules:view", make="schedule"),
     ("GET", f"{_SCHEDULE}/history"): Entry("global", "schedules:view", make="schedule"),
     ("POST", f"{_SCHEDULE}/rollback"): Entry("global", "schedules:manage", make="schedule"),
-    ("GET", "/admin/audit"): Entry("global", "audit:read"),
 }
 
 assert {entry.permission for entry in ENTRIES.values()} - {None} <= set(PERMISSIONS)

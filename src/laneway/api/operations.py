@@ -98,9 +98,11 @@ def _parameters(operation: AnyOperation) -> list[Parameter]:
         # Its rules are checked after the scope, so that callers learn nothing of other names.
         taken[each.name] = unwrap(each.hint)[0]
     for each in operation.inputs_of("query"):
-        doc = find_mark(each.hint, Doc)
-        query = Query(description=None if doc is None else doc.text)
-        taken[each.name], defaults[each.name] = Annotated[each.hint, query], each.default
+        for name, hint in (each.settings or {each.name: each.hint}).items():
+            doc = find_mark(hint, Doc)
+            query = Query(description=None if doc is None else doc.text)
+            taken[name] = Annotated[hint, query]
+            defaults[name] = None if each.settings else each.default
     if (model := body_model(operation)) is not None:
         taken["body"] = model
         if not any(each.settings or each.is_required for each in operation.inputs_of("body")):

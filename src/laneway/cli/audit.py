@@ -48,6 +48,7 @@ def audit(
 ) -> None:
     """Show who changed what, and through which interface, newest first."""
     from laneway.domain.audit import AuditFilter
+    from laneway.operations.audit import list_acts
 
     ago = since if isinstance(since, float) else None
     wanted = AuditFilter(
@@ -60,9 +61,10 @@ def audit(
         since=None if ago is not None else since,
         newer_than=ago,
     )
-    page = session.run(lambda backend: backend.acts(wanted, limit=limit, cursor=cursor))
+    asked = list_acts(wanted.check())
+    page = session.run(lambda backend: backend.page(asked, limit, cursor))
     if json:
-        show_json_lines(each.to_dict() for each in page.items)
+        show_json_lines(page.items)
     elif not page.items and page.next_cursor is None:
         note("no audit entry matches")
     elif not page.items:

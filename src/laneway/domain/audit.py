@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Literal, get_args
+from typing import Annotated, ClassVar, Final, Literal, get_args
 from uuid import UUID
 
+from annotated_types import Interval, MaxLen, MinLen
+
 from laneway.domain.actor import Door, is_own_request_id
+from laneway.domain.annotations import Doc, OneOf
 from laneway.domain.duration import CENTURY_S
 from laneway.domain.missing import suggest
 from laneway.domain.text import check_text
@@ -26,65 +29,52 @@ WORD_BYTES: Final = 512
 _SEEN_DOORS: Final = frozenset({"http", "ui", "grpc"})
 LONGEST_AGE: Final = CENTURY_S
 
+Word = Annotated[str, MinLen(1), MaxLen(WORD_BYTES)]
+ClaimedField = Literal["actor", "door", "request_id"]
+Claimed = Annotated[
+    tuple[ClaimedField, ...],
+    Doc("Fields that the caller reported itself; the server verified the others"),
+]
+
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One row of the audit; `before` is None for a creation, `after` for a deletion."""
+    """An audited action: actor, object, interface (`door`) and outcome."""
+
+    computed: ClassVar = ("claimed",)
 
     id: int
     at: datetime
     actor: str
     principal_id: UUID | None
-    door: str
+    door: Door
     action: str
     kind: str
     name: str | None
     workspace: str | None
     outcome: Outcome
-    before: Mapping[str, object] | None
-    after: Mapping[str, object] | None
+    before: Annotated[Mapping[str, object] | None, Doc("null: it was created, or nothing changed")]
+    after: Annotated[Mapping[str, object] | None, Doc("null: it was deleted, or nothing changed")]
     request_id: str | None
-    address: str | None
+    address: Annotated[
+        str | None, Doc("The connection's address, or the one that a trusted proxy reports")
+    ]
 
     @property
-    def claimed(self) -> tuple[str, ...]:
+    def claimed(self) -> Claimed:
         """The fields that the caller claimed; the server verified the others.
 
         Without a principal, a program with a database login wrote the entry. With one, the server
         knows only whether the request came by HTTP, gRPC or a browser's session.
         """
         is_seen = self.door in _SEEN_DOORS
-        return tuple(
-            field
-            for field, is_claimed in (
-                ("actor", self.principal_id is None and not is_seen),
-                ("door", not is_seen),
-                (
-                    "request_id",
-                    self.request_id is not None and not is_own_request_id(self.request_id),
-                ),
-            )
-            if is_claimed
-        )
-
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "id": self.id,
-            "at": self.at.isoformat(),
-            "actor": self.actor,
-            "principal_id": None if self.principal_id is None else str(self.principal_id),
-            "door": self.door,
-            "action": self.action,
-            "kind": self.kind,
-            "name": self.name,
-            "workspace": self.workspace,
-            "outcome": self.outcome,
-            "before": self.before,
-            "after": self.after,
-            "request_id": self.request_id,
-            "address": self.address,
-            "claimed": list(self.claimed),
+        is_theirs = self.request_id is not None and not is_own_request_id(self.request_id)
+        found: dict[ClaimedField, bool] = {
+            "actor": self.principal_id is None and not is_seen,
+            "door": not is_seen,
+            "request_id": is_theirs,
         }
+        return tuple(field for field, is_claimed in found.items() if is_claimed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,15 +84,15 @@ class AuditFilter:
     `newer_than` is in seconds, by the database's clock.
     """
 
-    actor: str | None = None
-    door: str | None = None
-    action: str | None = None
-    kind: str | None = None
-    name: str | None = None
-    workspace: str | None = None
-    outcome: str | None = None
+    actor: Word | None = None
+    door: Annotated[str, OneOf(get_args(Door))] | None = None
+    action: Word | None = None
+    kind: Word | None = None
+    name: Word | None = None
+    workspace: Word | None = None
+    outcome: Annotated[str, OneOf(get_args(Outcome))] | None = None
     since: datetime | None = None
-    newer_than: float | None = None
+    newer_than: Annotated[float | None, Interval(ge=0, le=LONGEST_AGE), Doc("Seconds")] = None
 
     def check(self) -> AuditFilter:
         """This filter; InvalidInput names the field and the rule that it breaks."""

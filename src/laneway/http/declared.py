@@ -89,8 +89,14 @@ def _segment(taken: Input, value: object) -> str:
 
 
 def _query(asked: Invocation[Any]) -> list[tuple[str, str]]:
-    names = {each.name for each in asked.operation.inputs_of("query")}
-    return query_params({n: value for n, value in asked.arguments.items() if n in names})
+    given: dict[str, object] = {}
+    for each in asked.operation.inputs_of("query"):
+        value = asked.arguments.get(each.name)
+        if each.settings and value is not None:
+            given |= {name: getattr(value, name) for name in each.settings}
+        else:
+            given[each.name] = value
+    return query_params(given)
 
 
 def _fields(asked: Invocation[Any]) -> dict[str, object]:

@@ -14,7 +14,7 @@ from laneway.http.flow import EventFlow, Flow, follow, of_job, wait
 from laneway.http.models import Event
 from laneway.http.pages import AsyncPages, Pages
 from laneway.http.runners import AsyncRunner, SyncRunner
-from laneway.operations import access, lanes, limits, schedules
+from laneway.operations import access, audit, lanes, limits, schedules
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -202,7 +202,7 @@ class Verbs:
     list_tokens = ListVerb(listing_of(access.list_tokens))
     create_token = ClientMethod(call_of(access.create_token))
     revoke_token = ClientMethod(call_of(access.revoke_token))
-    list_acts = ListVerb(server.list_acts)
+    list_acts = ListVerb(listing_of(audit.list_acts))
     get_me = ClientMethod(server.get_me)
     get_health = ClientMethod(server.get_health)
     get_readiness = ClientMethod(server.get_readiness)

@@ -5,7 +5,7 @@
         \"\"\"Return one lane with what waits in it.\"\"\"
 
 Parameters in the path are recognised by name. The others are fields of the body, or of the query of
-a GET; the keys of a TypedDict are fields of the body themselves. A `Page` is read with `limit` and
+a GET; a TypedDict or a dataclass stands for its fields. A `Page` is read with `limit` and
 `cursor`, which are not declared.
 """
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import cached_property
 from typing import (
     Any,
@@ -62,8 +62,10 @@ class Input(NamedTuple):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The fields of a TypedDict, each with its type; empty for other parameters."""
-        return get_type_hints(self.hint, include_extras=True) if is_typeddict(self.hint) else {}
+        """The fields of a TypedDict or a dataclass, each with its type; else empty."""
+        kind = bare(self.hint)
+        has_fields = is_typeddict(kind) or is_dataclass(kind)
+        return get_type_hints(kind, include_extras=True) if has_fields else {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,11 +148,12 @@ class Operation(Generic[P, R]):
         return Invocation(self, inspect.signature(self.declared).bind(*args, **kwargs).arguments)
 
     def given(self, fields: Mapping[str, Any]) -> Invocation[R]:
-        """The operation with arguments from fields; those of a TypedDict go back into it."""
+        """The operation with arguments from fields, of which some make a TypedDict or dataclass."""
         arguments: dict[str, Any] = {}
         for each in self.inputs:
             if each.settings:
-                arguments[each.name] = {n: fields[n] for n in each.settings if n in fields}
+                chosen = {n: fields[n] for n in each.settings if n in fields}
+                arguments[each.name] = bare(each.hint)(**chosen)
             elif each.name in fields:
                 arguments[each.name] = fields[each.name]
         return Invocation(self, arguments)

@@ -26,7 +26,6 @@ from laneway.control import (
 )
 from laneway.control.operators import Operator, PageRequest, perform, read_page
 from laneway.domain.actor import Actor
-from laneway.domain.audit import AuditEntry, AuditFilter
 from laneway.domain.bulk import BulkProgress, BulkRequest, Preview
 from laneway.domain.change import Change
 from laneway.domain.counts import StateCount
@@ -203,10 +202,3 @@ class DatabaseBackend(OperationBackend):
         self, kinds: Sequence[str], *, limit: int, before: int | None
     ) -> list[Change]:
         return await history.history(self._db, kinds, limit=limit, before=before)
-
-    # -- access -------------------------------------------------------------------------------
-
-    async def acts(
-        self, wanted: AuditFilter, *, limit: int, cursor: str | None
-    ) -> Page[AuditEntry]:
-        return await audit.listing(self._db, wanted, limit=limit, cursor=cursor)

@@ -12,7 +12,6 @@ from typing import Any, Final
 from uuid import UUID
 
 from laneway.cli.backends.operations import OperationBackend, R, T
-from laneway.domain.audit import AuditEntry, AuditFilter
 from laneway.domain.bulk import BulkProgress, BulkRequest, Preview
 from laneway.domain.change import Change
 from laneway.domain.counts import StateCount
@@ -263,12 +262,3 @@ class ServerBackend(OperationBackend):
         check_page(limit)
         cursor = None if before is None else str(before)
         return (await self._client.list_changes(kinds).page(limit=limit, cursor=cursor)).items
-
-    # -- access -------------------------------------------------------------------------------
-
-    async def acts(
-        self, wanted: AuditFilter, *, limit: int, cursor: str | None
-    ) -> Page[AuditEntry]:
-        check_page(limit)
-        position(cursor)
-        return await self._client.list_acts(wanted.check()).page(limit=limit, cursor=cursor)

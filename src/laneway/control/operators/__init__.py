@@ -2,11 +2,11 @@
 
 table.py    the table that binds an operation to its function. Start here.
 lanes.py    operations on lanes; limits.py on limits; schedules.py on schedules;
-            access.py on principals, roles, grants and tokens
+            access.py on principals, roles, grants and tokens; audit.py on the audit
 history.py  the history and the rollback of any of them
 """
 
-from laneway.control.operators import access, lanes, limits, schedules
+from laneway.control.operators import access, audit, lanes, limits, schedules
 from laneway.control.operators.table import WORK, Operator, PageRequest, perform, read_page
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Operator",
     "PageRequest",
     "access",
+    "audit",
     "lanes",
     "limits",
     "perform",

@@ -1,0 +1,14 @@
+"""The operation on the audit, done in a database."""
+
+from __future__ import annotations
+
+from laneway.control import audit
+from laneway.control.operators.table import implement_list
+from laneway.operations.audit import list_acts
+
+implement_list(
+    list_acts,
+    lambda who, page, wanted=None: audit.listing(
+        who.db, wanted, limit=page.limit, cursor=page.cursor, as_text=who.as_text
+    ),
+)
