@@ -1,6 +1,7 @@
 """Builds applications, workers and servers; only the command line is above.
 
 laneway.py         `Laneway`: settings, client, handlers, worker
+sync.py            its verbs without an event loop
 open_database.py   finds and opens the database
 server.py          HTTP and gRPC server
 remote_worker.py   worker without a database

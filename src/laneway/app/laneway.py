@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
-from functools import partial
+from functools import cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -17,7 +17,6 @@ from laneway import __version__
 from laneway.app.open_database import resolve_dsn
 from laneway.client import Client, JobHandle
 from laneway.config.settings import Settings
-from laneway.control.schedules import Schedules
 from laneway.domain.schedule import Schedule
 from laneway.engine.leader.schedule_checks import TIMEOUT_S, make_check
 from laneway.engine.process.health import WorkerHealth
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from laneway.api.mounted import Mounted
+    from laneway.app.sync import SyncLaneway
+    from laneway.control.resources import Jobs, Lanes, Limits, Schedules
 
 log = logging.getLogger("laneway")
 
@@ -169,15 +170,47 @@ class Laneway(Client):
         declare(job_type)
         return None
 
-    @property
+    # Operating needs most of `laneway.control`, which a worker does not: import it when needed.
+
+    @cached_property
+    def lanes(self) -> Lanes:
+        """Tunes, drains and resumes lanes."""
+        from laneway.control.resources import Lanes
+
+        return Lanes(lambda: self.database)
+
+    @cached_property
+    def limits(self) -> Limits:
+        """Creates, changes and deletes limits; `lw.limit` holds one."""
+        from laneway.control.resources import Limits
+
+        return Limits(lambda: self.database)
+
+    @cached_property
     def schedules(self) -> Schedules:
         """Creates, changes and runs schedules at run time."""
+        from laneway.control.resources import Schedules
 
-        def validator_of(job_type: str) -> Callable[[object], object] | None:
-            handler = self.handlers.get(job_type)
-            return handler.arguments.validate if handler is not None else None
+        return Schedules(lambda: self.database, self.validator_of)
 
-        return Schedules(lambda: self.database, validator_of)
+    @cached_property
+    def jobs(self) -> Jobs:
+        """Lists, explains and changes jobs."""
+        from laneway.control.resources import Jobs
+
+        return Jobs(lambda: self.database)
+
+    @cached_property
+    def sync(self) -> SyncLaneway:
+        """The same verbs without an event loop."""
+        from laneway.app.sync import SyncLaneway
+
+        return SyncLaneway(self)
+
+    def validator_of(self, job_type: str) -> Callable[[object], object] | None:
+        """The check of a payload by its handler; None: this application has no such handler."""
+        handler = self.handlers.get(job_type)
+        return handler.arguments.validate if handler is not None else None
 
     @property
     def registry(self) -> Registry:

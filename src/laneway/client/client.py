@@ -28,6 +28,7 @@ from laneway.client.spec import (
 from laneway.config.settings import Settings
 from laneway.domain import verb_rules
 from laneway.domain.approval import analysis_of
+from laneway.domain.claim import parse_job_id
 from laneway.domain.job import DEFAULT_WORKSPACE, Job, NewJob
 from laneway.domain.lane import check_job_type
 from laneway.domain.payload import decode
@@ -36,7 +37,6 @@ from laneway.domain.states import TERMINAL, Status
 from laneway.domain.text import escape_text
 from laneway.errors import (
     DatabaseUnavailable,
-    InvalidInput,
     JobFailed,
     LanewayError,
     NotFound,
@@ -230,7 +230,7 @@ class Client(LimitHolder):
 
     async def get(self, job_id: UUID | str) -> Job:
         """The job with its newest attempts."""
-        wanted = _id(job_id)
+        wanted = parse_job_id(job_id)
         job = await self.database.run(jobs.get(wanted))
         if job is None:
             raise NotFound(f"no job {wanted}")
@@ -249,7 +249,7 @@ class Client(LimitHolder):
 
         Returns the new state of the job; raises Refused if it had ended before.
         """
-        wanted = _id(job_id)
+        wanted = parse_job_id(job_id)
         verb_rules.check_words(by, reason)
         async with self._transaction(conn) as runner:
             found = await decisions.cancel(runner, wanted, by, reason)
@@ -271,7 +271,7 @@ class Client(LimitHolder):
 
         `seal` identifies the version that the approver saw; raises Refused if the job changed.
         """
-        wanted = _id(job_id)
+        wanted = parse_job_id(job_id)
         verb_rules.check_decision(by, comment)
         async with self._transaction(conn) as runner:
             decided = await decisions.approve(runner, wanted, by, comment, seal)
@@ -283,7 +283,7 @@ class Client(LimitHolder):
         self, job_id: UUID | str, by: str, reason: str, *, conn: object = None
     ) -> None:
         """Cancels a job that awaits an approval; raises Refused if it does not."""
-        wanted = _id(job_id)
+        wanted = parse_job_id(job_id)
         verb_rules.check_rejection(by, reason)
         async with self._transaction(conn) as runner:
             decided = await decisions.reject(runner, wanted, by, reason)
@@ -294,7 +294,7 @@ class Client(LimitHolder):
 
         While the database is unreachable, it keeps waiting.
         """
-        wanted = _id(job_id)
+        wanted = parse_job_id(job_id)
         loop = asyncio.get_running_loop()
         deadline = None if timeout is None else loop.time() + timeout
         pause = SHORTEST_POLL_S
@@ -375,15 +375,6 @@ class Client(LimitHolder):
                 await self.database.run(notify.wake(message))
             except LanewayError as error:
                 log.debug("notification failed (%s): %s", message, error)
-
-
-def _id(job_id: UUID | str) -> UUID:
-    if isinstance(job_id, UUID):
-        return job_id
-    try:
-        return UUID(job_id)
-    except (TypeError, ValueError, AttributeError):
-        raise InvalidInput("id", "must be a UUID") from None
 
 
 def _claim_types(handles: Iterable[JobHandle]) -> set[str]:

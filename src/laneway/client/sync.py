@@ -91,7 +91,11 @@ class SyncClient:
         **kwargs: P.kwargs,
     ) -> A:
         """Runs a verb of laneway.control on this application's database."""
-        return self._run(lambda client: verb(client.database, *args, **kwargs), None)
+        return self.run(lambda client: verb(client.database, *args, **kwargs))
+
+    def run(self, work: Callable[[Client], Coroutine[Any, Any, R]]) -> R:
+        """Runs a coroutine in the background thread."""
+        return self._run(work, None)
 
     def close(self) -> None:
         """Stops the background thread and closes its connections; a later call restarts it."""

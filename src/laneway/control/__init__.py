@@ -8,6 +8,7 @@ lanes.py     inspect, create, tune, drain, resume, move job types, the pause gat
 operators/   how each declared operation is done here
 limits.py    inspect, tune, delete limits
 schedules.py list, put, enable, disable, delete, run now, slots
+resources.py `lw.lanes`, `lw.limits`, `lw.schedules`, `lw.jobs`: these verbs for an application
 history.py   changes of the control plane, and rollbacks
 audit.py     the entry that every accepted change writes, and reading entries
 freeze.py    drain lanes until nothing runs, and restore them

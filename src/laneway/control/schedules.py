@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from laneway.control import notifications
 from laneway.control.audit import AuditedChange, audited
@@ -251,40 +251,3 @@ def _as_state(checked: Mapping[str, object]) -> Mapping[str, object] | StoredJso
     others = {name: value for name, value in checked.items() if name != "payload"}
     text = json.dumps({**others, "payload": None})
     return StoredJson(f"{text.removesuffix('null}')}{payload}}}".encode())
-
-
-class Schedules:
-    """The verbs on schedules for an application: `lw.schedules`."""
-
-    def __init__(self, database: Callable[[], Database], known: KnownTypes) -> None:
-        self._database = database
-        self._known = known
-
-    async def put(self, name: str, *, by: str = "application", **settings: Any) -> Schedule:
-        """Create the schedule, or change the given settings: job_type, cron, timezone, payload,
-        missed, catch_up, check_name, priority, max_retries, concurrency_key, workspace, tags,
-        enabled."""
-        return await put(self._database(), name, settings, by=by, known=self._known)
-
-    async def get(self, name: str) -> Schedule:
-        return await get(self._database(), name)
-
-    async def listing(self) -> list[Schedule]:
-        return await listing(self._database())
-
-    async def enable(self, name: str, *, by: str = "application") -> Schedule:
-        return await enable(self._database(), name, by=by)
-
-    async def disable(self, name: str, *, by: str = "application") -> Schedule:
-        return await disable(self._database(), name, by=by)
-
-    async def delete(self, name: str, *, by: str = "application") -> None:
-        await delete(self._database(), name, by=by)
-
-    async def run_now(self, name: str, *, by: str = "application", check: bool = False) -> RunNow:
-        return await run_now(self._database(), name, by=by, check=check)
-
-    async def slots(
-        self, name: str, *, limit: int = 50, before: datetime | None = None
-    ) -> list[Slot]:
-        return await slots(self._database(), name, limit=limit, before=before)

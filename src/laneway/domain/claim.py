@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 from uuid import UUID
 
+from laneway.errors import InvalidInput
+
 
 class Claim(NamedTuple):
     """One attempt of one job; every write about running work names it.
@@ -17,3 +19,13 @@ class Claim(NamedTuple):
     seq: int
     job_id: UUID
     attempt: int
+
+
+def parse_job_id(job_id: UUID | str) -> UUID:
+    """The id of a job; InvalidInput if it is not a UUID."""
+    if isinstance(job_id, UUID):
+        return job_id
+    try:
+        return UUID(job_id)
+    except (TypeError, ValueError, AttributeError):
+        raise InvalidInput("id", "must be a UUID") from None

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from laneway.domain.approval import LARGEST_AMOUNT
 from laneway.domain.duration import CENTURY_S
 from laneway.domain.job import NAME_BYTES, TAG_BYTES
 from laneway.domain.lane import check_job_type, check_lane_name
+from laneway.domain.missing import suggest
 from laneway.domain.permissions import Reach
 from laneway.domain.states import Status
 from laneway.domain.text import check_text
@@ -47,6 +49,18 @@ class JobFilter:
     unit: str | None = None
     within: Reach | None = None
     private: Reach | None = None
+
+    @classmethod
+    def of(cls, conditions: Mapping[str, Any]) -> JobFilter:
+        """A filter from names and values; a status may be its name."""
+        known = [one.name for one in fields(cls) if one.name not in ("within", "private")]
+        for name in conditions:
+            if name not in known:
+                raise InvalidInput(name, f"is not a field of a filter{suggest(name, known)}")
+        status = conditions.get("status")
+        if status is not None and status not in tuple(Status):
+            raise InvalidInput("status", f"must be one of {', '.join(Status)}")
+        return cls(**{**conditions, "status": status and Status(status)}).check()
 
     @property
     def is_empty(self) -> bool:

@@ -1,0 +1,217 @@
+"""Operating from Python: `lw.lanes`, `lw.limits`, `lw.schedules` and `lw.jobs`, all alike.
+
+    await lw.lanes.set("documents", max_slots=4, by="ann")
+    await lw.limits.rollback("openai", by="ann")
+    failed = await lw.jobs.list(status="failed", lane="documents")
+
+Every change takes `by`, the actor in the audit log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final, Unpack
+from uuid import UUID
+
+from laneway.control import approval, explain, history, jobs, lanes, limits, schedules
+from laneway.domain.change import Change
+from laneway.domain.claim import parse_job_id
+from laneway.domain.explanation import Explanation
+from laneway.domain.filter import JobFilter
+from laneway.domain.job import Job
+from laneway.domain.lane import Lane, LaneSettings, TunedLane
+from laneway.domain.limit import LimitSettings, LimitStatus, Tuned
+from laneway.domain.overview import LaneDetail, LaneStatus
+from laneway.domain.page import Page
+from laneway.domain.schedule import RunNow, Schedule, ScheduleSettings, Slot
+from laneway.store.database import Database
+
+_APPLICATION: Final = "application"
+# `list` is a method below.
+_Changes = list[Change]
+_Lanes = list[LaneStatus]
+_Limits = list[LimitStatus]
+_Schedules = list[Schedule]
+_Slots = list[Slot]
+
+
+class _Resource:
+    """What can be configured by name; each change is kept and can be rolled back."""
+
+    _kind: str
+
+    def __init__(self, database: Callable[[], Database]) -> None:
+        self._database = database
+
+    @property
+    def _db(self) -> Database:
+        return self._database()
+
+    async def history(self, name: str, *, limit: int = 50, before: int | None = None) -> _Changes:
+        """The kept changes, newest first; also of a deleted one."""
+        return await history.history(self._db, self._kind, name, limit=limit, before=before)
+
+    async def rollback(
+        self, name: str, *, to: int | None = None, by: str = _APPLICATION
+    ) -> Change | None:
+        """Undo the newest change, or go back to the state after the change `to`."""
+        return await history.rollback(self._db, self._kind, name, to=to, by=by)
+
+
+class Lanes(_Resource):
+    """The lanes: `lw.lanes`."""
+
+    _kind = "lane"
+
+    async def list(self) -> _Lanes:
+        """Every lane with its use, by name."""
+        return await lanes.inspect(self._db)
+
+    async def get(self, name: str) -> LaneDetail:
+        """One lane with its use, and its waiting jobs by type and priority."""
+        return await lanes.get(self._db, name)
+
+    async def create(
+        self, name: str, *, by: str = _APPLICATION, **settings: Unpack[LaneSettings]
+    ) -> Lane:
+        return await lanes.create(self._db, {"name": name, **settings}, by=by)
+
+    async def set(
+        self, name: str, *, by: str = _APPLICATION, **change: Unpack[LaneSettings]
+    ) -> TunedLane:
+        """Change the given settings, in force at every worker's next claim."""
+        return await lanes.tune(self._db, name, change, by=by)
+
+    async def drain(self, name: str, *, by: str = _APPLICATION) -> TunedLane:
+        """Claim nothing new in the lane; running jobs finish."""
+        return await lanes.drain(self._db, name, by=by)
+
+    async def resume(self, name: str, *, by: str = _APPLICATION) -> TunedLane:
+        return await lanes.resume(self._db, name, by=by)
+
+    async def take(self, name: str, job_type: str, *, by: str = _APPLICATION) -> Lane:
+        """Move a job type with its waiting jobs into the lane."""
+        return await lanes.move_type(self._db, job_type, name, by=by)
+
+
+class Limits(_Resource):
+    """The limits: `lw.limits`."""
+
+    _kind = "limit"
+
+    async def list(self) -> _Limits:
+        """Every limit with its use, by name."""
+        return await limits.inspect(self._db)
+
+    async def get(self, name: str) -> LimitStatus:
+        return await limits.get(self._db, name)
+
+    async def set(
+        self, name: str, *, by: str = _APPLICATION, **change: Unpack[LimitSettings]
+    ) -> Tuned:
+        """Change the given settings; creates the limit if there is none."""
+        return await limits.tune(self._db, name, change, by=by)
+
+    async def delete(self, name: str, *, by: str = _APPLICATION) -> None:
+        await limits.delete(self._db, name, by=by)
+
+
+class Schedules(_Resource):
+    """The schedules: `lw.schedules`."""
+
+    _kind = "schedule"
+
+    def __init__(self, database: Callable[[], Database], known: schedules.KnownTypes) -> None:
+        super().__init__(database)
+        self._known = known
+
+    async def list(self) -> _Schedules:
+        """Every schedule, by name."""
+        return await schedules.listing(self._db)
+
+    async def get(self, name: str) -> Schedule:
+        return await schedules.get(self._db, name)
+
+    async def set(
+        self, name: str, *, by: str = _APPLICATION, **change: Unpack[ScheduleSettings]
+    ) -> Schedule:
+        """Change the given settings; creates the schedule if there is none."""
+        return await schedules.put(self._db, name, change, by=by, known=self._known)
+
+    async def enable(self, name: str, *, by: str = _APPLICATION) -> Schedule:
+        return await schedules.enable(self._db, name, by=by)
+
+    async def disable(self, name: str, *, by: str = _APPLICATION) -> Schedule:
+        return await schedules.disable(self._db, name, by=by)
+
+    async def delete(self, name: str, *, by: str = _APPLICATION) -> None:
+        await schedules.delete(self._db, name, by=by)
+
+    async def run(self, name: str, *, check: bool = False, by: str = _APPLICATION) -> RunNow:
+        """Run the schedule once, now; with `check`, only if its check passes on a worker."""
+        return await schedules.run_now(self._db, name, by=by, check=check)
+
+    async def slots(self, name: str, *, limit: int = 50, before: datetime | None = None) -> _Slots:
+        """Its slots with their outcomes, newest first."""
+        return await schedules.slots(self._db, name, limit=limit, before=before)
+
+    # The names of earlier versions.
+    put, listing, run_now = set, list, run  # noqa: A003 - the methods, not the built-ins
+
+
+class Jobs:
+    """The jobs, as an operator sees them: `lw.jobs`."""
+
+    def __init__(self, database: Callable[[], Database]) -> None:
+        self._database = database
+
+    @property
+    def _db(self) -> Database:
+        return self._database()
+
+    async def list(self, *, limit: int = 50, cursor: str | None = None, **wanted: Any) -> Page[Job]:
+        """One page of jobs, newest first; `wanted` has the fields of JobFilter."""
+        return await jobs.listing(self._db, JobFilter.of(wanted), limit=limit, cursor=cursor)
+
+    async def get(self, job_id: UUID | str) -> Job:
+        """The job with its newest attempts."""
+        return await jobs.show(self._db, parse_job_id(job_id))
+
+    async def explain(self, job_id: UUID | str) -> Explanation:
+        """Every reason why the job is not running, and when it may start."""
+        return await explain.explain(self._db, parse_job_id(job_id))
+
+    async def cancel(
+        self, job_id: UUID | str, reason: str | None = None, *, by: str = _APPLICATION
+    ) -> Job:
+        return await jobs.cancel(self._db, parse_job_id(job_id), by=by, reason=reason)
+
+    async def approve(
+        self,
+        job_id: UUID | str,
+        *,
+        by: str,
+        comment: str | None = None,
+        seal: str | None = None,
+    ) -> Job:
+        """Approve a job; with the `seal` of a review, only if it has not changed since."""
+        return await approval.approve(
+            self._db, parse_job_id(job_id), by=by, comment=comment, seal=seal
+        )
+
+    async def reject(self, job_id: UUID | str, reason: str, *, by: str) -> Job:
+        return await approval.reject(self._db, parse_job_id(job_id), by=by, reason=reason)
+
+    async def retry(self, job_id: UUID | str, *, by: str = _APPLICATION) -> Job:
+        """Queue a failed or cancelled job again, with a new retry budget."""
+        return await jobs.retry(self._db, parse_job_id(job_id), by=by)
+
+    async def reprioritize(
+        self, job_id: UUID | str, priority: int, *, by: str = _APPLICATION
+    ) -> Job:
+        return await jobs.reprioritize(self._db, parse_job_id(job_id), priority, by=by)
+
+    async def delete(self, job_id: UUID | str, *, by: str = _APPLICATION) -> None:
+        """Delete a job that has ended, with its history."""
+        await jobs.delete(self._db, parse_job_id(job_id), by=by)
