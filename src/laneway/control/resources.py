@@ -37,7 +37,7 @@ _Slots = list[Slot]
 
 
 class _Resource:
-    """What can be configured by name; each change is kept and can be rolled back."""
+    """Named settings; each change is kept and can be rolled back."""
 
     _kind: str
 
