@@ -48,15 +48,15 @@ for _job_type in ("ingestion", "projection", "restore"):
     lw.handler(_job_type)(_idle)
 
 
-def _go_with(leash: int) -> None:
+def _end_with_parent(parent_pipe: int) -> None:
     """Ends this process when whoever holds the other end of the pipe is gone."""
 
     def watch() -> None:
-        os.read(leash, 1)
+        os.read(parent_pipe, 1)
         os._exit(1)
 
-    threading.Thread(target=watch, name="leash", daemon=True).start()
+    threading.Thread(target=watch, name="parent_pipe", daemon=True).start()
 
 
-if "BENCH_LEASH" in os.environ:
-    _go_with(int(os.environ.pop("BENCH_LEASH")))
+if "BENCH_PARENT_PIPE" in os.environ:
+    _end_with_parent(int(os.environ.pop("BENCH_PARENT_PIPE")))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bench import load, timing
 from bench.figures import Figures
-from bench.scale import Scale, say
+from bench.scale import Scale, log
 from bench.server import Database, Server
-from bench.workers import Crew, Workers
+from bench.workers import Workers, WorkersFactory
 
 DRAIN_S = 120.0
 WARM_UP = 1000
@@ -16,19 +16,24 @@ class Queue:
     """A database in which so many jobs stay waiting behind those that a run drains."""
 
     def __init__(
-        self, server: Server, name: str, waiting: int, drained: int, crew: Crew = Workers
+        self,
+        server: Server,
+        name: str,
+        waiting: int,
+        drained: int,
+        make_workers: WorkersFactory = Workers,
     ) -> None:
         self.database: Database = server.database(name)
         self._waiting = waiting
-        self._crew = crew
+        self._make_workers = make_workers
         self._drained = drained
 
     def run(self) -> float:
         """Jobs per second of the first ones to end."""
         database = self.database
-        database.shut_gate()
+        database.pause_claims()
         self._fill_up()
-        with self._crew(database) as workers:
+        with self._make_workers(database) as workers:
             # Once for its connections and plans, once for the clock.
             self._drain(workers, WARM_UP)
             self._fill_up()
@@ -39,10 +44,10 @@ class Queue:
         """Has about so many jobs run, oldest first; answers the number of the last one before."""
         database = self.database
         before = int(database.value("select min(seq) from laneway.ready")) - 1
-        database.settle_down()
-        database.open_gate()
+        database.vacuum_and_checkpoint()
+        database.resume_claims()
         workers.await_ended(before + count, DRAIN_S)
-        database.shut_gate()
+        database.pause_claims()
         workers.await_idle(DRAIN_S)
         return before
 
@@ -51,15 +56,17 @@ class Queue:
         load.fill(self.database, self._waiting + self._drained - there)
 
 
-def measure(server: Server, figures: Figures, scale: Scale, crew: Crew = Workers) -> None:
-    small = Queue(server, "bench_small", scale.backlog_small, scale.backlog_drain, crew)
-    large = Queue(server, "bench_large", scale.backlog_large, scale.backlog_drain, crew)
+def measure(
+    server: Server, figures: Figures, scale: Scale, make_workers: WorkersFactory = Workers
+) -> None:
+    small = Queue(server, "bench_small", scale.backlog_small, scale.backlog_drain, make_workers)
+    large = Queue(server, "bench_large", scale.backlog_large, scale.backlog_drain, make_workers)
     few: list[float] = []
     many: list[float] = []
     for turn in range(scale.runs):
         few.append(small.run())
         many.append(large.run())
-        say(
+        log(
             f"backlog {turn + 1}: {scale.backlog_small:,} waiting {few[-1]:,.0f}/s,"
             f" {scale.backlog_large:,} waiting {many[-1]:,.0f}/s"
         )

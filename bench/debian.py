@@ -13,7 +13,7 @@ from rich.console import Console
 
 from bench import drain, start
 from bench.figures import LATEST, Figures
-from bench.scale import QUICK, say
+from bench.scale import QUICK, log
 from bench.server import GivenServer, Server
 from bench.workers import Workers
 
@@ -51,7 +51,7 @@ def main() -> None:
             for name, server in servers.items():
                 starts[name].append(p50_ms(server))
                 drains[name].append(drained_per_s(server))
-                say(f"{name} {turn + 1}: {starts[name][-1]:.1f} ms, {drains[name][-1]:,.0f}/s")
+                log(f"{name} {turn + 1}: {starts[name][-1]:.1f} ms, {drains[name][-1]:,.0f}/s")
     figures.put(
         debian_vs_embedded_start_p50=median(starts["debian"]) / median(starts["embedded"]),
         debian_vs_embedded_drain=median(drains["debian"]) / median(drains["embedded"]),

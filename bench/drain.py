@@ -8,9 +8,9 @@ from statistics import median
 
 from bench import load, raw, timing
 from bench.figures import Figures
-from bench.scale import Scale, say
+from bench.scale import Scale, log
 from bench.server import Database, Server
-from bench.workers import Crew, Workers
+from bench.workers import Workers, WorkersFactory
 
 DRAIN_S = 180.0
 
@@ -19,7 +19,7 @@ def copy(database: Database, count: int) -> float:
     """Rows per second that PostgreSQL takes in, in one transaction."""
     database.empty()
     rows = load.render(database, count)
-    database.settle_down()
+    database.vacuum_and_checkpoint()
     began = time.perf_counter()
     load.store(database.conn, rows)
     return count / (time.perf_counter() - began)
@@ -30,18 +30,18 @@ def workers(
     count: int,
     processes: int = 1,
     max_slots: int | None = None,
-    crew: Crew = Workers,
+    make_workers: WorkersFactory = Workers,
 ) -> float:
     """Jobs per second of idle, warm worker processes that find all the jobs at once."""
     database.empty()
     database.tune_default(max_slots=max_slots)
     try:
-        with crew(database, processes) as running:
+        with make_workers(database, processes) as running:
             running.warm_up()
-            database.shut_gate()
+            database.pause_claims()
             first, last = load.fill(database, count)
-            database.settle_down()
-            database.open_gate()
+            database.vacuum_and_checkpoint()
+            database.resume_claims()
             running.await_drained(last, DRAIN_S)
     finally:
         database.tune_default(max_slots=None)
@@ -55,20 +55,20 @@ def measure(server: Server, figures: Figures, scale: Scale) -> None:
         batch: max(raw.drain(database, count, batch) for _ in range(2)) for batch in raw.BATCHES
     }
     best = max(tried, key=lambda batch: tried[batch])
-    say("raw by batch: " + ", ".join(f"{b}: {r:,.0f}/s" for b, r in tried.items()))
+    log("raw by batch: " + ", ".join(f"{b}: {r:,.0f}/s" for b, r in tried.items()))
     kinds: dict[str, Callable[[], float]] = {
         "copy": lambda: copy(database, count),
         "raw": lambda: raw.drain(database, count, best),
         "1 process": lambda: workers(database, count),
-        "2 processes": lambda: workers(database, scale.crowd, 2),
-        "8 processes": lambda: workers(database, scale.crowd, 8),
+        "2 processes": lambda: workers(database, scale.drain_many, 2),
+        "8 processes": lambda: workers(database, scale.drain_many, 8),
         "1,000 slots": lambda: workers(database, count, max_slots=1000),
     }
     rates: dict[str, list[float]] = {kind: [] for kind in kinds}
     for turn in range(scale.runs):
         for kind, run in kinds.items():
             rates[kind].append(run())
-        say(f"drain {turn + 1}: " + ", ".join(f"{k} {r[-1]:,.0f}/s" for k, r in rates.items()))
+        log(f"drain {turn + 1}: " + ", ".join(f"{k} {r[-1]:,.0f}/s" for k, r in rates.items()))
     figures.ratio("drain_1p_vs_raw", rates["1 process"], rates["raw"])
     figures.ratio("raw_vs_copy", rates["raw"], rates["copy"])
     figures.ratio("drain_2p_vs_1p", rates["2 processes"], rates["1 process"])

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 from bench.figures import Figures
-from bench.scale import Scale, say
+from bench.scale import Scale, log
 from bench.server import Server
-from bench.workers import Crew, Workers
+from bench.workers import Workers, WorkersFactory
 
 NAME = "bench_idle"
 # A statement of any protocol is logged once when it is executed; what functions do inside is not.
@@ -25,14 +25,14 @@ def measure(server: Server, figures: Figures, scale: Scale) -> None:
     figures.put(idle_statements_per_s=statements_per_s(server, scale, Workers))
 
 
-def statements_per_s(server: Server, scale: Scale, crew: Crew) -> float:
+def statements_per_s(server: Server, scale: Scale, make_workers: WorkersFactory) -> float:
     database = server.database(NAME)
     database.conn.execute(f"alter database {NAME} set log_statement = 'all'")
     database.conn.execute("set log_statement = 'none'")
     # The vacuums of the server itself are no statements of ours, but they do commit.
-    database.settle_down()
+    database.vacuum_and_checkpoint()
     commits = "select xact_commit from pg_stat_database where datname = current_database()"
-    with crew(database):
+    with make_workers(database):
         # A backend tells of its last commits only after ten idle seconds.
         time.sleep(scale.idle_before_s)
         logged, committed = _executed(server.log_path), int(database.value(commits))
@@ -41,6 +41,6 @@ def statements_per_s(server: Server, scale: Scale, crew: Crew) -> float:
         seconds = time.monotonic() - began
         logged = _executed(server.log_path) - logged
         committed = int(database.value(commits)) - committed
-    say(f"idle: {logged} statements and {committed} commits in {seconds:.0f} s")
+    log(f"idle: {logged} statements and {committed} commits in {seconds:.0f} s")
     server.drop(database)
     return logged / seconds

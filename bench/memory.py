@@ -10,7 +10,7 @@ import psutil
 from bench import load
 from bench.app import HOLD
 from bench.figures import Figures
-from bench.scale import Scale, say
+from bench.scale import Scale, log
 from bench.server import Server
 from bench.workers import Workers
 
@@ -32,11 +32,11 @@ def measure(server: Server, figures: Figures, scale: Scale) -> None:
     database = server.database("bench_memory")
     # A short lease, so that all are renewed several times while we look.
     database.tune_default(lease_seconds=LEASE_S)
-    with Workers(database, concurrency=scale.held + 100) as workers:
+    with Workers(database, concurrency=scale.memory_jobs + 100) as workers:
         idle = _tree_rss(workers.pids[0])
-        load.fill(database, scale.held, load.all_of(HOLD), "{}")
-        database.open_gate()
-        workers.await_running(scale.held, 60.0)
+        load.fill(database, scale.memory_jobs, load.all_of(HOLD), "{}")
+        database.resume_claims()
+        workers.await_running(scale.memory_jobs, 60.0)
         most = 0
         until = time.monotonic() + WATCH_S
         while time.monotonic() < until:
@@ -44,6 +44,8 @@ def measure(server: Server, figures: Figures, scale: Scale) -> None:
             time.sleep(0.1)
         lost = database.value("select count(*) from laneway.attempts")
         assert lost == 0, f"{lost} jobs were lost meanwhile"
-    say(f"memory: {idle / 1e6:.0f} MB idle, at most {most / 1e6:.0f} MB with {scale.held:,} jobs")
+    log(
+        f"memory: {idle / 1e6:.0f} MB idle, at most {most / 1e6:.0f} MB with {scale.memory_jobs:,} jobs"
+    )
     figures.put(rss_10k_async_mb=most / 1e6)
     server.drop(database)

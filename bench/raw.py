@@ -29,7 +29,7 @@ def drain(database: Database, count: int, batch: int) -> float:
         worker = uuid4()
         _loop(conn, worker, batch)
         first, _ = load.fill(database, count)
-        database.settle_down()
+        database.vacuum_and_checkpoint()
         _loop(conn, worker, batch)
     return timing.rate(database, first - 1, count)
 

@@ -15,9 +15,19 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import backlog, drain, held, idle, life, memory, snapshot, start, submit
+from bench import (
+    backlog,
+    contention,
+    drain,
+    held_snapshot,
+    idle,
+    memory,
+    snapshot_drain,
+    start,
+    submit,
+)
 from bench.figures import LATEST, TARGETS, Figures, Targets
-from bench.scale import QUICK, Scale, say
+from bench.scale import QUICK, Scale, log
 from bench.server import Server
 
 # The parts of a run, each with the figures that it gives.
@@ -40,7 +50,7 @@ SECTIONS: Sections = {
     "start": (start.measure, ("start_p50_ms", "start_p99_ms")),
     "backlog": (backlog.measure, ("backlog_1m_vs_10k",)),
     "snapshot": (
-        held.measure,
+        held_snapshot.measure,
         (
             "held_snapshot_p50_ms_start",
             "held_snapshot_p99_ms_start",
@@ -49,9 +59,9 @@ SECTIONS: Sections = {
             "p99_end_vs_start",
         ),
     ),
-    "snapshot_drain": (snapshot.measure, ("held_snapshot_last_vs_first",)),
-    "life": (
-        life.measure,
+    "snapshot_drain": (snapshot_drain.measure, ("held_snapshot_last_vs_first",)),
+    "contention": (
+        contention.measure,
         ("limits_vs_plain", "keys_vs_plain", "blocked_backlog_vs_plain"),
     ),
     "idle": (idle.measure, ("idle_statements_per_s",)),
@@ -99,7 +109,7 @@ def main(sections: Sections = SECTIONS, latest: Path = LATEST, targets: Targets 
                 if not chosen.names or not {name, *made}.isdisjoint(chosen.names):
                     measure(server, figures, scale)
     except KeyboardInterrupt:
-        say("interrupted")
+        log("interrupted")
         return 130
     finally:
         figures.show(Console())

@@ -16,7 +16,7 @@ class Scale:
     runs: int = 7
     drain: int = 60_000
     # Some seconds of eight processes at work, beside which their start and end count little.
-    crowd: int = 150_000
+    drain_many: int = 150_000
     submit: int = 20_000
     starts: int = 200
     start_rounds: int = 2
@@ -31,7 +31,7 @@ class Scale:
     hold_rate: float = 200.0
     idle_before_s: float = 12.0
     idle_s: float = 40.0
-    held: int = 10_000
+    memory_jobs: int = 10_000
     post_s: float = 4.0
     status_waiting: int = 1_000_000
     status_ended: int = 5_000_000
@@ -49,7 +49,7 @@ class Scale:
 QUICK = Scale(
     runs=2,
     drain=5_000,
-    crowd=5_000,
+    drain_many=5_000,
     submit=5_000,
     starts=30,
     start_rounds=1,
@@ -63,7 +63,7 @@ QUICK = Scale(
     hold_rate=300.0,
     idle_before_s=2.0,
     idle_s=6.0,
-    held=2_000,
+    memory_jobs=2_000,
     post_s=1.0,
     status_waiting=20_000,
     status_ended=20_000,
@@ -78,6 +78,6 @@ QUICK = Scale(
 )
 
 
-def say(text: str) -> None:
+def log(text: str) -> None:
     """Tells how it goes; figures themselves go to standard output."""
     print(f"[{time.monotonic() - _BEGAN:5.0f} s] {text}", file=sys.stderr, flush=True)

@@ -30,7 +30,7 @@ def _settings() -> dict[str, str]:
         "synchronous_commit": "on",
         "shared_buffers": "1GB" if is_roomy else "256MB",
         "max_connections": "200",
-        # Checkpoints happen between runs, where `Database.settle_down` asks for them.
+        # Checkpoints happen between runs, where `Database.vacuum_and_checkpoint` asks for them.
         "max_wal_size": "8GB",
         "checkpoint_timeout": "1h",
         # So that a run can be timed to its last commit.
@@ -148,7 +148,7 @@ class Database:
             " laneway.slot_holders, laneway.limit_holders"
         )
 
-    def settle_down(self) -> None:
+    def vacuum_and_checkpoint(self) -> None:
         """What autovacuum and the checkpointer would do at some time happens now, in each run."""
         self.conn.execute("vacuum (analyze)")
         self.conn.execute("checkpoint")
@@ -171,11 +171,11 @@ class Database:
             [name, max_concurrent],
         )
 
-    def shut_gate(self) -> None:
+    def pause_claims(self) -> None:
         """Pauses all claims."""
         self.conn.execute("update laneway.control set paused = true")
 
-    def open_gate(self) -> None:
+    def resume_claims(self) -> None:
         """Resumes, and wakes the workers as `laneway resume` does."""
         self.conn.execute("update laneway.control set paused = false")
         self.conn.execute("select pg_notify('laneway', 'wake *')")

@@ -12,9 +12,9 @@ from statistics import quantiles
 
 from bench.app import STAMP
 from bench.figures import Figures
-from bench.scale import Scale, say
+from bench.scale import Scale, log
 from bench.server import Database, Server
-from bench.workers import ROOT, Crew, Workers, environment
+from bench.workers import ROOT, Workers, WorkersFactory, environment
 from laneway import Laneway
 
 INTERVAL_S = 0.05
@@ -56,15 +56,17 @@ def latencies_ms(database: Database, count: int) -> list[float]:
         time.sleep(0.1)
 
 
-def measure(server: Server, figures: Figures, scale: Scale, crew: Crew = Workers) -> None:
+def measure(
+    server: Server, figures: Figures, scale: Scale, make_workers: WorkersFactory = Workers
+) -> None:
     database = server.database("bench_start")
     latencies: list[float] = []
     for _ in range(scale.start_rounds):
-        with crew(database) as workers:
+        with make_workers(database) as workers:
             workers.warm_up()
             latencies += latencies_ms(database, scale.starts)
     cuts = quantiles(latencies, n=100, method="inclusive")
-    say(f"start: p50 {cuts[49]:.1f} ms, p99 {cuts[98]:.1f} ms, max {max(latencies):.1f} ms")
+    log(f"start: p50 {cuts[49]:.1f} ms, p99 {cuts[98]:.1f} ms, max {max(latencies):.1f} ms")
     figures.put(start_p50_ms=cuts[49], start_p99_ms=cuts[98])
     server.drop(database)
 

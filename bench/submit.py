@@ -11,7 +11,7 @@ from bench import load
 from bench.app import NOOP
 from bench.figures import Figures
 from bench.load import Rows
-from bench.scale import Scale, say
+from bench.scale import Scale, log
 from bench.server import Database, Server
 from laneway import Laneway
 
@@ -54,11 +54,11 @@ def measure(server: Server, figures: Figures, scale: Scale) -> None:
     for turn in range(scale.runs):
         database.empty()
         batches = [load.render(database, BATCH) for _ in range(scale.submit // BATCH + 1)]
-        database.settle_down()
+        database.vacuum_and_checkpoint()
         theirs.append(asyncio.run(copy(database, batches)))
         database.empty()
-        database.settle_down()
+        database.vacuum_and_checkpoint()
         ours.append(asyncio.run(submit_many(database, scale.submit)))
-        say(f"submit {turn + 1}: submit_many {ours[-1]:,.0f}/s, COPY {theirs[-1]:,.0f}/s")
+        log(f"submit {turn + 1}: submit_many {ours[-1]:,.0f}/s, COPY {theirs[-1]:,.0f}/s")
     figures.ratio("submit_many_vs_copy", ours, theirs)
     server.drop(database)

@@ -44,14 +44,14 @@ class Workers:
         self._concurrency = concurrency
         self._log = database.home / "workers.log"
         self._processes: list[subprocess.Popen[bytes]] = []
-        self._leash = -1
+        self._parent_pipe = -1
 
     @property
     def pids(self) -> list[int]:
         return [process.pid for process in self._processes]
 
     def __enter__(self) -> Self:
-        end, self._leash = os.pipe()
+        end, self._parent_pipe = os.pipe()
         try:
             with self._log.open("wb") as log:
                 self._processes = self._start_all(log.fileno(), end)
@@ -71,19 +71,19 @@ class Workers:
     ) -> None:
         self._stop()
 
-    def _start_all(self, log: int, leash: int) -> list[subprocess.Popen[bytes]]:
-        return [self._start(log, leash) for _ in range(self._count)]
+    def _start_all(self, log: int, parent_pipe: int) -> list[subprocess.Popen[bytes]]:
+        return [self._start(log, parent_pipe) for _ in range(self._count)]
 
-    def _start(self, log: int, leash: int) -> subprocess.Popen[bytes]:
+    def _start(self, log: int, parent_pipe: int) -> subprocess.Popen[bytes]:
         command = ["-m", "laneway", "worker", "bench.app:lw", f"--concurrency={self._concurrency}"]
         return subprocess.Popen(
             [sys.executable, *command, "--grace=0.1s"],
             cwd=ROOT,
-            env={**environment(self._database), "BENCH_LEASH": str(leash)},
+            env={**environment(self._database), "BENCH_PARENT_PIPE": str(parent_pipe)},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            pass_fds=[leash],
+            pass_fds=[parent_pipe],
             # Ctrl-C is for the benchmark, which stops its workers itself.
             start_new_session=True,
         )
@@ -97,9 +97,9 @@ class Workers:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        if self._leash >= 0:
-            os.close(self._leash)
-            self._leash = -1
+        if self._parent_pipe >= 0:
+            os.close(self._parent_pipe)
+            self._parent_pipe = -1
 
     def check(self) -> None:
         """Raises when one of them has ended."""
@@ -140,7 +140,7 @@ class Workers:
 
     def await_drained(self, last: int, within_s: float) -> None:
         """Returns when the job with the number `last`, and every other, has ended."""
-        # Answered by an index; the next question, a dear one, is asked at the end only.
+        # Latencies by an index; the next question, a dear one, is asked at the end only.
         self.await_ended(last, within_s)
         self._await("not exists (select from laneway.ready)", within_s)
         self.await_idle(within_s)
@@ -175,4 +175,4 @@ class Workers:
 
 
 # Makes the workers of a database: so many.
-Crew = Callable[..., Workers]
+WorkersFactory = Callable[..., Workers]

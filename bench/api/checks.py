@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 from bench.figures import LATEST, Figures
-from bench.scale import Scale, say
+from bench.scale import Scale, log
 from bench.server import Server
 from bench.workers import ROOT
 
@@ -30,5 +30,5 @@ def measure(server: Server, figures: Figures, scale: Scale) -> None:
         **json.loads(LATEST.with_name("fuzz.json").read_text()),
         **json.loads(LATEST.with_name("authz.json").read_text()),
     }
-    say(f"checks: {found}")
+    log(f"checks: {found}")
     figures.put(**{name: found[name] for name in found if name.startswith(("fuzz_", "authz_"))})

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from bench.api.crowd import ask, post
+from bench.api.http_load import post, send_requests
 from bench.api.replica import BARE, make_token, serving
 from bench.figures import Figures
-from bench.scale import Scale, say
+from bench.scale import Scale, log
 from bench.server import Server
 
 CLIENTS = 64
@@ -25,9 +25,11 @@ def measure(server: Server, figures: Figures, scale: Scale) -> None:
                 (bare, beside.port, post("/jobs", BODY)),
                 (own, ours.port, post("/jobs", BODY, token)),
             ):
-                database.settle_down()
-                rates.append(ask(port, request, clients=CLIENTS, seconds=scale.post_s).rate)
-    say(
+                database.vacuum_and_checkpoint()
+                rates.append(
+                    send_requests(port, request, clients=CLIENTS, seconds=scale.post_s).rate
+                )
+    log(
         f"post: {[round(r) for r in own]} beside {[round(r) for r in bare]} bare inserts per second"
     )
     figures.ratio("post_vs_bare_insert", own, bare)

@@ -15,10 +15,10 @@ from typing import Any
 
 import httpx2
 
-from bench.api import old_jobs
+from bench.api import job_history
 from bench.api.replica import serving
 from bench.figures import Figures
-from bench.scale import Scale, say
+from bench.scale import Scale, log
 from bench.server import Database, Server
 from bench.workers import ROOT, environment
 from laneway.config.settings import Settings
@@ -253,23 +253,23 @@ def measure_in(database: Database, figures: Figures) -> dict[str, float]:
             try:
                 took[read.name] = _took(read)
             except httpx2.HTTPStatusError as error:
-                say(f"reads: {read.name}: {error} {error.response.text[:300]}")
+                log(f"reads: {read.name}: {error} {error.response.text[:300]}")
                 took[read.name] = float("inf")
         for client in clients.values():
             client.close()
     slowest = sorted(took.items(), key=lambda one: -one[1])
-    say(f"reads: {len(took)} measured; the slowest, in ms:")
+    log(f"reads: {len(took)} measured; the slowest, in ms:")
     for name, ms in slowest[:SHOWN]:
-        say(f"  {ms:8.1f}  {name}")
+        log(f"  {ms:8.1f}  {name}")
     for name, ms in _commands(database).items():
-        say(f"  {ms:8.0f}  {name}")
+        log(f"  {ms:8.0f}  {name}")
     figures.put(slowest_read_ms=slowest[0][1], reads=len(took))
     return took
 
 
 def measure(server: Server, figures: Figures, scale: Scale) -> None:
     database = server.database("bench_reads")
-    old_jobs.fill(database, scale.reads_ended, scale.reads_waiting)
-    say(f"reads: {scale.reads_ended:,} jobs have ended, {scale.reads_waiting:,} wait")
+    job_history.fill(database, scale.reads_ended, scale.reads_waiting)
+    log(f"reads: {scale.reads_ended:,} jobs have ended, {scale.reads_waiting:,} wait")
     measure_in(database, figures)
     server.drop(database)

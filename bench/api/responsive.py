@@ -6,11 +6,11 @@ import asyncio
 import time
 from statistics import median
 
-from bench.api.crowd import ask, get
 from bench.api.embedded import IN_PROCESS, IN_THREAD
+from bench.api.http_load import get, send_requests
 from bench.api.replica import serving
 from bench.figures import Figures
-from bench.scale import Scale, say
+from bench.scale import Scale, log
 from bench.server import Database, Server
 from laneway import Laneway
 from laneway.domain.states import Status
@@ -41,11 +41,11 @@ def measure(server: Server, figures: Figures, scale: Scale) -> None:
         for kind, found in p99.items():
             # A process of its own each: no job of the run before is left in it.
             with serving(database, APP) as application:
-                ask(application.port, get("/ping"), clients=1, seconds=0.5)
+                send_requests(application.port, get("/ping"), clients=1, seconds=0.5)
                 if kind != "idle":
                     _burn(database, kind, 5 * scale.responsive_s)
                 found.append(
-                    ask(
+                    send_requests(
                         application.port,
                         get("/ping"),
                         clients=1,
@@ -54,7 +54,7 @@ def measure(server: Server, figures: Figures, scale: Scale) -> None:
                     ).p99
                 )
     told = {kind: [round(ms, 2) for ms in found] for kind, found in p99.items()}
-    say(f"responsive: p99 in ms {told}")
+    log(f"responsive: p99 in ms {told}")
     idle = median(p99["idle"])
     figures.put(
         http_p99_with_cpu_process_vs_idle=median(p99[IN_PROCESS]) / idle,

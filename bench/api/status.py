@@ -10,7 +10,7 @@ import httpx2
 from bench import load
 from bench.api.replica import make_token, serving
 from bench.figures import Figures
-from bench.scale import Scale, say
+from bench.scale import Scale, log
 from bench.server import Database, Server
 from bench.workers import Workers
 
@@ -38,15 +38,15 @@ def _fill(database: Database, waiting: int, ended: int) -> None:
         database.conn.execute(_ENDED.encode(), [min(ended, 500_000)])
         ended -= 500_000
     load.fill(database, waiting, lambda n: (f"bench_{n % 20}", None))
-    database.settle_down()
+    database.vacuum_and_checkpoint()
 
 
 def measure(server: Server, figures: Figures, scale: Scale) -> None:
     database = server.database("bench_status")
     _fill(database, scale.status_waiting, scale.status_ended)
-    say(f"status: {scale.status_waiting:,} jobs wait, {scale.status_ended:,} have ended")
+    log(f"status: {scale.status_waiting:,} jobs wait, {scale.status_ended:,} have ended")
     headers = {"Authorization": f"Bearer {make_token(database)}"}
-    database.shut_gate()
+    database.pause_claims()
     took: list[float] = []
     with (
         Workers(database),
@@ -61,6 +61,6 @@ def measure(server: Server, figures: Figures, scale: Scale) -> None:
             took.append(1000 * (time.perf_counter() - began))
     lane = next(each for each in answer.json()["lanes"] if each["name"] == "default")
     assert lane["depth_is_capped"] or lane["depth"] == scale.status_waiting, lane
-    say(f"status: {sorted(round(ms, 1) for ms in took)} ms")
+    log(f"status: {sorted(round(ms, 1) for ms in took)} ms")
     figures.put(status_ms_at_1m=median(took))
     server.drop(database)

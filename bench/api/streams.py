@@ -17,7 +17,7 @@ from uuid import UUID
 from bench import start
 from bench.api.replica import make_token, serving
 from bench.figures import Figures
-from bench.scale import Scale, say
+from bench.scale import Scale, log
 from bench.server import Database, Server
 from bench.workers import ROOT, Workers
 from laneway import Laneway
@@ -40,7 +40,7 @@ def measure(server: Server, figures: Figures, scale: Scale) -> None:
     with serving(database) as one, serving(database) as other:
         token = make_token(database)
         seen_ms = asyncio.run(_seen_elsewhere(one.url, other.url, token, scale.stream_changes))
-    say(f"streams: another replica sees a change after {median(seen_ms):.1f} ms")
+    log(f"streams: another replica sees a change after {median(seen_ms):.1f} ms")
     figures.put(cross_replica_event_p50_ms=median(seen_ms))
     _crowd(database, figures, scale)
     server.drop(database)
@@ -86,7 +86,7 @@ def _crowd(database: Database, figures: Figures, scale: Scale) -> None:
                 beside += start.latencies_ms(database, scale.starts)
                 rss_mb = replica.rss_mb
             assert told["reading"] == len(parked), told
-    say(
+    log(
         f"streams: {readers} readers: {before_mb:.0f} → {rss_mb:.0f} MB, {told['events']} events"
         f" read; start p50 {median(alone):.2f} → {median(beside):.2f} ms"
     )
@@ -103,7 +103,7 @@ async def _park(database: Database, count: int) -> list[str]:
 def _listening(port: int, wanted: list[dict[str, Any]]) -> Iterator[dict[str, int]]:
     """Streams are open; at the end it is told what came."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "bench.api.listeners", str(port)],
+        [sys.executable, "-m", "bench.api.stream_readers", str(port)],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -8,8 +8,8 @@ from statistics import median
 
 from bench import backlog, drain, idle, load, start
 from bench.figures import Figures
-from bench.rpc.crew import RemoteCrew
-from bench.scale import Scale, say
+from bench.rpc.remote_workers import RemoteWorkers
+from bench.scale import Scale, log
 from bench.server import Database, Server
 
 FEW, MANY = 4, 20
@@ -20,18 +20,20 @@ IDLE = 100
 
 def drain_through_streams(server: Server, figures: Figures, scale: Scale) -> None:
     database = server.database("bench_rpc_drain")
-    several = partial(RemoteCrew, concurrency=EACH)
+    several = partial(RemoteWorkers, concurrency=EACH)
     kinds = {
         "in process": partial(drain.workers, database, scale.drain),
-        "1 stream": partial(drain.workers, database, scale.drain, crew=RemoteCrew),
-        f"{FEW} streams": partial(drain.workers, database, scale.drain, FEW, crew=several),
-        f"{MANY} streams": partial(drain.workers, database, scale.drain, MANY, crew=several),
+        "1 stream": partial(drain.workers, database, scale.drain, make_workers=RemoteWorkers),
+        f"{FEW} streams": partial(drain.workers, database, scale.drain, FEW, make_workers=several),
+        f"{MANY} streams": partial(
+            drain.workers, database, scale.drain, MANY, make_workers=several
+        ),
     }
     rates: dict[str, list[float]] = {kind: [] for kind in kinds}
     for turn in range(scale.runs):
         for kind, run in kinds.items():
             rates[kind].append(run())
-        say(f"drain {turn + 1}: " + ", ".join(f"{k} {r[-1]:,.0f}/s" for k, r in rates.items()))
+        log(f"drain {turn + 1}: " + ", ".join(f"{k} {r[-1]:,.0f}/s" for k, r in rates.items()))
     figures.ratio("stream_vs_inprocess", rates["1 stream"], rates["in process"])
     figures.ratio("workers20_vs_4", rates[f"{MANY} streams"], rates[f"{FEW} streams"])
     figures.put(stream_1=median(rates["1 stream"]), in_process=median(rates["in process"]))
@@ -41,20 +43,20 @@ def drain_through_streams(server: Server, figures: Figures, scale: Scale) -> Non
 def count_transactions(server: Server, figures: Figures, scale: Scale) -> None:
     """By the server's own count, of all that happened in the database while jobs ran."""
     database = server.database("bench_rpc_transactions")
-    with RemoteCrew(database) as crew:
-        crew.warm_up()
-        database.shut_gate()
+    with RemoteWorkers(database) as workers:
+        workers.warm_up()
+        database.pause_claims()
         _, last = load.fill(database, scale.drain)
     # A backend that has ended has told all of its transactions.
-    database.settle_down()
+    database.vacuum_and_checkpoint()
     before, rolled_back = _transactions(database)
-    with RemoteCrew(database):
-        database.open_gate()
+    with RemoteWorkers(database):
+        database.resume_claims()
         asked = _ask_until_ended(database, last)
     after, rolled_back_after = _transactions(database)
     own = asked + 2 + 1
     count = after - before - own
-    say(f"transactions: {count:,} for {scale.drain:,} jobs, {rolled_back_after - rolled_back} back")
+    log(f"transactions: {count:,} for {scale.drain:,} jobs, {rolled_back_after - rolled_back} back")
     figures.put(tx_per_job=count / scale.drain, rollbacks=rolled_back_after - rolled_back)
     server.drop(database)
 
@@ -87,13 +89,15 @@ def _transactions(database: Database) -> tuple[int, int]:
 
 
 def start_soon(server: Server, figures: Figures, scale: Scale) -> None:
-    start.measure(server, figures, scale, crew=RemoteCrew)
+    start.measure(server, figures, scale, make_workers=RemoteWorkers)
 
 
 def behind_a_backlog(server: Server, figures: Figures, scale: Scale) -> None:
-    backlog.measure(server, figures, scale, crew=RemoteCrew)
+    backlog.measure(server, figures, scale, make_workers=RemoteWorkers)
 
 
 def idle_crowd(server: Server, figures: Figures, scale: Scale) -> None:
-    per_s = idle.statements_per_s(server, scale, partial(RemoteCrew, processes=IDLE, concurrency=0))
+    per_s = idle.statements_per_s(
+        server, scale, partial(RemoteWorkers, processes=IDLE, concurrency=0)
+    )
     figures.put(idle_statements_per_s_100_workers=per_s)

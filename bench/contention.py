@@ -6,7 +6,7 @@ from bench import load, timing
 from bench.app import HOLD, LIMIT, LIMITED, NOOP
 from bench.figures import Figures
 from bench.load import Kind, all_of
-from bench.scale import Scale, say
+from bench.scale import Scale, log
 from bench.server import Database, Server
 from bench.workers import Workers
 
@@ -31,10 +31,10 @@ def drain(database: Database, count: int, kind: Kind) -> float:
     database.tune_limit(LIMIT, CEILING)
     with Workers(database) as running:
         running.warm_up()
-        database.shut_gate()
+        database.pause_claims()
         first, last = load.fill(database, count, kind)
-        database.settle_down()
-        database.open_gate()
+        database.vacuum_and_checkpoint()
+        database.resume_claims()
         running.await_drained(last, DRAIN_S)
     return timing.rate(database, first - 1, count)
 
@@ -48,15 +48,15 @@ def drain_behind(database: Database, count: int, blocked: int) -> float:
         load.fill(database, 1, all_of(HOLD, BUSY), "{}")
         database.conn.execute("select pg_notify('laneway', 'wake *')")
         running.await_running(1, DRAIN_S)
-        database.shut_gate()
+        database.pause_claims()
         load.fill(database, blocked // 2, all_of(LIMITED))
         load.fill(database, blocked // 2, all_of(NOOP, BUSY))
-        database.open_gate()
+        database.resume_claims()
         running.await_parked(blocked // 2, DRAIN_S)
-        database.shut_gate()
+        database.pause_claims()
         first, last = load.fill(database, count)
-        database.settle_down()
-        database.open_gate()
+        database.vacuum_and_checkpoint()
+        database.resume_claims()
         running.await_ended(last, DRAIN_S)
         running.await_running_at_most(1, DRAIN_S)
         return timing.rate(database, first - 1, count)
@@ -71,8 +71,8 @@ def measure(server: Server, figures: Figures, scale: Scale) -> None:
         plain.append(drain(database, scale.drain, all_of(NOOP)))
         limited.append(drain(database, scale.drain, _a_third_limited))
         keyed.append(drain(database, scale.drain, _a_tenth_keyed))
-        say(
-            f"life {turn + 1}: plain {plain[-1]:,.0f}/s, a third limited {limited[-1]:,.0f}/s,"
+        log(
+            f"contention {turn + 1}: plain {plain[-1]:,.0f}/s, a third limited {limited[-1]:,.0f}/s,"
             f" a tenth keyed {keyed[-1]:,.0f}/s"
         )
     figures.ratio("limits_vs_plain", limited, plain)
@@ -82,8 +82,8 @@ def measure(server: Server, figures: Figures, scale: Scale) -> None:
     for turn in range(scale.blocked_runs):
         beside.append(drain(database, scale.drain, all_of(NOOP)))
         behind.append(drain_behind(database, scale.drain, scale.blocked))
-        say(
-            f"life {turn + 1}: plain {beside[-1]:,.0f}/s,"
+        log(
+            f"contention {turn + 1}: plain {beside[-1]:,.0f}/s,"
             f" behind {scale.blocked:,} that cannot run {behind[-1]:,.0f}/s"
         )
     figures.ratio("blocked_backlog_vs_plain", behind, beside)

@@ -8,7 +8,7 @@ import psycopg
 
 from bench import load, timing
 from bench.figures import Figures
-from bench.scale import Scale, say
+from bench.scale import Scale, log
 from bench.server import Database, Server
 from bench.workers import Workers
 
@@ -20,13 +20,13 @@ def drain(database: Database, count: int) -> tuple[float, float]:
     database.empty()
     with Workers(database) as workers:
         workers.warm_up()
-        database.shut_gate()
+        database.pause_claims()
         first, last = load.fill(database, count)
-        database.settle_down()
+        database.vacuum_and_checkpoint()
         with psycopg.connect(database.dsn) as holder:
             holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             holder.execute("select count(*) from laneway.control")
-            database.open_gate()
+            database.resume_claims()
             workers.await_drained(last, DRAIN_S)
     return timing.quarter_rates(database, first - 1)
 
@@ -39,6 +39,6 @@ def measure(server: Server, figures: Figures, scale: Scale) -> None:
         first, last = drain(database, scale.snapshot)
         firsts.append(first)
         lasts.append(last)
-        say(f"held snapshot {turn + 1}: first quarter {first:,.0f}/s, last {last:,.0f}/s")
+        log(f"held snapshot {turn + 1}: first quarter {first:,.0f}/s, last {last:,.0f}/s")
     figures.put(held_snapshot_last_vs_first=median(lasts) / median(firsts))
     server.drop(database)

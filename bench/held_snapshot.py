@@ -17,7 +17,7 @@ import psycopg
 
 from bench.app import STAMP
 from bench.figures import Figures
-from bench.scale import Scale, say
+from bench.scale import Scale, log
 from bench.server import Database, Server
 from bench.workers import ROOT, Workers, environment
 from laneway import Laneway
@@ -51,7 +51,7 @@ async def submit(rate: float, seconds: float) -> list[tuple[str, int]]:
 def latencies_ms(database: Database, rate: float, seconds: float) -> list[float]:
     """In the order of their submits."""
     submitter = subprocess.run(
-        [sys.executable, "-m", "bench.held", str(rate), str(seconds)],
+        [sys.executable, "-m", "bench.held_snapshot", str(rate), str(seconds)],
         cwd=ROOT,
         env=environment(database),
         stdout=subprocess.PIPE,
@@ -89,7 +89,7 @@ def measure(server: Server, figures: Figures, scale: Scale) -> None:
         for n in range(PART)
     ]
     for n, cuts in enumerate(parts, 1):
-        say(f"held snapshot, part {n} of {PART}: p50 {cuts[49]:.1f} ms, p99 {cuts[98]:.1f} ms")
+        log(f"held snapshot, part {n} of {PART}: p50 {cuts[49]:.1f} ms, p99 {cuts[98]:.1f} ms")
     start, end = parts[0], parts[-1]
     figures.put(
         held_snapshot_p50_ms_start=start[49],

@@ -1,6 +1,6 @@
 """Many readers of streams in one process, some of which never read.
 
-python -m bench.api.listeners PORT, with a JSON list of {path, token, reads} as the first line of
+python -m bench.api.stream_readers PORT, with a JSON list of {path, token, reads} as the first line of
 its input; prints a line when every stream is open, and how much came when the input ends.
 """
 

@@ -1,6 +1,6 @@
 """Clients that send a request, wait for the answer and send the next, on connections of their own.
 
-python -m bench.api.crowd PORT CLIENTS SECONDS PAUSE, with the request in the standard input; prints
+python -m bench.api.http_load PORT CLIENTS SECONDS PAUSE, with the request in the standard input; prints
 how many were answered per second and how fast. Plain sockets: the server is what is to be busy.
 """
 
@@ -21,7 +21,7 @@ WARM_UP_S = 1.0
 
 
 @dataclass(slots=True)
-class _Tally:
+class _Measurement:
     until: float
     counts_from: float
     pause: float
@@ -29,9 +29,9 @@ class _Tally:
 
 
 class _Client(asyncio.Protocol):
-    def __init__(self, request: bytes, tally: _Tally) -> None:
+    def __init__(self, request: bytes, measurement: _Measurement) -> None:
         self._request = request
-        self._tally = tally
+        self._measurement = measurement
         self._buffer = b""
         self._sent = 0.0
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -58,12 +58,12 @@ class _Client(asyncio.Protocol):
             return
         self._buffer = b""
         now = time.monotonic()
-        if now >= self._tally.counts_from:
-            self._tally.latencies.append(now - self._sent)
-        if now >= self._tally.until:
+        if now >= self._measurement.counts_from:
+            self._measurement.latencies.append(now - self._sent)
+        if now >= self._measurement.until:
             self._end(None)
-        elif self._tally.pause:
-            asyncio.get_running_loop().call_later(self._tally.pause, self._send)
+        elif self._measurement.pause:
+            asyncio.get_running_loop().call_later(self._measurement.pause, self._send)
         else:
             self._send()
 
@@ -81,14 +81,14 @@ class _Client(asyncio.Protocol):
 
 async def _main(port: int, clients: int, seconds: float, pause: float, request: bytes) -> int:
     now = time.monotonic()
-    tally = _Tally(now + WARM_UP_S + seconds, now + WARM_UP_S, pause)
+    measurement = _Measurement(now + WARM_UP_S + seconds, now + WARM_UP_S, pause)
     loop = asyncio.get_running_loop()
     made = [
-        await loop.create_connection(lambda: _Client(request, tally), "127.0.0.1", port)
+        await loop.create_connection(lambda: _Client(request, measurement), "127.0.0.1", port)
         for _ in range(clients)
     ]
     await asyncio.gather(*(client.ended for _, client in made))
-    ordered = sorted(tally.latencies)
+    ordered = sorted(measurement.latencies)
     told = {"rate": len(ordered) / seconds}
     for name, part in (("p50", 0.5), ("p99", 0.99)):
         told[name] = 1000 * ordered[min(len(ordered) - 1, int(part * len(ordered)))]
@@ -112,7 +112,7 @@ def get(path: str) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class Latencies:
     """Requests per second, and milliseconds until an answer."""
 
     rate: float
@@ -120,17 +120,19 @@ class Answered:
     p99: float
 
 
-def ask(port: int, request: bytes, *, clients: int, seconds: float, pause: float = 0.0) -> Answered:
+def send_requests(
+    port: int, request: bytes, *, clients: int, seconds: float, pause: float = 0.0
+) -> Latencies:
     """Sends requests from a process of its own; each client rests for `pause` after an answer."""
     done = subprocess.run(
-        [sys.executable, "-m", "bench.api.crowd", *map(str, (port, clients, seconds, pause))],
+        [sys.executable, "-m", "bench.api.http_load", *map(str, (port, clients, seconds, pause))],
         cwd=ROOT,
         input=request,
         stdout=subprocess.PIPE,
         check=True,
         timeout=seconds + 60,
     )
-    return Answered(**json.loads(done.stdout))
+    return Latencies(**json.loads(done.stdout))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from bench.server import Database
 from bench.workers import ROOT, Workers, environment
 
 
-class RemoteCrew(Workers):
+class RemoteWorkers(Workers):
     """So many streams of one worker process, ready on entry; each has room for so many jobs."""
 
     def __init__(self, database: Database, processes: int = 1, concurrency: int = 1000) -> None:
@@ -28,7 +28,7 @@ class RemoteCrew(Workers):
                 serving(self._database, (*OWN, "--grpc", "--grpc-port=0"))
             )
             self._address = f"127.0.0.1:{replica.grpc_port}"
-            self._token = make_token(self._database, f"crew{replica.pid}", "remote_worker")
+            self._token = make_token(self._database, f"workers{replica.pid}", "remote_worker")
             super().__enter__()
             self._stack = self._stack.pop_all()
         return self
@@ -42,7 +42,7 @@ class RemoteCrew(Workers):
         with self._stack:
             super().__exit__(kind, error, traceback)
 
-    def _start_all(self, log: int, leash: int) -> list[subprocess.Popen[bytes]]:
+    def _start_all(self, log: int, parent_pipe: int) -> list[subprocess.Popen[bytes]]:
         kept = environment(self._database)
         del kept["DATABASE_URL"]
         numbers = str(self._count), str(self._concurrency)
@@ -50,11 +50,11 @@ class RemoteCrew(Workers):
             subprocess.Popen(
                 [sys.executable, "-m", "bench.rpc.streams", self._address, *numbers],
                 cwd=ROOT,
-                env={**kept, "BENCH_LEASH": str(leash), "LANEWAY_TOKEN": self._token},
+                env={**kept, "BENCH_PARENT_PIPE": str(parent_pipe), "LANEWAY_TOKEN": self._token},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                pass_fds=[leash],
+                pass_fds=[parent_pipe],
                 start_new_session=True,
             )
         ]

@@ -96,4 +96,4 @@ def fill(database: Database, ended: int, waiting: int) -> None:
         for statement in text.split(";\n"):
             if statement.strip():
                 database.conn.execute(statement.encode(), settings)
-    database.settle_down()
+    database.vacuum_and_checkpoint()
