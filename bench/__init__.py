@@ -1,1 +1,1 @@
-"""Side-by-side measurements of Laneway beside PostgreSQL's own limit: `python -m bench.run`."""
+"""Measurements of Laneway next to what PostgreSQL alone can do: `python -m bench.run`."""

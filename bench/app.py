@@ -20,28 +20,28 @@ LIMIT = "bench"
 
 @lw.handler(NOOP)
 async def noop(ctx: Context, text: str) -> None:
-    """What a drain runs."""
+    """The no-op job that drains run."""
 
 
 @lw.handler(LIMITED, limits=[LIMIT])
 async def limited(ctx: Context, text: str) -> None:
-    """The same under a limit."""
+    """The same no-op under a limit."""
 
 
 @lw.handler(STAMP)
 async def stamp(ctx: Context) -> int:
-    """Answers when it was started, by the clock of the machine."""
+    """Return the time of its start, by the clock of the machine."""
     return time.time_ns()
 
 
 @lw.handler(HOLD)
 async def hold(ctx: Context) -> None:
-    """Stays until its worker goes."""
+    """Run until the worker stops."""
     await asyncio.Event().wait()
 
 
 async def _idle(ctx: Context) -> None:
-    """Never called: makes a worker serve one of the seeded lanes."""
+    """Never called: a worker with this handler serves one of the seeded lanes."""
 
 
 for _job_type in ("ingestion", "projection", "restore"):
@@ -49,13 +49,13 @@ for _job_type in ("ingestion", "projection", "restore"):
 
 
 def _end_with_parent(parent_pipe: int) -> None:
-    """Ends this process when whoever holds the other end of the pipe is gone."""
+    """End this process when the benchmark, at the other end of the pipe, has ended."""
 
     def watch() -> None:
         os.read(parent_pipe, 1)
         os._exit(1)
 
-    threading.Thread(target=watch, name="parent_pipe", daemon=True).start()
+    threading.Thread(target=watch, name="parent pipe", daemon=True).start()
 
 
 if "BENCH_PARENT_PIPE" in os.environ:

@@ -1,4 +1,4 @@
-"""The same drain in front of a short and of a long queue."""
+"""The same drain with a short and with a long queue behind it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WARM_UP = 1000
 
 
 class Queue:
-    """A database in which so many jobs stay waiting behind those that a run drains."""
+    """A database in which `waiting` jobs stay behind the `drained` jobs of a run."""
 
     def __init__(
         self,
@@ -29,19 +29,19 @@ class Queue:
         self._drained = drained
 
     def run(self) -> float:
-        """Jobs per second of the first ones to end."""
+        """Drain once; return jobs per second."""
         database = self.database
         database.pause_claims()
         self._fill_up()
         with self._make_workers(database) as workers:
-            # Once for its connections and plans, once for the clock.
+            # The first drain opens connections and plans statements; the second is measured.
             self._drain(workers, WARM_UP)
             self._fill_up()
             after = self._drain(workers, self._drained)
         return timing.rate(database, after, self._drained)
 
     def _drain(self, workers: Workers, count: int) -> int:
-        """Has about so many jobs run, oldest first; answers the number of the last one before."""
+        """Run about `count` jobs, oldest first; return the seq before the first of them."""
         database = self.database
         before = int(database.value("select min(seq) from laneway.ready")) - 1
         database.vacuum_and_checkpoint()

@@ -1,4 +1,4 @@
-"""The drain with jobs among the others that must wait: for a limit, for a key, in front of all."""
+"""Drains in which some jobs must wait: for a limit, for a key, or in front of all others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench.server import Database, Server
 from bench.workers import Workers
 
 DRAIN_S = 300.0
-# A third of what a worker of 1,000 has in hand is more: claims meet it all the time.
+# Less than a third of the 1,000 jobs that a worker holds, so that claims reach the limit often.
 CEILING = 300
 KEYS = 100
 BUSY = "busy"
@@ -26,7 +26,7 @@ def _a_tenth_keyed(n: int) -> tuple[str, str | None]:
 
 
 def drain(database: Database, count: int, kind: Kind) -> float:
-    """Jobs per second of one idle, warm worker that finds all the jobs at once."""
+    """Jobs per second of one warm, idle worker that finds all jobs at once."""
     database.empty()
     database.tune_limit(LIMIT, CEILING)
     with Workers(database) as running:
@@ -40,7 +40,7 @@ def drain(database: Database, count: int, kind: Kind) -> float:
 
 
 def drain_behind(database: Database, count: int, blocked: int) -> float:
-    """The same behind jobs that cannot run: half under a limit of none, half on a busy key."""
+    """The same behind jobs that cannot run: half under a limit of 0, half on a busy key."""
     database.empty()
     database.tune_limit(LIMIT, 0)
     with Workers(database) as running:
@@ -72,8 +72,8 @@ def measure(server: Server, figures: Figures, scale: Scale) -> None:
         limited.append(drain(database, scale.drain, _a_third_limited))
         keyed.append(drain(database, scale.drain, _a_tenth_keyed))
         log(
-            f"contention {turn + 1}: plain {plain[-1]:,.0f}/s, a third limited {limited[-1]:,.0f}/s,"
-            f" a tenth keyed {keyed[-1]:,.0f}/s"
+            f"contention {turn + 1}: plain {plain[-1]:,.0f}/s,"
+            f" a third limited {limited[-1]:,.0f}/s, a tenth keyed {keyed[-1]:,.0f}/s"
         )
     figures.ratio("limits_vs_plain", limited, plain)
     figures.ratio("keys_vs_plain", keyed, plain)

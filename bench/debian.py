@@ -1,7 +1,7 @@
-"""Measures Laneway on a server as Debian installs it, beside the embedded one, taking turns.
+"""Measure Laneway on the server that Debian installs and on the embedded one, in turns.
 
 `make test-matrix` runs it under scripts/debian_postgres.py --measured, which starts that server.
-It names the targets that were missed.
+Prints the targets that were missed.
 """
 
 from __future__ import annotations

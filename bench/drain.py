@@ -1,4 +1,4 @@
-"""How fast no-op jobs end: COPY, the bare loop and worker processes, taking turns."""
+"""Throughput of no-op jobs: COPY, the bare loop and worker processes, in turns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DRAIN_S = 180.0
 
 
 def copy(database: Database, count: int) -> float:
-    """Rows per second that PostgreSQL takes in, in one transaction."""
+    """Rows per second of COPY in one transaction."""
     database.empty()
     rows = load.render(database, count)
     database.vacuum_and_checkpoint()
@@ -32,7 +32,7 @@ def workers(
     max_slots: int | None = None,
     make_workers: WorkersFactory = Workers,
 ) -> float:
-    """Jobs per second of idle, warm worker processes that find all the jobs at once."""
+    """Jobs per second of warm, idle worker processes that find all jobs at once."""
     database.empty()
     database.tune_default(max_slots=max_slots)
     try:

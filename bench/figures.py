@@ -1,4 +1,4 @@
-"""The figures with their targets, the table shown at the end, and the file they are kept in."""
+"""The figures with their targets, the table at the end of a run, and the file with the results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LATEST = Path(__file__).resolve().parent / "latest" / "bench.json"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a figure must at least, or at most, be."""
+    """The least, or with `is_ceiling` the greatest, value that a figure may have."""
 
     bound: float
     is_ceiling: bool = False
@@ -27,7 +27,7 @@ class Target:
         return f"{'≤' if self.is_ceiling else '≥'} {self.bound:g}"
 
 
-# In the order they are shown; None is told for its own sake.
+# In the order of the table. None: shown without a target.
 Targets = dict[str, Target | None]
 TARGETS: Targets = {
     "drain_1p_vs_raw": Target(0.5),
@@ -73,7 +73,7 @@ TARGETS: Targets = {
 
 @dataclass(slots=True)
 class Figures:
-    """What was measured so far; written after each section unless this is only a smoke check."""
+    """The results so far; saved after each section unless this is a smoke check."""
 
     kept_in: Path | None
     targets: Targets = field(default_factory=lambda: TARGETS)
@@ -88,7 +88,7 @@ class Figures:
             self.kept_in.write_text(json.dumps(self.values, indent=2) + "\n")
 
     def ratio(self, name: str, of: list[float], to: list[float]) -> None:
-        """The ratio of the medians of runs that took turns."""
+        """Record the ratio of the medians of alternating runs."""
         self.put(**{name: median(of) / median(to)})
 
     @property

@@ -1,6 +1,6 @@
-"""From submit to handler start at a steady rate, while another transaction stays open.
+"""Latency from submit to handler start at a steady rate, while another transaction stays open.
 
-It holds a snapshot, and it has written something.
+That transaction holds a snapshot and has written a row.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from bench.workers import ROOT, Workers, environment
 from laneway import Laneway
 
 WARM_UP = 50
-# Start and end are this part of the time.
+# The start and the end are one tenth of the time each.
 PART = 10
 
 
 async def submit(rate: float, seconds: float) -> list[tuple[str, int]]:
-    """Submits at random times; answers each job's id and the time just before its submit."""
+    """Submit at random times; return each job's id and the time just before its submit."""
     sent: list[tuple[str, int]] = []
 
     async def one(lw: Laneway) -> None:
@@ -49,7 +49,7 @@ async def submit(rate: float, seconds: float) -> list[tuple[str, int]]:
 
 
 def latencies_ms(database: Database, rate: float, seconds: float) -> list[float]:
-    """In the order of their submits."""
+    """Latencies in the order of submits."""
     submitter = subprocess.run(
         [sys.executable, "-m", "bench.held_snapshot", str(rate), str(seconds)],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""What an idle worker asks of the server, counted at the server in two ways."""
+"""Statements per second of an idle worker, from the server's log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.server import Server
 from bench.workers import Workers, WorkersFactory
 
 NAME = "bench_idle"
-# A statement of any protocol is logged once when it is executed; what functions do inside is not.
+# The log has one line per executed statement in either protocol, and none for those in functions.
 _EXECUTED = re.compile(rf"\] {NAME}\|laneway [^|]*\| LOG:  (?:execute [^:]*|statement):")
 
 
@@ -29,11 +29,11 @@ def statements_per_s(server: Server, scale: Scale, make_workers: WorkersFactory)
     database = server.database(NAME)
     database.conn.execute(f"alter database {NAME} set log_statement = 'all'")
     database.conn.execute("set log_statement = 'none'")
-    # The vacuums of the server itself are no statements of ours, but they do commit.
+    # Autovacuum runs none of our statements, but its commits count.
     database.vacuum_and_checkpoint()
     commits = "select xact_commit from pg_stat_database where datname = current_database()"
     with make_workers(database):
-        # A backend tells of its last commits only after ten idle seconds.
+        # A backend reports its last commits only after ten idle seconds.
         time.sleep(scale.idle_before_s)
         logged, committed = _executed(server.log_path), int(database.value(commits))
         began = time.monotonic()

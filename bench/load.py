@@ -1,4 +1,4 @@
-"""Jobs by the thousand: the rows that a submit writes, rendered beforehand and stored by COPY."""
+"""Thousands of jobs: the rows that a submit writes, rendered in advance and stored by COPY."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Rows:
         return self.last - self.first + 1
 
 
-# From the number of a job to its type and its concurrency_key.
+# Maps the number of a job to its type and its concurrency_key.
 Kind = Callable[[int], tuple[str, str | None]]
 
 
@@ -68,7 +68,7 @@ def render(database: Database, count: int, kind: Kind = PLAIN, payload: str = PA
 
 
 def store(conn: Conn, rows: Rows) -> None:
-    """One transaction, two COPYs: PostgreSQL's own way to take these rows in."""
+    """Store rows in one transaction with two COPYs."""
     with conn.transaction(), conn.cursor() as cursor:
         with cursor.copy(_JOBS) as copy:
             copy.write(rows.jobs)
@@ -77,7 +77,7 @@ def store(conn: Conn, rows: Rows) -> None:
 
 
 async def store_async(conn: psycopg.AsyncConnection[Any], rows: Rows) -> None:
-    """The same on a connection of an event loop."""
+    """Store rows as `store` does, on an async connection."""
     async with conn.transaction(), conn.cursor() as cursor:
         async with cursor.copy(_JOBS) as copy:
             await copy.write(rows.jobs)
@@ -88,7 +88,7 @@ async def store_async(conn: psycopg.AsyncConnection[Any], rows: Rows) -> None:
 def fill(
     database: Database, count: int, kind: Kind = PLAIN, payload: str = PAYLOAD
 ) -> tuple[int, int]:
-    """Stores jobs; answers the first and the last number."""
+    """Store jobs; return the first and the last number."""
     first = last = 0
     while count > 0:
         rows = render(database, min(count, 100_000), kind, payload)

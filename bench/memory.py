@@ -1,4 +1,4 @@
-"""The memory of one worker with many jobs under way, heartbeats included."""
+"""The memory of one worker with many running jobs, including its heartbeat process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WATCH_S = 8.0
 
 
 def _tree_rss(pid: int) -> int:
-    """Resident memory of a process and all below it; what they share counts for each."""
+    """Resident memory of a process and its children; shared pages count for each of them."""
     root = psutil.Process(pid)
     total = 0
     for process in [root, *root.children(recursive=True)]:
@@ -30,7 +30,7 @@ def _tree_rss(pid: int) -> int:
 
 def measure(server: Server, figures: Figures, scale: Scale) -> None:
     database = server.database("bench_memory")
-    # A short lease, so that all are renewed several times while we look.
+    # A short lease: every job is renewed several times during the measurement.
     database.tune_default(lease_seconds=LEASE_S)
     with Workers(database, concurrency=scale.memory_jobs + 100) as workers:
         idle = _tree_rss(workers.pids[0])
@@ -45,7 +45,8 @@ def measure(server: Server, figures: Figures, scale: Scale) -> None:
         lost = database.value("select count(*) from laneway.attempts")
         assert lost == 0, f"{lost} jobs were lost meanwhile"
     log(
-        f"memory: {idle / 1e6:.0f} MB idle, at most {most / 1e6:.0f} MB with {scale.memory_jobs:,} jobs"
+        f"memory: {idle / 1e6:.0f} MB idle, at most {most / 1e6:.0f} MB"
+        f" with {scale.memory_jobs:,} jobs"
     )
     figures.put(rss_10k_async_mb=most / 1e6)
     server.drop(database)

@@ -1,4 +1,4 @@
-"""The bare loop: the product's own claim and settle on one connection, and nothing else."""
+"""The bare loop: Laneway's claim and settle statements on one connection, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures Laneway beside PostgreSQL's own limit, and names the targets that it missed.
+"""Measure Laneway next to what PostgreSQL alone can do; print the missed targets.
 
 Exits with 0 when everything was measured, also when a target was missed: machines differ.
 A whole run is kept in bench/latest/bench.json, section by section.
@@ -30,7 +30,7 @@ from bench.figures import LATEST, TARGETS, Figures, Targets
 from bench.scale import QUICK, Scale, log
 from bench.server import Server
 
-# The parts of a run, each with the figures that it gives.
+# The sections of a run with their figures.
 Sections = dict[str, tuple[Callable[[Server, Figures, Scale], None], tuple[str, ...]]]
 SECTIONS: Sections = {
     "drain": (
@@ -71,9 +71,9 @@ SECTIONS: Sections = {
 
 def _arguments(sections: Sections) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help="figures or sections; all unless some are named")
-    parser.add_argument("--quick", action="store_true", help="small counts: does it work at all")
-    parser.add_argument("--runs", type=int, help="runs of each kind that a ratio takes turns with")
+    parser.add_argument("names", nargs="*", help="figures or sections; default: all")
+    parser.add_argument("--quick", action="store_true", help="small counts: a smoke check")
+    parser.add_argument("--runs", type=int, help="runs of each kind that a ratio compares")
     parser.add_argument("--hold", type=float, help="seconds that a snapshot is held for")
     chosen = parser.parse_args()
     known = [*sections, *(figure for _, made in sections.values() for figure in made)]
@@ -98,10 +98,10 @@ def main(sections: Sections = SECTIONS, latest: Path = LATEST, targets: Targets 
         scale = replace(scale, runs=chosen.runs)
     if chosen.hold is not None:
         scale = replace(scale, hold_s=chosen.hold)
-    # Both tidy up, also when a shell ignores SIGINT for its background jobs.
+    # Both signals clean up, also where a shell ignores SIGINT for background jobs.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
-    # A file holds the figures of one whole run.
+    # The file has the figures of one whole run.
     figures = Figures(None if chosen.quick or chosen.names else latest, targets)
     try:
         with Server() as server:

@@ -1,4 +1,4 @@
-"""How much is measured, and a line now and then about it."""
+"""Counts and durations of a run, and its progress lines."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _BEGAN = time.monotonic()
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Counts and times of a run; the defaults are what the targets are about."""
+    """Counts and durations of a run; the targets apply to the defaults."""
 
     runs: int = 7
     drain: int = 60_000
-    # Some seconds of eight processes at work, beside which their start and end count little.
+    # Eight processes work for seconds, so that their start and end count little.
     drain_many: int = 150_000
     submit: int = 20_000
     starts: int = 200
@@ -24,7 +24,7 @@ class Scale:
     backlog_small: int = 10_000
     backlog_drain: int = 20_000
     blocked: int = 1_000_000
-    # Each has the million put aside first.
+    # Each run first puts the million blocked jobs aside.
     blocked_runs: int = 3
     snapshot: int = 200_000
     hold_s: float = 1200.0
@@ -40,7 +40,7 @@ class Scale:
     reads_waiting: int = 100_000
     stream_changes: int = 200
     stream_readers: int = 1000
-    # Requests made up for each route; None: as `make fuzz` does.
+    # Generated requests per route; None: as many as `make fuzz` sends.
     fuzz_each: int | None = None
     responsive_runs: int = 3
     responsive_s: float = 8.0
@@ -79,5 +79,5 @@ QUICK = Scale(
 
 
 def log(text: str) -> None:
-    """Tells how it goes; figures themselves go to standard output."""
+    """Print progress to standard error; figures go to standard output."""
     print(f"[{time.monotonic() - _BEGAN:5.0f} s] {text}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""The PostgreSQL that everything is measured on: our own, durable as in production."""
+"""The PostgreSQL that everything is measured on: a separate server, durable as in production."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def _settings() -> dict[str, str]:
         "synchronous_commit": "on",
         "shared_buffers": "1GB" if is_roomy else "256MB",
         "max_connections": "200",
-        # Checkpoints happen between runs, where `Database.vacuum_and_checkpoint` asks for them.
+        # Checkpoints happen between runs, in `Database.vacuum_and_checkpoint`.
         "max_wal_size": "8GB",
         "checkpoint_timeout": "1h",
-        # So that a run can be timed to its last commit.
+        # Times a run up to its last commit.
         "track_commit_timestamp": "on",
         "log_line_prefix": "%m [%p] %d|%a| ",
     }
 
 
 def _remove_left_behind(places: Path) -> None:
-    """The files of runs that were killed; their server has ended with them."""
+    """Remove the files of killed runs; their servers ended with them."""
     for home in places.glob(f"{_PREFIX}*"):
         pid = home.name.removeprefix(_PREFIX)
         is_ours = home.is_dir() and not home.is_symlink() and home.stat().st_uid == os.getuid()
@@ -49,7 +49,7 @@ def _remove_left_behind(places: Path) -> None:
 
 
 class Server:
-    """Starts on entry, is gone with its files on exit."""
+    """A server that starts on entry; on exit it stops and its files are removed."""
 
     def __init__(self) -> None:
         places = Path(tempfile.gettempdir())
@@ -87,7 +87,7 @@ class Server:
         return Database(dsn, self.home)
 
     def drop(self, database: Database) -> None:
-        """Gives the memory and disk of a database back."""
+        """Drop a database to free its memory and disk."""
         database.close()
         with psycopg.connect(self.dsn, autocommit=True) as conn:
             name = psycopg.conninfo.conninfo_to_dict(database.dsn)["dbname"]
@@ -95,7 +95,7 @@ class Server:
 
 
 class GivenServer(Server):
-    """A server that somebody else has started and will stop."""
+    """A server that the caller of this process starts and stops."""
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
@@ -122,7 +122,7 @@ class GivenServer(Server):
 
 
 class Database:
-    """A database to measure in, and one connection for the benchmark's own questions."""
+    """A database under measurement, with one connection for the benchmark's queries."""
 
     def __init__(self, dsn: str, home: Path) -> None:
         self.dsn = dsn
@@ -139,7 +139,7 @@ class Database:
         return row[0]
 
     def empty(self) -> None:
-        """No jobs; nobody may be running any."""
+        """Remove all jobs; no worker may be running."""
         self.conn.execute(
             "truncate laneway.jobs, laneway.ready, laneway.delayed, laneway.lease, laneway.outcome,"
             " laneway.attempts, laneway.progress, laneway.logs, laneway.job_keys,"
@@ -149,12 +149,12 @@ class Database:
         )
 
     def vacuum_and_checkpoint(self) -> None:
-        """What autovacuum and the checkpointer would do at some time happens now, in each run."""
+        """Do the work of autovacuum and the checkpointer now, instead of during a run."""
         self.conn.execute("vacuum (analyze)")
         self.conn.execute("checkpoint")
 
     def tune_default(self, **columns: object) -> None:
-        """Changes the lane `default`."""
+        """Change the lane `default`."""
         for column, value in columns.items():
             self.conn.execute(
                 sql.SQL("update laneway.worker_lanes set {} = %s where name = 'default'").format(
@@ -164,7 +164,7 @@ class Database:
             )
 
     def tune_limit(self, name: str, max_concurrent: int) -> None:
-        """Creates or changes a limit."""
+        """Create or change a limit."""
         self.conn.execute(
             "insert into laneway.limits (name, max_concurrent) values (%s, %s)"
             " on conflict (name) do update set max_concurrent = excluded.max_concurrent",
@@ -172,10 +172,10 @@ class Database:
         )
 
     def pause_claims(self) -> None:
-        """Pauses all claims."""
+        """Pause all claims."""
         self.conn.execute("update laneway.control set paused = true")
 
     def resume_claims(self) -> None:
-        """Resumes, and wakes the workers as `laneway resume` does."""
+        """Resume claims and wake the workers, as `laneway resume` does."""
         self.conn.execute("update laneway.control set paused = false")
         self.conn.execute("select pg_notify('laneway', 'wake *')")

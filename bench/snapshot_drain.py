@@ -1,4 +1,4 @@
-"""A long drain while another transaction holds an old snapshot, so that no dead row may go."""
+"""A long drain while another transaction holds an old snapshot, so that dead rows stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From submit to handler start, across two processes: one idle worker, one that submits."""
+"""Latency from submit to handler start across two processes: an idle worker and a submitter."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WARM_UP = 5
 
 
 async def submit(count: int) -> list[tuple[str, int]]:
-    """Submits now and then; answers each job's id and the time just before its submit."""
+    """Submit at intervals; return each job's id and the time just before its submit."""
     sent: list[tuple[str, int]] = []
     async with Laneway() as lw:
         for _ in range(WARM_UP + count):
@@ -52,7 +52,7 @@ def latencies_ms(database: Database, count: int) -> list[float]:
         ).fetchall()
         if len(rows) == count:
             return [(started - sent[job_id]) / 1e6 for job_id, started in rows]
-        assert time.monotonic() < deadline, f"{len(rows)} of {count} jobs were run"
+        assert time.monotonic() < deadline, f"{len(rows)} of {count} jobs ran"
         time.sleep(0.1)
 
 

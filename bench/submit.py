@@ -1,4 +1,4 @@
-"""Bulk submit beside a bare COPY into the same tables, in the same batches."""
+"""`submit_many` next to a bare COPY of the same batches into the same tables."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _TEXT = "x" * 39
 
 
 async def submit_many(database: Database, count: int) -> float:
-    """Jobs per second through the public verb: checked, encoded, numbered, stored."""
+    """Jobs per second of the public method, which checks, encodes, numbers and stores."""
     lw = Laneway(database.dsn)
 
     @lw.handler(NOOP)
     async def noop(ctx: object, text: str) -> None:
-        """Only known, so that its arguments are checked."""
+        """Registered so that the arguments are checked."""
 
     async with lw:
         batch = [(NOOP, {"text": _TEXT})] * BATCH
@@ -37,7 +37,7 @@ async def submit_many(database: Database, count: int) -> float:
 
 
 async def copy(database: Database, batches: list[Rows]) -> float:
-    """Rows per second by COPY alone, rendered beforehand, a transaction for each batch."""
+    """Rows per second of COPY alone: rendered in advance, one transaction per batch."""
     conn = await psycopg.AsyncConnection.connect(database.dsn, autocommit=True)
     async with conn:
         await load.store_async(conn, batches[0])

@@ -1,4 +1,4 @@
-"""How fast jobs ended, by the database's clock: first claim to last commit."""
+"""Throughput by the database's clock, from the first claim to the last commit."""
 
 from __future__ import annotations
 

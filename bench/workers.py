@@ -1,4 +1,4 @@
-"""Real worker processes, started and stopped by the benchmark, and gone when it is."""
+"""Real worker processes that never outlive the benchmark."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ WARM_UP = 500
 
 
 class WorkerFailed(Exception):
-    """A worker process did not do what it was started for."""
+    """A worker process ended early or did not do its work in time."""
 
 
 def environment(database: Database) -> dict[str, str]:
-    """Nothing of Laneway's but the database is set: the defaults are what is measured."""
+    """An environment with the database and no other setting: the defaults are measured."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("LANEWAY_", "PG"))}
     paths = [str(ROOT), *(path for path in sys.path if path)]
     return {
@@ -36,7 +36,7 @@ def environment(database: Database) -> dict[str, str]:
 
 
 class Workers:
-    """`laneway worker` a number of times, without a supervisor, ready on entry."""
+    """Processes of `laneway worker` without a supervisor, ready on entry."""
 
     def __init__(self, database: Database, processes: int = 1, concurrency: int = 1000) -> None:
         self._database = database
@@ -84,7 +84,7 @@ class Workers:
             stdout=log,
             stderr=log,
             pass_fds=[parent_pipe],
-            # Ctrl-C is for the benchmark, which stops its workers itself.
+            # Ctrl-C reaches only the benchmark, which stops its workers.
             start_new_session=True,
         )
 
@@ -102,18 +102,18 @@ class Workers:
             self._parent_pipe = -1
 
     def check(self) -> None:
-        """Raises when one of them has ended."""
+        """Raise if a worker has ended."""
         if any(process.poll() is not None for process in self._processes):
-            said = self._log.read_text(errors="replace")[-3000:]
-            raise WorkerFailed(f"a worker process has ended by itself:\n{said}")
+            output = self._log.read_text(errors="replace")[-3000:]
+            raise WorkerFailed(f"a worker process has ended by itself:\n{output}")
 
     def _await_ready(self) -> None:
         deadline = time.monotonic() + READY_S
         while self._ready() < self._count:
             self.check()
             if time.monotonic() > deadline:
-                said = self._log.read_text(errors="replace")[-3000:]
-                raise WorkerFailed(f"no {self._count} workers after {READY_S:g} s:\n{said}")
+                output = self._log.read_text(errors="replace")[-3000:]
+                raise WorkerFailed(f"no {self._count} workers after {READY_S:g} s:\n{output}")
             time.sleep(0.05)
 
     def _ready(self) -> int:
@@ -126,7 +126,7 @@ class Workers:
         )
 
     def warm_up(self) -> None:
-        """Has every process run a few jobs: its connections are open, its statements planned."""
+        """Run a few jobs in every process to open connections and plan statements."""
         self._warm_up(self._count)
 
     def _warm_up(self, count: int) -> None:
@@ -139,30 +139,30 @@ class Workers:
                 return
 
     def await_drained(self, last: int, within_s: float) -> None:
-        """Returns when the job with the number `last`, and every other, has ended."""
-        # Latencies by an index; the next question, a dear one, is asked at the end only.
+        """Wait until the job with the number `last`, and every other, has ended."""
+        # This query uses an index; the expensive one follows only at the end.
         self.await_ended(last, within_s)
         self._await("not exists (select from laneway.ready)", within_s)
         self.await_idle(within_s)
 
     def await_ended(self, seq: int, within_s: float) -> None:
-        """Returns when this job has ended."""
+        """Wait until this job has ended."""
         self._await(f"exists (select from laneway.outcome where seq = {seq})", within_s)
 
     def await_running(self, count: int, within_s: float) -> None:
-        """Returns when so many jobs are running."""
+        """Wait until `count` jobs are running."""
         self._await(f"(select sum(running) from laneway.slot_usage) >= {count}", within_s)
 
     def await_running_at_most(self, count: int, within_s: float) -> None:
-        """Returns when no more than so many jobs are running."""
+        """Wait until at most `count` jobs are running."""
         self._await(f"(select count(*) from laneway.lease) <= {count}", within_s)
 
     def await_parked(self, count: int, within_s: float) -> None:
-        """Returns when so many jobs have been put aside to wait for a key."""
+        """Wait until `count` jobs have been put aside to wait for a key."""
         self._await(f"(select count(*) from laneway.key_waiters) >= {count}", within_s)
 
     def await_idle(self, within_s: float) -> None:
-        """Returns when no job is running."""
+        """Wait until no job is running."""
         self._await("not exists (select from laneway.lease)", within_s)
 
     def _await(self, condition: str, within_s: float) -> None:
@@ -174,5 +174,5 @@ class Workers:
             time.sleep(0.02)
 
 
-# Makes the workers of a database: so many.
+# Takes a database and a number of processes.
 WorkersFactory = Callable[..., Workers]

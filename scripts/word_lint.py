@@ -17,7 +17,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PLACES: Final = (
-    *("src", "scripts", "examples", "README.md", "CONTRIBUTING.md", "docs/glossary.md"),
+    *("src", "scripts", "examples", "bench", "README.md", "CONTRIBUTING.md", "docs/glossary.md"),
     *("docs/tutorial", "docs/howto", "docs/why", "docs/reference"),
 )
 # These quote the forbidden words.

@@ -1,6 +1,6 @@
-"""The least a FastAPI route can do to keep a job: no authentication, one plain INSERT a request.
+"""A minimal FastAPI route that stores a job: no authentication, one plain INSERT per request.
 
-python -m bench.api.bare, with the database in DATABASE_URL; says where it listens.
+python -m bench.api.bare, with the database in DATABASE_URL; prints its address.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Pool = asyncio.Queue[psycopg.AsyncConnection[tuple[Any, ...]]]
 
 
 class NewJob(BaseModel):
-    """What it takes."""
+    """The body of a request."""
 
     job_type: str
     payload: Any = None
@@ -43,7 +43,7 @@ app = FastAPI(openapi_url=None)
 
 @app.post("/jobs")
 async def insert(request: Request, job: NewJob) -> JSONResponse:
-    """Keeps the job."""
+    """Store the job."""
     pool: Pool = request.app.state.pool
     conn = await pool.get()
     try:
@@ -71,7 +71,7 @@ async def _serve() -> int:
     app.state.pool = pool
     app.state.close = close
     app.state.hub = SimpleNamespace(end_streams=lambda: None)
-    # The same server program as Laneway's own.
+    # Laneway uses the same server program.
     with listen("127.0.0.1", 0) as bound:
         serving = Serving(app, bound, 1.0)
         loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""The figures that tests make: requests made up at every route, and every role at every route."""
+"""Figures from tests: generated requests to every route, and every role at every route."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""An application with a worker inside, and jobs that keep a processor busy.
+"""An application with an embedded worker, and jobs that keep a processor busy.
 
-python -m bench.api.embedded, with the database in DATABASE_URL; says where it listens.
+python -m bench.api.embedded, with the database in DATABASE_URL; prints its address.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ IN_THREAD = "bench_burn_thread"
 
 
 def _burn(ctx: Context, seconds: float) -> int:
-    """Counts, which lets go of the interpreter only when it is made to."""
+    """Count in a loop that releases the GIL only when the interpreter forces it."""
     until = time.monotonic() + seconds
     n = 0
     while time.monotonic() < until:
@@ -35,7 +35,7 @@ app = FastAPI(lifespan=lifespan(lw))
 
 @app.get("/ping")
 async def ping() -> str:
-    """What people of the application wait for."""
+    """A route of the application, whose latency is measured."""
     return "pong"
 
 

@@ -1,7 +1,7 @@
-"""Clients that send a request, wait for the answer and send the next, on connections of their own.
+"""Clients that send a request, wait for the response and send the next, one connection each.
 
-python -m bench.api.http_load PORT CLIENTS SECONDS PAUSE, with the request in the standard input; prints
-how many were answered per second and how fast. Plain sockets: the server is what is to be busy.
+python -m bench.api.http_load PORT CLIENTS SECONDS PAUSE reads the request from standard input and
+prints the rate and the latencies. Plain sockets: the clients must cost less than the server.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class _Client(asyncio.Protocol):
             self._send()
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._end(error or ConnectionError("the server hung up"))
+        self._end(error or ConnectionError("the server closed the connection"))
 
     def _end(self, error: Exception | None) -> None:
         if not self.ended.done():
@@ -89,31 +89,31 @@ async def _main(port: int, clients: int, seconds: float, pause: float, request: 
     ]
     await asyncio.gather(*(client.ended for _, client in made))
     ordered = sorted(measurement.latencies)
-    told = {"rate": len(ordered) / seconds}
+    result = {"rate": len(ordered) / seconds}
     for name, part in (("p50", 0.5), ("p99", 0.99)):
-        told[name] = 1000 * ordered[min(len(ordered) - 1, int(part * len(ordered)))]
-    json.dump(told, sys.stdout)
+        result[name] = 1000 * ordered[min(len(ordered) - 1, int(part * len(ordered)))]
+    json.dump(result, sys.stdout)
     return 0
 
 
 def post(path: str, body: bytes, token: str | None = None) -> bytes:
-    """A request as the sockets get it."""
-    who = f"Authorization: Bearer {token}\r\n" if token else ""
+    """The bytes of a request."""
+    header = f"Authorization: Bearer {token}\r\n" if token else ""
     head = (
-        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{who}Content-Type: application/json\r\n"
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{header}Content-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
     )
     return head.encode() + body
 
 
 def get(path: str) -> bytes:
-    """A request as the sockets get it, of nobody."""
+    """The bytes of a request without credentials."""
     return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
 
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """Requests per second, and milliseconds until an answer."""
+    """Requests per second, and milliseconds until a response."""
 
     rate: float
     p50: float
@@ -123,7 +123,7 @@ class Latencies:
 def send_requests(
     port: int, request: bytes, *, clients: int, seconds: float, pause: float = 0.0
 ) -> Latencies:
-    """Sends requests from a process of its own; each client rests for `pause` after an answer."""
+    """Send requests from a separate process; each client waits `pause` after a response."""
     done = subprocess.run(
         [sys.executable, "-m", "bench.api.http_load", *map(str, (port, clients, seconds, pause))],
         cwd=ROOT,

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 -- SQL
-"""A database with the history of months: millions of ended jobs, and others in every state."""
+"""A database with months of history: millions of ended jobs, and others in every state."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from bench.server import Database
 
 TYPES = 20
 WORKERS = 50
-# Few jobs have these, and they are the oldest: a search meets everything else first.
+# Few jobs have these values, and they are the oldest: a search reads everything else first.
 RARE = "rare"
 _STEP = 250_000
 
@@ -66,7 +66,7 @@ select 'schedule_' || n %% %(types)s, date_trunc('minute', now()) - n * interval
 insert into laneway.bulk_runs (id, principal_id, ordered_by, verb, state)
 select gen_random_uuid(), gen_random_uuid(), 'ann', 'cancel', 'done' from generate_series(1, 1000);
 """
-# Of those that have not ended, nine in ten are due.
+# Nine in ten of the unfinished jobs are due.
 _WAITING = """
 insert into laneway.ready (seq, job_type, rank)
 select j.seq, j.job_type, 0 from laneway.jobs j where j.seq > %(ended)s and j.seq %% 20 > 2;
@@ -82,7 +82,7 @@ select j.seq, j.job_type, j.workspace, 0, clock_timestamp() + interval '1 day'
 
 
 def fill(database: Database, ended: int, waiting: int) -> None:
-    """So many ended jobs over 60 days, and after them those that wait."""
+    """Store `ended` jobs over 60 days, then `waiting` jobs."""
     total = ended + waiting
     settings: dict[str, object] = {"types": TYPES, "workers": WORKERS, "total": total}
     settings |= {"ended": ended, "acts": total // 10}

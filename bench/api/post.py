@@ -1,4 +1,4 @@
-"""POST /jobs beside a bare route that authenticates nothing and does one plain INSERT."""
+"""POST /jobs next to a bare route without authentication that does one plain INSERT."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every read of every door with months of ended jobs: the slowest ones, in milliseconds."""
+"""Every read of every interface with months of ended jobs: the slowest ones, in milliseconds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ QUICK_MS = 25.0
 SHOWN = 15
 _RECENT = (datetime.now(UTC) - timedelta(hours=2)).isoformat()
 _LONG_AGO = (datetime.now(UTC) - timedelta(days=50)).isoformat()
-# Of each filter something common, something rare and old, and something that is not there.
+# A common value, a rare old value and an absent value of each filter.
 FILTERS: Mapping[str, tuple[str, ...]] = {
     "status": (
         "completed", "failed", "cancelled", "approved", "pending", "running", "awaiting_approval",
@@ -44,7 +44,7 @@ FILTERS: Mapping[str, tuple[str, ...]] = {
     "q": ("example.org", "documents/7.pdf", "never"),
     "workspace": ("default", "rare", "never"),
 }  # fmt: skip
-# Principals with grants of the role operator: scope, workspace, lanes.
+# Principals with the role operator: scope, workspace, lanes.
 Granted = tuple[str, str | None, list[str] | None]
 GRANTS: Mapping[str, tuple[Granted, ...]] = {
     "admin": (("all", None, None),),
@@ -104,13 +104,13 @@ def _shown(params: Mapping[str, object]) -> str:
 
 
 def _searches() -> Iterator[tuple[str, dict[str, str]]]:
-    """Who asks, and the filter: alone and in pairs."""
+    """Pairs of a principal and filters: each filter alone, then two at a time."""
     alone = [{name: value} for name, values in FILTERS.items() for value in values]
     for who in GRANTS:
         yield who, {}
         yield from ((who, each) for each in alone)
     pairs = [{**one, **two} for one, two in combinations(alone, 2) if one.keys() != two.keys()]
-    # A time that ends before it begins is refused.
+    # The API refuses a period that ends before it begins.
     yield from (
         ("admin", each)
         for each in pairs
@@ -210,13 +210,13 @@ def _timed(ask: Callable[[], object]) -> float:
 
 
 def _took(read: Read) -> float:
-    """The median of some, where the first was not quick."""
+    """Time a read; if the first try is slow, take the median of several."""
     first = _timed(read.ask)
     return first if first < QUICK_MS else median(_timed(read.ask) for _ in range(TIMES))
 
 
 def _commands(database: Database) -> dict[str, float]:
-    """Seconds that commands take, the start of Python included."""
+    """Seconds per command, including the start of Python."""
     commands = (
         ["jobs", "ls"], ["jobs", "ls", "--type", "never"], ["jobs", "ls", "--q", "never"],
         ["doctor"], ["admin", "workers"], ["top", "--once"], ["audit"],

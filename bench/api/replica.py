@@ -1,4 +1,4 @@
-"""Servers as processes of their own: replicas of Laneway's, and the bare one beside them."""
+"""Servers in separate processes: replicas of Laneway, and the bare server."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from laneway.config.settings import Settings
 from laneway.control import access
 from laneway.store.database import Database as Pool
 
-_SAYS = re.compile(r"serving http://127\.0\.0\.1:(\d+)")
-_SAYS_REMOTE = re.compile(r"serving remote workers on 127\.0\.0\.1:(\d+)")
+_ADDRESS = re.compile(r"serving http://127\.0\.0\.1:(\d+)")
+_REMOTE_ADDRESS = re.compile(r"serving remote workers on 127\.0\.0\.1:(\d+)")
 OWN = ("-m", "laneway", "server", "--port=0")
 BARE = ("-m", "bench.api.bare")
 
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """A server that answers."""
+    """A running server."""
 
     port: int
     pid: int
-    # For remote workers; 0: there is none.
+    # The port for remote workers; 0: none.
     grpc_port: int = 0
 
     @property
@@ -39,7 +39,7 @@ class Replica:
 
     @property
     def rss_mb(self) -> float:
-        """Its memory, with that of its children."""
+        """The memory of the server and its children."""
         own = psutil.Process(self.pid)
         return float(sum(p.memory_info().rss for p in [own, *own.children(recursive=True)])) / 1e6
 
@@ -48,7 +48,7 @@ class Replica:
 def serving(
     database: Database, command: Sequence[str] = OWN, **variables: str
 ) -> Iterator[Replica]:
-    """Starts a server; it is stopped at the end."""
+    """Run a server until the block ends."""
     process = subprocess.Popen(
         [sys.executable, *command],
         cwd=ROOT,
@@ -62,15 +62,15 @@ def serving(
     try:
         grpc_port = 0
         for line in process.stdout:
-            if (remote := _SAYS_REMOTE.search(line)) is not None:
+            if (remote := _REMOTE_ADDRESS.search(line)) is not None:
                 grpc_port = int(remote[1])
-            found = _SAYS.search(line)
+            found = _ADDRESS.search(line)
             if found is not None:
                 yield Replica(int(found[1]), process.pid, grpc_port)
                 break
         else:
-            said = (database.home / "replicas.log").read_text(errors="replace")[-2000:]
-            raise AssertionError(f"{command} did not serve:\n{said}")
+            output = (database.home / "replicas.log").read_text(errors="replace")[-2000:]
+            raise AssertionError(f"{command} did not start:\n{output}")
     finally:
         process.terminate()
         try:
@@ -82,7 +82,7 @@ def serving(
 
 
 def make_token(database: Database, name: str = "bench", role: str = "operator") -> str:
-    """A token of a principal of its own that has the role everywhere."""
+    """Create a principal with the role everywhere; return its token."""
 
     async def make() -> str:
         pool = Pool(database.dsn, Settings.load(database_url=database.dsn))

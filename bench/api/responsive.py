@@ -1,4 +1,4 @@
-"""How long people wait for an application while a job in it keeps a processor busy."""
+"""Latency of an application while a job inside it keeps a processor busy."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from laneway import Laneway
 from laneway.domain.states import Status
 
 APP = ("-m", "bench.api.embedded")
-# A request now and then, as from people: the time between two is theirs.
+# The pause of a client between two requests, as of a person.
 PAUSE_S = 0.005
 
 
 def _burn(database: Database, job_type: str, seconds: float) -> None:
-    """Returns when a job of the type runs, for so long."""
+    """Submit a job that runs for `seconds`; return once it runs."""
 
     async def submit() -> None:
         async with Laneway(database.dsn) as lw:
@@ -39,7 +39,7 @@ def measure(server: Server, figures: Figures, scale: Scale) -> None:
     p99: dict[str, list[float]] = {"idle": [], IN_PROCESS: [], IN_THREAD: []}
     for _ in range(scale.responsive_runs):
         for kind, found in p99.items():
-            # A process of its own each: no job of the run before is left in it.
+            # A separate process for each run, so that no earlier job is left.
             with serving(database, APP) as application:
                 send_requests(application.port, get("/ping"), clients=1, seconds=0.5)
                 if kind != "idle":
@@ -53,8 +53,8 @@ def measure(server: Server, figures: Figures, scale: Scale) -> None:
                         pause=PAUSE_S,
                     ).p99
                 )
-    told = {kind: [round(ms, 2) for ms in found] for kind, found in p99.items()}
-    log(f"responsive: p99 in ms {told}")
+    rounded = {kind: [round(ms, 2) for ms in found] for kind, found in p99.items()}
+    log(f"responsive: p99 in ms {rounded}")
     idle = median(p99["idle"])
     figures.put(
         http_p99_with_cpu_process_vs_idle=median(p99[IN_PROCESS]) / idle,

@@ -1,7 +1,4 @@
-"""Measures the server, shows the figures and judges them; kept in bench/latest/api.json.
-
-Exits with 0 when every target was met, with 1 when one was missed or something went wrong.
-"""
+"""Measure the server and print the missed targets; a whole run is kept in bench/latest/api.json."""
 
 from __future__ import annotations
 

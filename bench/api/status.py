@@ -1,4 +1,4 @@
-"""GET /admin/workers/status with many jobs waiting and many more that have ended."""
+"""GET /admin/workers/status with many waiting jobs and many more ended ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.scale import Scale, log
 from bench.server import Database, Server
 from bench.workers import Workers
 
-# Longer than any answer may be kept.
+# Longer than any response is cached.
 _APART_S = 2.1
 
 _ENDED = """

@@ -1,7 +1,7 @@
-"""Many readers of streams in one process, some of which never read.
+"""Many stream readers in one process, some of which never read.
 
-python -m bench.api.stream_readers PORT, with a JSON list of {path, token, reads} as the first line of
-its input; prints a line when every stream is open, and how much came when the input ends.
+python -m bench.api.stream_readers PORT takes a JSON list of {path, token, reads} as the first line
+of its input. It prints a line when every stream is open, and what it received when the input ends.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ async def _main(port: int) -> int:
     print("open", flush=True)
     await asyncio.to_thread(sys.stdin.read)
     reading = [r for r, one in zip(readers, wanted, strict=True) if one["reads"]]
-    told = {
+    received = {
         "events": sum(reader.events for reader in reading),
         "reading": sum(reader.is_open for reader in reading),
     }
-    print(json.dumps(told), flush=True)
+    print(json.dumps(received), flush=True)
     return 0
 
 

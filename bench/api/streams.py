@@ -1,4 +1,4 @@
-"""Streams: how soon a change is seen on another replica, and what a thousand readers cost."""
+"""Streams: latency of an event from another replica, and the cost of a thousand readers."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from laneway.control import jobs as control
 from laneway.http import AsyncClient
 from laneway.store.database import Database as Pool
 
-# They wait, and change when somebody gives them another priority.
+# These jobs wait; the benchmark changes their priority.
 PARKED = "bench_parked"
 LATER_S = 86400.0
 PER_TOKEN = 20
-# Of the thousand.
+# Readers of the thousand that never read.
 NEVER_READ = 100
 CHANGES_PER_S = 20
 
@@ -42,12 +42,12 @@ def measure(server: Server, figures: Figures, scale: Scale) -> None:
         seen_ms = asyncio.run(_seen_elsewhere(one.url, other.url, token, scale.stream_changes))
     log(f"streams: another replica sees a change after {median(seen_ms):.1f} ms")
     figures.put(cross_replica_event_p50_ms=median(seen_ms))
-    _crowd(database, figures, scale)
+    _measure_readers(database, figures, scale)
     server.drop(database)
 
 
 async def _seen_elsewhere(here: str, there: str, token: str, count: int) -> list[float]:
-    """Milliseconds from asking one replica for a change to its event from the other."""
+    """Milliseconds from a change through one replica to its event from the other."""
     took: list[float] = []
     async with AsyncClient(here, token) as asking, AsyncClient(there, token) as watching:
         job = await asking.submit(PARKED, delay=LATER_S)
@@ -63,7 +63,7 @@ async def _seen_elsewhere(here: str, there: str, token: str, count: int) -> list
     return took
 
 
-def _crowd(database: Database, figures: Figures, scale: Scale) -> None:
+def _measure_readers(database: Database, figures: Figures, scale: Scale) -> None:
     readers = scale.stream_readers
     tokens = [make_token(database, f"reader{n}") for n in range(-(-readers // PER_TOKEN))]
     parked = asyncio.run(_park(database, readers - NEVER_READ))
@@ -82,13 +82,13 @@ def _crowd(database: Database, figures: Figures, scale: Scale) -> None:
         before_mb = replica.rss_mb
         for _ in range(scale.start_rounds):
             alone += start.latencies_ms(database, scale.starts)
-            with _listening(replica.port, wanted) as told, _changing(database, parked):
+            with _open_streams(replica.port, wanted) as received, _changing(database, parked):
                 beside += start.latencies_ms(database, scale.starts)
                 rss_mb = replica.rss_mb
-            assert told["reading"] == len(parked), told
+            assert received["reading"] == len(parked), received
     log(
-        f"streams: {readers} readers: {before_mb:.0f} → {rss_mb:.0f} MB, {told['events']} events"
-        f" read; start p50 {median(alone):.2f} → {median(beside):.2f} ms"
+        f"streams: {readers} readers: {before_mb:.0f} → {rss_mb:.0f} MB,"
+        f" {received['events']} events; start p50 {median(alone):.2f} → {median(beside):.2f} ms"
     )
     figures.put(sse_1000_rss_mb=rss_mb, sse_1000_start_p50_vs_none=median(beside) / median(alone))
 
@@ -100,8 +100,8 @@ async def _park(database: Database, count: int) -> list[str]:
 
 
 @contextmanager
-def _listening(port: int, wanted: list[dict[str, Any]]) -> Iterator[dict[str, int]]:
-    """Streams are open; at the end it is told what came."""
+def _open_streams(port: int, wanted: list[dict[str, Any]]) -> Iterator[dict[str, int]]:
+    """Keep streams open during the block; fill in what they received at its end."""
     process = subprocess.Popen(
         [sys.executable, "-m", "bench.api.stream_readers", str(port)],
         cwd=ROOT,
@@ -111,14 +111,14 @@ def _listening(port: int, wanted: list[dict[str, Any]]) -> Iterator[dict[str, in
     )
     assert process.stdin is not None
     assert process.stdout is not None
-    told: dict[str, int] = {}
+    received: dict[str, int] = {}
     try:
         process.stdin.write(json.dumps(wanted) + "\n")
         process.stdin.flush()
         assert process.stdout.readline() == "open\n", "not every stream was opened"
-        yield told
+        yield received
         process.stdin.close()
-        told.update(json.loads(process.stdout.readline()))
+        received.update(json.loads(process.stdout.readline()))
         process.wait(30)
     finally:
         process.kill()
@@ -128,7 +128,7 @@ def _listening(port: int, wanted: list[dict[str, Any]]) -> Iterator[dict[str, in
 
 @contextmanager
 def _changing(database: Database, parked: list[str]) -> Iterator[None]:
-    """Now and then one of the jobs changes, so that its reader has something to read."""
+    """Change one job at a time, so that its reader receives events."""
     is_over = threading.Event()
 
     async def change() -> None:

@@ -1,1 +1,1 @@
-"""What remote workers reach beside those with a database: `make bench-rpc`."""
+"""Figures of remote workers next to workers with a database: `make bench-rpc`."""

@@ -1,4 +1,4 @@
-"""The figures of remote workers, beside those of workers with a database."""
+"""The figures of remote workers, next to those of workers with a database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.scale import Scale, log
 from bench.server import Database, Server
 
 FEW, MANY = 4, 20
-# Jobs in hand of each of them.
+# Concurrency of each stream.
 EACH = 250
 IDLE = 100
 
@@ -41,39 +41,39 @@ def drain_through_streams(server: Server, figures: Figures, scale: Scale) -> Non
 
 
 def count_transactions(server: Server, figures: Figures, scale: Scale) -> None:
-    """By the server's own count, of all that happened in the database while jobs ran."""
+    """Count transactions per job, from PostgreSQL's statistics."""
     database = server.database("bench_rpc_transactions")
     with RemoteWorkers(database) as workers:
         workers.warm_up()
         database.pause_claims()
         _, last = load.fill(database, scale.drain)
-    # A backend that has ended has told all of its transactions.
+    # A backend reports all its transactions when it ends.
     database.vacuum_and_checkpoint()
     before, rolled_back = _transactions(database)
     with RemoteWorkers(database):
         database.resume_claims()
-        asked = _ask_until_ended(database, last)
+        queries = _poll_until_ended(database, last)
     after, rolled_back_after = _transactions(database)
-    own = asked + 2 + 1
+    own = queries + 2 + 1
     count = after - before - own
     log(f"transactions: {count:,} for {scale.drain:,} jobs, {rolled_back_after - rolled_back} back")
     figures.put(tx_per_job=count / scale.drain, rollbacks=rolled_back_after - rolled_back)
     server.drop(database)
 
 
-def _ask_until_ended(database: Database, last: int) -> int:
-    """Returns how often it asked."""
+def _poll_until_ended(database: Database, last: int) -> int:
+    """Poll until the last job has ended; return the number of queries."""
     deadline = time.monotonic() + drain.DRAIN_S
-    asked = 0
+    queries = 0
     while time.monotonic() < deadline:
-        asked += 1
+        queries += 1
         if database.value(
             "select not exists (select from laneway.ready)"
             " and not exists (select from laneway.lease)"
             " and exists (select from laneway.outcome where seq = %s)",
             last,
         ):
-            return asked
+            return queries
         time.sleep(0.25)
     raise AssertionError("the jobs did not end")
 
@@ -88,15 +88,15 @@ def _transactions(database: Database) -> tuple[int, int]:
     return int(row[0]), int(row[1])
 
 
-def start_soon(server: Server, figures: Figures, scale: Scale) -> None:
+def start_latency(server: Server, figures: Figures, scale: Scale) -> None:
     start.measure(server, figures, scale, make_workers=RemoteWorkers)
 
 
-def behind_a_backlog(server: Server, figures: Figures, scale: Scale) -> None:
+def backlog_drain(server: Server, figures: Figures, scale: Scale) -> None:
     backlog.measure(server, figures, scale, make_workers=RemoteWorkers)
 
 
-def idle_crowd(server: Server, figures: Figures, scale: Scale) -> None:
+def idle_workers(server: Server, figures: Figures, scale: Scale) -> None:
     per_s = idle.statements_per_s(
         server, scale, partial(RemoteWorkers, processes=IDLE, concurrency=0)
     )

@@ -1,4 +1,4 @@
-"""A server and remote workers, as processes of their own."""
+"""A server and remote workers in separate processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.workers import ROOT, Workers, environment
 
 
 class RemoteWorkers(Workers):
-    """So many streams of one worker process, ready on entry; each has room for so many jobs."""
+    """One process with `processes` streams, ready on entry; each runs `concurrency` jobs."""
 
     def __init__(self, database: Database, processes: int = 1, concurrency: int = 1000) -> None:
         super().__init__(database, processes, concurrency)
@@ -68,5 +68,5 @@ class RemoteWorkers(Workers):
         )
 
     def warm_up(self) -> None:
-        """Every stream need not have had a job: one process runs them all."""
+        """Run a few jobs; one process serves all streams, so not every stream needs one."""
         self._warm_up(1)

@@ -1,6 +1,6 @@
 """Remote workers that share a process: `python -m bench.rpc.streams HOST:PORT COUNT CONCURRENCY`.
 
-With a concurrency of 0 nobody runs jobs: the streams are there, and idle.
+With a concurrency of 0 the streams are open and idle.
 """
 
 from __future__ import annotations
@@ -21,43 +21,44 @@ from laneway.rpc.worker.worker import RemoteWorker
 
 
 async def work(server: str, count: int, concurrency: int) -> int:
-    link = Endpoint.to(server, os.environ["LANEWAY_TOKEN"])
+    endpoint = Endpoint.to(server, os.environ["LANEWAY_TOKEN"])
     settings = lw.settings.model_copy(update={"concurrency": concurrency})
     workers = [
-        RemoteWorker(lw.handlers, settings, link, name=f"bench {n}") for n in range(1, count + 1)
+        RemoteWorker(lw.handlers, settings, endpoint, name=f"bench {n}")
+        for n in range(1, count + 1)
     ]
     try:
         await asyncio.gather(*(worker.start() for worker in workers))
-        await told()
+        await stop_signal()
     finally:
         await asyncio.gather(*(worker.stop(0.1) for worker in workers))
     return 0
 
 
 async def idle(server: str, count: int) -> int:
-    import grpc  # not before laneway.rpc has said how
+    import grpc  # after laneway.rpc has set gRPC's options
 
-    link = Endpoint.to(server, os.environ["LANEWAY_TOKEN"])
+    endpoint = Endpoint.to(server, os.environ["LANEWAY_TOKEN"])
     types = [pb.JobType(name=record.name) for record in lw.handlers.records()]
     async with AsyncExitStack() as stack:
         channel = await stack.enter_async_context(grpc.aio.insecure_channel(server))
         stub = dispatch_pb2_grpc.DispatchServiceStub(channel)  # type: ignore[no-untyped-call]
         streams = []
         for n in range(1, count + 1):
-            hello = pb.StreamJobsRequest(
+            request = pb.StreamJobsRequest(
                 worker_id=str(uuid4()), name=f"idle {n}", job_types=types, max_in_flight=10
             )
-            streams.append(stub.StreamJobs(hello, metadata=link.token.metadata))
+            streams.append(stub.StreamJobs(request, metadata=endpoint.token.metadata))
         for stream in streams:
             await stream.read()
-        await told()
+        await stop_signal()
         for stream in streams:
             stream.cancel()
     return 0
 
 
-async def told() -> None:
-    """Returns when somebody wants this process to end."""
+async def stop_signal() -> None:
+    """Wait for SIGTERM or SIGINT."""
     end = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, end.set)
