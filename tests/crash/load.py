@@ -7,39 +7,39 @@ import math
 import time
 
 from laneway import Laneway
-from tests.crash.stage import Job, Stage
+from tests.crash.row_run import Job, RowRun
 
 KEYS = 12
 
 
-def mixed(stage: Stage) -> Job:
+def mixed(run: RowRun) -> Job:
     """One job of the mix."""
-    rand = stage.load_random
+    rand = run.load_random
     pick = rand.random()
     priority = {"priority": rand.choice([-5, 0, 0, 0, 10])}
     if pick < 0.55:
-        return stage.job("quick", priority, ms=rand.randint(1, 60))
+        return run.job("quick", priority, ms=rand.randint(1, 60))
     if pick < 0.65:
-        return stage.job("blocking", priority, ms=rand.randint(5, 60))
+        return run.job("blocking", priority, ms=rand.randint(5, 60))
     if pick < 0.75:
-        return stage.job("narrow", ms=rand.randint(1, 15))
+        return run.job("narrow", ms=rand.randint(1, 15))
     if pick < 0.81:
-        return stage.job("tracked", items=8, ms=60)
+        return run.job("tracked", items=8, ms=60)
     if pick < 0.86:
-        return stage.job("flaky", ms=rand.randint(1, 30))
+        return run.job("flaky", ms=rand.randint(1, 30))
     if pick < 0.90:
-        return stage.job("fragile", ms=rand.randint(400, 1200))
+        return run.job("fragile", ms=rand.randint(400, 1200))
     if pick < 0.93:
-        return stage.job("snoozing")
+        return run.job("snoozing")
     if pick < 0.96:
-        return stage.job("quick", {"delay": rand.uniform(0.1, 1.0)}, ms=5)
+        return run.job("quick", {"delay": rand.uniform(0.1, 1.0)}, ms=5)
     if pick < 0.99:
         key = {"unique_key": f"key-{rand.randrange(KEYS)}"}
-        return stage.job("quick", key, ms=rand.randint(20, 200))
-    return stage.job("isolated", ms=rand.randint(1, 40))
+        return run.job("quick", key, ms=rand.randint(20, 200))
+    return run.job("isolated", ms=rand.randint(1, 40))
 
 
-async def feed(stage: Stage, client: Laneway, total: int, faults: int, every_s: float) -> None:
+async def feed(run: RowRun, client: Laneway, total: int, faults: int, every_s: float) -> None:
     """Submits the mix in step with the faults, mostly by COPY, every tenth job alone.
 
     Duplicates and unknown answers do not count: it goes on until so many jobs are acknowledged.
@@ -48,33 +48,33 @@ async def feed(stage: Stage, client: Laneway, total: int, faults: int, every_s: 
 
     def is_ahead() -> bool:
         # Never quite up to the next fault: one that is late finds work as well.
-        since = (time.monotonic() - stage.last_fault) / every_s
-        return len(made) / total > (stage.result.faults + 1 - math.exp(-since)) / faults
+        since = (time.monotonic() - run.last_fault) / every_s
+        return len(made) / total > (run.result.faults + 1 - math.exp(-since)) / faults
 
-    stage.last_fault = time.monotonic()
+    run.last_fault = time.monotonic()
     while len(made) < total:
-        size = min(stage.load_random.randint(10, 40), total - len(made))
+        size = min(run.load_random.randint(10, 40), total - len(made))
         alone = size // 10
-        made.update(await stage.submit(client, *(mixed(stage) for _ in range(size - alone))))
+        made.update(await run.submit(client, *(mixed(run) for _ in range(size - alone))))
         for _ in range(alone):
-            made.update(await stage.submit(client, mixed(stage)))
+            made.update(await run.submit(client, mixed(run)))
         while is_ahead():  # noqa: ASYNC110 - the faults set the pace
             await asyncio.sleep(0.02)
 
 
-async def cancel_some(stage: Stage, client: Laneway, total: int, seconds: float) -> None:
+async def cancel_some(run: RowRun, client: Laneway, total: int, seconds: float) -> None:
     """Cancels jobs that would never end: half while they wait, half while they run."""
     for i in range(total):
         options = {"delay": 60.0} if i % 2 else {}
-        ids = await stage.submit(client, stage.job("endless", options))
+        ids = await run.submit(client, run.job("endless", options))
         await asyncio.sleep(seconds / total)
         for job in ids:
-            await _cancel(stage, client, job)
+            await _cancel(run, client, job)
 
 
-async def _cancel(stage: Stage, client: Laneway, job: str) -> None:
+async def _cancel(run: RowRun, client: Laneway, job: str) -> None:
     """Again and again: a cancel whose answer is lost is repeated, as a person would."""
     for _ in range(50):
-        if await stage.cancel(client, job):
+        if await run.cancel(client, job):
             return
         await asyncio.sleep(0.1)

@@ -10,20 +10,20 @@ from pathlib import Path
 
 from laneway.testing import faults
 from tests.crash.processes import ROOT, WorkerProcess, worker_environment
+from tests.crash.row_run import READY_S, RowRun, wait_until
 from tests.crash.rows.c19_streams import token_of
-from tests.crash.stage import READY_S, Stage, until
 
 
-class Dispatching:
+class GrpcReplica:
     """A server process at a port of its own, started again there when it was killed."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, run: RowRun) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port: int = free.getsockname()[1]
         self.address = f"127.0.0.1:{self.port}"
-        self.log = stage.sink / f"replica-{self.port}.log"
-        self._stage = stage
+        self.log = run.sink / f"replica-{self.port}.log"
+        self._run = run
         self.start()
 
     def start(self) -> None:
@@ -32,7 +32,7 @@ class Dispatching:
             self.process = subprocess.Popen(
                 faults.tied([sys.executable, *command]),
                 cwd=ROOT,
-                env=worker_environment(self._stage.dsn, self._stage.sink),
+                env=worker_environment(self._run.dsn, self._run.sink),
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
@@ -47,7 +47,7 @@ class Dispatching:
     def kill(self) -> None:
         faults.kill(*faults.tree(self.process.pid))
         self.process.wait()
-        self._stage.fault(kind="kill replica", port=self.port)
+        self._run.fault(kind="kill replica", port=self.port)
 
     def end(self) -> None:
         faults.end_all(faults.tree(self.process.pid))
@@ -79,33 +79,33 @@ class RemoteProcess(WorkerProcess):
         self.pid = self.process.pid
 
 
-class Post:
+class RemoteFleet:
     """Replicas and remote workers that know all of them; each begins with another one."""
 
-    def __init__(self, stage: Stage, replicas: int = 2) -> None:
-        self._stage = stage
-        self._token = token_of(stage, "remote_worker")
-        self.replicas = [Dispatching(stage) for _ in range(replicas)]
+    def __init__(self, run: RowRun, replicas: int = 2) -> None:
+        self._run = run
+        self._token = token_of(run, "remote_worker")
+        self.replicas = [GrpcReplica(run) for _ in range(replicas)]
         self.workers: list[RemoteProcess] = []
 
     async def open(self, workers: int) -> None:
         await self.serving(*self.replicas)
         for number in range(workers):
             self.start_worker(number)
-        await self._stage.ready(*self.workers)
+        await self._run.ready(*self.workers)
 
     def start_worker(self, number: int) -> RemoteProcess:
         turn = number % len(self.replicas)
         addresses = [one.address for one in (*self.replicas[turn:], *self.replicas[:turn])]
-        worker = RemoteProcess(self._stage.sink, addresses, self._token, self._stage.app)
+        worker = RemoteProcess(self._run.sink, addresses, self._token, self._run.app)
         self.workers.append(worker)
-        # The stage ends what is left at its end.
-        self._stage.workers.append(worker)
+        # The run ends what is left at its end.
+        self._run.workers.append(worker)
         return worker
 
-    async def serving(self, *replicas: Dispatching) -> None:
+    async def serving(self, *replicas: GrpcReplica) -> None:
         for replica in replicas:
-            await until(lambda one=replica: one.is_serving, READY_S, "a replica serves")  # type: ignore[misc]
+            await wait_until(lambda one=replica: one.is_serving, READY_S, "a replica serves")  # type: ignore[misc]
 
     def close(self) -> None:
         for replica in self.replicas:

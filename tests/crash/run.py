@@ -18,11 +18,11 @@ import time
 
 from laneway.testing import faults
 from tests.crash.clusters import Clusters
-from tests.crash.play import play_row
+from tests.crash.mutants import MUTANTS, Mutant
 from tests.crash.processes import ROOT
+from tests.crash.row import run_row
+from tests.crash.row_run import Result
 from tests.crash.rows import ROWS
-from tests.crash.stage import Result
-from tests.crash.twins import TWINS, Twin
 
 QUICK = 0.1
 FIGURES = ROOT / "bench" / "latest" / "crash.json"
@@ -58,7 +58,7 @@ async def rows(clusters: Clusters, wanted: list[str], scale: float, seed: int) -
     results = []
     for row in wanted:
         print(f"\n{row} {ROWS[row].title}", flush=True)
-        result = await play_row(ROWS[row], clusters, scale, seed)
+        result = await run_row(ROWS[row], clusters, scale, seed)
         results.append(result)
         show(result)
     figures: dict[str, float] = {
@@ -97,21 +97,23 @@ def show(result: Result) -> None:
 async def self_test(clusters: Clusters, seed: int, wanted: list[str]) -> int:
     """Breaks one law at a time in the test's own database; a row that does not notice is broken."""
     missed = []
-    twins = [twin for twin in TWINS if twin.row in wanted]
-    for twin in twins:
-        result = await play_row(ROWS[twin.row], clusters, twin.scale, seed, twin, twin.only)
-        caught = _caught(twin, result)
-        print(f"{'caught' if caught else 'MISSED'} {twin.name} ({twin.row}, {twin.law}): {caught}")
+    mutants = [mutant for mutant in MUTANTS if mutant.row in wanted]
+    for mutant in mutants:
+        result = await run_row(ROWS[mutant.row], clusters, mutant.scale, seed, mutant, mutant.only)
+        caught = _caught(mutant, result)
+        print(
+            f"{'caught' if caught else 'MISSED'} {mutant.name} ({mutant.row}, {mutant.law}): {caught}"
+        )
         sys.stdout.flush()
         if not caught:
-            missed.append(twin.name)
+            missed.append(mutant.name)
             show(result)
-    print(f"[twins] {len(twins)}\n[missed] {len(missed)}")
+    print(f"[mutants] {len(mutants)}\n[missed] {len(missed)}")
     return 1 if missed else 0
 
 
-def _caught(twin: Twin, result: Result) -> str:
-    found = [violation for violation in result.violations if violation.law == twin.law]
+def _caught(mutant: Mutant, result: Result) -> str:
+    found = [violation for violation in result.violations if violation.law == mutant.law]
     return f"{len(found)} times, first: {found[0]}" if found else ""
 
 

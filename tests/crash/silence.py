@@ -18,8 +18,8 @@ import sys
 
 from laneway.testing import faults
 from tests.crash.clusters import Clusters
-from tests.crash.play import play_row
 from tests.crash.processes import ROOT
+from tests.crash.row import run_row
 from tests.crash.rows import ROWS
 from tests.crash.run import QUICK, show
 
@@ -57,7 +57,7 @@ async def measure(clusters: Clusters, scale: float, seed: int) -> int:
     broken = 0
     for part in PARTS:
         print(f"\n{part} {ROWS[part].title}", flush=True)
-        result = await play_row(ROWS[part], clusters, scale, seed)
+        result = await run_row(ROWS[part], clusters, scale, seed)
         show(result)
         figures |= result.figures
         broken += len(result.violations)

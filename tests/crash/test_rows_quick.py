@@ -8,12 +8,12 @@ from functools import partial
 import pytest
 
 from tests.crash.clusters import Clusters
-from tests.crash.play import play_row as play_timed
+from tests.crash.row import run_row as run_timed
 from tests.crash.rows import ROWS
 
 SEED = 1
 # Seconds are for `make crash`, which has the machine for itself.
-play_row = partial(play_timed, is_timed=False)
+run_row = partial(run_timed, is_timed=False)
 
 
 @pytest.fixture(scope="module")
@@ -23,20 +23,20 @@ def clusters() -> Iterator[Clusters]:
 
 
 async def test_a_superseded_attempt_cannot_complete_its_job(clusters: Clusters) -> None:
-    result = await play_row(ROWS["C2"], clusters, 0.01, SEED, only=("complete",))
+    result = await run_row(ROWS["C2"], clusters, 0.01, SEED, only=("complete",))
     assert result.violations == []
     assert (result.stale_refused, result.stale_accepted) == (10, 0)
 
 
 async def test_jobs_survive_the_kill_of_their_workers(clusters: Clusters) -> None:
-    result = await play_row(ROWS["C1"], clusters, 0.1, SEED)
+    result = await run_row(ROWS["C1"], clusters, 0.1, SEED)
     assert result.violations == []
     assert result.acked_lost == 0
 
 
 @pytest.mark.crash
 async def test_a_slot_has_one_job_whoever_leads(clusters: Clusters) -> None:
-    result = await play_row(ROWS["C6"], clusters, 0.01, SEED)
+    result = await run_row(ROWS["C6"], clusters, 0.01, SEED)
     assert result.violations == []
     assert result.faults == 3
     assert result.stale_refused > 0
@@ -45,7 +45,7 @@ async def test_a_slot_has_one_job_whoever_leads(clusters: Clusters) -> None:
 
 @pytest.mark.crash
 async def test_nothing_runs_but_what_was_approved(clusters: Clusters) -> None:
-    result = await play_row(ROWS["C16"], clusters, 0.01, SEED)
+    result = await run_row(ROWS["C16"], clusters, 0.01, SEED)
     assert result.violations == []
     assert result.faults > 3
     assert result.figures["decisions"] > 0
@@ -53,7 +53,7 @@ async def test_nothing_runs_but_what_was_approved(clusters: Clusters) -> None:
 
 @pytest.mark.crash
 async def test_killed_workers_leave_no_limit_or_key_behind(clusters: Clusters) -> None:
-    result = await play_row(ROWS["C17"], clusters, 0.01, SEED)
+    result = await run_row(ROWS["C17"], clusters, 0.01, SEED)
     assert result.violations == []
     assert result.faults >= 4
     assert (result.figures["limits_exceeded"], result.figures["limits_leaked"]) == (0, 0)
@@ -61,14 +61,14 @@ async def test_killed_workers_leave_no_limit_or_key_behind(clusters: Clusters) -
 
 @pytest.mark.crash
 async def test_few_jobs_do_not_wait_for_many_under_one_limit(clusters: Clusters) -> None:
-    result = await play_row(ROWS["C26"], clusters, 0.01, SEED)
+    result = await run_row(ROWS["C26"], clusters, 0.01, SEED)
     assert result.violations == []
     assert result.faults == 2
 
 
 @pytest.mark.crash
 async def test_rows_and_completion_are_committed_together_or_not_at_all(clusters: Clusters) -> None:
-    result = await play_row(ROWS["C18"], clusters, 0.01, SEED)
+    result = await run_row(ROWS["C18"], clusters, 0.01, SEED)
     assert result.violations == []
     assert result.figures["own_transaction_kills"] == 10
     assert result.stale_refused == 6
@@ -76,20 +76,20 @@ async def test_rows_and_completion_are_committed_together_or_not_at_all(clusters
 
 @pytest.mark.crash
 async def test_servers_outlive_a_restart_of_postgresql(clusters: Clusters) -> None:
-    result = await play_row(ROWS["C20"], clusters, 0.1, SEED)
+    result = await run_row(ROWS["C20"], clusters, 0.1, SEED)
     assert result.violations == []
     assert result.acked_lost == 0
 
 
 @pytest.mark.crash
 async def test_readers_of_a_killed_server_go_on_elsewhere(clusters: Clusters) -> None:
-    result = await play_row(ROWS["C19"], clusters, 0.1, SEED)
+    result = await run_row(ROWS["C19"], clusters, 0.1, SEED)
     assert result.violations == []
     assert result.figures["stream_gaps"] == 0
 
 
 async def test_remote_workers_go_on_when_their_replica_is_killed(clusters: Clusters) -> None:
-    result = await play_row(ROWS["C21"], clusters, 0.1, SEED)
+    result = await run_row(ROWS["C21"], clusters, 0.1, SEED)
     assert result.violations == []
     assert result.figures["replica_kills"] == 1
     assert result.figures["replica_lost"] == 0
@@ -97,47 +97,47 @@ async def test_remote_workers_go_on_when_their_replica_is_killed(clusters: Clust
 
 @pytest.mark.crash
 async def test_remote_workers_outlive_a_restart_of_postgresql(clusters: Clusters) -> None:
-    result = await play_row(ROWS["C22"], clusters, 0.1, SEED)
+    result = await run_row(ROWS["C22"], clusters, 0.1, SEED)
     assert result.violations == []
     assert result.acked_lost == 0
 
 
 @pytest.mark.crash
 async def test_upgrade_under_load_loses_no_job(clusters: Clusters) -> None:
-    result = await play_row(ROWS["C23"], clusters, 0.1, SEED)
+    result = await run_row(ROWS["C23"], clusters, 0.1, SEED)
     assert result.violations == []
     assert result.figures["upgrade_schemas"] == 1
 
 
 @pytest.mark.crash
 async def test_claims_go_on_after_a_holder_of_locks_fell_silent(clusters: Clusters) -> None:
-    result = await play_row(ROWS["C27"], clusters, 0.1, SEED)
+    result = await run_row(ROWS["C27"], clusters, 0.1, SEED)
     assert result.violations == []
     assert result.faults == 5
 
 
 @pytest.mark.crash
 async def test_workers_and_servers_go_on_after_a_silent_network(clusters: Clusters) -> None:
-    result = await play_row(ROWS["C28"], clusters, 0.1, SEED)
+    result = await run_row(ROWS["C28"], clusters, 0.1, SEED)
     assert result.violations == []
 
 
 @pytest.mark.crash
 async def test_schedules_go_on_after_a_frozen_leader(clusters: Clusters) -> None:
-    result = await play_row(ROWS["C29"], clusters, 0.1, SEED)
+    result = await run_row(ROWS["C29"], clusters, 0.1, SEED)
     assert result.violations == []
     assert result.faults == 3
 
 
 @pytest.mark.crash
 async def test_every_end_is_read_through_a_restore(clusters: Clusters) -> None:
-    result = await play_row(ROWS["C30"], clusters, 0.1, SEED)
+    result = await run_row(ROWS["C30"], clusters, 0.1, SEED)
     assert result.violations == []
     assert result.figures["ends_untold"] == 0
 
 
 @pytest.mark.crash
 async def test_slots_come_once_when_the_clock_jumps(clusters: Clusters) -> None:
-    result = await play_row(ROWS["C31"], clusters, 0.1, SEED)
+    result = await run_row(ROWS["C31"], clusters, 0.1, SEED)
     assert result.violations == []
     assert result.faults == 6

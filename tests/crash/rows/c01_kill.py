@@ -9,7 +9,7 @@ from itertools import pairwise
 from laneway.testing.history import HistoryEvent
 from tests.crash.load import cancel_some, feed
 from tests.crash.processes import WorkerProcess
-from tests.crash.stage import READY_S, Stage, given_up, percentile, until
+from tests.crash.row_run import READY_S, RowRun, cancel_load, percentile, wait_until
 
 FAULTS, JOBS = 30, 4000
 EVERY_S = 1.0
@@ -17,86 +17,86 @@ RECOVERY_S = 4.0
 LOST = ("lost", "spared")
 
 
-async def play(stage: Stage) -> None:
-    kills = stage.count(FAULTS, 2)
+async def inject(run: RowRun) -> None:
+    kills = run.count(FAULTS, 2)
     seconds = kills * EVERY_S + 1
-    cancelled = stage.count(60, 6)
-    workers = [stage.start_worker() for _ in range(3)] + [stage.start_worker(is_supervised=True)]
-    await stage.ready(*workers)
-    async with stage.client() as client:
+    cancelled = run.count(60, 6)
+    workers = [run.start_worker() for _ in range(3)] + [run.start_worker(is_supervised=True)]
+    await run.ready(*workers)
+    async with run.client() as client:
         load = asyncio.gather(
-            feed(stage, client, stage.count(JOBS) - cancelled, kills, EVERY_S),
-            cancel_some(stage, client, cancelled, seconds),
+            feed(run, client, run.count(JOBS) - cancelled, kills, EVERY_S),
+            cancel_some(run, client, cancelled, seconds),
         )
         try:
-            await _kill_some(stage, workers, kills)
+            await _kill_some(run, workers, kills)
             await load
         finally:
-            await given_up(load)
-        await stage.drain()
+            await cancel_load(load)
+        await run.drain()
 
 
-async def _kill_some(stage: Stage, workers: list[WorkerProcess], kills: int) -> None:
+async def _kill_some(run: RowRun, workers: list[WorkerProcess], kills: int) -> None:
     began = time.monotonic()
     for i in range(1, kills + 1):
         await asyncio.sleep(max(0.0, began + i * EVERY_S - time.monotonic()))
-        place = await _anyone(stage, workers)
+        place = await _anyone(run, workers)
         worker = workers[place]
-        doomed = _victims(stage, worker)
-        stage.kill(worker, *doomed)
+        doomed = _victims(run, worker)
+        run.kill(worker, *doomed)
         if worker.pid in doomed:
             worker.process.wait()
-            workers[place] = stage.start_worker(is_supervised=worker.is_supervised)
+            workers[place] = run.start_worker(is_supervised=worker.is_supervised)
 
 
-async def _anyone(stage: Stage, workers: list[WorkerProcess]) -> int:
+async def _anyone(run: RowRun, workers: list[WorkerProcess]) -> int:
     """The place of a random worker among those that run jobs; somebody must be left to recover."""
     found: list[int] = []
 
     def look() -> bool:
-        found[:] = [i for i, worker in enumerate(workers) if stage.is_at_work(worker)]
+        found[:] = [i for i, worker in enumerate(workers) if run.is_at_work(worker)]
         return len(found) >= 2
 
-    await until(look, READY_S, "the workers are ready")
-    return stage.random.choice(found)
+    await wait_until(look, READY_S, "the workers are ready")
+    return run.random.choice(found)
 
 
-def _victims(stage: Stage, worker: WorkerProcess) -> list[int]:
+def _victims(run: RowRun, worker: WorkerProcess) -> list[int]:
     """The worker alone; of a supervised one the child, whose jobs come back at once, or both."""
     if not worker.is_supervised:
         return [worker.pid]
-    child = stage.worker_pid(worker)
-    return [child] if child is not None and stage.random.random() < 0.4 else worker.tree()
+    child = run.worker_pid(worker)
+    return [child] if child is not None and run.random.random() < 0.4 else worker.tree()
 
 
-def look(stage: Stage) -> None:
-    recovery = _recovery(stage)
+def check(run: RowRun) -> None:
+    recovery = _recovery(run)
     p99 = percentile(recovery, 0.99)
-    stage.must_in_time(
+    run.must_in_time(
         f"jobs of a killed worker run again, p99 ≤ {RECOVERY_S:g} s",
         f"{p99:.2f} s of {len(recovery)} jobs (p50 {percentile(recovery, 0.5):.2f} s)",
         bool(recovery) and p99 <= RECOVERY_S,
     )
-    repeated, lost = _resumes(stage)
-    stage.result.must(
+    repeated, lost = _resumes(run)
+    run.result.must(
         "tracked jobs go on from their checkpoint",
         f"{lost} of {repeated} resumed attempts did not",
         held=lost == 0,
     )
-    ends = [job.status for job in stage.final.jobs.values()]
+    ends = [job.status for job in run.final.jobs.values()]
     told = ", ".join(f"{ends.count(s)} {s}" for s in ("completed", "failed", "cancelled"))
-    stage.result.lines.append(f"     {told}")
-    worker_lost = [job for job in stage.final.jobs.values() if job.status == "failed"]
+    run.result.lines.append(f"     {told}")
+    worker_lost = [job for job in run.final.jobs.values() if job.status == "failed"]
     wrong = [job for job in worker_lost if (job.error or {}).get("type") != "WorkerLost"]
-    stage.result.must("failed only because a worker was lost", len(wrong), held=not wrong)
+    run.result.must("failed only because a worker was lost", len(wrong), held=not wrong)
 
 
-def _recovery(stage: Stage) -> list[float]:
+def _recovery(run: RowRun) -> list[float]:
     """Seconds from the kill to the next claim, or to the end of a job whose budget is spent.
 
     Without those in child processes: they wait for interpreters to start, which is no recovery.
     """
-    history = stage.history
+    history = run.history
     isolated = {e.job for e in history.of("claim") if e.more["lane"] == "isolated"}
     died_at = {death.more["pid"]: death.at for death in history.of("death")}
     pid_of = {event.more["worker"]: event.more["pid"] for event in history.of("worker")}
@@ -118,13 +118,13 @@ def _next(events: list[HistoryEvent]) -> float | None:
     return next((event.at for event in events if event.what in ("claim", "outcome")), None)
 
 
-def _resumes(stage: Stage) -> tuple[int, int]:
+def _resumes(run: RowRun) -> tuple[int, int]:
     """Attempts that began behind items of an earlier one, and those that began elsewhere.
 
     The last item noted may have been killed before it was stored: it may come again.
     """
     resumed = wrong = 0
-    for events in stage.history.per_job("item").values():
+    for events in run.history.per_job("item").values():
         reached: dict[int, int] = {}
         first: dict[int, int] = {}
         for event in sorted(events, key=lambda event: float(event.more["t"])):

@@ -15,7 +15,7 @@ from pathlib import Path
 from laneway import Laneway
 from laneway.testing import faults
 from tests.crash.processes import WorkerProcess
-from tests.crash.stage import Stage, until
+from tests.crash.row_run import RowRun, wait_until
 
 KINDS = ("complete", "fail", "progress", "release", "heartbeat")
 # How the write is called where the database is tapped.
@@ -30,54 +30,54 @@ AT_A_TIME = 10
 LONG_LEASE_S = 9
 
 
-async def play(stage: Stage) -> None:
-    stage.worker_settings = {"LANEWAY_SHUTDOWN_GRACE": "0.05"}
-    async with stage.client() as client:
-        for kind in kinds(stage):
-            await play_kind(stage, client, kind)
+async def inject(run: RowRun) -> None:
+    run.worker_settings = {"LANEWAY_SHUTDOWN_GRACE": "0.05"}
+    async with run.client() as client:
+        for kind in kinds(run):
+            await inject_kind(run, client, kind)
 
 
-def kinds(stage: Stage) -> tuple[str, ...]:
+def kinds(run: RowRun) -> tuple[str, ...]:
     """The kinds of write this run tries."""
-    return stage.only or KINDS[: stage.count(len(KINDS))]
+    return run.only or KINDS[: run.count(len(KINDS))]
 
 
-async def play_kind(stage: Stage, client: Laneway, kind: str) -> None:
+async def inject_kind(run: RowRun, client: Laneway, kind: str) -> None:
     """Ten superseded attempts of one kind, at a time."""
-    gates = stage.sink / f"gates-{kind}"
+    gates = run.sink / f"gates-{kind}"
     gates.mkdir()
     lease_s = LONG_LEASE_S if kind == "heartbeat" else 2
-    stage.conn.execute(
+    run.conn.execute(
         "update laneway.worker_lanes set lease_seconds = %s where name = 'default'", [lease_s]
     )
-    first = stage.start_worker(lanes="default")
-    jobs = [stage.job("zombie", kind=kind, gates=str(gates)) for _ in range(AT_A_TIME)]
-    await stage.ready(first)
-    ids = await stage.submit(client, *jobs)
-    await until(lambda: _running(stage, 1) == AT_A_TIME, 60, "the first worker runs all")
+    first = run.start_worker(lanes="default")
+    jobs = [run.job("zombie", kind=kind, gates=str(gates)) for _ in range(AT_A_TIME)]
+    await run.ready(first)
+    ids = await run.submit(client, *jobs)
+    await wait_until(lambda: _running(run, 1) == AT_A_TIME, 60, "the first worker runs all")
 
-    second = stage.start_worker(lanes="default")
+    second = run.start_worker(lanes="default")
     if kind == "heartbeat":
-        await stage.ready(second)
+        await run.ready(second)
     asleep = first.tree()
     faults.pause(*asleep)
     if kind == "heartbeat":
-        stage.conn.execute("update laneway.lease set lease_until = clock_timestamp()")
-    await until(lambda: _running(stage, 2) == AT_A_TIME, 60, "the second worker runs all")
+        run.conn.execute("update laneway.lease set lease_until = clock_timestamp()")
+    await wait_until(lambda: _running(run, 2) == AT_A_TIME, 60, "the second worker runs all")
 
     woken_at = time.monotonic()
     for _ in ids:
-        stage.fault(kind=kind)
+        run.fault(kind=kind)
     _wake(kind, first, asleep, gates)
-    refused = await until(
-        lambda: _answered(stage, kind) >= AT_A_TIME, 60, "every write is answered"
+    refused = await wait_until(
+        lambda: _answered(run, kind) >= AT_A_TIME, 60, "every write is answered"
     )
     faults.resume(*asleep)
-    await until(lambda: _stopped(stage, ids) == AT_A_TIME, 60, "the superseded handlers stop")
-    late = _latest_stop(stage, ids) - woken_at
+    await wait_until(lambda: _stopped(run, ids) == AT_A_TIME, 60, "the superseded handlers stop")
+    late = _latest_stop(run, ids) - woken_at
     (gates / "end").touch()
-    await until(lambda: stage.waiting() == 0, 60, "the second attempts finish")
-    stage.must_in_time(
+    await wait_until(lambda: run.waiting() == 0, 60, "the second attempts finish")
+    run.must_in_time(
         f"{kind}: superseded handlers stop ≤ {lease_s / 3:.2f} s after they could know",
         f"{late:.2f} s; all answered after {refused:.2f} s",
         late <= lease_s / 3,
@@ -97,24 +97,24 @@ def _wake(kind: str, first: WorkerProcess, asleep: list[int], gates: Path) -> No
     faults.resume(first.pid)
 
 
-def _running(stage: Stage, attempt: int) -> int:
-    events = stage.handlers().of("start")
-    running = stage.ask("select count(*) from laneway.lease where attempt = %s", attempt)
-    started = {e.job for e in events if e.attempt == attempt} & _leased(stage)
+def _running(run: RowRun, attempt: int) -> int:
+    events = run.handlers().of("start")
+    running = run.ask("select count(*) from laneway.lease where attempt = %s", attempt)
+    started = {e.job for e in events if e.attempt == attempt} & _leased(run)
     return min(int(running), len(started))
 
 
-def _leased(stage: Stage) -> set[str]:
-    rows = stage.conn.execute(
+def _leased(run: RowRun) -> set[str]:
+    rows = run.conn.execute(
         "select j.id::text from laneway.lease l join laneway.jobs j using (seq)"
     )
     return {row[0] for row in rows}
 
 
-def _answered(stage: Stage, kind: str) -> int:
+def _answered(run: RowRun, kind: str) -> int:
     """Stale writes of this kind that the database has answered, whatever it said."""
     return int(
-        stage.ask(
+        run.ask(
             "select count(distinct w.seq) from crash.seen w join laneway.jobs j on j.seq = w.seq"
             " join crash.seen c on c.seq = w.seq and c.what = 'claim' and c.attempt > w.attempt"
             " where w.what = 'write' and c.n < w.n and w.more ->> 'verb' = %s"
@@ -125,31 +125,31 @@ def _answered(stage: Stage, kind: str) -> int:
     )
 
 
-def _stops(stage: Stage, ids: list[str]) -> dict[str, float]:
+def _stops(run: RowRun, ids: list[str]) -> dict[str, float]:
     return {
         str(e.job): float(e.more["t"])
-        for e in stage.handlers().of("stop")
+        for e in run.handlers().of("stop")
         if e.attempt == 1 and e.job in ids
     }
 
 
-def _stopped(stage: Stage, ids: list[str]) -> int:
-    return len(_stops(stage, ids))
+def _stopped(run: RowRun, ids: list[str]) -> int:
+    return len(_stops(run, ids))
 
 
-def _latest_stop(stage: Stage, ids: list[str]) -> float:
-    return max(_stops(stage, ids).values())
+def _latest_stop(run: RowRun, ids: list[str]) -> float:
+    return max(_stops(run, ids).values())
 
 
-def look(stage: Stage) -> None:
-    history, result = stage.history, stage.result
-    expected = AT_A_TIME * len(kinds(stage))
+def check(run: RowRun) -> None:
+    history, result = run.history, run.result
+    expected = AT_A_TIME * len(kinds(run))
     refused = {
         (event.job, event.more["verb"])
         for event in history.of("write")
         if event.attempt == 1 and event.more["answer"] == "fenced"
     }
-    jobs = {job: kind for kind in kinds(stage) for job in _jobs_of(stage, kind)}
+    jobs = {job: kind for kind in kinds(run) for job in _jobs_of(run, kind)}
     told = sum((job, VERBS[kind]) in refused for job, kind in jobs.items())
     result.stale_refused = told
     result.must(
@@ -160,7 +160,7 @@ def look(stage: Stage) -> None:
     result.must("stale writes accepted", result.stale_accepted, held=result.stale_accepted == 0)
     stands = sum(
         job.status == "completed" and job.attempt == 2 and job.result == {"by": 2}
-        for job in stage.final.jobs.values()
+        for job in run.final.jobs.values()
     )
     result.must(
         "results of the second attempts stand", f"{stands}/{expected}", held=stands == expected
@@ -170,8 +170,8 @@ def look(stage: Stage) -> None:
     result.lines.append(f"     a sink that compares attempts refused {late} late effects")
 
 
-def _jobs_of(stage: Stage, kind: str) -> list[str]:
-    rows = stage.conn.execute(
+def _jobs_of(run: RowRun, kind: str) -> list[str]:
+    rows = run.conn.execute(
         "select id::text from laneway.jobs where payload ->> 'kind' = %s", [kind]
     )
     return [row[0] for row in rows]

@@ -10,7 +10,7 @@ import psycopg
 
 from laneway import Laneway
 from tests.crash.load import feed
-from tests.crash.stage import Stage, given_up, percentile, until
+from tests.crash.row_run import RowRun, cancel_load, percentile, wait_until
 from tests.crash.worker_logs import most_lines_per_second
 
 FAULTS, JOBS, PROBES = 100, 2000, 60
@@ -29,53 +29,51 @@ TARGETS = (
 )
 
 
-async def play(stage: Stage) -> None:
-    shots = stage.count(FAULTS)
+async def inject(run: RowRun) -> None:
+    shots = run.count(FAULTS)
     probes = PROBES
-    workers = [stage.start_worker() for _ in range(3)]
-    await stage.ready(*workers)
-    async with stage.client() as client:
-        load = asyncio.ensure_future(
-            feed(stage, client, stage.count(JOBS) - probes, shots, EVERY_S)
-        )
+    workers = [run.start_worker() for _ in range(3)]
+    await run.ready(*workers)
+    async with run.client() as client:
+        load = asyncio.ensure_future(feed(run, client, run.count(JOBS) - probes, shots, EVERY_S))
         try:
-            await _storm(stage, shots)
+            await _storm(run, shots)
             await load
         finally:
-            await given_up(load)
+            await cancel_load(load)
         ended = time.monotonic()
         await asyncio.sleep(1)
-        slow = await _probe(stage, client, probes)
+        slow = await _probe(run, client, probes)
         seconds = time.monotonic() - ended
-        await stage.drain()
+        await run.drain()
     p99 = percentile(slow, 0.99)
-    stage.result.must(
+    run.result.must(
         f"pick-up p99 ≤ {PICKUP_S:g} s again within 5 s",
         f"{p99 * 1000:.0f} ms, measured until {seconds:.1f} s after the storm",
         held=len(slow) == probes and p99 <= PICKUP_S,
     )
     gone = [worker for worker in workers if not worker.is_alive]
-    stage.result.must("worker processes that exited", len(gone), held=not gone)
+    run.result.must("worker processes that exited", len(gone), held=not gone)
     most = max(most_lines_per_second(worker.log) for worker in workers)
-    stage.result.must("complaints per second and cause ≤ 1", most, held=most <= 1)
+    run.result.must("complaints per second and cause ≤ 1", most, held=most <= 1)
 
 
-async def _storm(stage: Stage, shots: int) -> None:
+async def _storm(run: RowRun, shots: int) -> None:
     began = time.monotonic()
     tries = 0
-    while stage.result.faults < shots and tries < 10 * shots:
-        await asyncio.sleep(max(0.0, began + stage.result.faults * EVERY_S - time.monotonic()))
+    while run.result.faults < shots and tries < 10 * shots:
+        await asyncio.sleep(max(0.0, began + run.result.faults * EVERY_S - time.monotonic()))
         name, is_inside = TARGETS[tries % len(TARGETS)]
         tries += 1
-        hit = await _hit_inside(stage, name) if is_inside else _hit(stage, name)
+        hit = await _hit_inside(run, name) if is_inside else _hit(run, name)
         if hit:
-            stage.fault(kind=name, inside=is_inside)
+            run.fault(kind=name, inside=is_inside)
 
 
-def _hit(stage: Stage, name: str, condition: str = "true") -> bool:
+def _hit(run: RowRun, name: str, condition: str = "true") -> bool:
     """Terminates one connection of that name; the leader's first, where there is one."""
     return bool(
-        stage.ask(
+        run.ask(
             "select pg_terminate_backend(pid) from pg_stat_activity where application_name = %s"
             f" and {condition} order by random() limit 1",
             name,
@@ -83,35 +81,35 @@ def _hit(stage: Stage, name: str, condition: str = "true") -> bool:
     )
 
 
-async def _hit_inside(stage: Stage, name: str) -> bool:
+async def _hit_inside(run: RowRun, name: str) -> bool:
     """Lets a transaction come to its last write and wait there for us, then terminates it."""
-    with psycopg.connect(stage.dsn, application_name="crash holds") as holder:
+    with psycopg.connect(run.dsn, application_name="crash holds") as holder:
         holder.execute("select from laneway.slot_usage for update")
         with contextlib.suppress(Exception):
             waits = "wait_event_type = 'Lock' and state = 'active'"
-            await until(lambda: _hit(stage, name, waits), 0.3, f"{name} waits", 0.005)
+            await wait_until(lambda: _hit(run, name, waits), 0.3, f"{name} waits", 0.005)
             return True
         return False
 
 
-async def _probe(stage: Stage, client: Laneway, count: int) -> list[float]:
+async def _probe(run: RowRun, client: Laneway, count: int) -> list[float]:
     """Seconds from submit to start, job by job."""
     asked: dict[str, float] = {}
     for _ in range(count):
         t = time.monotonic()
-        for job in await stage.submit(client, stage.job("quick", ms=1)):
+        for job in await run.submit(client, run.job("quick", ms=1)):
             asked[job] = t
         await asyncio.sleep(0.03)
 
     def started() -> dict[str, float]:
-        events = stage.handlers().of("start")
+        events = run.handlers().of("start")
         return {str(e.job): float(e.more["t"]) for e in events if e.job in asked and e.attempt == 1}
 
     with contextlib.suppress(Exception):
-        await until(lambda: len(started()) == len(asked), 5, "all probes start", 0.1)
+        await wait_until(lambda: len(started()) == len(asked), 5, "all probes start", 0.1)
     return [t - asked[job] for job, t in started().items()]
 
 
-def look(stage: Stage) -> None:
-    inside = sum(event.more["inside"] for event in stage.history.of("fault"))
-    stage.result.lines.append(f"     {inside} of the connections were inside a transaction")
+def check(run: RowRun) -> None:
+    inside = sum(event.more["inside"] for event in run.history.of("fault"))
+    run.result.lines.append(f"     {inside} of the connections were inside a transaction")

@@ -21,7 +21,7 @@ from laneway import Laneway
 from laneway.testing import faults
 from laneway.testing.history import HistoryEvent
 from tests.crash.processes import WorkerProcess
-from tests.crash.stage import Stage, until
+from tests.crash.row_run import RowRun, wait_until
 
 FAULTS = 12
 WORKERS = 3
@@ -39,34 +39,34 @@ SCHEDULES: dict[str, dict[str, Any]] = {
 CHECKED_S = 11.0 + 8.0
 
 
-async def play(stage: Stage) -> None:
-    stage.app = "tests.crash.house:lw"
-    workers = [stage.start_worker() for _ in range(WORKERS)]
-    await stage.ready(*workers)
-    async with stage.client() as client:
+async def inject(run: RowRun) -> None:
+    run.app = "tests.crash.policy_app:lw"
+    workers = [run.start_worker() for _ in range(WORKERS)]
+    await run.ready(*workers)
+    async with run.client() as client:
         for name, settings in SCHEDULES.items():
             await client.schedules.put(name, job_type="tick", cron=EACH_SECOND, **settings)
-        await until(lambda: _slots(stage) >= len(SCHEDULES), 10, "every schedule comes round")
+        await wait_until(lambda: _slots(run) >= len(SCHEDULES), 10, "every schedule comes round")
         kinds = itertools.cycle(KINDS)
-        for _ in range(stage.count(FAULTS, len(KINDS))):
-            await _break(stage, workers, next(kinds))
+        for _ in range(run.count(FAULTS, len(KINDS))):
+            await _break(run, workers, next(kinds))
             # Somebody must have led for a while before the next.
-            so_far = _slots(stage)
-            await until(lambda n=so_far: _slots(stage) >= n + 4, 15, "slots go on")  # type: ignore[misc]
-        await _stop_all(stage, client)
-        await stage.drain_all(20)
+            so_far = _slots(run)
+            await wait_until(lambda n=so_far: _slots(run) >= n + 4, 15, "slots go on")  # type: ignore[misc]
+        await _stop_all(run, client)
+        await run.drain_all(20)
 
 
-def _slots(stage: Stage) -> int:
-    return int(stage.ask("select count(*) from laneway.schedule_slots where schedule <> 'checked'"))
+def _slots(run: RowRun) -> int:
+    return int(run.ask("select count(*) from laneway.schedule_slots where schedule <> 'checked'"))
 
 
-async def _stop_all(stage: Stage, client: Laneway) -> None:
+async def _stop_all(run: RowRun, client: Laneway) -> None:
     """Waits until every slot up to now has had its turn, then disables all."""
-    now = stage.ask("select clock_timestamp()")
-    await until(
+    now = run.ask("select clock_timestamp()")
+    await wait_until(
         lambda: (
-            not stage.ask(
+            not run.ask(
                 "select exists (select from laneway.schedule_state where next_at <= %s)", now
             )
         ),
@@ -75,53 +75,55 @@ async def _stop_all(stage: Stage, client: Laneway) -> None:
     )
     for name in SCHEDULES:
         await client.schedules.disable(name)
-    stage.history.add("stopped", at=now.timestamp())
+    run.history.add("stopped", at=now.timestamp())
 
 
 # Faults -----------------------------------------------------------------------------------------
 
 
-async def _break(stage: Stage, workers: list[WorkerProcess], kind: str) -> None:
-    await until(lambda: all(stage.is_at_work(worker) for worker in workers), 30, "all workers work")
+async def _break(run: RowRun, workers: list[WorkerProcess], kind: str) -> None:
+    await wait_until(
+        lambda: all(run.is_at_work(worker) for worker in workers), 30, "all workers work"
+    )
     if kind == "cut off":
-        stage.conn.execute(
+        run.conn.execute(
             "select pg_terminate_backend(pid) from pg_stat_activity"
             " where application_name like 'laneway%'"
         )
-        stage.fault(kind=kind)
+        run.fault(kind=kind)
     elif kind == "kill":
-        await _kill(stage, workers)
+        await _kill(run, workers)
     else:
-        await _stop(stage, workers)
+        await _stop(run, workers)
 
 
-async def _kill(stage: Stage, workers: list[WorkerProcess]) -> None:
+async def _kill(run: RowRun, workers: list[WorkerProcess]) -> None:
     """While its turn waits to write down a slot; the server goes on with it."""
-    await _just_before_a_second(stage)
-    with _held(stage, "lock table laneway.schedule_slots in share row exclusive mode"):
-        await until(lambda: _leader_waits(stage, "laneway.fire"), 10, "a turn waits", 0.002)
-        leader = await find_leader(stage, workers)
-        at = stage.kill(leader, leader.pid)
-    stage.history.add("deposed", at=at)
+    await _just_before_a_second(run)
+    with _held(run, "lock table laneway.schedule_slots in share row exclusive mode"):
+        await wait_until(lambda: _leader_waits(run, "laneway.fire"), 10, "a turn waits", 0.002)
+        leader = await find_leader(run, workers)
+        at = run.kill(leader, leader.pid)
+    run.history.add("deposed", at=at)
     leader.process.wait()
-    workers[workers.index(leader)] = stage.start_worker()
+    workers[workers.index(leader)] = run.start_worker()
 
 
-async def _stop(stage: Stage, workers: list[WorkerProcess]) -> None:
+async def _stop(run: RowRun, workers: list[WorkerProcess]) -> None:
     """Between its look at what is due and its turn; it goes on when another has had them."""
-    await _just_before_a_second(stage)
-    with _held(stage, "lock table laneway.schedules in access exclusive mode"):
-        await until(lambda: _leader_waits(stage, "due_at"), 10, "the leader looks", 0.002)
-        leader = await find_leader(stage, workers)
+    await _just_before_a_second(run)
+    with _held(run, "lock table laneway.schedules in access exclusive mode"):
+        await wait_until(lambda: _leader_waits(run, "due_at"), 10, "the leader looks", 0.002)
+        leader = await find_leader(run, workers)
         asleep = leader.tree()
         faults.pause(*asleep)
-        at = stage.clock()
-        stage.fault(kind="stop")
-    stage.history.add("deposed", at=at)
-    epoch = stage.ask("select epoch from laneway.leader")
+        at = run.clock()
+        run.fault(kind="stop")
+    run.history.add("deposed", at=at)
+    epoch = run.ask("select epoch from laneway.leader")
     try:
-        await until(
-            lambda: stage.ask(
+        await wait_until(
+            lambda: run.ask(
                 "select exists (select from crash.seen where what = 'fire'"
                 " and (more ->> 'epoch')::bigint > %s and more ->> 'answer' = 'fired')",
                 epoch,
@@ -131,8 +133,8 @@ async def _stop(stage: Stage, workers: list[WorkerProcess]) -> None:
         )
     finally:
         faults.resume(*asleep)
-    await until(
-        lambda: stage.ask(
+    await wait_until(
+        lambda: run.ask(
             "select exists (select from crash.seen where what = 'fire'"
             " and (more ->> 'epoch')::bigint <= %s and at > to_timestamp(%s) + interval '0.5 s')",
             epoch,
@@ -143,36 +145,36 @@ async def _stop(stage: Stage, workers: list[WorkerProcess]) -> None:
     )
 
 
-async def _just_before_a_second(stage: Stage) -> None:
-    now = stage.clock()
+async def _just_before_a_second(run: RowRun) -> None:
+    now = run.clock()
     await asyncio.sleep((0.85 - now) % 1.0)
 
 
-async def find_leader(stage: Stage, workers: list[WorkerProcess]) -> WorkerProcess:
+async def find_leader(run: RowRun, workers: list[WorkerProcess]) -> WorkerProcess:
     def find() -> WorkerProcess | None:
-        pid = stage.ask(
+        pid = run.ask(
             "select w.pid from laneway.leader r join laneway.workers w on w.id = r.holder"
             " where r.held_until > clock_timestamp()"
         )
         return next((worker for worker in workers if worker.pid == pid), None)
 
-    await until(lambda: find() is not None, 10, "somebody leads", 0.005)
+    await wait_until(lambda: find() is not None, 10, "somebody leads", 0.005)
     found = find()
     assert found is not None
     return found
 
 
 @contextlib.contextmanager
-def _held(stage: Stage, lock: str) -> Iterator[None]:
-    with psycopg.connect(stage.dsn, application_name="crash holds") as conn:
+def _held(run: RowRun, lock: str) -> Iterator[None]:
+    with psycopg.connect(run.dsn, application_name="crash holds") as conn:
         conn.execute(lock.encode())
         yield
         conn.rollback()
 
 
-def _leader_waits(stage: Stage, words: str) -> bool:
+def _leader_waits(run: RowRun, words: str) -> bool:
     return bool(
-        stage.ask(
+        run.ask(
             "select exists (select from pg_stat_activity a join crash.leading l on l.pid = a.pid"
             " where a.wait_event_type = 'Lock' and strpos(a.query, %s) > 0)",
             words,
@@ -183,9 +185,9 @@ def _leader_waits(stage: Stage, words: str) -> bool:
 # What must hold ---------------------------------------------------------------------------------
 
 
-def look(stage: Stage) -> None:
-    result, history = stage.result, stage.history
-    wanted = stage.count(FAULTS, len(KINDS))
+def check(run: RowRun) -> None:
+    result, history = run.result, run.history
+    wanted = run.count(FAULTS, len(KINDS))
     result.must("leaders killed, stopped and cut off", result.faults, held=result.faults >= wanted)
     slots = [event for event in history.of("slot") if event.more["outcome"] != "duplicate"]
     doubled = len(slots) - len({(e.more["schedule"], e.more["slot"]) for e in slots})
@@ -198,22 +200,21 @@ def look(stage: Stage) -> None:
         "jobs, and slots that submitted one", f"{jobs}, {submitted}", held=jobs == submitted
     )
     missing = sum(
-        missing_slots(stage, name, settings["missed"], slots)
-        for name, settings in SCHEDULES.items()
+        missing_slots(run, name, settings["missed"], slots) for name, settings in SCHEDULES.items()
     )
     result.must("slots that never came", missing, held=missing == 0)
     skipped = sum(event.more["outcome"] == "skipped" for event in slots)
     result.must("slots skipped by their check, without a job", skipped, held=skipped > 0)
-    _judge_terms(stage)
+    _judge_terms(run)
     result.figures.update(
         slots=len(slots), slots_doubled=doubled, slots_missing=missing, leader_faults=result.faults
     )
 
 
-def missing_slots(stage: Stage, name: str, missed: str, slots: list[HistoryEvent]) -> int:
+def missing_slots(run: RowRun, name: str, missed: str, slots: list[HistoryEvent]) -> int:
     """Seconds from its first slot to the stop without a turn, but for those a turn stood for."""
     noted = {int(e.more["slot"]): e.more["note"] for e in slots if e.more["schedule"] == name}
-    stop = int(max((event.at for event in stage.history.of("stopped")), default=0))
+    stop = int(max((event.at for event in run.history.of("stopped")), default=0))
     if not noted:
         return max(1, stop)
     gaps = [second for second in range(min(noted), stop + 1) if second not in noted]
@@ -227,8 +228,8 @@ def missing_slots(stage: Stage, name: str, missed: str, slots: list[HistoryEvent
     return abs(len(gaps) - stood_for)
 
 
-def _judge_terms(stage: Stage) -> None:
-    history, result = stage.history, stage.result
+def _judge_terms(run: RowRun) -> None:
+    history, result = run.history, run.result
     terms = [event.at for event in history.of("leader")]
     took = [
         min((at - deposed.at for at in terms if at > deposed.at), default=99.0)

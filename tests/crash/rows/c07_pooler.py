@@ -8,68 +8,68 @@ import time
 from tests.crash.load import cancel_some, feed
 from tests.crash.pooler import POOL_SIZE, pgbouncer
 from tests.crash.processes import WorkerProcess
-from tests.crash.stage import Stage, given_up, until
+from tests.crash.row_run import RowRun, cancel_load, wait_until
 
 JOBS, KILLS = 500, 3
 SECONDS = 7.0
 
 
-async def play(stage: Stage) -> None:
-    with pgbouncer(stage.postgres, stage.sink / "pgbouncer") as dsn:
-        stage.worker_dsn = dsn
-        stage.worker_settings = {"LANEWAY_POOLER": "true"}
-        stage.client_settings = {"pooler": True}
-        workers = [stage.start_worker() for _ in range(3)]
-        await stage.ready(*workers)
-        async with stage.client() as client:
+async def inject(run: RowRun) -> None:
+    with pgbouncer(run.postgres, run.sink / "pgbouncer") as dsn:
+        run.worker_dsn = dsn
+        run.worker_settings = {"LANEWAY_POOLER": "true"}
+        run.client_settings = {"pooler": True}
+        workers = [run.start_worker() for _ in range(3)]
+        await run.ready(*workers)
+        async with run.client() as client:
             load = asyncio.gather(
-                feed(stage, client, stage.count(JOBS, 50) - 10, KILLS, SECONDS / (KILLS + 1)),
-                cancel_some(stage, client, 10, SECONDS),
+                feed(run, client, run.count(JOBS, 50) - 10, KILLS, SECONDS / (KILLS + 1)),
+                cancel_some(run, client, 10, SECONDS),
             )
             try:
-                await _kill_leaders(stage, workers)
+                await _kill_leaders(run, workers)
                 await load
             finally:
-                await given_up(load)
-            servers = stage.ask(
+                await cancel_load(load)
+            servers = run.ask(
                 "select count(*) from pg_stat_activity"
                 " where backend_type = 'client backend' and application_name not like 'crash%%'"
             )
-            await stage.drain()
-        stage.result.must(
+            await run.drain()
+        run.result.must(
             f"connections at the server ≤ the pool of {POOL_SIZE}",
             servers,
             held=servers <= POOL_SIZE,
         )
         # While the pooler is still there to say goodbye through.
-        await stage.stop_workers()
+        await run.stop_workers()
 
 
-async def _kill_leaders(stage: Stage, workers: list[WorkerProcess]) -> None:
+async def _kill_leaders(run: RowRun, workers: list[WorkerProcess]) -> None:
     began = time.monotonic()
     for i in range(1, KILLS + 1):
         await asyncio.sleep(max(0.0, began + i * SECONDS / (KILLS + 1) - time.monotonic()))
 
         def leader() -> int | None:
-            pid: int | None = stage.ask(
+            pid: int | None = run.ask(
                 "select w.pid from laneway.leader r join laneway.workers w on w.id = r.holder"
                 " where r.held_until > clock_timestamp()"
             )
             return pid
 
-        await until(lambda: leader() is not None, 5, "somebody leads")
+        await wait_until(lambda: leader() is not None, 5, "somebody leads")
         pid = leader()
         for place, worker in enumerate(workers):
             if worker.pid == pid:
-                stage.kill(worker, worker.pid)
+                run.kill(worker, worker.pid)
                 worker.process.wait()
-                workers[place] = stage.start_worker()
+                workers[place] = run.start_worker()
 
 
-def look(stage: Stage) -> None:
-    leaders = stage.history.of("leader")
+def check(run: RowRun) -> None:
+    leaders = run.history.of("leader")
     overlap = sum(max(0.0, event.more["held_until"] - event.at) for event in leaders)
-    stage.result.must(
+    run.result.must(
         "seconds with two leaders",
         f"{overlap:.3f} in {len(leaders)} terms",
         held=overlap == 0 and len(leaders) > KILLS - 1,

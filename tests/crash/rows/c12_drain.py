@@ -6,7 +6,7 @@ import asyncio
 
 from laneway import Laneway
 from tests.crash.processes import WorkerProcess
-from tests.crash.stage import Stage, until
+from tests.crash.row_run import RowRun, wait_until
 
 ROUNDS, EACH = 10, 20
 GRACE_S = 1.0
@@ -14,23 +14,23 @@ SHORT_S, LONG_S = 0.4, 60.0
 AGAIN_S = 1.0
 
 
-async def play(stage: Stage) -> None:
-    stage.worker_settings = {"LANEWAY_SHUTDOWN_GRACE": str(GRACE_S)}
-    rounds = stage.count(ROUNDS, 2)
-    worker = stage.start_worker()
-    await stage.ready(worker)
+async def inject(run: RowRun) -> None:
+    run.worker_settings = {"LANEWAY_SHUTDOWN_GRACE": str(GRACE_S)}
+    rounds = run.count(ROUNDS, 2)
+    worker = run.start_worker()
+    await run.ready(worker)
     exits, waits = [], []
-    async with stage.client() as client:
+    async with run.client() as client:
         for _ in range(rounds):
-            exit_s, wait_s, worker = await _round(stage, client, worker)
+            exit_s, wait_s, worker = await _round(run, client, worker)
             exits.append(exit_s)
             waits.append(wait_s)
-        await _in_a_hurry(stage, client, worker)
-        await stage.drain()
-    stage.result.must(
+        await _in_a_hurry(run, client, worker)
+        await run.drain()
+    run.result.must(
         f"exit ≤ grace {GRACE_S:g} s + 2 s", f"{max(exits):.2f} s", held=max(exits) <= GRACE_S + 2
     )
-    stage.result.must(
+    run.result.must(
         f"long jobs claimed again ≤ {AGAIN_S:g} s after the exit",
         f"{max(waits):.2f} s",
         held=max(waits) <= AGAIN_S,
@@ -38,45 +38,45 @@ async def play(stage: Stage) -> None:
 
 
 async def _round(
-    stage: Stage, client: Laneway, worker: WorkerProcess
+    run: RowRun, client: Laneway, worker: WorkerProcess
 ) -> tuple[float, float, WorkerProcess]:
     """One shutdown; answers how long it took, how long its jobs waited then, and who has them."""
-    jobs = [stage.job("patient", seconds=SHORT_S if i % 2 else LONG_S) for i in range(EACH)]
-    ids = await stage.submit(client, *jobs)
-    await until(lambda: _held(stage, ids) == EACH, 10, "all jobs run")
-    following = stage.start_worker()
-    await stage.ready(following)
+    jobs = [run.job("patient", seconds=SHORT_S if i % 2 else LONG_S) for i in range(EACH)]
+    ids = await run.submit(client, *jobs)
+    await wait_until(lambda: _held(run, ids) == EACH, 10, "all jobs run")
+    following = run.start_worker()
+    await run.ready(following)
     worker.terminate()
-    stage.fault(kind="SIGTERM")
-    exit_s = await until(lambda: not worker.is_alive, GRACE_S + 10, "the worker exits", 0.01)
-    wait_s = await until(
-        lambda: _held(stage, ids, 1) == 0 == _due(stage), 10, "claimed again", 0.01
+    run.fault(kind="SIGTERM")
+    exit_s = await wait_until(lambda: not worker.is_alive, GRACE_S + 10, "the worker exits", 0.01)
+    wait_s = await wait_until(
+        lambda: _held(run, ids, 1) == 0 == _due(run), 10, "claimed again", 0.01
     )
     return exit_s, wait_s, following
 
 
-async def _in_a_hurry(stage: Stage, client: Laneway, worker: WorkerProcess) -> None:
+async def _in_a_hurry(run: RowRun, client: Laneway, worker: WorkerProcess) -> None:
     """A second signal does not wait for the grace."""
-    jobs = [stage.job("patient", seconds=LONG_S) for _ in range(4)]
-    ids = await stage.submit(client, *jobs)
-    await until(lambda: _held(stage, ids) == len(ids), 10, "all jobs run")
+    jobs = [run.job("patient", seconds=LONG_S) for _ in range(4)]
+    ids = await run.submit(client, *jobs)
+    await wait_until(lambda: _held(run, ids) == len(ids), 10, "all jobs run")
     worker.terminate()
     await asyncio.sleep(0.05)
     worker.terminate()
-    stage.fault(kind="SIGTERM twice")
-    took = await until(lambda: not worker.is_alive, 20, "the worker exits", 0.01)
-    free = int(stage.ask("select count(*) from laneway.ready where attempt = 1 and retries = 0"))
-    stage.result.must(
+    run.fault(kind="SIGTERM twice")
+    took = await wait_until(lambda: not worker.is_alive, 20, "the worker exits", 0.01)
+    free = int(run.ask("select count(*) from laneway.ready where attempt = 1 and retries = 0"))
+    run.result.must(
         "a second signal releases at once",
         f"{took:.2f} s, {free}/{len(ids)} released without charge",
         held=took < GRACE_S and free == len(ids),
     )
-    await stage.ready(stage.start_worker())
+    await run.ready(run.start_worker())
 
 
-def _held(stage: Stage, ids: list[str], attempt: int = 1) -> int:
+def _held(run: RowRun, ids: list[str], attempt: int = 1) -> int:
     return int(
-        stage.ask(
+        run.ask(
             "select count(*) from laneway.lease l join laneway.jobs j using (seq)"
             " where l.attempt = %s and j.id = any (%s::uuid[])",
             attempt,
@@ -85,22 +85,22 @@ def _held(stage: Stage, ids: list[str], attempt: int = 1) -> int:
     )
 
 
-def _due(stage: Stage) -> int:
-    return int(stage.ask("select count(*) from laneway.ready"))
+def _due(run: RowRun) -> int:
+    return int(run.ask("select count(*) from laneway.ready"))
 
 
-def look(stage: Stage) -> None:
+def check(run: RowRun) -> None:
     seconds: dict[str, float] = dict(
-        stage.conn.execute(
+        run.conn.execute(
             "select id::text, (payload ->> 'seconds')::float8 from laneway.jobs"
         ).fetchall()
     )
-    jobs = stage.final.jobs.values()
+    jobs = run.final.jobs.values()
     short = [job for job in jobs if seconds[job.job] == SHORT_S]
     long = [job for job in jobs if seconds[job.job] == LONG_S]
     again = sum(job.attempt != 1 for job in short)
-    stage.result.must("short jobs run again", f"{again} of {len(short)}", held=again == 0)
+    run.result.must("short jobs run again", f"{again} of {len(short)}", held=again == 0)
     free = sum(job.attempt == 2 and job.retries == 0 for job in long)
-    stage.result.must(
+    run.result.must(
         "long jobs released without charge", f"{free} of {len(long)}", held=free == len(long)
     )

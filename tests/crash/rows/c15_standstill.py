@@ -9,44 +9,44 @@ from __future__ import annotations
 import contextlib
 
 from tests.crash.processes import HEARTBEAT_S
-from tests.crash.stage import Stage, Stuck, until
+from tests.crash.row_run import RowRun, Stuck, wait_until
 
 JOBS = 10
 TO_SAY_SO_S = 0.35
 
 
-async def play(stage: Stage) -> None:
-    worker = stage.start_worker()
-    await stage.ready(worker)
-    async with stage.client() as client:
-        jobs = [stage.job("standstill", moves_first=bool(i % 2)) for i in range(JOBS)]
-        ids = await stage.submit(client, *jobs)
+async def inject(run: RowRun) -> None:
+    worker = run.start_worker()
+    await run.ready(worker)
+    async with run.client() as client:
+        jobs = [run.job("standstill", moves_first=bool(i % 2)) for i in range(JOBS)]
+        ids = await run.submit(client, *jobs)
         moved = JOBS // 2
-        await until(
+        await wait_until(
             lambda: (
-                len(stage.handlers().of("start")) == JOBS
-                and stage.ask("select count(last_progress_at) from laneway.lease") == moved
+                len(run.handlers().of("start")) == JOBS
+                and run.ask("select count(last_progress_at) from laneway.lease") == moved
             ),
             10,
             "all run, half have moved",
         )
-        stage.conn.execute(
+        run.conn.execute(
             "update laneway.lease set claimed_at = claimed_at - interval '2 minutes',"
             " last_progress_at = last_progress_at - interval '2 minutes'"
         )
         for _ in ids:
-            stage.fault(kind="standstill")
-        await stage.drain()
+            run.fault(kind="standstill")
+        await run.drain()
         with contextlib.suppress(Stuck):
-            await until(lambda: _stopped(stage) == JOBS, 3, "the first attempts stop")
+            await wait_until(lambda: _stopped(run) == JOBS, 3, "the first attempts stop")
 
 
-def _stopped(stage: Stage) -> int:
-    return sum(event.attempt == 1 for event in stage.handlers().of("stop"))
+def _stopped(run: RowRun) -> int:
+    return sum(event.attempt == 1 for event in run.handlers().of("stop"))
 
 
-def look(stage: Stage) -> None:
-    result, history = stage.result, stage.history
+def check(run: RowRun) -> None:
+    result, history = run.result, run.history
     kept = [e for e in history.of("kept") if e.more["outcome"] == "stalled"]
     jobs = {event.job for event in kept}
     result.must(
@@ -54,7 +54,7 @@ def look(stage: Stage) -> None:
     )
     charged = sum(
         job.status == "completed" and job.attempt == 2 and job.retries == 1
-        for job in stage.final.jobs.values()
+        for job in run.final.jobs.values()
     )
     result.must("charged, and done by the second attempt", charged, held=charged == JOBS)
     told = {event.job for event in history.of("told")}

@@ -19,7 +19,7 @@ import psycopg
 from laneway import Laneway
 from laneway.testing import faults
 from tests.crash.processes import ROOT, WorkerProcess, worker_environment
-from tests.crash.stage import Job, Stage, Stuck, until
+from tests.crash.row_run import Job, RowRun, Stuck, wait_until
 
 ROUNDS = 20
 WORKERS = 3
@@ -30,45 +30,45 @@ CHANGED, HOPELESS = 6, 3
 ROUND_KINDS = (("race", "analysis"), ("one killed", None), ("race", "run"), ("both killed", None))
 
 
-async def play(stage: Stage) -> None:
-    stage.app = "tests.crash.house:lw"
-    async with stage.client() as client:
+async def inject(run: RowRun) -> None:
+    run.app = "tests.crash.policy_app:lw"
+    async with run.client() as client:
         types = itertools.cycle(["guarded", "cheap", "brief"])
-        early = [_job(stage, "early", next(types)) for _ in range(EARLY)]
-        ids = await stage.submit(client, *early)
-        stage.history.add("early", kind="approved", jobs=_approved(stage, ids))
-    workers = [stage.start_worker() for _ in range(WORKERS)]
-    await stage.ready(*workers)
+        early = [_job(run, "early", next(types)) for _ in range(EARLY)]
+        ids = await run.submit(client, *early)
+        run.history.add("early", kind="approved", jobs=_approved(run, ids))
+    workers = [run.start_worker() for _ in range(WORKERS)]
+    await run.ready(*workers)
     with contextlib.ExitStack() as deciders:
-        pair = Pair(stage, deciders)
-        async with stage.client() as client:
-            await stage.submit(client, *(_job(stage, "hopeless") for _ in range(HOPELESS)))
+        pair = Pair(run, deciders)
+        async with run.client() as client:
+            await run.submit(client, *(_job(run, "hopeless") for _ in range(HOPELESS)))
             kinds = itertools.cycle(ROUND_KINDS)
-            for _ in range(stage.count(ROUNDS, len(ROUND_KINDS))):
+            for _ in range(run.count(ROUNDS, len(ROUND_KINDS))):
                 decide, work = next(kinds)
-                await stage.submit(client, *_mixed(stage, work))
-                await _decide(stage, client, pair, decide)
+                await run.submit(client, *_mixed(run, work))
+                await _decide(run, client, pair, decide)
                 if work is not None:
-                    await _kill_at_work(stage, workers, work)
-            await _change_some(stage, client)
+                    await _kill_at_work(run, workers, work)
+            await _change_some(run, client)
             # A decision whose maker was killed is void: whoever follows decides about that job too.
-            (stage.sink / "meeting").touch()
-            (stage.sink / "over").touch()
-            await stage.drain()
+            (run.sink / "meeting").touch()
+            (run.sink / "over").touch()
+            await run.drain()
 
 
-def _job(stage: Stage, fate: str, job_type: str = "guarded") -> Job:
-    ms = stage.load_random.randint(1, 40)
-    return stage.job(job_type, needs="approval", fate=fate, ms=ms)
+def _job(run: RowRun, fate: str, job_type: str = "guarded") -> Job:
+    ms = run.load_random.randint(1, 40)
+    return run.job(job_type, needs="approval", fate=fate, ms=ms)
 
 
-def _mixed(stage: Stage, work: str | None) -> list[Job]:
+def _mixed(run: RowRun, work: str | None) -> list[Job]:
     jobs = [
-        _job(stage, "plain", stage.load_random.choice(["guarded", "guarded", "cheap", "brief"]))
+        _job(run, "plain", run.load_random.choice(["guarded", "guarded", "cheap", "brief"]))
         for _ in range(PER_ROUND - 1)
     ]
-    last = stage.job("guarded", needs="approval", fate="plain", ms=300)
-    return [*jobs, last if work != "analysis" else _job(stage, "linger")]
+    last = run.job("guarded", needs="approval", fate="plain", ms=300)
+    return [*jobs, last if work != "analysis" else _job(run, "linger")]
 
 
 # Who decides --------------------------------------------------------------------------------------
@@ -77,8 +77,8 @@ def _mixed(stage: Stage, work: str | None) -> list[Job]:
 class Pair:
     """Two who decide about the same jobs; one who is killed is followed by another."""
 
-    def __init__(self, stage: Stage, deciders: contextlib.ExitStack) -> None:
-        self._stage = stage
+    def __init__(self, run: RowRun, deciders: contextlib.ExitStack) -> None:
+        self._run = run
         self._deciders = deciders
         self._numbers = itertools.count(1)
         self.processes = [self._start(), self._start()]
@@ -86,7 +86,7 @@ class Pair:
     def kill(self, *places: int) -> None:
         for place in places:
             process = self.processes[place]
-            self._stage.fault(kind="decider", pids=[process.pid])
+            self._run.fault(kind="decider", pids=[process.pid])
             faults.kill(process.pid)
             process.wait()
 
@@ -99,7 +99,7 @@ class Pair:
         process = subprocess.Popen(
             faults.tied([sys.executable, "-m", "tests.crash.approver", name]),
             cwd=ROOT,
-            env=worker_environment(self._stage.dsn, self._stage.sink),
+            env=worker_environment(self._run.dsn, self._run.sink),
             start_new_session=True,
         )
         self._deciders.callback(process.wait)
@@ -107,17 +107,17 @@ class Pair:
         return process
 
 
-async def _decide(stage: Stage, client: Laneway, pair: Pair, kind: str) -> None:
+async def _decide(run: RowRun, client: Laneway, pair: Pair, kind: str) -> None:
     """Both wait to decide about one job; some are killed there, then the job is let go."""
-    places = {"race": (), "one killed": (stage.random.randrange(2),), "both killed": (0, 1)}[kind]
-    (job,) = await stage.submit(client, _job(stage, "meeting"))
-    with psycopg.connect(stage.dsn, application_name="crash holds") as conn:
-        await until(lambda: _hold(conn, job), 30, "a job waits for an approval")
-        (stage.sink / "meeting").touch()
-        await until(lambda: _deciding(stage) == 2, 30, "two decide about it", 0.005)
-        (stage.sink / "meeting").unlink()
+    places = {"race": (), "one killed": (run.random.randrange(2),), "both killed": (0, 1)}[kind]
+    (job,) = await run.submit(client, _job(run, "meeting"))
+    with psycopg.connect(run.dsn, application_name="crash holds") as conn:
+        await wait_until(lambda: _hold(conn, job), 30, "a job waits for an approval")
+        (run.sink / "meeting").touch()
+        await wait_until(lambda: _deciding(run) == 2, 30, "two decide about it", 0.005)
+        (run.sink / "meeting").unlink()
         pair.kill(*places)
-        stage.history.add("met", kind=kind)
+        run.history.add("met", kind=kind)
         conn.rollback()
     pair.follow(*places)
 
@@ -133,9 +133,9 @@ def _hold(conn: psycopg.Connection[tuple[object, ...]], job: str) -> bool:
     return found.fetchone() is not None
 
 
-def _deciding(stage: Stage) -> int:
+def _deciding(run: RowRun) -> int:
     return int(
-        stage.ask(
+        run.ask(
             "select count(*) from pg_stat_activity"
             " where wait_event_type = 'Lock' and strpos(query, 'laneway.decide') > 0"
         )
@@ -145,29 +145,29 @@ def _deciding(stage: Stage) -> int:
 # Workers ------------------------------------------------------------------------------------------
 
 
-async def _kill_at_work(stage: Stage, workers: list[WorkerProcess], work: str) -> None:
+async def _kill_at_work(run: RowRun, workers: list[WorkerProcess], work: str) -> None:
     """Kills a worker while it analyzes a job, or runs one that was approved."""
     found: list[int] = []
 
     def look() -> bool:
-        found[:] = [i for i, worker in enumerate(workers) if _is_at(stage, worker, work)]
+        found[:] = [i for i, worker in enumerate(workers) if _is_at(run, worker, work)]
         return bool(found)
 
     # Perhaps it was rejected, and never runs.
     with contextlib.suppress(Stuck):
-        await until(look, 5 if work == "run" else 30, f"somebody is at {work}", 0.005)
+        await wait_until(look, 5 if work == "run" else 30, f"somebody is at {work}", 0.005)
     if found:
         worker = workers[found[0]]
-        stage.kill(worker, worker.pid)
-        stage.history.add("met", kind=work)
+        run.kill(worker, worker.pid)
+        run.history.add("met", kind=work)
         worker.process.wait()
-        workers[found[0]] = stage.start_worker()
-        await stage.ready(workers[found[0]])
+        workers[found[0]] = run.start_worker()
+        await run.ready(workers[found[0]])
 
 
-def _is_at(stage: Stage, worker: WorkerProcess, work: str) -> bool:
+def _is_at(run: RowRun, worker: WorkerProcess, work: str) -> bool:
     return bool(
-        stage.ask(
+        run.ask(
             r"select exists (select from laneway.lease l"
             r" join laneway.workers w on w.id = l.worker_id"
             r" where w.pid = %s and (l.job_type like E'\x01%%') = %s)",
@@ -180,29 +180,29 @@ def _is_at(stage: Stage, worker: WorkerProcess, work: str) -> bool:
 # Changed after the decision -----------------------------------------------------------------------
 
 
-async def _change_some(stage: Stage, client: Laneway) -> None:
+async def _change_some(run: RowRun, client: Laneway) -> None:
     """What was approved, and is something else when its turn comes."""
-    _open_lane(stage, is_open=False)
-    ids = await stage.submit(client, *(_job(stage, "changed") for _ in range(CHANGED)))
-    await until(lambda: _approved(stage, ids) == CHANGED, 30, "all are approved")
-    stage.conn.execute(
+    _open_lane(run, is_open=False)
+    ids = await run.submit(client, *(_job(run, "changed") for _ in range(CHANGED)))
+    await wait_until(lambda: _approved(run, ids) == CHANGED, 30, "all are approved")
+    run.conn.execute(
         "update laneway.jobs set payload = payload || '{\"ms\": 9999}' where id = any (%s::uuid[])",
         [ids],
     )
     for _ in ids:
-        stage.fault(kind="changed")
-    _open_lane(stage, is_open=True)
+        run.fault(kind="changed")
+    _open_lane(run, is_open=True)
 
 
-def _open_lane(stage: Stage, *, is_open: bool) -> None:
-    stage.conn.execute(
+def _open_lane(run: RowRun, *, is_open: bool) -> None:
+    run.conn.execute(
         "update laneway.worker_lanes set enabled = %s where name = 'default'", [is_open]
     )
 
 
-def _approved(stage: Stage, ids: list[str]) -> int:
+def _approved(run: RowRun, ids: list[str]) -> int:
     return int(
-        stage.ask(
+        run.ask(
             "select count(*) from laneway.ready w join laneway.jobs j using (seq)"
             " where w.job_type = j.job_type and j.id = any (%s::uuid[])",
             ids,
@@ -213,8 +213,8 @@ def _approved(stage: Stage, ids: list[str]) -> int:
 # What must hold -----------------------------------------------------------------------------------
 
 
-def look(stage: Stage) -> None:
-    result, history = stage.result, stage.history
+def check(run: RowRun) -> None:
+    result, history = run.result, run.history
     met = Counter(event.more["kind"] for event in history.of("met"))
     result.must(
         "met: races, deciders killed, workers killed in analyses and runs",
@@ -236,19 +236,19 @@ def look(stage: Stage) -> None:
         dict(made),
         held=all(made[kind] for kind in ("approved", "automatic", "rejected", "expired")),
     )
-    _judge_ends(stage)
+    _judge_ends(run)
     broken = sum(violation.law in ("I14", "I15") for violation in result.violations)
     result.figures.update(
         decisions=sum(made.values()), decisions_wrong=broken, approval_faults=result.faults
     )
 
 
-def _judge_ends(stage: Stage) -> None:
-    result, history = stage.result, stage.history
+def _judge_ends(run: RowRun) -> None:
+    result, history = run.result, run.history
     fates: dict[str, str] = dict(
-        stage.conn.execute("select id::text, payload ->> 'fate' from laneway.jobs").fetchall()
+        run.conn.execute("select id::text, payload ->> 'fate' from laneway.jobs").fetchall()
     )
-    jobs = stage.final.jobs
+    jobs = run.final.jobs
     changed = [jobs[job] for job, fate in fates.items() if fate == "changed"]
     stopped = sum((job.error or {}).get("type") == "NotAsApproved" for job in changed)
     result.must(

@@ -9,7 +9,7 @@ from collections import Counter
 
 from laneway import Laneway
 from tests.crash.processes import WorkerProcess
-from tests.crash.stage import Job, Stage, until
+from tests.crash.row_run import Job, RowRun, wait_until
 
 FAULTS, JOBS = 16, 1200
 EVERY_S = 0.8
@@ -34,82 +34,82 @@ language sql as 'select 0'
 """
 
 
-async def play(stage: Stage) -> None:
-    stage.app = "tests.crash.house:lw"
-    stage.conn.execute(NO_SWEEP)
-    workers = [stage.start_worker() for _ in range(WORKERS)]
-    await stage.ready(*workers)
-    kills = stage.count(FAULTS, len(HELD))
+async def inject(run: RowRun) -> None:
+    run.app = "tests.crash.policy_app:lw"
+    run.conn.execute(NO_SWEEP)
+    workers = [run.start_worker() for _ in range(WORKERS)]
+    await run.ready(*workers)
+    kills = run.count(FAULTS, len(HELD))
     held = itertools.cycle(HELD)
-    async with stage.client() as client:
+    async with run.client() as client:
         for _ in range(kills):
-            await _feed(stage, client, math.ceil(stage.count(JOBS, 120) / kills))
+            await _feed(run, client, math.ceil(run.count(JOBS, 120) / kills))
             await asyncio.sleep(EVERY_S)
-            await _kill_holder(stage, client, workers, next(held))
-        await stage.drain(DRAIN_S)
+            await _kill_holder(run, client, workers, next(held))
+        await run.drain(DRAIN_S)
 
 
-async def _feed(stage: Stage, client: Laneway, count: int) -> None:
-    await stage.submit(client, *(_job(stage) for _ in range(count)))
+async def _feed(run: RowRun, client: Laneway, count: int) -> None:
+    await run.submit(client, *(_job(run) for _ in range(count)))
 
 
-def _job(stage: Stage) -> Job:
-    rand = stage.load_random
+def _job(run: RowRun) -> Job:
+    rand = run.load_random
     pick = rand.random()
     ms = rand.randint(5, 40)
     if pick < 0.15:
-        return stage.job("limited", ms=ms)
+        return run.job("limited", ms=ms)
     if pick < 0.25:
-        return stage.job("limited_twice", ms=ms)
+        return run.job("limited_twice", ms=ms)
     if pick < 0.35:
-        return stage.job("calling", ms=ms)
+        return run.job("calling", ms=ms)
     if pick < 0.45:
-        return stage.job("calling_plainly", ms=ms)
+        return run.job("calling_plainly", ms=ms)
     key = f"key-{rand.randrange(KEYS)}"
     if pick < 0.9:
-        return stage.job("keyed", {"concurrency_key": key}, key=key, ms=ms // 3)
-    return stage.job("keyed_apart", {"concurrency_key": key}, key=key, ms=ms)
+        return run.job("keyed", {"concurrency_key": key}, key=key, ms=ms // 3)
+    return run.job("keyed_apart", {"concurrency_key": key}, key=key, ms=ms)
 
 
-def _long(stage: Stage, held: str) -> Job:
+def _long(run: RowRun, held: str) -> Job:
     """A job that holds this for a while."""
-    key = f"key-{stage.load_random.randrange(KEYS)}"
+    key = f"key-{run.load_random.randrange(KEYS)}"
     if held == "a limit for a run":
-        return stage.job("limited", ms=LONG_MS)
+        return run.job("limited", ms=LONG_MS)
     if held == "a limit for a call":
-        return stage.job("calling", ms=LONG_MS)
+        return run.job("calling", ms=LONG_MS)
     job_type = "keyed" if held == "a key" else "keyed_apart"
-    return stage.job(job_type, {"concurrency_key": key}, key=key, ms=LONG_MS)
+    return run.job(job_type, {"concurrency_key": key}, key=key, ms=LONG_MS)
 
 
 async def _kill_holder(
-    stage: Stage, client: Laneway, workers: list[WorkerProcess], held: str
+    run: RowRun, client: Laneway, workers: list[WorkerProcess], held: str
 ) -> None:
     """Kills a worker that holds this; looks again when it is dead, for it may have let go."""
     while True:
-        await stage.submit(client, *(_long(stage, held) for _ in range(3)))
+        await run.submit(client, *(_long(run, held) for _ in range(3)))
         found: list[int] = []
 
         def look(found: list[int] = found) -> bool:
-            found[:] = [i for i, worker in enumerate(workers) if _holds(stage, worker, held)]
+            found[:] = [i for i, worker in enumerate(workers) if _holds(run, worker, held)]
             return bool(found)
 
-        await until(look, 20, f"somebody holds {held}", 0.005)
-        worker = workers[stage.random.choice(found)]
-        stage.kill(worker, worker.pid)
+        await wait_until(look, 20, f"somebody holds {held}", 0.005)
+        worker = workers[run.random.choice(found)]
+        run.kill(worker, worker.pid)
         worker.process.wait()
-        is_hit = _holds(stage, worker, held)
+        is_hit = _holds(run, worker, held)
         place = workers.index(worker)
-        workers[place] = stage.start_worker()
+        workers[place] = run.start_worker()
         if is_hit:
-            stage.history.add("met", kind=held)
+            run.history.add("met", kind=held)
             return
-        await stage.ready(workers[place])
+        await run.ready(workers[place])
 
 
-def _holds(stage: Stage, worker: WorkerProcess, held: str) -> bool:
+def _holds(run: RowRun, worker: WorkerProcess, held: str) -> bool:
     return bool(
-        stage.ask(
+        run.ask(
             "select exists (select from laneway.lease l"
             " join laneway.workers w on w.id = l.worker_id"
             f" where w.pid = %s and {HELD[held]})",
@@ -121,8 +121,8 @@ def _holds(stage: Stage, worker: WorkerProcess, held: str) -> bool:
 # What must hold -----------------------------------------------------------------------------------
 
 
-def look(stage: Stage) -> None:
-    result, history = stage.result, stage.history
+def check(run: RowRun) -> None:
+    result, history = run.result, run.history
     met = Counter(event.more["kind"] for event in history.of("met"))
     result.must(
         "killed with a limit, a call, a key in hand", dict(met), held=met.keys() == HELD.keys()
@@ -132,7 +132,7 @@ def look(stage: Stage) -> None:
     over = 0
     for name, ceiling in ceilings.items():
         seen = max((event.more["held"].get(name, 0) for event in snapshots), default=0)
-        most = _most_at_once(stage, name)
+        most = _most_at_once(run, name)
         over += max(seen, most) > ceiling
         if not name.startswith("key"):
             result.must(
@@ -144,19 +144,19 @@ def look(stage: Stage) -> None:
             result.must(f"holders of {name} ≤ 1, by handlers", most, held=False)
     waited = sum(event.more["held"].get("scarce", 0) == 3 for event in snapshots)
     result.must("looks that found a limit used up", waited, held=waited > 0)
-    left = stage.final.limits + stage.final.keys
+    left = run.final.limits + run.final.keys
     result.must("limits and keys left in use", left, held=left == 0)
-    done = sum(job.status == "completed" for job in stage.final.jobs.values())
+    done = sum(job.status == "completed" for job in run.final.jobs.values())
     result.must("completed", f"{done}/{result.jobs}", held=done == result.jobs)
     result.figures.update(limit_kills=result.faults, limits_exceeded=over, limits_leaked=left)
 
 
-def _most_at_once(stage: Stage, name: str) -> int:
+def _most_at_once(run: RowRun, name: str) -> int:
     """The most handlers that said at one time that they hold this.
 
     One that was killed, or whose lease has ended, holds nothing any more, whatever it said last.
     """
-    history = stage.history
+    history = run.history
     died = {death.more["pid"]: death.at for death in history.of("death")}
     ended = {(event.job, event.attempt): event.at for event in history.of("end")}
     let_go = {

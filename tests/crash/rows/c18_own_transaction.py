@@ -17,11 +17,11 @@ from collections.abc import Iterator
 
 from laneway import Laneway
 from laneway.testing import faults
-from tests.crash.bank import PARTS
 from tests.crash.drivers import ASYNC, SYNC
-from tests.crash.nursery import Nursery
+from tests.crash.fork_server import ForkServer
 from tests.crash.processes import WorkerProcess
-from tests.crash.stage import Job, Stage, Stuck, until
+from tests.crash.row_run import Job, RowRun, Stuck, wait_until
+from tests.crash.transaction_app import PARTS
 
 # Of worker processes with all that they run, and of children with one handler.
 WORKER_KILLS, CHILD_KILLS = 78, 22
@@ -38,72 +38,74 @@ KINDS = {
 }
 
 
-async def play(stage: Stage) -> None:
-    stage.app = "tests.crash.bank:lw"
-    (stage.sink / "points").mkdir()
-    async with stage.client() as client:
-        await _play_stale(stage, client)
-        if "stale" in stage.only:
+async def inject(run: RowRun) -> None:
+    run.app = "tests.crash.transaction_app:lw"
+    (run.sink / "points").mkdir()
+    async with run.client() as client:
+        await _inject_stale(run, client)
+        if "stale" in run.only:
             return
-        stage.worker_settings = {"LANEWAY_CHILDREN": str(CHILDREN)}
-        keeper = stage.start_worker(lanes="isolated")
-        with Nursery(stage.dsn, stage.sink, stage.app, "default") as nursery:
-            killer = Killer(stage, client, keeper, nursery)
-            await stage.ready(keeper, *killer.workers)
-            await stage.submit(client, *_rolling_back(stage))
+        run.worker_settings = {"LANEWAY_CHILDREN": str(CHILDREN)}
+        keeper = run.start_worker(lanes="isolated")
+        with ForkServer(run.dsn, run.sink, run.app, "default") as nursery:
+            killer = Killer(run, client, keeper, nursery)
+            await run.ready(keeper, *killer.workers)
+            await run.submit(client, *_rolling_back(run))
             await killer.kill_some()
-            (stage.sink / "points" / "over").touch()
-            await stage.drain(DRAIN_S)
+            (run.sink / "points" / "over").touch()
+            await run.drain(DRAIN_S)
             for worker in killer.workers:
                 worker.end()
 
 
-def _rolling_back(stage: Stage) -> Iterator[Job]:
+def _rolling_back(run: RowRun) -> Iterator[Job]:
     """Finished and rolled back, quietly and with an error; and some that nothing happens to."""
     for driver, kind in KINDS.items():
         for points in (["rollback"], ["raise"], ["rollback", "raise"], []):
-            yield stage.job(kind, driver=driver, points=points)
+            yield run.job(kind, driver=driver, points=points)
 
 
 # Superseded -------------------------------------------------------------------------------------
 
 
-async def _play_stale(stage: Stage, client: Laneway) -> None:
+async def _inject_stale(run: RowRun, client: Laneway) -> None:
     """One attempt of each driver writes, sleeps too long, and finishes while the next one runs."""
-    first = stage.start_worker(lanes="default")
-    await stage.ready(first)
+    first = run.start_worker(lanes="default")
+    await run.ready(first)
     jobs = [
-        stage.job(kind, driver=driver, points=["stale", "second"]) for driver, kind in KINDS.items()
+        run.job(kind, driver=driver, points=["stale", "second"]) for driver, kind in KINDS.items()
     ]
-    ids = await stage.submit(client, *jobs)
-    await until(lambda: _at(stage, ids, "stale"), 20, "all first attempts have written")
-    second = stage.start_worker(lanes="default")
-    await stage.ready(second)
+    ids = await run.submit(client, *jobs)
+    await wait_until(lambda: _at(run, ids, "stale"), 20, "all first attempts have written")
+    second = run.start_worker(lanes="default")
+    await run.ready(second)
     asleep = first.tree()
     faults.pause(*asleep)
-    await until(lambda: _at(stage, ids, "second"), 20, "all second attempts have written")
+    await wait_until(lambda: _at(run, ids, "second"), 20, "all second attempts have written")
     for _ in ids:
-        stage.fault(kind="stale")
-    (stage.sink / "points" / "stale").touch()
+        run.fault(kind="stale")
+    (run.sink / "points" / "stale").touch()
     faults.resume(first.pid)  # not its heartbeat, which would hear that the leases are lost
     try:
-        await until(lambda: _answered(stage, ids) == len(ids), 20, "every stale finish is answered")
+        await wait_until(
+            lambda: _answered(run, ids) == len(ids), 20, "every stale finish is answered"
+        )
     finally:
-        (stage.sink / "points" / "second").touch()
+        (run.sink / "points" / "second").touch()
         faults.resume(*asleep)
-    await until(lambda: stage.waiting() == 0, 20, "the second attempts finish")
+    await wait_until(lambda: run.waiting() == 0, 20, "the second attempts finish")
     for worker in (first, second):
         worker.end()
 
 
-def _at(stage: Stage, ids: list[str], point: str) -> bool:
-    return all(os.path.lexists(stage.sink / "points" / f"{job}.{point}") for job in ids)
+def _at(run: RowRun, ids: list[str], point: str) -> bool:
+    return all(os.path.lexists(run.sink / "points" / f"{job}.{point}") for job in ids)
 
 
-def _answered(stage: Stage, ids: list[str]) -> int:
+def _answered(run: RowRun, ids: list[str]) -> int:
     """First attempts that were told, or whose finish was taken all the same."""
-    told = {event.job for event in stage.handlers().of("told")}
-    taken = stage.conn.execute(
+    told = {event.job for event in run.handlers().of("told")}
+    taken = run.conn.execute(
         "select j.id::text from crash.seen w join laneway.jobs j using (seq)"
         " where w.what = 'write' and w.attempt = 1 and w.more ->> 'verb' = 'finish apart'"
     )
@@ -117,9 +119,9 @@ class Killer:
     """Kills whoever says that it is where it should be killed, and sees to it that somebody is."""
 
     def __init__(
-        self, stage: Stage, client: Laneway, keeper: WorkerProcess, nursery: Nursery
+        self, run: RowRun, client: Laneway, keeper: WorkerProcess, nursery: ForkServer
     ) -> None:
-        self._stage = stage
+        self._run = run
         self._client = client
         self._keeper = keeper
         self._nursery = nursery
@@ -130,8 +132,8 @@ class Killer:
         self._there: defaultdict[int, list[tuple[str, str]]] = defaultdict(list)
         self._since: dict[int, float] = {}
         self._left = {
-            False: stage.count(WORKER_KILLS, 4),
-            True: stage.count(CHILD_KILLS, 6),
+            False: run.count(WORKER_KILLS, 4),
+            True: run.count(CHILD_KILLS, 6),
         }
         # Turn by turn, so that every driver is killed everywhere.
         in_worker = [
@@ -161,15 +163,15 @@ class Killer:
             jobs = []
             for _ in range(load - on_their_way if self._left[is_child] > 0 else 0):
                 kind, driver, point = next(self._next[is_child])
-                jobs.append(self._stage.job(kind, driver=driver, points=[point]))
+                jobs.append(self._run.job(kind, driver=driver, points=[point]))
             if jobs:
-                ids = await self._stage.submit(self._client, *jobs)
+                ids = await self._run.submit(self._client, *jobs)
                 for job, (_, payload, _) in zip(ids, jobs, strict=True):
                     self._driver[job] = payload["driver"]
                     self._is_child[job] = is_child
 
     def _kill_who_is_there(self) -> None:
-        for entry in os.scandir(self._stage.sink / "points"):
+        for entry in os.scandir(self._run.sink / "points"):
             job, _, point = entry.name.partition(".")
             if job in self._driver and job not in self._met:
                 self._met.add(job)
@@ -185,17 +187,17 @@ class Killer:
         if self._left[is_child] <= 0:
             return
         for job, point in jobs:
-            self._stage.history.add("hit", job, driver=self._driver[job], point=point)
+            self._run.history.add("hit", job, driver=self._driver[job], point=point)
         if jobs[0][1] == "during":
             # It kills itself; nobody else could be quick enough.
-            self._stage.fault(kind="kill", pids=[pid])
+            self._run.fault(kind="kill", pids=[pid])
         elif is_child:
-            self._stage.kill(self._keeper, pid)
+            self._run.kill(self._keeper, pid)
         else:
             place = next((i for i, w in enumerate(self.workers) if w.pid == pid), None)
             if place is None:
                 return  # said while another place of the same process was being seen to
-            self._stage.kill(self.workers[place], pid)
+            self._run.kill(self.workers[place], pid)
             self.workers[place] = self._nursery.start_worker()
         self._left[is_child] -= 1
 
@@ -203,19 +205,19 @@ class Killer:
 # What must hold ---------------------------------------------------------------------------------
 
 
-def look(stage: Stage) -> None:
-    result = stage.result
-    told = {event.job for event in stage.history.of("told")}
+def check(run: RowRun) -> None:
+    result = run.result
+    told = {event.job for event in run.history.of("told")}
     result.stale_refused += len(told)
     result.must(
         "superseded attempts could not finish", f"{len(told)}/{len(KINDS)}",
         held=len(told) == len(KINDS),
     )  # fmt: skip
-    hits = Counter((e.more["driver"], e.more["point"]) for e in stage.history.of("hit"))
+    hits = Counter((e.more["driver"], e.more["point"]) for e in run.history.of("hit"))
     kills = result.faults - len(KINDS)
-    if "stale" not in stage.only:
-        _judge_kills(stage, kills, hits)
-    orphans, doubled, bare = _compare(stage)
+    if "stale" not in run.only:
+        _judge_kills(run, kills, hits)
+    orphans, doubled, bare = _compare(run)
     result.must("rows without a completion", len(orphans), held=not orphans)
     result.must("jobs whose rows are there twice", len(doubled), held=not doubled)
     result.must("completions without their rows", len(bare), held=not bare)
@@ -227,47 +229,47 @@ def look(stage: Stage) -> None:
     )
 
 
-def _judge_kills(stage: Stage, kills: int, hits: Counter[tuple[str, str]]) -> None:
-    wanted = stage.count(WORKER_KILLS, 4) + stage.count(CHILD_KILLS, 6)
-    stage.result.must(
+def _judge_kills(run: RowRun, kills: int, hits: Counter[tuple[str, str]]) -> None:
+    wanted = run.count(WORKER_KILLS, 4) + run.count(CHILD_KILLS, 6)
+    run.result.must(
         f"processes killed where a handler said it was, ≥ {wanted}", kills, held=kills >= wanted
     )
     for driver in KINDS:
         where = {point: n for (of, point), n in sorted(hits.items()) if of == driver}
-        stage.result.lines.append(
+        run.result.lines.append(
             f"     {driver}: {', '.join(f'{n} {point} the commit' for point, n in where.items())}"
         )
-        if stage.scale >= 1:
-            stage.result.must(
+        if run.scale >= 1:
+            run.result.must(
                 f"{driver} was killed before and after its commit, 5 times each",
                 where,
                 held=min(where.get("before", 0), where.get("after", 0)) >= 5,
             )
-    again = stage.conn.execute(
+    again = run.conn.execute(
         "select j.id::text, j.payload -> 'points' from laneway.jobs j"
         " where j.payload -> 'points' ?| array['rollback', 'raise']"
     ).fetchall()
     done = sum(
-        stage.final.jobs[job].status == "completed" and stage.final.jobs[job].attempt > len(points)
+        run.final.jobs[job].status == "completed" and run.final.jobs[job].attempt > len(points)
         for job, points in again
     )
-    stage.result.must(
+    run.result.must(
         "rolled back after the finish, tried again, completed",
         f"{done}/{len(again)}",
         held=done == len(again) > 0,
     )
 
 
-def _compare(stage: Stage) -> tuple[set[str], set[str], set[str]]:
+def _compare(run: RowRun) -> tuple[set[str], set[str], set[str]]:
     """Jobs with rows and no completion, with rows twice, and completed without all their rows."""
     rows = defaultdict(list)
-    for job, attempt, part, tx in stage.conn.execute(
+    for job, attempt, part, tx in run.conn.execute(
         "select job::text, attempt, part, tx::text::bigint from crash.ledger order by n"
     ):
         rows[job].append((attempt, part, tx))
     completed = {
         event.job: (event.attempt, event.tx)
-        for event in stage.history.of("outcome")
+        for event in run.history.of("outcome")
         if event.more["status"] == "completed"
     }
     orphans = {

@@ -23,7 +23,7 @@ from laneway.store.database import run_sync
 from laneway.store.jobs import reprioritize
 from laneway.testing import faults
 from tests.crash.processes import ROOT, worker_environment
-from tests.crash.stage import Stage, until
+from tests.crash.row_run import RowRun, wait_until
 
 STREAMS, KILLS = 200, 3
 WORKERS = 2
@@ -37,24 +37,24 @@ ENDS = ("job.completed", "job.failed", "job.cancelled")
 class Replica:
     """A server process at a port of its own, started again there when it was killed."""
 
-    def __init__(self, stage: Stage, dsn: str | None = None) -> None:
-        self._dsn = dsn or stage.dsn
+    def __init__(self, run: RowRun, dsn: str | None = None) -> None:
+        self._dsn = dsn or run.dsn
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port: int = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        self._stage = stage
+        self._run = run
         self.start()
 
     def start(self) -> None:
-        stage = self._stage
-        with (stage.sink / f"server-{self.port}.log").open("ab") as log:
+        run = self._run
+        with (run.sink / f"server-{self.port}.log").open("ab") as log:
             self.process = subprocess.Popen(
                 faults.tied([sys.executable, "-m", "laneway", "server", f"--port={self.port}"]),
                 cwd=ROOT,
                 env={
-                    **worker_environment(self._dsn, stage.sink),
-                    **stage.worker_settings,
+                    **worker_environment(self._dsn, run.sink),
+                    **run.worker_settings,
                     "LANEWAY_MAX_STREAMS_PER_TOKEN": "1000",
                     "LANEWAY_MAX_CONNECTIONS_PER_ADDRESS": "1000",
                 },
@@ -115,38 +115,37 @@ class Reader:
                 event = {}
 
 
-async def play(stage: Stage) -> None:
-    token = token_of(stage, "viewer")
-    replicas = [Replica(stage), Replica(stage)]
+async def inject(run: RowRun) -> None:
+    token = token_of(run, "viewer")
+    replicas = [Replica(run), Replica(run)]
     try:
-        workers = [stage.start_worker() for _ in range(WORKERS)]
-        await stage.ready(*workers)
-        async with stage.client() as client, httpx2.AsyncClient(timeout=30, limits=many()) as http:
+        workers = [run.start_worker() for _ in range(WORKERS)]
+        await run.ready(*workers)
+        async with run.client() as client, httpx2.AsyncClient(timeout=30, limits=many()) as http:
             await serving(http, replicas)
             jobs = [
-                stage.job("tracked", items=ITEMS, ms=ITEM_MS)
-                for _ in range(stage.count(STREAMS, 20))
+                run.job("tracked", items=ITEMS, ms=ITEM_MS) for _ in range(run.count(STREAMS, 20))
             ]
-            ids = await stage.submit(client, *jobs)
-            later = [stage.job("tracked", {"delay": WAIT_S}, items=1, ms=1) for _ in range(LATER)]
-            waiting = await stage.submit(client, *later)
+            ids = await run.submit(client, *jobs)
+            later = [run.job("tracked", {"delay": WAIT_S}, items=1, ms=1) for _ in range(LATER)]
+            waiting = await run.submit(client, *later)
             urls = [replica.url for replica in replicas]
             readers = [Reader(job, urls, token) for job in (*ids, *waiting)]
             reading = [asyncio.create_task(reader.read(http)) for reader in readers]
             is_over = threading.Event()
-            dawdling = asyncio.create_task(asyncio.to_thread(_dawdle, stage.dsn, waiting, is_over))
-            for number in range(stage.count(KILLS)):
-                await until(
+            dawdling = asyncio.create_task(asyncio.to_thread(_dawdle, run.dsn, waiting, is_over))
+            for number in range(run.count(KILLS)):
+                await wait_until(
                     lambda: len([r for r in readers if r.heard]) == len(readers), 30, "all read"
                 )
-                await asyncio.sleep(stage.random.uniform(0.3, 1.0))
+                await asyncio.sleep(run.random.uniform(0.3, 1.0))
                 doomed = replicas[number % 2]
                 doomed.kill()
-                stage.fault(kind="kill server", port=doomed.port)
+                run.fault(kind="kill server", port=doomed.port)
                 doomed.start()
                 # Whoever reads at the other must not lose that one before this one is back.
                 await serving(http, [doomed])
-            await stage.drain(DRAIN_S)
+            await run.drain(DRAIN_S)
             is_over.set()
             await dawdling
             done, late = await asyncio.wait(reading, timeout=20)
@@ -154,7 +153,7 @@ async def play(stage: Stage) -> None:
                 task.cancel()
             for task in done:
                 task.result()
-        _judge(stage, readers, len(late))
+        _judge(run, readers, len(late))
     finally:
         for replica in replicas:
             replica.end()
@@ -194,20 +193,20 @@ async def serving(http: httpx2.AsyncClient, replicas: list[Replica]) -> None:
             raise AssertionError("a server did not start")
 
 
-def token_of(stage: Stage, role: str) -> str:
+def token_of(run: RowRun, role: str) -> str:
     """A token with the role, everywhere."""
     who, secret = uuid4(), new_secret()
-    stage.conn.execute(
+    run.conn.execute(
         "insert into laneway.principals (id, name, kind, created_by)"
         " values (%s, 'reader', 'service', 'crash')",
         [who],
     )
-    stage.conn.execute(
+    run.conn.execute(
         "insert into laneway.role_grants (id, principal_id, role, scope, granted_by)"
         " values (%s, %s, %s, 'all', 'crash')",
         [uuid4(), who, role],
     )
-    stage.conn.execute(
+    run.conn.execute(
         "insert into laneway.tokens (id, principal_id, name, hint, digest, created_by)"
         " values (%s, %s, 'crash', %s, %s, 'crash')",
         [uuid4(), who, secret.hint, secret.digest],
@@ -215,10 +214,10 @@ def token_of(stage: Stage, role: str) -> str:
     return secret.text
 
 
-def find_gaps(stage: Stage, readers: list[Reader]) -> tuple[int, int, int]:
+def find_gaps(run: RowRun, readers: list[Reader]) -> tuple[int, int, int]:
     """Events that were missed, and streams with repeated ones or without exactly one end."""
     log: dict[str, list[int]] = {}
-    for job, number in stage.conn.execute(
+    for job, number in run.conn.execute(
         "select j.id::text, e.id from laneway.events e join laneway.jobs j using (seq)"
         " order by e.id"
     ):
@@ -234,9 +233,9 @@ def find_gaps(stage: Stage, readers: list[Reader]) -> tuple[int, int, int]:
     return gaps, repeated, wrong_ends
 
 
-def _judge(stage: Stage, readers: list[Reader], late: int) -> None:
-    result = stage.result
-    gaps, repeated, wrong_ends = find_gaps(stage, readers)
+def _judge(run: RowRun, readers: list[Reader], late: int) -> None:
+    result = run.result
+    gaps, repeated, wrong_ends = find_gaps(run, readers)
     events = sum(len(reader.heard) for reader in readers)
     resumed = sum(reader.resumed for reader in readers)
     result.figures |= {"stream_events": events, "streams_resumed": resumed, "stream_gaps": gaps}
@@ -247,7 +246,7 @@ def _judge(stage: Stage, readers: list[Reader], late: int) -> None:
     result.must("streams without exactly one end", wrong_ends, held=wrong_ends == 0)
 
 
-def look(stage: Stage) -> None:
+def check(run: RowRun) -> None:
     # A watch is settled only while somebody reads: one whose streams have ended may stay as it is.
-    settled = stage.ask("select count(*) from laneway.watches where settled")
-    stage.result.must("watches settled", settled, held=settled > 0)
+    settled = run.ask("select count(*) from laneway.watches where settled")
+    run.result.must("watches settled", settled, held=settled > 0)

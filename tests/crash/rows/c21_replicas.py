@@ -8,8 +8,8 @@ from collections import Counter
 
 from laneway import Laneway
 from tests.crash.load import cancel_some, feed
-from tests.crash.remote import Dispatching, Post
-from tests.crash.stage import DRAIN_S, Stage, Stuck, given_up, until
+from tests.crash.remote import GrpcReplica, RemoteFleet
+from tests.crash.row_run import DRAIN_S, RowRun, Stuck, cancel_load, wait_until
 
 FAULTS, JOBS = 8, 2400
 EVERY_S = 3.5
@@ -22,82 +22,84 @@ GOES_ON_S = 4.0
 CHARGED = {"flaky": 1}
 
 
-async def play(stage: Stage) -> None:
-    kills = stage.count(FAULTS)
-    cancelled = stage.count(30, 4)
-    post = Post(stage)
+async def inject(run: RowRun) -> None:
+    kills = run.count(FAULTS)
+    cancelled = run.count(30, 4)
+    fleet = RemoteFleet(run)
     try:
-        await post.open(WORKERS)
-        async with stage.client() as client:
-            total = stage.count(JOBS) - cancelled - kills * HELD
+        await fleet.open(WORKERS)
+        async with run.client() as client:
+            total = run.count(JOBS) - cancelled - kills * HELD
             load = asyncio.gather(
-                feed(stage, client, max(50, total), kills, EVERY_S),
-                cancel_some(stage, client, cancelled, kills * EVERY_S),
+                feed(run, client, max(50, total), kills, EVERY_S),
+                cancel_some(run, client, cancelled, kills * EVERY_S),
             )
             try:
                 waits = [
-                    await _kill(stage, client, post, post.replicas[number % 2])
+                    await _kill(run, client, fleet, fleet.replicas[number % 2])
                     for number in range(kills)
                 ]
                 await load
             finally:
-                await given_up(load)
-            await stage.drain(DRAIN_S + LONGEST_MS / 1000 + GOES_ON_S)
-        stage.must_in_time(
+                await cancel_load(load)
+            await run.drain(DRAIN_S + LONGEST_MS / 1000 + GOES_ON_S)
+        run.must_in_time(
             f"what was in hand is accepted ≤ {GOES_ON_S:g} s after it can be, by the other replica",
             ", ".join(f"{seconds:.2f}" for seconds in waits),
             max(waits) <= GOES_ON_S,
         )
-        gone = [worker for worker in post.workers if not worker.is_alive]
-        stage.result.must("remote workers that exited", len(gone), held=not gone)
+        gone = [worker for worker in fleet.workers if not worker.is_alive]
+        run.result.must("remote workers that exited", len(gone), held=not gone)
     finally:
-        await stage.stop_workers()
-        post.close()
+        await run.stop_workers()
+        fleet.close()
 
 
-async def _kill(stage: Stage, client: Laneway, post: Post, doomed: Dispatching) -> float:
+async def _kill(run: RowRun, client: Laneway, fleet: RemoteFleet, doomed: GrpcReplica) -> float:
     """Seconds until all that was in hand is stored, beyond the time that it takes."""
     jobs = [
-        stage.job("quick", {"max_retries": 0}, ms=stage.random.randint(SHORTEST_MS, LONGEST_MS))
+        run.job("quick", {"max_retries": 0}, ms=run.random.randint(SHORTEST_MS, LONGEST_MS))
         for _ in range(HELD)
     ]
-    held = set(await stage.submit(client, *jobs))
+    held = set(await run.submit(client, *jobs))
 
     def begun() -> bool:
-        return held <= {event.job for event in stage.handlers().of("start")}
+        return held <= {event.job for event in run.handlers().of("start")}
 
-    await until(begun, 60, "the jobs to be held have begun")
+    await wait_until(begun, 60, "the jobs to be held have begun")
     doomed.kill()
     at = time.monotonic()
 
     def stored() -> bool:
         query = "select count(*) from laneway.jobs_view where id = any (%s::uuid[]) and status = %s"
-        return bool(stage.ask(query, list(held), "completed") == HELD)
+        return bool(run.ask(query, list(held), "completed") == HELD)
 
     try:
-        await until(stored, LONGEST_MS / 1000 + 2 * GOES_ON_S, "the jobs in hand are completed")
+        await wait_until(
+            stored, LONGEST_MS / 1000 + 2 * GOES_ON_S, "the jobs in hand are completed"
+        )
     except Stuck as stuck:
-        stage.result.lines.append(f"     {stuck}")
+        run.result.lines.append(f"     {stuck}")
     took = time.monotonic() - at
     doomed.start()
-    await post.serving(doomed)
+    await fleet.serving(doomed)
     return max(0.0, took - LONGEST_MS / 1000)
 
 
-def look(stage: Stage) -> None:
-    lost = [event for event in stage.history.of("write") if event.more["verb"] == "lost"]
-    stage.result.must("attempts taken from workers that live", len(lost), held=not lost)
-    types = {str(job): str(kind) for job, kind in _types(stage)}
+def check(run: RowRun) -> None:
+    lost = [event for event in run.history.of("write") if event.more["verb"] == "lost"]
+    run.result.must("attempts taken from workers that live", len(lost), held=not lost)
+    types = {str(job): str(kind) for job, kind in _types(run)}
     charged = Counter(
         types[job]
-        for job, found in stage.final.jobs.items()
+        for job, found in run.final.jobs.items()
         if found.status == "completed" and found.retries != CHARGED.get(types[job], 0)
     )
-    stage.result.must("jobs charged for a replica's death", dict(charged), held=not charged)
-    failed = [job for job in stage.final.jobs.values() if job.status == "failed"]
-    stage.result.must("jobs failed by it", len(failed), held=not failed)
-    stage.result.figures |= {"replica_kills": stage.result.faults, "replica_lost": len(lost)}
+    run.result.must("jobs charged for a replica's death", dict(charged), held=not charged)
+    failed = [job for job in run.final.jobs.values() if job.status == "failed"]
+    run.result.must("jobs failed by it", len(failed), held=not failed)
+    run.result.figures |= {"replica_kills": run.result.faults, "replica_lost": len(lost)}
 
 
-def _types(stage: Stage) -> list[tuple[object, ...]]:
-    return stage.conn.execute("select id::text, job_type from laneway.jobs").fetchall()
+def _types(run: RowRun) -> list[tuple[object, ...]]:
+    return run.conn.execute("select id::text, job_type from laneway.jobs").fetchall()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from tests.crash.stage import Stage
+from tests.crash.row_run import RowRun
 from tests.migration.landed import LANDED, Code
 from tests.migration.upgrade import Outcome, Upgrade
 
@@ -13,38 +13,38 @@ KILLS = 10
 LONGEST_SUBMIT_WAIT_S = 0.5
 
 
-async def play(stage: Stage) -> None:
+async def inject(run: RowRun) -> None:
     """Each in a database of its own; at a small scale only the newest of them."""
     outcomes = []
-    for commit in LANDED[-stage.count(len(LANDED)) :]:
+    for commit in LANDED[-run.count(len(LANDED)) :]:
         name = f"from_{commit}"
-        with psycopg.connect(stage.dsn, autocommit=True) as conn:
+        with psycopg.connect(run.dsn, autocommit=True) as conn:
             conn.execute(f"create database {name} template template0".encode())
-        sink = stage.sink / name
+        sink = run.sink / name
         sink.mkdir()
         upgrade = Upgrade(
-            Code(commit, stage.sink),
+            Code(commit, run.sink),
             Code.now(),
-            make_conninfo(stage.dsn, dbname=name),
+            make_conninfo(run.dsn, dbname=name),
             sink,
-            spoil=stage.spoil,
-            kills=stage.count(KILLS, 2) // 2,
-            pauses_s=[stage.random.uniform(0.2, 1.5) for _ in range(stage.count(KILLS, 2) // 2)],
+            spoil=run.apply_mutant,
+            kills=run.count(KILLS, 2) // 2,
+            pauses_s=[run.random.uniform(0.2, 1.5) for _ in range(run.count(KILLS, 2) // 2)],
         )
         outcome = await upgrade.play()
         for _ in range(outcome.kills):
-            stage.fault(kind="kill")
+            run.fault(kind="kill")
         outcomes.append(outcome)
-    _judge(stage, outcomes)
+    _judge(run, outcomes)
 
 
-def look(stage: Stage) -> None:
+def check(run: RowRun) -> None:
     """Its jobs are not in the database that every row has."""
-    stage.result.jobs = int(stage.result.figures["upgrade_jobs"])
+    run.result.jobs = int(run.result.figures["upgrade_jobs"])
 
 
-def _judge(stage: Stage, outcomes: list[Outcome]) -> None:
-    result = stage.result
+def _judge(run: RowRun, outcomes: list[Outcome]) -> None:
+    result = run.result
     lost = [line for outcome in outcomes for line in outcome.lost]
     doubled = [line for outcome in outcomes for line in outcome.doubled]
     for outcome in outcomes:

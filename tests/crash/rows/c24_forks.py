@@ -7,7 +7,7 @@ from functools import partial
 from laneway import Laneway
 from laneway.testing import faults
 from tests.crash.processes import WorkerProcess
-from tests.crash.stage import READY_S, Stage, percentile, until
+from tests.crash.row_run import READY_S, RowRun, percentile, wait_until
 
 KILLS = 12
 GRACE_S = 1.0
@@ -17,83 +17,85 @@ STOP_S = GRACE_S + 8.0
 HOW = ("fork", "pool", "leave")
 
 
-async def play(stage: Stage) -> None:
-    stage.worker_settings = {"LANEWAY_SHUTDOWN_GRACE": str(GRACE_S)}
-    workers = [stage.start_worker(), stage.start_worker()]
-    await stage.ready(*workers)
+async def inject(run: RowRun) -> None:
+    run.worker_settings = {"LANEWAY_SHUTDOWN_GRACE": str(GRACE_S)}
+    workers = [run.start_worker(), run.start_worker()]
+    await run.ready(*workers)
     took = []
     try:
-        async with stage.client() as client:
-            for i in range(stage.count(KILLS, 3)):
-                (job,) = await stage.submit(client, stage.job("forking", how=HOW[i % 3]))
-                victim = await _holder(stage, job, workers)
-                killed_at = stage.kill(victim, victim.pid)
+        async with run.client() as client:
+            for i in range(run.count(KILLS, 3)):
+                (job,) = await run.submit(client, run.job("forking", how=HOW[i % 3]))
+                victim = await _holder(run, job, workers)
+                killed_at = run.kill(victim, victim.pid)
                 victim.process.wait()
-                claimed_at = await _claimed_again(stage, job)
+                claimed_at = await _claimed_again(run, job)
                 took.append(claimed_at - killed_at)
-                workers[workers.index(victim)] = following = stage.start_worker()
-                await stage.ready(following)
-            await _stop(stage, client, workers)
-            await stage.drain()
+                workers[workers.index(victim)] = following = run.start_worker()
+                await run.ready(following)
+            await _stop(run, client, workers)
+            await run.drain()
     finally:
-        faults.end_all(_forked(stage))
-    stage.result.figures["fork_kills"] = len(took)
-    stage.result.must(
+        faults.end_all(_forked(run))
+    run.result.figures["fork_kills"] = len(took)
+    run.result.must(
         f"jobs of a killed worker that had forked run again ≤ {RECOVERY_S:g} s",
         f"{max(took):.2f} s of {len(took)} (p50 {percentile(took, 0.5):.2f} s)",
         held=max(took) <= RECOVERY_S,
     )
 
 
-async def _holder(stage: Stage, job: str, workers: list[WorkerProcess]) -> WorkerProcess:
+async def _holder(run: RowRun, job: str, workers: list[WorkerProcess]) -> WorkerProcess:
     """The worker that runs the job, once its handler has forked."""
     found: list[WorkerProcess] = []
 
     def look() -> bool:
-        pids = {e.more["pid"] for e in stage.handlers().of("forked") if e.job == job}
+        pids = {e.more["pid"] for e in run.handlers().of("forked") if e.job == job}
         found[:] = [worker for worker in workers if worker.pid in pids]
         return bool(found)
 
-    await until(look, READY_S, "the handler has forked")
+    await wait_until(look, READY_S, "the handler has forked")
     return found[0]
 
 
-async def _claimed_again(stage: Stage, job: str) -> float:
+async def _claimed_again(run: RowRun, job: str) -> float:
     """When the second attempt was claimed, by the database's clock."""
     claimed = (
         "select extract(epoch from claimed_at)::float8 from laneway.jobs_view"
         " where id = %s and attempt >= 2"
     )
-    await until(lambda: stage.ask(claimed, job) is not None, 60, "the job is claimed again", 0.01)
-    return float(stage.ask(claimed, job))
+    await wait_until(
+        lambda: run.ask(claimed, job) is not None, 60, "the job is claimed again", 0.01
+    )
+    return float(run.ask(claimed, job))
 
 
-async def _stop(stage: Stage, client: Laneway, workers: list[WorkerProcess]) -> None:
+async def _stop(run: RowRun, client: Laneway, workers: list[WorkerProcess]) -> None:
     """A worker whose handlers have forked stops like any other."""
     for how in HOW:
-        (job,) = await stage.submit(client, stage.job("forking", how=how))
-        victim = await _holder(stage, job, workers)
+        (job,) = await run.submit(client, run.job("forking", how=how))
+        victim = await _holder(run, job, workers)
         victim.terminate()
-        stage.fault(kind="SIGTERM")
-        took = await until(partial(_is_gone, victim), 60, "the worker exits", 0.01)
-        stage.result.must(
+        run.fault(kind="SIGTERM")
+        took = await wait_until(partial(_is_gone, victim), 60, "the worker exits", 0.01)
+        run.result.must(
             f"exit with a handler that did {how!r} ≤ {STOP_S:g} s",
             f"{took:.2f} s",
             held=took <= STOP_S,
         )
-        workers[workers.index(victim)] = following = stage.start_worker()
-        await stage.ready(following)
+        workers[workers.index(victim)] = following = run.start_worker()
+        await run.ready(following)
 
 
 def _is_gone(worker: WorkerProcess) -> bool:
     return not worker.is_alive
 
 
-def _forked(stage: Stage) -> list[int]:
-    return [event.more["child"] for event in stage.handlers().of("forked")]
+def _forked(run: RowRun) -> list[int]:
+    return [event.more["child"] for event in run.handlers().of("forked")]
 
 
-def look(stage: Stage) -> None:
-    ends = [job.status for job in stage.final.jobs.values()]
+def check(run: RowRun) -> None:
+    ends = [job.status for job in run.final.jobs.values()]
     done = ends.count("completed")
-    stage.result.must("jobs completed", f"{done} of {len(ends)}", held=done == len(ends))
+    run.result.must("jobs completed", f"{done} of {len(ends)}", held=done == len(ends))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.crash.stage import Stage
+from tests.crash.row_run import RowRun
 
 INNOCENT = 100
 MS = 1500
@@ -13,35 +13,35 @@ MAX_FREE = 5
 WITHIN_S = 120.0
 
 
-async def play(stage: Stage) -> None:
-    worker = stage.start_worker(is_supervised=True, processes=PROCESSES)
-    await stage.ready(worker)
-    count = stage.count(INNOCENT, 20)
-    async with stage.client() as client:
+async def inject(run: RowRun) -> None:
+    worker = run.start_worker(is_supervised=True, processes=PROCESSES)
+    await run.ready(worker)
+    count = run.count(INNOCENT, 20)
+    async with run.client() as client:
         for kind in ("culprit", "hidden_culprit"):
-            jobs = [stage.job("quick", ms=MS) for _ in range(count // 2)]
-            jobs.insert(count // 4, stage.job(kind))
-            await stage.submit(client, *jobs)
-        await stage.drain_all(WITHIN_S)
+            jobs = [run.job("quick", ms=MS) for _ in range(count // 2)]
+            jobs.insert(count // 4, run.job(kind))
+            await run.submit(client, *jobs)
+        await run.drain_all(WITHIN_S)
 
 
-def look(stage: Stage) -> None:
+def check(run: RowRun) -> None:
     types: dict[str, str] = dict(
-        stage.conn.execute("select id::text, job_type from laneway.jobs").fetchall()
+        run.conn.execute("select id::text, job_type from laneway.jobs").fetchall()
     )
-    innocent = [job for job in stage.final.jobs.values() if types[job.job] == "quick"]
+    innocent = [job for job in run.final.jobs.values() if types[job.job] == "quick"]
     done = sum(job.status == "completed" and job.retries == 0 for job in innocent)
     again = sum(job.attempt > 1 for job in innocent)
-    stage.result.faults += sum(job.attempt - 1 for job in innocent)
-    stage.result.must(
+    run.result.faults += sum(job.attempt - 1 for job in innocent)
+    run.result.must(
         "innocent jobs completed without charge",
         f"{done} of {len(innocent)}, {again} of them after a loss",
         held=done == len(innocent) and again > 0,
     )
-    for job in stage.final.jobs.values():
+    for job in run.final.jobs.values():
         if types[job.job] != "quick":
             bound = 1 + MAX_RETRIES + MAX_FREE
-            stage.result.must(
+            run.result.must(
                 f"{types[job.job]}: failed when its budget was spent",
                 f"{job.status} after {job.attempt} starts, {job.retries} retries",
                 held=job.status == "failed" and job.retries == MAX_RETRIES and job.attempt <= bound,

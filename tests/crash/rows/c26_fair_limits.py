@@ -11,7 +11,7 @@ from functools import partial
 
 from laneway import Laneway
 from tests.crash.processes import WorkerProcess
-from tests.crash.stage import Job, Stage, until
+from tests.crash.row_run import Job, RowRun, wait_until
 
 ROUNDS = 12
 BACKLOG, FEW = 40, 2
@@ -33,39 +33,37 @@ LANES = ("calm", "calm", "eager", "eager")
 CALM, EAGER = ("limited", "calling"), ("limited_eager", "calling_eager")
 
 
-async def play(stage: Stage) -> None:
-    stage.app = "tests.crash.house:lw"
-    stage.conn.execute(PREPARE)
-    workers = [stage.start_worker(lanes=lane) for lane in LANES]
-    await stage.ready(*workers)
-    async with stage.client() as client:
-        for number in range(stage.count(ROUNDS, 4)):
-            await _fill(stage, client)
+async def inject(run: RowRun) -> None:
+    run.app = "tests.crash.policy_app:lw"
+    run.conn.execute(PREPARE)
+    workers = [run.start_worker(lanes=lane) for lane in LANES]
+    await run.ready(*workers)
+    async with run.client() as client:
+        for number in range(run.count(ROUNDS, 4)):
+            await _fill(run, client)
             urgent = [
-                stage.job(job_type, {"priority": 10}, ms=MS)
-                for job_type in EAGER
-                for _ in range(FEW)
+                run.job(job_type, {"priority": 10}, ms=MS) for job_type in EAGER for _ in range(FEW)
             ]
-            ids = await stage.submit(client, *urgent)
-            stage.history.add("met", kind="backlog", waiting=_waiting(stage))
+            ids = await run.submit(client, *urgent)
+            run.history.add("met", kind="backlog", waiting=_waiting(run))
             if number % 2:
-                await _kill(stage, workers)
-            await until(partial(_ended, stage, ids), 30, "the few have ended")
-        await stage.drain(DRAIN_S)
+                await _kill(run, workers)
+            await wait_until(partial(_ended, run, ids), 30, "the few have ended")
+        await run.drain(DRAIN_S)
 
 
-async def _fill(stage: Stage, client: Laneway) -> None:
+async def _fill(run: RowRun, client: Laneway) -> None:
     """Puts as many jobs of the calm lane into the queue as are missing; they wait when it ends."""
     jobs: list[Job] = []
     for job_type in CALM:
         there = int(
-            stage.ask("select count(*) from laneway.ready where job_type = %s", job_type)
-        ) + int(stage.ask("select count(*) from laneway.lease where job_type = %s", job_type))
-        jobs += [stage.job(job_type, ms=MS) for _ in range(BACKLOG - there)]
+            run.ask("select count(*) from laneway.ready where job_type = %s", job_type)
+        ) + int(run.ask("select count(*) from laneway.lease where job_type = %s", job_type))
+        jobs += [run.job(job_type, ms=MS) for _ in range(BACKLOG - there)]
     if jobs:
-        await stage.submit(client, *jobs)
-    await until(
-        lambda: stage.ask(
+        await run.submit(client, *jobs)
+    await wait_until(
+        lambda: run.ask(
             "select count(distinct limit_name) = 2 from laneway.limit_turns where waits"
         ),
         30,
@@ -74,9 +72,9 @@ async def _fill(stage: Stage, client: Laneway) -> None:
     )
 
 
-def _waiting(stage: Stage) -> int:
+def _waiting(run: RowRun) -> int:
     return int(
-        stage.ask(
+        run.ask(
             "select min(n) from (select count(*) as n from laneway.jobs_view"
             " where job_type = any (%s) and status in ('approved', 'running') group by job_type) x",
             list(CALM),
@@ -85,18 +83,18 @@ def _waiting(stage: Stage) -> int:
     )
 
 
-async def _kill(stage: Stage, workers: list[WorkerProcess]) -> None:
-    place = stage.random.randrange(len(workers))
+async def _kill(run: RowRun, workers: list[WorkerProcess]) -> None:
+    place = run.random.randrange(len(workers))
     worker = workers[place]
-    stage.kill(worker, worker.pid)
+    run.kill(worker, worker.pid)
     worker.process.wait()
-    workers[place] = stage.start_worker(lanes=LANES[place])
-    await stage.ready(workers[place])
+    workers[place] = run.start_worker(lanes=LANES[place])
+    await run.ready(workers[place])
 
 
-def _ended(stage: Stage, ids: list[str]) -> bool:
+def _ended(run: RowRun, ids: list[str]) -> bool:
     return bool(
-        stage.ask(
+        run.ask(
             "select count(*) = %s from laneway.outcome o join laneway.jobs j using (seq)"
             " where j.id = any (%s::uuid[])",
             len(ids),
@@ -108,10 +106,10 @@ def _ended(stage: Stage, ids: list[str]) -> bool:
 # What must hold -----------------------------------------------------------------------------------
 
 
-def look(stage: Stage) -> None:
-    result, history = stage.result, stage.history
+def check(run: RowRun) -> None:
+    result, history = run.result, run.history
     types: dict[str, str] = dict(
-        stage.conn.execute("select id::text, job_type from laneway.jobs").fetchall()
+        run.conn.execute("select id::text, job_type from laneway.jobs").fetchall()
     )
     submitted = {
         e.job: e.more["t"] for e in history.of("submit") if e.more["phase"] == "ok" and e.job
@@ -140,8 +138,8 @@ def look(stage: Stage) -> None:
         most,
         held=bool(before) and most <= MAX_BEFORE,
     )
-    done = sum(job.status == "completed" for job in stage.final.jobs.values())
+    done = sum(job.status == "completed" for job in run.final.jobs.values())
     result.must("completed", f"{done}/{result.jobs}", held=done == result.jobs)
-    left = stage.final.limits
+    left = run.final.limits
     result.must("limits left in use", left, held=left == 0)
     result.figures.update(turns_most_before=most)

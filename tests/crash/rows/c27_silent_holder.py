@@ -20,8 +20,8 @@ from laneway.testing import faults
 from laneway.testing.proxy import Proxy
 from tests.address import address, through
 from tests.crash.processes import ROOT, worker_environment
+from tests.crash.row_run import RowRun, wait_until
 from tests.crash.rows.c19_streams import Replica, serving, token_of
-from tests.crash.stage import Stage, until
 
 ROUNDS = 3
 RESUME_S = 5.0
@@ -47,35 +47,35 @@ CHANGES = {
 }
 
 
-async def play(stage: Stage) -> None:
-    stage.app = "tests.crash.house:lw"
-    token = token_of(stage, "operator")
-    async with Proxy(*address(stage.dsn)) as proxy:
-        replica = Replica(stage, through(proxy, stage.dsn))
+async def inject(run: RowRun) -> None:
+    run.app = "tests.crash.policy_app:lw"
+    token = token_of(run, "operator")
+    async with Proxy(*address(run.dsn)) as proxy:
+        replica = Replica(run, through(proxy, run.dsn))
         try:
-            worker = stage.start_worker()
-            await stage.ready(worker)
-            async with stage.client() as client, httpx2.AsyncClient(timeout=60) as http:
+            worker = run.start_worker()
+            await run.ready(worker)
+            async with run.client() as client, httpx2.AsyncClient(timeout=60) as http:
                 http.headers["Authorization"] = f"Bearer {token}"
-                for _ in range(stage.count(ROUNDS)):
+                for _ in range(run.count(ROUNDS)):
                     await serving(http, [replica])
                     for kind in CHANGES:
-                        asked = await _prepare(stage)
+                        asked = await _prepare(run)
                         asking = await _silence(proxy, http, replica, kind)
-                        await _resumed(stage, client, kind, CHANGES[kind][3], asked)
+                        await _resumed(run, client, kind, CHANGES[kind][3], asked)
                         with contextlib.suppress(httpx2.HTTPError):
                             await asking
-                    asked = await _prepare(stage)
+                    asked = await _prepare(run)
                     asking = await _silence(proxy, http, replica, "lane")
                     replica.kill()
-                    await _resumed(stage, client, "dead server", "narrow", asked)
+                    await _resumed(run, client, "dead server", "narrow", asked)
                     await asyncio.gather(asking, return_exceptions=True)
                     replica.start()
         finally:
             replica.end()
-        for number in range(stage.count(ROUNDS)):
-            await _worker(stage, proxy, f"tune-{number}")
-        await stage.drain(RESUME_S + 5)
+        for number in range(run.count(ROUNDS)):
+            await _worker(run, proxy, f"tune-{number}")
+        await run.drain(RESUME_S + 5)
 
 
 async def _silence(
@@ -92,33 +92,33 @@ async def _silence(
     return asking
 
 
-async def _resumed(stage: Stage, client: Laneway, kind: str, job_type: str, asked: Asked) -> None:
+async def _resumed(run: RowRun, client: Laneway, kind: str, job_type: str, asked: Asked) -> None:
     """Submits a job that needs what is held, and waits until it runs."""
-    began, at = time.monotonic(), stage.clock()
-    stage.fault(kind=kind)
-    (job,) = await stage.submit(client, stage.job(job_type, ms=1))
-    naming = asyncio.create_task(_named(stage, job, asked))
+    began, at = time.monotonic(), run.clock()
+    run.fault(kind=kind)
+    (job,) = await run.submit(client, run.job(job_type, ms=1))
+    naming = asyncio.create_task(_named(run, job, asked))
     try:
-        await until(_claimed(stage, job), PATIENCE_S, f"a claim with the {kind} held", 0.01)
+        await wait_until(_claimed(run, job), PATIENCE_S, f"a claim with the {kind} held", 0.01)
     finally:
         took = time.monotonic() - began
         named = await naming
-    stage.history.add("resumed", kind=kind, took=took, named=named, at=at)
+    run.history.add("resumed", kind=kind, took=took, named=named, at=at)
 
 
-def _claimed(stage: Stage, job: str) -> Callable[[], bool]:
+def _claimed(run: RowRun, job: str) -> Callable[[], bool]:
     asked = "select attempt > 0 from laneway.jobs_view where id = %s"
-    return lambda: bool(stage.ask(asked, job))
+    return lambda: bool(run.ask(asked, job))
 
 
-async def _named(stage: Stage, job: str, asked: Asked) -> list[str]:
+async def _named(run: RowRun, job: str, asked: Asked) -> list[str]:
     """Which commands name the blocker by pid, application and age."""
     answers: dict[str, list[asyncio.Task[str]]] = {name: [] for name in COMMANDS}
     pid, application = 0, ""
     for delay_s in ASK_S:
         await asyncio.sleep(delay_s)
         # Others are idle in a transaction for a moment only.
-        pid, application = stage.conn.execute(
+        pid, application = run.conn.execute(
             "select pid, application_name from pg_stat_activity"
             " where state = 'idle in transaction' and application_name like 'laneway%'"
             " and state_change < clock_timestamp() - interval '0.5 s' limit 1"
@@ -130,7 +130,7 @@ async def _named(stage: Stage, job: str, asked: Asked) -> list[str]:
     said = {name: " ".join(await asyncio.gather(*each)) for name, each in answers.items()}
     named = [name for name, text in said.items() if wanted.search(text)]
     if len(named) < len(COMMANDS):
-        stage.history.add("unnamed", wanted=wanted.pattern, said=said)
+        run.history.add("unnamed", wanted=wanted.pattern, said=said)
     return named
 
 
@@ -141,11 +141,11 @@ class Prepared:
         self._process = process
 
     @classmethod
-    async def start(cls, stage: Stage) -> Prepared:
+    async def start(cls, run: RowRun) -> Prepared:
         process = await asyncio.create_subprocess_exec(
             *faults.tied([sys.executable, "-c", _PREPARED]),
             cwd=ROOT,
-            env=worker_environment(stage.dsn, stage.sink),
+            env=worker_environment(run.dsn, run.sink),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
@@ -163,41 +163,41 @@ class Prepared:
 Asked = dict[str, list[Prepared]]
 
 
-async def _prepare(stage: Stage) -> Asked:
-    return {name: [await Prepared.start(stage) for _ in ASK_S] for name in COMMANDS}
+async def _prepare(run: RowRun) -> Asked:
+    return {name: [await Prepared.start(run) for _ in ASK_S] for name in COMMANDS}
 
 
-async def _worker(stage: Stage, proxy: Proxy, gate: str) -> None:
+async def _worker(run: RowRun, proxy: Proxy, gate: str) -> None:
     """A worker dies as it changes a lane; nobody hears of it, and another one claims there."""
-    near = stage.worker_dsn
-    for worker in stage.workers:
+    near = run.worker_dsn
+    for worker in run.workers:
         faults.end_all(worker.tree())
-    stage.worker_dsn = through(proxy, stage.dsn)
-    doomed = stage.start_worker()
-    await stage.ready(doomed)
-    stage.worker_dsn = near
-    async with stage.client() as client:
-        await stage.submit(client, stage.job("tuner", lane="narrow", poll_ms=260, gate=gate))
+    run.worker_dsn = through(proxy, run.dsn)
+    doomed = run.start_worker()
+    await run.ready(doomed)
+    run.worker_dsn = near
+    async with run.client() as client:
+        await run.submit(client, run.job("tuner", lane="narrow", poll_ms=260, gate=gate))
         running = "select count(*) = 1 from laneway.lease where job_type = 'tuner'"
-        await until(lambda: bool(stage.ask(running)), 30, "the tuner runs")
-        other = stage.start_worker()
-        await stage.ready(other)
-        asked = await _prepare(stage)
+        await wait_until(lambda: bool(run.ask(running)), 30, "the tuner runs")
+        other = run.start_worker()
+        await run.ready(other)
+        asked = await _prepare(run)
         proxy.swallow_when(COMMIT)
-        (stage.sink / gate).touch()
+        (run.sink / gate).touch()
         async with asyncio.timeout(PATIENCE_S):
             await proxy.swallowed.wait()
         faults.kill(*doomed.tree())
-        await _resumed(stage, client, "dead worker", "narrow", asked)
+        await _resumed(run, client, "dead worker", "narrow", asked)
 
 
-def look(stage: Stage) -> None:
-    resumed = stage.history.of("resumed")
+def check(run: RowRun) -> None:
+    resumed = run.history.of("resumed")
     took = [event.more["took"] for event in resumed]
     worst = max(took, default=99.0)
     kinds = {event.more["kind"] for event in resumed}
-    stage.result.figures["claims_resume_s"] = round(worst, 2)
-    stage.result.must(
+    run.result.figures["claims_resume_s"] = round(worst, 2)
+    run.result.must(
         f"claims go on ≤ {RESUME_S:g} s after the silence",
         f"{worst:.2f} s of {len(took)}",
         held=worst <= RESUME_S and kinds == {*CHANGES, "dead server", "dead worker"},
@@ -205,4 +205,4 @@ def look(stage: Stage) -> None:
     # A busy machine may be too slow for one; not for all.
     named = {(event.more["kind"], command) for event in resumed for command in event.more["named"]}
     unnamed = [f"{kind}: {c}" for kind in sorted(kinds) for c in COMMANDS if (kind, c) not in named]
-    stage.must_in_time("blockers that explain or doctor did not name", unnamed, held=not unnamed)
+    run.must_in_time("blockers that explain or doctor did not name", unnamed, held=not unnamed)

@@ -13,8 +13,8 @@ from typing import Any
 
 from laneway.testing import faults
 from tests.crash.processes import WorkerProcess
+from tests.crash.row_run import RowRun, wait_until
 from tests.crash.rows.c06_schedule import EACH_SECOND, find_leader, missing_slots
-from tests.crash.stage import Stage, until
 
 FAULTS = 12
 WORKERS = 3
@@ -27,31 +27,31 @@ SCHEDULES: dict[str, dict[str, Any]] = {
     "every": {"missed": "catch_up", "catch_up": 1000},
     "newest": {"missed": "coalesce"},
 }
-HOUSE = "tests.crash.house:lw"
+APP = "tests.crash.policy_app:lw"
 
 
-async def play(stage: Stage) -> None:
-    if stage.app == "tests.crash.app:lw":
-        stage.app = HOUSE
-    stage.worker_settings |= {
+async def inject(run: RowRun) -> None:
+    if run.app == "tests.crash.app:lw":
+        run.app = APP
+    run.worker_settings |= {
         "LANEWAY_LEADER_TTL": str(LEADER_TTL_S),
         "LANEWAY_WATCHDOG_INTERVAL": "1.5",
     }
-    workers = [stage.start_worker() for _ in range(WORKERS)]
-    await stage.ready(*workers)
-    async with stage.client() as client:
+    workers = [run.start_worker() for _ in range(WORKERS)]
+    await run.ready(*workers)
+    async with run.client() as client:
         for name, settings in SCHEDULES.items():
             await client.schedules.put(name, job_type="tick", cron=EACH_SECOND, **settings)
-        await until(lambda: _slots(stage) >= len(SCHEDULES), 40, "every schedule comes round")
+        await wait_until(lambda: _slots(run) >= len(SCHEDULES), 40, "every schedule comes round")
         kinds = itertools.cycle(KINDS)
-        for number in range(stage.count(FAULTS, len(KINDS))):
-            await _break(stage, workers, next(kinds), AWAY_S[number % len(AWAY_S)])
-            so_far = _slots(stage)
-            await until(lambda n=so_far: _slots(stage) >= n + 6, 40, "slots go on")  # type: ignore[misc]
-        now = stage.ask("select clock_timestamp()")
-        await until(
+        for number in range(run.count(FAULTS, len(KINDS))):
+            await _break(run, workers, next(kinds), AWAY_S[number % len(AWAY_S)])
+            so_far = _slots(run)
+            await wait_until(lambda n=so_far: _slots(run) >= n + 6, 40, "slots go on")  # type: ignore[misc]
+        now = run.ask("select clock_timestamp()")
+        await wait_until(
             lambda: (
-                not stage.ask(
+                not run.ask(
                     "select exists (select from laneway.schedule_state where next_at <= %s)", now
                 )
             ),
@@ -60,70 +60,72 @@ async def play(stage: Stage) -> None:
         )
         for name in SCHEDULES:
             await client.schedules.disable(name)
-        stage.history.add("stopped", at=now.timestamp())
-        await stage.drain_all(20)
+        run.history.add("stopped", at=now.timestamp())
+        await run.drain_all(20)
 
 
-def _slots(stage: Stage) -> int:
-    return int(stage.ask("select count(*) from laneway.schedule_slots"))
+def _slots(run: RowRun) -> int:
+    return int(run.ask("select count(*) from laneway.schedule_slots"))
 
 
-async def _break(stage: Stage, workers: list[WorkerProcess], kind: str, away_s: float) -> None:
-    await until(lambda: all(stage.is_at_work(worker) for worker in workers), 30, "all workers work")
+async def _break(run: RowRun, workers: list[WorkerProcess], kind: str, away_s: float) -> None:
+    await wait_until(
+        lambda: all(run.is_at_work(worker) for worker in workers), 30, "all workers work"
+    )
     if kind == "away":
-        await _away(stage, away_s)
+        await _away(run, away_s)
         return
-    leader = await find_leader(stage, workers)
-    epoch = stage.ask("select epoch from laneway.leader")
+    leader = await find_leader(run, workers)
+    epoch = run.ask("select epoch from laneway.leader")
     asleep = leader.tree()
     if kind == "freeze":
         faults.pause(*asleep)
-        at = stage.clock()
-        stage.fault(kind=kind)
+        at = run.clock()
+        run.fault(kind=kind)
     else:
-        at = stage.kill(leader)
+        at = run.kill(leader)
     try:
-        first = await _first_turn(stage, at, epoch)
+        first = await _first_turn(run, at, epoch)
     finally:
         if kind == "freeze":
             faults.resume(*asleep)
         else:
             leader.process.wait()
-            workers[workers.index(leader)] = stage.start_worker()
-    led = stage.ask(
+            workers[workers.index(leader)] = run.start_worker()
+    led = run.ask(
         "select min(extract(epoch from at))::float8 from crash.seen"
         " where what = 'leader' and at > to_timestamp(%s)",
         at,
     )
-    stage.history.add("turn", kind=kind, gap=first - led, take_over=led - at)
+    run.history.add("turn", kind=kind, gap=first - led, take_over=led - at)
 
 
-async def _away(stage: Stage, away_s: float) -> None:
+async def _away(run: RowRun, away_s: float) -> None:
     """PostgreSQL is stopped, and started after a while."""
-    stage.conn.close()
-    await asyncio.to_thread(stage.postgres.stop, "immediate")
-    stage.fault(kind="away")
+    run.conn.close()
+    await asyncio.to_thread(run.postgres.stop, "immediate")
+    run.fault(kind="away")
     await asyncio.sleep(away_s)
-    await asyncio.to_thread(stage.postgres.start)
-    stage.last_fault = time.monotonic()
-    at = stage.clock()
-    first = await _first_turn(stage, at, 0)
-    stage.history.add("turn", kind="away", gap=first - at, take_over=0.0)
+    await asyncio.to_thread(run.postgres.start)
+    run.last_fault = time.monotonic()
+    at = run.clock()
+    first = await _first_turn(run, at, 0)
+    run.history.add("turn", kind="away", gap=first - at, take_over=0.0)
 
 
-async def _first_turn(stage: Stage, at: float, epoch: int) -> float:
+async def _first_turn(run: RowRun, at: float, epoch: int) -> float:
     """When the first turn was accepted after a moment, from a later leader than this."""
     asked = (
         "select min(extract(epoch from at))::float8 from crash.seen where what = 'fire'"
         " and at > to_timestamp(%s) and (more ->> 'epoch')::bigint > %s"
         " and more ->> 'answer' = 'fired'"
     )
-    await until(lambda: stage.ask(asked, at, epoch) is not None, 60, "a schedule's turn", 0.02)
-    return float(stage.ask(asked, at, epoch))
+    await wait_until(lambda: run.ask(asked, at, epoch) is not None, 60, "a schedule's turn", 0.02)
+    return float(run.ask(asked, at, epoch))
 
 
-def look(stage: Stage) -> None:
-    result, history = stage.result, stage.history
+def check(run: RowRun) -> None:
+    result, history = run.result, run.history
     turns = history.of("turn")
     gap = max((event.more["gap"] for event in turns), default=99.0)
     took = max((event.more["take_over"] for event in turns), default=99.0)
@@ -145,7 +147,6 @@ def look(stage: Stage) -> None:
         "slots with a second job", f"{doubled} of {len(slots)}", held=doubled == 0 < len(slots)
     )
     missing = sum(
-        missing_slots(stage, name, settings["missed"], slots)
-        for name, settings in SCHEDULES.items()
+        missing_slots(run, name, settings["missed"], slots) for name, settings in SCHEDULES.items()
     )
     result.must("slots that never came", missing, held=missing == 0)

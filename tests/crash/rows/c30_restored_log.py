@@ -20,8 +20,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from laneway.embedded.binaries import find_binaries
 from laneway.testing import faults
+from tests.crash.row_run import RowRun, wait_until
 from tests.crash.rows.c19_streams import ENDS, Reader, Replica, many, serving, token_of
-from tests.crash.stage import Stage, until
 
 ROUNDS = 3
 STREAMS = 39
@@ -31,59 +31,57 @@ LATER = 100_000
 READ_S = 60.0
 WORKERS = 2
 
-Fault = Callable[[Stage, Replica, Callable[[], Any]], Any]
+Fault = Callable[[RowRun, Replica, Callable[[], Any]], Any]
 
 
-async def play(stage: Stage) -> None:
-    token = token_of(stage, "viewer")
-    replica = Replica(stage)
+async def inject(run: RowRun) -> None:
+    token = token_of(run, "viewer")
+    replica = Replica(run)
     untold: list[str] = []
     count = 0
     try:
-        workers = [stage.start_worker() for _ in range(WORKERS)]
-        await stage.ready(*workers)
+        workers = [run.start_worker() for _ in range(WORKERS)]
+        await run.ready(*workers)
         async with httpx2.AsyncClient(timeout=30, limits=many()) as http:
             await serving(http, [replica])
             kinds = [_swap, _clean, _restart]
-            for number in range(stage.count(ROUNDS, 1)):
-                readers = await _round(stage, http, replica, token, kinds[number % len(kinds)])
-                untold += _untold(stage, readers)
+            for number in range(run.count(ROUNDS, 1)):
+                readers = await _round(run, http, replica, token, kinds[number % len(kinds)])
+                untold += _untold(run, readers)
                 count += len(readers)
     finally:
         replica.end()
-    stage.result.figures |= {"ends_untold": len(untold), "restored_streams": count}
-    stage.result.must("ends untold", f"{len(untold)} of {count}", held=not untold)
+    run.result.figures |= {"ends_untold": len(untold), "restored_streams": count}
+    run.result.must("ends untold", f"{len(untold)} of {count}", held=not untold)
 
 
 async def _round(
-    stage: Stage,
+    run: RowRun,
     http: httpx2.AsyncClient,
     replica: Replica,
     token: str,
     fault: Fault,
 ) -> list[Follower]:
-    async with stage.client() as client:
-        jobs = [
-            stage.job("tracked", items=ITEMS, ms=ITEM_MS) for _ in range(stage.count(STREAMS, 8))
-        ]
-        ids = await stage.submit(client, *jobs)
+    async with run.client() as client:
+        jobs = [run.job("tracked", items=ITEMS, ms=ITEM_MS) for _ in range(run.count(STREAMS, 8))]
+        ids = await run.submit(client, *jobs)
     readers = [Follower(job, [replica.url], token) for job in ids]
     page = Page(replica.url, token)
     reading = [asyncio.create_task(reader.read(http)) for reader in readers]
     paging = asyncio.create_task(page.read(http))
 
     async def heard(least: int) -> None:
-        await until(lambda: all(len(r.heard) >= least for r in readers), 60, "all read", 0.05)
+        await wait_until(lambda: all(len(r.heard) >= least for r in readers), 60, "all read", 0.05)
 
     try:
         await heard(3)
-        await fault(stage, replica, lambda: heard(10))
+        await fault(run, replica, lambda: heard(10))
         still = sum(reader.heard[-1][1] not in ENDS for reader in readers)
-        stage.result.must("streams open at the fault", still, held=still > len(readers) // 2)
-        await stage.drain_all(READ_S)
+        run.result.must("streams open at the fault", still, held=still > len(readers) // 2)
+        await run.drain_all(READ_S)
         _, late = await asyncio.wait(reading, timeout=30)
         resyncs = page.opened - 1
-        stage.result.must(
+        run.result.must(
             f"pages that had to be read again after {fault.__name__[1:]}",
             f"{resyncs}, {page.resumed} resumed",
             held=fault is _restart or (resyncs > 0 and page.resumed < page.opened),
@@ -92,7 +90,7 @@ async def _round(
         for task in (*reading, paging):
             task.cancel()
         await asyncio.gather(*reading, paging, return_exceptions=True)
-    stage.result.must("readers at the end", f"{len(late)} late", held=not late)
+    run.result.must("readers at the end", f"{len(late)} late", held=not late)
     return readers
 
 
@@ -142,10 +140,10 @@ class Page:
             await asyncio.sleep(0.05)
 
 
-def _untold(stage: Stage, readers: list[Follower]) -> list[str]:
+def _untold(run: RowRun, readers: list[Follower]) -> list[str]:
     ended = {
         job
-        for (job,) in stage.conn.execute(
+        for (job,) in run.conn.execute(
             "select id::text from laneway.jobs_view"
             " where status in ('completed', 'failed', 'cancelled')"
         )
@@ -157,73 +155,73 @@ def _untold(stage: Stage, readers: list[Follower]) -> list[str]:
 # Faults -------------------------------------------------------------------------------------------
 
 
-async def _swap(stage: Stage, replica: Replica, work: Callable[[], Any]) -> None:
+async def _swap(run: RowRun, replica: Replica, work: Callable[[], Any]) -> None:
     """Restores into a database of another name, and renames it."""
-    dump = await asyncio.to_thread(_dump, stage)
-    await _work_on(stage, work)
-    await asyncio.to_thread(_restore_beside, stage, dump)
-    stage.fault(kind="swap")
+    dump = await asyncio.to_thread(_dump, run)
+    await _work_on(run, work)
+    await asyncio.to_thread(_restore_beside, run, dump)
+    run.fault(kind="swap")
 
 
-async def _clean(stage: Stage, replica: Replica, work: Callable[[], Any]) -> None:
+async def _clean(run: RowRun, replica: Replica, work: Callable[[], Any]) -> None:
     """Restores over the database that is there."""
-    dump = await asyncio.to_thread(_dump, stage)
-    await _work_on(stage, work)
-    await asyncio.to_thread(_restore_over, stage, replica, dump)
-    stage.fault(kind="clean")
+    dump = await asyncio.to_thread(_dump, run)
+    await _work_on(run, work)
+    await asyncio.to_thread(_restore_over, run, replica, dump)
+    run.fault(kind="clean")
 
 
-async def _restart(stage: Stage, replica: Replica, work: Callable[[], Any]) -> None:
-    stage.conn.close()
-    await asyncio.to_thread(stage.postgres.restart, "immediate")
-    stage.fault(kind="restart")
+async def _restart(run: RowRun, replica: Replica, work: Callable[[], Any]) -> None:
+    run.conn.close()
+    await asyncio.to_thread(run.postgres.restart, "immediate")
+    run.fault(kind="restart")
     await work()
 
 
-async def _work_on(stage: Stage, work: Callable[[], Any]) -> None:
+async def _work_on(run: RowRun, work: Callable[[], Any]) -> None:
     """What happens between the dump and the restore, and is undone by it."""
-    stage.conn.execute(
+    run.conn.execute(
         "select setval('laneway.events_id_seq', nextval('laneway.events_id_seq') + %s)", [LATER]
     )
     await work()
 
 
-def _restore_over(stage: Stage, replica: Replica, dump: str) -> None:
+def _restore_over(run: RowRun, replica: Replica, dump: str) -> None:
     """Needs every lock there is, so whoever works is stopped meanwhile; streams stay open."""
-    stage.conn.close()
-    roots = [replica.process.pid, *(worker.pid for worker in stage.workers)]
+    run.conn.close()
+    roots = [replica.process.pid, *(worker.pid for worker in run.workers)]
     stopped = [pid for root in roots for pid in faults.tree(root)]
     faults.pause(*stopped)
     try:
-        with psycopg.connect(_admin(stage), autocommit=True) as admin:
+        with psycopg.connect(_admin(run), autocommit=True) as admin:
             admin.execute(
                 "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s",
-                [_database(stage)],
+                [_database(run)],
             )
-        given = ("--clean", "--if-exists", "--single-transaction", "-d", _database(stage), dump)
-        _run(stage, "pg_restore", *given)
+        given = ("--clean", "--if-exists", "--single-transaction", "-d", _database(run), dump)
+        _run(run, "pg_restore", *given)
     finally:
         faults.resume(*stopped)
 
 
-def _restore_beside(stage: Stage, dump: str) -> None:
-    stage.conn.close()
-    name = _database(stage)
-    with psycopg.connect(_admin(stage), autocommit=True) as admin:
+def _restore_beside(run: RowRun, dump: str) -> None:
+    run.conn.close()
+    name = _database(run)
+    with psycopg.connect(_admin(run), autocommit=True) as admin:
         admin.execute(f'create database "{name}_restored" template template0')
-        _run(stage, "pg_restore", "-d", f"{name}_restored", dump)
+        _run(run, "pg_restore", "-d", f"{name}_restored", dump)
         admin.execute(f'drop database "{name}" with (force)')
         admin.execute(f'alter database "{name}_restored" rename to "{name}"')
 
 
-def _dump(stage: Stage) -> str:
-    path = str(stage.sink / f"dump-{stage.result.faults}")
-    _run(stage, "pg_dump", "-Fc", "-f", path, _database(stage))
+def _dump(run: RowRun) -> str:
+    path = str(run.sink / f"dump-{run.result.faults}")
+    _run(run, "pg_dump", "-Fc", "-f", path, _database(run))
     return path
 
 
-def _run(stage: Stage, program: str, *arguments: str) -> None:
-    given = conninfo_to_dict(stage.dsn)
+def _run(run: RowRun, program: str, *arguments: str) -> None:
+    given = conninfo_to_dict(run.dsn)
     environment = {
         **os.environ,
         "PGHOST": str(given["host"]),
@@ -237,13 +235,13 @@ def _run(stage: Stage, program: str, *arguments: str) -> None:
         raise AssertionError(f"{program}: {done.stderr[-2000:]}")
 
 
-def _database(stage: Stage) -> str:
-    return str(conninfo_to_dict(stage.dsn)["dbname"])
+def _database(run: RowRun) -> str:
+    return str(conninfo_to_dict(run.dsn)["dbname"])
 
 
-def _admin(stage: Stage) -> str:
-    return make_conninfo(stage.dsn, dbname="postgres")
+def _admin(run: RowRun) -> str:
+    return make_conninfo(run.dsn, dbname="postgres")
 
 
-def look(stage: Stage) -> None:
-    stage.result.jobs = stage.ask("select count(*) from laneway.jobs")
+def check(run: RowRun) -> None:
+    run.result.jobs = run.ask("select count(*) from laneway.jobs")

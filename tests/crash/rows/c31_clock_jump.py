@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.crash.clusters import HASTY, SETTINGS
 from tests.crash.fake_clock import FakeClock
-from tests.crash.stage import Stage, Stuck, until
+from tests.crash.row_run import RowRun, Stuck, wait_until
 
 ROUNDS = 3
 WORKERS = 2
@@ -33,44 +33,44 @@ NIGHTS = tuple(name for name in ALL if name.startswith("night"))
 HALVES = tuple(name for name in ALL if name.startswith("half"))
 
 
-async def play(stage: Stage) -> None:
-    if stage.app == "tests.crash.app:lw":
-        stage.app = "tests.crash.house:lw"
-    stage.worker_settings |= {"LANEWAY_LEADER_TTL": "2.5", "LANEWAY_WATCHDOG_INTERVAL": "1.5"}
-    stage.sink.chmod(0o755)
-    clock = FakeClock(stage.sink)
+async def inject(run: RowRun) -> None:
+    if run.app == "tests.crash.app:lw":
+        run.app = "tests.crash.policy_app:lw"
+    run.worker_settings |= {"LANEWAY_LEADER_TTL": "2.5", "LANEWAY_WATCHDOG_INTERVAL": "1.5"}
+    run.sink.chmod(0o755)
+    clock = FakeClock(run.sink)
     clock.set(FIRST_DAY)
-    stage.conn.close()
-    stage.postgres.stop()
+    run.conn.close()
+    run.postgres.stop()
     try:
-        with clock.serving(stage.postgres.data_dir, {**SETTINGS, **HASTY}):
+        with clock.serving(run.postgres.data_dir, {**SETTINGS, **HASTY}):
             try:
-                await Jumps(stage, clock).play()
+                await Jumps(run, clock).inject()
             finally:
-                await stage.stop_workers()
-                stage.conn.close()
+                await run.stop_workers()
+                run.conn.close()
     finally:
-        stage.postgres.start()
+        run.postgres.start()
 
 
 class Jumps:
     """Moves the clock and waits for the slots that must come."""
 
-    def __init__(self, stage: Stage, clock: FakeClock) -> None:
-        self._stage = stage
+    def __init__(self, run: RowRun, clock: FakeClock) -> None:
+        self._run = run
         self._clock = clock
         self._jumped = time.monotonic()
         self._jumped_to = clock.now
         self._wanted: set[tuple[str, datetime]] = set()
 
-    async def play(self) -> None:
-        stage = self._stage
-        workers = [stage.start_worker() for _ in range(WORKERS)]
-        await stage.ready(*workers)
-        for number in range(stage.count(ROUNDS)):
+    async def inject(self) -> None:
+        run = self._run
+        workers = [run.start_worker() for _ in range(WORKERS)]
+        await run.ready(*workers)
+        for number in range(run.count(ROUNDS)):
             day = FIRST_DAY + timedelta(days=20 * number + 1)
             self._set(day + timedelta(hours=2, minutes=20))
-            async with stage.client() as client:
+            async with run.client() as client:
                 for kind, cron in CRONS.items():
                     for policy, settings in POLICIES.items():
                         name = f"{kind}_{policy}"
@@ -107,7 +107,7 @@ class Jumps:
         await self._come(HALVES, night + 2 * HALF_HOUR)
         # The night that fired while the clock was ahead does not fire again.
         self._set(night + DAY - timedelta(seconds=2))
-        await until(
+        await wait_until(
             lambda: self._clock.now > night + DAY + timedelta(seconds=GAP_S), 60, "it passes"
         )
         self._set(night + DAY + HALF_HOUR - timedelta(seconds=2))
@@ -128,7 +128,7 @@ class Jumps:
 
     def _jump(self, by: timedelta) -> None:
         self._set(self._clock.now + by)
-        self._stage.fault(kind="jump", by=by.total_seconds())
+        self._run.fault(kind="jump", by=by.total_seconds())
 
     def _set(self, to: datetime) -> None:
         self._clock.set(to)
@@ -136,11 +136,13 @@ class Jumps:
 
     async def _rest(self) -> None:
         """Lets the leader come to rest, and meets it at any moment between two looks."""
-        await asyncio.sleep(self._stage.random.uniform(0.5, 2.5))
+        await asyncio.sleep(self._run.random.uniform(0.5, 2.5))
 
     async def _planned(self) -> None:
         asked = "select count(*) = %s from laneway.schedule_state where next_at is not null"
-        await until(lambda: bool(self._stage.ask(asked, len(ALL))), PATIENCE_S, "all are planned")
+        await wait_until(
+            lambda: bool(self._run.ask(asked, len(ALL))), PATIENCE_S, "all are planned"
+        )
 
     async def _noticed(self) -> None:
         """Waits until the leader has met the clock as it is."""
@@ -148,7 +150,7 @@ class Jumps:
             "select held_until between clock_timestamp() and clock_timestamp() + interval '5 s'"
             " from laneway.leader"
         )
-        await until(lambda: bool(self._stage.ask(asked)), PATIENCE_S, "the leader leads on")
+        await wait_until(lambda: bool(self._run.ask(asked)), PATIENCE_S, "the leader leads on")
         await asyncio.sleep(GAP_S)
 
     async def _come(self, names: Iterable[str], *slots: datetime) -> None:
@@ -162,7 +164,7 @@ class Jumps:
                 raise Stuck(f"no turn of {names} at {sorted({s for _, s in missing})}")
             await asyncio.sleep(0.02)
         late = time.monotonic() - max(self._could(slot) for _, slot in due)
-        self._stage.history.add("turn", late=late, slot=f"{max(slots):%d %H:%M}")
+        self._run.history.add("turn", late=late, slot=f"{max(slots):%d %H:%M}")
 
     def _could(self, slot: datetime) -> float:
         """When the slot could have its turn: as the clock jumped, or as it came round."""
@@ -171,40 +173,40 @@ class Jumps:
 
     def _submitted(self) -> set[tuple[str, datetime]]:
         return set(
-            self._stage.conn.execute(
+            self._run.conn.execute(
                 "select schedule, slot from laneway.schedule_slots where outcome = 'submitted'"
             ).fetchall()
         )
 
     def _judge(self) -> None:
-        stage = self._stage
+        run = self._run
         fired = self._submitted()
         # As they were submitted: retention may have removed those of the round before.
-        jobs = stage.ask(
+        jobs = run.ask(
             "select count(*) from crash.seen"
             " where what = 'born' and more ->> 'created_by' like 'schedule:%%'"
         )
-        total = sum(event.more["count"] for event in stage.history.of("fired")) + len(fired)
-        stage.history.add("fired", count=len(fired))
-        stage.result.must("slots and their jobs", f"{total}, {jobs}", held=total == jobs > 0)
+        total = sum(event.more["count"] for event in run.history.of("fired")) + len(fired)
+        run.history.add("fired", count=len(fired))
+        run.result.must("slots and their jobs", f"{total}, {jobs}", held=total == jobs > 0)
         extra = sorted(f"{name} {slot:%d %H:%M}" for name, slot in fired - self._wanted)
-        stage.result.must("slots that should not have come", extra, held=not extra)
+        run.result.must("slots that should not have come", extra, held=not extra)
 
 
 def _halves(first: datetime, last: datetime) -> list[datetime]:
     return [first + n * HALF_HOUR for n in range(int((last - first) / HALF_HOUR) + 1)]
 
 
-def look(stage: Stage) -> None:
-    turns = stage.history.of("turn")
+def check(run: RowRun) -> None:
+    turns = run.history.of("turn")
     worst = max((turn.more["late"] for turn in turns), default=99.0)
     seen = ", ".join(f"{turn.more['slot']} {turn.more['late']:.2f}" for turn in turns)
-    stage.result.figures["clock_jump_gap_s"] = round(worst, 2)
-    stage.result.must(
+    run.result.figures["clock_jump_gap_s"] = round(worst, 2)
+    run.result.must(
         f"turns ≤ {GAP_S:g} s after the clock's jump or their slot",
         f"{worst:.2f} s ({seen})",
         held=worst <= GAP_S,
     )
-    jumps = stage.result.faults
-    stage.result.must("jumps by a day", jumps, held=jumps == 6 * stage.count(ROUNDS))
-    stage.result.jobs = stage.ask("select count(*) from laneway.jobs")
+    jumps = run.result.faults
+    run.result.must("jumps by a day", jumps, held=jumps == 6 * run.count(ROUNDS))
+    run.result.jobs = run.ask("select count(*) from laneway.jobs")

@@ -1,4 +1,4 @@
-"""Worker processes that begin where their imports end: python -m tests.crash.nursery APP LANES.
+"""Worker processes that begin where their imports end: python -m tests.crash.fork_server APP LANES.
 
 To kill many, many must start. For each line, the path of a log, it forks a worker and answers its
 process id. Workers die with it.
@@ -25,7 +25,7 @@ _PR_SET_PDEATHSIG = 1
 _BEFOREHAND = ("asyncpg", "sqlalchemy.ext.asyncio", "django.db.backends.postgresql.base")
 
 
-class Forked(WorkerProcess):
+class ForkedWorker(WorkerProcess):
     """A worker that a nursery has started."""
 
     def __init__(self, pid: int, log: Path) -> None:
@@ -42,13 +42,13 @@ class Forked(WorkerProcess):
             faults.end_all(self.tree())
 
 
-class Nursery:
+class ForkServer:
     """One process that has loaded an application, and has workers of it."""
 
     def __init__(self, dsn: str, sink: Path, app: str, lanes: str) -> None:
         self._sink = sink
         self._process = subprocess.Popen(
-            faults.tied([sys.executable, "-m", "tests.crash.nursery", app, lanes]),
+            faults.tied([sys.executable, "-m", "tests.crash.fork_server", app, lanes]),
             cwd=ROOT,
             env=worker_environment(dsn, sink),
             stdin=subprocess.PIPE,
@@ -57,13 +57,13 @@ class Nursery:
             start_new_session=True,
         )
 
-    def start_worker(self) -> Forked:
+    def start_worker(self) -> ForkedWorker:
         log = self._sink / f"worker-{time.monotonic_ns()}.log"
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{log}\n")
         self._process.stdin.flush()
-        return Forked(int(self._process.stdout.readline()), log)
+        return ForkedWorker(int(self._process.stdout.readline()), log)
 
     def __enter__(self) -> Self:
         return self

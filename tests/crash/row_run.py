@@ -20,11 +20,11 @@ from laneway.errors import DatabaseUnavailable, LanewayError, Refused
 from laneway.testing import faults
 from laneway.testing.checker import Violation, check, overlaps, stale_writes
 from laneway.testing.history import Final, History
-from tests.crash import witness
+from tests.crash import db_recorder
 from tests.crash.clusters import Clusters, server_errors
+from tests.crash.db_recorder import Conn
 from tests.crash.observer import Observer
 from tests.crash.processes import WorkerProcess
-from tests.crash.witness import Conn
 
 # Lease, watchdog and backoff of these tests, and five seconds.
 DRAIN_S = 2.0 + 0.25 + 0.4 + 5.0
@@ -60,7 +60,7 @@ class Result:
             self.violations.append(Violation(self.row, None, f"{law}: {seen}"))
 
 
-class Stage:
+class RowRun:
     """One row's database, workers and history."""
 
     def __init__(
@@ -94,7 +94,7 @@ class Stage:
         self.last_fault = time.monotonic()
         self.only = only
         self._is_timed = is_timed
-        self.spoil: Callable[[Conn], None] | None = None
+        self.apply_mutant: Callable[[Conn], None] | None = None
 
     def count(self, full: int, least: int = 1) -> int:
         """A number of this row at the scale of this run."""
@@ -140,7 +140,7 @@ class Stage:
                     raise Stuck(f"a worker did not start:\n{worker.log.read_text()[-2000:]}")
                 return self.worker_pid(worker) is not None
 
-            await until(is_known, READY_S, "a worker is ready")
+            await wait_until(is_known, READY_S, "a worker is ready")
 
     def worker_pid(self, worker: WorkerProcess) -> int | None:
         """The process that runs the handlers, once it is known."""
@@ -254,7 +254,7 @@ class Stage:
     async def drain(self, within_s: float = DRAIN_S) -> None:
         """Waits for the last job; I12 gives it so long after the last fault."""
         with contextlib.suppress(Stuck):
-            await until(lambda: self.waiting() == 0, within_s + 60, "the last job ends")
+            await wait_until(lambda: self.waiting() == 0, within_s + 60, "the last job ends")
         took, left = time.monotonic() - self.last_fault, self.waiting()
         self.must_in_time(
             f"drained ≤ {within_s:.2g} s after the last fault", f"{took:.1f} s", took <= within_s
@@ -270,7 +270,7 @@ class Stage:
 
     async def drain_all(self, within_s: float) -> None:
         """Waits for the last job, where faults are part of the jobs."""
-        await until(lambda: self.waiting() == 0, within_s, "the last job ends")
+        await wait_until(lambda: self.waiting() == 0, within_s, "the last job ends")
 
     def handlers(self) -> History:
         """What the handlers have written down so far."""
@@ -278,10 +278,10 @@ class Stage:
 
     def judge(self, observer: Observer) -> None:
         """Puts the history together and asks every law."""
-        self.history.events += witness.read(self.conn)
+        self.history.events += db_recorder.read(self.conn)
         self.history.events += self.handlers().events
         self.history.events += observer.events
-        final = witness.read_final(self.conn)
+        final = db_recorder.read_final(self.conn)
         result = self.result
         broken = check(self.history, final)
         stale = stale_writes(self.history, final)
@@ -304,7 +304,7 @@ class Stage:
                 worker.terminate()
         for worker in self.workers:
             with contextlib.suppress(Stuck):
-                await until(lambda w=worker: not w.is_alive, 3, "a worker ends")  # type: ignore[misc]
+                await wait_until(lambda w=worker: not w.is_alive, 3, "a worker ends")  # type: ignore[misc]
             worker.end()
 
     async def close(self) -> None:
@@ -313,7 +313,7 @@ class Stage:
             self._conn.close()
 
 
-async def until(
+async def wait_until(
     is_so: Callable[[], bool], within_s: float, what: str, every_s: float = 0.02
 ) -> float:
     """Waits for something and answers how long it took."""
@@ -325,7 +325,7 @@ async def until(
     return time.monotonic() - began
 
 
-async def given_up(load: asyncio.Future[Any]) -> None:
+async def cancel_load(load: asyncio.Future[Any]) -> None:
     """Ends what is still being submitted, after something else has failed."""
     load.cancel()
     await asyncio.gather(load, return_exceptions=True)

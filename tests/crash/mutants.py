@@ -1,6 +1,6 @@
 """Laneway with one law taken out, to show that the rows would notice.
 
-A twin stands in front of a function of the database and spoils what it is asked, so it does not
+A mutant stands in front of a function of the database and spoils what it is asked, so it does not
 depend on how the function is written. Where only a change inside will do, it patches its text.
 """
 
@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.crash.witness import Conn
+from tests.crash.db_recorder import Conn
 
 
 @dataclass(frozen=True)
-class Twin:
+class Mutant:
     """A spoiled function of the database, the row that must notice, and the law that it breaks."""
 
     name: str
@@ -81,8 +81,8 @@ def _running(seqs: str, attempts: str, condition: str = "true") -> str:
     )
 
 
-TWINS = (
-    Twin(
+MUTANTS = (
+    Mutant(
         "settle unfenced",
         "C2",
         "I5",
@@ -90,7 +90,7 @@ TWINS = (
         instead={"p_attempts": _running("p_seqs", "p_attempts")},
         only=("complete",),
     ),
-    Twin(
+    Mutant(
         "release unfenced",
         "C2",
         "I5",
@@ -98,7 +98,7 @@ TWINS = (
         instead={"p_attempts": _running("p_seqs", "p_attempts", "p_verdicts[g.n] = 'release'")},
         only=("release",),
     ),
-    Twin(
+    Mutant(
         "heartbeat unfenced",
         "C2",
         "I5",
@@ -106,7 +106,7 @@ TWINS = (
         instead={"p_attempts": _running("p_seqs", "p_attempts")},
         only=("heartbeat",),
     ),
-    Twin(
+    Mutant(
         "report unfenced",
         "C2",
         "I5",
@@ -117,7 +117,7 @@ TWINS = (
         },
         only=("progress",),
     ),
-    Twin(
+    Mutant(
         "slots unlocked",
         "C1",
         "I9",
@@ -135,7 +135,7 @@ TWINS = (
             )
         },
     ),
-    Twin(
+    Mutant(
         "exhausted jobs not taken back",
         "C1",
         "I12",
@@ -148,14 +148,14 @@ TWINS = (
             )
         },
     ),
-    Twin(
+    Mutant(
         "taken back too early",
         "C1",
         "I6",
         "run_watchdog",
         instead={"p_now": "clock_timestamp() + interval '1.6 s'"},
     ),
-    Twin(
+    Mutant(
         "budget overdrawn",
         "C11",
         "I8",
@@ -163,7 +163,7 @@ TWINS = (
         first="update laneway.lease set max_retries = max_retries + 1"
         " where seq = any (p_seqs) and max_retries = retries",
     ),
-    Twin(
+    Mutant(
         "cancel forgotten",
         "C1",
         "I11",
@@ -171,7 +171,7 @@ TWINS = (
         first="update laneway.lease set cancel_requested_at = null where seq = any (p_seqs)",
         instead={"p_verdicts": "array_replace(p_verdicts, 'cancel', 'fail')"},
     ),
-    Twin(
+    Mutant(
         "leadership taken from a live leader",
         "C7",
         "I10",
@@ -179,7 +179,7 @@ TWINS = (
         first="update laneway.leader set holder = p_holder, epoch = epoch + 1"
         " where holder <> p_holder and random() < 0.3",
     ),
-    Twin(
+    Mutant(
         "slots of schedules not unique",
         "C6",
         "I10",
@@ -193,13 +193,13 @@ TWINS = (
             ),
         },
     ),
-    Twin(
+    Mutant(
         "former leaders fire",
         "C6",
         "C6",
         patches={"fire": (("if not found then return; end if;", ""),)},
     ),
-    Twin(
+    Mutant(
         "decided without a lock",
         "C16",
         "I14",
@@ -212,7 +212,7 @@ TWINS = (
             )
         },
     ),
-    Twin(
+    Mutant(
         "approved is not what runs",
         "C16",
         "I15",
@@ -225,13 +225,13 @@ TWINS = (
             )
         },
     ),
-    Twin(
+    Mutant(
         "approval is decided at submit alone",
         "C16",
         "I15",
         patches={"claim": (("and (t.approval <> 'never' or t.has_analysis)", "and false"),)},
     ),
-    Twin(
+    Mutant(
         "run before anyone approves",
         "C16",
         "I15",
@@ -249,7 +249,7 @@ TWINS = (
             ),
         },
     ),
-    Twin(
+    Mutant(
         "claims ignore limits",
         "C17",
         "I9",
@@ -259,13 +259,13 @@ TWINS = (
             )
         },
     ),
-    Twin(
+    Mutant(
         "calls ignore limits",
         "C17",
         "I9",
         patches={"acquire": (("if v_short is not null then", "if false then"),)},
     ),
-    Twin(
+    Mutant(
         "who frees a limit takes it again",
         "C26",
         "C26",
@@ -276,7 +276,7 @@ TWINS = (
             "wake_workers": (("if v_called is not null then", "if false then"),),
         },
     ),
-    Twin(
+    Mutant(
         "claims ignore key holders",
         "C17",
         "I9",
@@ -289,13 +289,13 @@ TWINS = (
             )
         },
     ),
-    Twin(
+    Mutant(
         "keys not handed on",
         "C17",
         "I12",
         patches={"release_resources": (("if p_of.keys is not null then", "if false then"),)},
     ),
-    Twin(
+    Mutant(
         "finish apart unfenced",
         "C18",
         "I5",
@@ -309,7 +309,7 @@ TWINS = (
         },
         only=("stale",),
     ),
-    Twin(
+    Mutant(
         "what was finished apart not given back",
         "C18",
         "I9",
@@ -317,18 +317,18 @@ TWINS = (
         instead={"p_limit": "0"},
         scale=0.1,
     ),
-    Twin(
+    Mutant(
         "events that become visible late are lost",
         "C19",
         "C19",
         patches={"events_between": (("z.xid = x.xid", "false"),)},
     ),
-    Twin(
+    Mutant(
         "who reconnects has lost its jobs",
         "C21",
         "C21",
         setup="""
-        create function laneway.twin_forget() returns trigger language plpgsql as $$
+        create function laneway.mutant_forget() returns trigger language plpgsql as $$
         begin
             perform from (
                 select array_agg(l.seq) as seqs, array_agg(l.attempt) as attempts,
@@ -340,18 +340,18 @@ TWINS = (
                 held.seqs, held.attempts, held.verdicts, null, held.errors, null, null) s;
             return null;
         end $$;
-        create trigger twin_forget after update of session on laneway.workers
+        create trigger mutant_forget after update of session on laneway.workers
             for each row when (old.session is distinct from new.session)
-            execute function laneway.twin_forget();
+            execute function laneway.mutant_forget();
         """,
     ),
-    Twin(
+    Mutant(
         "heartbeats end with their pipe alone",
         "C24",
         "C24",
-        app="tests.crash.forks_uncut:lw",
+        app="tests.crash.inherited_pipes_app:lw",
     ),
-    Twin(
+    Mutant(
         "an old signature of claim is left",
         "C23",
         "C23",
@@ -370,46 +370,46 @@ TWINS = (
         end $$;
         """,
     ),
-    Twin(
+    Mutant(
         "older code takes the functions back",
         "C23",
         "C23",
         setup="delete from laneway.migrations where number > 5",
     ),
-    Twin(
+    Mutant(
         "all in a dead process are charged",
         "C25",
         "C25",
         patches={"fail_worker": (("case when g.free then 'spared' else 'lost' end", "'lost'"),)},
     ),
-    Twin(
+    Mutant(
         "the server waits for transactions that fell silent",
         "C27",
         "C27",
         environment={"LANEWAY_IDLE_TRANSACTION_TIMEOUT": "60"},
     ),
-    Twin(
+    Mutant(
         "silent connections are waited for",
         "C28",
         "C28",
         environment={"LANEWAY_SILENCE_TIMEOUT": "60", "LANEWAY_STATEMENT_TIMEOUT": "60"},
     ),
-    Twin(
+    Mutant(
         "who leads again sleeps on",
         "C29",
         "C29",
-        app="tests.crash.sleeps_on:lw",
+        app="tests.crash.deaf_scheduler_app:lw",
     ),
-    Twin(
+    Mutant(
         "one log is like another",
         "C30",
         "C30",
         patches={"log_identity": (("left(md5(", "left('00000000' || md5("),)},
     ),
-    Twin(
+    Mutant(
         "plans of a clock ahead are kept",
         "C31",
         "C31",
-        app="tests.crash.keeps_plans:lw",
+        app="tests.crash.stale_plans_app:lw",
     ),
 )

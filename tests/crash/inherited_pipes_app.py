@@ -23,5 +23,5 @@ else:
     from tests.crash.app import lw
 
     __all__ = ["lw"]
-    Heartbeat.child = "tests.crash.forks_uncut"
+    Heartbeat.child = "tests.crash.inherited_pipes_app"
     forks.Fds.fds = lambda self: ()  # type: ignore[method-assign]

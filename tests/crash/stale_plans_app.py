@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from laneway.engine.leader.scheduler import Scheduler
-from tests.crash.house import lw
+from tests.crash.policy_app import lw
 
 __all__ = ["lw"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from laneway.engine.leader.scheduler import Scheduler
 from laneway.engine.leader.watchdog import Watchdog
-from tests.crash.house import lw
+from tests.crash.policy_app import lw
 
 __all__ = ["lw"]
 
