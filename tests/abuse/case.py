@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import psycopg
 
-Door = Literal["http", "sse", "mcp", "grpc", "sql", "tls"]
+Interface = Literal["http", "sse", "mcp", "grpc", "sql", "tls"]
 # No answer: the server closed the connection.
 CLOSED = 0
 
@@ -54,7 +54,7 @@ class Case:
     """
 
     name: str
-    door: Door
+    interface: Interface
     send: Send
     expected: tuple[int | str, ...]
     cpu_s: float = 1.0
@@ -129,7 +129,7 @@ def http(
     who: str | None = None,
     body: Body | object = b"",
     headers: Mapping[str, str] | None = None,
-    door: Door = "http",
+    interface: Interface = "http",
     cpu_s: float = 1.0,
     memory_mb: float = 64.0,
 ) -> Case:
@@ -141,7 +141,7 @@ def http(
         where = path(target) if callable(path) else path
         return await exchange(target, request_bytes(target, method, where, who, headers, raw))
 
-    return Case(name, door, send, expected, cpu_s, memory_mb)
+    return Case(name, interface, send, expected, cpu_s, memory_mb)
 
 
 def raw(name: str, *parts: bytes, expected: tuple[int | str, ...], pause_s: float = 0.0) -> Case:

@@ -58,7 +58,7 @@ def _heads() -> Iterator[Case]:
         "Idempotency-Key",
         "traceparent",
         "X-Forwarded-For",
-        "Laneway-Door",
+        "Laneway-Interface",
         "Last-Event-ID",
         "Origin",
     ):
@@ -165,7 +165,7 @@ def _bodies() -> Iterator[Case]:
                 who=who,
                 body=partial(_made, make),
                 headers={"Accept": "application/json, text/event-stream"},
-                door="mcp" if path == "/mcp" else "http",
+                interface="mcp" if path == "/mcp" else "http",
             )
     yield http(
         "large body without a token", "POST", "/jobs/batch", 401, CLOSED, body=b"x" * 12 * MIB
@@ -303,7 +303,7 @@ def _tenants() -> Iterator[Case]:
                 404,
                 who=who,
                 body={"priority": 1} if name == "priority" else b"",
-                door="sse" if name == "stream" else "http",
+                interface="sse" if name == "stream" else "http",
             )
     for query in ("", "?q=tenant", "?workspace=theirs", "?status=approved", "?limit=200"):
         yield http(

@@ -6,7 +6,7 @@ import socket
 import sys
 import time
 
-from tests.abuse.meter import Watch
+from tests.abuse.resource_usage import Watch
 
 PERIOD_S = 0.01
 _ASK = b"GET /healthz HTTP/1.1\r\nHost: probe\r\n\r\n"

@@ -50,7 +50,7 @@ def _mcp() -> Iterator[Case]:
         who="operator",
         body={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": LISTS},
         headers=ACCEPT,
-        door="mcp",
+        interface="mcp",
     )
 
 

@@ -1,11 +1,15 @@
-"""Replays every hostile request against a real server, and measures what each costs others.
+"""Replay every hostile request against a real server, and measure what each costs other clients.
 
     python -m tests.abuse.run [words]      only cases whose name holds one of the words
 
-The last line is JSON: cases, longest_block_ms (how long the server let a second client wait for
-/healthz, see `meter.blocked_s`), growth of the server's memory in MB, leaks (an answer with
-somebody else's words, or a descriptor that stays), escapes (an answer that should have been
-refused, or a server that stopped) and cases over their budget of processor time or memory.
+The last line is JSON with these figures:
+
+- longest_block_ms: how long the server let a second client wait for /healthz, see
+  `resource_usage.blocked_s`;
+- rss_growth_mb: growth of the server's memory;
+- leaks: responses with another tenant's words, or descriptors that stay open;
+- escapes: responses that should have been refusals, or a server that stopped;
+- over_budget: cases over their budget of processor time or memory.
 """
 
 from __future__ import annotations
@@ -25,20 +29,25 @@ from typing import NamedTuple
 import psutil
 
 from tests.abuse.case import Case, Reply, Target, exchange, request_bytes
-from tests.abuse.meter import Memory, Watch
+from tests.abuse.resource_usage import Memory, Watch
 from tests.abuse.target import served
 
-# Each has CASES; a door may be absent.
-MODULES = ("tests.abuse.http", "tests.abuse.reads", "tests.abuse.doors", "tests.abuse.remote")
+# Each has CASES; a module may be absent.
+MODULES = (
+    "tests.abuse.http",
+    "tests.abuse.reads",
+    "tests.abuse.tls_streams_roles",
+    "tests.abuse.grpc_calls",
+)
 MAX_BLOCK_MS = 250.0
 MAX_GROWTH_MB = 50.0
-# A case that exceeds anything is tried so often in all, and counts by one whole try.
+# A case over a limit is tried this often in all; one whole try counts.
 TRIES = 3
 
 
 @dataclass
 class Findings:
-    """What was found, case by case."""
+    """The findings of all cases."""
 
     cases: int = 0
     longest_block_ms: float = 0.0
@@ -49,12 +58,14 @@ class Findings:
 
     @property
     def is_good(self) -> bool:
-        is_calm = self.longest_block_ms <= MAX_BLOCK_MS and self.rss_growth_mb <= MAX_GROWTH_MB
-        return is_calm and not (self.leaks or self.escapes or self.over_budget)
+        is_within_bounds = (
+            self.longest_block_ms <= MAX_BLOCK_MS and self.rss_growth_mb <= MAX_GROWTH_MB
+        )
+        return is_within_bounds and not (self.leaks or self.escapes or self.over_budget)
 
 
 class Cost(NamedTuple):
-    """What one try of a case has cost."""
+    """The cost of one try of a case."""
 
     blocked_ms: float
     cpu_s: float
@@ -62,8 +73,8 @@ class Cost(NamedTuple):
     kept_mb: float
 
 
-class Answered(NamedTuple):
-    """One answer to the second client."""
+class ProbeResponse(NamedTuple):
+    """One response to the second client."""
 
     began: float
     took_s: float
@@ -71,27 +82,27 @@ class Answered(NamedTuple):
 
 
 class Probe:
-    """The second client, in a process of its own."""
+    """The second client, in a separate process."""
 
     def __init__(self, target: Target) -> None:
         arguments = [target.host, str(target.port), str(target.pid)]
         command = [sys.executable, "-m", "tests.abuse.probe", *arguments]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        self._seen: list[Answered] = []
+        self._seen: list[ProbeResponse] = []
         self._reading = threading.Thread(target=self._read, daemon=True)
         self._reading.start()
 
     def _read(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            self._seen.append(Answered(*map(float, line.split())))
+            self._seen.append(ProbeResponse(*map(float, line.split())))
 
     def longest_ms(self, since: float) -> float:
-        """The longest block seen by answers that were not there yet at that time."""
-        # One that is under way now is part of the case too.
+        """The longest block of the responses that arrived after `since`."""
+        # A request in progress is part of the case too.
         asked = len(self._seen)
-        patience = time.monotonic() + 60
-        while len(self._seen) < asked + 2 and time.monotonic() < patience:
+        deadline = time.monotonic() + 60
+        while len(self._seen) < asked + 2 and time.monotonic() < deadline:
             time.sleep(0.005)
         seen = (one.blocked_s for one in self._seen if one.began + one.took_s >= since)
         return max(seen, default=0.0) * 1000
@@ -114,7 +125,7 @@ def all_cases() -> list[Case]:
     return found
 
 
-async def play(case: Case, target: Target) -> Reply:
+async def send(case: Case, target: Target) -> Reply:
     try:
         async with asyncio.timeout(case.patience_s):
             return await case.send(target)
@@ -128,7 +139,7 @@ def examine(case: Case, target: Target, probe: Probe, findings: Findings) -> Non
     tries: list[Cost] = []
     for _ in range(TRIES):
         began, memory, watch = time.monotonic(), Memory(target.pid), Watch(target.pid)
-        reply = asyncio.run(play(case, target))
+        reply = asyncio.run(send(case, target))
         _, cpu_s, _ = watch.read()
         blocked = probe.longest_ms(began)
         cost = Cost(blocked, cpu_s, memory.peak_mb, memory.kept_mb)
@@ -153,10 +164,10 @@ def examine(case: Case, target: Target, probe: Probe, findings: Findings) -> Non
 
 
 def typical(tries: list[Cost]) -> Cost:
-    """The try with the median block, whole, with the memory of the first one.
+    """The whole try with the median block, and the memory of the first try.
 
-    The best of each column would hide what happens now and then; memory that is taken once is not
-    taken again.
+    The best of each column would hide occasional blocks. Memory that is allocated once is not
+    allocated again.
     """
     by_block = sorted(tries, key=lambda one: (one.blocked_ms, one.cpu_s))
     first = tries[0]
@@ -165,7 +176,7 @@ def typical(tries: list[Cost]) -> Cost:
 
 
 def _excess(case: Case, cost: Cost) -> list[str]:
-    """What of its budget a case has exceeded."""
+    """List the limits that a case exceeded."""
     found = []
     if cost.blocked_ms > MAX_BLOCK_MS:
         found.append(f"blocked others for {cost.blocked_ms:.0f} ms")
@@ -177,7 +188,7 @@ def _excess(case: Case, cost: Cost) -> list[str]:
 
 
 def settle(target: Target) -> psutil.Process:
-    """The process, once what was under way has ended."""
+    """Return the process after earlier requests have ended."""
     ask = request_bytes(target, "GET", "/me", "viewer")
     for _ in range(200):
         asyncio.run(exchange(target, ask))
@@ -192,7 +203,7 @@ def run(words: list[str]) -> Findings:
         target = stack.enter_context(served())
         for path in ("/jobs", "/me", "/admin/workers/status", "/openapi.json", "/nothing"):
             asyncio.run(exchange(target, request_bytes(target, "GET", path, "admin")))
-        # It is imported by the first message: that is no growth by requests.
+        # The first message imports MCP; requests do not cause that growth.
         ping = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode()
         accepts = {"Accept": "application/json, text/event-stream"}
         first = request_bytes(target, "POST", "/mcp", "viewer", accepts, ping)
@@ -204,11 +215,11 @@ def run(words: list[str]) -> Findings:
         for case in cases:
             examine(case, target, probe, findings)
             if not process.is_running() or process.status() == psutil.STATUS_ZOMBIE:
-                findings.escapes.append(f"{case.name}: the server is gone")
+                findings.escapes.append(f"{case.name}: the server has ended")
                 return findings
         settle(target)
         findings.rss_growth_mb = round((process.memory_info().rss - rss) / 2**20, 1)
-        # The pool of connections to the database grows to its size.
+        # The connection pool of the database may grow to its size.
         if process.num_fds() > files + 20:
             findings.leaks.append(f"descriptors: {files} became {process.num_fds()}")
     return findings
@@ -219,7 +230,7 @@ def main() -> int:
     for kind in ("escapes", "leaks", "over_budget"):
         for line in getattr(findings, kind):
             print(f"{kind}: {line}")
-    told = {
+    figures = {
         "cases": findings.cases,
         "longest_block_ms": round(findings.longest_block_ms, 1),
         "rss_growth_mb": findings.rss_growth_mb,
@@ -227,7 +238,7 @@ def main() -> int:
         "escapes": len(findings.escapes),
         "over_budget": len(findings.over_budget),
     }
-    print(json.dumps(told))
+    print(json.dumps(figures))
     return 0 if findings.is_good else 1
 
 

@@ -16,9 +16,9 @@ from laneway.domain.states import Status
 from laneway.engine.registry import Registry, make_handler
 from laneway.errors import InvalidInput, JobFailed, NotFound, Refused
 from laneway.store.database import Database
-from tests.client.ear import Ear
 from tests.client.test_conn import OpenAsync, OpenSync, over_async, over_sync
 from tests.store.approvals import analyzed, analyzing, publish, status
+from tests.support.notifications import NotificationListener
 from tests.support.store_client import StoreClient
 
 GATED = {"analysed": Status.PENDING, "gated": Status.AWAITING_APPROVAL}
@@ -223,17 +223,17 @@ async def test_workers_are_woken_for_what_they_can_do_now(
     client: Client, dsn: str, db: StoreClient
 ) -> None:
     publish_all(db)
-    async with Ear(dsn) as ear:
+    async with NotificationListener(dsn) as listener:
         gated = await client.submit("gated")
         await client.submit_many([("gated", {})])
         await client.submit("analysed")
-        assert await ear.next() == f"wake {analysis_of('analysed')}"
+        assert await listener.next() == f"wake {analysis_of('analysed')}"
         await client.approve(gated.id, "ann")
-        assert await ear.next() == "wake gated"
+        assert await listener.next() == "wake gated"
         async with await psycopg.AsyncConnection.connect(dsn) as conn:
             await client.submit("gated", conn=conn, wake=True)
             await client.submit("analysed", conn=conn, wake=True)
-        assert await ear.heard() == [f"wake {analysis_of('analysed')}"]
+        assert await listener.received() == [f"wake {analysis_of('analysed')}"]
 
 
 async def test_approve_and_reject_are_verbs_of_the_client(client: Client, db: StoreClient) -> None:

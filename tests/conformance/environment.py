@@ -16,12 +16,12 @@ import psycopg
 
 from laneway import Laneway
 from laneway.domain.token import new_secret
-from tests.conformance.processes import STARTERS, Hire, Process, Replica
+from tests.conformance.processes import STARTERS, Process, ServerProcess, WorkerOptions
 from tests.conformance.scenario import Scenario
 
 PATIENCE_S = 60.0
 SHARED = "shared"
-# The names after which lanes are told what belongs to them; a row in a lane beats the handler.
+# Handlers whose settings the lanes must have too: a lane's row overrides the handler.
 HANDLERS = (
     *("echo", "fail", "again", "snooze", "give_up", "hold", "deaf", "resume", "steps", "report"),
     *("slow", "sleep", "not_json", "typed", "limited", "planned", "patient", "chatty"),
@@ -29,19 +29,19 @@ HANDLERS = (
 IN_FLIGHT = 50
 
 
-class Broken(Exception):
+class ScenarioFailed(Exception):
     """Something that a scenario waits for did not happen."""
 
 
-async def until(is_so: Callable[[], bool], what: str, within_s: float = PATIENCE_S) -> None:
+async def wait_until(is_so: Callable[[], bool], what: str, within_s: float = PATIENCE_S) -> None:
     deadline = time.monotonic() + within_s
     while not is_so():
         if time.monotonic() > deadline:
-            raise Broken(f"not within {within_s:g} s: {what}")
+            raise ScenarioFailed(f"not within {within_s:g} s: {what}")
         await asyncio.sleep(0.02)
 
 
-class House:
+class Environment:
     """One database and what works on it; every process ends with it."""
 
     def __init__(self, kind: str, dsn: str, home: Path) -> None:
@@ -51,7 +51,7 @@ class House:
         self.lw = Laneway(dsn)
         self.conn = psycopg.connect(dsn, autocommit=True, application_name="conformance")
         self.token = ""
-        self.servers: list[Replica] = []
+        self.servers: list[ServerProcess] = []
         self.processes: list[Process] = []
         self._number = itertools.count(1)
         # So many processes come up at once; more only get in each other's way.
@@ -119,12 +119,12 @@ class House:
 
     # Processes --------------------------------------------------------------------------------
 
-    async def start_server(self, port: int | None = None) -> Replica:
+    async def start_server(self, port: int | None = None) -> ServerProcess:
         async with self.doors:
             log = self.home / f"server-{next(self._number)}.log"
-            server = Replica(self.dsn, log, port)
+            server = ServerProcess(self.dsn, log, port)
             self.processes.append(server)
-            await self._until_up(server, lambda: server.is_serving, "a server serves")
+            await self._wait_until_up(server, lambda: server.is_serving, "a server serves")
             return server
 
     async def start_worker(
@@ -132,7 +132,7 @@ class House:
     ) -> Process:
         """A worker of one scenario, or of those that share one; it is known when this returns."""
         lane = lanes[0]
-        hire = Hire(
+        options = WorkerOptions(
             dsn=self.dsn,
             addresses=addresses,
             token=self.token,
@@ -144,10 +144,10 @@ class House:
         )
         async with self.doors:
             before = self._known(lane)
-            said = self.home / f"worker-{lane}-{next(self._number)}.log"
-            worker = STARTERS[self.kind](hire, said)
+            log = self.home / f"worker-{lane}-{next(self._number)}.log"
+            worker = STARTERS[self.kind](options, log)
             self.processes.append(worker)
-            await self._until_up(
+            await self._wait_until_up(
                 worker, lambda: self._known(lane) > before, f"a worker of {lane} is known"
             )
             return worker
@@ -163,13 +163,13 @@ class House:
         ).fetchone()
         return int(row[0]) if row else 0
 
-    async def _until_up(self, process: Process, is_so: Callable[[], bool], what: str) -> None:
+    async def _wait_until_up(self, process: Process, is_so: Callable[[], bool], what: str) -> None:
         def look() -> bool:
             if process.code is not None:
-                raise Broken(f"ended with code {process.code}:\n{process.said()}")
+                raise ScenarioFailed(f"ended with code {process.code}:\n{process.output()}")
             return is_so()
 
-        await until(look, what)
+        await wait_until(look, what)
 
     @contextlib.asynccontextmanager
     async def opened(self) -> AsyncIterator[str]:

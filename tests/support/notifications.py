@@ -10,7 +10,7 @@ import psycopg
 END = "end of test"
 
 
-class Ear:
+class NotificationListener:
     """A LISTEN connection."""
 
     def __init__(self, dsn: str) -> None:
@@ -31,7 +31,7 @@ class Ear:
     ) -> None:
         await self._conn.close()
 
-    async def heard(self) -> list[str]:
+    async def received(self) -> list[str]:
         """All that was committed before this call, in order."""
         await self._conn.execute("select pg_notify('laneway', %s)", [END])
         heard: list[str] = []

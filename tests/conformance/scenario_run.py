@@ -13,9 +13,9 @@ from uuid import UUID
 
 from laneway import Job
 from laneway.testing.proxy import Proxy
-from tests.conformance.house import SHARED, Broken, House, read_log, until
-from tests.conformance.processes import Process, Replica
-from tests.conformance.scenario import Planned, Scenario
+from tests.conformance.environment import SHARED, Environment, ScenarioFailed, read_log, wait_until
+from tests.conformance.processes import Process, ServerProcess
+from tests.conformance.scenario import PlannedJob, Scenario
 
 BY = "conformance"
 TICK_S = 0.02
@@ -23,21 +23,21 @@ LOOKS = 2000
 TERMINAL = ("completed", "failed", "cancelled")
 
 
-class Play:
+class ScenarioRun:
     """One scenario under way: its jobs, its processes, its place."""
 
-    def __init__(self, house: House, scenario: Scenario, addresses: str) -> None:
-        self._house = house
+    def __init__(self, env: Environment, scenario: Scenario, addresses: str) -> None:
+        self._env = env
         self._scenario = scenario
         self._addresses = addresses
         self._lane = scenario.slug if scenario.has_own_lane else SHARED
-        self._log = house.log_of(scenario.slug if scenario.has_own_worker else SHARED)
+        self._log = env.log_of(scenario.slug if scenario.has_own_worker else SHARED)
         self._waiting = [job for job in scenario.jobs for _ in range(job.count)]
-        self._jobs: list[tuple[Planned, UUID]] = []
+        self._jobs: list[tuple[PlannedJob, UUID]] = []
         self._workers: list[Process] = []
         self._paused: list[Process] = []
         self._stopped: list[Process] = []
-        self._servers: list[Replica] = []
+        self._servers: list[ServerProcess] = []
         self._proxy: Proxy | None = None
 
     async def run(self) -> list[str]:
@@ -52,17 +52,17 @@ class Play:
                     await self._do(act)
                 ended = [await self._ended(job_id) for _, job_id in self._jobs]
                 return self._compare(ended)
-        except Broken as broken:
-            return [str(broken), *self._told()]
+        except ScenarioFailed as broken:
+            return [str(broken), *self._diagnostics()]
 
     async def _open(self, stack: AsyncExitStack) -> None:
         if not self._scenario.has_own_worker:
             return
         stack.callback(self._end_all)
-        house = self._house
-        if house.is_remote and self._scenario.has_own_servers:
+        env = self._env
+        if env.is_remote and self._scenario.has_own_servers:
             for _ in range(self._scenario.servers):
-                self._servers.append(await house.start_server())
+                self._servers.append(await env.start_server())
             self._addresses = ",".join(server.address for server in self._servers)
         if self._scenario.is_cut:
             host, _, port = self._addresses.partition(":")
@@ -106,17 +106,17 @@ class Play:
             chosen = self._waiting
         if len(chosen) > 10:
             many = [(self._type(job), self._payload(job), job.options) for job in chosen]
-            made = [handle.id for handle in await self._house.lw.submit_many(many)]
+            made = [handle.id for handle in await self._env.lw.submit_many(many)]
             self._jobs += zip(chosen, made, strict=True)
             return
         for job in chosen:
             self._jobs.append((job, await self._submit_one(job)))
 
-    async def _submit_one(self, job: Planned) -> UUID:
+    async def _submit_one(self, job: PlannedJob) -> UUID:
         if job.by == "client":
-            handle = await self._house.lw.submit(self._type(job), self._payload(job), **job.options)
+            handle = await self._env.lw.submit(self._type(job), self._payload(job), **job.options)
             return handle.id
-        row = self._house.conn.execute(
+        row = self._env.conn.execute(
             "select job_id from laneway.submit(job_type => %s, payload => %s, wake => true)",
             [self._type(job), json.dumps(self._payload(job))],
         ).fetchone()
@@ -124,10 +124,10 @@ class Play:
         made: UUID = row[0]
         return made
 
-    def _type(self, job: Planned) -> str:
+    def _type(self, job: PlannedJob) -> str:
         return f"{self._lane}.{job.handler}"
 
-    def _payload(self, job: Planned) -> dict[str, Any]:
+    def _payload(self, job: PlannedJob) -> dict[str, Any]:
         if "gate" not in job.payload:
             return job.payload
         return {**job.payload, "gate": self._gate(job.payload["gate"])}
@@ -139,7 +139,7 @@ class Play:
     async def _exactly(self, condition: str) -> None:
         word, _, number = condition.rpartition(" ")
         if self._count(word) != int(number):
-            raise Broken(f"{self._count(word)} lines {word!r} of the handlers, not {number}")
+            raise ScenarioFailed(f"{self._count(word)} lines {word!r}, not {number}")
 
     async def _until(self, condition: str) -> None:
         field, is_field, value = condition.partition(" = ")
@@ -149,21 +149,21 @@ class Play:
                 await self._until_field(job_id, field, expected)
             return
         word, _, number = condition.rpartition(" ")
-        await until(
+        await wait_until(
             lambda: self._count(word) >= int(number), f"{number} lines {word!r} of the handlers"
         )
 
     async def _until_field(self, job_id: UUID, field: str, expected: Any) -> None:
         found = None
         for _ in range(LOOKS):
-            found = value_of(await self._house.lw.get(job_id), field)
+            found = value_of(await self._env.lw.get(job_id), field)
             if found == expected:
                 return
             await asyncio.sleep(TICK_S)
-        raise Broken(f"{field} is {found!r} and not {expected!r}")
+        raise ScenarioFailed(f"{field} is {found!r} and not {expected!r}")
 
     async def _open_gate(self, gate: str) -> None:
-        (self._house.home / self._gate(gate)).touch()
+        (self._env.home / self._gate(gate)).touch()
 
     async def _kill(self, what: str) -> None:
         victim = (self._workers if what == "worker" else self._servers)[0]
@@ -178,16 +178,16 @@ class Play:
 
     async def _gone(self, what: str) -> None:
         worker = self._stopped[-1]
-        await until(lambda: worker.code is not None, "the worker that was stopped has ended")
+        await wait_until(lambda: worker.code is not None, "the worker that was stopped has ended")
         if worker.code != 0:
-            raise Broken(f"the worker ended with code {worker.code}:\n{worker.said()}")
+            raise ScenarioFailed(f"the worker ended with code {worker.code}:\n{worker.output()}")
 
     async def _pause(self, what: str) -> None:
         worker = self._workers.pop(0)
         worker.send(signal.SIGSTOP)
         self._paused.append(worker)
         # A renewal may be on its way: it would be for as long as the lane says by then.
-        await until(lambda: not self._house.renewed(self._lane), "nothing is renewed any more")
+        await wait_until(lambda: not self._env.renewed(self._lane), "nothing is renewed any more")
 
     async def _go_on(self, what: str) -> None:
         for worker in self._paused:
@@ -196,23 +196,25 @@ class Play:
     async def _start(self, what: str) -> None:
         if what == "server":
             gone = self._servers.pop(0)
-            self._servers.append(await self._house.start_server(gone.port))
+            self._servers.append(await self._env.start_server(gone.port))
             return
         self._workers.append(
-            await self._house.start_worker(self._scenario, [self._lane], self._addresses)
+            await self._env.start_worker(self._scenario, [self._lane], self._addresses)
         )
 
     async def _cut(self, _: str) -> None:
         assert self._proxy is not None
-        await until(lambda: self._proxy is not None and self._proxy.connections > 0, "a connection")
+        await wait_until(
+            lambda: self._proxy is not None and self._proxy.connections > 0, "a connection"
+        )
         before = self._sessions()
         self._proxy.cut()
         # Until the server knows, it may send a job into the connection that is gone.
-        await until(lambda: bool(self._sessions() - before), "the worker to come back")
+        await wait_until(lambda: bool(self._sessions() - before), "the worker to come back")
 
     def _sessions(self) -> set[UUID]:
         """The streams of the scenario's workers."""
-        rows = self._house.conn.execute(
+        rows = self._env.conn.execute(
             "select session from laneway.workers where %s = any (lanes) and session is not null",
             [self._lane],
         )
@@ -220,7 +222,7 @@ class Play:
 
     async def _lapse(self, _: str) -> None:
         for _planned, job_id in self._jobs:
-            self._house.conn.execute(
+            self._env.conn.execute(
                 "update laneway.lease set lease_until = clock_timestamp() - interval '1 second'"
                 " where seq = (select seq from laneway.jobs where id = %s)",
                 [job_id],
@@ -228,15 +230,15 @@ class Play:
 
     async def _cancel(self, _: str) -> None:
         for _planned, job_id in self._jobs:
-            await self._house.lw.cancel(job_id, "cancelled by the suite")
+            await self._env.lw.cancel(job_id, "cancelled by the suite")
 
     async def _approve(self, _: str) -> None:
         for _planned, job_id in self._jobs:
-            await self._house.lw.approve(job_id, by=BY)
+            await self._env.lw.approve(job_id, by=BY)
 
     async def _change_lane(self, change: str) -> None:
         field, _, value = change.partition(" = ")
-        self._house.change_lane(self._lane, field, json.loads(value))
+        self._env.change_lane(self._lane, field, json.loads(value))
 
     # What is seen -----------------------------------------------------------------------------
 
@@ -249,11 +251,11 @@ class Play:
 
     async def _ended(self, job_id: UUID) -> Job:
         for _ in range(LOOKS):
-            job = await self._house.lw.get(job_id)
+            job = await self._env.lw.get(job_id)
             if job.status in TERMINAL:
                 return job
             await asyncio.sleep(TICK_S)
-        raise Broken(f"a job is still {job.status}, in attempt {job.attempt}")
+        raise ScenarioFailed(f"a job is still {job.status}, in attempt {job.attempt}")
 
     def _compare(self, ended: list[Job]) -> list[str]:
         wrong: Counter[str] = Counter()
@@ -263,27 +265,27 @@ class Play:
                 if found != (None if expected == "null" else expected):
                     error = f" ({job.error.type}: {job.error.message})" if job.error else ""
                     wrong[f"{planned.handler}: {field} is {found!r}, not {expected!r}{error}"] += 1
-        told = [text if n == 1 else f"{text} ({n} jobs)" for text, n in wrong.items()]
+        failures = [text if n == 1 else f"{text} ({n} jobs)" for text, n in wrong.items()]
         lines = self._lines()
         counts = Counter(line["what"] for line in lines)
         for word, number in self._scenario.lines.items():
             if counts[word] != number:
-                told.append(f"{counts[word]} lines {word!r}, not {number}")
+                failures.append(f"{counts[word]} lines {word!r}, not {number}")
         begun = [line["note"] for line in lines if line["what"] == "begin"]
         if self._scenario.order and begun != list(self._scenario.order):
-            told.append(f"began in the order {begun}, not {list(self._scenario.order)}")
+            failures.append(f"began in the order {begun}, not {list(self._scenario.order)}")
         if self._scenario.alone is not None:
             words = [line["what"] for line in lines if line["what"] in self._scenario.alone]
             if words != list(self._scenario.alone) * (len(words) // 2):
-                told.append(f"not one at a time: {words}")
-        return [*told, *self._told()] if told else []
+                failures.append(f"not one at a time: {words}")
+        return [*failures, *self._diagnostics()] if failures else []
 
-    def _told(self) -> list[str]:
+    def _diagnostics(self) -> list[str]:
         """What helps to find out why."""
         lines = [f"{line['what']} {line['attempt']}" for line in self._lines()[:30]]
         workers = (*self._workers, *self._paused, *self._stopped)
-        said = [f"{one.log.name}: {one.said(1500)}" for one in workers if one.said()]
-        return [f"the handlers wrote: {', '.join(lines)}", *said]
+        outputs = [f"{one.log.name}: {one.output(1500)}" for one in workers if one.output()]
+        return [f"the handlers wrote: {', '.join(lines)}", *outputs]
 
 
 def value_of(job: Job, field: str) -> Any:
