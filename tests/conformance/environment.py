@@ -21,7 +21,7 @@ from tests.conformance.scenario import Scenario
 
 PATIENCE_S = 60.0
 SHARED = "shared"
-# Handlers whose settings the lanes must have too: a lane's row overrides the handler.
+# Each lane lists one job type per handler; a lane's row overrides the handler's declaration.
 HANDLERS = (
     *("echo", "fail", "again", "snooze", "give_up", "hold", "deaf", "resume", "steps", "report"),
     *("slow", "sleep", "not_json", "typed", "limited", "planned", "patient", "chatty"),

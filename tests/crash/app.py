@@ -1,6 +1,6 @@
-"""The application under test. Its handlers write down what they do in files that are not Laneway's.
+"""The application under test. Its handlers record what they do in files outside Laneway.
 
-One file per process, one `write` per line: a kill may lose the future, never half a line.
+One file per process, one `write` per line: a kill never leaves half a line.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TICK_S = 0.01
 
 
 def note(what: str, ctx: Context | SyncContext | None = None, **more: Any) -> None:
-    """One event, as laneway.testing.history has them."""
+    """Record one event in the format of laneway.testing.history."""
     event = {
         "what": what,
         "job": str(ctx.job_id) if ctx else None,
@@ -46,7 +46,7 @@ def note(what: str, ctx: Context | SyncContext | None = None, **more: Any) -> No
 
 
 class running:
-    """Notes the start and the end of a handler, however it ends."""
+    """Record the start and the end of a handler, however it ends."""
 
     def __init__(self, ctx: Context | SyncContext) -> None:
         self._ctx = ctx
@@ -59,7 +59,7 @@ class running:
 
 
 async def passed(gate: Path) -> None:
-    """Waits until the test opens a gate."""
+    """Wait until the test opens a gate."""
     while not gate.exists():  # noqa: ASYNC110 - another process opens it
         await asyncio.sleep(TICK_S)
 
@@ -140,7 +140,7 @@ async def endless(ctx: Context, op: str) -> str:
 
 @lw.handler("zombie", retry=QUICKLY)
 async def zombie(ctx: Context, op: str, kind: str, gates: str) -> dict[str, int]:
-    """The first attempt writes when its gate opens; the second holds out until the other does."""
+    """The first attempt writes when its gate opens; the second runs until its own gate opens."""
     with running(ctx):
         await effect(ctx)
         if ctx.attempt > 1:
@@ -150,20 +150,20 @@ async def zombie(ctx: Context, op: str, kind: str, gates: str) -> dict[str, int]
         await passed(Path(gates, "write"))
         await effect(ctx)
         if kind == "fail":
-            raise RuntimeError("a failure nobody wants any more")
+            raise RuntimeError("a failure of a superseded attempt")
         if kind == "progress":
-            ctx.log("a line nobody wants any more")
+            ctx.log("a line of a superseded attempt")
             await ctx.progress(1, 2, "first")
             try:
                 await ctx.save({"by": ctx.attempt})
             except StaleAttempt:
-                note("told", ctx)
+                note("notified", ctx)
                 raise
         return {"by": ctx.attempt}
 
 
 async def effect(ctx: Context) -> None:
-    """Something outside Laneway that checks the attempt by itself."""
+    """An effect outside Laneway that checks the attempt itself."""
     async with await psycopg.AsyncConnection.connect(
         os.environ["CRASH_SINK_DSN"], autocommit=True
     ) as conn:
@@ -172,7 +172,7 @@ async def effect(ctx: Context) -> None:
 
 @lw.handler("standstill", retry=QUICKLY, stale="progress")
 async def standstill(ctx: Context, op: str, moves_first: bool) -> dict[str, int]:
-    """The first attempt lives and does not move; it writes once more when it is stopped."""
+    """The first attempt makes no progress; it writes once more when it is stopped."""
     with running(ctx):
         if ctx.attempt > 1:
             return {"by": ctx.attempt}
@@ -184,7 +184,7 @@ async def standstill(ctx: Context, op: str, moves_first: bool) -> dict[str, int]
             try:
                 await ctx.save({"by": ctx.attempt})
             except StaleAttempt:
-                note("told", ctx)
+                note("notified", ctx)
             raise
     raise AssertionError("an hour has passed")
 
@@ -213,13 +213,13 @@ def poison(ctx: SyncContext, op: str, kind: str) -> None:
 def poison_gil(ctx: SyncContext, op: str) -> None:
     note("start", ctx)
     note("death", ctx)  # it will be killed
-    # One call into C that backtracks for years and never lets another thread run.
+    # One call into C that backtracks for years and never releases the GIL.
     re.match(r"(a+)+$", "a" * 60 + "b")
 
 
 @lw.handler("suicide_exit", retry=QUICKLY, max_retries=2, lane="fragile_exit")
 async def suicide_exit(ctx: Context, op: str) -> None:
-    """Takes its whole worker process along."""
+    """End the whole worker process."""
     note("start", ctx)
     note("death", ctx)
     os._exit(3)
@@ -234,7 +234,7 @@ async def suicide_kill(ctx: Context, op: str) -> None:
 
 @lw.handler("culprit", retry=QUICKLY, max_retries=2)
 async def culprit(ctx: Context, op: str) -> None:
-    """Takes its process and all other jobs in it along, from the event loop."""
+    """Kill the process with all other jobs in it, from the event loop."""
     note("start", ctx)
     await asyncio.sleep(0.3)
     note("death", ctx)
@@ -243,7 +243,7 @@ async def culprit(ctx: Context, op: str) -> None:
 
 @lw.handler("hidden_culprit", retry=QUICKLY, max_retries=2)
 def hidden_culprit(ctx: SyncContext, op: str) -> None:
-    """As before, from a thread: the supervisor cannot see who it was."""
+    """The same from a thread: the supervisor cannot see which job did it."""
     note("start", ctx)
     time.sleep(0.3)
     note("death", ctx)
@@ -255,7 +255,7 @@ def hidden_culprit(ctx: SyncContext, op: str) -> None:
 
 @lw.handler("patient", retry=QUICKLY)
 async def patient(ctx: Context, op: str, seconds: float) -> str:
-    """Only the first attempt takes its time."""
+    """Only the first attempt sleeps."""
     with running(ctx):
         if ctx.attempt == 1:
             await asyncio.sleep(seconds)
@@ -267,7 +267,7 @@ async def patient(ctx: Context, op: str, seconds: float) -> str:
 
 @lw.handler("forking", retry=QUICKLY)
 async def forking(ctx: Context, op: str, how: str) -> str:
-    """Leaves a process behind that outlives the worker, in its first attempt only."""
+    """Leave a process that outlives the worker, in the first attempt only."""
     if ctx.attempt > 1:
         return op
     if how == "pool":
@@ -280,7 +280,7 @@ async def forking(ctx: Context, op: str, how: str) -> str:
     if child == 0:
         if how == "leave":
             return "from the forked child"
-        time.sleep(60)  # noqa: ASYNC251 - a process of its own
+        time.sleep(60)  # noqa: ASYNC251 - a separate process
         os._exit(0)
     note("forked", ctx, child=child)
     await asyncio.sleep(60)

@@ -1,4 +1,4 @@
-"""Somebody who decides about every job that waits for it: python -m tests.crash.approver NAME."""
+"""Approve or reject every job that awaits a decision: python -m tests.crash.approver NAME."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from laneway import Laneway
 from laneway.errors import Refused
 
 AT_A_TIME = 5
-# The oldest first, so that two who decide meet.
+# The oldest first, so that two approvers decide about the same job.
 _WAITING = (
     "select j.id::text, j.payload ->> 'fate'"
     " from laneway.awaiting w join laneway.jobs j using (seq)"
@@ -27,7 +27,7 @@ _WAITING = (
 async def main(name: str) -> None:
     met: set[str] = set()
     dsn = os.environ["LANEWAY_DATABASE_URL"]
-    # About some jobs they decide only when they are called together.
+    # Some jobs are decided only when the test starts both approvers at once.
     meeting = Path(os.environ["CRASH_SINK"], "meeting")
     async with (
         Laneway(dsn) as client,
@@ -57,7 +57,7 @@ async def decide(client: Laneway, name: str, job: str, decision: str) -> None:
 
 
 def note(name: str, job: str, decision: str, phase: str) -> None:
-    """One line at once: a kill loses the future, never half a line."""
+    """Write one whole line at once: a kill never leaves half a line."""
     event = {
         "what": "decide",
         "job": job,

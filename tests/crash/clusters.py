@@ -1,4 +1,4 @@
-"""A PostgreSQL for each row, copied from one that was made and migrated once."""
+"""A PostgreSQL for each row, copied from one that is created and migrated once."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ SETTINGS = {
     "max_connections": "100",
     "max_wal_size": "256MB",
     "log_min_messages": "warning",
-    # In the data directory, so that a server killed for good leaves no segment behind.
+    # In the data directory, so that a killed server leaves no shared memory segment.
     "dynamic_shared_memory_type": "mmap",
 }
 HASTY = {"fsync": "off", "full_page_writes": "off"}
-# The timings of every lane in these tests.
+# The intervals of every lane in these tests.
 _PREPARE = """
 insert into laneway.worker_lanes (name, job_types, max_slots)
 values ('narrow', '{narrow}', 3),
@@ -38,7 +38,7 @@ update laneway.worker_lanes
 
 
 class Clusters:
-    """Data directories below one temporary directory, gone at the end."""
+    """Data directories in one temporary directory that is removed at the end."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
@@ -60,7 +60,7 @@ class Clusters:
 
     @contextlib.contextmanager
     def copy(self, name: str, *, is_durable: bool = False) -> Iterator[EmbeddedPostgres]:
-        """A running server of one's own; `is_durable`: it waits for the disk, as in production."""
+        """Run a copy of the server; `is_durable`: it waits for the disk, as in production."""
         path = self._home / name
         settings: Mapping[str, str] = SETTINGS if is_durable else {**SETTINGS, **HASTY}
         subprocess.run(["cp", "-a", str(self._seed), str(path)], check=True)
@@ -68,14 +68,14 @@ class Clusters:
             yield postgres
 
     def sink(self, name: str) -> Path:
-        """Where the handlers of one row write down what they do."""
+        """The directory in which the handlers of one row record events."""
         path = self._home / f"{name}-sink"
         path.mkdir()
         return path
 
 
 def server_errors(postgres: EmbeddedPostgres) -> list[str]:
-    """Deadlocks and worse that the server complained about."""
+    """Deadlocks and worse from the server's log."""
     if not os.path.exists(postgres.log_path):
         return []
     lines = postgres.log_path.read_text(errors="replace").splitlines()

@@ -1,7 +1,7 @@
-"""Watches a database from inside, by triggers, and at its doors, by taps; reads back what it saw.
+"""Record what a database does, with triggers and with wrapped functions; read the records back.
 
-A tap stands where a function of Laneway stood, calls it, and writes down which attempt was named
-and what was answered. Nothing of Laneway knows about either.
+A wrapper replaces a function of Laneway, calls it, and records the named attempt and the result.
+Laneway is not aware of either.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from laneway.testing.history import Final, FinalJob, HistoryEvent
 _SQL = Path(__file__).with_name("db_recorder.sql")
 _REPORTED = """(select * from unnest(p_seqs, p_attempts)
                 union select * from unnest(p_log_seqs, p_log_attempts)) as g (seq, attempt)"""
-# Function → what its writes are called, and which attempts they name.
+# Function → the name of its write, and the attempts in its arguments.
 _TAPS = {
     "settle": ("g.verdict", "unnest(p_seqs, p_attempts, p_verdicts) as g (seq, attempt, verdict)"),
     "heartbeat": ("'heartbeat'", "unnest(p_seqs, p_attempts) as g (seq, attempt)"),
     "report": ("'report'", _REPORTED),
 }
 
-# Function → what it answers, and what is written down then.
-_DOORS = {
+# Function → its result, and what to record.
+_RESULTS = {
     "finish_in_transaction": (
         "v_answer",
         """select 'write', p_seq, p_attempt, jsonb_build_object('verb', 'finish apart',
@@ -41,16 +41,16 @@ Conn = psycopg.Connection[tuple[Any, ...]]
 
 
 def install(conn: Conn) -> None:
-    """Starts watching a migrated database."""
+    """Start recording in a migrated database."""
     conn.execute(_SQL.read_bytes())
     for function in _TAPS:
-        _tap(conn, function)
-    for function in _DOORS:
-        _watch_door(conn, function)
+        _wrap_write(conn, function)
+    for function in _RESULTS:
+        _wrap_result(conn, function)
 
 
-def _step_behind(conn: Conn, function: str) -> tuple[str, str, str]:
-    """Makes room where a function stood: its arguments, its result, and how it is called now."""
+def _rename(conn: Conn, function: str) -> tuple[str, str, str]:
+    """Rename a function; return its arguments, its result and its new name."""
     row = conn.execute(
         "select pg_get_function_identity_arguments(oid), pg_get_function_arguments(oid),"
         " pg_get_function_result(oid), proargnames[1:pronargs]"
@@ -65,9 +65,9 @@ def _step_behind(conn: Conn, function: str) -> tuple[str, str, str]:
     return arguments, result, f"laneway.{function}_behind({', '.join(names)})"
 
 
-def _watch_door(conn: Conn, function: str) -> None:
-    arguments, result, call = _step_behind(conn, function)
-    answers, told = _DOORS[function]
+def _wrap_result(conn: Conn, function: str) -> None:
+    arguments, result, call = _rename(conn, function)
+    answers, recorded = _RESULTS[function]
     own = answers == "v_answer"
     conn.execute(
         f"""
@@ -75,15 +75,15 @@ def _watch_door(conn: Conn, function: str) -> None:
         {"declare v_answer text;" if own else ""}
         begin
             select * into {answers} from {call};
-            insert into crash.seen (what, seq, attempt, more) {told};
+            insert into crash.seen (what, seq, attempt, more) {recorded};
             {"return v_answer;" if own else ""}
         end $$
         """.encode()
     )
 
 
-def _tap(conn: Conn, function: str) -> None:
-    arguments, result, call = _step_behind(conn, function)
+def _wrap_write(conn: Conn, function: str) -> None:
+    arguments, result, call = _rename(conn, function)
     verb, given = _TAPS[function]
     conn.execute(
         f"""
@@ -93,7 +93,7 @@ def _tap(conn: Conn, function: str) -> None:
             return query
             with answers as materialized (
                 select * from {call}
-            ), told as (
+            ), recorded as (
                 insert into crash.seen (what, seq, attempt, more)
                 select 'write', g.seq, g.attempt,
                        jsonb_build_object('verb', {verb}, 'answer', coalesce(a.answer, 'accepted'))
@@ -106,7 +106,7 @@ def _tap(conn: Conn, function: str) -> None:
 
 
 def read(conn: Conn) -> list[HistoryEvent]:
-    """All that it saw, with ids of jobs in place of their numbers."""
+    """All recorded events, with ids of jobs instead of their numbers."""
     rows = conn.execute(
         "select s.what, j.id::text, s.attempt, extract(epoch from s.at)::float8, s.n,"
         " s.tx::text::bigint, s.by, s.more"
@@ -116,7 +116,7 @@ def read(conn: Conn) -> list[HistoryEvent]:
 
 
 def read_final(conn: Conn) -> Final:
-    """The tables as they are now. A job in several places at once is in no state."""
+    """The current state of all jobs. A job in several tables at once has no state."""
     rows = conn.execute(
         r"""
         select j.id::text,

@@ -1,6 +1,5 @@
--- What the database did, written down beside it in the same transactions: what is rolled back leaves
--- no trace, what is committed leaves one. `n` orders what concerns one job, because such changes
--- wait for each other.
+-- Records of what the database did, in the same transactions: only committed changes leave one.
+-- `n` orders the records of one job, because changes of one job wait for each other.
 create schema crash;
 create sequence crash.n;
 
@@ -24,7 +23,7 @@ begin
 end $$;
 create trigger crash_job after insert on laneway.jobs for each row execute function crash.job();
 
--- What a job is to do, as it is now.
+-- A digest of the job's current payload.
 create function crash.digest(p_seq bigint) returns text language sql as $$
     select md5(j.payload::text) from laneway.jobs j where j.seq = p_seq
 $$;

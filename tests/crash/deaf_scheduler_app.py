@@ -1,4 +1,4 @@
-"""The application in a worker that does not look at schedules when it leads, or leads again."""
+"""A mutant application: the scheduler does not start when its worker is elected."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from tests.crash.policy_app import lw
 __all__ = ["lw"]
 
 
-def sleep_on(self: Watchdog, call: object) -> None:
-    """Forgets whom to call when it is elected."""
+def ignore_election(self: Watchdog, call: object) -> None:
+    """Drop the callback that the watchdog calls on election."""
 
 
-Watchdog.on_elected = property(lambda self: lambda: None, sleep_on)  # type: ignore[assignment]
+Watchdog.on_elected = property(lambda self: lambda: None, ignore_election)  # type: ignore[assignment]
 Scheduler.longest_backoff_s = 30.0

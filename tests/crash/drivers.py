@@ -1,4 +1,4 @@
-"""The libraries in whose transactions handlers finish their jobs; each is loaded on first use."""
+"""Database libraries in whose transactions handlers finish jobs; each is loaded on first use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import psycopg
 
 
 class Own(NamedTuple):
-    """A transaction of the application's."""
+    """A transaction of the application."""
 
     conn: Any
     execute: Callable[[str], object]

@@ -1,6 +1,6 @@
-"""A PostgreSQL whose clock jumps while it runs, by Debian's libfaketime.
+"""A PostgreSQL whose clock jumps while it runs, with Debian's libfaketime.
 
-Only the wall clock is faked: timers and time-outs go on as they do where a real clock is set.
+Only the wall clock is faked: timers and time-outs continue, as when a real clock is set.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class FakeClock:
         return datetime.now(UTC) + self._offset
 
     def set(self, to: datetime) -> None:
-        """Let the clock say this now, and go on from there."""
+        """Set the clock; it continues from there."""
         self.jump(to - self.now)
 
     def jump(self, by: timedelta) -> None:

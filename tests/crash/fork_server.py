@@ -1,7 +1,7 @@
-"""Worker processes that begin where their imports end: python -m tests.crash.fork_server APP LANES.
+"""Workers forked after all imports: python -m tests.crash.fork_server APP LANES.
 
-To kill many, many must start. For each line, the path of a log, it forks a worker and answers its
-process id. Workers die with it.
+Rows that kill many workers must start many. For each line of input, the path of a log, the server
+forks a worker and prints its process id. Workers end with the server.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from laneway.testing import faults
 from tests.crash.processes import ROOT, WorkerProcess, worker_environment
 
 _PR_SET_PDEATHSIG = 1
-# What handlers would load on first use.
+# Modules that handlers would import on first use.
 _BEFOREHAND = ("asyncpg", "sqlalchemy.ext.asyncio", "django.db.backends.postgresql.base")
 
 
 class ForkedWorker(WorkerProcess):
-    """A worker that a nursery has started."""
+    """A worker that a fork server has started."""
 
     def __init__(self, pid: int, log: Path) -> None:
         self.pid = pid
@@ -43,7 +43,7 @@ class ForkedWorker(WorkerProcess):
 
 
 class ForkServer:
-    """One process that has loaded an application, and has workers of it."""
+    """A process that has loaded an application and forks workers."""
 
     def __init__(self, dsn: str, sink: Path, app: str, lanes: str) -> None:
         self._sink = sink
@@ -77,7 +77,7 @@ def main() -> None:
     app, lanes = sys.argv[1:]
     for module in (app.partition(":")[0], *_BEFOREHAND):
         import_module(module)
-    # Those that are killed leave at once.
+    # Killed children are reaped at once.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     for line in sys.stdin:
         pid = os.fork()
@@ -90,9 +90,9 @@ def become_worker(log: Path, app: str, lanes: str) -> int:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     os.setsid()
-    nothing = os.open(os.devnull, os.O_RDONLY)
+    null = os.open(os.devnull, os.O_RDONLY)
     written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    for ours, theirs in ((nothing, 0), (written, 1), (written, 2)):
+    for ours, theirs in ((null, 0), (written, 1), (written, 2)):
         os.dup2(ours, theirs)
     return run_worker(app, lanes=lanes.split(","))
 

@@ -1,6 +1,6 @@
-"""The application with forked children that keep the worker's pipes, and heartbeats that trust it.
+"""A mutant application: forked children keep the worker's pipes, and heartbeats rely on them.
 
-Run as a program it is the heartbeat process: one that ends when its pipe does, and only then.
+Run as a program, it is the heartbeat process: it ends when its pipe closes, and only then.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from laneway.engine.lease import heartbeat_child
 from laneway.engine.lease.heartbeat import Heartbeat
 
 
-def watch_nobody(pid: int) -> None:
+def watch_nothing(pid: int) -> None:
     time.sleep(3600)
 
 
 if __name__ == "__main__":
-    heartbeat_child.watch_worker = watch_nobody
+    heartbeat_child.watch_worker = watch_nothing
     heartbeat_child.serve(heartbeat_child.database_renewer)
 else:
     from tests.crash.app import lw

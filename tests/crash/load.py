@@ -1,4 +1,4 @@
-"""A mixed load: handlers of every kind; retried, snoozed, delayed, keyed and cancelled jobs."""
+"""A mixed load: all kinds of handlers; retried, snoozed, delayed, keyed and cancelled jobs."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def mixed(run: RowRun) -> Job:
 
 
 async def feed(run: RowRun, client: Laneway, total: int, faults: int, every_s: float) -> None:
-    """Submits the mix in step with the faults, mostly by COPY, every tenth job alone.
+    """Submit the mix in step with the faults, mostly by COPY, every tenth job alone.
 
-    Duplicates and unknown answers do not count: it goes on until so many jobs are acknowledged.
+    Duplicates and unknown results do not count: it continues until `total` jobs are acknowledged.
     """
     made: set[str] = set()
 
     def is_ahead() -> bool:
-        # Never quite up to the next fault: one that is late finds work as well.
+        # Stay behind the next fault, so that a late fault finds work too.
         since = (time.monotonic() - run.last_fault) / every_s
         return len(made) / total > (run.result.faults + 1 - math.exp(-since)) / faults
 
@@ -63,7 +63,7 @@ async def feed(run: RowRun, client: Laneway, total: int, faults: int, every_s: f
 
 
 async def cancel_some(run: RowRun, client: Laneway, total: int, seconds: float) -> None:
-    """Cancels jobs that would never end: half while they wait, half while they run."""
+    """Cancel jobs that would never end: half while they wait, half while they run."""
     for i in range(total):
         options = {"delay": 60.0} if i % 2 else {}
         ids = await run.submit(client, run.job("endless", options))
@@ -73,7 +73,7 @@ async def cancel_some(run: RowRun, client: Laneway, total: int, seconds: float) 
 
 
 async def _cancel(run: RowRun, client: Laneway, job: str) -> None:
-    """Again and again: a cancel whose answer is lost is repeated, as a person would."""
+    """Repeat a cancel whose result was lost, as a person would."""
     for _ in range(50):
         if await run.cancel(client, job):
             return

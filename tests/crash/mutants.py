@@ -1,7 +1,7 @@
-"""Laneway with one law taken out, to show that the rows would notice.
+"""Variants of Laneway with one law removed, to show that the rows would notice.
 
-A mutant stands in front of a function of the database and spoils what it is asked, so it does not
-depend on how the function is written. Where only a change inside will do, it patches its text.
+A mutant wraps a function of the database and changes its arguments, so it does not depend on how
+the function is written. Where only a change inside helps, it patches the text of the function.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from tests.crash.db_recorder import Conn
 
 @dataclass(frozen=True)
 class Mutant:
-    """A spoiled function of the database, the row that must notice, and the law that it breaks."""
+    """A changed function of the database, the row that must notice, and the broken law."""
 
     name: str
     row: str
     law: str
     function: str = ""
-    first: str = ""  # done before the function is called
-    instead: Mapping[str, str] = field(default_factory=dict)  # argument → what it is given
-    # Function → texts in it and what stands there instead.
+    first: str = ""  # runs before the function
+    instead: Mapping[str, str] = field(default_factory=dict)  # argument → its replacement
+    # Function → texts in it and their replacements.
     patches: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
-    setup: str = ""  # done once
-    only: tuple[str, ...] = ()  # of rows with kinds: these alone
-    app: str = ""  # an application that takes the law out of its worker's process
-    # Of the environment of workers and servers.
+    setup: str = ""  # runs once
+    only: tuple[str, ...] = ()  # the kinds to run, of rows with kinds
+    app: str = ""  # an application that removes the law from its worker process
+    # Variables for workers and servers.
     environment: Mapping[str, str] = field(default_factory=dict)
     scale: float = 0.2
 
@@ -39,9 +39,9 @@ class Mutant:
             source, *_ = _described(conn, function)
             conn.execute(_patched(function, source, texts).encode())
         if self.function:
-            self._stand_before(conn)
+            self._wrap(conn)
 
-    def _stand_before(self, conn: Conn) -> None:
+    def _wrap(self, conn: Conn) -> None:
         _, identity, arguments, result, names = _described(conn, self.function)
         name = f"laneway.{self.function}"
         conn.execute(f"alter function {name}({identity}) rename to {self.function}_sound".encode())
@@ -73,7 +73,7 @@ def _patched(function: str, source: str, texts: tuple[tuple[str, str], ...]) -> 
 
 
 def _running(seqs: str, attempts: str, condition: str = "true") -> str:
-    """Whatever attempt runs in place of the one that was named."""
+    """Replace the named attempt with the one that runs."""
     return (
         "array(select case when l.seq is not null then l.attempt else g.attempt end"
         f" from unnest({seqs}, {attempts}) with ordinality g (seq, attempt, n)"
@@ -127,7 +127,7 @@ MUTANTS = (
                     "perform from laneway.worker_lanes l where l.name = p_lane for no key update;",
                     "",
                 ),
-                # The pause between count and claim that a busy server makes by itself.
+                # A busy server pauses between count and claim in the same way.
                 (
                     "v_room := least(v_room, v_free);",
                     "v_room := least(v_room, v_free); perform pg_sleep(0.05);",
@@ -183,7 +183,7 @@ MUTANTS = (
         "slots of schedules not unique",
         "C6",
         "I10",
-        # What stands in the way of a former leader otherwise, too: the key is the last of three.
+        # Two other checks stop a former leader before the key does.
         setup="alter table laneway.schedule_slots drop constraint schedule_slots_pkey",
         patches={
             "take_slot": (("on conflict (schedule, slot) do nothing", ""),),
@@ -235,7 +235,7 @@ MUTANTS = (
         "run before anyone approves",
         "C16",
         "I15",
-        # The claim would send them back to be approved.
+        # The claim would send these jobs back for approval.
         patches={
             "claim": (("and (t.approval <> 'never' or t.has_analysis)", "and false"),),
             "apply_approval_policy": (

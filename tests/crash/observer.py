@@ -1,4 +1,4 @@
-"""Looks at lanes, limits and keys again and again from a connection of its own, as an outsider."""
+"""Take snapshots of lanes, limits and keys from a separate connection."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ select extract(epoch from clock_timestamp())::float8,
 
 
 class Observer:
-    """A thread that takes snapshots until told to stop; a server that is away is waited for."""
+    """A thread that takes snapshots until it is stopped; it waits while the server is down."""
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn

@@ -1,4 +1,4 @@
-"""Handlers that are analyzed, approved, limited, keyed and scheduled."""
+"""Handlers with analyses, approvals, limits, keys and schedules."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ async def guarded(ctx: Context, op: str, needs: str, fate: str, ms: int) -> str:
 
 @guarded.analyze
 async def plan(ctx: Context, op: str, fate: str) -> Analysis:
-    """`linger`: the first try waits until it is killed."""
+    """With `linger` the first try waits until it is killed."""
     note("analyzing", ctx, fate=fate)
     if fate == "linger" and ctx.attempt == 1:
         await passed(Path(os.environ["CRASH_SINK"], "over"))
     if fate == "hopeless":
-        raise RuntimeError("nobody can say what this costs")
+        raise RuntimeError("the cost is unknown")
     return Analysis(plan={"for": op}, cost=1, currency="EUR")
 
 
@@ -57,7 +57,7 @@ cheap.analyze(plan)
 
 @lw.handler("brief", retry=QUICKLY, max_retries=MANY, approval=Approval(expires=0.3))
 async def brief(ctx: Context, op: str, needs: str, fate: str, ms: int) -> str:
-    """Nobody has much time to decide about it."""
+    """A job type whose approval expires soon."""
     with running(ctx):
         await asyncio.sleep(ms / 1000)
     return op
@@ -68,7 +68,7 @@ async def brief(ctx: Context, op: str, needs: str, fate: str, ms: int) -> str:
 
 @contextlib.contextmanager
 def holding(ctx: Context | SyncContext, *names: str) -> Iterator[None]:
-    """Notes what is held, from after it was had until before it is given back."""
+    """Record what is held, from after it was acquired until before it is released."""
     note("hold", ctx, names=names)
     try:
         yield
@@ -131,7 +131,7 @@ async def keyed(ctx: Context, op: str, key: str, ms: int) -> str:
 
 @lw.handler("keyed_apart", retry=QUICKLY, max_retries=MANY, limits=["dear"])
 async def keyed_apart(ctx: Context, op: str, key: str, ms: int) -> None:
-    """Finishes in a transaction of its own, and lives on a little."""
+    """Finish in the application's transaction, then run a little longer."""
     with running(ctx):
         async with await psycopg.AsyncConnection.connect(os.environ["CRASH_SINK_DSN"]) as conn:
             with holding(ctx, key, "dear"):
@@ -145,7 +145,7 @@ async def keyed_apart(ctx: Context, op: str, key: str, ms: int) -> None:
 
 @lw.handler("tuner", retry=QUICKLY, max_retries=MANY)
 async def tuner(ctx: Context, op: str, lane: str, poll_ms: int, gate: str) -> str:
-    """Changes a lane from inside a worker, once the test lets it."""
+    """Change a lane from inside a worker, once the test opens the gate."""
     with running(ctx):
         await passed(Path(os.environ["CRASH_SINK"], gate))
         await lanes.tune(lw.database, lane, {"poll_interval_ms": poll_ms}, by="tuner")

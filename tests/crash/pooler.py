@@ -1,4 +1,4 @@
-"""pgbouncer in transaction mode before a PostgreSQL of ours."""
+"""pgbouncer in transaction mode in front of an embedded PostgreSQL."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def pgbouncer(postgres: EmbeddedPostgres, home: Path) -> Iterator[str]:
         cwd="/",
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        # It refuses to be root, and has no need to be.
+        # pgbouncer refuses to run as root.
         user=account.uid if account.is_other else None,
         group=account.gid if account.is_other else None,
         extra_groups=[] if account.is_other else None,
@@ -99,8 +99,8 @@ def _await(dsn: str, process: subprocess.Popen[bytes], log: Path) -> None:
             return
         except psycopg.OperationalError as error:
             if process.poll() is not None or time.monotonic() > deadline:
-                told = log.read_text() if log.exists() else ""
-                raise NoPooler(f"pgbouncer did not start: {error}\n{told}") from error
+                output = log.read_text() if log.exists() else ""
+                raise NoPooler(f"pgbouncer did not start: {error}\n{output}") from error
             time.sleep(0.05)
 
 

@@ -1,4 +1,4 @@
-"""Real worker processes: started, stopped where they are, killed, and gone at the end."""
+"""Real worker processes that a row starts, stops, kills and cleans up."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TIMINGS = {
 
 
 def worker_environment(dsn: str, sink: Path) -> dict[str, str]:
-    """What a process of these tests sees: this source, this database, quick timings."""
+    """The environment of a test process: this source, this database, short intervals."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("LANEWAY_", "PG"))}
     source = str(Path(laneway.__file__).parents[1])
     return {
@@ -39,7 +39,7 @@ def worker_environment(dsn: str, sink: Path) -> dict[str, str]:
 
 
 class WorkerProcess:
-    """One worker, or a supervisor with one worker or more below it."""
+    """One worker, or a supervisor with its workers."""
 
     def __init__(
         self,
@@ -84,14 +84,14 @@ class WorkerProcess:
         return faults.tree(self.pid)
 
     def helpers(self) -> list[int]:
-        """The processes below the worker itself, its heartbeat first of all."""
+        """The child processes of the worker, its heartbeat first."""
         return self.tree()[1:]
 
     def terminate(self) -> None:
         faults.send(signal.SIGTERM, [self.pid])
 
     def end(self) -> None:
-        """Ends it and all below, whatever state they are in."""
+        """End the process and its children, whatever their state."""
         if self.is_alive:
             faults.end_all(self.tree())
         self.process.wait()

@@ -1,4 +1,4 @@
-"""Workers without a database, and the replicas that they are sent jobs by."""
+"""Remote workers, and the replicas that send them jobs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.crash.rows.c19_streams import token_of
 
 
 class GrpcReplica:
-    """A server process at a port of its own, started again there when it was killed."""
+    """A server process that restarts on the same port after a kill."""
 
     def __init__(self, run: RowRun) -> None:
         with socket.socket() as free:
@@ -55,7 +55,7 @@ class GrpcReplica:
 
 
 class RemoteProcess(WorkerProcess):
-    """A worker that knows addresses and a token, and no database."""
+    """A worker with addresses and a token, without a database."""
 
     def __init__(self, sink: Path, addresses: list[str], token: str, app: str) -> None:
         environment = worker_environment("", sink)
@@ -80,7 +80,7 @@ class RemoteProcess(WorkerProcess):
 
 
 class RemoteFleet:
-    """Replicas and remote workers that know all of them; each begins with another one."""
+    """Replicas, and remote workers that know all of them and start with different ones."""
 
     def __init__(self, run: RowRun, replicas: int = 2) -> None:
         self._run = run
@@ -99,7 +99,7 @@ class RemoteFleet:
         addresses = [one.address for one in (*self.replicas[turn:], *self.replicas[:turn])]
         worker = RemoteProcess(self._run.sink, addresses, self._token, self._run.app)
         self.workers.append(worker)
-        # The run ends what is left at its end.
+        # The run ends all remaining workers.
         self._run.workers.append(worker)
         return worker
 

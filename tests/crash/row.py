@@ -1,4 +1,4 @@
-"""Plays one row from an empty database to the verdict, and leaves nothing behind."""
+"""Run one row from an empty database to the verdict, and clean up."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ HISTORIES = ROOT / "bench" / "latest"
 
 @dataclass(frozen=True)
 class Row:
-    """A kind of fault, what is done, and what is looked at when all is over."""
+    """A kind of fault: its title, a function that injects it, and a check after the end."""
 
     title: str
     inject: Callable[[RowRun], Awaitable[None]]
     check: Callable[[RowRun], None]
     is_durable: bool = False
-    applies_mutant_itself: bool = False  # applies its mutant when its database is ready for it
-    keeps_history: bool = True  # what was seen in its database outlives the row
+    applies_mutant_itself: bool = False  # applies its mutant after its own preparation
+    keeps_history: bool = True  # its database still has the recorded events at the end
 
 
 async def run_row(
@@ -41,7 +41,7 @@ async def run_row(
     *,
     is_timed: bool = True,
 ) -> Result:
-    """`only` narrows a row to some of its kinds, where it has kinds."""
+    """Run a row; `only` selects some of its kinds, where it has kinds."""
     began = time.monotonic()
     name = row.inject.__module__.rpartition(".")[2].partition("_")[0].upper().replace("C0", "C")
     home = f"{name}-{mutant.name.replace(' ', '-')}" if mutant else name

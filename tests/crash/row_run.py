@@ -1,4 +1,4 @@
-"""Where a row plays: a database that is watched, workers to break, submits that are remembered."""
+"""The state of a row: its recorded database, its workers, and the history of submits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.crash.db_recorder import Conn
 from tests.crash.observer import Observer
 from tests.crash.processes import WorkerProcess
 
-# Lease, watchdog and backoff of these tests, and five seconds.
+# The lease, watchdog and backoff intervals of these tests, plus five seconds.
 DRAIN_S = 2.0 + 0.25 + 0.4 + 5.0
 READY_S = 60.0
 
@@ -34,12 +34,12 @@ Job = tuple[str, dict[str, Any], dict[str, Any]]
 
 
 class Stuck(Exception):
-    """Something that must happen did not."""
+    """An expected event did not happen in time."""
 
 
 @dataclass
 class Result:
-    """What a row has shown."""
+    """The result of a row."""
 
     row: str
     jobs: int = 0
@@ -54,7 +54,7 @@ class Result:
     lines: list[str] = field(default_factory=list)
 
     def must(self, law: str, seen: object, *, held: bool) -> None:
-        """Says what must hold and what was seen."""
+        """Record a law and the observed value."""
         self.lines.append(f"{'ok  ' if held else 'FAIL'} {law}: {seen}")
         if not held:
             self.violations.append(Violation(self.row, None, f"{law}: {seen}"))
@@ -79,7 +79,7 @@ class RowRun:
         self.postgres = postgres
         self.sink = clusters.sink(home)
         self.scale = scale
-        # One for the faults, one for the load: neither shifts what the other draws.
+        # One generator for faults, one for load: neither shifts the other's sequence.
         self.random = random.Random(f"{seed}/{row}/faults")
         self.load_random = random.Random(f"{seed}/{row}/load")
         self.history = History()
@@ -97,7 +97,7 @@ class RowRun:
         self.apply_mutant: Callable[[Conn], None] | None = None
 
     def count(self, full: int, least: int = 1) -> int:
-        """A number of this row at the scale of this run."""
+        """Scale a count to this run."""
         return max(least, round(full * self.scale))
 
     # The database -----------------------------------------------------------------------------
@@ -132,18 +132,18 @@ class RowRun:
         return worker
 
     async def ready(self, *workers: WorkerProcess) -> None:
-        """Waits until each of these workers has made itself known."""
+        """Wait until each of these workers has registered."""
         for worker in workers:
 
             def is_known(worker: WorkerProcess = worker) -> bool:
                 if not worker.is_alive:
-                    raise Stuck(f"a worker did not start:\n{worker.log.read_text()[-2000:]}")
+                    raise Stuck(f"the worker did not start:\n{worker.log.read_text()[-2000:]}")
                 return self.worker_pid(worker) is not None
 
             await wait_until(is_known, READY_S, "a worker is ready")
 
     def worker_pid(self, worker: WorkerProcess) -> int | None:
-        """The process that runs the handlers, once it is known."""
+        """The process that runs the handlers, once it has registered."""
         pids = worker.tree() if worker.is_supervised else [worker.pid]
         found: int | None = self.ask(
             "select pid from laneway.workers where pid = any (%s) and stopped_at is null"
@@ -153,7 +153,7 @@ class RowRun:
         return found
 
     def is_at_work(self, worker: WorkerProcess) -> bool:
-        """Whether the process that runs handlers has had a job, or has long been ready for one."""
+        """Whether the process that runs handlers has had a job, or has been ready for 2 s."""
         return bool(
             self.ask(
                 "select exists (select from laneway.workers w where w.pid = %s"
@@ -164,13 +164,13 @@ class RowRun:
         )
 
     def fault(self, **more: Any) -> None:
-        """Writes down that something was broken on purpose just now."""
+        """Record that a fault was injected just now."""
         self.result.faults += 1
         self.last_fault = time.monotonic()
         self.history.add("fault", t=self.last_fault, **more)
 
     def kill(self, worker: WorkerProcess, *pids: int) -> float:
-        """Kills processes of a worker, or all of it; answers when, by the database's clock."""
+        """Kill processes of a worker, or all of them; return the time by the database's clock."""
         doomed = pids or tuple(worker.tree())
         at = self.clock()
         faults.kill(*doomed)
@@ -188,12 +188,12 @@ class RowRun:
             yield client
 
     def job(self, job_type: str, /, _options: dict[str, Any] | None = None, **payload: Any) -> Job:
-        """A job to submit, with an `op` of its own in its payload."""
+        """A job to submit, with a unique `op` in its payload."""
         self._ops += 1
         return job_type, {"op": f"{self.result.row}-{self._ops}", **payload}, _options or {}
 
     async def submit(self, client: Laneway, *jobs: Job) -> list[str]:
-        """Submits them, one alone or several by COPY; answers the ids of those acknowledged."""
+        """Submit one job alone or several by COPY; return the ids of those acknowledged."""
         self._note(jobs, "invoke")
         try:
             if len(jobs) == 1:
@@ -202,7 +202,7 @@ class RowRun:
             else:
                 made = await client.submit_many(jobs)
         except DatabaseUnavailable:
-            # Perhaps it was stored and only the answer is lost.
+            # Perhaps the job was stored and only the result is lost.
             self._note(jobs, "info")
             return []
         except LanewayError:
@@ -233,7 +233,7 @@ class RowRun:
             )
 
     async def cancel(self, client: Laneway, job: str) -> bool:
-        """Whether the cancel was answered, one way or the other."""
+        """Cancel a job; return whether the result is known."""
         try:
             found = await client.cancel(UUID(job))
         except DatabaseUnavailable:
@@ -246,13 +246,13 @@ class RowRun:
     # The end ----------------------------------------------------------------------------------
 
     def waiting(self) -> int:
-        """Jobs that have not ended, and ends that are not yet all done."""
+        """Count jobs that have not ended, and ends that are not processed yet."""
         tables = ("ready", "delayed", "lease", "awaiting", "key_waiters", "self_finished")
         counts = (f"(select count(*) from laneway.{table})" for table in tables)
         return int(self.ask(f"select {' + '.join(counts)}"))
 
     async def drain(self, within_s: float = DRAIN_S) -> None:
-        """Waits for the last job; I12 gives it so long after the last fault."""
+        """Wait for the last job; I12 bounds the time after the last fault."""
         with contextlib.suppress(Stuck):
             await wait_until(lambda: self.waiting() == 0, within_s + 60, "the last job ends")
         took, left = time.monotonic() - self.last_fault, self.waiting()
@@ -262,22 +262,22 @@ class RowRun:
         self.result.must("jobs left", left, held=not left)
 
     def must_in_time(self, law: str, seen: object, held: bool) -> None:
-        """A bound in seconds: judged where nothing else keeps the machine busy."""
+        """Record a bound in seconds; it is judged only on an otherwise idle machine."""
         if self._is_timed:
             self.result.must(law, seen, held=held)
         else:
             self.result.lines.append(f"     {law}: {seen}")
 
     async def drain_all(self, within_s: float) -> None:
-        """Waits for the last job, where faults are part of the jobs."""
+        """Wait for the last job, where the jobs themselves are the faults."""
         await wait_until(lambda: self.waiting() == 0, within_s, "the last job ends")
 
     def handlers(self) -> History:
-        """What the handlers have written down so far."""
+        """The events that handlers have recorded so far."""
         return History.load(*sorted(self.sink.glob("*.jsonl")))
 
     def judge(self, observer: Observer) -> None:
-        """Puts the history together and asks every law."""
+        """Combine the history and check every law."""
         self.history.events += db_recorder.read(self.conn)
         self.history.events += self.handlers().events
         self.history.events += observer.events
@@ -291,13 +291,13 @@ class RowRun:
         result.stale_accepted += len(stale.accepted)
         result.acked_lost += sum(violation.law == "I1" for violation in broken)
         result.overlaps = overlaps(self.history)
-        complaints = server_errors(self.postgres)
-        result.must("no deadlock at the server", len(complaints), held=not complaints)
+        errors = server_errors(self.postgres)
+        result.must("no deadlock at the server", len(errors), held=not errors)
         result.must("laws broken", len(broken), held=not broken)
         self.final: Final = final
 
     async def stop_workers(self) -> None:
-        """Asks all workers to end, and sees to it."""
+        """Stop all workers, and kill those that do not stop."""
         for worker in self.workers:
             if worker.is_alive:
                 faults.resume(*worker.tree())
@@ -314,11 +314,11 @@ class RowRun:
 
 
 async def wait_until(
-    is_so: Callable[[], bool], within_s: float, what: str, every_s: float = 0.02
+    condition: Callable[[], bool], within_s: float, what: str, every_s: float = 0.02
 ) -> float:
-    """Waits for something and answers how long it took."""
+    """Wait for a condition; return the seconds that it took."""
     began = time.monotonic()
-    while not is_so():
+    while not condition():
         if time.monotonic() - began > within_s:
             raise Stuck(f"after {within_s} s not yet: {what}")
         await asyncio.sleep(every_s)
@@ -326,13 +326,13 @@ async def wait_until(
 
 
 async def cancel_load(load: asyncio.Future[Any]) -> None:
-    """Ends what is still being submitted, after something else has failed."""
+    """Stop the submits after a failure elsewhere."""
     load.cancel()
     await asyncio.gather(load, return_exceptions=True)
 
 
 def percentile(values: Iterable[float], share: float) -> float:
-    """The smallest value that so large a share of all does not exceed; nan of nothing."""
+    """The smallest value that `share` of all values do not exceed; nan if there are none."""
     ordered = sorted(values)
     if not ordered:
         return math.nan

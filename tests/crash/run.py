@@ -1,7 +1,7 @@
 """python -m tests.crash.run [--rows C1,C2] [--seed N] [--quick] [--self-test]
 
-Breaks real processes, connections and servers on purpose, row by row, and checks from outside that
-every promise held. Prints its seed; the same seed repeats the schedule. Exits 1 on any violation.
+Break real processes, connections and servers, row by row, and check from outside that every law
+held. Prints its seed; the same seed repeats the schedule. Exits 1 on any violation.
 `--self-test` breaks Laneway itself instead, one law at a time: each row must notice.
 """
 
@@ -40,7 +40,7 @@ def main() -> int:
         parser.error(f"no such row: {', '.join(unknown)}; there are {', '.join(ROWS)}")
     seed = random.randrange(1 << 31) if options.seed is None else options.seed
     print(f"seed {seed}", flush=True)
-    # What clients say about the trouble we make is not news here.
+    # Warnings of clients about injected faults are expected.
     logging.getLogger("laneway").addHandler(logging.NullHandler())
     faults.adopt_orphans()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -95,7 +95,7 @@ def show(result: Result) -> None:
 
 
 async def self_test(clusters: Clusters, seed: int, wanted: list[str]) -> int:
-    """Breaks one law at a time in the test's own database; a row that does not notice is broken."""
+    """Break one law at a time in the database of a row; the row must notice."""
     missed = []
     mutants = [mutant for mutant in MUTANTS if mutant.row in wanted]
     for mutant in mutants:

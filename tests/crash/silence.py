@@ -1,9 +1,8 @@
 """python -m tests.crash.silence [--seed N] [--quick]
 
-Lets networks swallow what is sent, freezes leaders, stops PostgreSQL and restores its database
-under open streams, lets its clock jump by a day, and measures from outside how long it takes until
-work goes on. Plays the rows C27 to C31 of the crash suite, prints their figures in one line and
-exits 1 beyond a bound.
+Drop network traffic, freeze leaders, stop PostgreSQL and restore its database under open streams,
+let its clock jump by a day, and measure from outside how long recovery takes. Runs the rows C27 to
+C31 of the crash suite, prints their figures in one line and exits with 1 beyond a bound.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The application in a worker that keeps plans of schedules from a clock that was ahead."""
+"""A mutant application: the scheduler keeps plans that it made while the clock was ahead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A taste of the crash suite: the quickest in every test run, the others with `-m crash`."""
+"""A small part of the crash suite: the quickest rows in each run, the others with `-m crash`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.crash.row import run_row as run_timed
 from tests.crash.rows import ROWS
 
 SEED = 1
-# Seconds are for `make crash`, which has the machine for itself.
+# Only `make crash`, on an otherwise idle machine, checks bounds in seconds.
 run_row = partial(run_timed, is_timed=False)
 
 
@@ -22,20 +22,20 @@ def clusters() -> Iterator[Clusters]:
         yield opened
 
 
-async def test_a_superseded_attempt_cannot_complete_its_job(clusters: Clusters) -> None:
+async def test_superseded_attempt_cannot_complete_job(clusters: Clusters) -> None:
     result = await run_row(ROWS["C2"], clusters, 0.01, SEED, only=("complete",))
     assert result.violations == []
     assert (result.stale_refused, result.stale_accepted) == (10, 0)
 
 
-async def test_jobs_survive_the_kill_of_their_workers(clusters: Clusters) -> None:
+async def test_jobs_survive_kill_of_workers(clusters: Clusters) -> None:
     result = await run_row(ROWS["C1"], clusters, 0.1, SEED)
     assert result.violations == []
     assert result.acked_lost == 0
 
 
 @pytest.mark.crash
-async def test_a_slot_has_one_job_whoever_leads(clusters: Clusters) -> None:
+async def test_slot_has_one_job_across_leaders(clusters: Clusters) -> None:
     result = await run_row(ROWS["C6"], clusters, 0.01, SEED)
     assert result.violations == []
     assert result.faults == 3
@@ -44,7 +44,7 @@ async def test_a_slot_has_one_job_whoever_leads(clusters: Clusters) -> None:
 
 
 @pytest.mark.crash
-async def test_nothing_runs_but_what_was_approved(clusters: Clusters) -> None:
+async def test_only_approved_payloads_run(clusters: Clusters) -> None:
     result = await run_row(ROWS["C16"], clusters, 0.01, SEED)
     assert result.violations == []
     assert result.faults > 3
@@ -52,7 +52,7 @@ async def test_nothing_runs_but_what_was_approved(clusters: Clusters) -> None:
 
 
 @pytest.mark.crash
-async def test_killed_workers_leave_no_limit_or_key_behind(clusters: Clusters) -> None:
+async def test_killed_workers_release_limits_and_keys(clusters: Clusters) -> None:
     result = await run_row(ROWS["C17"], clusters, 0.01, SEED)
     assert result.violations == []
     assert result.faults >= 4
@@ -67,7 +67,7 @@ async def test_few_jobs_do_not_wait_for_many_under_one_limit(clusters: Clusters)
 
 
 @pytest.mark.crash
-async def test_rows_and_completion_are_committed_together_or_not_at_all(clusters: Clusters) -> None:
+async def test_rows_and_completion_commit_together(clusters: Clusters) -> None:
     result = await run_row(ROWS["C18"], clusters, 0.01, SEED)
     assert result.violations == []
     assert result.figures["own_transaction_kills"] == 10
@@ -75,20 +75,20 @@ async def test_rows_and_completion_are_committed_together_or_not_at_all(clusters
 
 
 @pytest.mark.crash
-async def test_servers_outlive_a_restart_of_postgresql(clusters: Clusters) -> None:
+async def test_servers_survive_postgresql_restart(clusters: Clusters) -> None:
     result = await run_row(ROWS["C20"], clusters, 0.1, SEED)
     assert result.violations == []
     assert result.acked_lost == 0
 
 
 @pytest.mark.crash
-async def test_readers_of_a_killed_server_go_on_elsewhere(clusters: Clusters) -> None:
+async def test_readers_of_killed_server_continue_at_another(clusters: Clusters) -> None:
     result = await run_row(ROWS["C19"], clusters, 0.1, SEED)
     assert result.violations == []
     assert result.figures["stream_gaps"] == 0
 
 
-async def test_remote_workers_go_on_when_their_replica_is_killed(clusters: Clusters) -> None:
+async def test_remote_workers_continue_when_replica_is_killed(clusters: Clusters) -> None:
     result = await run_row(ROWS["C21"], clusters, 0.1, SEED)
     assert result.violations == []
     assert result.figures["replica_kills"] == 1
@@ -96,7 +96,7 @@ async def test_remote_workers_go_on_when_their_replica_is_killed(clusters: Clust
 
 
 @pytest.mark.crash
-async def test_remote_workers_outlive_a_restart_of_postgresql(clusters: Clusters) -> None:
+async def test_remote_workers_survive_postgresql_restart(clusters: Clusters) -> None:
     result = await run_row(ROWS["C22"], clusters, 0.1, SEED)
     assert result.violations == []
     assert result.acked_lost == 0
@@ -110,34 +110,34 @@ async def test_upgrade_under_load_loses_no_job(clusters: Clusters) -> None:
 
 
 @pytest.mark.crash
-async def test_claims_go_on_after_a_holder_of_locks_fell_silent(clusters: Clusters) -> None:
+async def test_claims_continue_after_lock_holder_went_silent(clusters: Clusters) -> None:
     result = await run_row(ROWS["C27"], clusters, 0.1, SEED)
     assert result.violations == []
     assert result.faults == 5
 
 
 @pytest.mark.crash
-async def test_workers_and_servers_go_on_after_a_silent_network(clusters: Clusters) -> None:
+async def test_workers_and_servers_recover_from_silent_network(clusters: Clusters) -> None:
     result = await run_row(ROWS["C28"], clusters, 0.1, SEED)
     assert result.violations == []
 
 
 @pytest.mark.crash
-async def test_schedules_go_on_after_a_frozen_leader(clusters: Clusters) -> None:
+async def test_schedules_continue_after_frozen_leader(clusters: Clusters) -> None:
     result = await run_row(ROWS["C29"], clusters, 0.1, SEED)
     assert result.violations == []
     assert result.faults == 3
 
 
 @pytest.mark.crash
-async def test_every_end_is_read_through_a_restore(clusters: Clusters) -> None:
+async def test_every_end_reaches_readers_across_restore(clusters: Clusters) -> None:
     result = await run_row(ROWS["C30"], clusters, 0.1, SEED)
     assert result.violations == []
     assert result.figures["ends_untold"] == 0
 
 
 @pytest.mark.crash
-async def test_slots_come_once_when_the_clock_jumps(clusters: Clusters) -> None:
+async def test_slots_fire_once_when_clock_jumps(clusters: Clusters) -> None:
     result = await run_row(ROWS["C31"], clusters, 0.1, SEED)
     assert result.violations == []
     assert result.faults == 6

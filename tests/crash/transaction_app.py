@@ -1,8 +1,8 @@
-"""Handlers that write rows of their own and finish their job in the same transaction.
+"""Handlers that write application rows and finish their job in the same transaction.
 
-`points` says where a job is broken, one place after the other: the handler announces that it is
-there and waits for its end. A place that was announced once is passed the next time; when all is
-over, all are.
+`points` lists where a job is killed, one point after the other: the handler announces the point
+and waits to be killed. The next attempt passes a point that was announced before; at the end of
+the row all points are passed.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from tests.crash.drivers import ASYNC, SYNC
 __all__ = ["lw"]
 
 PARTS = (1, 2, 3)
-# As long as a commit takes, and a little longer.
+# A little longer than a commit takes.
 RACE_S = 0.004
 
 
 class Wanted(Exception):
-    """The handler fails on purpose."""
+    """An intended failure of the handler."""
 
 
 def row(ctx: Context | SyncContext, part: int) -> str:
@@ -39,14 +39,14 @@ def row(ctx: Context | SyncContext, part: int) -> str:
 
 
 def next_point(ctx: Context | SyncContext, points: list[str]) -> str | None:
-    """The first place that was not announced yet."""
+    """The first point that was not announced yet."""
     if gate("over").exists():
         return None
     return next((point for point in points if not os.path.lexists(_mark(ctx, point))), None)
 
 
 def announce(ctx: Context | SyncContext, point: str) -> None:
-    """Says that this process is there now. A link is there at once, with all that it says."""
+    """Announce that this process is at the point. A new link appears atomically with its target."""
     with contextlib.suppress(FileExistsError):
         os.symlink(str(os.getpid()), _mark(ctx, point))
 
@@ -65,7 +65,7 @@ def passed_now(way: Path) -> None:
 
 
 def die_soon(ctx: SyncContext) -> None:
-    """Kills this process while it commits, or just before, or just after."""
+    """Kill this process during its commit, or just before or after."""
     note("death", ctx)
     delay = random.uniform(0.0, RACE_S)
     timer = threading.Timer(delay, os.kill, [os.getpid(), signal.SIGKILL])
@@ -86,7 +86,7 @@ async def ledger(ctx: Context, op: str, driver: str, points: list[str]) -> None:
             try:
                 await ctx.finish(conn=own.conn, result={"by": ctx.attempt})
             except StaleAttempt:
-                note("told", ctx)
+                note("notified", ctx)
                 raise
             await own.execute(row(ctx, 3))
             if point in ("before", "rollback", "raise"):
@@ -104,7 +104,7 @@ async def ledger(ctx: Context, op: str, driver: str, points: list[str]) -> None:
                 await passed(gate("over"))
 
 
-def keep_books(ctx: SyncContext, driver: str, points: list[str]) -> None:
+def write_ledger(ctx: SyncContext, driver: str, points: list[str]) -> None:
     point = next_point(ctx, points)
     with running(ctx), SYNC[driver](os.environ["CRASH_SINK_DSN"]) as own:
         own.execute(row(ctx, 1))
@@ -115,7 +115,7 @@ def keep_books(ctx: SyncContext, driver: str, points: list[str]) -> None:
         try:
             ctx.finish(conn=own.conn, result={"by": ctx.attempt})
         except StaleAttempt:
-            note("told", ctx)
+            note("notified", ctx)
             raise
         own.execute(row(ctx, 3))
         if point in ("before", "during", "rollback", "raise"):
@@ -137,9 +137,9 @@ def keep_books(ctx: SyncContext, driver: str, points: list[str]) -> None:
 
 @lw.handler("ledger_thread", retry=QUICKLY, max_retries=200)
 def ledger_thread(ctx: SyncContext, op: str, driver: str, points: list[str]) -> None:
-    keep_books(ctx, driver, points)
+    write_ledger(ctx, driver, points)
 
 
 @lw.handler("ledger_child", retry=QUICKLY, max_retries=200, lane="isolated", isolation="process")
 def ledger_child(ctx: SyncContext, op: str, driver: str, points: list[str]) -> None:
-    keep_books(ctx, driver, points)
+    write_ledger(ctx, driver, points)

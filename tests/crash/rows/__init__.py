@@ -51,7 +51,7 @@ ROWS = {
     "C16": Row("approvals, analyses and deciders killed", c16_approval.inject, c16_approval.check),
     "C17": Row("killed with limits and keys in hand", c17_limits.inject, c17_limits.check),
     "C18": Row(
-        "killed before and after the commit of one's own transaction",
+        "killed before and after the commit of the application's transaction",
         c18_own_transaction.inject,
         c18_own_transaction.check,
     ),

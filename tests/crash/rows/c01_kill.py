@@ -50,7 +50,7 @@ async def _kill_some(run: RowRun, workers: list[WorkerProcess], kills: int) -> N
 
 
 async def _anyone(run: RowRun, workers: list[WorkerProcess]) -> int:
-    """The place of a random worker among those that run jobs; somebody must be left to recover."""
+    """The index of a random worker that runs jobs; one worker must be left to recover."""
     found: list[int] = []
 
     def look() -> bool:
@@ -62,7 +62,7 @@ async def _anyone(run: RowRun, workers: list[WorkerProcess]) -> int:
 
 
 def _victims(run: RowRun, worker: WorkerProcess) -> list[int]:
-    """The worker alone; of a supervised one the child, whose jobs come back at once, or both."""
+    """The worker alone; of a supervised one its child, whose jobs return at once, or both."""
     if not worker.is_supervised:
         return [worker.pid]
     child = run.worker_pid(worker)
@@ -84,8 +84,8 @@ def check(run: RowRun) -> None:
         held=lost == 0,
     )
     ends = [job.status for job in run.final.jobs.values()]
-    told = ", ".join(f"{ends.count(s)} {s}" for s in ("completed", "failed", "cancelled"))
-    run.result.lines.append(f"     {told}")
+    counts = ", ".join(f"{ends.count(s)} {s}" for s in ("completed", "failed", "cancelled"))
+    run.result.lines.append(f"     {counts}")
     worker_lost = [job for job in run.final.jobs.values() if job.status == "failed"]
     wrong = [job for job in worker_lost if (job.error or {}).get("type") != "WorkerLost"]
     run.result.must("failed only because a worker was lost", len(wrong), held=not wrong)
@@ -94,7 +94,7 @@ def check(run: RowRun) -> None:
 def _recovery(run: RowRun) -> list[float]:
     """Seconds from the kill to the next claim, or to the end of a job whose budget is spent.
 
-    Without those in child processes: they wait for interpreters to start, which is no recovery.
+    Jobs in child processes do not count: they wait for an interpreter to start.
     """
     history = run.history
     isolated = {e.job for e in history.of("claim") if e.more["lane"] == "isolated"}
@@ -119,9 +119,9 @@ def _next(events: list[HistoryEvent]) -> float | None:
 
 
 def _resumes(run: RowRun) -> tuple[int, int]:
-    """Attempts that began behind items of an earlier one, and those that began elsewhere.
+    """Attempts that resumed after the items of an earlier one, and those that did not.
 
-    The last item noted may have been killed before it was stored: it may come again.
+    A kill may come before the last recorded item was stored: that item may repeat.
     """
     resumed = wrong = 0
     for events in run.history.per_job("item").values():

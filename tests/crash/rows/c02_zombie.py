@@ -1,8 +1,8 @@
-"""C2: a worker is stopped, its jobs are given to another, and it goes on while they run there.
+"""C2: a worker is stopped, another claims its jobs, and the first resumes while they run.
 
-Each kind of write is tried by the superseded attempt. Its heartbeat process stays stopped until the
-write was answered, so that nothing but the database can refuse it. The last kind is the heartbeat
-itself. Its process would know by its own clock that a lapsed lease is lost, and not even ask; so
+The superseded attempt tries each kind of write. Its heartbeat process stays stopped until the
+database has answered, so that only the database can refuse the write. The last kind is the
+heartbeat itself. Its process would see by its own clock that the lease has lapsed, and not try. So
 there the leases are long, and the test moves their end in the database: clocks may disagree.
 """
 
@@ -18,7 +18,7 @@ from tests.crash.processes import WorkerProcess
 from tests.crash.row_run import RowRun, wait_until
 
 KINDS = ("complete", "fail", "progress", "release", "heartbeat")
-# How the write is called where the database is tapped.
+# The name of the write in the database recorder.
 VERBS = {
     "complete": "finish",
     "fail": "fail",
@@ -43,7 +43,7 @@ def kinds(run: RowRun) -> tuple[str, ...]:
 
 
 async def inject_kind(run: RowRun, client: Laneway, kind: str) -> None:
-    """Ten superseded attempts of one kind, at a time."""
+    """Run ten superseded attempts of one kind at once."""
     gates = run.sink / f"gates-{kind}"
     gates.mkdir()
     lease_s = LONG_LEASE_S if kind == "heartbeat" else 2
@@ -112,7 +112,7 @@ def _leased(run: RowRun) -> set[str]:
 
 
 def _answered(run: RowRun, kind: str) -> int:
-    """Stale writes of this kind that the database has answered, whatever it said."""
+    """Count stale writes of this kind that the database has answered."""
     return int(
         run.ask(
             "select count(distinct w.seq) from crash.seen w join laneway.jobs j on j.seq = w.seq"
@@ -150,12 +150,12 @@ def check(run: RowRun) -> None:
         if event.attempt == 1 and event.more["answer"] == "fenced"
     }
     jobs = {job: kind for kind in kinds(run) for job in _jobs_of(run, kind)}
-    told = sum((job, VERBS[kind]) in refused for job, kind in jobs.items())
-    result.stale_refused = told
+    fenced = sum((job, VERBS[kind]) in refused for job, kind in jobs.items())
+    result.stale_refused = fenced
     result.must(
-        "superseded attempts told that they are fenced",
-        f"{told}/{expected}",
-        held=told == expected,
+        "superseded attempts that were fenced",
+        f"{fenced}/{expected}",
+        held=fenced == expected,
     )
     result.must("stale writes accepted", result.stale_accepted, held=result.stale_accepted == 0)
     stands = sum(

@@ -16,7 +16,7 @@ from tests.crash.worker_logs import most_lines_per_second
 FAULTS, JOBS, PROBES = 100, 2000, 60
 EVERY_S = 0.1
 PICKUP_S = 1.0
-# What each connection of a worker is called, and whether it is to be met inside its transaction.
+# The name of each connection of a worker, and whether to hit it inside a transaction.
 TARGETS = (
     ("laneway claim", True),
     ("laneway listen", False),
@@ -71,7 +71,7 @@ async def _storm(run: RowRun, shots: int) -> None:
 
 
 def _hit(run: RowRun, name: str, condition: str = "true") -> bool:
-    """Terminates one connection of that name; the leader's first, where there is one."""
+    """Terminate one connection of that name, preferably the leader's."""
     return bool(
         run.ask(
             "select pg_terminate_backend(pid) from pg_stat_activity where application_name = %s"
@@ -82,7 +82,7 @@ def _hit(run: RowRun, name: str, condition: str = "true") -> bool:
 
 
 async def _hit_inside(run: RowRun, name: str) -> bool:
-    """Lets a transaction come to its last write and wait there for us, then terminates it."""
+    """Block a transaction at its last write, then terminate its connection."""
     with psycopg.connect(run.dsn, application_name="crash holds") as holder:
         holder.execute("select from laneway.slot_usage for update")
         with contextlib.suppress(Exception):

@@ -1,4 +1,4 @@
-"""C4: PostgreSQL, which waits for its disk, is stopped at once and started again, under load."""
+"""C4: a durable PostgreSQL is stopped in immediate mode and restarted, under load."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def inject(run: RowRun) -> None:
 
 
 async def submit(run: RowRun, client: Laneway, number: int, total: int, seconds: float) -> None:
-    """One job after the other, by key: unknown answers are asked again until they are known."""
+    """Submit jobs one by one with a key: an unknown result is retried until it is known."""
     began = time.monotonic()
     for i in range(total):
         key = f"restart-{number}-{i}"
@@ -58,7 +58,7 @@ async def submit(run: RowRun, client: Laneway, number: int, total: int, seconds:
 
 
 async def _until_known(run: RowRun, client: Laneway, options: dict[str, Any], ms: int) -> str:
-    """The id of a job, submitted until a submit is answered."""
+    """Submit a job until a submit succeeds; return its id."""
     while True:
         ids = await run.submit(client, run.job("quick", options, ms=ms))
         if ids:

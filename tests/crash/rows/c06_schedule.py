@@ -1,8 +1,8 @@
-"""C6: schedules come round every second while their leaders are killed, stopped and cut off.
+"""C6: schedules are due every second while leaders are killed, stopped and disconnected.
 
-A leader is killed while its turn waits for a lock: the server goes on with it, and nobody is told.
-It is stopped between looking what is due and saying so, until another has led for a while: what it
-says then must not count. And all workers lose their connections.
+A leader is killed while its statement waits for a lock: PostgreSQL still completes the statement.
+A leader is stopped between reading due schedules and firing them, until another has led for a
+while: its late statement must be refused. And all workers lose their connections.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ WORKERS = 3
 TAKE_OVER_S = 3.0
 KINDS = ("kill", "stop", "cut off")
 EACH_SECOND = "* * * * * *"
-# Of each, whether it may leave out a slot and say so.
+# Of each schedule, whether it may skip a slot and record that.
 SCHEDULES: dict[str, dict[str, Any]] = {
     "made_up": {"missed": "catch_up", "catch_up": 1000},
     "in_time": {"missed": "skip"},
     "newest": {"missed": "coalesce"},
     "checked": {"missed": "catch_up", "catch_up": 1000, "check_name": "two_of_three"},
 }
-# A checker that was killed keeps its right for as long as its check may take, and 10 s.
+# A killed checker keeps its claim for the longest time of a check, plus 10 s.
 CHECKED_S = 11.0 + 8.0
 
 
@@ -50,7 +50,7 @@ async def inject(run: RowRun) -> None:
         kinds = itertools.cycle(KINDS)
         for _ in range(run.count(FAULTS, len(KINDS))):
             await _break(run, workers, next(kinds))
-            # Somebody must have led for a while before the next.
+            # A worker must have led for a while before the next fault.
             so_far = _slots(run)
             await wait_until(lambda n=so_far: _slots(run) >= n + 4, 15, "slots go on")  # type: ignore[misc]
         await _stop_all(run, client)
@@ -62,7 +62,7 @@ def _slots(run: RowRun) -> int:
 
 
 async def _stop_all(run: RowRun, client: Laneway) -> None:
-    """Waits until every slot up to now has had its turn, then disables all."""
+    """Wait until every slot up to now has fired, then disable all schedules."""
     now = run.ask("select clock_timestamp()")
     await wait_until(
         lambda: (
@@ -98,7 +98,7 @@ async def _break(run: RowRun, workers: list[WorkerProcess], kind: str) -> None:
 
 
 async def _kill(run: RowRun, workers: list[WorkerProcess]) -> None:
-    """While its turn waits to write down a slot; the server goes on with it."""
+    """Kill the leader while it waits to record a slot; PostgreSQL completes the statement."""
     await _just_before_a_second(run)
     with _held(run, "lock table laneway.schedule_slots in share row exclusive mode"):
         await wait_until(lambda: _leader_waits(run, "laneway.fire"), 10, "a turn waits", 0.002)
@@ -110,7 +110,7 @@ async def _kill(run: RowRun, workers: list[WorkerProcess]) -> None:
 
 
 async def _stop(run: RowRun, workers: list[WorkerProcess]) -> None:
-    """Between its look at what is due and its turn; it goes on when another has had them."""
+    """Stop the leader between reading and firing; resume it when another has fired."""
     await _just_before_a_second(run)
     with _held(run, "lock table laneway.schedules in access exclusive mode"):
         await wait_until(lambda: _leader_waits(run, "due_at"), 10, "the leader looks", 0.002)
@@ -158,7 +158,7 @@ async def find_leader(run: RowRun, workers: list[WorkerProcess]) -> WorkerProces
         )
         return next((worker for worker in workers if worker.pid == pid), None)
 
-    await wait_until(lambda: find() is not None, 10, "somebody leads", 0.005)
+    await wait_until(lambda: find() is not None, 10, "a worker leads", 0.005)
     found = find()
     assert found is not None
     return found
@@ -212,7 +212,7 @@ def check(run: RowRun) -> None:
 
 
 def missing_slots(run: RowRun, name: str, missed: str, slots: list[HistoryEvent]) -> int:
-    """Seconds from its first slot to the stop without a turn, but for those a turn stood for."""
+    """Count slots from the first to the stop that never fired and that no catch-up covers."""
     noted = {int(e.more["slot"]): e.more["note"] for e in slots if e.more["schedule"] == name}
     stop = int(max((event.at for event in run.history.of("stopped")), default=0))
     if not noted:

@@ -1,4 +1,4 @@
-"""C7: everything goes through pgbouncer in transaction mode; the leader is killed now and then."""
+"""C7: all traffic goes through pgbouncer in transaction mode; leaders are killed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def inject(run: RowRun) -> None:
             servers,
             held=servers <= POOL_SIZE,
         )
-        # While the pooler is still there to say goodbye through.
+        # Workers deregister through the pooler, so they stop before it does.
         await run.stop_workers()
 
 
@@ -57,7 +57,7 @@ async def _kill_leaders(run: RowRun, workers: list[WorkerProcess]) -> None:
             )
             return pid
 
-        await wait_until(lambda: leader() is not None, 5, "somebody leads")
+        await wait_until(lambda: leader() is not None, 5, "a worker leads")
         pid = leader()
         for place, worker in enumerate(workers):
             if worker.pid == pid:

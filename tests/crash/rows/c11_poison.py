@@ -1,4 +1,4 @@
-"""C11: handlers that kill, hang or exhaust their process, beside 200 that only want to be done."""
+"""C11: handlers that kill, hang or exhaust their process, next to 200 normal jobs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.crash.row_run import RowRun
 KINDS = ("exit", "segfault", "sigkill", "memory")
 NEIGHBOURS = 200
 STARTS = 3
-# Each dies three times; a supervisor starts its child again after a growing pause.
+# Each dies three times; a supervisor restarts its child after a growing pause.
 WITHIN_S = 40.0
 
 

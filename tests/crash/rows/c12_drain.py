@@ -1,4 +1,4 @@
-"""C12: SIGTERM with jobs in hand, half of them shorter than the grace and half longer."""
+"""C12: SIGTERM with running jobs, half of them shorter than the grace and half longer."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def inject(run: RowRun) -> None:
 async def _round(
     run: RowRun, client: Laneway, worker: WorkerProcess
 ) -> tuple[float, float, WorkerProcess]:
-    """One shutdown; answers how long it took, how long its jobs waited then, and who has them."""
+    """Shut down once; return its duration, how long its jobs waited, and their ids."""
     jobs = [run.job("patient", seconds=SHORT_S if i % 2 else LONG_S) for i in range(EACH)]
     ids = await run.submit(client, *jobs)
     await wait_until(lambda: _held(run, ids) == EACH, 10, "all jobs run")
@@ -56,7 +56,7 @@ async def _round(
 
 
 async def _in_a_hurry(run: RowRun, client: Laneway, worker: WorkerProcess) -> None:
-    """A second signal does not wait for the grace."""
+    """Check that a second signal skips the grace."""
     jobs = [run.job("patient", seconds=LONG_S) for _ in range(4)]
     ids = await run.submit(client, *jobs)
     await wait_until(lambda: _held(run, ids) == len(ids), 10, "all jobs run")

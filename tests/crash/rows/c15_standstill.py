@@ -1,7 +1,7 @@
-"""C15: handlers that live and do not move, where their type asks for progress.
+"""C15: handlers that run without progress, where their type requires progress.
 
-The shortest stale_timeout is a minute. Nobody waits for it: the test moves the time of the last
-progress back, as if the minute had passed.
+The shortest stale_timeout is a minute. The test does not wait for it: it moves the time of the
+last progress back, as if the minute had passed.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def check(run: RowRun) -> None:
         for job in run.final.jobs.values()
     )
     result.must("charged, and done by the second attempt", charged, held=charged == JOBS)
-    told = {event.job for event in history.of("told")}
-    result.must("late writes refused", f"{len(told)} of {JOBS}", held=len(told) == JOBS)
+    notified = {event.job for event in history.of("notified")}
+    result.must("late writes refused", f"{len(notified)} of {JOBS}", held=len(notified) == JOBS)
     ended = {event.job: event.at for event in kept}
     stops = [
         event.at - ended[event.job]

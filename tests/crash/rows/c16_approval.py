@@ -1,9 +1,9 @@
-"""C16: jobs that somebody must approve, while analyses, deciders and workers are killed.
+"""C16: jobs that need approval, while analyses, approvers and workers are killed.
 
-Two people decide about every job, each in a process of their own, at the same time. Now and then
-the test holds a job until both wait to decide about it: then one of them is killed, or both, or
-none, and the job is let go. Some jobs expire meanwhile, some are changed after their approval.
-Some are submitted before any worker has published that their type asks for approval.
+Two approvers in separate processes decide about every job at the same time. At intervals the test
+locks a job until both wait to decide about it. Then it kills one of them, or both, or none, and
+releases the job. Some jobs expire meanwhile, some are changed after their approval. Some are
+submitted before any worker has published that their type needs approval.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WORKERS = 3
 PER_ROUND = 8
 EARLY = 9
 CHANGED, HOPELESS = 6, 3
-# What is done in a round to those who wait to decide, and to a worker.
+# The faults of a round: to waiting approvers, and to a worker.
 ROUND_KINDS = (("race", "analysis"), ("one killed", None), ("race", "run"), ("both killed", None))
 
 
@@ -51,7 +51,7 @@ async def inject(run: RowRun) -> None:
                 if work is not None:
                     await _kill_at_work(run, workers, work)
             await _change_some(run, client)
-            # A decision whose maker was killed is void: whoever follows decides about that job too.
+            # The decision of a killed approver is void: its successor decides about that job too.
             (run.sink / "meeting").touch()
             (run.sink / "over").touch()
             await run.drain()
@@ -71,11 +71,11 @@ def _mixed(run: RowRun, work: str | None) -> list[Job]:
     return [*jobs, last if work != "analysis" else _job(run, "linger")]
 
 
-# Who decides --------------------------------------------------------------------------------------
+# Approvers ----------------------------------------------------------------------------------------
 
 
 class Pair:
-    """Two who decide about the same jobs; one who is killed is followed by another."""
+    """Two approvers of the same jobs; a killed one is replaced."""
 
     def __init__(self, run: RowRun, deciders: contextlib.ExitStack) -> None:
         self._run = run
@@ -108,7 +108,7 @@ class Pair:
 
 
 async def _decide(run: RowRun, client: Laneway, pair: Pair, kind: str) -> None:
-    """Both wait to decide about one job; some are killed there, then the job is let go."""
+    """Let both wait to decide about one job; kill some of them, then release the job."""
     places = {"race": (), "one killed": (run.random.randrange(2),), "both killed": (0, 1)}[kind]
     (job,) = await run.submit(client, _job(run, "meeting"))
     with psycopg.connect(run.dsn, application_name="crash holds") as conn:
@@ -123,7 +123,7 @@ async def _decide(run: RowRun, client: Laneway, pair: Pair, kind: str) -> None:
 
 
 def _hold(conn: psycopg.Connection[tuple[object, ...]], job: str) -> bool:
-    """A new transaction each time, to see what is new."""
+    """Lock the job in a new transaction, which sees its current state."""
     conn.rollback()
     found = conn.execute(
         "select w.seq from laneway.awaiting w join laneway.jobs j using (seq) where j.id = %s"
@@ -146,16 +146,16 @@ def _deciding(run: RowRun) -> int:
 
 
 async def _kill_at_work(run: RowRun, workers: list[WorkerProcess], work: str) -> None:
-    """Kills a worker while it analyzes a job, or runs one that was approved."""
+    """Kill a worker while it analyzes a job, or runs an approved one."""
     found: list[int] = []
 
     def look() -> bool:
         found[:] = [i for i, worker in enumerate(workers) if _is_at(run, worker, work)]
         return bool(found)
 
-    # Perhaps it was rejected, and never runs.
+    # A rejected job never runs.
     with contextlib.suppress(Stuck):
-        await wait_until(look, 5 if work == "run" else 30, f"somebody is at {work}", 0.005)
+        await wait_until(look, 5 if work == "run" else 30, f"a worker is at {work}", 0.005)
     if found:
         worker = workers[found[0]]
         run.kill(worker, worker.pid)
@@ -181,7 +181,7 @@ def _is_at(run: RowRun, worker: WorkerProcess, work: str) -> bool:
 
 
 async def _change_some(run: RowRun, client: Laneway) -> None:
-    """What was approved, and is something else when its turn comes."""
+    """Change some approved jobs before they run."""
     _open_lane(run, is_open=False)
     ids = await run.submit(client, *(_job(run, "changed") for _ in range(CHANGED)))
     await wait_until(lambda: _approved(run, ids) == CHANGED, 30, "all are approved")

@@ -16,9 +16,9 @@ EVERY_S = 0.8
 WORKERS = 3
 KEYS = 10
 LONG_MS = 300
-# Killed holders keep what they hold until their lease has lapsed; the others wait in line for it.
+# Killed holders keep limits and keys until their lease lapses; other jobs wait.
 DRAIN_S = 25.0
-# What a worker holds when it is killed.
+# The holding of a worker when it is killed.
 HELD = {
     "a limit for a run": "l.limits && '{scarce,dear}'",
     "a limit for a call": "l.limits && '{call}'",
@@ -27,7 +27,7 @@ HELD = {
 }
 
 
-# What is left behind stays: here is nobody whose cancelled cancel the sweep would have to mend.
+# Leaked rows must stay visible: this row has no cancels that need the sweep.
 NO_SWEEP = """
 create or replace function laneway.sweep_keys(p_limit integer default 200) returns integer
 language sql as 'select 0'
@@ -72,7 +72,7 @@ def _job(run: RowRun) -> Job:
 
 
 def _long(run: RowRun, held: str) -> Job:
-    """A job that holds this for a while."""
+    """A job with this holding for a while."""
     key = f"key-{run.load_random.randrange(KEYS)}"
     if held == "a limit for a run":
         return run.job("limited", ms=LONG_MS)
@@ -85,7 +85,7 @@ def _long(run: RowRun, held: str) -> Job:
 async def _kill_holder(
     run: RowRun, client: Laneway, workers: list[WorkerProcess], held: str
 ) -> None:
-    """Kills a worker that holds this; looks again when it is dead, for it may have let go."""
+    """Kill a worker with this holding; check again afterwards, because it may have released it."""
     while True:
         await run.submit(client, *(_long(run, held) for _ in range(3)))
         found: list[int] = []
@@ -94,7 +94,7 @@ async def _kill_holder(
             found[:] = [i for i, worker in enumerate(workers) if _holds(run, worker, held)]
             return bool(found)
 
-        await wait_until(look, 20, f"somebody holds {held}", 0.005)
+        await wait_until(look, 20, f"a worker holds {held}", 0.005)
         worker = workers[run.random.choice(found)]
         run.kill(worker, worker.pid)
         worker.process.wait()
@@ -152,9 +152,9 @@ def check(run: RowRun) -> None:
 
 
 def _most_at_once(run: RowRun, name: str) -> int:
-    """The most handlers that said at one time that they hold this.
+    """The most handlers that held this at one time, by their own records.
 
-    One that was killed, or whose lease has ended, holds nothing any more, whatever it said last.
+    A handler that was killed, or whose lease has ended, holds nothing.
     """
     history = run.history
     died = {death.more["pid"]: death.at for death in history.of("death")}

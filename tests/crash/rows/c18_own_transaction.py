@@ -1,9 +1,9 @@
-"""C18: handlers finish in transactions of their own; they are killed before and after the commit.
+"""C18: handlers finish in application transactions; they are killed before and after the commit.
 
-Each kill waits until a handler has said where it is: between its writes and the commit, or right
-behind it. Children that run one handler are killed alone, and some kill themselves while they
-commit; other workers die with all that they run. Before that come superseded attempts: they must
-not finish, in whatever transaction.
+Each kill waits until a handler announces its point: between its writes and the commit, or right
+after it. Children that run one handler are killed alone, and some kill themselves while they
+commit; other workers die with all their jobs. First come superseded attempts: they must not
+finish, in any transaction.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from tests.crash.processes import WorkerProcess
 from tests.crash.row_run import Job, RowRun, Stuck, wait_until
 from tests.crash.transaction_app import PARTS
 
-# Of worker processes with all that they run, and of children with one handler.
+# Kills of worker processes with all their jobs, and of children with one handler.
 WORKER_KILLS, CHILD_KILLS = 78, 22
 WORKERS, CHILDREN = 4, 2
-# Jobs on their way to a place where they are killed.
+# Jobs that have not reached their kill point.
 WORKER_LOAD, CHILD_LOAD = 16, 4
 GATHER_S = 0.1
 WITHIN_S = 180.0
-# What waits for a child waits for an interpreter to start.
+# A job in a child waits for an interpreter to start.
 DRAIN_S = 15.0
 KINDS = {
     **dict.fromkeys(ASYNC, "ledger"),
@@ -47,8 +47,8 @@ async def inject(run: RowRun) -> None:
             return
         run.worker_settings = {"LANEWAY_CHILDREN": str(CHILDREN)}
         keeper = run.start_worker(lanes="isolated")
-        with ForkServer(run.dsn, run.sink, run.app, "default") as nursery:
-            killer = Killer(run, client, keeper, nursery)
+        with ForkServer(run.dsn, run.sink, run.app, "default") as fork_server:
+            killer = Killer(run, client, keeper, fork_server)
             await run.ready(keeper, *killer.workers)
             await run.submit(client, *_rolling_back(run))
             await killer.kill_some()
@@ -59,7 +59,7 @@ async def inject(run: RowRun) -> None:
 
 
 def _rolling_back(run: RowRun) -> Iterator[Job]:
-    """Finished and rolled back, quietly and with an error; and some that nothing happens to."""
+    """Jobs that finish and roll back, silently or with an error; and some without faults."""
     for driver, kind in KINDS.items():
         for points in (["rollback"], ["raise"], ["rollback", "raise"], []):
             yield run.job(kind, driver=driver, points=points)
@@ -69,7 +69,7 @@ def _rolling_back(run: RowRun) -> Iterator[Job]:
 
 
 async def _inject_stale(run: RowRun, client: Laneway) -> None:
-    """One attempt of each driver writes, sleeps too long, and finishes while the next one runs."""
+    """Let one attempt per driver write, outlive its lease, and finish while the next one runs."""
     first = run.start_worker(lanes="default")
     await run.ready(first)
     jobs = [
@@ -85,7 +85,7 @@ async def _inject_stale(run: RowRun, client: Laneway) -> None:
     for _ in ids:
         run.fault(kind="stale")
     (run.sink / "points" / "stale").touch()
-    faults.resume(first.pid)  # not its heartbeat, which would hear that the leases are lost
+    faults.resume(first.pid)  # not its heartbeat, which would notice the lost leases
     try:
         await wait_until(
             lambda: _answered(run, ids) == len(ids), 20, "every stale finish is answered"
@@ -103,29 +103,29 @@ def _at(run: RowRun, ids: list[str], point: str) -> bool:
 
 
 def _answered(run: RowRun, ids: list[str]) -> int:
-    """First attempts that were told, or whose finish was taken all the same."""
-    told = {event.job for event in run.handlers().of("told")}
+    """Count first attempts that were refused, or whose finish was accepted."""
+    notified = {event.job for event in run.handlers().of("notified")}
     taken = run.conn.execute(
         "select j.id::text from crash.seen w join laneway.jobs j using (seq)"
         " where w.what = 'write' and w.attempt = 1 and w.more ->> 'verb' = 'finish apart'"
     )
-    return len((told | {row[0] for row in taken}) & set(ids))
+    return len((notified | {row[0] for row in taken}) & set(ids))
 
 
 # Killed -----------------------------------------------------------------------------------------
 
 
 class Killer:
-    """Kills whoever says that it is where it should be killed, and sees to it that somebody is."""
+    """Kills processes that announce their kill point, and keeps enough jobs on their way to one."""
 
     def __init__(
-        self, run: RowRun, client: Laneway, keeper: WorkerProcess, nursery: ForkServer
+        self, run: RowRun, client: Laneway, keeper: WorkerProcess, fork_server: ForkServer
     ) -> None:
         self._run = run
         self._client = client
         self._keeper = keeper
-        self._nursery = nursery
-        self.workers: list[WorkerProcess] = [nursery.start_worker() for _ in range(WORKERS)]
+        self._fork_server = fork_server
+        self.workers: list[WorkerProcess] = [fork_server.start_worker() for _ in range(WORKERS)]
         self._driver: dict[str, str] = {}
         self._is_child: dict[str, bool] = {}
         self._met: set[str] = set()
@@ -135,7 +135,7 @@ class Killer:
             False: run.count(WORKER_KILLS, 4),
             True: run.count(CHILD_KILLS, 6),
         }
-        # Turn by turn, so that every driver is killed everywhere.
+        # In turns, so that every driver is killed at every point.
         in_worker = [
             (kind, driver, point) for point in ("before", "after") for driver, kind in KINDS.items()
         ]
@@ -152,7 +152,7 @@ class Killer:
             if time.monotonic() > deadline:
                 raise Stuck(f"after {WITHIN_S:g} s some are not killed yet: {self._left}")
             await self._top_up()
-            self._kill_who_is_there()
+            self._kill_at_points()
             await asyncio.sleep(0.02)
 
     async def _top_up(self) -> None:
@@ -170,14 +170,14 @@ class Killer:
                     self._driver[job] = payload["driver"]
                     self._is_child[job] = is_child
 
-    def _kill_who_is_there(self) -> None:
+    def _kill_at_points(self) -> None:
         for entry in os.scandir(self._run.sink / "points"):
             job, _, point = entry.name.partition(".")
             if job in self._driver and job not in self._met:
                 self._met.add(job)
                 self._there[int(os.readlink(entry.path))].append((job, point))
         for pid, jobs in list(self._there.items()):
-            # Others of its jobs are nearly there.
+            # Wait for other jobs of the process that are nearly there.
             since = self._since.setdefault(pid, time.monotonic())
             if self._is_child[jobs[0][0]] or time.monotonic() - since > GATHER_S:
                 self._kill(pid, self._there.pop(pid))
@@ -189,16 +189,16 @@ class Killer:
         for job, point in jobs:
             self._run.history.add("hit", job, driver=self._driver[job], point=point)
         if jobs[0][1] == "during":
-            # It kills itself; nobody else could be quick enough.
+            # The child kills itself; no other process could be quick enough.
             self._run.fault(kind="kill", pids=[pid])
         elif is_child:
             self._run.kill(self._keeper, pid)
         else:
             place = next((i for i, w in enumerate(self.workers) if w.pid == pid), None)
             if place is None:
-                return  # said while another place of the same process was being seen to
+                return  # announced while the process was already being killed
             self._run.kill(self.workers[place], pid)
-            self.workers[place] = self._nursery.start_worker()
+            self.workers[place] = self._fork_server.start_worker()
         self._left[is_child] -= 1
 
 
@@ -207,11 +207,11 @@ class Killer:
 
 def check(run: RowRun) -> None:
     result = run.result
-    told = {event.job for event in run.history.of("told")}
-    result.stale_refused += len(told)
+    notified = {event.job for event in run.history.of("notified")}
+    result.stale_refused += len(notified)
     result.must(
-        "superseded attempts could not finish", f"{len(told)}/{len(KINDS)}",
-        held=len(told) == len(KINDS),
+        "superseded attempts could not finish", f"{len(notified)}/{len(KINDS)}",
+        held=len(notified) == len(KINDS),
     )  # fmt: skip
     hits = Counter((e.more["driver"], e.more["point"]) for e in run.history.of("hit"))
     kills = result.faults - len(KINDS)
@@ -232,7 +232,7 @@ def check(run: RowRun) -> None:
 def _judge_kills(run: RowRun, kills: int, hits: Counter[tuple[str, str]]) -> None:
     wanted = run.count(WORKER_KILLS, 4) + run.count(CHILD_KILLS, 6)
     run.result.must(
-        f"processes killed where a handler said it was, ≥ {wanted}", kills, held=kills >= wanted
+        f"processes killed at an announced point, ≥ {wanted}", kills, held=kills >= wanted
     )
     for driver in KINDS:
         where = {point: n for (of, point), n in sorted(hits.items()) if of == driver}

@@ -1,4 +1,4 @@
-"""C19: a replica killed with its streams open; the readers go on at the other one."""
+"""C19: a replica is killed with its streams open; the readers continue at the other one."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from tests.crash.row_run import RowRun, wait_until
 STREAMS, KILLS = 200, 3
 WORKERS = 2
 ITEMS, ITEM_MS = 40, 150
-# Jobs that wait while the others run, and are changed by who commits late.
+# Jobs that wait while the others run; a slow transaction changes them and commits late.
 LATER, WAIT_S = 5, 6.0
 LATE_S, GAP_S = 0.3, 0.02
 ENDS = ("job.completed", "job.failed", "job.cancelled")
 
 
 class Replica:
-    """A server process at a port of its own, started again there when it was killed."""
+    """A server process that restarts on the same port after a kill."""
 
     def __init__(self, run: RowRun, dsn: str | None = None) -> None:
         self._dsn = dsn or run.dsn
@@ -74,7 +74,7 @@ class Replica:
 
 @dataclass
 class Reader:
-    """Follows one job to its end, wherever it finds a server."""
+    """Follows one job to its end, at any replica."""
 
     job: str
     urls: list[str]
@@ -97,7 +97,7 @@ class Reader:
                     if answer.status_code == 200:
                         await self._follow(answer)
             except httpx2.HTTPError:
-                # It was killed: at once to the other.
+                # The replica was killed: reconnect to the other at once.
                 await asyncio.sleep(0.05)
 
     async def _follow(self, answer: Any) -> None:
@@ -133,7 +133,9 @@ async def inject(run: RowRun) -> None:
             readers = [Reader(job, urls, token) for job in (*ids, *waiting)]
             reading = [asyncio.create_task(reader.read(http)) for reader in readers]
             is_over = threading.Event()
-            dawdling = asyncio.create_task(asyncio.to_thread(_dawdle, run.dsn, waiting, is_over))
+            late_commits = asyncio.create_task(
+                asyncio.to_thread(_commit_late, run.dsn, waiting, is_over)
+            )
             for number in range(run.count(KILLS)):
                 await wait_until(
                     lambda: len([r for r in readers if r.heard]) == len(readers), 30, "all read"
@@ -143,11 +145,11 @@ async def inject(run: RowRun) -> None:
                 doomed.kill()
                 run.fault(kind="kill server", port=doomed.port)
                 doomed.start()
-                # Whoever reads at the other must not lose that one before this one is back.
+                # Wait, so that readers never lose both replicas at once.
                 await serving(http, [doomed])
             await run.drain(DRAIN_S)
             is_over.set()
-            await dawdling
+            await late_commits
             done, late = await asyncio.wait(reading, timeout=20)
             for task in late:
                 task.cancel()
@@ -159,8 +161,8 @@ async def inject(run: RowRun) -> None:
             replica.end()
 
 
-def _dawdle(dsn: str, jobs: list[str], is_over: threading.Event) -> None:
-    """Changes jobs that wait and commits late, when events with higher numbers have been told."""
+def _commit_late(dsn: str, jobs: list[str], is_over: threading.Event) -> None:
+    """Change waiting jobs and commit late, after events with higher numbers were sent."""
     with psycopg.connect(dsn) as conn:
         for turn, job in enumerate(cycle(jobs)):
             if is_over.wait(GAP_S):
@@ -170,17 +172,17 @@ def _dawdle(dsn: str, jobs: list[str], is_over: threading.Event) -> None:
                 is_over.wait(LATE_S)
 
 
-# All jobs run one after the other in the slots of two workers.
+# All jobs run in turn in the slots of two workers.
 DRAIN_S = 60.0
 
 
 def many() -> httpx2.Limits:
-    """As many connections as there are readers."""
+    """Limits with one connection per reader."""
     return httpx2.Limits(max_connections=None)
 
 
 async def serving(http: httpx2.AsyncClient, replicas: list[Replica]) -> None:
-    """Returns when each of them answers."""
+    """Wait until each replica responds."""
     for replica in replicas:
         for _ in range(600):
             try:
@@ -194,7 +196,7 @@ async def serving(http: httpx2.AsyncClient, replicas: list[Replica]) -> None:
 
 
 def token_of(run: RowRun, role: str) -> str:
-    """A token with the role, everywhere."""
+    """Create a token with the role everywhere."""
     who, secret = uuid4(), new_secret()
     run.conn.execute(
         "insert into laneway.principals (id, name, kind, created_by)"
@@ -215,7 +217,7 @@ def token_of(run: RowRun, role: str) -> str:
 
 
 def find_gaps(run: RowRun, readers: list[Reader]) -> tuple[int, int, int]:
-    """Events that were missed, and streams with repeated ones or without exactly one end."""
+    """Count missed events, streams with repeated events, and streams without exactly one end."""
     log: dict[str, list[int]] = {}
     for job, number in run.conn.execute(
         "select j.id::text, e.id from laneway.events e join laneway.jobs j using (seq)"
@@ -247,6 +249,6 @@ def _judge(run: RowRun, readers: list[Reader], late: int) -> None:
 
 
 def check(run: RowRun) -> None:
-    # A watch is settled only while somebody reads: one whose streams have ended may stay as it is.
+    # A watch is settled only while a reader is connected: one whose streams have ended may stay.
     settled = run.ask("select count(*) from laneway.watches where settled")
     run.result.must("watches settled", settled, held=settled > 0)

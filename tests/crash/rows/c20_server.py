@@ -1,4 +1,4 @@
-"""C20: PostgreSQL is stopped at once and started again while servers take jobs and have readers."""
+"""C20: PostgreSQL is stopped in immediate mode and restarted under busy servers with readers."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def inject(run: RowRun) -> None:
 
 
 class Submitter:
-    """Posts jobs one after the other; those with a key until it knows what became of them."""
+    """Posts jobs one after the other; those with a key until the result is known."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Submitter:
             await asyncio.sleep(max(0.0, began + seconds * i / total - time.monotonic()))
 
     async def submit(self, job_type: str, is_keyed: bool, **payload: Any) -> str | None:
-        """The id of the job, if its submit was answered; a submit with a key always is."""
+        """Submit a job; return its id, or None if the result is unknown (never with a key)."""
         _, made, _ = self._run.job(job_type, **payload)
         op = made["op"]
         note = self._run.history.add
@@ -133,7 +133,7 @@ class Submitter:
 
 
 async def _restart(run: RowRun, submitter: Submitter) -> float:
-    """Seconds from PostgreSQL's return to the answer to a submit."""
+    """Restart; return the seconds from PostgreSQL's return to a successful submit."""
     run.conn.close()
     await asyncio.to_thread(run.postgres.restart, "immediate")
     run.fault(kind="restart")

@@ -1,4 +1,4 @@
-"""C21: kill -9 of replicas whose remote workers are busy; the workers go on with another one."""
+"""C21: kill -9 of replicas with busy remote workers; the workers continue with another one."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.crash.row_run import DRAIN_S, RowRun, Stuck, cancel_load, wait_until
 FAULTS, JOBS = 8, 2400
 EVERY_S = 3.5
 WORKERS = 3
-# In hand at each kill: some end before anybody has noticed it, some when all is well again.
+# Running at each kill: some end before the kill is noticed, some after recovery.
 HELD = 24
 SHORTEST_MS, LONGEST_MS = 400, 2400
 GOES_ON_S = 4.0
-# Handlers that fail once by themselves, and are charged for it.
+# Handlers that fail once by themselves; these attempts are charged.
 CHARGED = {"flaky": 1}
 
 
@@ -56,7 +56,7 @@ async def inject(run: RowRun) -> None:
 
 
 async def _kill(run: RowRun, client: Laneway, fleet: RemoteFleet, doomed: GrpcReplica) -> float:
-    """Seconds until all that was in hand is stored, beyond the time that it takes."""
+    """Kill a replica; return the delay until all running jobs are stored, beyond their duration."""
     jobs = [
         run.job("quick", {"max_retries": 0}, ms=run.random.randint(SHORTEST_MS, LONGEST_MS))
         for _ in range(HELD)

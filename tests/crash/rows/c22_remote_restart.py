@@ -1,4 +1,4 @@
-"""C22: PostgreSQL is stopped at once and started again under replicas and remote workers."""
+"""C22: PostgreSQL is stopped in immediate mode and restarted under replicas and remote workers."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ LONGEST_SUBMIT_WAIT_S = 0.5
 
 
 async def inject(run: RowRun) -> None:
-    """Each in a database of its own; at a small scale only the newest of them."""
+    """Upgrade each version in a separate database; at a small scale only the newest."""
     outcomes = []
     for commit in LANDED[-run.count(len(LANDED)) :]:
         name = f"from_{commit}"
@@ -39,7 +39,7 @@ async def inject(run: RowRun) -> None:
 
 
 def check(run: RowRun) -> None:
-    """Its jobs are not in the database that every row has."""
+    """Nothing to check here: the jobs are in separate databases."""
     run.result.jobs = int(run.result.figures["upgrade_jobs"])
 
 

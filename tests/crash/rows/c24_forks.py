@@ -12,7 +12,7 @@ from tests.crash.row_run import READY_S, RowRun, percentile, wait_until
 KILLS = 12
 GRACE_S = 1.0
 RECOVERY_S = 4.0
-# The grace, killing what handlers left behind, and a slow machine.
+# The grace, the kill of processes that handlers left, and a slow machine.
 STOP_S = GRACE_S + 8.0
 HOW = ("fork", "pool", "leave")
 
@@ -59,7 +59,7 @@ async def _holder(run: RowRun, job: str, workers: list[WorkerProcess]) -> Worker
 
 
 async def _claimed_again(run: RowRun, job: str) -> float:
-    """When the second attempt was claimed, by the database's clock."""
+    """The time of the second attempt's claim, by the database's clock."""
     claimed = (
         "select extract(epoch from claimed_at)::float8 from laneway.jobs_view"
         " where id = %s and attempt >= 2"
@@ -71,7 +71,7 @@ async def _claimed_again(run: RowRun, job: str) -> float:
 
 
 async def _stop(run: RowRun, client: Laneway, workers: list[WorkerProcess]) -> None:
-    """A worker whose handlers have forked stops like any other."""
+    """Check that a worker whose handlers have forked stops like any other."""
     for how in HOW:
         (job,) = await run.submit(client, run.job("forking", how=how))
         victim = await _holder(run, job, workers)

@@ -1,4 +1,4 @@
-"""C25: jobs that take their whole process along, beside 100 that run in the same processes."""
+"""C25: jobs that kill their whole process, next to 100 jobs in the same processes."""
 
 from __future__ import annotations
 

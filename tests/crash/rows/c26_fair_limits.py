@@ -1,7 +1,7 @@
-"""C26: a few jobs of one lane and many of another want one limit, while workers are killed.
+"""C26: a few jobs of one lane and many of another need one limit, while workers are killed.
 
-The jobs hold it for their runs or for a call each. The lanes have workers of their own, so who
-frees the limit is seldom the one whose turn it is.
+The jobs hold it for a run or for a call. Each lane has separate workers, so the worker that
+releases the limit is seldom the next to hold it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from tests.crash.row_run import Job, RowRun, wait_until
 
 ROUNDS = 12
 BACKLOG, FEW = 40, 2
-# Long beside the time in which a busy machine wakes a worker.
+# Long compared with the time that a busy machine needs to wake a worker.
 MS = 60
 DRAIN_S = 40.0
-# Jobs of the other lane that may be served while one of higher priority waits: those that were
-# inside or chosen already, and some for a worker that was killed while it was its turn.
+# Jobs of the other lane that may go first while one of higher priority waits: those that already
+# hold the limit or are chosen, and some for a worker that was killed while chosen.
 MAX_BEFORE = 8
 
 PREPARE = """
@@ -28,7 +28,7 @@ insert into laneway.worker_lanes (name, job_types, max_slots, lease_seconds, pol
 values ('calm', '{limited,calling}', null, 2, 250),
        ('eager', '{limited_eager,calling_eager}', null, 2, 250);
 """
-# Two each, so that one is left to take the lane's turn.
+# Two each, so that one is left to serve the lane.
 LANES = ("calm", "calm", "eager", "eager")
 CALM, EAGER = ("limited", "calling"), ("limited_eager", "calling_eager")
 
@@ -53,7 +53,7 @@ async def inject(run: RowRun) -> None:
 
 
 async def _fill(run: RowRun, client: Laneway) -> None:
-    """Puts as many jobs of the calm lane into the queue as are missing; they wait when it ends."""
+    """Top up the queue of the lane with few jobs; the jobs still wait at the end."""
     jobs: list[Job] = []
     for job_type in CALM:
         there = int(
@@ -123,7 +123,7 @@ def check(run: RowRun) -> None:
     before: Counter[str] = Counter()
     for event in history.of("hold"):
         job = event.job or ""
-        # Of one that was killed inside, the first time.
+        # Of a job killed while holding, the first time.
         if types[job] in EAGER and event.attempt == 1:
             (name,) = event.more["names"]
             before[job] = sum(

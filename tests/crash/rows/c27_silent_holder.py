@@ -1,7 +1,7 @@
-"""C27: servers and workers fall silent with the row of a lane or a limit, or the gate, in hand.
+"""C27: servers and workers go silent while they lock the row of a lane, a limit or the gate.
 
-A connection is swallowed as a change is committed: PostgreSQL goes on waiting for it, with all its
-locks. The server or worker that made the change goes on, or dies, and nobody hears of its death.
+A connection goes silent as a change is committed: PostgreSQL waits for it and keeps all its locks.
+The server or worker that made the change continues, or dies without closing the connection.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ print("ready", flush=True)
 sys.argv = ["laneway", *sys.stdin.readline().split()]
 sys.exit(main())
 """
-# As our transactions end: not a word in some other statement.
+# The end of our transactions, not the same word in another statement.
 COMMIT = b"commit\x00"
-# What a server changes, over HTTP, and a job that cannot be claimed meanwhile.
+# A change over HTTP, and a job that cannot be claimed meanwhile.
 CHANGES = {
     "lane": ("PATCH", "/admin/workers/lanes/narrow", {"poll_interval_ms": 300}, "narrow"),
     "limit": ("PUT", "/admin/limits/scarce", {"max_concurrent": 4}, "limited"),
@@ -81,9 +81,9 @@ async def inject(run: RowRun) -> None:
 async def _silence(
     proxy: Proxy, http: httpx2.AsyncClient, replica: Replica, kind: str
 ) -> asyncio.Task[httpx2.Response]:
-    """Asks the server for a change, and swallows its commit."""
+    """Request a change from the server, and drop its commit."""
     method, path, body, _ = CHANGES[kind]
-    # Known to work, and its connections are there.
+    # The server works, and its connections are open.
     (await http.get(f"{replica.url}/me")).raise_for_status()
     proxy.swallow_when(COMMIT)
     asking = asyncio.create_task(http.request(method, replica.url + path, json=body))
@@ -93,7 +93,7 @@ async def _silence(
 
 
 async def _resumed(run: RowRun, client: Laneway, kind: str, job_type: str, asked: Asked) -> None:
-    """Submits a job that needs what is held, and waits until it runs."""
+    """Submit a job that needs the locked row, and wait until it runs."""
     began, at = time.monotonic(), run.clock()
     run.fault(kind=kind)
     (job,) = await run.submit(client, run.job(job_type, ms=1))
@@ -112,12 +112,12 @@ def _claimed(run: RowRun, job: str) -> Callable[[], bool]:
 
 
 async def _named(run: RowRun, job: str, asked: Asked) -> list[str]:
-    """Which commands name the blocker by pid, application and age."""
+    """Return the commands that name the blocker by pid, application and age."""
     answers: dict[str, list[asyncio.Task[str]]] = {name: [] for name in COMMANDS}
     pid, application = 0, ""
     for delay_s in ASK_S:
         await asyncio.sleep(delay_s)
-        # Others are idle in a transaction for a moment only.
+        # Other connections are idle in a transaction only briefly.
         pid, application = run.conn.execute(
             "select pid, application_name from pg_stat_activity"
             " where state = 'idle in transaction' and application_name like 'laneway%'"
@@ -127,15 +127,15 @@ async def _named(run: RowRun, job: str, asked: Asked) -> list[str]:
             words = (job if word == "ID" else word for word in command)
             answers[name].append(asyncio.create_task(asked[name].pop().answer(*words)))
     wanted = re.compile(rf"pid {pid} \({re.escape(application)}, .* for \d+ s")
-    said = {name: " ".join(await asyncio.gather(*each)) for name, each in answers.items()}
-    named = [name for name, text in said.items() if wanted.search(text)]
+    outputs = {name: " ".join(await asyncio.gather(*each)) for name, each in answers.items()}
+    named = [name for name, text in outputs.items() if wanted.search(text)]
     if len(named) < len(COMMANDS):
-        run.history.add("unnamed", wanted=wanted.pattern, said=said)
+        run.history.add("unnamed", wanted=wanted.pattern, outputs=outputs)
     return named
 
 
 class Prepared:
-    """The command line, ready to be asked: a busy machine needs seconds to load it."""
+    """A command line that is already loaded: a busy machine needs seconds for that."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -155,9 +155,9 @@ class Prepared:
         return cls(process)
 
     async def answer(self, *command: str) -> str:
-        """What the command says, in one line."""
-        said, _ = await self._process.communicate(f"{' '.join(command)}\n".encode())
-        return " ".join(said.decode().split())
+        """Run the command; return its output in one line."""
+        output, _ = await self._process.communicate(f"{' '.join(command)}\n".encode())
+        return " ".join(output.decode().split())
 
 
 Asked = dict[str, list[Prepared]]
@@ -168,7 +168,7 @@ async def _prepare(run: RowRun) -> Asked:
 
 
 async def _worker(run: RowRun, proxy: Proxy, gate: str) -> None:
-    """A worker dies as it changes a lane; nobody hears of it, and another one claims there."""
+    """Let a worker die silently as it changes a lane; another worker must claim there."""
     near = run.worker_dsn
     for worker in run.workers:
         faults.end_all(worker.tree())
@@ -202,7 +202,7 @@ def check(run: RowRun) -> None:
         f"{worst:.2f} s of {len(took)}",
         held=worst <= RESUME_S and kinds == {*CHANGES, "dead server", "dead worker"},
     )
-    # A busy machine may be too slow for one; not for all.
+    # A busy machine may be too slow for one round, but not for all.
     named = {(event.more["kind"], command) for event in resumed for command in event.more["named"]}
     unnamed = [f"{kind}: {c}" for kind in sorted(kinds) for c in COMMANDS if (kind, c) not in named]
     run.must_in_time("blockers that explain or doctor did not name", unnamed, held=not unnamed)

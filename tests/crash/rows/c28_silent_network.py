@@ -1,6 +1,6 @@
-"""C28: every connection of a worker and of a server goes silent, and after a while new ones work.
+"""C28: every connection of a worker and a server goes silent; after a while new ones work.
 
-What was sent on the old ones is lost for good, as after a change of routes or a failed firewall.
+Data on the old connections is lost, as after a change of routes or a failed firewall.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.crash.row_run import RowRun, wait_until
 from tests.crash.rows.c19_streams import Replica, serving, token_of
 
 ROUNDS = 3
-# How long nothing gets through, in turn.
+# Seconds of silence, in turn.
 SILENT_S = (8.0, 20.0, 45.0)
 BACK_S = 10.0
 LONGEST_S = 15.0
@@ -73,7 +73,7 @@ async def inject(run: RowRun) -> None:
 
 
 class Requests:
-    """Asks a server again and again, and remembers the longest wait."""
+    """Sends requests in a loop and records the longest wait."""
 
     def __init__(self, url: str, token: str) -> None:
         self._url = url

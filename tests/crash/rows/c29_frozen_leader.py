@@ -1,7 +1,7 @@
-"""C29: schedules come round every second while leaders freeze or die and PostgreSQL is away.
+"""C29: schedules are due every second while leaders freeze or die and PostgreSQL is down.
 
-Workers have the timings of production. What is measured: from the moment another leads, or
-PostgreSQL is back, to the first turn of a schedule; and from the freeze or kill to the take-over.
+Workers have production intervals. Measured: the time from a take-over, or from PostgreSQL's
+return, to the first run of a schedule; and from the freeze or kill to the take-over.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ async def _break(run: RowRun, workers: list[WorkerProcess], kind: str, away_s: f
     else:
         at = run.kill(leader)
     try:
-        first = await _first_turn(run, at, epoch)
+        first = await _first_run(run, at, epoch)
     finally:
         if kind == "freeze":
             faults.resume(*asleep)
@@ -101,7 +101,7 @@ async def _break(run: RowRun, workers: list[WorkerProcess], kind: str, away_s: f
 
 
 async def _away(run: RowRun, away_s: float) -> None:
-    """PostgreSQL is stopped, and started after a while."""
+    """Stop PostgreSQL, and start it after a while."""
     run.conn.close()
     await asyncio.to_thread(run.postgres.stop, "immediate")
     run.fault(kind="away")
@@ -109,12 +109,12 @@ async def _away(run: RowRun, away_s: float) -> None:
     await asyncio.to_thread(run.postgres.start)
     run.last_fault = time.monotonic()
     at = run.clock()
-    first = await _first_turn(run, at, 0)
+    first = await _first_run(run, at, 0)
     run.history.add("turn", kind="away", gap=first - at, take_over=0.0)
 
 
-async def _first_turn(run: RowRun, at: float, epoch: int) -> float:
-    """When the first turn was accepted after a moment, from a later leader than this."""
+async def _first_run(run: RowRun, at: float, epoch: int) -> float:
+    """The time of the first run after `at`, by a later leader than `epoch`."""
     asked = (
         "select min(extract(epoch from at))::float8 from crash.seen where what = 'fire'"
         " and at > to_timestamp(%s) and (more ->> 'epoch')::bigint > %s"

@@ -1,8 +1,8 @@
-"""C30: streams stay open while the server's database is restored from a dump, and restarted.
+"""C30: streams stay open while the server's database is restored from a dump, or restarted.
 
-What was seen between the dump and the restore is undone: jobs that had ended may run again. Every
-end that stands in the database must have reached every reader who follows the job, and a reader
-whose place is gone must be let go.
+The restore undoes the changes since the dump: jobs that had ended may run again. Every end in the
+database must have reached every reader of the job. A stream whose position no longer exists must
+end.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.crash.rows.c19_streams import ENDS, Reader, Replica, many, serving, t
 ROUNDS = 3
 STREAMS = 39
 ITEMS, ITEM_MS = 100, 200
-# Numbers that the log gave out after the dump, as in hours of work.
+# Event numbers used after the dump, as in hours of work.
 LATER = 100_000
 READ_S = 60.0
 WORKERS = 2
@@ -66,7 +66,7 @@ async def _round(
         jobs = [run.job("tracked", items=ITEMS, ms=ITEM_MS) for _ in range(run.count(STREAMS, 8))]
         ids = await run.submit(client, *jobs)
     readers = [Follower(job, [replica.url], token) for job in ids]
-    page = Page(replica.url, token)
+    page = DashboardReader(replica.url, token)
     reading = [asyncio.create_task(reader.read(http)) for reader in readers]
     paging = asyncio.create_task(page.read(http))
 
@@ -95,7 +95,7 @@ async def _round(
 
 
 class Follower(Reader):
-    """Follows one job; a stream that ends early is opened again where the reader stood."""
+    """Follows one job; a stream that ends early is reopened at the reader's position."""
 
     async def _follow(self, answer: Any) -> None:
         event: dict[str, str] = {}
@@ -112,8 +112,8 @@ class Follower(Reader):
             event = {}
 
 
-class Page:
-    """Follows all jobs, as a page of the dashboard does."""
+class DashboardReader:
+    """Follows all jobs, as the dashboard does."""
 
     def __init__(self, url: str, token: str) -> None:
         self._url = f"{url}/events?topic=jobs"
@@ -148,15 +148,15 @@ def _untold(run: RowRun, readers: list[Follower]) -> list[str]:
             " where status in ('completed', 'failed', 'cancelled')"
         )
     }
-    told = {reader.job for reader in readers if reader.heard and reader.heard[-1][1] in ENDS}
-    return [reader.job for reader in readers if reader.job in ended - told]
+    received = {reader.job for reader in readers if reader.heard and reader.heard[-1][1] in ENDS}
+    return [reader.job for reader in readers if reader.job in ended - received]
 
 
 # Faults -------------------------------------------------------------------------------------------
 
 
 async def _swap(run: RowRun, replica: Replica, work: Callable[[], Any]) -> None:
-    """Restores into a database of another name, and renames it."""
+    """Restore into a database with another name, and rename it."""
     dump = await asyncio.to_thread(_dump, run)
     await _work_on(run, work)
     await asyncio.to_thread(_restore_beside, run, dump)
@@ -164,7 +164,7 @@ async def _swap(run: RowRun, replica: Replica, work: Callable[[], Any]) -> None:
 
 
 async def _clean(run: RowRun, replica: Replica, work: Callable[[], Any]) -> None:
-    """Restores over the database that is there."""
+    """Restore over the existing database."""
     dump = await asyncio.to_thread(_dump, run)
     await _work_on(run, work)
     await asyncio.to_thread(_restore_over, run, replica, dump)
@@ -179,7 +179,7 @@ async def _restart(run: RowRun, replica: Replica, work: Callable[[], Any]) -> No
 
 
 async def _work_on(run: RowRun, work: Callable[[], Any]) -> None:
-    """What happens between the dump and the restore, and is undone by it."""
+    """Run jobs between the dump and the restore, which undoes them."""
     run.conn.execute(
         "select setval('laneway.events_id_seq', nextval('laneway.events_id_seq') + %s)", [LATER]
     )
@@ -187,7 +187,7 @@ async def _work_on(run: RowRun, work: Callable[[], Any]) -> None:
 
 
 def _restore_over(run: RowRun, replica: Replica, dump: str) -> None:
-    """Needs every lock there is, so whoever works is stopped meanwhile; streams stay open."""
+    """Restore in place. It needs every lock, so workers are stopped; streams stay open."""
     run.conn.close()
     roots = [replica.process.pid, *(worker.pid for worker in run.workers)]
     stopped = [pid for root in roots for pid in faults.tree(root)]

@@ -1,7 +1,7 @@
-"""C31: the database's clock jumps forward and back by a day while schedules come round.
+"""C31: the database's clock jumps forward and back by a day while schedules are due.
 
 A slot fires once: when it is first reached, or by its policy if the clock jumped over it. A clock
-that was ahead for a while must not keep slots from their turn when it is set right.
+that was ahead for a while must not suppress slots after it is corrected.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ async def inject(run: RowRun) -> None:
 
 
 class Jumps:
-    """Moves the clock and waits for the slots that must come."""
+    """Moves the clock and waits for the slots that must fire."""
 
     def __init__(self, run: RowRun, clock: FakeClock) -> None:
         self._run = run
@@ -83,22 +83,22 @@ class Jumps:
             self._wanted.clear()
 
     async def _around(self, day: datetime) -> None:
-        """Plays every jump around the slots of one night and the next."""
+        """Make every jump around the slots of one night and the next."""
         night = day + timedelta(hours=2, minutes=30)
-        # The clock was slow, and is set right just before the slot.
+        # The clock was slow, and is corrected just before the slot.
         self._set(night - timedelta(seconds=2))
         await self._come(ALL, night)
-        # A day ahead: the next night is due at once, what lies between by policy.
+        # A day ahead: the next night fires at once, slots in between by policy.
         await self._rest()
         self._jump(DAY)
         await self._come(ALL, night + DAY)
         await self._come(["half_catch_up"], *_halves(night + HALF_HOUR, night + DAY))
-        # Set right again: what comes next had no turn, but for those that caught up.
+        # Corrected: the next slots have not fired, except those that caught up.
         await self._rest()
         self._jump(-DAY)
         self._set(night + HALF_HOUR - timedelta(seconds=2))
         await self._come(HALVES, night + HALF_HOUR)
-        # A day behind for a while: nothing of that day is made up.
+        # A day behind for a while: no slot of that day fires again.
         self._jump(-DAY)
         await self._noticed()
         await self._rest()
@@ -112,7 +112,7 @@ class Jumps:
         )
         self._set(night + DAY + HALF_HOUR - timedelta(seconds=2))
         await self._come(HALVES, night + DAY + HALF_HOUR)
-        # Ahead over a night whose policy leaves it out, and back before it comes.
+        # Ahead past a night that the policy skips, and back before that night.
         before = night + 2 * DAY - timedelta(hours=1)
         self._set(before)
         await self._come(["half_coalesce", "half_skip"], before)
@@ -135,7 +135,7 @@ class Jumps:
         self._jumped, self._jumped_to = time.monotonic(), self._clock.now
 
     async def _rest(self) -> None:
-        """Lets the leader come to rest, and meets it at any moment between two looks."""
+        """Let the leader become idle, and continue at a random moment between two polls."""
         await asyncio.sleep(self._run.random.uniform(0.5, 2.5))
 
     async def _planned(self) -> None:
@@ -145,7 +145,7 @@ class Jumps:
         )
 
     async def _noticed(self) -> None:
-        """Waits until the leader has met the clock as it is."""
+        """Wait until the leader has read the current clock."""
         asked = (
             "select held_until between clock_timestamp() and clock_timestamp() + interval '5 s'"
             " from laneway.leader"
@@ -154,7 +154,7 @@ class Jumps:
         await asyncio.sleep(GAP_S)
 
     async def _come(self, names: Iterable[str], *slots: datetime) -> None:
-        """Waits until these have had their turn, and notes how long after they could."""
+        """Wait until these slots have fired, and record their delays."""
         due = {(name, slot) for name in names for slot in slots}
         self._wanted |= due
         while missing := due - self._submitted():
@@ -167,7 +167,7 @@ class Jumps:
         self._run.history.add("turn", late=late, slot=f"{max(slots):%d %H:%M}")
 
     def _could(self, slot: datetime) -> float:
-        """When the slot could have its turn: as the clock jumped, or as it came round."""
+        """The time when the slot was due: at the jump, or when the clock reached it."""
         ahead = (slot - self._jumped_to).total_seconds()
         return self._jumped + max(0.0, ahead)
 
@@ -181,7 +181,7 @@ class Jumps:
     def _judge(self) -> None:
         run = self._run
         fired = self._submitted()
-        # As they were submitted: retention may have removed those of the round before.
+        # From the recorded submits: retention may have deleted jobs of the previous round.
         jobs = run.ask(
             "select count(*) from crash.seen"
             " where what = 'born' and more ->> 'created_by' like 'schedule:%%'"
