@@ -57,10 +57,6 @@ def body(kind: type[T]) -> Callable[[CallResponse], T]:
     return lambda response: read(kind, response.body)
 
 
-def nothing(response: CallResponse) -> None:
-    return None
-
-
 def job(value: Any) -> Job:
     """A job as lists, verbs and events send it."""
     return read(Job, {**value, "duplicate": bool(value.get("duplicate"))})

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from laneway.domain.limit import Limit
+from laneway.domain.limit import Limit, LimitSettings
 from laneway.store.statement import Row, Statement
 
-COLUMNS = ("max_concurrent", "rate_count", "rate_period_s", "scope")
+COLUMNS = tuple(LimitSettings.__annotations__)
 
 
 class LimitLoad(NamedTuple):
