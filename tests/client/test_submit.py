@@ -18,6 +18,7 @@ from laneway.config.settings import Settings
 from laneway.domain.approval import Approval
 from laneway.domain.arguments import Arguments
 from laneway.domain.job import Job
+from laneway.domain.job_type_policy import TypeRecord
 from laneway.domain.retry import RetryPolicy
 from laneway.domain.states import Status
 from laneway.errors import DatabaseUnavailable, InvalidInput
@@ -38,7 +39,7 @@ class Handler:
     priority: int | None = None
     max_retries: int | None = None
     approval: Approval | None = None
-    max_age: float | None = None
+    max_age_s: float | None = None
 
 
 class Handlers(dict[str, Handler]):
@@ -52,7 +53,7 @@ class Model(BaseModel):
 
 
 def publish(db: StoreClient, name: str, fn: Any = ingest, **more: Any) -> None:
-    record = workers.TypeRecord(
+    record = TypeRecord(
         name=name,
         arguments=json.dumps(Arguments.of(fn).schema()),
         lane=None,

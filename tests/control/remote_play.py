@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from uuid import uuid4
 
+from laneway.domain.job_type_policy import TypeRecord
 from laneway.store import call_limits, lanes, leases, remote, steps
 from laneway.store.leases import MAX_RANK, MIN_RANK, Range
 from laneway.store.remote import StreamInfo
 from laneway.store.steps import StepResult
-from laneway.store.workers import TypeRecord
 from tests.control.scene import Scene
 
 

@@ -13,6 +13,7 @@ import psycopg
 from laneway.domain.approval import Analysis, analysis_of
 from laneway.domain.claim import Claim
 from laneway.domain.job import NewJob, new_job_id
+from laneway.domain.job_type_policy import TypeRecord
 from laneway.domain.retry import RetryPolicy
 from laneway.store import jobs, lanes, leases, workers
 from laneway.store.database import run_sync
@@ -100,7 +101,7 @@ class Scene:
         return self.worker_id
 
     def publish(self, job_type: str = "greet", arguments: str = "{}", **more: Any) -> None:
-        record = workers.TypeRecord(
+        record = TypeRecord(
             name=job_type,
             arguments=arguments,
             lane=None,

@@ -282,7 +282,7 @@ def test_worker_of_a_landed_version_loosens_no_policy(commit: str, version: Vers
     policy = "select approval, two_person from laneway.job_types where name = 'refund'"
     with landed.migrated() as dsn, psycopg.connect(dsn, autocommit=True) as conn:
         for text, published in publications:
-            types = json.dumps([published.to_dict()])
+            types = json.dumps([published.to_columns()])
             conn.execute(text.encode(), {"types": types, "loosens": True, "first": False})
         assert conn.execute(policy).fetchall() == [("always", True)]
 

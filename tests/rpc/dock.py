@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 
 from laneway.config.settings import Settings
 from laneway.domain.claim import Claim
+from laneway.domain.job_type_policy import TypeRecord
 from laneway.rpc.server.assignment_queue import Beat, OutAssignment
 from laneway.rpc.server.dispatch_server import DispatchServer
 from laneway.rpc.server.dispatcher import Dispatcher
@@ -18,7 +19,6 @@ from laneway.rpc.server.handshake import ServedType, StreamHandshake
 from laneway.rpc.server.stream_caller import StreamCaller
 from laneway.store.leases import Verdict, WriteResult
 from laneway.store.notify import CHANNEL
-from laneway.store.workers import TypeRecord
 from tests.control.scene import Scene
 from tests.engine.workshop import until
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from laneway.domain.approval import Approval
+from laneway.domain.job_type_policy import TypeRecord
 from laneway.domain.json_schema import MAX_BYTES
 from laneway.domain.payload import DEFAULT_LIMITS
 from laneway.domain.retention import Retention
 from laneway.domain.retry import RetryPolicy
 from laneway.errors import InvalidInput
 from laneway.rpc.declaration import read_declaration, write_declaration
-from laneway.store.workers import TypeRecord
 
 PLAIN = TypeRecord(
     name="greet",
@@ -51,7 +51,7 @@ def read(said: Any) -> TypeRecord:
     ],
 )
 def test_a_declaration_is_read_as_it_was_written(record: TypeRecord) -> None:
-    assert read(write_declaration(record)).to_dict() == record.to_dict()
+    assert read(write_declaration(record)).to_columns() == record.to_columns()
 
 
 @pytest.mark.parametrize(

@@ -116,10 +116,10 @@ async def test_a_worker_says_what_it_has_handlers_and_room_for(
         "ingest": "async",
         "crunch": "thread",
     }
-    published = [one.record.to_dict() for one in handshake.types if one.record is not None]
+    published = [one.record.to_columns() for one in handshake.types if one.record is not None]
     # The server decides which application a remote worker belongs to.
     ours = [replace(one, application=None) for one in shop.lw.handlers.records()]
-    assert published == [one.to_dict() for one in ours]
+    assert published == [one.to_columns() for one in ours]
     assert server.tokens == {f"Bearer {TOKEN}"}
 
 

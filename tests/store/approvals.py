@@ -8,6 +8,7 @@ from uuid import UUID
 
 from laneway.domain.approval import Analysis, Approval, analysis_of
 from laneway.domain.claim import Claim
+from laneway.domain.job_type_policy import TypeRecord
 from laneway.store import approvals, workers
 from laneway.store.approvals import Decided
 from laneway.store.leases import WriteResult
@@ -16,12 +17,12 @@ from tests.support.store_client import StoreClient
 EUR = Analysis(cost=7, currency="EUR", plan=["one"])
 
 
-def record(name: str = "t", **more: Any) -> workers.TypeRecord:
+def record(name: str = "t", **more: Any) -> TypeRecord:
     settings = {
         "lane": None, "priority": None, "max_retries": 3, "timeout_s": None, "isolation": "async",
         "stale": "heartbeat",
     }  # fmt: skip
-    return workers.TypeRecord(name=name, arguments="{}", **{**settings, **more})
+    return TypeRecord(name=name, arguments="{}", **{**settings, **more})
 
 
 def publish(

@@ -10,6 +10,7 @@ import pytest
 
 from laneway.config.settings import Settings
 from laneway.domain.approval import Approval
+from laneway.domain.job_type_policy import TypeRecord
 from laneway.store import job_types, workers
 from tests.store.approvals import record, status
 from tests.support.store_client import StoreClient
@@ -65,7 +66,7 @@ def test_lower_threshold_of_the_same_unit_stays(db: StoreClient, unit: str, kept
 
 def test_arguments_are_those_of_the_first_application(db: StoreClient) -> None:
     def publish(application: str, arguments: str) -> None:
-        record = workers.TypeRecord(
+        record = TypeRecord(
             name="t", arguments=arguments, lane=None, priority=None, max_retries=3,
             timeout_s=None, isolation="async", stale="heartbeat", application=application,
         )  # fmt: skip

@@ -195,7 +195,7 @@ def test_a_registry_tells_what_its_jobs_need_first() -> None:
     assert needs == {
         "plain": None, "gated": "approval", "analysed": "analysis", "both": "both", "unknown": None,
     }  # fmt: skip
-    records = {one.name: one.to_dict() for one in registry.records()}
+    records = {one.name: one.to_columns() for one in registry.records()}
     assert [records[name]["has_analysis"] for name in sorted(records)] == [
         True, True, False, False,
     ]  # fmt: skip

@@ -117,7 +117,7 @@ def make_job(
         concurrency_key=concurrency_key,
         traceparent=traceparent,
         needs=catalog.needs(job_type),
-        max_age=None if handler is None else handler.max_age,
+        max_age=None if handler is None else handler.max_age_s,
     ).check(limits)
 
 

@@ -7,48 +7,38 @@ import json
 import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
-from laneway.domain.approval import Analysis, Approval, analysis_of, as_approval, is_analysis
+from laneway.domain.approval import Analysis, analysis_of, as_approval, is_analysis
 from laneway.domain.arguments import Arguments, check_schema
-from laneway.domain.duration import check_duration, seconds_of
-from laneway.domain.job import MAX_RETRIES_RANGE, PRIORITY_RANGE
-from laneway.domain.lane import check_job_type, check_lane_name
+from laneway.domain.job_type_policy import (
+    Isolation,
+    JobTypePolicy,
+    Stale,
+    TypeRecord,
+    check_whole,
+)
+from laneway.domain.lane import check_job_type
 from laneway.domain.retention import Retention
 from laneway.domain.retry import RetryPolicy
 from laneway.domain.schedule import Schedule
 from laneway.engine.leader.schedule_checks import ScheduleCheck
 from laneway.errors import ConfigError, InvalidInput
-from laneway.store.workers import TypeRecord
-
-Isolation = Literal["async", "thread", "process"]
-Stale = Literal["heartbeat", "progress"]
 
 log = logging.getLogger("laneway")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Handler:
+class Handler(JobTypePolicy):
     """The user's function for a job type, with its options."""
 
     job_type: str
     fn: Callable[..., Any]
-    isolation: Isolation
     arguments: Arguments
-    lane: str | None = None
-    priority: int | None = None
-    max_retries: int = 3
-    timeout: float | None = None
-    retry: RetryPolicy = field(default_factory=RetryPolicy)
-    stale: Stale = "heartbeat"
     memory_mb: int | None = None
-    limits: tuple[str, ...] = ()
-    approval: Approval | None = None
-    max_age: float | None = None
-    retention: Retention = field(default_factory=Retention)
 
     @property
     def is_async(self) -> bool:
@@ -76,19 +66,9 @@ class Handler:
         return TypeRecord(
             name=self.job_type,
             arguments=arguments,
-            lane=self.lane,
-            priority=self.priority,
-            max_retries=self.max_retries,
-            timeout_s=self.timeout,
-            isolation=self.isolation,
-            stale=self.stale,
-            retry=self.retry,
-            limits=self.limits,
             has_analysis=has_analysis,
-            approval=self.approval,
-            max_age_s=self.max_age,
-            retention=self.retention,
             application=_module(self.fn),
+            **self.policy,
         )
 
 
@@ -110,7 +90,10 @@ def make_handler(job_type: str, fn: Callable[..., Any], **options: Any) -> Handl
     """Make a handler; raises ConfigError that names the job type and the wrong option."""
     try:
         return _checked(job_type, fn, **options)
-    except (InvalidInput, TypeError) as error:
+    except InvalidInput as error:
+        option = error.field.removesuffix("_s")
+        raise ConfigError(f"handler {job_type!r}: {option}: {error.rule}") from error
+    except TypeError as error:
         raise ConfigError(f"handler {job_type!r}: {error}") from error
 
 
@@ -132,37 +115,16 @@ def _checked(
     retention: Retention | None = None,
 ) -> Handler:
     check_job_type(job_type)
-    if lane is not None:
-        check_lane_name(lane, "lane")
-    if priority is not None:
-        _check_integer("priority", priority, *PRIORITY_RANGE)
-    _check_integer("max_retries", max_retries, *MAX_RETRIES_RANGE)
-    if timeout is not None:
-        check_duration(timeout, "timeout")
     is_async = inspect.iscoroutinefunction(fn)
     chosen = isolation or ("async" if is_async else "thread")
-    if chosen not in ("async", "thread", "process"):
-        raise InvalidInput("isolation", "must be async, thread or process")
     if chosen == "async" and not is_async:
         raise InvalidInput("isolation", "async needs an async def")
     if chosen == "thread" and is_async:
         raise InvalidInput("isolation", "thread needs a plain def")
-    if stale not in ("heartbeat", "progress"):
-        raise InvalidInput("stale", "must be heartbeat or progress")
     if memory_mb is not None:
         if chosen != "process":
             raise InvalidInput("memory_mb", "needs isolation='process'")
-        _check_integer("memory_mb", memory_mb, 64, 1_048_576)
-    if isinstance(limits, str):
-        raise InvalidInput("limits", "must be a list of names")
-    for name in limits:
-        check_lane_name(name, "limits")
-    if len(set(limits)) < len(limits):
-        raise InvalidInput("limits", "must not name a limit twice")
-    if max_age is not None:
-        check_duration(max_age, "max_age")
-    if retention is not None and not isinstance(retention, Retention):
-        raise InvalidInput("retention", "must be a Retention")
+        check_whole(memory_mb, "memory_mb", 64, 1_048_576)
     return Handler(
         job_type=job_type,
         fn=fn,
@@ -171,13 +133,13 @@ def _checked(
         lane=lane,
         priority=priority,
         max_retries=max_retries,
-        timeout=None if timeout is None else seconds_of(timeout),
+        timeout_s=timeout,
         retry=retry or RetryPolicy(),
         stale=cast(Stale, stale),
         memory_mb=memory_mb,
-        limits=tuple(sorted(limits)),
+        limits=cast("tuple[str, ...]", limits),
         approval=as_approval(approval),
-        max_age=None if max_age is None else seconds_of(max_age),
+        max_age_s=cast("float | None", max_age),
         retention=retention or Retention(),
     )
 
@@ -214,7 +176,7 @@ def make_analysis(handler: Handler, fn: Callable[..., Any]) -> Handler:
         isolation="async" if is_async else "thread",
         arguments=handler.arguments,
         max_retries=2,
-        timeout=handler.timeout,
+        timeout_s=handler.timeout_s,
         retry=handler.retry,
     )
 
@@ -223,11 +185,6 @@ def _result(value: object) -> dict[str, Any]:
     if not isinstance(value, Analysis):
         raise InvalidInput("analysis", f"must be an Analysis, got {type(value).__name__}")
     return value.to_dict()
-
-
-def _check_integer(name: str, value: object, low: int, high: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise InvalidInput(name, f"must be a whole number from {low} to {high}")
 
 
 class Registry:

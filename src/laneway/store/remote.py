@@ -9,8 +9,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from laneway.domain.claim import Claim
+from laneway.domain.job_type_policy import TypeRecord
 from laneway.store.statement import Row, Statement, nothing
-from laneway.store.workers import TypeRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +194,7 @@ def find_ignored(types: Sequence[TypeRecord]) -> Statement[dict[str, list[str]]]
     return Statement(
         "remote/find_ignored",
         lambda rows: {row[0]: row[1] for row in rows},
-        {"types": json.dumps([one.to_dict() for one in types])},
+        {"types": json.dumps([one.to_columns() for one in types])},
     )
 
 

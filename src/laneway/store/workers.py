@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
-from laneway.domain.approval import Approval
-from laneway.domain.duration import seconds_of
+from laneway.domain.job_type_policy import TypeRecord
 from laneway.domain.overview import RoomUse, Transport, WorkerRow
-from laneway.domain.retention import Retention
-from laneway.domain.retry import RetryPolicy
 from laneway.store.statement import Row, Statement, nothing, scalar
 
 
@@ -104,66 +100,6 @@ def drain(worker_id: UUID, by: str, *, drained: bool) -> Statement[bool | None]:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TypeRecord:
-    """A job type as its handler declares it; `arguments` is JSON text.
-
-    `application` is the publisher; None: the publisher is not recorded.
-    """
-
-    name: str
-    arguments: str
-    lane: str | None
-    priority: int | None
-    max_retries: int
-    timeout_s: float | None
-    isolation: str
-    stale: str
-    retry: RetryPolicy = field(default_factory=RetryPolicy)
-    limits: tuple[str, ...] = ()
-    has_analysis: bool = False
-    approval: Approval | None = None
-    max_age_s: float | None = None
-    retention: Retention = field(default_factory=Retention)
-    application: str | None = None
-
-    def to_dict(self) -> dict[str, object]:
-        """One value per column of laneway.job_types, and the application."""
-        approval = self.approval or Approval()
-        keep = self.retention
-        return {
-            "name": self.name,
-            "arguments": json.loads(self.arguments),
-            "lane": self.lane,
-            "priority": self.priority,
-            "max_retries": self.max_retries,
-            "timeout_s": self.timeout_s,
-            "isolation": self.isolation,
-            "stale": self.stale,
-            "retry_base_s": self.retry.base,
-            "retry_cap_s": self.retry.cap,
-            "retry_factor": self.retry.factor,
-            "retry_jitter": self.retry.jitter,
-            "limits": list(self.limits),
-            "has_analysis": self.has_analysis,
-            "approval": "never" if self.approval is None else approval.policy,
-            "approval_below": None if approval.below is None else str(approval.below),
-            "approval_unit": approval.unit,
-            "two_person": approval.two_person,
-            "approval_expires_s": approval.expires_s,
-            "max_age_s": self.max_age_s,
-            "keep_completed_s": _age_s(keep.completed),
-            "keep_cancelled_s": _age_s(keep.cancelled),
-            "keep_failed_s": _age_s(keep.failed),
-            "keep_count": keep.count,
-            "application": self.application,
-        }
-
-
-def _age_s(age: float | timedelta | None) -> float | None:
-    return None if age is None else seconds_of(age)
-
-
 def publish(
     types: Sequence[TypeRecord], *, loosens: bool = True, is_first: bool = False
 ) -> Statement[None]:
@@ -175,7 +111,7 @@ def publish(
         "job_types/publish_types",
         nothing,
         {
-            "types": json.dumps([one.to_dict() for one in types]),
+            "types": json.dumps([one.to_columns() for one in types]),
             "loosens": loosens,
             "first": is_first,
         },

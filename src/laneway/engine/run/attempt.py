@@ -64,7 +64,7 @@ class Run:
         self.losses = assignment.losses
         self.traceparent = assignment.traceparent
         self.handler = handler
-        self.timeout = handler.timeout
+        self.timeout = handler.timeout_s
         self.lane = lane
         # When the handler was called.
         self.started: float | None = None

@@ -8,13 +8,13 @@ from typing import Final, Literal, NamedTuple
 from uuid import UUID
 
 from laneway.domain.approval import analysis_of
+from laneway.domain.job_type_policy import TypeRecord
 from laneway.domain.lane import check_job_type
 from laneway.domain.payload import PayloadLimits
 from laneway.domain.text import check_text
 from laneway.errors import InvalidInput
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.declaration import read_declaration
-from laneway.store.workers import TypeRecord
 
 Isolation = Literal["async", "thread", "process"]
 

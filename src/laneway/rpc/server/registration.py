@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from laneway.domain.job_type_policy import TypeRecord
 from laneway.domain.limit import Limit
 from laneway.engine.registrar import adopt
 from laneway.errors import Forbidden
@@ -15,7 +16,7 @@ from laneway.rpc.server.stream_caller import StreamCaller
 from laneway.store import lanes, limits, remote
 from laneway.store.database import Database
 from laneway.store.lanes import ControlState
-from laneway.store.workers import TypeRecord, publish
+from laneway.store.workers import publish
 
 log = logging.getLogger("laneway")
 
