@@ -151,6 +151,18 @@ async def test_when_it_closes_nobody_waits_for_ever(
     assert all(isinstance(one, DatabaseUnavailable) for one in told)
 
 
+async def test_busy_call_fails_when_the_batcher_closes(
+    clerk: Clerk, together: Batcher[str, str]
+) -> None:
+    clerk.busy = {"a"}
+    call = asyncio.ensure_future(together.run(["a"], IN_TIME))
+    await until(lambda: len(clerk.asked) == 1)
+    await together.close()
+    with pytest.raises(DatabaseUnavailable):
+        await call
+    assert clerk.asked == [["a"]]
+
+
 async def test_what_fails_only_together_is_answered_one_by_one() -> None:
     async def work(items: list[str]) -> list[str]:
         if len(items) > 1:

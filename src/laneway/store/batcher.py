@@ -78,6 +78,7 @@ class Batcher(Generic[I, A]):
         self._waiting: deque[_BatchedCall[I, A]] = deque()
         self._weight = 0
         self._is_due = False
+        self._is_closed = False
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self, items: Sequence[I], within_s: float = math.inf) -> list[A]:
@@ -94,7 +95,8 @@ class Batcher(Generic[I, A]):
             await asyncio.wait(self._tasks)
 
     async def close(self) -> None:
-        """Fails the calls that are not answered."""
+        """Fails the calls that are not answered, and every later one."""
+        self._is_closed = True
         waiting, self._waiting = self._waiting, deque()
         for call in waiting:
             call.fail(DatabaseUnavailable(_STOPS))
@@ -104,6 +106,8 @@ class Batcher(Generic[I, A]):
 
     def _put(self, call: _BatchedCall[I, A]) -> None:
         """Starts a full batch at once, others at the end of this iteration of the event loop."""
+        if self._is_closed:
+            call.fail(DatabaseUnavailable(_STOPS))
         if call.future.done():
             return
         call.weight = sum([self._weigh(call.items[place]) for place in call.left])
