@@ -562,8 +562,8 @@ async def test_a_watch_that_was_lost_lets_its_readers_begin_anew(
     viewer, path = people.new("v", "viewer"), f"/jobs/{scene.submit()}/stream"
     async with reading(app, viewer, path) as stream:
         await stream.next()
-        await app.state.hub.keep_watches()
+        await app.state.hub.renew_watches()
         assert app.state.hub.open_streams == 1
         conn.execute("delete from laneway.watches")
-        await app.state.hub.keep_watches()
+        await app.state.hub.renew_watches()
         assert await stream.rest() == []

@@ -9,7 +9,7 @@ from tests.control.scene import Scene
 
 
 def play_access(cast: Scene) -> None:
-    first = cast.run(access.create_first("admin", "server"))
+    first = cast.run(access.create_first_principal("admin", "server"))
     cast.run(access.lock_admins())
     cast.run(access.loses_last_admin())
     cast.run(access.create_principal("ann", "person", "admin"))
@@ -17,7 +17,7 @@ def play_access(cast: Scene) -> None:
     assert cast.run(access.lock_principal("ann")).kind == "person"
     cast.run(access.create_role("tuner", ["jobs:read"], "admin"))
     assert cast.run(access.lock_role("tuner")).permissions == ("jobs:read",)
-    assert cast.run(access.hold_role("tuner"))
+    assert cast.run(access.lock_role_shared("tuner"))
     cast.run(access.change_role("tuner", ["jobs:submit"], "admin"))
     grant = None
     for bounds in (BoundsChange(), BoundsChange(max_priority=5)):

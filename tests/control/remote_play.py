@@ -43,14 +43,16 @@ def play_remote(cast: Scene) -> None:
     version = cast.run(lanes.read()).version
     claim = leases.claim(stream.id, "default", version, 1, ranges, [1], session=stream.session)
     (job,) = cast.run(claim).assignments
-    cast.run(steps.keep_many([StepResult(job.claim, "one", "1", 0.1)]))
+    cast.run(steps.save_many([StepResult(job.claim, "one", "1", 0.1)]))
     assert cast.run(remote.read_steps([job.claim.seq], 1000, 1000)).keys() == {job.claim.seq}
     granted = cast.run(call_limits.acquire_for_remote(job.claim, {"openai": 1}, {}, 0.0))
     assert granted.answer == "granted"
     assert cast.run(call_limits.end_holds()).names == ["openai"]
     assert [one.claim for one in cast.run(remote.read_leases([stream.id]))] == [job.claim]
     attempt = job.claim.job_id, job.claim.attempt
-    assert cast.run(remote.find_held(stream.id, stream.principal_id, [attempt])).keys() == {attempt}
+    assert cast.run(remote.find_attempts(stream.id, stream.principal_id, [attempt])).keys() == {
+        attempt
+    }
     here = [(stream.id, stream.session)]
     assert cast.run(remote.touch(here, [1], [{}], [True]))[0].is_current
     cast.run(remote.stop(here))

@@ -195,11 +195,11 @@ def play_worker(cast: Cast, _: None) -> None:
     cast.publish("encode")
     assert cast.run(workers.conflicts(["encode"])) == []
     assert cast.run(job_types.publishers(["encode"], stale_only=True, limit=1)) == []
-    cast.run(job_types.see_publishers([("encode", "app")]))
+    cast.run(job_types.touch_publishers([("encode", "app")]))
     cast.register(("ingestion",))
     cast.run(workers.touch(cast.worker_id))
     assert cast.run(lanes.peek(["ingestion", "polarity"])).promoted == ["polarity"]
-    assert cast.run(lanes.find_strays([("ingestion", 0, 0)])) == set()
+    assert cast.run(lanes.find_below_floors([("ingestion", 0, 0)])) == set()
     assert cast.run(lanes.find_horizon()) > 0
     done, failing, silent, held, snoozed = cast.claim("ingestion", room=5, origins=True)
     cast.conn.execute("update laneway.lease set attempt = 200 where seq = %s", [snoozed.seq])
@@ -215,14 +215,14 @@ def play_worker(cast: Cast, _: None) -> None:
     play_calls(cast, held)
     play_keys(cast)
     play_scheduler(cast)
-    play_leader(cast, cast.run(leases.watch(cast.worker_id, 10.0)).epoch)
+    play_leader(cast, cast.run(leases.run_watchdog(cast.worker_id, 10.0)).epoch)
     # Its worker has renewed none of the others since: it was not lost alone.
     cast.conn.execute(
         "update laneway.lease set lease_seconds = 3600, lease_until ="
         " clock_timestamp() + case when seq = %s then -1 else 60 end * interval '1 s'",
         [silent.seq],
     )
-    assert cast.run(leases.watch(cast.worker_id, 10.0)).reclaimed == 1
+    assert cast.run(leases.run_watchdog(cast.worker_id, 10.0)).reclaimed == 1
     assert cast.run(leases.fail_worker(cast.worker_id, "gone", hung=True, culprit=held.seq)) > 0
     cast.run(leases.resign(cast.worker_id))
     cast.run(workers.stop(cast.worker_id))
@@ -258,18 +258,18 @@ def prepare_leader(cast: Cast) -> None:
 def play_leader(cast: Cast, epoch: int) -> None:
     term = LeaderTerm(cast.worker_id, epoch)
     assert cast.run(retention.expire_overaged(term)).ended == 1
-    for duty in (retention.expire_approvals, retention.fold_finished):
+    for duty in (retention.expire_approvals, retention.release_self_finished):
         assert cast.run(duty(term)) == 1, duty
     # Two keys without a holder: the one of play_keys, and the one put aside by hand.
     assert cast.run(retention.sweep_keys(term)) == 2
     cast.run(retention.recount_usage(term))
     cast.run(retention.prune_events(term, 60.0))
     cast.run(retention.prune_records(term))
-    cast.run(retention.remove_ended(term, WalkPosition()))
+    cast.run(retention.delete_expired(term, WalkPosition()))
 
 
 def play_calls(cast: Cast, claim: Claim) -> None:
-    assert cast.run(steps.keep(claim, "one", "1", 0.1)).answer == "kept"
+    assert cast.run(steps.save(claim, "one", "1", 0.1)).answer == "kept"
     assert cast.run(steps.read(claim)) == {"one": "1"}
     assert cast.run(call_limits.acquire(claim, {"rated": 1})).answer == "granted"
     assert cast.run(call_limits.release(claim, {"rated": 0})) == "given"
@@ -277,7 +277,7 @@ def play_calls(cast: Cast, claim: Claim) -> None:
 
 def play_scheduler(cast: Cast) -> None:
     holder, long_ago = cast.worker_id, datetime(2026, 1, 1, tzinfo=UTC)
-    epoch = cast.run(leases.watch(holder, 10.0)).epoch
+    epoch = cast.run(leases.run_watchdog(holder, 10.0)).epoch
     for name, check in (("hourly", None), ("full", "is_full")):
         given = {"name": name, "job_type": "t", "cron": "0 * * * *", "check_name": check}
         assert cast.run(schedules.create(Schedule.of(given), "worker", DEFAULT_LIMITS))
@@ -413,7 +413,7 @@ def play_reader(cast: Cast, props: dict[str, Any]) -> None:
     cast.run(limits.read(10))
     cast.run(history.listing(["lane"]))
     cast.run(freeze.frozen())
-    cast.run(freeze.watch(["interactive"], 5))
+    cast.run(freeze.progress(["interactive"], 5))
     cast.run(schedules.read())
     cast.run(schedules.slots("nightly", 5))
     cast.run(
@@ -494,10 +494,10 @@ def play_requests(cast: Cast) -> None:
     answer = idempotency.KeptResponse(b"digest", 200, "{}", None)
     assert cast.run(idempotency.lock(who, "k"))
     for _ in range(2):
-        cast.run(idempotency.keep(who, "k", answer))
+        cast.run(idempotency.save(who, "k", answer))
     assert cast.run(idempotency.read(who, "k")) == answer
     cast.run(idempotency.wait_for_lock(who, "k"))
-    cast.run(idempotency.forget(who, "k"))
+    cast.run(idempotency.delete_unfinished(who, "k"))
     run = cast.run(bulk.begin(uuid4(), who, "me", "cancel"))
     cast.run(bulk.report(run.id, "done", 1, {}))
     assert cast.run(bulk.read(run.id)).state == "done"
@@ -517,7 +517,7 @@ def play_streams(cast: Cast, job_id: UUID) -> None:
     start = cast.run(events.snapshot())
     cast.run(events.open_watches([seq, 0], 60.0))
     cast.run(events.reconcile([seq, 0]))
-    assert cast.run(events.keep_watches([seq], 90.0)) == {seq}
+    assert cast.run(events.renew_watches([seq], 90.0)) == {seq}
     cast.run(events.can_resume([seq], start))
     cast.run(events.between(start))
     assert cast.run(events.of_job(seq, None)).events
@@ -558,7 +558,7 @@ def play_own(cast: Cast, props: dict[str, Any]) -> None:
     play_control(cast)
     play_schedules(cast)
     assert cast.run(audit.listing(AuditFilter(actor="me"))).entries
-    cast.run(history.own_changes("limit"))
+    cast.run(history.transaction_changes("limit"))
     cast.run(lanes.pause(True, "me"))
     cast.run(health.read_server())
     cast.run(health.oldest_snapshot())

@@ -169,7 +169,7 @@ async def scheduled(db: Database, scene: Scene, by: str) -> UUID:
 
 def cron_slot(scene: Scene) -> UUID:
     holder = scene.worker_id
-    epoch = scene.run(leases.watch(holder, 60.0)).epoch
+    epoch = scene.run(leases.run_watchdog(holder, 60.0)).epoch
     scene.conn.execute("update laneway.schedule_state set next_at = '2026-01-01T03:00:00Z'")
     (due,) = scene.run(schedule_store.find_due(holder, [])).due
     entry = SlotEntry(due.next_at, "submitted")

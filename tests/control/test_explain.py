@@ -327,7 +327,7 @@ async def test_a_lease_is_taken_back_by_whoever_leads_or_by_nobody(
     claim = scene.running()
     renewed(scene, 20)
     assert "a worker must be started" in await message_of(db, claim.job_id, "worker_silent")
-    scene.run(leases.watch(uuid4(), 60.0))
+    scene.run(leases.run_watchdog(uuid4(), 60.0))
     assert "the watchdog takes the job away" in await message_of(db, claim.job_id, "worker_silent")
     scene.conn.execute("update laneway.leader set held_until = clock_timestamp()")
     assert "a worker must be started" in await message_of(db, claim.job_id, "worker_silent")

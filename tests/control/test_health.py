@@ -129,7 +129,7 @@ async def test_lapsed_leases_that_nobody_takes_back_are_told(db: Database, scene
     scene.conn.execute("update laneway.lease set lease_until = clock_timestamp() - interval '1 h'")
     found = await health.check_leases(db)
     assert (found.finding, found.next) == (Finding.FAIL, "laneway worker APP")
-    scene.run(leases.watch(scene.worker_id, 10.0))
+    scene.run(leases.run_watchdog(scene.worker_id, 10.0))
     assert (await health.check_leases(db)).message == "none lapsed"
 
 

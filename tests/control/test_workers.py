@@ -23,7 +23,7 @@ async def test_the_overview_has_lanes_active_jobs_workers_and_leader(
     scene.register()
     claim = scene.running("ingestion")
     scene.run(leases.report([Report(claim, "load", 1.0, 4.0, "a page")], []))
-    scene.run(leases.watch(scene.worker_id, 30.0))
+    scene.run(leases.run_watchdog(scene.worker_id, 30.0))
     await lanes.pause(db, by="ann")
     seen = await workers.overview(db)
     assert seen.leader is not None

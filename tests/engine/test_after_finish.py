@@ -39,7 +39,9 @@ def no_leader(monkeypatch: pytest.MonkeyPatch) -> None:
     run = Database.run
 
     async def but_that(self: Database, statement: Statement[Any]) -> Any:
-        return 0 if statement.name == "retention/fold_finished" else await run(self, statement)
+        return (
+            0 if statement.name == "retention/release_self_finished" else await run(self, statement)
+        )
 
     monkeypatch.setattr(Database, "run", but_that)
 

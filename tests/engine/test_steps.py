@@ -150,7 +150,7 @@ async def test_a_first_attempt_asks_for_no_steps(
     await shop.hire()
     await (await shop.lw.submit("job")).wait(60)
     assert asked.count("steps/read_steps") == 1
-    assert asked.count("steps/keep_step") == 2
+    assert asked.count("steps/save_step") == 2
 
 
 @pytest.mark.parametrize(
@@ -363,7 +363,7 @@ async def test_result_of_a_step_is_not_lost_with_a_connection(
     run, failures = Database.run, iter(["before", "after", "before"])
 
     async def break_down(self: Database, statement: Statement[Any]) -> Any:
-        if statement.name != "steps/keep_step":
+        if statement.name != "steps/save_step":
             return await run(self, statement)
         when = next(failures, None)
         if when != "before":

@@ -186,7 +186,7 @@ async def test_isolation_used_up_by_a_claim_is_claimed_again_when_free(
 async def test_job_that_appears_below_the_floor_is_found(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laneway.engine.claim.stray_look.EVERY_S", 0.5)
+    monkeypatch.setattr("laneway.engine.claim.floor_check.EVERY_S", 0.5)
     echo(shop)
     await ready(shop)
     early = shop.one("select nextval('laneway.jobs_seq_seq')")

@@ -195,7 +195,7 @@ def test_a_lapsed_analysis_is_tried_again_and_the_late_answer_is_void(db: StoreC
     seq = db.submit()
     late = analyzing(db)
     db.do("update laneway.lease set lease_until = clock_timestamp() - interval '1 s'")
-    assert db.run(leases.watch(db.worker, 10)).reclaimed == 1
+    assert db.run(leases.run_watchdog(db.worker, 10)).reclaimed == 1
     db.do("update laneway.delayed set run_at = clock_timestamp()")
     assert db.run(lanes.peek([analysis_of("t")])).promoted == [analysis_of("t")]
     again = analyzing(db)
@@ -279,7 +279,7 @@ def test_what_an_analysis_noted_on_its_way_is_not_the_runs(db: StoreClient) -> N
     seq = db.submit()
     claim = analyzing(db)
     db.report([Report(claim, done=1.0, checkpoint='{"at": 1}')])
-    db.run(steps.keep(claim, "fetch", "1", 0.1))
+    db.run(steps.save(claim, "fetch", "1", 0.1))
     db.settle(claim, "fail", error=error(), delay_s=0.0)
     (again,) = db.claim(1, [analysis_of("t")], lane="analysis").assignments
     assert again.checkpoint == '{"at": 1}'

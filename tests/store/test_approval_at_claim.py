@@ -88,12 +88,12 @@ def test_retry_of_a_job_that_ran_before_its_policy_waits_for_approval(db: StoreC
 def test_analysis_of_a_begun_job_keeps_its_steps_and_checkpoint(db: StoreClient) -> None:
     claim = db.running()
     db.report([Report(claim, checkpoint='{"page": 3}')])
-    db.run(steps.keep(claim, "charge", '"paid"', 0.1))
+    db.run(steps.save(claim, "charge", '"paid"', 0.1))
     db.settle(claim, "fail", delay_s=0.0)
     publish(db, approval=ALWAYS, analysis=True)
     assert db.claimed() == []
     analysis = analyzing(db)
-    db.run(steps.keep(analysis, "count", "7", 0.1))
+    db.run(steps.save(analysis, "count", "7", 0.1))
     analyzed(db, analysis)
     approve(db, claim.seq)
     (run,) = db.claim().assignments

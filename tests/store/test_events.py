@@ -181,7 +181,7 @@ def test_a_finish_in_an_old_snapshot_is_logged(db: StoreClient, other: StoreClie
 
 
 def leader(db: StoreClient) -> LeaderTerm:
-    epoch = db.run(leases.watch(db.worker, 60.0)).epoch
+    epoch = db.run(leases.run_watchdog(db.worker, 60.0)).epoch
     assert epoch is not None
     return LeaderTerm(db.worker, epoch)
 

@@ -182,7 +182,7 @@ def test_a_lapse_and_a_burial_hand_the_key_on(db: StoreClient) -> None:
     _, second, third = keyed(db, 3, max_retries=0)
     db.claim()
     db.do("update laneway.lease set lease_until = '-infinity'")
-    assert db.run(leases.watch(db.worker, 10)).reclaimed == 1
+    assert db.run(leases.run_watchdog(db.worker, 10)).reclaimed == 1
     assert [c.seq for c in db.claimed()] == [second]
     assert db.run(leases.fail_worker(db.worker, "gone", hung=False, culprit=None)) == 1
     assert [c.seq for c in db.claimed()] == [third]
@@ -194,7 +194,7 @@ def test_the_watchdog_names_the_types_of_those_who_got_a_key(db: StoreClient) ->
     db.claim()
     db.claim(5, ["polarity"], lane="interactive")
     db.do("update laneway.lease set lease_until = '-infinity'")
-    assert set(db.run(leases.watch(db.worker, 10)).job_types or []) == {"t", "polarity"}
+    assert set(db.run(leases.run_watchdog(db.worker, 10)).job_types or []) == {"t", "polarity"}
 
 
 def test_a_job_that_finished_apart_keeps_its_key_until_it_is_given_back(db: StoreClient) -> None:
@@ -203,10 +203,10 @@ def test_a_job_that_finished_apart_keeps_its_key_until_it_is_given_back(db: Stor
     db.run(caller_transaction.finish(claim, "null", 0.0))
     assert holder(db) == first
     assert db.keys_agree()
-    epoch = db.run(leases.watch(db.worker, 10)).epoch
+    epoch = db.run(leases.run_watchdog(db.worker, 10)).epoch
     assert epoch is not None
     assert db.run(retention.sweep_keys(LeaderTerm(db.worker, epoch))) == 0
-    assert db.run(retention.fold_finished(LeaderTerm(db.worker, epoch))) == 1
+    assert db.run(retention.release_self_finished(LeaderTerm(db.worker, epoch))) == 1
     assert (holder(db), ready(db)) == (None, [second])
 
 
@@ -269,7 +269,7 @@ def test_max_age_ends_who_waits_and_who_is_next(db: StoreClient) -> None:
     db.settle(db.claimed()[0], "finish")
     overdue = seqs[1:3]
     db.do("insert into laneway.deadlines select unnest(%s::bigint[]), '2020-01-01'", overdue)
-    epoch = db.run(leases.watch(db.worker, 10)).epoch
+    epoch = db.run(leases.run_watchdog(db.worker, 10)).epoch
     assert epoch is not None
     while db.run(retention.expire_overaged(LeaderTerm(db.worker, epoch))).more:
         pass

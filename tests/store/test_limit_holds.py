@@ -61,8 +61,8 @@ def test_holders_are_bounded_whatever_is_asked_for(db: StoreClient) -> None:
 def test_leader_learns_of_a_hold_that_lapsed(db: StoreClient) -> None:
     leader = uuid4()
     held(db)
-    assert not db.run(leases.watch(leader, 10.0)).has_duties
+    assert not db.run(leases.run_watchdog(leader, 10.0)).has_duties
     db.do("update laneway.limit_holds set lease_until = now() - interval '1 s'")
-    assert db.run(leases.watch(leader, 10.0)).has_duties
+    assert db.run(leases.run_watchdog(leader, 10.0)).has_duties
     assert db.one("select laneway.release_self_finished()") == 1
-    assert not db.run(leases.watch(leader, 10.0)).has_duties
+    assert not db.run(leases.run_watchdog(leader, 10.0)).has_duties

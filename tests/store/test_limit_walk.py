@@ -126,7 +126,7 @@ class Walk(RuleBasedStateMachine):
     @rule()
     def reclaim(self) -> None:
         self.db.do("update laneway.lease set lease_until = '-infinity' where attempt = 1")
-        self.db.run(leases.watch(self.db.worker, 10))
+        self.db.run(leases.run_watchdog(self.db.worker, 10))
 
     @rule(who=st.integers(0, 1))
     def bury(self, who: int) -> None:

@@ -109,7 +109,7 @@ def test_a_lapse_and_a_burial_give_the_limit_back(db: StoreClient) -> None:
     needs(db, "t", "x")
     db.running(max_retries=0)
     db.do("update laneway.lease set lease_until = '-infinity'")
-    answer = db.run(leases.watch(db.worker, 10))
+    answer = db.run(leases.run_watchdog(db.worker, 10))
     assert (answer.reclaimed, set(answer.job_types or [])) == (1, {"t"})
     db.running(max_retries=0)
     assert db.run(leases.fail_worker(db.worker, "gone", hung=False, culprit=None)) == 1

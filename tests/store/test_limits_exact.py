@@ -152,7 +152,7 @@ def drain(db: StoreClient) -> None:
     deadline = time.monotonic() + PATIENCE
     while db.one("select count(*) from laneway.outcome") < JOBS:
         assert time.monotonic() < deadline, "something waits for ever"
-        db.run(leases.watch(db.worker, 60))
+        db.run(leases.run_watchdog(db.worker, 60))
         db.do(
             "with d as (delete from laneway.delayed returning *)"
             " insert into laneway.ready (seq, job_type, rank, attempt, retries)"
@@ -186,7 +186,7 @@ def test_no_snapshot_ever_shows_a_limit_or_a_key_held_too_often(db: StoreClient)
                 end(workers.pop(0))
                 workers.append(start(context, db.dsn, next(seeds)))
                 kills += 1
-            reclaimed += db.run(leases.watch(leader, 10)).reclaimed
+            reclaimed += db.run(leases.run_watchdog(leader, 10)).reclaimed
             pace.wait(0.05)
     finally:
         for worker in workers:

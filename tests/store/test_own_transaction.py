@@ -166,10 +166,10 @@ def test_a_guarded_attempt_is_renewed_and_not_taken_back(
     assert db.heartbeat([claim]) == []
     lapsed = "update laneway.lease set lease_until = clock_timestamp() - interval '1 s'"
     db.do(lapsed)
-    assert watchdog.run(leases.watch(watchdog.worker, 10.0)).reclaimed == 0
+    assert watchdog.run(leases.run_watchdog(watchdog.worker, 10.0)).reclaimed == 0
     assert db.places(claim.seq) == ["lease"]
     handler.commit()
-    assert watchdog.run(leases.watch(watchdog.worker, 10.0)).reclaimed == 1
+    assert watchdog.run(leases.run_watchdog(watchdog.worker, 10.0)).reclaimed == 1
     handler.begin()
     assert handler.run(caller_transaction.guard(claim)).answer == "fenced"
     handler.rollback()

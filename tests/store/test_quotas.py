@@ -36,7 +36,7 @@ def rested(db: StoreClient) -> None:
 
 
 def lead(db: StoreClient) -> LeaderTerm:
-    epoch = db.run(leases.watch(db.worker, 600)).epoch
+    epoch = db.run(leases.run_watchdog(db.worker, 600)).epoch
     assert epoch is not None
     return LeaderTerm(db.worker, epoch)
 

@@ -30,7 +30,7 @@ async def database(dsn: str) -> AsyncIterator[Database]:
 
 
 def recount(db: StoreClient) -> int:
-    epoch = db.run(leases.watch(db.worker, 600)).epoch
+    epoch = db.run(leases.run_watchdog(db.worker, 600)).epoch
     assert epoch is not None
     return db.run(retention.recount_usage(LeaderTerm(db.worker, epoch)))
 

@@ -54,7 +54,7 @@ def walk(db: StoreClient, term: LeaderTerm, **bounds: int) -> int:
     """A whole walk; how many it removed."""
     removed, place = 0, WalkPosition()
     for _ in range(1000):
-        step = db.run(retention.remove_ended(term, place, **bounds))
+        step = db.run(retention.delete_expired(term, place, **bounds))
         assert step is not None
         removed += step.removed
         if step.position is None:
@@ -146,7 +146,7 @@ def test_a_step_looks_at_and_removes_a_bounded_number(db: StoreClient) -> None:
     for i in range(10):
         ended(db, age_s=8 * DAY if i % 2 else 0)
     term = lead(db)
-    first = db.run(retention.remove_ended(term, WalkPosition(), scan=10, limit=2))
+    first = db.run(retention.delete_expired(term, WalkPosition(), scan=10, limit=2))
     assert first is not None
     assert first.removed == 2
     assert walk(db, term, scan=2, limit=2) == 3
@@ -161,10 +161,10 @@ def test_who_does_not_lead_in_that_epoch_removes_nothing(db: StoreClient) -> Non
     term = lead(db)
     stale = [LeaderTerm(uuid4(), term.epoch), term._replace(epoch=term.epoch - 1)]
     for other in stale:
-        assert db.run(retention.remove_ended(other, WalkPosition())) is None
+        assert db.run(retention.delete_expired(other, WalkPosition())) is None
         assert db.run(retention.expire_overaged(other)).ended is None
     db.do("update laneway.leader set held_until = clock_timestamp() - interval '1 s'")
-    assert db.run(retention.remove_ended(term, WalkPosition())) is None
+    assert db.run(retention.delete_expired(term, WalkPosition())) is None
     assert len(left(db)) == 1
 
 
@@ -366,7 +366,7 @@ def test_approvals_expire_only_for_the_leader(db: StoreClient) -> None:
 
 
 def test_keys_and_finished_leases_are_swept_only_by_the_leader(db: StoreClient) -> None:
-    for statement in (retention.sweep_keys, retention.fold_finished):
+    for statement in (retention.sweep_keys, retention.release_self_finished):
         assert db.run(statement(LeaderTerm(uuid4(), 1))) == 0
         assert db.run(statement(lead(db))) == 0
 
@@ -519,7 +519,7 @@ def test_a_step_reads_its_page_and_what_it_removes(db: StoreClient, counted: boo
     middle = WalkPosition(db.one("select max(seq) from laneway.outcome") - MANY // 2, {"many": 90})
 
     def step() -> None:
-        db.run(retention.remove_ended(term, middle, scan=1000, limit=100))
+        db.run(retention.delete_expired(term, middle, scan=1000, limit=100))
 
     for _ in range(7):  # past the point where the server may keep a plan
         spent(db, step)

@@ -119,7 +119,7 @@ def test_no_snapshot_ever_shows_more_jobs_running_than_the_limit_in_force(db: St
                 end(workers.pop(0))
                 workers.append(start(context, db.dsn, next(seeds)))
                 kills += 1
-            reclaimed += db.run(leases.watch(leader, 10)).reclaimed
+            reclaimed += db.run(leases.run_watchdog(leader, 10)).reclaimed
             ended = db.one("select count(*) from laneway.outcome")
             pace.wait(0.05)
     finally:

@@ -236,7 +236,7 @@ class Walk(RuleBasedStateMachine):
         # As if this was another worker than the last time.
         self.db.do("delete from laneway.suspects")
         # One lane after the other.
-        passes = [self.db.run(leases.watch(self.db.worker, 10)) for _ in range(2)]
+        passes = [self.db.run(leases.run_watchdog(self.db.worker, 10)) for _ in range(2)]
         assert sum(each.reclaimed for each in passes) == len(running)
         self.db.do("update laneway.delayed set run_at = run_at + interval '1 h'")
         for job in running:

@@ -28,11 +28,11 @@ def lapse(db: StoreClient, *claims: Claim) -> None:
 
 
 def reclaim(db: StoreClient) -> None:
-    while db.run(leases.watch(uuid4(), 60.0, limit=2)).epoch is None:
+    while db.run(leases.run_watchdog(uuid4(), 60.0, limit=2)).epoch is None:
         db.do("delete from laneway.leader")
     while db.one("select count(*) from laneway.overdue_leases(clock_timestamp())"):
         db.do("delete from laneway.leader")
-        db.run(leases.watch(uuid4(), 60.0, limit=2))
+        db.run(leases.run_watchdog(uuid4(), 60.0, limit=2))
 
 
 def bury(db: StoreClient, culprit: Claim | None = None, **more: Any) -> int:
@@ -186,7 +186,7 @@ def test_losses_of_ended_jobs_are_forgotten(db: StoreClient, is_over: bool) -> N
     if is_over:
         db.settle(claim, "finish", result="1")
     holder = uuid4()
-    epoch = db.run(leases.watch(holder, 60.0)).epoch
+    epoch = db.run(leases.run_watchdog(holder, 60.0)).epoch
     db.one("select laneway.prune_records(%s, %s, 100)", holder, epoch)
     assert db.one("select count(*) from laneway.suspects") == (0 if is_over else 1)
 
@@ -203,7 +203,7 @@ def test_suspects_that_live_do_not_hide_those_that_ended(db: StoreClient) -> Non
     db.do("delete from laneway.delayed where seq = %s", last)
     assert db.run(health.end_lost([last])) == [db.id_of(last)]
     holder = uuid4()
-    epoch = db.run(leases.watch(holder, 60.0)).epoch
+    epoch = db.run(leases.run_watchdog(holder, 60.0)).epoch
     gone = "select count(*) = 0 from laneway.suspects where seq = %s"
     for _ in range(1000):
         # It reads two at a time, and takes away what has ended.

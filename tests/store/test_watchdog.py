@@ -10,7 +10,7 @@ import pytest
 
 from laneway.domain.claim import Claim
 from laneway.store import leases, workers
-from laneway.store.leases import Report, WatchAnswer
+from laneway.store.leases import Report, WatchdogPass
 from laneway.store.workers import WorkerInfo
 from tests.support.store_client import StoreClient
 
@@ -29,8 +29,8 @@ def lead(db: StoreClient, holder: UUID, at: str = "0 s", ttl: float = 10) -> int
     return epoch
 
 
-def watch(db: StoreClient, holder: UUID | None = None, limit: int = 200) -> WatchAnswer:
-    return db.run(leases.watch(holder or db.worker, 10, limit))
+def watch(db: StoreClient, holder: UUID | None = None, limit: int = 200) -> WatchdogPass:
+    return db.run(leases.run_watchdog(holder or db.worker, 10, limit))
 
 
 def test_the_epoch_grows_with_each_new_holder_and_only_then(db: StoreClient) -> None:
@@ -62,7 +62,7 @@ def test_a_resignation_hands_over_at_once_and_only_ones_own(db: StoreClient) -> 
 
 def test_two_that_ask_at_once_get_one_leader(db: StoreClient, other: StoreClient) -> None:
     other.begin()
-    assert other.run(leases.watch(other.worker, 10)).epoch == 1
+    assert other.run(leases.run_watchdog(other.worker, 10)).epoch == 1
     waiting = db.later(lambda: watch(db))
     other.await_blocked(db)
     other.commit()
@@ -175,7 +175,7 @@ def test_a_pass_takes_back_a_bounded_number_of_one_lane_and_says_if_there_is_mor
     db.claimed()
     db.claimed(types=["polarity"], lane="interactive")
     db.do(LAPSE)
-    passes: list[WatchAnswer] = []
+    passes: list[WatchdogPass] = []
     while not passes or passes[-1].more:
         passes.append(watch(db, limit=3))
     assert sum(p.reclaimed for p in passes) == 8
@@ -285,7 +285,7 @@ def test_counters_of_workers_that_stopped_are_swept_only_when_empty(
     db.do("update laneway.workers set stopped_at = clock_timestamp() - interval '91 days'")
     db.run(workers.sweep(db.worker))
     assert len(db.rows("select id from laneway.workers")) == 2, "only the leader sweeps"
-    assert db.run(leases.watch(db.worker, 60.0)).epoch is not None
+    assert db.run(leases.run_watchdog(db.worker, 60.0)).epoch is not None
     db.run(workers.sweep(db.worker))
     assert db.rows("select id from laneway.workers") == [(busy.worker,)]
     assert db.slots_agree()

@@ -217,7 +217,7 @@ async def grant_role(
     chosen = check_lanes(lanes)
     async with audited(db, by, "role.granted", KIND, principal) as change:
         found = await locked_principal(change, principal)
-        if not await change.run(store.hold_role(role)):
+        if not await change.run(store.lock_role_shared(role)):
             raise missing("role", role)
         await _check_known(change, chosen)
         if role == "platform_admin" and bounds.given != NO_BOUNDS:

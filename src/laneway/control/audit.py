@@ -46,7 +46,7 @@ class AuditedChange:
 
     async def changes(self, kind: str) -> list[Change]:
         """The changes of a kind in this transaction, as the triggers of the history saw them."""
-        return await self.run(history.own_changes(kind))
+        return await self.run(history.transaction_changes(kind))
 
     async def compare(
         self, kind: str, name: str, asked: State, *, as_text: bool = True
@@ -55,7 +55,7 @@ class AuditedChange:
 
         Where nothing changed, `asked` is both and None is returned.
         """
-        made = await self.run(history.own_changes(kind, as_text=as_text))
+        made = await self.run(history.transaction_changes(kind, as_text=as_text))
         for each in reversed(made):
             if each.name == name:
                 self.before, self.after = each.before, each.after

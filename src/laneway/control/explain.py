@@ -76,12 +76,13 @@ def reasons_of(
 
 
 def _approval(job: Job, found: Facts) -> Reason:
-    who = "anyone who may approve"
+    approver = "anyone who may approve"
     if found.two_person:
-        who = f"another person, not {excluded(job.created_by)}"
+        approver = f"another person, not {excluded(job.created_by)}"
     until = f" until {_moment(job.expires_at)}" if job.expires_at else ""
     return Reason(
-        "awaiting_approval", f"it waits for an approval by {who}{until}: `laneway jobs approve`"
+        "awaiting_approval",
+        f"it waits for an approval by {approver}{until}: `laneway jobs approve`",
     )
 
 

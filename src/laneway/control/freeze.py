@@ -151,7 +151,7 @@ async def _until_quiet(
     began = clock()
     wait = _FIRST_PAUSE
     while True:
-        watched = await db.run(store.watch(lanes, JOBS_NAMED))
+        watched = await db.run(store.progress(lanes, JOBS_NAMED))
         resumed = [each.lane for each in watched if each.enabled]
         if resumed:
             raise Refused(f"{', '.join(resumed)} was resumed meanwhile: it is not frozen")

@@ -330,11 +330,11 @@ async def check_remote_tokens(db: Database) -> HealthCheck:
     ]
     problems = []
     if limits.items:
-        who = ", ".join(sorted({entry.actor for entry in limits.items}))
-        problems.append(f"handlers of {who} ask for ctx.limit, which their tokens may not hold")
+        actors = ", ".join(sorted({entry.actor for entry in limits.items}))
+        problems.append(f"handlers of {actors} ask for ctx.limit, which their tokens may not hold")
     if types.items:
-        who = ", ".join(sorted({entry.actor for entry in types.items}))
-        problems.append(f"{who} declares job types that differ from the published ones")
+        actors = ", ".join(sorted({entry.actor for entry in types.items}))
+        problems.append(f"{actors} declares job types that differ from the published ones")
     if not problems:
         return _ok(name, "no remote worker asked for more than its token may")
     step = (

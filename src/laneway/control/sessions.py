@@ -75,8 +75,8 @@ async def open_session(
         found = await transaction.run(store.authenticate(cookie.digest, SESSION_IDLE_S))
         if found is None:
             raise Unauthenticated(_INVALID_LINK)
-        who = _as_owner(by, found.name, found.principal_id)
-        await transaction.run(audit.record(who, "session.opened", KIND, found.name))
+        actor = _as_owner(by, found.name, found.principal_id)
+        await transaction.run(audit.record(actor, "session.opened", KIND, found.name))
     return NewSession(cookie.text, found)
 
 
@@ -89,8 +89,8 @@ async def close_session(db: Database, cookie: str, *, by: str) -> None:
         owner = await transaction.run(store.close_session(digest))
         if owner is not None:
             principal_id, name = owner
-            who = _as_owner(by, name, principal_id)
-            await transaction.run(audit.record(who, "session.closed", KIND, name))
+            actor = _as_owner(by, name, principal_id)
+            await transaction.run(audit.record(actor, "session.closed", KIND, name))
 
 
 def _as_owner(by: str, name: str, principal_id: UUID) -> Actor:
@@ -112,7 +112,7 @@ async def bootstrap(db: Database, by: str) -> str | None:
     """
     check_words(by, None)
     async with db.transaction() as transaction:
-        first = await transaction.run(access.create_first(FIRST_PRINCIPAL, by))
+        first = await transaction.run(access.create_first_principal(FIRST_PRINCIPAL, by))
         if first is None:
             return None
         await transaction.run(access.grant_role(first.id, FIRST_ROLE, "all", None, None, by))

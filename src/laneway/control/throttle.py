@@ -78,11 +78,11 @@ class Throttle:
         self._all_failures = Buckets(tries / 60 * _TOGETHER, tries * _TOGETHER) if tries else None
         self._lookups = LookupQueue()
 
-    def count(self, who: Hashable) -> None:
+    def count(self, caller: Hashable) -> None:
         """Count one request of an authenticated caller."""
         if self._requests is None:
             return
-        wait = self._requests.take(who)
+        wait = self._requests.take(caller)
         if wait:
             raise RateLimited("too many requests with this token or session", wait)
 

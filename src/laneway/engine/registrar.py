@@ -148,7 +148,7 @@ class Registrar(Service):
             room["is_stopping"] = True
         drained = await self._database.run(touch(self._worker.id, resident_bytes(), room))
         if self._published and time.monotonic() >= self._see_at:
-            await self._database.run(job_types.see_publishers(self._published.items()))
+            await self._database.run(job_types.touch_publishers(self._published.items()))
             self._see_at = time.monotonic() + SEE_S
         was_drained, self.is_drained = self.is_drained, bool(drained)
         if drained and not was_drained:

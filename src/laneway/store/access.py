@@ -140,10 +140,10 @@ def loses_last_admin(
     return Statement("access/count_admins", _is_last, params)
 
 
-def create_first(name: str, by: str) -> Statement[Principal | None]:
+def create_first_principal(name: str, by: str) -> Statement[Principal | None]:
     """Creates the first person; None when any principal exists."""
     params = {"id": new_job_id(), "name": name, "by": by}
-    return Statement("access/create_first", _first(_principal), params)
+    return Statement("access/create_first_principal", _first(_principal), params)
 
 
 def list_principals(limit: int, after: str | None = None) -> Statement[list[Principal]]:
@@ -181,9 +181,9 @@ def lock_role(name: str) -> Statement[Role | None]:
     return Statement("access/lock_role", _first(_role), {"name": name})
 
 
-def hold_role(name: str) -> Statement[bool]:
+def lock_role_shared(name: str) -> Statement[bool]:
     """Whether a role exists; it cannot be deleted until the transaction ends."""
-    return Statement("access/hold_role", bool, {"name": name})
+    return Statement("access/lock_role_shared", bool, {"name": name})
 
 
 def change_role(name: str, permissions: Sequence[str], by: str) -> Statement[Role]:

@@ -32,7 +32,7 @@ def record(
     """Adds an entry, with likely secrets redacted."""
     actor = Actor.of(by)
     return Statement(
-        "audit/record_act",
+        "audit/record_entry",
         nothing,
         {
             "actor": str(actor),
@@ -92,7 +92,7 @@ def listing(
         return FoundEntries(entries, rows[-1][0] if len(entries) < len(rows) else None)
 
     return Statement(
-        "audit/list_acts",
+        "audit/list_entries",
         decode,
         {**params, "limit": limit, "before_id": before, "look": look or LOOK},
         may_be_large=True,

@@ -26,7 +26,7 @@ def guard(claim: Claim) -> Statement[GuardResult]:
 
 def is_still_in(xid: str) -> Statement[bool]:
     """Whether the connection is still in this transaction."""
-    return Statement("leases/prove_transaction", scalar, {"xid": xid})
+    return Statement("leases/check_transaction", scalar, {"xid": xid})
 
 
 def finish(claim: Claim, result: str, ran_s: float) -> Statement[str]:

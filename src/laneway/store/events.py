@@ -36,10 +36,10 @@ def open_watches(seqs: Collection[int], keep_s: float) -> Statement[set[int]]:
     )
 
 
-def keep_watches(seqs: Collection[int], keep_s: float) -> Statement[set[int]]:
+def renew_watches(seqs: Collection[int], keep_s: float) -> Statement[set[int]]:
     """Extends watches; returns those that exist."""
     return Statement(
-        "events/keep_watches",
+        "events/renew_watches",
         lambda rows: {row[0] for row in rows},
         {"seqs": sorted(seqs), "keep_s": keep_s},
     )

@@ -38,7 +38,7 @@ def frozen() -> Statement[list[FrozenLane]]:
     return Statement("freeze/read_frozen", lambda rows: [FrozenLane(*row) for row in rows])
 
 
-def watch(lanes: Sequence[str], most: int) -> Statement[list[LaneWatch]]:
+def progress(lanes: Sequence[str], most: int) -> Statement[list[LaneWatch]]:
     """The lanes by name, each with up to `most` of its running jobs."""
 
     def decode(rows: list[Row]) -> list[LaneWatch]:
@@ -49,7 +49,7 @@ def watch(lanes: Sequence[str], most: int) -> Statement[list[LaneWatch]]:
             for (name, enabled, running), held in groupby(rows, key=lambda r: tuple(r[:3]))
         ]
 
-    return Statement("freeze/watch_lanes", decode, {"lanes": list(lanes), "most": most})
+    return Statement("freeze/read_progress", decode, {"lanes": list(lanes), "most": most})
 
 
 def _names(lanes: Sequence[str] | None) -> list[str] | None:

@@ -77,13 +77,13 @@ def workspace_of(change: int) -> Statement[str | None]:
     return Statement("history/read_workspace", lambda rows: rows[0][0], {"id": change})
 
 
-def own_changes(kind: str, *, as_text: bool = False) -> Statement[list[Change]]:
+def transaction_changes(kind: str, *, as_text: bool = False) -> Statement[list[Change]]:
     """The changes that the current transaction has made so far, oldest first.
 
     With `as_text`, large states are `StoredJson`.
     """
     return Statement(
-        "history/list_own",
+        "history/list_transaction_changes",
         lambda rows: [_change(row, as_text=as_text) for row in rows],
         {"kind": kind},
         may_be_large=True,

@@ -36,20 +36,22 @@ def wait_for_lock(principal_id: UUID, key: str) -> Statement[None]:
 
 def read(principal_id: UUID, key: str) -> Statement[KeptResponse | None]:
     return Statement(
-        "idempotency/read_answer",
+        "idempotency/read_response",
         lambda rows: KeptResponse(bytes(rows[0][0]), *rows[0][1:]) if rows else None,
         {"principal": principal_id, "key": key},
     )
 
 
-def keep(principal_id: UUID, key: str, response: KeptResponse) -> Statement[None]:
+def save(principal_id: UUID, key: str, response: KeptResponse) -> Statement[None]:
     return Statement(
-        "idempotency/keep_answer",
+        "idempotency/save_response",
         nothing,
         {"principal": principal_id, "key": key, **response._asdict()},
     )
 
 
-def forget(principal_id: UUID, key: str) -> Statement[None]:
-    """Forgets a request that has only begun, so that it may start again."""
-    return Statement("idempotency/forget_begun", nothing, {"principal": principal_id, "key": key})
+def delete_unfinished(principal_id: UUID, key: str) -> Statement[None]:
+    """Delete a request that has only begun, so that it may start again."""
+    return Statement(
+        "idempotency/delete_unfinished", nothing, {"principal": principal_id, "key": key}
+    )

@@ -63,16 +63,16 @@ def publishers(
 def forget_publisher(application: str, job_type: str | None) -> Statement[list[str]]:
     """Deletes an application's policy for one job type or all; returns the job types."""
     return Statement(
-        "job_types/forget_publisher",
+        "job_types/delete_publisher",
         lambda rows: sorted(row[0] for row in rows),
         {"application": application, "job_type": job_type},
     )
 
 
-def see_publishers(pairs: Collection[tuple[str, str]]) -> Statement[None]:
+def touch_publishers(pairs: Collection[tuple[str, str]]) -> Statement[None]:
     """Records that applications still publish these (job type, application) pairs."""
     return Statement(
-        "job_types/see_publishers",
+        "job_types/touch_publishers",
         nothing,
         {"types": [t for t, _ in pairs], "applications": [a for _, a in pairs]},
     )

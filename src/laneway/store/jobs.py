@@ -370,4 +370,4 @@ def count_states(wanted: JobFilter, *, bound: int) -> Statement[list[StateCount]
 
 def newest() -> Statement[int]:
     """The sequence number of the newest job; 0 without one."""
-    return Statement("jobs/newest_job", scalar)
+    return Statement("jobs/find_newest_job", scalar)

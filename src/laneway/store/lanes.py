@@ -75,10 +75,10 @@ def peek(job_types: Sequence[str], ranges: Sequence[Range] = ()) -> Statement[Pe
     )
 
 
-def find_strays(floors: Sequence[tuple[str, int, int]]) -> Statement[set[str]]:
+def find_below_floors(floors: Sequence[tuple[str, int, int]]) -> Statement[set[str]]:
     """The job types among (job type, rank, floor) that have a job below the floor."""
     return Statement(
-        "lanes/find_strays",
+        "lanes/find_below_floors",
         lambda rows: {row[0] for row in rows},
         {
             "types": array_of_texts([job_type for job_type, _, _ in floors]),
@@ -191,5 +191,5 @@ def measure_lane(lane: str, bound: int = 10_000) -> Statement[list[PriorityLoad]
 def active(limit: int = 1000) -> Statement[list[ActiveJob]]:
     """Running jobs by lane, longest first."""
     return Statement(
-        "lanes/active_jobs", lambda rows: [ActiveJob(*r) for r in rows], {"limit": limit}
+        "lanes/list_active_jobs", lambda rows: [ActiveJob(*r) for r in rows], {"limit": limit}
     )

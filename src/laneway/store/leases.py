@@ -241,7 +241,7 @@ def report(reports: Sequence[Report], lines: Sequence[LogEntry]) -> Statement[li
     )
 
 
-class WatchAnswer(NamedTuple):
+class WatchdogPass(NamedTuple):
     """The result of a watchdog pass; epoch None: this process is not the leader.
 
     `next_s`: seconds until the next lease lapses; for a process that is not the leader, until the
@@ -257,11 +257,11 @@ class WatchAnswer(NamedTuple):
     clock_s: float = 0.0
 
 
-def watch(holder: UUID, ttl_s: float, limit: int = 200) -> Statement[WatchAnswer]:
+def run_watchdog(holder: UUID, ttl_s: float, limit: int = 200) -> Statement[WatchdogPass]:
     """Renews leadership and reclaims overdue leases of one lane."""
     return Statement(
         "leases/reclaim_leases",
-        lambda rows: WatchAnswer(*rows[0]),
+        lambda rows: WatchdogPass(*rows[0]),
         {"holder": holder, "ttl": ttl_s, "limit": limit},
     )
 
@@ -284,7 +284,7 @@ def fail_worker(
     `began`: the jobs whose handlers had been called; None: unknown, perhaps all.
     """
     return Statement(
-        "leases/bury_worker",
+        "leases/fail_worker",
         scalar,
         {
             "worker": worker_id,

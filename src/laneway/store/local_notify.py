@@ -12,7 +12,7 @@ from typing import Final
 # Frequent statements that run in a transaction of one statement.
 CHANGES: Final = frozenset(
     {
-        "jobs/submit_job", "leases/bury_worker", "leases/claim_jobs", "leases/claim_with_origins",
+        "jobs/submit_job", "leases/fail_worker", "leases/claim_jobs", "leases/claim_with_origins",
         "leases/reclaim_leases", "leases/report_progress", "leases/settle_jobs",
         "remote/claim_jobs",
         "retention/expire_approvals", "retention/expire_overaged", "schedules/fire_slots",

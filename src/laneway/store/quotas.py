@@ -31,7 +31,7 @@ class Quota:
 def charge(quota: Quota, ids: Sequence[UUID]) -> Statement[None]:
     """Counts the jobs that this transaction submits or retries; raises if they exceed the quota."""
     params = {"principal": quota.principal_id, "ids": list(ids)}
-    return Statement("access/charge_queue", nothing, {**params, **quota.params()})
+    return Statement("access/charge_quota", nothing, {**params, **quota.params()})
 
 
 class RequestedJob(NamedTuple):
@@ -53,9 +53,9 @@ def check(quota: Quota, requested: Sequence[RequestedJob]) -> Statement[None]:
         "job_types": [job.job_type for job in requested],
         "keys": [job.unique_key for job in requested],
     }
-    return Statement("access/check_queue", nothing, {**params, **quota.params()})
+    return Statement("access/check_quota", nothing, {**params, **quota.params()})
 
 
 def sweep(principal_id: UUID) -> Statement[int]:
     """Stops counting jobs that have started or ended; returns how many."""
-    return Statement("access/sweep_queue", scalar, {"principal": principal_id})
+    return Statement("access/sweep_quota", scalar, {"principal": principal_id})

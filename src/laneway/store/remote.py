@@ -129,7 +129,7 @@ class RunningAttempt(NamedTuple):
     job_type: str
 
 
-def find_held(
+def find_attempts(
     worker_id: UUID, principal_id: UUID, attempts: Sequence[tuple[UUID, int]]
 ) -> Statement[dict[tuple[UUID, int], RunningAttempt]]:
     """Those of the attempts (job id, attempt) that this worker runs or ran."""
@@ -142,7 +142,7 @@ def find_held(
         return found
 
     return Statement(
-        "remote/find_held",
+        "remote/find_attempts",
         decode,
         {
             "worker": worker_id,

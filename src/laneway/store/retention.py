@@ -50,12 +50,12 @@ def _step(rows: list[Row]) -> WalkStep | None:
     return WalkStep(removed, WalkPosition(before, dict(zip(types, counts, strict=True))))
 
 
-def remove_ended(
+def delete_expired(
     term: LeaderTerm, position: WalkPosition, *, scan: int = SCAN, limit: int = BATCH
 ) -> Statement[WalkStep | None]:
     """Deletes expired jobs, one step of the walk; None: another process is the leader."""
     return Statement(
-        "retention/remove_ended",
+        "retention/delete_expired",
         _step,
         {
             **term._asdict(),
@@ -98,9 +98,9 @@ def expire_approvals(term: LeaderTerm, limit: int = EXPIRE_BATCH) -> Statement[i
     return Statement("retention/expire_approvals", _count, {**term._asdict(), "limit": limit})
 
 
-def fold_finished(term: LeaderTerm, limit: int = EXPIRE_BATCH) -> Statement[int]:
+def release_self_finished(term: LeaderTerm, limit: int = EXPIRE_BATCH) -> Statement[int]:
     """Releases slots, limits and keys of jobs finished in their handler's own transaction."""
-    return Statement("retention/fold_finished", _count, {**term._asdict(), "limit": limit})
+    return Statement("retention/release_self_finished", _count, {**term._asdict(), "limit": limit})
 
 
 def sweep_keys(term: LeaderTerm) -> Statement[int]:

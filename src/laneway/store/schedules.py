@@ -126,7 +126,7 @@ class ScheduleScope(NamedTuple):
 def scopes() -> Statement[list[ScheduleScope]]:
     """Every schedule by name, without its payload."""
     return Statement(
-        "schedules/list_places", lambda rows: [ScheduleScope(*row) for row in rows], {}
+        "schedules/list_scopes", lambda rows: [ScheduleScope(*row) for row in rows], {}
     )
 
 

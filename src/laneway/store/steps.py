@@ -21,10 +21,10 @@ def read(claim: Claim) -> Statement[dict[str, str]]:
     return Statement("steps/read_steps", lambda rows: dict(map(tuple, rows)), {"seq": claim.seq})
 
 
-def keep(claim: Claim, name: str, result: str, took_s: float) -> Statement[StepWrite]:
+def save(claim: Claim, name: str, result: str, took_s: float) -> Statement[StepWrite]:
     """Stores a result; returns it as later attempts will read it."""
     return Statement(
-        "steps/keep_step",
+        "steps/save_step",
         lambda rows: StepWrite(*rows[0]),
         {
             "seq": claim.seq,
@@ -45,10 +45,10 @@ class StepResult(NamedTuple):
     took_s: float
 
 
-def keep_many(results: Sequence[StepResult]) -> Statement[list[StepWrite]]:
+def save_many(results: Sequence[StepResult]) -> Statement[list[StepWrite]]:
     """Stores results of several attempts; returns each as later attempts will read it."""
     return Statement(
-        "remote/keep_steps",
+        "remote/save_steps",
         lambda rows: [StepWrite(answer, result) for _, answer, result in rows],
         {
             "seqs": [one.claim.seq for one in results],

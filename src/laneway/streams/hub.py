@@ -338,7 +338,7 @@ class Hub:
             try:
                 await self.review()
                 if time.monotonic() - kept_at > self._settings.event_retention / 3:
-                    await self.keep_watches()
+                    await self.renew_watches()
                     kept_at = time.monotonic()
             except LanewayError as error:
                 log.warning("access of streams could not be checked: %s", error)
@@ -360,12 +360,12 @@ class Hub:
                 else:
                     stream.admit(access)
 
-    async def keep_watches(self) -> None:
+    async def renew_watches(self) -> None:
         """Extend all watches; streams whose watch was lost end, so that clients reconnect."""
         watched = set(self._by_watch)
         if not watched:
             return
-        kept = await self._database.run(events.keep_watches(watched, self._keep_s))
+        kept = await self._database.run(events.renew_watches(watched, self._keep_s))
         lost = watched - kept
         for stream in list(self._streams):
             if stream.watched & lost:

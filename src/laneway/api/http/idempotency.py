@@ -92,7 +92,7 @@ class IdempotencyGuard:
                 return _replay(kept)
             if kept is not None:
                 await undo(db, kept.body)
-                await db.run(store.forget(self._who.access.principal_id, key))
+                await db.run(store.delete_unfinished(self._who.access.principal_id, key))
         return None
 
     @property
@@ -138,7 +138,7 @@ class IdempotencyGuard:
         return kept
 
     async def _keep(self, db: Database, key: str, response: KeptResponse) -> None:
-        await db.run(store.keep(self._who.access.principal_id, key, response))
+        await db.run(store.save(self._who.access.principal_id, key, response))
 
 
 def _replay(kept: KeptResponse) -> Response:

@@ -13,7 +13,7 @@ An unrelated transaction that stays open delays this. After a while the claimer 
 transactions can hide jobs at all.
 
 Two cases remain: a row that two transactions roll back in turn at the wrong moments, and a database
-restored to an earlier state. `stray_look.py` looks below the floors for them, apart from the
+restored to an earlier state. `floor_check.py` looks below the floors for them, apart from the
 claims, because that scan visits all dead rows.
 """
 

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import ClassVar
 
+from laneway.engine.claim.floor_check import FloorCheck
 from laneway.engine.claim.floors import Floors
-from laneway.engine.claim.stray_look import StrayLook
 from laneway.engine.service import Service
 from laneway.observability.log_throttle import LogThrottle
 from laneway.store.database import Database
@@ -43,11 +43,11 @@ class Poller(Service):
         self._on_work = on_work
         self._on_foreign_work = on_foreign_work
         self._alarm: asyncio.TimerHandle | None = None
-        self.stray_look = StrayLook(database, warnings, floors, on_work)
+        self.floor_check = FloorCheck(database, warnings, floors, on_work)
 
     def start(self) -> None:
         super().start()
-        self.stray_look.start()
+        self.floor_check.start()
 
     def hint(self) -> None:
         """Poll soon: a submitted job may be delayed and come due before the next poll."""
@@ -67,11 +67,11 @@ class Poller(Service):
         self.wake()
 
     async def stop(self) -> None:
-        await self.stray_look.cancel()
+        await self.floor_check.cancel()
         await super().stop()
 
     async def cancel(self) -> None:
-        await self.stray_look.cancel()
+        await self.floor_check.cancel()
         await super().cancel()
         if self._alarm is not None:
             self._alarm.cancel()

@@ -95,8 +95,8 @@ class RetentionService(Service):
         if overaged.job_types:
             self._on_promoted(set(overaged.job_types))
         expired = await self._database.run(retention.expire_approvals(term))
-        folded = await self._database.run(retention.fold_finished(term))
-        is_more = overaged.more or max(expired, folded) >= retention.EXPIRE_BATCH
+        released = await self._database.run(retention.release_self_finished(term))
+        is_more = overaged.more or max(expired, released) >= retention.EXPIRE_BATCH
         self._watchdog.has_duties = is_more
         return is_more
 
@@ -107,7 +107,9 @@ class RetentionService(Service):
 
     async def _walk(self, term: LeaderTerm) -> float:
         began = time.monotonic()
-        step = await self._database.run(retention.remove_ended(term, self._place or WalkPosition()))
+        step = await self._database.run(
+            retention.delete_expired(term, self._place or WalkPosition())
+        )
         ended = time.monotonic()
         self._place = step.position if step is not None else None
         if self._place is not None:

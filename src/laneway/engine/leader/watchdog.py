@@ -12,7 +12,7 @@ from laneway.engine.service import Service
 from laneway.observability.counters import PROCESS
 from laneway.observability.log_throttle import LogThrottle
 from laneway.store.database import Database
-from laneway.store.leases import resign, watch
+from laneway.store.leases import resign, run_watchdog
 from laneway.store.retention import LeaderTerm
 from laneway.store.workers import sweep
 
@@ -94,7 +94,7 @@ class Watchdog(Service):
     async def run_once(self) -> float | None:
         self.is_leader = False
         asked_at = time.monotonic()
-        answer = await self._database.run(watch(self._holder, self._ttl))
+        answer = await self._database.run(run_watchdog(self._holder, self._ttl))
         may_have_lapsed = self._lapse_detector.may_have_lapsed(asked_at, answer.clock_s)
         is_new = answer.epoch is not None and (may_have_lapsed or answer.epoch != self.epoch)
         self.epoch = answer.epoch

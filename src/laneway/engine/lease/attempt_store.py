@@ -72,7 +72,7 @@ class DatabaseAttemptStore:
         return await self._database.run(steps.read(claim))
 
     async def keep_step(self, claim: Claim, name: str, result: str, took_s: float) -> StepWrite:
-        return await self._database.run(steps.keep(claim, name, result, took_s))
+        return await self._database.run(steps.save(claim, name, result, took_s))
 
     async def acquire(
         self, claim: Claim, wants: Mapping[str, int], inside: Mapping[str, int]

@@ -12,7 +12,7 @@ from laneway.rpc.server.assignments import Assigned, Assignments
 from laneway.rpc.server.handshake import read_id
 from laneway.rpc.server.stream_caller import StreamCaller
 from laneway.store.database import Database
-from laneway.store.remote import RunningAttempt, find_held
+from laneway.store.remote import RunningAttempt, find_attempts
 
 OwnedAttempt = Assigned | RunningAttempt
 
@@ -58,7 +58,7 @@ class Ownership:
             unknown.append((job_id, claim.attempt))
             places.append(i)
         if unknown:
-            held = await self._database.run(find_held(worker_id, caller.principal_id, unknown))
+            held = await self._database.run(find_attempts(worker_id, caller.principal_id, unknown))
             for i, attempt in zip(places, unknown, strict=True):
                 found[i] = held.get(attempt)
         if caller.lanes is None and caller.job_types is None:

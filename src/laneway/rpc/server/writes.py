@@ -57,7 +57,7 @@ class Writes:
             found = await self._database.run(report(list(reports.values()), lines))
             unusual = {(one.seq, one.attempt): one.answer for one in found}
         given = [step for one in updates for step in one.steps]
-        answers = await self._database.run(steps.keep_many(given)) if given else []
+        answers = await self._database.run(steps.save_many(given)) if given else []
         stored = iter(answers)
         return [_reply(one, unusual, [next(stored) for _ in one.steps]) for one in updates]
 

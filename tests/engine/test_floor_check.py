@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from laneway import Context
-from laneway.engine.claim import stray_look
+from laneway.engine.claim import floor_check
+from laneway.engine.claim.floor_check import FloorCheck
 from laneway.engine.claim.floors import Floors
-from laneway.engine.claim.stray_look import StrayLook
 from laneway.observability.log_throttle import LogThrottle
 from laneway.store import statement
 from laneway.store.database import Database
@@ -31,7 +31,7 @@ def slow_look(monkeypatch: pytest.MonkeyPatch) -> None:
     read = statement.sql
 
     def sql(name: str) -> str:
-        return "select pg_sleep(3600)::text" if name == "lanes/find_strays" else read(name)
+        return "select pg_sleep(3600)::text" if name == "lanes/find_below_floors" else read(name)
 
     monkeypatch.setattr(statement, "sql", sql)
 
@@ -47,8 +47,8 @@ class Raised(Floors):
 async def test_progress_is_stored_while_a_look_is_blocked(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stray_look, "EVERY_S", 0.05)
-    monkeypatch.setattr(stray_look, "LONGEST_S", 3600.0)
+    monkeypatch.setattr(floor_check, "EVERY_S", 0.05)
+    monkeypatch.setattr(floor_check, "LONGEST_S", 3600.0)
     looking = asyncio.Event()
 
     @shop.lw.handler("first")
@@ -75,15 +75,15 @@ async def test_progress_is_stored_while_a_look_is_blocked(
 async def test_look_that_takes_too_long_is_given_up_and_leaves_no_connection(
     shop: Workshop, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stray_look, "LONGEST_S", 0.2)
+    monkeypatch.setattr(floor_check, "LONGEST_S", 0.2)
     database = Database(shop.dsn, shop.lw.settings, role="tests", size=1)
     found: list[set[str]] = []
-    look = StrayLook(database, LogThrottle(), lambda: [Raised()], found.append)
+    look = FloorCheck(database, LogThrottle(), lambda: [Raised()], found.append)
     delay = await look.run_once()
     assert "strays: " in caplog.text
     assert delay is not None
-    assert delay >= stray_look.EVERY_S, "a failed look is not repeated at once"
-    assert delay >= stray_look.PAUSE_TIMES * 0.2
+    assert delay >= floor_check.EVERY_S, "a failed look is not repeated at once"
+    assert delay >= floor_check.PAUSE_TIMES * 0.2
     assert found == []
     await until(lambda: shop.one(COUNT) == 0)
     assert database.in_use == database.idle == 0

@@ -1,4 +1,4 @@
-"""Finds strays: jobs below the floors of a process, where its claims do not look."""
+"""Finds jobs below the floors of a process, where its claims do not look."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from laneway.engine.claim.floors import Floors
 from laneway.engine.service import Service
 from laneway.observability.log_throttle import LogThrottle
 from laneway.store.database import Database
-from laneway.store.lanes import find_strays
+from laneway.store.lanes import find_below_floors
 
 # A look takes at most a fiftieth of the time.
 EVERY_S: Final = 20.0
@@ -19,7 +19,7 @@ PAUSE_TIMES: Final = 50
 LONGEST_S: Final = 2.0
 
 
-class StrayLook(Service):
+class FloorCheck(Service):
     """Makes claims scan from the start again where a job appeared below a floor.
 
     Each look opens a separate connection, so progress and leadership never wait for it.
@@ -66,7 +66,7 @@ class StrayLook(Service):
         try:
             # A transaction applies the statement timeout behind a pooler too.
             async with database.transaction() as transaction:
-                return await transaction.run(find_strays(heights))
+                return await transaction.run(find_below_floors(heights))
         finally:
             await database.close()
 
