@@ -55,7 +55,7 @@ SCHEMAS: dict[str, SchemaFields] = {
     "ExplanationOut": fields_of(Explanation),
     "ReasonOut": fields_of(Reason),
     "SubmittedOut": fields_of(models.Submitted),
-    "JobStandingOut": fields_of(models.JobStanding),
+    "JobSummaryOut": fields_of(models.JobSummary),
     "PreviewOut": fields_of(models.BulkPreview),
     "BulkRunOut": fields_of(models.BulkRun),
     "LaneOut": fields_of(Lane, own="named"),
@@ -220,7 +220,7 @@ def test_a_call_goes_to_its_operation_and_has_a_key_where_that_takes_one(
     made = verb.build(**given)
     call = made.page(1, None) if isinstance(verb, ListVerb) else made
     names = {ours: theirs for theirs, ours in NAMES.items()}
-    wanted = {"review_job": "get_job", "preview_bulk": "order_bulk"}.get(
+    wanted = {"review_job": "get_job", "preview_bulk": "start_bulk"}.get(
         name, names.get(name, name)
     )
     operation = _operations(document)[wanted]

@@ -100,7 +100,7 @@ async def test_a_bulk_verb_is_counted_then_followed(client: AsyncClient, scene: 
     order = BulkRequest(verb=BulkVerb.CANCEL, wanted=JobFilter(job_type="greet"))
 
     found = await client.preview_bulk(order)
-    run = await client.order_bulk(order, upto=found.upto)
+    run = await client.start_bulk(order, upto=found.upto)
     while not run.is_over:
         run = await client.get_bulk(run.id)
 
@@ -251,11 +251,11 @@ async def test_the_audit_knows_the_door(
             headers = {**admin.headers, "Laneway-Door": door}
             assert (await plain.post("/admin/workers/pause", headers=headers)).status_code == 200
 
-    acts = [each async for each in client.list_acts(AuditFilter(actor="other"))]
+    acts = [each async for each in client.list_audit_entries(AuditFilter(actor="other"))]
     assert [each.door for each in acts[::-1]] == ["cli", "mcp", "python", *["http"] * 3]
     assert acts == (await audits.listing(database, AuditFilter(actor="other"))).items
     later = AuditFilter(since=datetime(2200, 1, 1, tzinfo=UTC))
-    assert [each async for each in client.list_acts(later)] == []
+    assert [each async for each in client.list_audit_entries(later)] == []
 
 
 async def test_health_needs_no_token(app: FastAPI) -> None:

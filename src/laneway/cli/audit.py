@@ -48,7 +48,7 @@ def audit(
 ) -> None:
     """Show who changed what, and through which interface, newest first."""
     from laneway.domain.audit import AuditFilter
-    from laneway.operations.audit import list_acts
+    from laneway.operations.audit import list_audit_entries
 
     ago = since if isinstance(since, float) else None
     wanted = AuditFilter(
@@ -61,7 +61,7 @@ def audit(
         since=None if ago is not None else since,
         newer_than=ago,
     )
-    asked = list_acts(wanted.check())
+    asked = list_audit_entries(wanted.check())
     page = session.run(lambda backend: backend.page(asked, limit, cursor))
     if json:
         show_json_lines(page.items)

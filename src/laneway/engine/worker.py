@@ -217,12 +217,12 @@ class Worker:
                 self._warnings.warn("start", f"{error} (is database_url right? trying again)")
                 await asyncio.sleep(min(2.0, 0.1 * 2**failures))
 
-    def trouble(self) -> str | None:
+    def problem(self) -> str | None:
         """The reason why it would not run a job now, if there is one; thread-safe."""
         if not self.is_running:
             return "the worker is starting or stopping"
         if not self.heartbeat.is_ready:
-            return self.heartbeat.trouble
+            return self.heartbeat.problem
         if self.registrar.is_drained:
             return "the worker was drained by an operator"
         try:

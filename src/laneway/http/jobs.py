@@ -26,7 +26,7 @@ from laneway.http.call import (
     query_params,
     without_none,
 )
-from laneway.http.models import BulkPreview, BulkRun, JobStanding, Submitted
+from laneway.http.models import BulkPreview, BulkRun, JobSummary, Submitted
 
 
 def submit(
@@ -175,17 +175,17 @@ def delete_job(job_id: UUID | str) -> Call[Job | None]:
     )
 
 
-def cancel_running_job(job_id: UUID | str, reason: str | None = None) -> Call[JobStanding]:
+def cancel_running_job(job_id: UUID | str, reason: str | None = None) -> Call[JobSummary]:
     """Ask the worker of a running job to stop it. Other jobs are refused."""
     path = f"/admin/workers/jobs/{in_path(checked_id(job_id))}/cancel"
     body = encoded(without_none({"reason": reason}))
-    return once(Call("POST", path, decode.body(JobStanding), (), body))
+    return once(Call("POST", path, decode.body(JobSummary), (), body))
 
 
-def reprioritize_job(job_id: UUID | str, priority: int) -> Call[JobStanding]:
+def reprioritize_job(job_id: UUID | str, priority: int) -> Call[JobSummary]:
     """Change the priority of a waiting job."""
     path = f"/admin/workers/jobs/{in_path(checked_id(job_id))}/priority"
-    return Call("PATCH", path, decode.body(JobStanding), (), encoded({"priority": priority}))
+    return Call("PATCH", path, decode.body(JobSummary), (), encoded({"priority": priority}))
 
 
 def preview_bulk(request: BulkRequest) -> Call[BulkPreview]:
@@ -199,7 +199,7 @@ def preview_bulk(request: BulkRequest) -> Call[BulkPreview]:
     )
 
 
-def order_bulk(request: BulkRequest, *, upto: int | None = None) -> Call[BulkRun]:
+def start_bulk(request: BulkRequest, *, upto: int | None = None) -> Call[BulkRun]:
     """Start a verb on all matching jobs; `get_bulk` returns its progress.
 
     With the `upto` of a preview, jobs submitted after it are left alone.

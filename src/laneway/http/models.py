@@ -25,7 +25,7 @@ class Submitted:
 
 
 @dataclass(frozen=True, slots=True)
-class JobStanding:
+class JobSummary:
     """The state of a job, without its payload and result."""
 
     id: UUID

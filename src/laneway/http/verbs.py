@@ -143,7 +143,7 @@ class Verbs:
     cancel_running_job = ClientMethod(jobs.cancel_running_job)
     reprioritize_job = ClientMethod(jobs.reprioritize_job)
     preview_bulk = ClientMethod(jobs.preview_bulk)
-    order_bulk = ClientMethod(jobs.order_bulk)
+    start_bulk = ClientMethod(jobs.start_bulk)
     get_bulk = ClientMethod(jobs.get_bulk)
 
     watch = StreamVerb(watch)
@@ -202,7 +202,7 @@ class Verbs:
     list_tokens = ListVerb(listing_of(access.list_tokens))
     create_token = ClientMethod(call_of(access.create_token))
     revoke_token = ClientMethod(call_of(access.revoke_token))
-    list_acts = ListVerb(listing_of(audit.list_acts))
+    list_audit_entries = ListVerb(listing_of(audit.list_audit_entries))
     get_me = ClientMethod(server.get_me)
     get_health = ClientMethod(server.get_health)
     get_readiness = ClientMethod(server.get_readiness)

@@ -15,7 +15,7 @@ from laneway.operations.operation import operation
     is_expensive=True,
     command="audit",
 )
-def list_acts(wanted: AuditFilter | None = None) -> Page[AuditEntry]:
+def list_audit_entries(wanted: AuditFilter | None = None) -> Page[AuditEntry]:
     """List audit entries that match all given filters, newest first.
 
     A search examines 50,000 entries per page. If a page is short, `next_cursor` continues.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from laneway.operations.access import ACCESS
-from laneway.operations.audit import list_acts
+from laneway.operations.audit import list_audit_entries
 from laneway.operations.lanes import LANES
 from laneway.operations.limits import LIMITS
 from laneway.operations.operation import Operation
 from laneway.operations.schedules import SCHEDULES
 
 DECLARED: Final[dict[str, Operation[Any, Any]]] = {
-    each.name: each for each in (*LANES, *LIMITS, *SCHEDULES, *ACCESS, list_acts)
+    each.name: each for each in (*LANES, *LIMITS, *SCHEDULES, *ACCESS, list_audit_entries)
 }

@@ -193,7 +193,7 @@ class PriorityRequest(RequestBody):
     priority: int = Field(ge=PRIORITY_RANGE[0], le=PRIORITY_RANGE[1], description="Higher first")
 
 
-class JobStandingOut(BaseModel):
+class JobSummaryOut(BaseModel):
     """The main fields of a job; `GET /jobs/{id}` returns all."""
 
     id: UUID
@@ -208,5 +208,5 @@ class JobStandingOut(BaseModel):
     cancel_requested_at: datetime | None
 
     @classmethod
-    def of(cls, job: Job) -> JobStandingOut:
+    def of(cls, job: Job) -> JobSummaryOut:
         return cls(**{name: getattr(job, name) for name in cls.model_fields})

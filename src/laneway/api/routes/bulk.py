@@ -87,7 +87,7 @@ async def _may_run_any(request: Request, who: Caller) -> Caller:
 
 @router.post(
     "",
-    operation_id="order_bulk",
+    operation_id="start_bulk",
     status_code=202,
     response_model=BulkRunOut,
     response_description="Started: read its progress at Location",
@@ -101,7 +101,7 @@ async def _may_run_any(request: Request, who: Caller) -> Caller:
         **errors(409, 413),
     },
 )
-async def order_bulk(
+async def start_bulk(
     request: Request,
     who: Annotated[Caller, Depends(gate(_may_run_any))],
     body: BulkRunRequest,

@@ -20,7 +20,7 @@ from laneway.api.models.workers import (
     FreezeOut,
     FreezeRequest,
     GateOut,
-    JobStandingOut,
+    JobSummaryOut,
     PriorityRequest,
     StatusOut,
     StopRequest,
@@ -176,7 +176,7 @@ async def thaw_lanes(
 @router.post(
     "/jobs/{job_id}/cancel",
     operation_id="cancel_running_job",
-    response_model=JobStandingOut,
+    response_model=JobSummaryOut,
     responses=errors(404, 409, 413),
 )
 async def cancel_running_job(
@@ -192,7 +192,7 @@ async def cancel_running_job(
 
     async def apply(db: Database) -> Response:
         cancelled = await jobs.cancel(db, job_id, by=who.actor, reason=reason, only="running")
-        return render(JobStandingOut, JobStandingOut.of(cancelled))
+        return render(JobSummaryOut, JobSummaryOut.of(cancelled))
 
     return await guard.run(apply)
 
@@ -200,7 +200,7 @@ async def cancel_running_job(
 @router.patch(
     "/jobs/{job_id}/priority",
     operation_id="reprioritize_job",
-    response_model=JobStandingOut,
+    response_model=JobSummaryOut,
     responses=errors(404, 409, 413),
 )
 async def reprioritize_job(
@@ -212,7 +212,7 @@ async def reprioritize_job(
     bounds = reach.bounds(owner=job.created_by, workspace=job.workspace, lane=job.lane)
     check_priority_bound(body.priority, bounds)
     changed = await jobs.reprioritize(who.database, job_id, body.priority, by=who.actor)
-    return JobStandingOut.of(changed)
+    return JobSummaryOut.of(changed)
 
 
 async def _check_job(who: Caller, request: Request, job_id: UUID) -> Job:

@@ -157,7 +157,7 @@ class ServerBackend(OperationBackend):
 
     async def run_bulk(self, order: BulkRequest, upto: int) -> AsyncIterator[BulkProgress]:
         """The server does it; yields what has come of it so far, now and then."""
-        run = await self._client.order_bulk(order, upto=upto)
+        run = await self._client.start_bulk(order, upto=upto)
         pause = _FIRST_LOOK_S
         while not run.is_over:
             await asyncio.sleep(pause)

@@ -96,7 +96,7 @@ class Heartbeat(Service):
         return self.is_answering and self._gets_through
 
     @property
-    def trouble(self) -> str:
+    def problem(self) -> str:
         """The reason why it is not ready."""
         return "the worker is starting" if self._is_starting else "heartbeats do not get through"
 
@@ -213,7 +213,7 @@ class Heartbeat(Service):
             case "alive":
                 self._unanswered = 0
                 self._gets_through = bool(seq)
-            case "trouble":
+            case "problem":
                 self._gets_through = False
                 self._warnings.warn("heartbeat", seq)
             case "through":

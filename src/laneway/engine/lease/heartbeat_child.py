@@ -220,7 +220,7 @@ class LeaseRenewer:
             answers = self._renew_leases(pairs, job_ids, max(SHORTEST_S, (lost_at - asked) / 2))
         except LanewayError as error:
             self._is_well = False
-            self._writer.report("trouble", str(error))
+            self._writer.report("problem", str(error))
             self._put_off(pairs, AGAIN_S)
             return
         finally:

@@ -22,7 +22,7 @@ FRESH_S: Final = 1.0
 class Watched(Protocol):
     """A worker whose state can be read from any thread."""
 
-    def trouble(self) -> str | None:
+    def problem(self) -> str | None:
         """The reason why it would not run a job now, if there is one."""
         ...
 
@@ -79,7 +79,7 @@ class WorkerHealth:
     def _check(self) -> str | None:
         if self._worker is None:
             return "the worker is starting"
-        return self._blocked_for(BLOCKED_S) or self._worker.trouble()
+        return self._blocked_for(BLOCKED_S) or self._worker.problem()
 
     def _blocked_for(self, longest_s: float) -> str | None:
         silent_s = time.monotonic() - self._turned

@@ -194,12 +194,12 @@ class RemoteWorker:
                 self._warnings.warn("start", f"{error} (check --server; trying again)")
                 await asyncio.sleep(min(2.0, 0.1 * 2 ** min(failures, 10)))
 
-    def trouble(self) -> str | None:
+    def problem(self) -> str | None:
         """The reason why it cannot run jobs now; None if it can. Safe from other threads."""
         if not self.is_running:
             return "the worker is starting or stopping"
         if not self.heartbeat.is_ready:
-            return self.heartbeat.trouble
+            return self.heartbeat.problem
         return None if self.job_stream.registered.is_set() else "no server is connected"
 
     async def __aenter__(self) -> Self:
