@@ -228,8 +228,6 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         if each not in SCHEDULES
     },
     ("GET", "/admin/workers/status"): Entry("lanes", "workers:view"),
-    ("GET", "/admin/workers/types"): Entry("lanes", "workers:view"),
-    ("GET", "/admin/workers/publishers"): Entry("global", "workers:view"),
     ("DELETE", "/admin/workers/publishers/{application}"): Entry(
         "global", "workers:manage", make="publisher"
     ),

@@ -21,7 +21,7 @@ from laneway.domain.explanation import Explanation, Reason
 from laneway.domain.freeze import HeldJob, LaneWatch, Thawed
 from laneway.domain.job import Attempt, Job, LogLine, Progress
 from laneway.domain.job_error import JobError
-from laneway.domain.job_type import PublishedType
+from laneway.domain.job_type import PublishedType, Publisher
 from laneway.domain.lane import Lane
 from laneway.domain.limit import Limit, LimitStatus
 from laneway.domain.next_runs import Fire
@@ -77,6 +77,7 @@ SCHEMAS: dict[str, SchemaFields] = {
     "FailureGroupOut": fields_of(Failure),
     "StateCountOut": fields_of(StateCount),
     "PublishedTypeOut": fields_of(PublishedType),
+    "PublisherOut": fields_of(Publisher),
     "StorageOut": fields_of(Storage, models.DatabaseState, own="storage"),
     "TableOut": fields_of(TableSize),
     "LimitStatusOut": fields_of(Limit, LimitStatus, own="limit"),

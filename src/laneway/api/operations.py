@@ -143,6 +143,8 @@ async def _check_lanes(operation: AnyOperation, caller: LaneCaller, fields: dict
         await caller.check(fields["name"])
     if operation.scope == "all lanes" or any(name in fields for name in operation.all_lanes_for):
         await caller.check_whole(fields.get("name"))
+    if operation.scope == "lanes" and fields.get("lane") is not None:
+        await caller.check(fields["lane"])
 
 
 async def _check_delegation(request: Request, who: Caller, asked: Invocation[Any]) -> None:

@@ -10,6 +10,7 @@ from laneway.cli import inputs, session
 from laneway.cli.filter_options import Chosen, filtered, note_unknown_lane
 from laneway.cli.inputs import Json
 from laneway.cli.output import note, show, show_json, show_json_lines, visible
+from laneway.operations import job_types as operations
 
 if TYPE_CHECKING:
     from laneway.cli.session import Backend
@@ -44,14 +45,14 @@ def types(lane: Lane = None, json: Json = False) -> None:
     """List published job types, and whether a live worker runs them."""
 
     async def verb(backend: Backend) -> list[PublishedType]:
-        published = await backend.job_types(lane)
+        published = await backend.items(operations.list_job_types(lane=lane))
         if not published:
             await note_unknown_lane(backend, lane)
         return published
 
     found = session.run(verb)
     if json:
-        show_json_lines(each.to_dict() for each in found)
+        show_json_lines(found)
     elif not found:
         of_lane = "" if lane is None else f" of the lane {visible(lane)}"
         note(f"no worker has published a job type{of_lane}")
@@ -69,9 +70,9 @@ def publishers(
     json: Json = False,
 ) -> None:
     """List applications and the job types they publish; the strictest policy applies."""
-    found = session.run(lambda backend: backend.publishers(job_type, stale))
+    found = session.items(operations.list_publishers(job_type, stale))
     if json:
-        show_json_lines(each.to_dict() for each in found)
+        show_json_lines(found)
     elif not found:
         note("no application matches")
     else:

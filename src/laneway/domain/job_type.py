@@ -3,60 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from shlex import quote
+from typing import Annotated, Literal
+
+from laneway.domain.annotations import Doc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedType:
-    """A job type as published; unless `is_known`, no live worker can run it.
+    """A job type as published by the newest worker that has it.
 
-    `lane` is the lane in force. `arguments` is a JSON Schema; None: any payload is accepted.
-    `approval` is never, always or below. With below, a job whose analysis estimates at most
-    `approval_below` in `approval_unit` needs no decision.
+    With `approval` below, a job whose analysis estimates at most `approval_below` in
+    `approval_unit` needs no decision.
     """
 
     name: str
-    lane: str
-    arguments: Mapping[str, object] | None
-    priority: int
-    max_retries: int
+    lane: Annotated[str, Doc("Its current lane")]
+    arguments: Annotated[
+        Mapping[str, object] | None,
+        Doc("JSON Schema of the payload; null: any payload is accepted"),
+    ]
+    priority: Annotated[int, Doc("The default of its jobs")]
+    max_retries: Annotated[int, Doc("The default of its jobs")]
     timeout_s: float | None
-    isolation: str
-    stale: str
-    limits: tuple[str, ...]
+    isolation: Literal["async", "thread", "process"]
+    stale: Literal["heartbeat", "progress"]
+    limits: Annotated[tuple[str, ...], Doc("Held for the whole run")]
     has_analysis: bool
-    approval: str
-    approval_below: float | None
+    approval: Literal["never", "always", "below"]
+    approval_below: Annotated[float | None, Doc("Up to this cost, no approval is needed")]
     approval_unit: str | None
-    two_person: bool
+    two_person: Annotated[bool, Doc("The submitter may not approve")]
     approval_expires_s: float
     max_age_s: float | None
     published_at: datetime
-    is_known: bool
-
-    def to_dict(self) -> dict[str, object]:
-        return {**asdict(self), "published_at": self.published_at.isoformat()}
+    is_known: Annotated[bool, Doc("false: no live worker can run it")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publisher:
-    """An application that publishes a job type, and when it was last seen.
-
-    `is_stale`: it was not seen for days, and only its approval policy still binds others.
-    """
+    """An application that publishes a job type. The strictest of their policies applies."""
 
     job_type: str
-    application: str
+    application: Annotated[str, Doc("`LANEWAY_APPLICATION`, or the module of its handler")]
     first_at: datetime
-    published_at: datetime
-    seen_at: datetime
-    is_stale: bool
-
-    def to_dict(self) -> dict[str, object]:
-        at = ("first_at", "published_at", "seen_at")
-        return {**asdict(self), **{name: getattr(self, name).isoformat() for name in at}}
+    published_at: Annotated[datetime, Doc("When its policy last changed")]
+    seen_at: Annotated[datetime, Doc("When one of its workers last had the type")]
+    is_stale: Annotated[
+        bool, Doc("Not seen for 45 days while another has it: only its approval policy applies")
+    ]
 
     def __str__(self) -> str:
         seen = f"{self.seen_at:%Y-%m-%d}"

@@ -6,10 +6,9 @@ from datetime import datetime
 
 from laneway.domain.counts import StateCount
 from laneway.domain.filter import JobFilter
-from laneway.domain.job_type import PublishedType, Publisher
 from laneway.domain.stats import Failures, Series
 from laneway.http import decode
-from laneway.http.call import Call, CallResponse, Listing, in_path, query_params, without_none
+from laneway.http.call import Call, CallResponse, in_path, query_params, without_none
 from laneway.http.jobs import filter_fields
 from laneway.http.models import DatabaseState
 
@@ -64,21 +63,6 @@ def read_failures(
     given = {"window_s": window_s, "lane": lane, "job_type": job_type, "top": limit}
     path, query = f"{_STATS}/failures", tuple(query_params(given))
     return Call("GET", path, lambda response: decode.failures(response.body), query)
-
-
-def list_job_types(*, lane: str | None = None) -> Listing[PublishedType]:
-    """List published job types of visible lanes, by name."""
-    return Listing("/admin/workers/types", _published, query_params({"lane": lane}))
-
-
-def _published(value: object) -> PublishedType:
-    return decode.read(PublishedType, value)
-
-
-def list_publishers(job_type: str | None = None, stale_only: bool = False) -> Listing[Publisher]:
-    """List applications and the job types they publish, by job type."""
-    given = query_params({"job_type": job_type, "stale_only": stale_only or None})
-    return Listing(_PUBLISHERS, lambda value: decode.read(Publisher, value), given)
 
 
 def forget_publisher(application: str, *, job_type: str | None = None) -> Call[list[str]]:

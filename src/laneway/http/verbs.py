@@ -14,7 +14,7 @@ from laneway.http.flow import EventFlow, Flow, follow, of_job, wait
 from laneway.http.models import Event
 from laneway.http.pages import AsyncPages, Pages
 from laneway.http.runners import AsyncRunner, SyncRunner
-from laneway.operations import access, audit, lanes, limits, schedules
+from laneway.operations import access, audit, job_types, lanes, limits, schedules
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -168,8 +168,8 @@ class Verbs:
     thaw_lanes = ClientMethod(operations.thaw_lanes)
     read_stats = ClientMethod(stats.read_stats)
     read_failures = ClientMethod(stats.read_failures)
-    list_job_types = ListVerb(stats.list_job_types)
-    list_publishers = ListVerb(stats.list_publishers)
+    list_job_types = ListVerb(listing_of(job_types.list_job_types))
+    list_publishers = ListVerb(listing_of(job_types.list_publishers))
     forget_publisher = ClientMethod(stats.forget_publisher)
     read_database = ClientMethod(stats.read_database)
     list_limits = ListVerb(listing_of(limits.list_limits))

@@ -6,11 +6,13 @@ from typing import Any, Final
 
 from laneway.operations.access import ACCESS
 from laneway.operations.audit import list_audit_entries
+from laneway.operations.job_types import JOB_TYPES
 from laneway.operations.lanes import LANES
 from laneway.operations.limits import LIMITS
 from laneway.operations.operation import Operation
 from laneway.operations.schedules import SCHEDULES
 
 DECLARED: Final[dict[str, Operation[Any, Any]]] = {
-    each.name: each for each in (*LANES, *LIMITS, *SCHEDULES, *ACCESS, list_audit_entries)
+    each.name: each
+    for each in (*LANES, *LIMITS, *SCHEDULES, *ACCESS, *JOB_TYPES, list_audit_entries)
 }

@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID
 
 from laneway.cli.backends.operations import OperationBackend, R, T
-from laneway.cli.paging import PAGE, every
 from laneway.control import (
     approval,
     audit,
@@ -33,7 +32,6 @@ from laneway.domain.explanation import Explanation
 from laneway.domain.filter import JobFilter
 from laneway.domain.freeze import Freeze, Thawed
 from laneway.domain.job import DEFAULT_WORKSPACE, Attempt, Job
-from laneway.domain.job_type import PublishedType, Publisher
 from laneway.domain.lane import check_lane_name
 from laneway.domain.limit import Tuned
 from laneway.domain.overview import Overview, WorkerRow
@@ -157,25 +155,6 @@ class DatabaseBackend(OperationBackend):
 
     async def overview(self, active_limit: int = 1000) -> Overview:
         return await workers.overview(self._db, active_limit=active_limit)
-
-    async def job_types(self, lane: str | None) -> list[PublishedType]:
-        async def read(after: str | None) -> list[PublishedType]:
-            lanes = None if lane is None else [check_lane_name(lane, "lane")]
-            page = await job_types.listing(self._db, lanes=lanes, limit=PAGE, cursor=after)
-            return page.items
-
-        return await every(read, lambda each: each.name)
-
-    async def publishers(self, job_type: str | None, stale_only: bool) -> list[Publisher]:
-        found: list[Publisher] = []
-        cursor: str | None = None
-        while True:
-            page = await job_types.publishers(
-                self._db, job_type=job_type, stale_only=stale_only, limit=PAGE, cursor=cursor
-            )
-            found += page.items
-            if (cursor := page.next_cursor) is None:
-                return found
 
     async def forget_publisher(self, application: str, job_type: str | None) -> list[str]:
         return await job_types.forget_publisher(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TypeVar
 
-from laneway.cli.paging import PAGE
 from laneway.domain.page import Page
+from laneway.domain.verb_rules import LONGEST_PAGE
 from laneway.operations.operation import Invocation
 
 R = TypeVar("R")
@@ -26,9 +26,9 @@ class OperationBackend(ABC):
 
     async def items(self, asked: Invocation[Page[T]]) -> list[T]:
         """Read a whole list."""
-        found = await self.page(asked, PAGE, None)
+        found = await self.page(asked, LONGEST_PAGE, None)
         items = found.items
         while found.next_cursor is not None:
-            found = await self.page(asked, PAGE, found.next_cursor)
+            found = await self.page(asked, LONGEST_PAGE, found.next_cursor)
             items += found.items
         return items

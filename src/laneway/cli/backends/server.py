@@ -19,7 +19,6 @@ from laneway.domain.explanation import Explanation
 from laneway.domain.filter import JobFilter
 from laneway.domain.freeze import Freeze, Thawed
 from laneway.domain.job import Attempt, Job, check_priority
-from laneway.domain.job_type import PublishedType, Publisher
 from laneway.domain.limit import Limit, Tuned, validate_limit_change
 from laneway.domain.overview import Overview, WorkerRow
 from laneway.domain.page import Page
@@ -221,12 +220,6 @@ class ServerBackend(OperationBackend):
     async def overview(self, active_limit: int = 1000) -> Overview:
         seen = await self._client.read_status()
         return replace(seen, active=seen.active[:active_limit], oldest_transaction=None)
-
-    async def job_types(self, lane: str | None) -> list[PublishedType]:
-        return [each async for each in self._client.list_job_types(lane=lane)]
-
-    async def publishers(self, job_type: str | None, stale_only: bool) -> list[Publisher]:
-        return [each async for each in self._client.list_publishers(job_type, stale_only)]
 
     async def forget_publisher(self, application: str, job_type: str | None) -> list[str]:
         return await self._client.forget_publisher(application, job_type=job_type)

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
+from laneway.domain.lane import check_lane_name
 from laneway.domain.page import Page
 from laneway.domain.permissions import Reach
 from laneway.operations.operation import Invocation, Operation
@@ -34,6 +35,10 @@ class Operator:
 
     def reaches(self, lane: str) -> bool:
         return self.lanes is None or lane in self.lanes
+
+    def within(self, lane: str | None) -> frozenset[str] | None:
+        """The requested lane; without one, all lanes in reach."""
+        return self.lanes if lane is None else frozenset({check_lane_name(lane, "lane")})
 
 
 class PageRequest(NamedTuple):
