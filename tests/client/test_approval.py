@@ -61,7 +61,7 @@ def plainly_knowing(dsn: str, settings: Settings) -> Iterator[Client]:
     client.sync.close()
 
 
-async def test_what_only_the_submitter_knows_of_is_not_run_unasked(
+async def test_unpublished_approval_policy_of_submitter_is_respected(
     knowing: Client, db: StoreClient
 ) -> None:
     names = [*GATED, "plain"]
@@ -76,7 +76,7 @@ async def test_what_only_the_submitter_knows_of_is_not_run_unasked(
     assert claimed == [made[2].id for made in (one_by_one, together, keyed)]
 
 
-async def test_an_older_worker_does_not_take_the_approval_away(
+async def test_older_worker_does_not_take_the_approval_away(
     knowing: Client, db: StoreClient
 ) -> None:
     """It has the analysis of the type and publishes that there is nobody to ask."""
@@ -90,7 +90,7 @@ async def test_an_older_worker_does_not_take_the_approval_away(
 
 
 @pytest.mark.parametrize("published, expected", [(None, 60), ({}, 60), ({"max_age_s": 90.0}, 90)])
-async def test_jobs_of_a_handler_at_hand_grow_no_older_than_it_says(
+async def test_jobs_of_local_handler_have_its_max_age(
     knowing: Client, db: StoreClient, published: dict[str, Any] | None, expected: float
 ) -> None:
     """Also before anybody published its max_age; what is published counts for all alike."""
@@ -108,7 +108,7 @@ async def test_jobs_of_a_handler_at_hand_grow_no_older_than_it_says(
 
 
 @over_async
-async def test_jobs_in_a_transaction_of_their_own_grow_no_older_either(
+async def test_jobs_in_callers_transaction_have_max_age(
     knowing: Client, dsn: str, db: StoreClient, opened: OpenAsync
 ) -> None:
     async with opened(dsn) as own:
@@ -119,7 +119,7 @@ async def test_jobs_in_a_transaction_of_their_own_grow_no_older_either(
     assert db.one("select count(*) from laneway.deadlines where seq = any (%s)", seqs) == 2
 
 
-async def test_what_is_published_counts_for_those_who_know_nothing(
+async def test_published_policy_applies_to_clients_without_handler(
     client: Client, db: StoreClient
 ) -> None:
     publish_all(db)
@@ -132,7 +132,7 @@ async def test_what_is_published_counts_for_those_who_know_nothing(
 
 @over_sync
 @pytest.mark.parametrize("is_published", [True, False])
-def test_it_is_the_same_inside_the_callers_transaction(
+def test_approval_applies_inside_callers_transaction(
     plain_client: Client, plainly_knowing: Client, dsn: str, db: StoreClient, opened: OpenSync,
     is_published: bool,
 ) -> None:  # fmt: skip
@@ -148,7 +148,7 @@ def test_it_is_the_same_inside_the_callers_transaction(
 
 
 @over_async
-async def test_it_is_the_same_inside_an_async_transaction(
+async def test_approval_applies_inside_async_transaction(
     knowing: Client, dsn: str, db: StoreClient, opened: OpenAsync
 ) -> None:
     async with opened(dsn) as own:
@@ -163,7 +163,7 @@ async def test_it_is_the_same_inside_an_async_transaction(
 
 @over_async
 @pytest.mark.parametrize("delay", [None, 90])
-async def test_a_batch_places_jobs_as_single_submits_do(
+async def test_batch_places_jobs_as_single_submits_do(
     client: Client, dsn: str, db: StoreClient, opened: OpenAsync, delay: float | None
 ) -> None:
     """Row by row, by COPY and without."""
@@ -183,7 +183,7 @@ async def test_a_batch_places_jobs_as_single_submits_do(
             assert len(db.places(seq)) == 1
 
 
-async def test_a_repeated_key_of_a_batch_stands_where_its_first_job_does(
+async def test_repeated_key_of_a_batch_stands_where_its_first_job_does(
     client: Client, db: StoreClient
 ) -> None:
     publish_all(db)
@@ -196,7 +196,7 @@ async def test_a_repeated_key_of_a_batch_stands_where_its_first_job_does(
     assert [job.id for job in made[:2]] == [job.id for job in made[2:]]
 
 
-async def test_where_two_must_agree_the_submitter_has_a_name(
+async def test_two_person_approval_requires_named_submitter(
     client: Client, knowing: Client, db: StoreClient
 ) -> None:
     with pytest.raises(InvalidInput, match=r"^created_by: must be given"):
@@ -219,7 +219,7 @@ async def test_where_two_must_agree_the_submitter_has_a_name(
     assert made.status is Status.AWAITING_APPROVAL
 
 
-async def test_workers_are_woken_for_what_they_can_do_now(
+async def test_workers_are_woken_only_for_runnable_jobs(
     client: Client, dsn: str, db: StoreClient
 ) -> None:
     publish_all(db)
@@ -262,7 +262,7 @@ async def test_approve_and_reject_are_verbs_of_the_client(client: Client, db: St
 
 
 @over_sync
-def test_a_decision_counts_when_the_callers_transaction_commits(
+def test_decision_counts_when_the_callers_transaction_commits(
     plain_client: Client, dsn: str, db: StoreClient, opened: OpenSync
 ) -> None:
     publish_all(db)

@@ -24,7 +24,7 @@ def acts(db: StoreClient, job_id: UUID) -> list[tuple[Any, ...]]:
     )
 
 
-async def test_each_decision_of_an_application_leaves_one_act(
+async def test_each_decision_of_application_leaves_one_audit_entry(
     client: Client, db: StoreClient
 ) -> None:
     publish(db, "gated", Approval())
@@ -41,7 +41,7 @@ async def test_each_decision_of_an_application_leaves_one_act(
     assert told[:2] == [("north", "no"), ("north", "fine")]
 
 
-async def test_what_is_refused_leaves_no_act(client: Client, db: StoreClient) -> None:
+async def test_refused_decision_leaves_no_audit_entry(client: Client, db: StoreClient) -> None:
     publish(db, "two", Approval(two_person=True))
     job = await client.submit("two", created_by="ann")
     with pytest.raises(Refused, match="another person"):
@@ -58,7 +58,7 @@ async def test_what_is_refused_leaves_no_act(client: Client, db: StoreClient) ->
 
 
 @over_sync
-def test_the_act_is_there_when_the_callers_transaction_commits(
+def test_audit_entry_commits_with_callers_transaction(
     plain_client: Client, dsn: str, db: StoreClient, opened: OpenSync
 ) -> None:
     publish(db, "gated", Approval())
@@ -82,7 +82,7 @@ def test_the_act_is_there_when_the_callers_transaction_commits(
 
 
 @over_async
-async def test_the_act_is_there_when_an_async_transaction_commits(
+async def test_audit_entry_commits_with_async_transaction(
     client: Client, dsn: str, db: StoreClient, opened: OpenAsync
 ) -> None:
     job = await client.submit("t")
@@ -97,7 +97,7 @@ async def test_the_act_is_there_when_an_async_transaction_commits(
     assert acts(db, job.id) == [("ann", "http", "job.cancelled", "approved", "cancelled")]
 
 
-def test_the_sync_client_leaves_one_act_too(plain_client: Client, db: StoreClient) -> None:
+def test_sync_client_leaves_one_audit_entry(plain_client: Client, db: StoreClient) -> None:
     job = plain_client.sync.submit("t")
     plain_client.sync.cancel(job.id, by="ann")
     assert acts(db, job.id) == [("ann", "python", "job.cancelled", "approved", "cancelled")]

@@ -52,7 +52,7 @@ async def _claim_with_origins(client: Client, db: StoreClient) -> object:
 @pytest.mark.parametrize(
     "change", [_submit, _submit_many, _cancel, _reprioritize, _claim, _claim_with_origins]
 )
-async def test_every_change_rings_and_a_look_does_not(
+async def test_every_change_notifies_streams_and_a_read_does_not(
     client: Client, db: StoreClient, rings: list[str], change: Change
 ) -> None:
     await change(client, db)

@@ -45,7 +45,7 @@ def count(db: StoreClient) -> int:
 
 
 @over_sync
-def test_a_job_is_there_when_the_callers_transaction_commits(
+def test_job_is_there_when_the_callers_transaction_commits(
     plain_client: Client, dsn: str, db: StoreClient, opened: OpenSync
 ) -> None:
     with opened(dsn) as own:
@@ -76,7 +76,7 @@ def test_nothing_is_there_when_the_callers_transaction_rolls_back(
 
 
 @over_async
-async def test_a_job_is_there_when_the_async_transaction_commits(
+async def test_job_is_there_when_the_async_transaction_commits(
     client: Client, dsn: str, db: StoreClient, opened: OpenAsync
 ) -> None:
     async with opened(dsn) as own:
@@ -137,7 +137,7 @@ def by_submit(plain: Any, db: StoreClient) -> list[tuple[Any, ...]]:
 
 
 @over_sync
-def test_a_batch_stores_what_single_submits_store(
+def test_batch_stores_same_rows_as_single_submits(
     plain_client: Client, dsn: str, db: StoreClient, opened: OpenSync
 ) -> None:
     expected = by_submit(plain_client.sync, db)
@@ -151,7 +151,7 @@ def test_a_batch_stores_what_single_submits_store(
 
 
 @over_async
-async def test_a_batch_stores_what_single_submits_store_also_async(
+async def test_async_batch_stores_same_rows_as_single_submits(
     client: Client, dsn: str, db: StoreClient, opened: OpenAsync
 ) -> None:
     expected = by_submit(client.sync, db)
@@ -162,7 +162,7 @@ async def test_a_batch_stores_what_single_submits_store_also_async(
 
 
 @over_sync
-def test_a_second_submit_of_a_live_key_in_the_same_transaction_is_the_first_job(
+def test_second_submit_of_a_live_key_in_the_same_transaction_is_the_first_job(
     plain_client: Client, dsn: str, db: StoreClient, opened: OpenSync
 ) -> None:
     with opened(dsn) as own:
@@ -178,7 +178,7 @@ def test_a_second_submit_of_a_live_key_in_the_same_transaction_is_the_first_job(
 
 
 @over_sync
-def test_a_refused_submit_leaves_the_callers_transaction_usable(
+def test_refused_submit_leaves_the_callers_transaction_usable(
     plain_client: Client, dsn: str, db: StoreClient, opened: OpenSync
 ) -> None:
     with opened(dsn) as own:
@@ -206,7 +206,7 @@ async def test_cancel_works_inside_the_transaction_too(
     assert db.places(db.seq_of(job.id)) == ["outcome"]
 
 
-async def test_a_sync_connection_may_be_awaited_with(
+async def test_sync_connection_may_be_awaited_with(
     client: Client, dsn: str, db: StoreClient
 ) -> None:
     with psycopg.connect(dsn) as conn:
@@ -215,14 +215,14 @@ async def test_a_sync_connection_may_be_awaited_with(
     assert [claim.job_id for claim in db.claimed()] == [job.id]
 
 
-async def test_an_async_connection_needs_the_async_client(client: Client, dsn: str) -> None:
+async def test_async_connection_needs_the_async_client(client: Client, dsn: str) -> None:
     async with await psycopg.AsyncConnection.connect(dsn) as conn:
         with pytest.raises(TypeError, match="async"):
             client.sync.submit("t", conn=conn)
 
 
 @pytest.mark.parametrize("conn", [object(), "dsn", 5, [], psycopg, Client])
-async def test_what_is_no_connection_is_a_type_error_that_names_what_is(
+async def test_invalid_connection_is_type_error_that_lists_valid_ones(
     client: Client, conn: object
 ) -> None:
     for call in (
@@ -236,14 +236,14 @@ async def test_what_is_no_connection_is_a_type_error_that_names_what_is(
         client.sync.submit("t", conn=conn)
 
 
-def test_a_connection_to_another_database_is_refused(plain_client: Client) -> None:
+def test_connection_to_another_database_is_refused(plain_client: Client) -> None:
     engine = sqlalchemy.create_engine("sqlite://")
     with engine.connect() as conn, pytest.raises(TypeError, match="PostgreSQL, not sqlite"):
         plain_client.sync.submit("t", conn=conn)
     engine.dispose()
 
 
-def test_the_callers_own_errors_pass_as_they_are(plain_client: Client, dsn: str) -> None:
+def test_callers_own_errors_pass_as_they_are(plain_client: Client, dsn: str) -> None:
     """Who owns the transaction knows how to retry it."""
     with psycopg.connect(dsn) as conn:
         with pytest.raises(psycopg.errors.DivisionByZero):
@@ -254,7 +254,7 @@ def test_the_callers_own_errors_pass_as_they_are(plain_client: Client, dsn: str)
 
 
 @over_sync
-def test_a_database_without_the_schema_is_told_as_such(
+def test_database_without_schema_raises_clear_error(
     plain_client: Client, empty_dsn: str, opened: OpenSync
 ) -> None:
     with opened(empty_dsn) as own, pytest.raises(SchemaMismatch, match="laneway db migrate"):
@@ -278,7 +278,7 @@ def test_with_conn_nothing_else_is_opened(plain_client: Client, dsn: str, db: St
     )
 
 
-def test_a_batch_is_utf8_whatever_the_callers_connection_speaks(
+def test_batch_is_utf8_with_any_client_encoding(
     plain_client: Client, dsn: str, db: StoreClient
 ) -> None:
     with psycopg.connect(dsn, client_encoding="LATIN1") as conn:
@@ -304,7 +304,7 @@ def test_no_library_is_imported_for_the_sake_of_connections(dsn: str) -> None:
     assert shown.stdout.strip() == "[]"
 
 
-async def test_a_pipeline_of_the_caller_is_no_obstacle(
+async def test_submit_works_inside_callers_pipeline(
     client: Client, dsn: str, db: StoreClient
 ) -> None:
     async with await psycopg.AsyncConnection.connect(dsn) as conn:
@@ -315,7 +315,7 @@ async def test_a_pipeline_of_the_caller_is_no_obstacle(
     assert count(db) == 2
 
 
-def test_statements_that_answer_nothing_met_answer_so(dsn: str, plain_client: Client) -> None:
+def test_cancel_of_unknown_job_finds_nothing(dsn: str, plain_client: Client) -> None:
     import uuid
 
     with psycopg.connect(dsn) as conn:

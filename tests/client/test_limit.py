@@ -105,7 +105,7 @@ def test_crash_frees_the_limit(db: StoreClient) -> None:
     assert db.one(USED) == 0
 
 
-async def test_lapsed_hold_makes_room_for_who_asks(client: Client, db: StoreClient) -> None:
+async def test_lapsed_hold_makes_room_for_next_request(client: Client, db: StoreClient) -> None:
     db.do("update laneway.limits set max_concurrent = 1 where name = 'narrow'")
     dead = uuid4()
     holder = holds.Holder(uuid4(), "host")

@@ -7,14 +7,14 @@ from laneway.control import lanes
 from laneway.control.explain import explain
 
 
-async def test_a_verb_runs_on_the_applications_database(client: Client) -> None:
+async def test_verb_runs_on_the_applications_database(client: Client) -> None:
     job = await client.submit("t")
     await client.operate(lanes.drain, "default", by="ann")
     told = await client.operate(explain, job.id)
     assert "lane_disabled" in {reason.code for reason in told.reasons}
 
 
-def test_the_same_without_an_event_loop(plain_client: Client) -> None:
+def test_verb_runs_without_event_loop(plain_client: Client) -> None:
     job = plain_client.sync.submit("t")
     lane = plain_client.sync.operate(lanes.drain, "default", by="ann")
     assert (lane.enabled, lane.updated_by) == (False, "ann")

@@ -70,7 +70,7 @@ async def test_jobs_are_listed_explained_and_changed(dsn: str) -> None:
             await lw.jobs.get("no id")
 
 
-def test_the_same_verbs_work_without_an_event_loop(dsn: str) -> None:
+def test_same_verbs_work_without_an_event_loop(dsn: str) -> None:
     lw = Laneway(dsn)
     try:
         assert lw.sync.lanes.set("default", lease_seconds=40, by="ann").lease_seconds == 40

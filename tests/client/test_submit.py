@@ -71,7 +71,7 @@ def nothing_stored(db: StoreClient) -> bool:
     return all(db.one(f"select count(*) from laneway.{table}") == 0 for table in tables)
 
 
-async def test_a_submitted_job_can_be_read_back(client: Client) -> None:
+async def test_submitted_job_can_be_read_back(client: Client) -> None:
     handle = await client.submit(
         "t", {"a": [1, None]}, priority=4, tags=("x", "y"), workspace="w", created_by="me"
     )
@@ -96,14 +96,14 @@ async def test_a_submitted_job_can_be_read_back(client: Client) -> None:
         (False, False),
     ],
 )
-async def test_a_payload_is_any_json_value_or_a_model(
+async def test_payload_is_any_json_value_or_a_model(
     client: Client, payload: object, stored: object
 ) -> None:
     handle = await client.submit("t", payload)
     assert (await handle.get()).payload == stored
 
 
-async def test_a_delayed_job_waits_by_the_databases_clock(client: Client, db: StoreClient) -> None:
+async def test_delayed_job_waits_by_the_databases_clock(client: Client, db: StoreClient) -> None:
     for late in (
         await client.submit("t", delay=60),
         await client.submit("t", delay=timedelta(minutes=1)),
@@ -117,7 +117,7 @@ async def test_a_delayed_job_waits_by_the_databases_clock(client: Client, db: St
         assert db.places(db.seq_of(due.id)) == ["ready"]
 
 
-async def test_a_live_unique_key_answers_the_first_job(client: Client, db: StoreClient) -> None:
+async def test_live_unique_key_returns_first_job(client: Client, db: StoreClient) -> None:
     first = await client.submit("t", {"n": 1}, unique_key="k")
     second = await client.submit("t", {"n": 2}, unique_key="k")
     assert (second.id, second.duplicate) == (first.id, True)
@@ -148,7 +148,7 @@ HOSTILE: list[tuple[object, str, str]] = [
 
 
 @pytest.mark.parametrize("payload, place, rule", HOSTILE)
-async def test_a_hostile_payload_is_refused_by_place_and_rule(
+async def test_hostile_payload_is_refused_with_path_and_rule(
     client: Client, db: StoreClient, payload: object, place: str, rule: str
 ) -> None:
     with pytest.raises(InvalidInput) as one:
@@ -161,7 +161,7 @@ async def test_a_hostile_payload_is_refused_by_place_and_rule(
     assert nothing_stored(db)
 
 
-async def test_a_payload_nested_too_deeply_is_refused(client: Client, db: StoreClient) -> None:
+async def test_payload_nested_too_deeply_is_refused(client: Client, db: StoreClient) -> None:
     deep: list[Any] = []
     for _ in range(20_000):
         deep = [deep]
@@ -202,7 +202,7 @@ async def test_wrong_options_are_refused_by_name(
 
 
 @pytest.mark.parametrize("job_type", ["", " t", "a\nb", "x" * 129, 5, None, ["t"]])
-async def test_a_job_type_that_is_none_is_refused(client: Client, job_type: Any) -> None:
+async def test_invalid_job_type_is_refused(client: Client, job_type: Any) -> None:
     with pytest.raises(InvalidInput, match="job_type"):
         await client.submit(job_type)
     with pytest.raises(InvalidInput, match=r"jobs\[1\]\.job_type"):
@@ -234,7 +234,7 @@ async def test_arguments_are_checked_by_the_local_handler(
 
 
 @pytest.mark.parametrize("payload, told", WRONG)
-async def test_arguments_are_checked_by_what_workers_published(
+async def test_arguments_are_checked_by_published_schema(
     client: Client, db: StoreClient, payload: object, told: str
 ) -> None:
     """A process without the handler's code refuses the same, at the same place."""
@@ -261,7 +261,7 @@ async def test_right_arguments_pass_both_ways(
     await knowing.close()
 
 
-async def test_what_is_published_is_read_again_after_five_seconds(
+async def test_published_job_types_are_read_again_after_five_seconds(
     client: Client, db: StoreClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 1000.0
@@ -298,7 +298,7 @@ async def test_priority_and_retries_come_from_submit_then_handler_then_job_type(
 # -- trouble ------------------------------------------------------------------------------------
 
 
-async def test_a_database_that_is_not_there_is_told_as_such(settings: Settings) -> None:
+async def test_unreachable_database_raises_database_unavailable(settings: Settings) -> None:
     away = settings.model_copy(update={"connect_timeout": 2})
     client = Client(Database("host=127.0.0.1 port=1", away), away)
     for call in (client.submit("t"), client.submit_many([("t",)])):
@@ -307,7 +307,7 @@ async def test_a_database_that_is_not_there_is_told_as_such(settings: Settings) 
     await client.close()
 
 
-async def test_a_submit_is_tried_again_only_when_there_was_no_connection_yet(
+async def test_submit_is_tried_again_only_when_there_was_no_connection_yet(
     client: Client, db: StoreClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await client.submit("t")
@@ -333,7 +333,7 @@ select pg_terminate_backend(pid) from pg_stat_activity
 """
 
 
-async def test_a_connection_lost_before_the_answer_is_told_and_not_tried_again(
+async def test_connection_lost_before_result_raises_without_retry(
     client: Client, dsn: str, db: StoreClient
 ) -> None:
     """Whether the job was stored is not known here; only the caller can decide."""

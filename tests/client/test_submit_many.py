@@ -26,7 +26,7 @@ def rows(db: StoreClient, table: str) -> list[tuple[Any, ...]]:
     return db.rows(f"select * from laneway.{table} order by seq")
 
 
-async def test_a_batch_answers_in_the_order_given_and_is_claimed_in_it(
+async def test_batch_returns_and_claims_jobs_in_given_order(
     client: Client, db: StoreClient
 ) -> None:
     made = await client.submit_many(("t", {"n": n}) for n in range(250))
@@ -103,7 +103,7 @@ async def test_jobs_are_given_as_tuples_mappings_or_specs(
         ({"job_type": "t"}, "jobs"),
     ],
 )
-async def test_what_is_no_job_is_refused_by_its_place(
+async def test_invalid_job_in_batch_is_refused_by_index(
     client: Client, jobs: Any, field: str
 ) -> None:
     with pytest.raises(InvalidInput) as refused:
@@ -111,7 +111,7 @@ async def test_what_is_no_job_is_refused_by_its_place(
     assert refused.value.field == field
 
 
-async def test_no_jobs_are_no_work(client: Client) -> None:
+async def test_empty_batch_does_nothing(client: Client) -> None:
     assert await client.submit_many([]) == []
 
 
@@ -143,7 +143,7 @@ async def test_keys_in_a_batch_are_kept_apart_by_workspace_type_and_key(
     assert db.one("select count(*) from laneway.ready") == 5
 
 
-async def test_a_batch_of_nothing_but_duplicates_stores_nothing(
+async def test_batch_of_nothing_but_duplicates_stores_nothing(
     client: Client, db: StoreClient
 ) -> None:
     first = await client.submit("t", unique_key="k")
@@ -169,7 +169,7 @@ async def test_batches_with_the_same_keys_in_any_order_do_not_deadlock(
     assert sum(not job.duplicate for made in answers for job in made) == 50
 
 
-async def test_a_key_whose_holder_ends_meanwhile_is_taken(
+async def test_key_whose_holder_ends_meanwhile_is_taken(
     client: Client, db: StoreClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = await client.submit("t", unique_key="k")
@@ -189,7 +189,7 @@ async def test_a_key_whose_holder_ends_meanwhile_is_taken(
 # -- limits -------------------------------------------------------------------------------------
 
 
-async def test_a_thousand_jobs_are_a_batch_and_one_more_is_not(
+async def test_thousand_jobs_are_a_batch_and_one_more_is_not(
     client: Client, db: StoreClient
 ) -> None:
     assert len(await client.submit_many([("t", {})] * 1000)) == 1000
@@ -201,7 +201,7 @@ async def test_a_thousand_jobs_are_a_batch_and_one_more_is_not(
     assert db.one("select count(*) from laneway.jobs") == 1000
 
 
-async def test_a_batch_holds_sixteen_megabytes(client: Client, db: StoreClient) -> None:
+async def test_batch_holds_sixteen_megabytes(client: Client, db: StoreClient) -> None:
     big = {"x": "ü" * (512 * 1024 - 10)}
     with pytest.raises(InvalidInput, match="at most 16777216 bytes"):
         await client.submit_many([("t", big)] * 17)
@@ -245,7 +245,7 @@ specs = st.builds(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(batch=st.lists(specs, min_size=1, max_size=8))
-def test_whatever_text_a_batch_holds_comes_back_as_it_was(
+def test_any_text_in_batch_is_read_back_unchanged(
     plain_client: Client, db: StoreClient, batch: list[NewJobSpec]
 ) -> None:
     made = plain_client.sync.submit_many(batch)
@@ -263,7 +263,7 @@ def test_whatever_text_a_batch_holds_comes_back_as_it_was(
 # -- without COPY -------------------------------------------------------------------------------
 
 
-async def test_a_batch_through_two_clients_is_numbered_without_a_clash(
+async def test_batch_through_two_clients_is_numbered_without_a_clash(
     dsn: str, client: Client, settings: Settings, db: StoreClient
 ) -> None:
     other = RealClient(Database(dsn, settings), settings)
@@ -274,7 +274,7 @@ async def test_a_batch_through_two_clients_is_numbered_without_a_clash(
     await other.database.close()
 
 
-async def test_a_callers_statement_timeout_or_lock_does_not_leave_half_a_batch(
+async def test_callers_statement_timeout_or_lock_does_not_leave_half_a_batch(
     client: Client, dsn: str, db: StoreClient
 ) -> None:
     db.do("begin")

@@ -38,7 +38,7 @@ def test_every_verb_is_a_plain_call(plain_client: Client, db: StoreClient) -> No
     assert sync.get(str(one.id)).status is Status.CANCELLED
 
 
-def test_errors_come_through(plain_client: Client) -> None:
+def test_errors_are_raised_to_caller(plain_client: Client) -> None:
     with pytest.raises(InvalidInput, match="NUL"):
         plain_client.sync.submit("t", "\x00")
     with pytest.raises(NotFound):
@@ -66,7 +66,7 @@ async def test_it_works_inside_a_running_event_loop(client: Client, db: StoreCli
     assert (await client.get(job.id)).status is Status.APPROVED
 
 
-def test_after_close_a_call_starts_anew(plain_client: Client, db: StoreClient) -> None:
+def test_call_after_close_starts_again(plain_client: Client, db: StoreClient) -> None:
     plain_client.sync.submit("t")
     plain_client.sync.close()
     plain_client.sync.close()
@@ -82,7 +82,7 @@ async def test_closing_the_client_closes_its_sync_side(client: Client) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_child_has_a_background_thread_of_its_own(
+def test_forked_child_has_a_background_thread_of_its_own(
     plain_client: Client, db: StoreClient
 ) -> None:
     before = plain_client.sync.submit("t", {"who": "parent"})
@@ -123,7 +123,7 @@ if "waiting" in sys.argv:
 
 
 @pytest.mark.parametrize("how", [[], ["fork"], ["waiting"]])
-def test_a_program_that_just_ends_ends_without_noise(dsn: str, how: list[str]) -> None:
+def test_program_that_just_ends_ends_without_noise(dsn: str, how: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-X", "dev", "-W", "error", "-c", PROGRAM, dsn, *how],
         capture_output=True,
@@ -136,7 +136,7 @@ def test_a_program_that_just_ends_ends_without_noise(dsn: str, how: list[str]) -
     assert (done.returncode, done.stdout, noise) == (0, "", [])
 
 
-def test_an_interrupted_wait_is_given_up(plain_client: Client, monkeypatch: Any) -> None:
+def test_interrupted_wait_is_given_up(plain_client: Client, monkeypatch: Any) -> None:
     job = plain_client.sync.submit("t")
     import concurrent.futures
 

@@ -30,7 +30,7 @@ from tests.support.store_client import StoreClient
 
 
 @pytest.mark.parametrize("result", [None, {"pages": 3}, [1, "x"], "text", 0, False, {}])
-async def test_waiting_answers_the_result(client: Client, db: StoreClient, result: object) -> None:
+async def test_waiting_returns_result(client: Client, db: StoreClient, result: object) -> None:
     job = await client.submit("t")
     waiting = asyncio.create_task(job.wait(timeout=60))
     (claim,) = db.claimed()
@@ -40,7 +40,7 @@ async def test_waiting_answers_the_result(client: Client, db: StoreClient, resul
     assert (await job.get()).status is Status.COMPLETED
 
 
-async def test_a_failed_job_raises_what_went_wrong(client: Client, db: StoreClient) -> None:
+async def test_failed_job_raises_its_error(client: Client, db: StoreClient) -> None:
     job = await client.submit("t")
     (claim,) = db.claimed()
     error = {"type": "ValueError", "message": "no such page", "traceback": "…"}
@@ -49,7 +49,7 @@ async def test_a_failed_job_raises_what_went_wrong(client: Client, db: StoreClie
         await job.wait(timeout=60)
 
 
-async def test_a_cancelled_job_raises(client: Client) -> None:
+async def test_cancelled_job_raises(client: Client) -> None:
     job = await client.submit("t")
     await job.cancel("not needed")
     with pytest.raises(JobFailed, match=f"job {job.id} was cancelled"):
@@ -67,7 +67,7 @@ async def test_waiting_ends_at_the_timeout(client: Client, db: StoreClient) -> N
         await job.wait(timeout=0.05)
 
 
-async def test_a_job_nobody_submitted_is_not_found(client: Client) -> None:
+async def test_unknown_job_is_not_found(client: Client) -> None:
     nobody = uuid4()
     for call in (client.wait(nobody, 5), client.get(nobody), client.cancel(nobody)):
         with pytest.raises(NotFound, match=str(nobody)):
@@ -100,7 +100,7 @@ async def test_polling_slows_down_while_nothing_happens(
     assert all(later < 2.2 * earlier for earlier, later in itertools.pairwise(pauses))
 
 
-async def test_waiting_outlives_a_database_that_is_away(
+async def test_waiting_survives_database_outage(
     client: Client, db: StoreClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = await client.submit("t")
@@ -122,14 +122,14 @@ async def test_waiting_outlives_a_database_that_is_away(
     assert tries == 5
 
 
-async def test_the_timeout_holds_also_while_the_database_is_away(settings: Settings) -> None:
+async def test_timeout_holds_during_database_outage(settings: Settings) -> None:
     client = Client(Database("host=127.0.0.1 port=1", settings), settings)
     with pytest.raises(TimeoutError) as ended:
         await client.wait(uuid4(), timeout=0.2)
     assert isinstance(ended.value.__cause__, DatabaseUnavailable)
 
 
-async def test_a_missing_schema_is_not_waited_for(empty_dsn: str, settings: Settings) -> None:
+async def test_missing_schema_is_not_waited_for(empty_dsn: str, settings: Settings) -> None:
     database = Database(empty_dsn, settings)
     with pytest.raises(SchemaMismatch):
         await Client(database, settings).wait(uuid4(), timeout=20)
@@ -139,7 +139,7 @@ async def test_a_missing_schema_is_not_waited_for(empty_dsn: str, settings: Sett
 # -- cancel -------------------------------------------------------------------------------------
 
 
-async def test_a_queued_job_is_cancelled_at_once(client: Client, db: StoreClient) -> None:
+async def test_queued_job_is_cancelled_at_once(client: Client, db: StoreClient) -> None:
     for job in (await client.submit("t"), await client.submit("t", delay=60)):
         assert await job.cancel("not needed") is Status.CANCELLED
         shown = await job.get()
@@ -149,7 +149,7 @@ async def test_a_queued_job_is_cancelled_at_once(client: Client, db: StoreClient
     assert db.claimed() == []
 
 
-async def test_the_worker_of_a_running_job_is_asked_to_stop(
+async def test_worker_of_a_running_job_is_asked_to_stop(
     client: Client, dsn: str, db: StoreClient
 ) -> None:
     job = await client.submit("t", wake=False)
@@ -161,7 +161,7 @@ async def test_the_worker_of_a_running_job_is_asked_to_stop(
     assert db.heartbeat([claim])[0].answer == "cancel_requested"
 
 
-async def test_a_job_that_ended_refuses_to_be_cancelled(client: Client, db: StoreClient) -> None:
+async def test_job_that_ended_refuses_to_be_cancelled(client: Client, db: StoreClient) -> None:
     job = await client.submit("t")
     (claim,) = db.claimed()
     db.settle(claim, "finish")
@@ -173,7 +173,7 @@ async def test_a_job_that_ended_refuses_to_be_cancelled(client: Client, db: Stor
         await other.cancel()
 
 
-async def test_what_a_cancel_says_is_checked(client: Client) -> None:
+async def test_reason_of_cancel_is_checked(client: Client) -> None:
     job = await client.submit("t")
     with pytest.raises(InvalidInput, match="reason"):
         await job.cancel("\x00")
@@ -182,7 +182,7 @@ async def test_what_a_cancel_says_is_checked(client: Client) -> None:
     assert (await job.get()).status is Status.APPROVED
 
 
-async def test_a_job_is_shown_with_its_attempts(client: Client, db: StoreClient) -> None:
+async def test_job_is_shown_with_its_attempts(client: Client, db: StoreClient) -> None:
     job = await client.submit("t")
     (claim,) = db.claimed()
     db.settle(claim, "fail", error=json.dumps({"type": "E", "message": "m"}), delay_s=0.0)

@@ -36,9 +36,7 @@ def settings(settings: Settings, interval_ms: int) -> Settings:
     return settings.model_copy(update={"wake_interval_ms": interval_ms})
 
 
-async def test_a_submit_wakes_and_a_duplicate_or_a_refusal_does_not(
-    client: Client, dsn: str
-) -> None:
+async def test_submit_wakes_and_a_duplicate_or_a_refusal_does_not(client: Client, dsn: str) -> None:
     async with NotificationListener(dsn) as listener:
         await client.submit("t", unique_key="k")
         await client.close()
@@ -54,7 +52,7 @@ async def test_a_submit_wakes_and_a_duplicate_or_a_refusal_does_not(
 
 
 @pytest.mark.parametrize("interval_ms", [3_600_000])
-async def test_a_wake_up_comes_at_once_when_it_was_quiet(
+async def test_first_wake_up_is_sent_at_once(
     client: Client, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.store.waker.CLOSE_TIMEOUT_S", 0.05)
@@ -64,7 +62,7 @@ async def test_a_wake_up_comes_at_once_when_it_was_quiet(
 
 
 @pytest.mark.parametrize("interval_ms", [100])
-async def test_a_burst_of_submits_is_told_in_few_words(client: Client, dsn: str) -> None:
+async def test_burst_of_submits_sends_few_notifications(client: Client, dsn: str) -> None:
     async with NotificationListener(dsn) as listener:
         started = asyncio.get_running_loop().time()
         await asyncio.gather(*(client.submit(f"t{n % 7}") for n in range(200)))
@@ -76,7 +74,7 @@ async def test_a_burst_of_submits_is_told_in_few_words(client: Client, dsn: str)
     assert told == {f"t{n}" for n in range(7)}
 
 
-async def test_the_last_wake_up_is_never_lost(settings: Settings, dsn: str) -> None:
+async def test_last_wake_up_is_never_lost(settings: Settings, dsn: str) -> None:
     """Whenever it comes: while one is being sent, while the interval runs, just after it."""
     database = Database(dsn, settings)
     waker = Waker(database, interval_ms=1)
@@ -91,7 +89,7 @@ async def test_the_last_wake_up_is_never_lost(settings: Settings, dsn: str) -> N
     await database.close()
 
 
-async def test_a_wake_up_comes_after_the_commit_so_that_the_job_is_there(
+async def test_wake_up_comes_after_the_commit_so_that_the_job_is_there(
     client: Client, dsn: str
 ) -> None:
     async with (
@@ -104,7 +102,7 @@ async def test_a_wake_up_comes_after_the_commit_so_that_the_job_is_there(
         assert await cursor.fetchone() == (1000,)
 
 
-async def test_with_conn_nothing_is_told_unless_asked(client: Client, dsn: str) -> None:
+async def test_submit_with_conn_sends_no_wake_up_unless_requested(client: Client, dsn: str) -> None:
     async with (
         NotificationListener(dsn) as listener,
         await psycopg.AsyncConnection.connect(dsn) as conn,
@@ -120,7 +118,7 @@ async def test_with_conn_nothing_is_told_unless_asked(client: Client, dsn: str) 
         assert await listener.received() == ["wake t", "wake u\x1fv"]
 
 
-async def test_with_listen_off_nothing_is_told(settings: Settings, dsn: str) -> None:
+async def test_no_wake_up_is_sent_with_listen_off(settings: Settings, dsn: str) -> None:
     quiet = settings.model_copy(update={"listen": False})
     client = Client(Database(dsn, quiet), quiet)
     async with NotificationListener(dsn) as listener:
@@ -132,11 +130,11 @@ async def test_with_listen_off_nothing_is_told(settings: Settings, dsn: str) -> 
     await client.database.close()
 
 
-async def test_too_many_names_are_told_as_all() -> None:
+async def test_too_many_names_become_wake_all() -> None:
     assert notify.wake_message({f"type {n}" for n in range(2000)}) == "wake *"
 
 
-async def test_a_wake_up_that_cannot_be_sent_is_dropped_and_said_once(
+async def test_failed_wake_up_is_dropped_and_logged_once(
     client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def broken(self: Database, statement: Any) -> Any:

@@ -23,7 +23,7 @@ def is_built() -> bool:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_worker_conforms(
+async def test_worker_conforms(
     kind: str, dsn: str, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     if kind == "typescript" and not is_built():
@@ -35,7 +35,7 @@ async def test_a_worker_conforms(
             assert found[scenario.name] == [], scenario.law
 
 
-def test_what_is_skipped_says_why() -> None:
+def test_skipped_scenarios_have_a_reason() -> None:
     silent = [one.name for one in load() for reason in one.skip.values() if len(reason) < 5]
     assert silent == []
 

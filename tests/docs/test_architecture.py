@@ -26,7 +26,7 @@ def test_every_file_named_exists(name: str) -> None:
     assert (SOURCE / name).is_file()
 
 
-def test_the_tables_are_those_of_the_schema(dsn: str) -> None:
+def test_tables_are_those_of_the_schema(dsn: str) -> None:
     rows = [line.split("|")[1] for line in section("The tables").splitlines() if "|" in line]
     named = [name for row in rows for name in re.findall(r"`([a-z_]+)`", row)]
     with psycopg.connect(dsn, application_name="tests") as conn:

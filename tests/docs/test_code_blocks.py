@@ -250,7 +250,7 @@ def documents() -> list[Path]:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("document", documents(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_code_block_does_what_it_shows(
+def test_every_code_block_runs_as_shown(
     document: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     blocks = [block for block in read_blocks(document) if not block.skipped]
@@ -261,7 +261,7 @@ def test_every_code_block_does_what_it_shows(
             bench.run(block)
 
 
-def test_no_document_lets_its_reader_wait_for_ever() -> None:
+def test_no_document_waits_without_bound() -> None:
     """Programs may fail to start: a loop that waits for one counts, and then shows what it said."""
     blocks = [block for document in documents() for block in read_blocks(document)]
     shells = [block for block in blocks if block.language in ("bash", "sh")]
@@ -337,7 +337,7 @@ anything
         ("<!-- run: skip because of rain -->\nWords.", 3, "no code block follows"),
     ],
 )
-def test_a_bad_block_fails_with_its_place_and_output(
+def test_bad_block_fails_with_its_place_and_output(
     tmp_path: Path, block: str, line: int, message: str
 ) -> None:
     with pytest.raises(BlockFailed) as failure:
@@ -347,7 +347,7 @@ def test_a_bad_block_fails_with_its_place_and_output(
 
 
 @pytest.mark.parametrize("language, code", [("python", "while True: pass"), ("bash", "sleep 600")])
-def test_a_block_that_does_not_end_fails_and_is_killed(
+def test_block_that_does_not_end_fails_and_is_killed(
     tmp_path: Path, language: str, code: str
 ) -> None:
     with pytest.raises(BlockFailed, match="still runs after"):

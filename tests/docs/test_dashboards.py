@@ -69,7 +69,7 @@ def test_every_query_names_metrics_and_labels_there_are() -> None:
 @pytest.mark.parametrize(
     "text", ["sum(", "rate(a[5m)", "a b", "a > ", "sum by lane (a)", "a{b=c}", 'a{b="c"', "a)"]
 )
-def test_what_is_no_query_is_noticed(text: str) -> None:
+def test_invalid_query_is_detected(text: str) -> None:
     with pytest.raises(NoQuery):
         Query(text)
 
@@ -101,7 +101,7 @@ def reader(dsn: str) -> Iterator[Scene]:
         yield scene
 
 
-def test_a_reader_can_run_every_query_of_the_sql_dashboard(reader: Scene) -> None:
+def test_reader_can_run_every_query_of_the_sql_dashboard(reader: Scene) -> None:
     answers = {}
     for panel in panels("laneway-sql.json"):
         (target,) = panel["targets"]

@@ -8,5 +8,5 @@ from scripts.write_docs import DOCS, DRAWN
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_the_document_is_as_the_code_draws_it(name: str) -> None:
+def test_document_is_as_the_code_draws_it(name: str) -> None:
     assert (DOCS / name).read_text("utf-8") == DRAWN[name](), "run `make docs`"

@@ -29,7 +29,7 @@ def test_there_are_examples() -> None:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
-def test_an_example_prints_what_it_promises(example: Path, dsn: str, tmp_path: Path) -> None:
+def test_example_prints_its_documented_output(example: Path, dsn: str, tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, str(example)],
         env={**os.environ, "LANEWAY_DATABASE_URL": dsn, "PYTHONIOENCODING": "utf-8"},

@@ -107,7 +107,7 @@ def test_locks_name_no_address_and_hash_every_package() -> None:
         assert [line for line in pinned if "==" not in line or not line.endswith("\\")] == []
 
 
-def test_adding_the_tools_never_changes_what_runs() -> None:
+def test_development_lock_contains_runtime_lock() -> None:
     def versions(name: str) -> set[str]:
         lock = (ROOT / "requirements" / name).read_text("utf-8")
         return set(re.findall(r"^[a-z0-9][^ ]*==[^ ]+", lock, re.MULTILINE))
@@ -148,11 +148,11 @@ def test_every_relative_link_resolves() -> None:
     assert broken == []
 
 
-def test_the_changelog_has_an_unreleased_section() -> None:
+def test_changelog_has_an_unreleased_section() -> None:
     assert "[Unreleased]" in headings(ROOT / "CHANGELOG.md")
 
 
-def test_nothing_in_the_source_is_left_to_do() -> None:
+def test_source_has_no_todo() -> None:
     unfinished = re.compile(r"\b(?:TODO|FIXME|XXX)\b")
     found = [
         f"{path}:{number}: {line.strip()}"
@@ -162,7 +162,7 @@ def test_nothing_in_the_source_is_left_to_do() -> None:
     assert found == []
 
 
-def test_no_module_is_longer_than_one_sitting() -> None:
+def test_no_module_is_longer_than_400_lines() -> None:
     """At 400 lines ask: what is the second noun?"""
     lengths = {path: len(path.read_text("utf-8").splitlines()) for path in modules()}
     too_long = {str(p.relative_to(ROOT)): n for p, n in lengths.items() if n >= LONGEST_MODULE}
@@ -177,7 +177,7 @@ def test_every_package_opens_with_a_map() -> None:
     assert [str(path.relative_to(ROOT)) for path in silent] == []
 
 
-def test_every_statement_says_first_what_it_guarantees() -> None:
+def test_every_statement_starts_with_its_guarantee() -> None:
     statements = sorted((SOURCE / "store" / "sql").rglob("*.sql"))
     silent = [path for path in statements if not path.read_text("utf-8").startswith("-- ")]
     assert [str(path.relative_to(ROOT)) for path in silent] == []

@@ -50,7 +50,7 @@ def test_bill_of_materials_is_whole_and_always_the_same() -> None:
     assert bill() == made
 
 
-def test_audit_without_its_database_fails_and_says_so(tmp_path: Path) -> None:
+def test_audit_without_database_fails_with_message(tmp_path: Path) -> None:
     """The auditor stands in for one that cannot connect."""
     (tmp_path / "scripts").mkdir()
     (tmp_path / "requirements").mkdir()
@@ -81,6 +81,6 @@ def test_audit_without_its_database_fails_and_says_so(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_auditor_is_installed_beside_the_programs_and_not_among_them() -> None:
+def test_auditor_is_installed_in_separate_environment() -> None:
     script = (ROOT / "scripts" / "audit.sh").read_text("utf-8")
     assert not re.search(r'"\$python" -m pip\b', script)

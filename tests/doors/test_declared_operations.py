@@ -106,7 +106,7 @@ async def test_server_shows_a_lane_that_a_newer_version_wrote(
 USES = {"cli/tables.py", "api/routes/metrics.py", "control/explain.py"}
 
 
-def test_doors_name_no_setting_of_a_lane() -> None:
+def test_interfaces_name_no_setting_of_lane() -> None:
     """A new column of a lane needs a migration, three SQL files and domain/lane.py."""
     named = re.compile(rf"\b({'|'.join(RANGES)})\b")
     doors = ("api", "cli", "http", "mcp", "operations", "control")

@@ -101,7 +101,7 @@ async def first_event(app: FastAPI, who: Principal, job_id: object) -> str:
         return heard.id
 
 
-async def test_restored_database_is_the_same_and_goes_on(
+async def test_restored_database_is_identical_and_continues(
     dsn: str, fresh: str, postgres: Server, database: Database, scene: Scene, people: People,
     app: FastAPI, tmp_path: Path,
 ) -> None:  # fmt: skip

@@ -236,7 +236,7 @@ async def doors(
 
 
 @pytest.mark.parametrize("door", [*SUBMITS, *SCHEDULES])
-async def test_every_door_refuses_what_breaks_a_rule(
+async def test_every_interface_refuses_invalid_submit(
     doors: Doors, door: str, conn: psycopg.Connection[Any]
 ) -> None:
     submit: Door = getattr(doors, door)
@@ -260,7 +260,7 @@ async def test_every_door_refuses_what_breaks_a_rule(
 
 
 @pytest.mark.parametrize("door", [*SUBMITS, *SCHEDULES])
-async def test_every_door_takes_what_keeps_the_rules(
+async def test_every_interface_accepts_valid_submit(
     doors: Doors, door: str, conn: psycopg.Connection[Any]
 ) -> None:
     submit: Door = getattr(doors, door)

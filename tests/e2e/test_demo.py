@@ -113,9 +113,7 @@ def assert_shown(code: int, output: str) -> dict[str, float]:
     return found
 
 
-def test_two_at_once_both_run_to_the_end_and_tell_their_figures(
-    place: Path, tmp_path: Path
-) -> None:
+def test_two_demos_at_once_both_complete_and_print_figures(place: Path, tmp_path: Path) -> None:
     """As root, the other is of an ordinary user: each run of it takes long."""
     (tmp_path / "bench").mkdir()
     first = Demo(place, "--once", cwd=tmp_path)
@@ -127,7 +125,7 @@ def test_two_at_once_both_run_to_the_end_and_tell_their_figures(
     assert list(place.iterdir()) == []
 
 
-def test_a_killed_demo_takes_everything_with_it_and_the_next_one_clears_up(place: Path) -> None:
+def test_killed_demo_ends_its_processes_and_the_next_one_cleans_up(place: Path) -> None:
     killed = Demo(place)
     killed.until("attempt 1 of sync_calendar failed")
     started = killed.processes()

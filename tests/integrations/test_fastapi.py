@@ -69,7 +69,7 @@ async def token_of(lw: Laneway, name: str = "ann", role: str = "operator") -> di
     return {"Authorization": f"Bearer {token.secret}"}
 
 
-async def test_a_worker_starts_with_the_application_and_stops_with_it(dsn: str) -> None:
+async def test_worker_starts_with_the_application_and_stops_with_it(dsn: str) -> None:
     lw = made(dsn)
     app = FastAPI(lifespan=lifespan(lw))
 
@@ -108,7 +108,7 @@ async def test_stopping_lets_a_running_job_finish(dsn: str) -> None:
 
 
 @pytest.mark.parametrize("is_off", [True, False])
-async def test_a_worker_is_kept_out_by_setting_or_argument(
+async def test_worker_is_kept_out_by_setting_or_argument(
     dsn: str, monkeypatch: pytest.MonkeyPatch, is_off: bool
 ) -> None:
     if is_off:
@@ -120,13 +120,13 @@ async def test_a_worker_is_kept_out_by_setting_or_argument(
             assert conn.execute("select count(*) from laneway.workers").fetchone() == (0,)
 
 
-async def test_a_worker_serves_only_the_lanes_it_is_given(dsn: str) -> None:
+async def test_worker_serves_only_the_lanes_it_is_given(dsn: str) -> None:
     async with running(FastAPI(lifespan=lifespan(made(dsn), lanes=["system"]))):
         with psycopg.connect(dsn) as conn:
             assert conn.execute("select lanes from laneway.workers").fetchall() == [(["system"],)]
 
 
-async def test_a_lifespan_of_ones_own_lives_around_the_worker(dsn: str) -> None:
+async def test_own_lifespan_wraps_worker(dsn: str) -> None:
     seen: list[str] = []
 
     @asynccontextmanager
@@ -149,7 +149,7 @@ async def test_a_lifespan_of_ones_own_lives_around_the_worker(dsn: str) -> None:
     assert seen == ["opened", "started", "stopped", "closed"]
 
 
-async def test_an_application_whose_worker_cannot_start_does_not_start(empty_dsn: str) -> None:
+async def test_application_whose_worker_cannot_start_does_not_start(empty_dsn: str) -> None:
     nowhere = "postgresql://nobody@127.0.0.1:1/none"
     for dsn, trouble in ((nowhere, DatabaseUnavailable), (empty_dsn, SchemaMismatch)):
         closed: list[str] = []
@@ -192,7 +192,7 @@ def refusing(error: LanewayError) -> FastAPI:
         (SchemaMismatch("run laneway db migrate"), 503, "schema_mismatch"),
     ],
 )
-async def test_what_laneway_refuses_in_a_route_is_answered_as_a_problem(
+async def test_refusal_in_route_is_returned_as_problem(
     error: LanewayError, status: int, code: str
 ) -> None:
     async with running(refusing(error)) as client:
@@ -206,7 +206,7 @@ async def test_what_laneway_refuses_in_a_route_is_answered_as_a_problem(
         assert answer.json()["errors"] == [{"field": "job_id", "rule": "is not a UUID"}]
 
 
-async def test_a_problem_has_the_id_that_the_application_gave_the_request() -> None:
+async def test_problem_has_the_id_that_the_application_gave_the_request() -> None:
     app = refusing(NotFound("no job 7"))
     async with running(app, started=_giving_ids) as client:
         assert (await client.get("/")).json()["request_id"] == "order-7"
@@ -217,14 +217,14 @@ async def _giving_ids(app: Any) -> AsyncIterator[dict[str, str]]:
     yield {"request_id": "order-7"}
 
 
-async def test_what_callers_can_do_nothing_about_stays_an_error_of_the_application() -> None:
+async def test_internal_errors_stay_errors_of_application() -> None:
     error = Forbidden("the application's own token may not do this")
     with pytest.raises(Forbidden):
         async with running(refusing(error)) as client:
             await client.get("/")
 
 
-async def test_a_wrong_or_unknown_id_of_a_job_is_no_error_of_the_application(dsn: str) -> None:
+async def test_invalid_or_unknown_job_id_is_not_server_error(dsn: str) -> None:
     lw = made(dsn)
     app = FastAPI(lifespan=lifespan(lw, run_worker=False))
     install_errors(app)
@@ -245,7 +245,7 @@ async def test_a_wrong_or_unknown_id_of_a_job_is_no_error_of_the_application(dsn
 # The API under a prefix ------------------------------------------------------------------------
 
 
-async def test_all_that_the_api_says_of_itself_is_right_under_a_prefix(dsn: str) -> None:
+async def test_api_describes_itself_correctly_under_prefix(dsn: str) -> None:
     lw = made(dsn)
     app = FastAPI(lifespan=lifespan(lw))
     app.mount("/laneway", lw.asgi())
@@ -268,7 +268,7 @@ async def test_all_that_the_api_says_of_itself_is_right_under_a_prefix(dsn: str)
         assert (await client.get("/jobs")).status_code == 404
 
 
-async def test_a_browser_logs_in_under_a_prefix(dsn: str) -> None:
+async def test_browser_logs_in_under_a_prefix(dsn: str) -> None:
     lw = made(dsn)
     app = FastAPI(lifespan=lifespan(lw, run_worker=False))
     app.mount("/laneway", lw.asgi())

@@ -24,7 +24,7 @@ from laneway.errors import ConfigError, InvalidInput
 ASKED, APPROVED = Status.AWAITING_APPROVAL, Status.APPROVED
 
 
-def test_an_analysis_is_stored_with_plan_cost_and_warnings() -> None:
+def test_analysis_is_stored_with_plan_cost_and_warnings() -> None:
     analysis = Analysis(
         plan=["drop", "build"], cost=Decimal("12.5"), currency="EUR", warnings=["slow"]
     )
@@ -58,7 +58,7 @@ def test_an_analysis_is_stored_with_plan_cost_and_warnings() -> None:
         ({"warnings": [7]}, "warnings[0]"),
     ],
 )
-def test_an_analysis_that_breaks_a_rule_names_the_field(given: dict[str, Any], field: str) -> None:
+def test_analysis_that_breaks_a_rule_names_the_field(given: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         Analysis(**given).to_dict()
     assert refused.value.field == field
@@ -76,13 +76,13 @@ def test_an_analysis_that_breaks_a_rule_names_the_field(given: dict[str, Any], f
         ({"expires": timedelta(days=367)}, "expires"),
     ],
 )
-def test_a_policy_that_breaks_a_rule_names_the_field(given: dict[str, Any], field: str) -> None:
+def test_policy_that_breaks_a_rule_names_the_field(given: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         Approval(**given)
     assert refused.value.field == field
 
 
-def test_a_handler_says_its_policy_in_one_of_a_few_words() -> None:
+def test_handler_names_its_policy_with_a_keyword() -> None:
     assert as_approval(True) == as_approval("always") == Approval()
     assert as_approval(False) is as_approval(None) is as_approval("never") is None
     mine = Approval(two_person=True, expires=timedelta(hours=1))
@@ -115,7 +115,7 @@ EUR5 = Approval(below_cost=5, currency="EUR")
          Analysis(cost=Decimal("0.1"), currency="EUR"), APPROVED),
     ],
 )  # fmt: skip
-def test_the_policy_decides_by_cost(
+def test_policy_decides_by_cost(
     approval: Approval | None, analysis: Analysis, status: Status
 ) -> None:
     assert status_after_analysis(approval, analysis.to_dict()) is status
@@ -124,12 +124,12 @@ def test_the_policy_decides_by_cost(
 @pytest.mark.parametrize(
     "stored", [None, "text", [], {}, {"cost": None}, {"cost": 5}, {"cost": {"amount": "5"}}]
 )
-def test_what_says_no_cost_is_no_cost(stored: object) -> None:
+def test_invalid_stored_cost_is_none(stored: object) -> None:
     assert cost_of(stored) is None
     assert status_after_analysis(EUR5, stored) is ASKED
 
 
-def test_a_cost_is_read_back_and_said() -> None:
+def test_cost_is_read_back_and_displayed() -> None:
     assert cost_of(Analysis(cost=1234.5, currency="USD").to_dict()) == Cost(
         Decimal("1234.5"), "USD"
     )
@@ -143,7 +143,7 @@ def test_a_cost_is_read_back_and_said() -> None:
 def rebuild(ctx: object, index: str, shards: int = 4) -> None: ...
 
 
-def test_an_analysis_gets_the_arguments_it_names_with_defaults() -> None:
+def test_analysis_gets_the_arguments_it_names_with_defaults() -> None:
     handler = make_handler("rebuild", rebuild)
     seen: list[Any] = []
 
@@ -164,7 +164,7 @@ def test_an_analysis_gets_the_arguments_it_names_with_defaults() -> None:
     assert seen == [4, {"index": "a", "shards": 2}]
 
 
-def test_an_analysis_is_refused_that_could_not_be_called() -> None:
+def test_analysis_with_impossible_signature_is_refused() -> None:
     handler = make_handler("rebuild", rebuild)
     with pytest.raises(ConfigError, match="has no argument colour"):
         make_analysis(handler, lambda colour: Analysis())
@@ -177,13 +177,13 @@ def test_an_analysis_is_refused_that_could_not_be_called() -> None:
         registry.add_analysis(handler, lambda: Analysis())
 
 
-def test_what_is_no_analysis_is_said_so() -> None:
+def test_invalid_analysis_is_reported() -> None:
     made = make_analysis(make_handler("rebuild", rebuild), lambda: {"cost": 1})
     with pytest.raises(InvalidInput, match="must be an Analysis, got dict"):
         made.fn(None, index="a")
 
 
-def test_a_registry_tells_what_its_jobs_need_first() -> None:
+def test_registry_lists_prerequisites_of_its_jobs() -> None:
     registry = Registry()
     registry.add(make_handler("plain", rebuild))
     registry.add(make_handler("gated", rebuild, approval=True))
@@ -204,13 +204,13 @@ def test_a_registry_tells_what_its_jobs_need_first() -> None:
     ]  # fmt: skip
 
 
-def test_a_wrong_policy_names_its_handler() -> None:
+def test_wrong_policy_names_its_handler() -> None:
     with pytest.raises(ConfigError, match="handler 'rebuild': approval: must be True"):
         make_handler("rebuild", rebuild, approval="perhaps")
 
 
 @pytest.mark.parametrize("wrong", ["x", 10**400, True, [], -1])
-def test_what_is_no_duration_is_refused_by_its_field(wrong: Any) -> None:
+def test_invalid_duration_is_refused_with_its_field(wrong: Any) -> None:
     with pytest.raises(InvalidInput, match="expires: must be"):
         Approval(expires=wrong)
     for field in ("completed", "cancelled", "failed"):

@@ -95,14 +95,14 @@ def takes(check: Callable[[], object]) -> bool:
     return True
 
 
-def test_a_payload_becomes_the_keyword_arguments_of_the_call() -> None:
+def test_payload_becomes_the_keyword_arguments_of_the_call() -> None:
     arguments = Arguments.of(ingest)
     payload = {"path": "a.pdf", "pages": 3}
     assert arguments.validate(payload) == payload
     assert arguments.validate(payload) is not payload
 
 
-def test_what_the_payload_leaves_out_is_left_to_the_handlers_default() -> None:
+def test_missing_arguments_use_handler_defaults() -> None:
     assert Arguments.of(ingest).validate({"path": "a.pdf"}) == {"path": "a.pdf"}
 
 
@@ -200,16 +200,14 @@ def test_nan_is_not_turned_into_null() -> None:
         ("path", "payload", "must be an object"),
     ],
 )
-def test_the_first_problem_is_named_by_path_and_rule(
-    payload: object, field: str, rule: str
-) -> None:
+def test_first_problem_is_named_by_path_and_rule(payload: object, field: str, rule: str) -> None:
     error = refused(lambda: Arguments.of(ingest).validate(payload))
     assert error.field == field
     assert rule in error.rule
     assert "more" not in error.rule
 
 
-def test_the_other_problems_are_counted() -> None:
+def test_other_problems_are_counted() -> None:
     payload = {"path": 1, "pages": "x", "other": 2}
     assert "(and 2 more)" in refused(lambda: Arguments.of(ingest).validate(payload)).rule
     schema = Arguments.of(ingest).schema()
@@ -229,14 +227,14 @@ def test_the_other_problems_are_counted() -> None:
         ({"pair": [1]}, "payload.pair[1]"),
     ],
 )
-def test_a_problem_deep_inside_is_named_by_its_whole_path(
+def test_problem_deep_inside_is_named_by_its_whole_path(
     change: dict[str, object], field: str
 ) -> None:
     payload = {"author": {"name": "Ada"}, "at": "2026-01-01T00:00:00Z", **change}
     assert refused(lambda: Arguments.of(rich).validate(payload)).field == field
 
 
-def test_a_handler_with_open_keywords_accepts_any_object() -> None:
+def test_handler_with_open_keywords_accepts_any_object() -> None:
     arguments = Arguments.of(anything)
     payload = {"a": {"b": [1, None]}, "self": 1, "ctx_": 2}
     assert arguments.validate(payload) == payload
@@ -255,7 +253,7 @@ def test_open_keywords_with_a_hint_are_checked_by_it() -> None:
     )
 
 
-def test_an_analysis_takes_no_context() -> None:
+def test_analysis_takes_no_context() -> None:
     assert Arguments.of(plan, skip_ctx=False).validate({"index": "i"}) == {"index": "i"}
     assert Arguments.of(nothing).validate({}) == {}
 
@@ -308,7 +306,7 @@ def test_handlers_whose_arguments_cannot_come_from_json_are_refused() -> None:
         assert refused(functools.partial(Arguments.of, handler)).field.endswith(culprit)
 
 
-def test_a_validator_that_breaks_refuses_the_payload_only() -> None:
+def test_validator_that_breaks_refuses_the_payload_only() -> None:
     def explode(value: int) -> int:
         raise RuntimeError("boom\x00")
 
@@ -320,7 +318,7 @@ def test_a_validator_that_breaks_refuses_the_payload_only() -> None:
     assert "\x00" not in error.rule
 
 
-def test_the_schema_is_draft_2020_12_and_shows_the_defaults() -> None:
+def test_schema_is_draft_2020_12_and_shows_the_defaults() -> None:
     schema = Arguments.of(ingest).schema()
     Draft202012Validator.check_schema(schema)
     assert schema == {
@@ -337,7 +335,7 @@ def test_the_schema_is_draft_2020_12_and_shows_the_defaults() -> None:
     encode(Arguments.of(rich).schema())
 
 
-def test_every_schema_says_no_more_than_json_can() -> None:
+def test_every_schema_is_valid_json() -> None:
     def handler(ctx: Context, x: float = float("nan"), y: object = object()) -> None: ...
 
     schema = Arguments.of(handler).schema()
@@ -421,7 +419,7 @@ def test_hints_and_schema_agree_on_every_sample(hint: Any) -> None:
 
 
 @pytest.mark.parametrize("hint", [datetime, UUID, timedelta, Path, Decimal], ids=str)
-def test_the_schema_never_refuses_what_the_hints_take(hint: Any) -> None:
+def test_schema_accepts_everything_hints_accept(hint: Any) -> None:
     """Formats are left to the handler's side."""
     arguments = Arguments("handler", {"x": hint}, {}, None)
     schema = arguments.schema()
@@ -440,7 +438,7 @@ def test_the_schema_never_refuses_what_the_hints_take(hint: Any) -> None:
         ([], "payload", 'must be of type "object"'),
     ],
 )
-def test_the_schema_alone_names_the_same_places(payload: object, field: str, rule: str) -> None:
+def test_schema_alone_names_the_same_places(payload: object, field: str, rule: str) -> None:
     schema = Arguments.of(ingest).schema()
     error = refused(lambda: validate_against_schema(schema, payload))
     assert error.field == field
@@ -475,7 +473,7 @@ def test_handlers_with_same_arguments_share_their_checks_but_not_their_names() -
     assert [each["properties"]["b"]["default"] for each in (one, two)] == [[], [3]]  # type: ignore[index]
 
 
-def test_schema_of_hints_put_together_is_what_pydantic_makes_of_all() -> None:
+def test_combined_schema_of_hints_equals_pydantic_schema() -> None:
     def mixed(
         ctx: Any,
         path: str,

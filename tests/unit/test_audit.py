@@ -24,14 +24,14 @@ from laneway.errors import InvalidInput
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("value", ["s3cret", 1234, ["s3cret"], {"inner": "s3cret"}])
-def test_what_sounds_secret_is_hidden_at_any_depth(name: str, value: object) -> None:
+def test_secret_names_are_hidden_at_any_depth(name: str, value: object) -> None:
     for state in ({name: value}, {"a": {name: value}}, {"a": [{"b": ({name: value},)}]}):
         assert HIDDEN_FIELD in json.dumps(redact_fields(state))
         assert "s3cret" not in json.dumps(redact_fields(state))
         assert "1234" not in json.dumps(redact_fields(state))
 
 
-def test_what_does_not_sound_secret_is_kept() -> None:
+def test_non_secret_names_are_kept() -> None:
     state = {"max_slots": 3, "key": "k", "concurrency_key": "doc-1", "tags": ["password"]}
     assert redact_fields(state) == state
     assert redact_fields({"token": None, "has_password": True}) == {
@@ -40,7 +40,7 @@ def test_what_does_not_sound_secret_is_kept() -> None:
     }
 
 
-def test_a_state_is_not_changed_by_being_kept() -> None:
+def test_state_is_not_changed_by_being_kept() -> None:
     state = {"login": {"password": "p"}}
     redact_fields(state)
     assert state == {"login": {"password": "p"}}
@@ -55,7 +55,7 @@ def test_any_state_is_json_that_postgresql_takes(value: object, name: str) -> No
     json.dumps(redact_fields({name: value, "a": [{name: value}]}), allow_nan=False)
 
 
-def test_a_state_too_deep_to_walk_is_cut_off() -> None:
+def test_state_too_deep_to_walk_is_cut_off() -> None:
     state: dict[str, object] = {}
     for _ in range(100 * DEEPEST):
         state = {"a": state}
@@ -77,12 +77,12 @@ def test_a_state_too_deep_to_walk_is_cut_off() -> None:
         ("newer_than", True),
     ],
 )
-def test_a_filter_that_breaks_a_rule_is_refused(field: str, value: object) -> None:
+def test_filter_that_breaks_a_rule_is_refused(field: str, value: object) -> None:
     with pytest.raises(InvalidInput, match=field):
         AuditFilter(**{field: value}).check()  # type: ignore[arg-type]
 
 
-def test_a_filter_of_everything_is_accepted() -> None:
+def test_filter_of_everything_is_accepted() -> None:
     AuditFilter(
         actor="ann", door="cli", action="job.cancelled", kind="job", name="x", workspace="w",
         outcome="done", since=datetime(2030, 1, 1, tzinfo=UTC), newer_than=60,
@@ -90,6 +90,6 @@ def test_a_filter_of_everything_is_accepted() -> None:
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "-1", "1" * 20, "²"])
-def test_a_cursor_that_is_none_is_refused(cursor: str) -> None:
+def test_invalid_cursor_is_refused(cursor: str) -> None:
     with pytest.raises(InvalidInput, match="cursor"):
         verb_rules.position(cursor)

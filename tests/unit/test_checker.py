@@ -278,12 +278,12 @@ DOCTORED: dict[str, tuple[str, Callable[[History, Final], Story]]] = {
 }  # fmt: skip
 
 
-def test_a_lawful_history_breaks_no_law() -> None:
+def test_lawful_history_breaks_no_law() -> None:
     assert check(*lawful()) == []
 
 
 @pytest.mark.parametrize("name", DOCTORED)
-def test_a_doctored_history_is_found_out(name: str) -> None:
+def test_falsified_history_is_detected(name: str) -> None:
     law, doctor = DOCTORED[name]
     assert law in {violation.law for violation in check(*doctor(*lawful()))}
 
@@ -293,7 +293,7 @@ def test_every_law_can_fail() -> None:
     assert blamed == {(law.__doc__ or "").partition(":")[0] for law in LAWS}
 
 
-def test_a_reopened_job_may_run_and_end_again() -> None:
+def test_reopened_job_may_run_and_end_again() -> None:
     history, final = lawful()
     history.add("reopened", "b", 0, n=20, by_operator=True)
     history.add("claim", "b", 1, n=21, at=9.0, worker="w2", lane="x", lease_until=11.0)
@@ -303,13 +303,13 @@ def test_a_reopened_job_may_run_and_end_again() -> None:
     assert check(history, job(final, "b", status="completed", attempt=1)) == []
 
 
-def test_a_refused_stale_write_is_counted_and_no_violation() -> None:
+def test_refused_stale_write_is_counted_and_no_violation() -> None:
     stale = stale_writes(*lawful())
     assert [(event.attempt, event.more["verb"]) for event in stale.refused] == [(1, "finish")]
     assert stale.accepted == []
 
 
-def test_an_accepted_stale_write_is_counted() -> None:
+def test_accepted_stale_write_is_counted() -> None:
     history, final = lawful()
     assert stale_writes(changed(history, "progress", attempt=1), final).accepted
 
@@ -320,7 +320,7 @@ def test_runs_overlap_only_while_the_older_process_lives() -> None:
     assert overlaps(without(history, "death")) == 1
 
 
-def test_a_history_survives_its_file_and_a_line_cut_short(tmp_path: Path) -> None:
+def test_history_survives_save_and_truncated_line(tmp_path: Path) -> None:
     history, _ = lawful()
     path = tmp_path / "history.jsonl"
     history.save(path)

@@ -48,7 +48,7 @@ texts = st.text(letters | st.sampled_from('\\\t\n\r\b\f\v"N.{},'))
 
 
 @given(texts)
-def test_an_escaped_text_stays_in_its_column_and_line(text: str) -> None:
+def test_escaped_text_stays_in_its_column_and_line(text: str) -> None:
     written = escape(text)
     assert not set(written) & {"\t", "\n", "\r"}
     assert written not in ("\\N", "\\.")
@@ -56,12 +56,12 @@ def test_an_escaped_text_stays_in_its_column_and_line(text: str) -> None:
 
 
 @given(st.none() | texts | st.integers())
-def test_null_is_told_from_every_text(value: str | int | None) -> None:
+def test_null_differs_from_every_text(value: str | int | None) -> None:
     assert read_column(column(value)) == (None if value is None else str(value))
 
 
 @given(st.lists(texts, min_size=1, max_size=5))
-def test_an_array_keeps_its_texts_apart(items: list[str]) -> None:
+def test_array_keeps_its_texts_apart(items: list[str]) -> None:
     literal = array_literal(items)
     assert literal is not None
     assert read_array(literal) == items

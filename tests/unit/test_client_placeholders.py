@@ -39,7 +39,7 @@ def test_jsonb_travels_as_text_over_asyncpg() -> None:
     assert not re.search(r"\$\d+::jsonb", text)
 
 
-def test_classes_are_told_apart_by_library_and_name() -> None:
+def test_classes_are_distinguished_by_library_and_name() -> None:
     class Connection:
         """Some other library's."""
 

@@ -54,7 +54,7 @@ def test_code_beats_variable_beats_file_beats_default(monkeypatch: pytest.Monkey
     assert settings.pool_size == 3
 
 
-def test_an_unset_variable_does_not_clobber_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unset_variable_does_not_clobber_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("laneway.toml").write_text('log_format = "json"\n[[lanes]]\nname = "gpu"\n')
     monkeypatch.setenv("LANEWAY_LOG_FORMAT", "")
     settings = Settings.load(log_format=None)
@@ -81,7 +81,7 @@ def test_laneway_config_names_another_file(monkeypatch: pytest.MonkeyPatch, tmp_
         (b"concurrency = 0", "concurrency in laneway.toml: must be greater than 0"),
     ],
 )
-def test_a_broken_file_is_named(content: bytes, message: str) -> None:
+def test_broken_file_is_named(content: bytes, message: str) -> None:
     Path("laneway.toml").write_bytes(content)
     assert message in refused()
 
@@ -101,7 +101,7 @@ def test_a_broken_file_is_named(content: bytes, message: str) -> None:
         ({"DATABASE_URL": "host=h dbname=d"}, "host=h dbname=d"),
     ],
 )
-def test_the_database_is_found_where_people_name_it(
+def test_database_is_found_where_people_name_it(
     monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], conninfo: str | None
 ) -> None:
     for name, value in environment.items():
@@ -109,14 +109,14 @@ def test_the_database_is_found_where_people_name_it(
     assert Settings.load().conninfo == conninfo
 
 
-def test_a_variable_beats_the_files_database(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variable_beats_the_files_database(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("laneway.toml").write_text('database_url = "postgresql://file/db"\n')
     assert Settings.load().conninfo == "postgresql://file/db"
     monkeypatch.setenv("DATABASE_URL", URL)
     assert Settings.load().conninfo == URL
 
 
-def test_a_database_of_another_kind_is_refused_by_the_variables_name(
+def test_database_of_another_kind_is_refused_by_the_variables_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", "mysql://ann:hunter2@h/db")
@@ -149,7 +149,7 @@ def test_a_database_of_another_kind_is_refused_by_the_variables_name(
         ("pooler", "perhaps"),
     ],
 )
-def test_a_wrong_setting_is_named_with_its_rule(
+def test_wrong_setting_is_named_with_its_rule(
     monkeypatch: pytest.MonkeyPatch, name: str, value: object
 ) -> None:
     assert refused(**{name: value}).startswith(f"{name}: ")
@@ -158,7 +158,7 @@ def test_a_wrong_setting_is_named_with_its_rule(
     assert refused().startswith(f"{variable}: ")
 
 
-def test_an_unknown_override_is_refused_with_a_guess() -> None:
+def test_unknown_override_is_refused_with_a_guess() -> None:
     assert refused(concurency=3) == "concurency: is not a setting; did you mean concurrency?"
 
 
@@ -166,7 +166,7 @@ def test_an_unknown_override_is_refused_with_a_guess() -> None:
     "text, worker",
     [("on", "on"), ("OFF", "off"), ("false", "off"), ("1", "on"), ("no", "off")],
 )
-def test_the_worker_is_switched_by_any_usual_word(
+def test_worker_setting_accepts_usual_boolean_words(
     monkeypatch: pytest.MonkeyPatch, text: str, worker: str
 ) -> None:
     monkeypatch.setenv("LANEWAY_WORKER", text)
@@ -210,7 +210,7 @@ def test_lanes_are_read_from_toml_or_json_text_or_a_file_of_either(
     assert Settings.load().lanes == (FAST,)
 
 
-def test_an_unbounded_lane_can_be_said_in_toml_and_json(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unbounded_lane_can_be_written_in_toml_and_json(monkeypatch: pytest.MonkeyPatch) -> None:
     for text in ('[fast]\nmax_slots = "unbounded"', '{"fast": {"max_slots": null}}'):
         monkeypatch.setenv("LANEWAY_LANES", text)
         assert Settings.load().lanes == (Lane("fast", max_slots=None),)
@@ -276,12 +276,12 @@ DSNS = [
 
 
 @pytest.mark.parametrize("dsn, shown", DSNS)
-def test_a_dsn_is_shown_without_its_password(dsn: str, shown: str) -> None:
+def test_dsn_is_shown_without_its_password(dsn: str, shown: str) -> None:
     assert redact_dsn(dsn) == shown
 
 
 @given(st.text(min_size=4).filter(lambda word: "&" not in word and "#" not in word))
-def test_no_password_however_written_shows_in_a_url(word: str) -> None:
+def test_password_in_any_form_is_hidden_in_url(word: str) -> None:
     password = f"<{word}>"
     for dsn in (f"postgresql://ann:{password}@h/db", f"postgresql://h/db?password={password}"):
         assert password not in redact_dsn(dsn)

@@ -44,13 +44,13 @@ def test_without_excess_the_taker_covers_nothing_that_the_giver_does_not(
 
 
 @given(names, st.lists(grants, max_size=3), st.none() | permissions)
-def test_one_may_always_give_oneself_what_one_has(
+def test_callers_may_delegate_their_own_grants(
     name: str, own: list[Grant], narrowed: frozenset[str] | None
 ) -> None:
     assert excess(access(name, own), access(name, own, narrowed)) is None
 
 
-def test_a_narrow_token_gives_no_more_than_it_has() -> None:
+def test_narrow_token_gives_no_more_than_it_has() -> None:
     everything = [Grant(frozenset(PERMISSIONS), "all")]
     narrow = access("ann", everything, frozenset({"access:manage"}))
     assert excess(narrow, access("ann", everything)) == "jobs:submit"

@@ -78,7 +78,7 @@ def test_root_runs_the_server_as_an_account_without_rights(place: Path) -> None:
 
 
 @as_root
-def test_nobody_serves_where_there_is_no_postgres_account(
+def test_account_nobody_is_used_without_postgres_account(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = pwd.getpwnam
@@ -113,7 +113,7 @@ def test_programs_that_only_root_can_reach_are_copied_once(
 
 
 @as_root
-def test_a_copy_that_others_could_have_changed_is_not_run(
+def test_copy_that_others_could_have_changed_is_not_run(
     place: Path, closed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     programs = link_install(closed)
@@ -126,14 +126,14 @@ def test_a_copy_that_others_could_have_changed_is_not_run(
 
 
 @as_root
-def test_a_data_directory_that_only_root_can_reach_is_refused_by_name(closed: Path) -> None:
+def test_data_directory_that_only_root_can_reach_is_refused_by_name(closed: Path) -> None:
     with pytest.raises(ConfigError, match=r"cannot enter .*LANEWAY_DATA_DIR"):
         EmbeddedPostgres(closed / "pg", settings=TEST_SETTINGS).start()
     assert closed.stat().st_mode & 0o777 == 0o700
 
 
 @as_root
-def test_the_default_data_directory_of_root_can_be_reached_by_the_server(
+def test_default_data_directory_of_root_can_be_reached_by_the_server(
     place: Path, closed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(closed))
@@ -157,7 +157,7 @@ with EmbeddedPostgres(settings={"fsync": "off"}) as postgres:
 """
 
 
-def test_an_ordinary_user_runs_the_server_as_himself(place: Path) -> None:
+def test_ordinary_user_runs_server_under_own_account(place: Path) -> None:
     home = place / "home"
     home.mkdir()
     uid = pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else None
@@ -203,7 +203,7 @@ def _python_for(uid: int | None) -> str:
 # -- where the programs come from ---------------------------------------------------------------
 
 
-def test_missing_programs_are_an_error_that_says_what_to_do(
+def test_missing_programs_raise_error_with_remedy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("LANEWAY_PG_BIN", raising=False)
@@ -212,7 +212,7 @@ def test_missing_programs_are_an_error_that_says_what_to_do(
         find_binaries()
 
 
-def test_a_wrong_laneway_pg_bin_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_laneway_pg_bin_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LANEWAY_PG_BIN", str(tmp_path))
     with pytest.raises(ConfigError, match="LANEWAY_PG_BIN"):
         find_binaries()

@@ -107,7 +107,7 @@ def ask(dsn: str, question: str) -> object:
         return row[0]
 
 
-def test_a_started_server_answers_and_a_stopped_one_is_gone(new_dir: Path) -> None:
+def test_started_server_answers_and_a_stopped_one_is_gone(new_dir: Path) -> None:
     postgres = embedded(new_dir)
     assert not postgres.is_running
     dsn = postgres.start()
@@ -129,7 +129,7 @@ async def test_one_dsn_serves_psycopg_and_asyncpg(running: EmbeddedPostgres) -> 
         await other.close()
 
 
-def test_the_cluster_speaks_utf8_and_utc(running: EmbeddedPostgres) -> None:
+def test_cluster_uses_utf8_and_utc(running: EmbeddedPostgres) -> None:
     assert ask(running.dsn, "SHOW server_encoding") == "UTF8"
     assert ask(running.dsn, "SHOW timezone") == "UTC"
 
@@ -144,7 +144,7 @@ def test_settings_reach_the_server(data_dir: Path) -> None:
         assert shown == (settings["application_name"],)
 
 
-def test_a_setting_name_that_is_none_is_refused(new_dir: Path) -> None:
+def test_invalid_setting_name_is_refused(new_dir: Path) -> None:
     with pytest.raises(ConfigError, match="not the name"):
         EmbeddedPostgres(new_dir, settings={"fsync=off -c x": "1"})
 
@@ -155,7 +155,7 @@ def test_starting_again_changes_nothing(running: EmbeddedPostgres) -> None:
     assert pid_of(running) == pid
 
 
-def test_a_cluster_keeps_its_rows_and_its_password(data_dir: Path) -> None:
+def test_cluster_keeps_its_rows_and_its_password(data_dir: Path) -> None:
     with embedded(data_dir) as postgres:
         before = postgres.dsn
         with psycopg.connect(before) as connection:
@@ -165,7 +165,7 @@ def test_a_cluster_keeps_its_rows_and_its_password(data_dir: Path) -> None:
         assert ask(postgres.dsn, "SELECT number FROM kept") == 7
 
 
-def test_a_server_that_does_not_run_has_no_dsn(new_dir: Path) -> None:
+def test_server_that_does_not_run_has_no_dsn(new_dir: Path) -> None:
     with pytest.raises(DatabaseUnavailable, match=r"call start\(\)"):
         _ = embedded(new_dir).dsn
 
@@ -183,7 +183,7 @@ def test_processes_that_start_at_once_share_one_server(new_dir: Path) -> None:
     assert not embedded(new_dir).is_running
 
 
-def test_the_server_runs_until_its_last_user_leaves(data_dir: Path) -> None:
+def test_server_runs_until_its_last_user_leaves(data_dir: Path) -> None:
     first, second = embedded(data_dir), embedded(data_dir)
     first.start()
     second.start()
@@ -204,7 +204,7 @@ def test_stopping_twice_is_stopping_once(new_dir: Path) -> None:
 # -- deaths -------------------------------------------------------------------------------------
 
 
-def test_a_killed_owner_leaves_no_server_running(data_dir: Path) -> None:
+def test_killed_owner_leaves_no_server_running(data_dir: Path) -> None:
     owner = user(data_dir)
     pid = server_pid_told_by(owner)
     owner.kill()
@@ -229,7 +229,7 @@ def test_forked_child_of_owner_does_not_keep_the_server(data_dir: Path, how: str
         os.kill(forked, signal.SIGKILL)
 
 
-def test_an_owner_killed_while_it_starts_leaves_no_server_running(data_dir: Path) -> None:
+def test_owner_killed_while_it_starts_leaves_no_server_running(data_dir: Path) -> None:
     with embedded(data_dir):
         pass  # the cluster is there, so that what follows is the start of the server
     postmaster = guardian.Postmaster(data_dir)
@@ -240,7 +240,7 @@ def test_an_owner_killed_while_it_starts_leaves_no_server_running(data_dir: Path
     assert eventually(lambda: not postmaster.has_processes and not _guardians(data_dir))
 
 
-def test_a_killed_owner_leaves_the_server_to_the_others(data_dir: Path) -> None:
+def test_killed_owner_leaves_the_server_to_the_others(data_dir: Path) -> None:
     owner = user(data_dir)
     pid = server_pid_told_by(owner)
     with embedded(data_dir) as other:
@@ -263,7 +263,7 @@ def test_users_killed_together_leave_no_server_running(data_dir: Path) -> None:
     assert eventually(lambda: not embedded(data_dir).is_running)
 
 
-def test_a_forked_child_does_not_keep_its_dead_owners_server(data_dir: Path) -> None:
+def test_forked_child_does_not_keep_its_dead_owners_server(data_dir: Path) -> None:
     forking = USER.replace(
         "sys.stdin.read()",
         "import os, time\nif os.fork() == 0: os.close(1); time.sleep(60)\nsys.stdin.read()",
@@ -291,7 +291,7 @@ def test_a_forked_child_does_not_keep_its_dead_owners_server(data_dir: Path) -> 
         child.kill()
 
 
-def test_an_owner_that_ends_stops_its_server(data_dir: Path) -> None:
+def test_owner_that_ends_stops_its_server(data_dir: Path) -> None:
     owner = user(data_dir)
     server_pid_told_by(owner)
     owner.communicate("")
@@ -299,7 +299,7 @@ def test_an_owner_that_ends_stops_its_server(data_dir: Path) -> None:
     assert not embedded(data_dir).is_running
 
 
-def test_an_untied_server_outlives_the_process_that_started_it(data_dir: Path) -> None:
+def test_untied_server_outlives_the_process_that_started_it(data_dir: Path) -> None:
     script = USER.replace('settings={"fsync": "off"}', "tie_to_parent=False")
     starter = subprocess.run(
         [sys.executable, "-c", script, str(data_dir)],
@@ -314,7 +314,7 @@ def test_an_untied_server_outlives_the_process_that_started_it(data_dir: Path) -
     assert not postgres.is_running
 
 
-def test_a_user_without_a_guardian_still_holds_its_place(data_dir: Path) -> None:
+def test_user_without_a_guardian_still_holds_its_place(data_dir: Path) -> None:
     untied = embedded(data_dir, tie_to_parent=False)
     untied.start()
     with embedded(data_dir):
@@ -323,7 +323,7 @@ def test_a_user_without_a_guardian_still_holds_its_place(data_dir: Path) -> None
     assert untied.stop()
 
 
-def test_a_killed_guardian_is_replaced(own_postgres: EmbeddedPostgres) -> None:
+def test_killed_guardian_is_replaced(own_postgres: EmbeddedPostgres) -> None:
     [first] = _guardians(own_postgres.data_dir)
     first.kill()
     assert eventually(lambda: not _guardians(own_postgres.data_dir))
@@ -331,14 +331,14 @@ def test_a_killed_guardian_is_replaced(own_postgres: EmbeddedPostgres) -> None:
     assert len(_guardians(own_postgres.data_dir)) == 1
 
 
-def test_a_server_whose_guardian_was_killed_still_stops(own_postgres: EmbeddedPostgres) -> None:
+def test_server_whose_guardian_was_killed_still_stops(own_postgres: EmbeddedPostgres) -> None:
     [first] = _guardians(own_postgres.data_dir)
     first.kill()
     assert own_postgres.stop()
     assert not own_postgres.is_running
 
 
-def test_a_killed_server_starts_again_with_all_it_had_committed(
+def test_killed_server_starts_again_with_all_it_had_committed(
     own_postgres: EmbeddedPostgres,
 ) -> None:
     with psycopg.connect(own_postgres.dsn) as connection:
@@ -349,13 +349,13 @@ def test_a_killed_server_starts_again_with_all_it_had_committed(
     assert ask(own_postgres.dsn, "SELECT number FROM kept") == 7
 
 
-def test_a_server_killed_behind_our_back_starts_again(own_postgres: EmbeddedPostgres) -> None:
+def test_externally_killed_server_starts_again(own_postgres: EmbeddedPostgres) -> None:
     os.kill(pid_of(own_postgres), signal.SIGKILL)
     own_postgres.start()
     assert ask(own_postgres.dsn, "SELECT 1") == 1
 
 
-def test_an_immediate_restart_keeps_what_was_committed(own_postgres: EmbeddedPostgres) -> None:
+def test_immediate_restart_keeps_committed_data(own_postgres: EmbeddedPostgres) -> None:
     pid = pid_of(own_postgres)
     with psycopg.connect(own_postgres.dsn) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 7 AS number")
@@ -364,7 +364,7 @@ def test_an_immediate_restart_keeps_what_was_committed(own_postgres: EmbeddedPos
     assert ask(own_postgres.dsn, "SELECT number FROM kept") == 7
 
 
-def test_a_pid_that_now_belongs_to_another_program_is_neither_trusted_nor_signalled(
+def test_pid_reused_by_another_program_is_not_signalled(
     data_dir: Path,
 ) -> None:
     with embedded(data_dir) as postgres:
@@ -384,7 +384,7 @@ def test_a_pid_that_now_belongs_to_another_program_is_neither_trusted_nor_signal
             bystander.wait()
 
 
-def test_a_pid_that_now_belongs_to_another_server_is_neither_trusted_nor_signalled(
+def test_pid_reused_by_another_server_is_not_signalled(
     data_dir: Path, running: EmbeddedPostgres
 ) -> None:
     bystander = pid_of(running)
@@ -395,7 +395,7 @@ def test_a_pid_that_now_belongs_to_another_server_is_neither_trusted_nor_signall
     assert pid_of(running) == bystander
 
 
-def test_a_server_that_we_did_not_start_is_left_alone(data_dir: Path) -> None:
+def test_server_that_we_did_not_start_is_left_alone(data_dir: Path) -> None:
     with embedded(data_dir) as postgres:
         pid = pid_of(postgres)
         (data_dir / "server.lock").rename(data_dir / "hidden")  # as if it had not been inherited
@@ -405,7 +405,7 @@ def test_a_server_that_we_did_not_start_is_left_alone(data_dir: Path) -> None:
         (data_dir / "hidden").rename(data_dir / "server.lock")
 
 
-def test_an_interrupted_initialisation_is_begun_anew(new_dir: Path) -> None:
+def test_interrupted_initialisation_is_restarted(new_dir: Path) -> None:
     half = new_dir / "pgdata.new"
     half.mkdir(parents=True)
     new_dir.chmod(0o711)
@@ -418,7 +418,7 @@ def test_an_interrupted_initialisation_is_begun_anew(new_dir: Path) -> None:
 # -- safety -------------------------------------------------------------------------------------
 
 
-def test_what_is_private_is_closed_to_others(running: EmbeddedPostgres) -> None:
+def test_private_files_are_closed_to_other_accounts(running: EmbeddedPostgres) -> None:
     home = running.data_dir
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in home.iterdir()}
     directories = {"pgdata", "run"}
@@ -427,7 +427,7 @@ def test_what_is_private_is_closed_to_others(running: EmbeddedPostgres) -> None:
     assert not home.stat().st_mode & 0o066
 
 
-def test_nobody_enters_without_the_password(running: EmbeddedPostgres) -> None:
+def test_password_is_required(running: EmbeddedPostgres) -> None:
     password = (running.data_dir / "password").read_text()
     assert len(password) >= 32
     for wrong in (
@@ -441,7 +441,7 @@ def test_nobody_enters_without_the_password(running: EmbeddedPostgres) -> None:
         assert methods.fetchall() == [("scram-sha-256",)]
 
 
-def test_the_password_is_in_no_argument_list_and_no_log(running: EmbeddedPostgres) -> None:
+def test_password_is_in_no_argument_list_and_no_log(running: EmbeddedPostgres) -> None:
     password = (running.data_dir / "password").read_text()
     text = running.log_path.read_text()
     for process in psutil.process_iter():
@@ -452,11 +452,11 @@ def test_the_password_is_in_no_argument_list_and_no_log(running: EmbeddedPostgre
     assert password not in text
 
 
-def test_a_server_listens_on_no_network_unless_given_a_port(running: EmbeddedPostgres) -> None:
+def test_server_listens_on_no_network_unless_given_a_port(running: EmbeddedPostgres) -> None:
     assert ask(running.dsn, "SHOW listen_addresses") == ""
 
 
-def test_a_given_port_is_served_on_loopback_only(data_dir: Path, unused_tcp_port: int) -> None:
+def test_given_port_is_served_on_loopback_only(data_dir: Path, unused_tcp_port: int) -> None:
     with embedded(data_dir, port=unused_tcp_port) as postgres:
         assert ask(postgres.dsn, "SHOW listen_addresses") == "127.0.0.1"
         password = (data_dir / "password").read_text()
@@ -468,7 +468,7 @@ def test_a_given_port_is_served_on_loopback_only(data_dir: Path, unused_tcp_port
 
 
 @pytest.mark.parametrize("name", ["x" * 150, "with space, comma & 'quote' %41 é"])
-def test_a_path_that_no_socket_can_have_still_works(new_dir: Path, name: str) -> None:
+def test_path_that_no_socket_can_have_still_works(new_dir: Path, name: str) -> None:
     new_dir.mkdir()
     new_dir.chmod(0o711)
     with embedded(new_dir / name) as postgres:
@@ -478,7 +478,7 @@ def test_a_path_that_no_socket_can_have_still_works(new_dir: Path, name: str) ->
     socket_dir.rmdir()
 
 
-def test_a_socket_directory_that_others_could_change_is_refused(new_dir: Path) -> None:
+def test_socket_directory_that_others_could_change_is_refused(new_dir: Path) -> None:
     new_dir.mkdir()
     new_dir.chmod(0o711)
     with embedded(new_dir / ("x" * 150)) as postgres:
@@ -491,7 +491,7 @@ def test_a_socket_directory_that_others_could_change_is_refused(new_dir: Path) -
         socket_dir.rmdir()
 
 
-def test_a_cluster_that_we_did_not_make_is_left_alone(new_dir: Path) -> None:
+def test_cluster_that_we_did_not_make_is_left_alone(new_dir: Path) -> None:
     foreign = new_dir / "pgdata"
     foreign.mkdir(parents=True)
     new_dir.chmod(0o711)
@@ -501,7 +501,7 @@ def test_a_cluster_that_we_did_not_make_is_left_alone(new_dir: Path) -> None:
     assert [path.name for path in foreign.iterdir()] == ["PG_VERSION"]
 
 
-def test_a_cluster_of_another_major_version_is_refused(data_dir: Path) -> None:
+def test_cluster_of_another_major_version_is_refused(data_dir: Path) -> None:
     with embedded(data_dir) as postgres:
         pass
     (data_dir / "pgdata" / "PG_VERSION").write_text("9\n")
@@ -509,7 +509,7 @@ def test_a_cluster_of_another_major_version_is_refused(data_dir: Path) -> None:
         postgres.start()
 
 
-def test_a_server_that_cannot_start_says_why(data_dir: Path) -> None:
+def test_server_that_cannot_start_reports_reason(data_dir: Path) -> None:
     with pytest.raises(DatabaseUnavailable, match="shared_buffers"):
         EmbeddedPostgres(data_dir, settings={"fsync": "off", "shared_buffers": "lots"}).start()
     assert not _guardians(data_dir)

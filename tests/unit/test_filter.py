@@ -30,18 +30,18 @@ EVERYTHING: dict[str, Any] = {
 }
 
 
-def test_nothing_said_is_empty_and_anything_said_is_not() -> None:
+def test_filter_is_empty_only_without_fields() -> None:
     assert JobFilter().is_empty
     assert JobFilter().check() == JobFilter()
     for name, value in EVERYTHING.items():
         assert not JobFilter(**{name: value}).is_empty, name
 
 
-def test_what_somebody_may_reach_is_no_wish() -> None:
+def test_reach_alone_leaves_filter_empty() -> None:
     assert JobFilter(within=Reach(()), private=Reach(())).is_empty
 
 
-def test_every_field_takes_what_it_is_for() -> None:
+def test_every_field_accepts_its_values() -> None:
     assert {*EVERYTHING, "within", "private"} == set(JobFilter.__slots__)
     wanted = JobFilter(**EVERYTHING)
     assert wanted.check() is wanted
@@ -81,13 +81,13 @@ def test_every_field_takes_what_it_is_for() -> None:
         ("unit", "EUR"),
     ],
 )
-def test_what_breaks_a_rule_is_refused_by_its_field(field: str, value: Any) -> None:
+def test_invalid_value_is_refused_with_its_field(field: str, value: Any) -> None:
     with pytest.raises(InvalidInput) as refused:
         JobFilter(**{field: value}).check()
     assert refused.value.field == field
 
 
-def test_a_span_that_holds_nothing_is_refused() -> None:
+def test_span_that_holds_nothing_is_refused() -> None:
     for since in (NOW, NOW + timedelta(seconds=1)):
         with pytest.raises(InvalidInput, match="until: must be after since"):
             JobFilter(since=since, until=NOW).check()
@@ -95,6 +95,6 @@ def test_a_span_that_holds_nothing_is_refused() -> None:
         JobFilter(older_than=60, newer_than=60).check()
 
 
-def test_a_cost_says_in_which_unit_it_is_meant() -> None:
+def test_max_cost_requires_unit() -> None:
     with pytest.raises(InvalidInput, match="unit: must be given with max_cost"):
         JobFilter(max_cost=5).check()

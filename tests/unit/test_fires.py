@@ -37,7 +37,7 @@ GAP = "does not exist, as the clock goes forward"
 TWICE = "occurs twice, as the clock goes back"
 
 
-def test_a_fixed_time_in_the_gap_is_told_as_moved() -> None:
+def test_fixed_time_in_gap_is_described_as_moved() -> None:
     assert fires("30 2 * * *", utc(2026, 3, 28)) == [
         ("28 01:30", None),
         ("29 01:00", f"02:30 on 2026-03-29 {GAP}: runs at 03:00"),
@@ -45,14 +45,14 @@ def test_a_fixed_time_in_the_gap_is_told_as_moved() -> None:
     ]
 
 
-def test_a_fixed_time_moved_onto_another_is_told_there() -> None:
+def test_fixed_time_moved_onto_another_is_described_there() -> None:
     assert fires("0 2,3 * * *", utc(2026, 3, 28, 12), 2) == [
         ("29 01:00", f"02:00 on 2026-03-29 {GAP}: this slot runs for it too"),
         ("30 00:00", None),
     ]
 
 
-def test_what_follows_real_time_tells_what_was_left_out_unless_it_runs_every_hour() -> None:
+def test_real_time_schedule_lists_skipped_runs_unless_hourly() -> None:
     assert fires("0 */2 * * *", utc(2026, 3, 29), 2) == [
         ("29 02:00", f"02:00 on 2026-03-29 {GAP}: skipped before this one"),
         ("29 04:00", None),
@@ -63,14 +63,14 @@ def test_what_follows_real_time_tells_what_was_left_out_unless_it_runs_every_hou
     assert {note for _, note in fires("15 * * * *", utc(2026, 3, 28, 22), 8)} == {None}
 
 
-def test_a_fixed_time_that_comes_twice_is_told_to_run_once() -> None:
+def test_fixed_time_that_repeats_is_described_as_running_once() -> None:
     assert fires("30 2 * * *", utc(2026, 10, 24, 12), 2) == [
         ("25 00:30", f"02:30 on 2026-10-25 {TWICE}: runs the first time"),
         ("26 01:30", None),
     ]
 
 
-def test_what_runs_in_both_turns_of_an_hour_is_told_which_it_is() -> None:
+def test_runs_in_repeated_hour_show_which_hour() -> None:
     both = f"02:15 on 2026-10-25 {TWICE}: runs both times, this is the"
     assert fires("15 * * * *", utc(2026, 10, 24, 23, 30), 4) == [
         ("25 00:15", f"{both} first"),
@@ -120,23 +120,23 @@ def days(schedule: Schedule) -> list[int]:
     return [each.at.day for each in schedule.next_fires]
 
 
-def test_a_schedule_tells_its_next_three_fires() -> None:
+def test_schedule_shows_next_three_runs() -> None:
     assert days(nightly()) == [2, 3, 4]
     assert days(nightly(as_of=None)) == [2, 3, 4]
 
 
-def test_a_stopped_or_unplanned_schedule_tells_none() -> None:
+def test_stopped_or_unplanned_schedule_shows_no_runs() -> None:
     assert nightly(enabled=False).next_fires == nightly(next_at=None).next_fires == ()
 
 
-def test_one_that_is_due_fires_once_for_all_that_are_late_unless_they_are_skipped() -> None:
+def test_due_schedule_fires_once_for_late_slots_unless_skipped() -> None:
     late = utc(2026, 5, 5, 12)
     assert days(nightly(as_of=late)) == [2, 6, 7]
     assert days(nightly(as_of=late, missed="skip")) == [6, 7, 8]
     assert days(nightly(as_of=utc(2026, 5, 2, 3, 0, 30), missed="skip")) == [2, 3, 4]
 
 
-def test_an_expression_written_past_the_checks_spoils_nothing() -> None:
+def test_expression_written_past_the_checks_spoils_nothing() -> None:
     broken = Schedule(name="x", job_type="a", cron="61 * * * *", next_at=utc(2026, 5, 2))
     assert broken.next_fires == ()
     assert to_json(broken)["words"] == "61 * * * *"
@@ -173,7 +173,7 @@ def test_simple_expressions_have_a_sentence(expression: str, sentence: str) -> N
         "0 0 30 2 *", "0 0 31 apr *",
     ],
 )  # fmt: skip
-def test_what_no_short_sentence_says_truly_stays_as_it_is_written(expression: str) -> None:
+def test_expression_without_exact_sentence_is_shown_verbatim(expression: str) -> None:
     assert words(expression, BERLIN) == expression
 
 
@@ -206,7 +206,7 @@ EXPRESSION = st.tuples(
 
 @settings(deadline=None, max_examples=200)
 @given(EXPRESSION, st.dates(date(2024, 1, 1), date(2027, 12, 31)))
-def test_a_sentence_read_back_names_exactly_the_slots(expression: str, start: date) -> None:
+def test_sentence_read_back_names_exactly_the_slots(expression: str, start: date) -> None:
     sentence = words(expression, "UTC")
     if sentence == expression:
         return

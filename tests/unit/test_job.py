@@ -76,7 +76,7 @@ def a_job(**fields: Any) -> Job:
     )
 
 
-def test_a_job_is_shown_under_the_contracts_names_and_no_others() -> None:
+def test_job_is_shown_under_the_contracts_names_and_no_others() -> None:
     assert list(a_job().to_dict()) == CONTRACT_FIELDS
 
 
@@ -106,7 +106,7 @@ def test_label_in_an_event_is_that_of_its_moment() -> None:
     assert (shown["status"], shown["label"]) == ("approved", "queued")
 
 
-def test_a_shown_job_is_json_ready() -> None:
+def test_shown_job_is_json_ready() -> None:
     error = JobError("ValueError", "no", "Traceback …")
     log = (LogLine(AT, "INFO", "hello"),)
     job = a_job(
@@ -195,7 +195,7 @@ def test_job_ids_grow_while_the_clock_stands_or_goes_back(monkeypatch: pytest.Mo
     assert made == sorted(set(made))
 
 
-def test_a_full_counter_moves_on_to_the_next_millisecond() -> None:
+def test_full_counter_moves_on_to_the_next_millisecond() -> None:
     millis = time.time_ns() // 1_000_000 + 60_000
     ids = JobIds(millis, counter=2**42 - 2)
     first, last = ids.next(), ids.next()
@@ -205,7 +205,7 @@ def test_a_full_counter_moves_on_to_the_next_millisecond() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_child_does_not_count_on_from_its_parent(tmp_path: Path) -> None:
+def test_forked_child_does_not_count_on_from_its_parent(tmp_path: Path) -> None:
     id_file = tmp_path / "id"
     program = f"""
 import os, pathlib, time
@@ -255,15 +255,13 @@ def a_submit(**fields: Any) -> NewJob:
         ({"traceparent": ""}, "traceparent"),
     ],
 )
-def test_a_submit_no_row_should_hold_is_refused_by_field(
-    fields: dict[str, Any], field: str
-) -> None:
+def test_submit_no_row_should_hold_is_refused_by_field(fields: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         a_submit(**fields).check()
     assert caught.value.field == field
 
 
-def test_an_ordinary_submit_is_taken() -> None:
+def test_ordinary_submit_is_taken() -> None:
     job = a_submit(priority=-5, run_at=datetime.now(UTC), tags=("a", "b"), unique_key="k")
     assert job.check() is job
     a_submit(delay=0.5, max_retries=0, created_by="ann", workspace="w").check()

@@ -73,7 +73,7 @@ REFUSED["nested deeply"] = NESTED
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_schema_that_could_cost_too_much_is_refused(name: str) -> None:
+def test_schema_that_could_cost_too_much_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         check_schema(REFUSED[name], "d.arguments")
     assert refused.value.field == "d.arguments"
@@ -149,7 +149,7 @@ def test_schemas_are_kept_by_their_bytes() -> None:
     assert len(json_schema.cache) <= CACHED_BYTES // (MAX_BYTES - 100)
 
 
-def test_a_model_that_holds_itself_is_checked_to_its_depth() -> None:
+def test_model_that_holds_itself_is_checked_to_its_depth() -> None:
     schema = {
         "$defs": {
             "node": {
@@ -222,7 +222,7 @@ def _grown(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     definition=LEAVES.map(lambda made: {k: v for k, v in made.items() if k != "$ref"}),
     value=VALUES,
 )
-def test_a_payload_is_judged_as_json_schema_says(schema: Any, definition: Any, value: Any) -> None:
+def test_payload_check_agrees_with_json_schema(schema: Any, definition: Any, value: Any) -> None:
     root = {"properties": {"x": schema}, "$defs": {"d": definition}}
     payload = {"x": value}
     found = payload_check.problems(json_schema.read(json.dumps(root)), payload)

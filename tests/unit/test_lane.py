@@ -28,7 +28,7 @@ from laneway.errors import InvalidInput
         ("lease_seconds", 2, 3600),
     ],
 )
-def test_a_number_outside_its_range_is_refused_by_name(field: str, low: int, high: int) -> None:
+def test_number_outside_its_range_is_refused_by_name(field: str, low: int, high: int) -> None:
     for good in (low, high):
         assert validate_lane_change({field: good}) == {field: good}
     for bad in (low - 1, high + 1, str(low), float(low), True, [low]):
@@ -58,19 +58,19 @@ def test_only_slots_may_be_unbounded() -> None:
         ({"name": "other"}, "name"),
     ],
 )
-def test_a_change_that_breaks_a_rule_names_its_field(change: dict[str, Any], field: str) -> None:
+def test_change_that_breaks_a_rule_names_its_field(change: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         validate_lane_change(change)
     assert caught.value.field == field
 
 
 @pytest.mark.parametrize("change", [None, [], "lane", 5])
-def test_a_change_is_an_object(change: Any) -> None:
+def test_change_is_an_object(change: Any) -> None:
     with pytest.raises(InvalidInput):
         validate_lane_change(change)
 
 
-def test_a_change_keeps_only_what_it_names() -> None:
+def test_change_keeps_only_named_fields() -> None:
     assert validate_lane_change({}) == {}
     assert validate_lane_change({"enabled": False, "job_types": ["a", "b"]}) == {
         "enabled": False,
@@ -78,21 +78,21 @@ def test_a_change_keeps_only_what_it_names() -> None:
     }
 
 
-def test_a_new_lane_has_one_slot_five_seconds_thirty_minutes() -> None:
+def test_new_lane_has_one_slot_five_seconds_thirty_minutes() -> None:
     lane = Lane.of({"name": "fast"})
     assert lane == Lane("fast")
     assert (lane.max_slots, lane.poll_interval_ms, lane.stale_timeout_minutes) == (1, 5000, 30)
     assert (lane.lease_seconds, lane.enabled) == (30, True)
 
 
-def test_a_new_lane_needs_a_name() -> None:
+def test_new_lane_needs_a_name() -> None:
     with pytest.raises(InvalidInput) as caught:
         Lane.of({"max_slots": 1})
     assert caught.value.field == "name"
 
 
 @pytest.mark.parametrize("name", ["a", "interactive", "gpu-a.100_x", "a" * 63])
-def test_a_plain_lane_name_is_taken(name: str) -> None:
+def test_plain_lane_name_is_taken(name: str) -> None:
     assert check_lane_name(name) == name
 
 
@@ -122,7 +122,7 @@ def test_any_other_lane_name_is_refused(name: object) -> None:
 
 
 @pytest.mark.parametrize("name", ["a", "Send e-mail", "пакет", "a" * 128, "app.jobs:ingest"])
-def test_a_printable_job_type_is_taken(name: str) -> None:
+def test_printable_job_type_is_taken(name: str) -> None:
     assert check_job_type(name) == name
 
 
@@ -136,14 +136,14 @@ def test_any_other_job_type_is_refused(name: object) -> None:
 
 
 @given(st.dictionaries(st.text(max_size=5), st.none() | st.integers() | st.text(max_size=3)))
-def test_whatever_a_change_holds_it_is_taken_or_refused_by_name(change: dict[str, Any]) -> None:
+def test_any_change_is_accepted_or_refused_by_name(change: dict[str, Any]) -> None:
     try:
         validate_lane_change(change)
     except InvalidInput as error:
         str(error).encode()
 
 
-def test_the_seeded_lanes_keep_their_own_rules_and_share_no_job_type() -> None:
+def test_seeded_lanes_keep_their_own_rules_and_share_no_job_type() -> None:
     assert [lane.name for lane in SEEDED_LANES] == [
         "interactive",
         "maintenance",

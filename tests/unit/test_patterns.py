@@ -42,7 +42,7 @@ def test_every_call_of_re_is_checked(patterns: list[Found]) -> None:
         (r"(.*),(.*),(.*)!", "match"),
     ],
 )
-def test_lint_finds_what_is_not_linear(text: str, method: str) -> None:
+def test_lint_finds_nonlinear_patterns(text: str, method: str) -> None:
     assert problem(Found("here", re.compile(text), {method})) is not None
 
 

@@ -70,16 +70,16 @@ def nested(depth: int, make: Any = lambda inner: [inner]) -> Any:
 
 
 @given(values)
-def test_what_is_encoded_is_decoded_to_the_same_value(value: object) -> None:
+def test_encoded_value_is_decoded_unchanged(value: object) -> None:
     assert decode(encode(value)) == value
 
 
 @given(values)
-def test_what_is_encoded_is_decoded_also_in_postgresqls_writing(value: object) -> None:
+def test_encoded_value_is_decoded_from_postgresqls_text(value: object) -> None:
     assert decode(through_jsonb(value)) == value
 
 
-def test_a_full_payload_of_tiny_numbers_comes_back_though_postgresql_writes_them_in_full() -> None:
+def test_largest_payload_of_tiny_numbers_is_read_back() -> None:
     value = [1.5e-300] * 100_000
     written = through_jsonb(value)
     assert len(written) > 20 * LIMITS.max_bytes
@@ -88,7 +88,7 @@ def test_a_full_payload_of_tiny_numbers_comes_back_though_postgresql_writes_them
 
 
 @given(st.floats(1e15, 9.9e307) | st.floats(-9.9e307, -1e15), texts)
-def test_a_large_float_comes_back_as_the_same_float(number: float, text: str) -> None:
+def test_large_float_comes_back_as_the_same_float(number: float, text: str) -> None:
     """jsonb keeps 5e16 as an integer, and its digits are not those of the float."""
     value = {"1e+20" + text: ["2e+20", number, text]}
     back = decode(through_jsonb(value))
@@ -215,7 +215,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("value, path, rule", HOSTILE, ids=range(len(HOSTILE)))
-def test_a_hostile_value_is_refused_with_its_path_and_rule(
+def test_hostile_value_is_refused_with_its_path_and_rule(
     value: object, path: str, rule: str
 ) -> None:
     with pytest.raises(InvalidInput) as caught:
@@ -256,7 +256,7 @@ HOSTILE_TEXT = [
 
 
 @pytest.mark.parametrize("text, path, rule", HOSTILE_TEXT, ids=range(len(HOSTILE_TEXT)))
-def test_a_hostile_row_is_refused_with_its_path_and_rule(
+def test_hostile_row_is_refused_with_its_path_and_rule(
     text: str | bytes, path: str, rule: str
 ) -> None:
     with pytest.raises(InvalidInput) as caught:
@@ -287,16 +287,16 @@ HARMLESS = [
 
 
 @pytest.mark.parametrize("value", HARMLESS, ids=range(len(HARMLESS)))
-def test_what_only_looks_hostile_is_taken(value: object) -> None:
+def test_harmless_odd_values_are_accepted(value: object) -> None:
     assert decode(encode(value)) == value
     assert decode(through_jsonb(value)) == value
 
 
-def test_an_escaped_pair_of_surrogates_is_one_character() -> None:
+def test_escaped_pair_of_surrogates_is_one_character() -> None:
     assert decode('"\\ud83d\\ude00"') == "😀"
 
 
-def test_a_tree_nested_without_end_is_refused_as_too_deep_not_by_recursion() -> None:
+def test_tree_nested_without_end_is_refused_as_too_deep_not_by_recursion() -> None:
     cycle: list[object] = []
     cycle += [cycle, cycle]
     for value in (nested(200_000), cycle):
@@ -316,7 +316,7 @@ def test_shared_lists_that_stand_for_an_endless_text_are_refused_soon() -> None:
     assert time.process_time() - began < 5
 
 
-def test_subclasses_of_json_types_are_written_as_what_they_are() -> None:
+def test_subclasses_of_json_types_are_encoded_as_base_types() -> None:
     assert encode([Colour.RED, OrderedDict(a=Point(1, 2))]) == '["red",{"a":[1,2]}]'
     assert encode((1, 2)) == "[1,2]"
 
@@ -332,7 +332,7 @@ class Document:
     authors: list[Author]
 
 
-def test_a_model_or_a_dataclass_may_be_the_whole_payload() -> None:
+def test_model_or_a_dataclass_may_be_the_whole_payload() -> None:
     author = Author(name="Ada", born=date(1815, 12, 10))
     assert decode(encode(author)) == {"name": "Ada", "born": "1815-12-10"}
     assert decode(encode(Document("t", [author]))) == {
@@ -341,7 +341,7 @@ def test_a_model_or_a_dataclass_may_be_the_whole_payload() -> None:
     }
 
 
-def test_a_hostile_value_inside_a_model_is_refused_by_path() -> None:
+def test_hostile_value_inside_a_model_is_refused_by_path() -> None:
     with pytest.raises(InvalidInput) as caught:
         encode(Document(f"t{NUL}", []))
     assert caught.value.field == "payload.title"
@@ -353,14 +353,14 @@ def test_a_hostile_value_inside_a_model_is_refused_by_path() -> None:
         encode(Holder(thing=Opaque()))
 
 
-def test_a_model_inside_a_payload_is_named_not_guessed() -> None:
+def test_model_inside_a_payload_is_named_not_guessed() -> None:
     with pytest.raises(InvalidInput) as caught:
         encode({"who": Author(name="Ada", born=date(1815, 12, 10))})
     assert caught.value.field == "payload.who"
     assert "Author" in caught.value.rule
 
 
-def test_a_result_is_named_as_such() -> None:
+def test_result_is_named_as_such() -> None:
     with pytest.raises(InvalidInput) as caught:
         encode_result({"score": math.nan}, LIMITS)
     assert caught.value.field == "result.score"
@@ -394,7 +394,7 @@ def test_escaped_text_is_always_fit_for_postgresql(text: str) -> None:
     encode(escaped)
 
 
-def test_escaping_shows_what_was_there() -> None:
+def test_escaping_shows_original_bytes() -> None:
     assert escape_text(f"a{NUL}b{LONE}c") == "a\\u0000b\ufffdc"
     assert escape_text("plain") == "plain"
 
@@ -410,18 +410,18 @@ def test_escaping_shows_what_was_there() -> None:
         ("é" * 257, "512 bytes"),
     ],
 )
-def test_a_key_that_no_index_could_hold_is_refused(key: object, rule: str) -> None:
+def test_key_that_no_index_could_hold_is_refused(key: object, rule: str) -> None:
     with pytest.raises(InvalidInput, match=rule) as caught:
         check_key(key, "unique_key")
     assert caught.value.field == "unique_key"
 
 
-def test_a_key_of_512_bytes_is_taken() -> None:
+def test_key_of_512_bytes_is_taken() -> None:
     assert check_key("é" * 256, "unique_key") == "é" * 256
     assert check_text("x", "tag", max_bytes=1) == "x"
 
 
-def test_a_batch_is_bounded_in_jobs_and_bytes() -> None:
+def test_batch_is_bounded_in_jobs_and_bytes() -> None:
     limits = PayloadLimits(batch_jobs=3, batch_bytes=10)
     check_batch(["{}"] * 3, limits)
     with pytest.raises(InvalidInput, match="3 jobs"):

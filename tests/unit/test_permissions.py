@@ -82,18 +82,18 @@ def test_without_a_grant_nothing_is_allowed() -> None:
 
 
 @given(grant_sets, grants())
-def test_a_grant_only_adds(granted: tuple[Grant, ...], more: Grant) -> None:
+def test_grant_only_adds(granted: tuple[Grant, ...], more: Grant) -> None:
     assert cells(access(granted)) <= cells(access([*granted, more]))
 
 
 @given(grant_sets)
-def test_what_is_allowed_is_the_union_of_the_grants(granted: tuple[Grant, ...]) -> None:
+def test_permissions_are_union_of_grants(granted: tuple[Grant, ...]) -> None:
     apart: set[tuple[str, object, object, object]] = set()
     assert cells(access(granted)) == apart.union(*(cells(access([each])) for each in granted))
 
 
 @given(grant_sets, st.none() | permissions, lane_sets)
-def test_a_token_never_widens(
+def test_token_never_widens(
     granted: tuple[Grant, ...], narrowed: frozenset[str] | None, lanes: frozenset[str] | None
 ) -> None:
     whole, token = access(granted), access(granted, narrowed, lanes)
@@ -107,7 +107,7 @@ def test_a_token_never_widens(
 
 
 @given(grants())
-def test_a_scope_ends_where_it_says(granted: Grant) -> None:
+def test_scope_excludes_everything_outside(granted: Grant) -> None:
     for _, owner, workspace, lane in cells(access([granted])):
         assert granted.scope != "own" or owner == "me"
         assert granted.workspace in (None, workspace)
@@ -120,7 +120,7 @@ def test_a_scope_ends_where_it_says(granted: Grant) -> None:
     st.sampled_from(SPACES),
     st.sampled_from(LANES),
 )
-def test_a_reach_covers_what_any_of_its_terms_holds_for(
+def test_reach_covers_union_of_its_terms(
     terms: list[Term], owner: str | None, workspace: str | None, lane: str | None
 ) -> None:
     reach = Reach(tuple(terms))
@@ -130,7 +130,7 @@ def test_a_reach_covers_what_any_of_its_terms_holds_for(
     assert not reach.is_whole or any(held)
 
 
-def test_only_a_grant_for_all_covers_what_belongs_to_no_workspace() -> None:
+def test_only_grant_for_all_covers_objects_without_workspace() -> None:
     everything = frozenset(PERMISSIONS)
     assert access([Grant(everything, "all")]).allows_everywhere("access:manage")
     for narrower in (
@@ -141,7 +141,7 @@ def test_only_a_grant_for_all_covers_what_belongs_to_no_workspace() -> None:
         assert not access([narrower]).allows_everywhere("access:manage")
 
 
-def test_lanes_that_token_and_grant_do_not_share_are_none() -> None:
+def test_token_and_grant_without_common_lane_cover_none() -> None:
     granted = Grant(frozenset({"jobs:read"}), "all", None, frozenset({"x"}))
     assert not access([granted], token_lanes=frozenset({"y"})).allows("jobs:read")
 
@@ -166,7 +166,7 @@ def test_permissions_come_in_their_order_each_once() -> None:
     "given",
     ["jobs:read", None, 3, [], ["jobs:*"], ["jobs:read "], ["Jobs:read"], [["jobs:read"]], [None]],
 )
-def test_permissions_there_are_not_are_refused(given: object) -> None:
+def test_unknown_permissions_are_refused(given: object) -> None:
     with pytest.raises(InvalidInput, match="permissions"):
         check_role_permissions(given)
 
@@ -176,13 +176,13 @@ def test_permissions_there_are_not_are_refused(given: object) -> None:
     ["", " ann", "ann ", "a\x00b", "a\nb", "\ud800", "x" * 257, "é" * 129, 3, None,
      "schedule:nightly", "policy", "laneway"],
 )  # fmt: skip
-def test_a_name_that_no_row_should_hold_or_that_is_ours_is_refused(name: object) -> None:
+def test_name_that_no_row_should_hold_or_that_is_ours_is_refused(name: object) -> None:
     with pytest.raises(InvalidInput, match="name"):
         check_principal_name(name)
 
 
 @pytest.mark.parametrize("lanes", [[], ["Bad Name"], ["x", ""], "x", 3, [None], ["a" * 64]])
-def test_lanes_that_are_no_names_are_refused(lanes: object) -> None:
+def test_invalid_lane_names_are_refused(lanes: object) -> None:
     with pytest.raises(InvalidInput, match="lanes"):
         check_lanes(lanes)
 
@@ -192,7 +192,7 @@ def test_lanes_that_are_no_names_are_refused(lanes: object) -> None:
     [("all", "a"), ("workspace", None), ("workspace", ""), ("own", "a\x00"), ("ALL", None),
      (None, None), ([], None)],
 )  # fmt: skip
-def test_a_scope_and_a_workspace_that_do_not_fit_are_refused(
+def test_scope_and_a_workspace_that_do_not_fit_are_refused(
     scope: object, workspace: object
 ) -> None:
     with pytest.raises(InvalidInput, match=r"scope|workspace"):
@@ -200,7 +200,7 @@ def test_a_scope_and_a_workspace_that_do_not_fit_are_refused(
 
 
 @pytest.mark.parametrize("life", [0, -1, 1e12, float("nan"), float("inf"), "90d", True])
-def test_a_life_out_of_range_is_refused(life: object) -> None:
+def test_life_out_of_range_is_refused(life: object) -> None:
     with pytest.raises(InvalidInput, match="expires_in"):
         check_life(life)
 
@@ -209,7 +209,7 @@ def test_a_life_out_of_range_is_refused(life: object) -> None:
 
 
 @pytest.mark.parametrize("purpose", PREFIXES)
-def test_a_secret_is_found_again_for_its_own_purpose_only(purpose: Purpose) -> None:
+def test_secret_is_found_again_for_its_own_purpose_only(purpose: Purpose) -> None:
     secret = new_secret(purpose)
     assert len(secret.text) == len(PREFIXES[purpose]) + 43
     assert len(secret.digest) == 32
@@ -218,7 +218,7 @@ def test_a_secret_is_found_again_for_its_own_purpose_only(purpose: Purpose) -> N
         assert digest_of(secret.text, other) == (secret.digest if other == purpose else None)
 
 
-def test_no_two_secrets_are_alike_and_a_hint_gives_little_away() -> None:
+def test_secrets_are_unique_and_hints_reveal_little() -> None:
     made = [new_secret() for _ in range(100)]
     assert len({secret.text for secret in made}) == 100
     assert all(secret.text.startswith(secret.hint) for secret in made)
@@ -226,10 +226,10 @@ def test_no_two_secrets_are_alike_and_a_hint_gives_little_away() -> None:
 
 
 @given(st.text() | st.binary() | st.none() | st.integers())
-def test_what_is_no_token_has_no_digest(text: object) -> None:
+def test_invalid_token_has_no_digest(text: object) -> None:
     assert digest_of(text) is None
 
 
 @pytest.mark.parametrize("change", ["{}x", " {}", "{}\n", "{}\x00", "Bearer {}"])
-def test_a_token_is_taken_only_whole(change: str) -> None:
+def test_token_is_taken_only_whole(change: str) -> None:
     assert digest_of(change.format(new_secret().text)) is None

@@ -80,7 +80,7 @@ async def test_bytes_pass_both_ways(proxy: Proxy) -> None:
         assert await one.hear(len(data)) == data
 
 
-async def test_a_cut_ends_every_connection_and_lets_new_ones_through(proxy: Proxy) -> None:
+async def test_cut_ends_every_connection_and_lets_new_ones_through(proxy: Proxy) -> None:
     async with link(proxy) as one, link(proxy) as other:
         for each in (one, other):
             await each.say(b"x")
@@ -94,7 +94,7 @@ async def test_a_cut_ends_every_connection_and_lets_new_ones_through(proxy: Prox
         assert await new.hear(1) == b"y"
 
 
-async def test_a_cut_at_a_word_comes_before_the_word_arrives(proxy: Proxy) -> None:
+async def test_cut_at_word_happens_before_word_arrives(proxy: Proxy) -> None:
     async with link(proxy) as one:
         proxy.cut_when(b"COMMIT")
         await one.say(b"BEGIN")
@@ -107,7 +107,7 @@ async def test_a_cut_at_a_word_comes_before_the_word_arrives(proxy: Proxy) -> No
     assert proxy.cuts == 1
 
 
-async def test_a_blackhole_keeps_the_connection_and_swallows_the_bytes(proxy: Proxy) -> None:
+async def test_blackhole_keeps_the_connection_and_swallows_the_bytes(proxy: Proxy) -> None:
     async with link(proxy) as one:
         await one.say(b"x")
         await one.hear(1)
@@ -137,7 +137,7 @@ async def test_one_connection_is_silent_from_certain_bytes_on_and_others_work(
             await one.hear(1, 0.1)
 
 
-async def test_a_delay_holds_back_each_way(proxy: Proxy) -> None:
+async def test_delay_holds_back_each_way(proxy: Proxy) -> None:
     async with link(proxy) as one:
         await one.say(b"x")
         await one.hear(1)
@@ -148,7 +148,7 @@ async def test_a_delay_holds_back_each_way(proxy: Proxy) -> None:
         assert time.monotonic() - began >= 0.2
 
 
-async def test_an_end_that_closes_is_heard_at_the_other(proxy: Proxy) -> None:
+async def test_close_of_one_end_reaches_the_other(proxy: Proxy) -> None:
     async with link(proxy) as one:
         await one.say(b"x")
         await one.hear(1)

@@ -56,7 +56,7 @@ def test_plain_text_is_left_alone(text: str) -> None:
     assert Redaction()(text) == text
 
 
-def test_neighbours_of_secret_stay() -> None:
+def test_text_next_to_secret_stays() -> None:
     shown = Redaction()("api_key=abcdef&page=2 user=ann token: xyz job_id=7")
     assert shown == "api_key=***&page=2 user=ann token: *** job_id=7"
 
@@ -108,7 +108,7 @@ def test_no_text_takes_more_than_linear_time(unit: str) -> None:
     assert time.thread_time() - began < 3.0
 
 
-def test_password_that_is_a_common_word_does_not_spoil_names() -> None:
+def test_common_word_as_password_leaves_names_intact() -> None:
     struck = Redaction(["postgresql://ann:secret@db/app"])("client_secret=hunter2Hunter3 secret")
     assert "hunter2" not in struck
     assert "secret" not in struck

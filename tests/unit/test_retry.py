@@ -29,9 +29,7 @@ def test_by_default_the_wait_doubles_from_one_second_to_sixty(n: int, seconds: f
 
 
 @given(policies, st.integers(1, 10**400), unit)
-def test_the_wait_stays_within_its_bounds_for_every_n(
-    policy: RetryPolicy, n: int, rand: float
-) -> None:
+def test_wait_stays_within_its_bounds_for_every_n(policy: RetryPolicy, n: int, rand: float) -> None:
     wait = policy.delay(n, rand)
     assert math.isfinite(wait)
     assert policy.base * (1 - policy.jitter) <= wait * (1 + 1e-9)
@@ -43,7 +41,7 @@ def test_without_jitter_the_wait_never_shrinks(policy: RetryPolicy, n: int) -> N
     assert policy.delay(n, 0.5) <= policy.delay(n + 1, 0.5)
 
 
-def test_a_base_of_zero_retries_at_once() -> None:
+def test_base_of_zero_retries_at_once() -> None:
     policy = RetryPolicy(base=0, factor=LARGEST_FACTOR)
     assert policy.delay(1, 0.3) == policy.delay(10**9, 0.7) == 0
 
@@ -65,12 +63,12 @@ def test_a_base_of_zero_retries_at_once() -> None:
         ({"jitter": -0.1}, "retry.jitter"),
     ],
 )
-def test_a_policy_without_sense_is_refused(settings: dict[str, float], field: str) -> None:
+def test_invalid_policy_is_refused(settings: dict[str, float], field: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         RetryPolicy(**settings)
     assert caught.value.field == field
 
 
-def test_there_is_no_retry_before_the_first() -> None:
+def test_retry_numbers_start_at_one() -> None:
     with pytest.raises(InvalidInput):
         RetryPolicy().delay(0, 0.5)

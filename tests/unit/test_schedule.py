@@ -41,13 +41,13 @@ def test_in_autumn_a_fixed_time_that_comes_twice_runs_the_first_time() -> None:
 
 
 @pytest.mark.parametrize("minute", range(0, 60, 7))
-def test_between_the_two_turns_of_an_hour_nothing_behind_us_comes_again(minute: int) -> None:
+def test_past_slots_do_not_repeat_within_repeated_hour(minute: int) -> None:
     now = utc(2026, 10, 25, 1, minute)
     found = next_slot(parse("50 2 * * *", BERLIN), now)
     assert found == utc(2026, 10, 26, 1, 50)
 
 
-def test_what_runs_all_the_time_follows_real_time_over_both_changes() -> None:
+def test_frequent_schedules_follow_real_time_at_clock_changes() -> None:
     spring = ["29 00:30", "29 01:00", "29 01:30"]
     assert first("*/30 * * * *", utc(2026, 3, 29), 3) == spring
     autumn = ["25 00:00", "25 00:30", "25 01:00", "25 01:30", "25 02:00"]
@@ -94,9 +94,7 @@ def test_clock_changes_treat_six_fields_like_five(
     st.sampled_from([utc(2026, 3, 29), utc(2026, 10, 25)]),
     st.integers(0, 6 * 3600 * 1_000_000),
 )
-def test_from_wherever_one_starts_the_slots_are_the_same(
-    expression: str, day: datetime, micros: int
-) -> None:
+def test_slots_do_not_depend_on_starting_point(expression: str, day: datetime, micros: int) -> None:
     timing, end = parse(expression, BERLIN), day + timedelta(days=2)
     start = day - timedelta(hours=2) + timedelta(microseconds=micros)
     every = [s for s in islice(slots_after(timing, day - 2 * HOUR), 600) if s < end]
@@ -126,7 +124,7 @@ def test_from_wherever_one_starts_the_slots_are_the_same(
         (5, "must be text"),
     ],
 )
-def test_a_wrong_expression_is_refused_by_field_and_rule(expression: object, rule: str) -> None:
+def test_wrong_expression_is_refused_by_field_and_rule(expression: object, rule: str) -> None:
     with pytest.raises(InvalidInput, match=r"^cron: ") as caught:
         check_cron(expression)
     assert rule in caught.value.rule
@@ -134,7 +132,7 @@ def test_a_wrong_expression_is_refused_by_field_and_rule(expression: object, rul
 
 @settings(deadline=None)
 @given(st.text(alphabet="0123456789*/,-#LW @ABJSUNMOFRI", max_size=40))
-def test_whatever_is_written_is_taken_or_refused(text: str) -> None:
+def test_any_expression_is_accepted_or_refused(text: str) -> None:
     try:
         timing = parse(text, "UTC")
     except InvalidInput as error:
@@ -153,7 +151,7 @@ def test_aliases_stand_for_expressions(alias: str) -> None:
     "name",
     ["Mars/Base", "Europe", "../etc/passwd", "/etc/passwd", "", "a\x00", "é", "localtime", 1],
 )
-def test_a_wrong_time_zone_is_refused(name: object) -> None:
+def test_wrong_time_zone_is_refused(name: object) -> None:
     with pytest.raises(InvalidInput, match=r"^timezone: "):
         check_timezone(name)
 
@@ -170,12 +168,12 @@ def test_on_time_every_policy_fires_the_slot() -> None:
         assert turn == ((at,), None, None, None, at + HOUR)
 
 
-def test_before_its_time_nothing_fires() -> None:
+def test_schedule_does_not_fire_early() -> None:
     at = utc(2026, 1, 1, 3)
     assert decide(HOURLY, "catch_up", 10, at, at - timedelta(seconds=1)).slots == ()
 
 
-def test_skip_fires_what_is_at_most_a_minute_late_and_counts_the_rest() -> None:
+def test_skip_fires_slots_up_to_a_minute_late_and_counts_others() -> None:
     at = utc(2026, 1, 1, 3)
     assert decide(HOURLY, "skip", 10, at, at + timedelta(seconds=60)).slots == (at,)
     late = decide(HOURLY, "skip", 10, at, at + timedelta(seconds=61))
@@ -205,7 +203,7 @@ def test_catch_up_fires_the_newest_oldest_first() -> None:
     assert turn.next_at == at + 6 * HOUR
 
 
-def test_more_than_one_transaction_holds_are_caught_up_in_turns() -> None:
+def test_long_catch_up_is_split_into_transactions() -> None:
     at = utc(2026, 1, 1)
     fired: list[datetime] = []
     now, next_at = at + 249 * HOUR, at
@@ -235,7 +233,7 @@ def test_years_of_absence_cost_no_more_than_a_day(missed: str, count: int) -> No
     st.lists(st.integers(1, 300_000), min_size=1, max_size=20),
     st.integers(1, 5),
 )
-def test_however_often_one_looks_no_slot_is_fired_twice_nor_out_of_order(
+def test_slots_fire_once_and_in_order_at_any_poll_rate(
     missed: str, catch_up: int, pauses: list[int], most: int
 ) -> None:
     timing, now = parse("*/20 2-4 * * *", BERLIN), utc(2026, 10, 24)
@@ -284,7 +282,7 @@ def test_plan_made_a_little_ahead_starts_from_now() -> None:
     assert replanned(HOURLY, last + HOUR, last, now - HOUR, now) == last
 
 
-def test_a_new_schedule_takes_the_defaults() -> None:
+def test_new_schedule_takes_the_defaults() -> None:
     made = Schedule.of(GOOD)
     assert (made.timezone, made.missed, made.catch_up, made.enabled) == (
         "UTC",
@@ -305,19 +303,19 @@ def test_a_new_schedule_takes_the_defaults() -> None:
         ("error", "x"), ("next_at", None), ("created_at", None), ("colour", "red"),
     ],
 )  # fmt: skip
-def test_a_wrong_setting_is_refused_by_its_name(field: str, value: object) -> None:
+def test_wrong_setting_is_refused_by_its_name(field: str, value: object) -> None:
     with pytest.raises(InvalidInput) as caught:
         Schedule.of({**GOOD, field: value})
     assert caught.value.field.split("[")[0].split(".")[0] == field
 
 
 @pytest.mark.parametrize("field", GOOD)
-def test_a_new_schedule_needs_name_type_and_cron(field: str) -> None:
+def test_new_schedule_needs_name_type_and_cron(field: str) -> None:
     with pytest.raises(InvalidInput, match=f"{field}: is required"):
         Schedule.of({name: value for name, value in GOOD.items() if name != field})
 
 
-def test_a_change_names_what_it_changes_but_not_the_name() -> None:
+def test_change_lists_changed_fields_without_name() -> None:
     assert validate_schedule_change({"cron": "@daily"}) == {"cron": "@daily"}
     with pytest.raises(InvalidInput, match="name: cannot be changed"):
         validate_schedule_change({"name": "other"})

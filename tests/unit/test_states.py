@@ -56,14 +56,14 @@ CONTRACT = {
 
 @pytest.mark.parametrize("verb", Verb)
 @pytest.mark.parametrize("status", [None, *Status])
-def test_the_table_allows_exactly_what_the_contract_says(status: Status | None, verb: Verb) -> None:
+def test_table_allows_exactly_transitions_of_contract(status: Status | None, verb: Verb) -> None:
     expected = CONTRACT.get((status, verb.value), set())
     assert next_statuses(status, verb) == expected
     assert can(status, verb) is bool(expected)
     assert can(status, verb.value) is bool(expected)
 
 
-def test_no_row_is_written_twice_and_every_guard_says_something() -> None:
+def test_rows_are_unique_and_every_guard_has_text() -> None:
     assert len({row[:3] for row in TRANSITIONS}) == len(TRANSITIONS)
     assert all(row.guard for row in TRANSITIONS)
 
@@ -86,13 +86,13 @@ def test_no_live_status_is_a_dead_end() -> None:
     assert reaches == set(Status)
 
 
-def test_once_a_cancel_was_requested_every_ending_of_the_attempt_can_be_cancelled() -> None:
+def test_requested_cancel_allows_cancelled_after_every_ending() -> None:
     endings = {row.verb for row in TRANSITIONS if row.before is RUNNING} - {Verb.REQUEST_CANCEL}
     assert all(CANCELLED in next_statuses(RUNNING, verb) for verb in endings)
 
 
 @given(st.lists(st.tuples(st.sampled_from(Verb), st.integers(0, 9)), max_size=40))
-def test_a_walk_runs_only_after_a_claim_and_never_leaves_completed(
+def test_walk_runs_only_after_a_claim_and_never_leaves_completed(
     steps: list[tuple[Verb, int]],
 ) -> None:
     status: Status | None = None
@@ -109,5 +109,5 @@ def test_a_walk_runs_only_after_a_claim_and_never_leaves_completed(
             assert verb is Verb.RETRY
 
 
-def test_the_document_is_the_table() -> None:
+def test_document_is_the_table() -> None:
     assert DOCUMENT.read_text(encoding="utf-8") == render_markdown()

@@ -39,14 +39,14 @@ def test_names_beyond_the_bound_are_counted_together() -> None:
     assert {method for method, _, _ in tally.requests} == {"GET", OTHER}
 
 
-def test_a_value_falls_below_the_first_bound_it_does_not_exceed() -> None:
+def test_value_falls_below_the_first_bound_it_does_not_exceed() -> None:
     histogram = Histogram((1.0, 2.0))
     for value in (0.5, 1.0, 1.5, 2.5):
         histogram.add(value)
     assert (histogram.counts, histogram.total) == ([2, 1, 1], 5.5)
 
 
-def test_who_leads_is_known_until_it_resigns() -> None:
+def test_leader_is_known_until_it_resigns() -> None:
     tally, holder = Counters(), uuid4()
     tally.leads(holder, 7)
     assert "laneway_leader_epoch 7.0" in _page(tally)
@@ -54,7 +54,7 @@ def test_who_leads_is_known_until_it_resigns() -> None:
     assert "laneway_is_leader 0.0" in _page(tally)
 
 
-def test_every_metric_of_a_process_is_told_before_anything_was_counted() -> None:
+def test_every_process_metric_exists_before_first_count() -> None:
     page = _page(Counters())
     for family in OF_WORKERS:
         assert f"# TYPE {family.name} {family.kind}\n" in page
@@ -64,7 +64,7 @@ def test_every_metric_of_a_process_is_told_before_anything_was_counted() -> None
         assert (family.kind == "counter") == family.name.endswith("_total")
 
 
-def test_openmetrics_is_told_to_who_asks_for_it() -> None:
+def test_openmetrics_is_returned_on_request() -> None:
     page = MetricsSnapshot(lambda: of_worker(Counters()))
     body, kind = page.text("application/openmetrics-text;version=junk;q=0.5,*/*;q=0.1")
     assert kind.startswith("application/openmetrics-text")
