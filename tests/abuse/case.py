@@ -1,4 +1,4 @@
-"""One hostile request as data: its name, its door, how it is sent and what may be answered."""
+"""One hostile request as data: its name, its interface, how to send it, its allowed responses."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any, Literal
 import psycopg
 
 Interface = Literal["http", "sse", "mcp", "grpc", "sql", "tls"]
-# No answer: the server closed the connection.
+# No response: the server closed the connection.
 CLOSED = 0
 
 
 @dataclass(frozen=True)
 class Reply:
-    """The answer to a case: a status (or a word, for other doors) and its text."""
+    """The response to a case: a status (a word for interfaces other than HTTP) and its text."""
 
     status: int | str
     text: str = ""
@@ -27,7 +27,7 @@ class Reply:
 
 @dataclass
 class Target:
-    """The server under test, callers with tokens, and words that no answer may hold."""
+    """The server under test, callers with tokens, and secrets that no response may contain."""
 
     host: str
     port: int
@@ -47,9 +47,9 @@ Send = Callable[[Target], Awaitable[Reply]]
 
 @dataclass(frozen=True)
 class Case:
-    """`expected`: the statuses that are right; anything else is an escape.
+    """A hostile request. `expected`: the allowed statuses; any other is an escape.
 
-    `cpu_s`, `memory_mb`: what the server may spend on it, at its peak. `patience_s` only ends what
+    `cpu_s`, `memory_mb`: the most that the server may use for it. `patience_s` ends a request that
     would never end.
     """
 
@@ -73,7 +73,7 @@ def request_bytes(
     headers: Mapping[str, str] | None = None,
     body: bytes = b"",
 ) -> bytes:
-    """One HTTP/1.1 request as it goes over the wire."""
+    """The bytes of one HTTP/1.1 request."""
     lines = [f"{method} {path} HTTP/1.1", "Host: test", "Connection: close"]
     if who is not None:
         lines.append(f"Authorization: Bearer {target.tokens.get(who, who)}")
@@ -85,7 +85,7 @@ def request_bytes(
 
 
 async def exchange(target: Target, *parts: bytes, pause_s: float = 0.0) -> Reply:
-    """Send the parts, read until the server closes; CLOSED if it answers nothing."""
+    """Send the parts, read until the server closes; CLOSED without a response."""
     reader, writer = await asyncio.open_connection(target.host, target.port)
     answer = b""
 
@@ -145,7 +145,7 @@ def http(
 
 
 def raw(name: str, *parts: bytes, expected: tuple[int | str, ...], pause_s: float = 0.0) -> Case:
-    """A case of bytes that need not be a request at all."""
+    """A case of arbitrary bytes."""
 
     async def send(target: Target) -> Reply:
         return await exchange(target, *parts, pause_s=pause_s)

@@ -1,4 +1,4 @@
-"""Hostile calls by gRPC: of strangers, and of a worker whose token claims in one lane only."""
+"""Hostile gRPC calls: without credentials, and from a worker whose token covers one lane."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REFUSED = ("INVALID_ARGUMENT", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED")
 async def call(
     target: Target, method: str, data: bytes, who: str | None, service: str = SERVICE
 ) -> Reply:
-    """Send bytes to a call; answers the name of its status, and its first answer or details."""
+    """Send bytes to a call; return the name of its status, and its first response or details."""
     metadata = [] if who is None else [("authorization", f"Bearer {target.tokens.get(who, who)}")]
     options = [("grpc.max_send_message_length", -1)]
     address = f"{target.host}:{target.grpc_port}"
@@ -49,16 +49,16 @@ def case(
     return Case(f"grpc {name}", "grpc", send, expected)
 
 
-def hello(*types: pb.JobType) -> bytes:
+def handshake(*types: pb.JobType) -> bytes:
     request = pb.StreamJobsRequest(worker_id=str(uuid4()), job_types=types, max_in_flight=10)
     return request.SerializeToString()
 
 
-def declared(name: str, **said: Any) -> pb.JobType:
-    return pb.JobType(name=name, declaration=json.dumps(said))
+def declared(name: str, **declaration: Any) -> pb.JobType:
+    return pb.JobType(name=name, declaration=json.dumps(declaration))
 
 
-def _strangers() -> Iterator[Case]:
+def _anonymous() -> Iterator[Case]:
     for method in METHODS:
         for who in (None, "nonsense"):
             label = "no token" if who is None else "wrong token"
@@ -101,16 +101,16 @@ def _schemas() -> Iterator[Case]:
 
 
 def _declare(schema: Any) -> Callable[[Target], Awaitable[Reply]]:
-    """Declare a schema that is refused: its type is served, and nothing of it is published."""
+    """Declare an invalid schema: its type is served, but the schema is not published."""
 
     async def send(target: Target) -> Reply:
         before = _policy(target, "ingestion")
-        said = hello(declared("ingestion", arguments=schema))
-        told = await call(target, "StreamJobs", said, "worker")
-        is_out = told.status == "OK" and "arguments" in told.text
+        data = handshake(declared("ingestion", arguments=schema))
+        reply = await call(target, "StreamJobs", data, "worker")
+        is_out = reply.status == "OK" and "arguments" in reply.text
         is_same = (before or [{}])[0].get("arguments") is None
         is_same = is_same and _policy(target, "ingestion")[0]["arguments"] is None
-        return Reply("left out" if is_out and is_same else told.status, told.text)
+        return Reply("left out" if is_out and is_same else reply.status, reply.text)
 
     return send
 
@@ -124,9 +124,9 @@ def _policy(target: Target, job_type: str) -> Any:
 
 
 def _escapes() -> Iterator[Case]:
-    for said in ({}, {"lane": "interactive"}, {"lane": "default"}, {"lane": "new-lane"}):
-        data = hello(declared("greet", **said))
-        yield case(f"lane escape {said}", "StreamJobs", data, "worker", "PERMISSION_DENIED")
+    for lane in ({}, {"lane": "interactive"}, {"lane": "default"}, {"lane": "new-lane"}):
+        data = handshake(declared("greet", **lane))
+        yield case(f"lane escape {lane}", "StreamJobs", data, "worker", "PERMISSION_DENIED")
 
     async def rewrite(target: Target) -> Reply:
         with target.connection() as conn:
@@ -135,7 +135,7 @@ def _escapes() -> Iterator[Case]:
                 " where name = 'polarity'"
             )
         before = _policy(target, "polarity")
-        said = declared(
+        declaration = declared(
             "polarity",
             priority=32767,
             max_age_s=1.0,
@@ -143,11 +143,11 @@ def _escapes() -> Iterator[Case]:
             limits=["stolen"],
             arguments={"type": "object", "required": ["never"]},
         )
-        told = await call(target, "StreamJobs", hello(said), "worker")
+        reply = await call(target, "StreamJobs", handshake(declaration), "worker")
         with target.connection() as conn:
             made = conn.execute("select 1 from laneway.limits where name = 'stolen'").fetchone()
         is_same = _policy(target, "polarity") == before and made is None
-        return Reply("unchanged" if is_same else "changed", told.text)
+        return Reply("unchanged" if is_same else "changed", reply.text)
 
     yield Case("grpc policy rewritten by a claim token", "grpc", rewrite, ("unchanged",))
 
@@ -171,16 +171,16 @@ def _forged() -> Iterator[Case]:
 def _forge(name: str, message: Callable[[pb.Claim], Any]) -> Callable[[Target], Awaitable[Reply]]:
     async def send(target: Target) -> Reply:
         claim = pb.Claim(job_id=target.jobs["theirs"], attempt=1)
-        told = await call(target, name, message(claim).SerializeToString(), "worker")
+        reply = await call(target, name, message(claim).SerializeToString(), "worker")
         with target.connection() as conn:
             touched = conn.execute(
                 "select 1 from laneway.outcome o join laneway.jobs j using (seq) where j.id = %s"
                 " union all select 1 from laneway.limit_usage where running > 0",
                 [target.jobs["theirs"]],
             ).fetchone()
-        return Reply("untouched" if touched is None else "touched", told.text)
+        return Reply("untouched" if touched is None else "touched", reply.text)
 
     return send
 
 
-CASES = (*_strangers(), *_floods(), *_schemas(), *_escapes(), *_forged())
+CASES = (*_anonymous(), *_floods(), *_schemas(), *_escapes(), *_forged())

@@ -1,4 +1,4 @@
-"""Hostile requests by HTTP: paths, heads, bodies, tokens, searches."""
+"""Hostile HTTP requests: paths, heads, bodies, tokens, searches."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _heads() -> Iterator[Case]:
 
 
 def _routes() -> Iterator[tuple[str, str, str]]:
-    """Method, path and who may ask it."""
+    """Method, path and a caller with the permission."""
     yield "POST", "/jobs", "submitter"
     yield "POST", "/jobs/batch", "submitter"
     yield "POST", "/jobs/bulk", "nobody"

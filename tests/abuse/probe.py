@@ -1,4 +1,4 @@
-"""A second client: asks /healthz every 10 ms and prints when, how long it took, and whose fault."""
+"""A second client: requests /healthz every 10 ms; prints start, duration and blocked time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def main(host: str, port: int, pid: int) -> None:
             if not conn.recv(65536):
                 raise ConnectionError
         except OSError:
-            # The server did not take it: that counts as a block for as long as it lasts.
+            # The server did not accept the connection: the whole time counts as a block.
             if conn is not None:
                 conn.close()
             conn = None

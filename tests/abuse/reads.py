@@ -1,4 +1,4 @@
-"""Reads of large values at every door."""
+"""Reads of large values through every interface."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 
 def _tool(label: str, tool: str, **arguments: object) -> Case:
-    """A call of an MCP tool; an argument `job` names a job of the target."""
+    """A call of an MCP tool; the argument `job` names a job of the target."""
 
     async def send(target: Target) -> Reply:
         given = {
@@ -70,12 +70,12 @@ _numbers = count()
 
 
 def _kept_schedule(payload: object, suffix: str = "") -> Callable[[Target], str]:
-    """The path of a new schedule with this payload that was changed once: each try has its own."""
+    """The path of a new schedule with this payload, changed once; each try creates another."""
 
     def path(target: Target) -> str:
         name = f"kept-{next(_numbers)}"
         with target.connection() as conn:
-            # As the server does, which has checked the payload.
+            # As the server does after it has checked the payload.
             conn.execute("select set_config('laneway.payload_checked', 'on', false)")
             conn.execute(
                 "insert into laneway.schedules (name, job_type, cron, payload, updated_by)"

@@ -1,4 +1,4 @@
-"""What a process has used, read from outside: processor time, time in the run queue, memory."""
+"""Resource usage of a process: processor time, time in the run queue, memory."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _NS = 1e9
 
 @dataclass(frozen=True)
 class Used:
-    """Seconds on a processor and seconds ready to run but without one; of each thread."""
+    """Seconds on a processor, and seconds in the run queue, of each thread."""
 
     threads: dict[str, tuple[float, float]]
 
     def since(self, before: Used) -> tuple[float, float]:
-        """Both, summed over the threads that are still there."""
+        """Both differences, summed over the threads that still exist."""
         cpu = waited = 0.0
         for name, (ran, queued) in self.threads.items():
             old = before.threads.get(name, (0.0, 0.0))
@@ -28,7 +28,7 @@ class Used:
 
 
 def used(pid: int) -> Used:
-    """As the scheduler counts it, in nanoseconds and not in ticks."""
+    """Read the scheduler's counters, which count nanoseconds instead of ticks."""
     found = {}
     for task in Path(f"/proc/{pid}/task").iterdir():
         with suppress(OSError):
@@ -38,17 +38,17 @@ def used(pid: int) -> Used:
 
 
 def blocked_s(took_s: float, before: Used, after: Used, own_wait_s: float) -> float:
-    """How much of the time that an answer took was the server's own doing.
+    """The part of a response's time that the server caused.
 
-    Its processor time is. What is left of the time after it stood in the run queue, or we did, is
-    too: there it slept. On a machine that others keep busy nearly all of it is their doing.
+    That is its processor time, and the time in which it slept: what remains after the run queue
+    times of server and client. On a busy machine other processes cause nearly all of the time.
     """
     cpu, waited = after.since(before)
     return max(min(took_s, cpu), took_s - waited - own_wait_s)
 
 
 class Memory:
-    """The memory of a process since a moment: at its peak, and what is left of it."""
+    """The growth of a process's memory since a moment: the peak and the current value."""
 
     def __init__(self, pid: int) -> None:
         self._status = Path(f"/proc/{pid}/status")
@@ -80,7 +80,7 @@ class Watch:
         self._own = used(os.getpid())
 
     def read(self) -> tuple[float, float, float]:
-        """Seconds that passed, that the process ran, and for which it alone was to blame."""
+        """Wall time, processor time, and the time that the process alone caused."""
         took = time.monotonic() - self._began
         now, own = used(self._pid), used(os.getpid())
         cpu, _ = now.since(self._before)

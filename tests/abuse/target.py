@@ -20,17 +20,17 @@ from tests.abuse.case import Target
 from tests.api.conftest import People
 from tests.control.scene import Scene
 
-# In a payload of another tenant: an answer to anybody else that holds it is a leak.
+# Part of another tenant's payload: a response to any other caller with it is a leak.
 MARKER = "of-another-tenant-7391"
 LARGE_JOBS = 40
-# Of many small values: what takes longest to parse.
+# Many small values take longest to parse.
 LISTS: dict[str, list[object]] = {"a": [[]] * 340_000}
 JOBS_OF_LISTS = 8
 
 
 @contextmanager
 def served(**variables: str) -> Iterator[Target]:
-    """A server of `laneway server --grpc`, until the block ends."""
+    """Run `laneway server --grpc` until the block ends."""
     with tempfile.TemporaryDirectory(prefix="laneway-abuse-") as name:
         folder = Path(name)
         # PostgreSQL runs as another account where this one is root.
@@ -38,11 +38,11 @@ def served(**variables: str) -> Iterator[Target]:
         with EmbeddedPostgres(folder / "data") as postgres:
             dsn = postgres.dsn
             migrate(dsn)
-            tokens, jobs = _furnish(dsn)
+            tokens, jobs = _create_data(dsn)
             yield from _run(dsn, folder, tokens, jobs, variables)
 
 
-def _furnish(dsn: str) -> tuple[dict[str, str], dict[str, str]]:
+def _create_data(dsn: str) -> tuple[dict[str, str], dict[str, str]]:
     with psycopg.connect(dsn, autocommit=True) as conn:
         people, scene = People(conn), Scene(conn)
         tokens = {"nobody": people.new("nobody").token}
@@ -70,7 +70,7 @@ def _furnish(dsn: str) -> tuple[dict[str, str], dict[str, str]]:
         text = json.dumps(LISTS, separators=(",", ":"))
         for _ in range(JOBS_OF_LISTS):
             jobs["lists"] = str(scene.submit("lists", workspace="mine", payload=text))
-        # PostgreSQL counts its own spaces.
+        # PostgreSQL counts the spaces that it adds.
         fewer = json.dumps({"a": [[]] * 250_000}, separators=(",", ":"))
         for number in range(JOBS_OF_LISTS):
             conn.execute(
@@ -105,13 +105,13 @@ def _run(
     ):
         try:
             assert process.stdout is not None
-            said = ""
-            while "serving http" not in said:
+            output = ""
+            while "serving http" not in output:
                 line = process.stdout.readline()
                 assert line, (folder / "stderr").read_text()
-                said += line
-            grpc_port = re.search(r"remote workers on \S*?:(\d+)", said)
-            port = re.search(r"serving http://\S+?:(\d+)", said)
+                output += line
+            grpc_port = re.search(r"remote workers on \S*?:(\d+)", output)
+            port = re.search(r"serving http://\S+?:(\d+)", output)
             assert port is not None
             assert grpc_port is not None
             yield Target(

@@ -1,4 +1,4 @@
-"""Hostile use of TLS, streams, grants with bounds, and limited database roles."""
+"""Hostile use of TLS, streams, bounded grants and limited database roles."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SILENT = 600
 
 @contextlib.asynccontextmanager
 async def _tls_server(target: Target) -> AsyncIterator[tuple[int, int]]:
-    """One more server with a certificate: its process and its port."""
+    """Run another server with a certificate; yield its process and port."""
     with tempfile.TemporaryDirectory(prefix="laneway-abuse-tls-") as name:
         cert, key = make_certificate(Path(name))
         command = ["-m", "laneway", "server", "--port", "0"]
@@ -57,13 +57,13 @@ async def _silent_handshakes(target: Target) -> Reply:
         server = psutil.Process(pid)
         before = server.num_fds()
         opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(SILENT)]
-        # Those without a place are closed.
+        # The server closes connections beyond its limit.
         ends = {asyncio.ensure_future(_end(reader)) for reader, _ in opened}
         ended = 0
         while ended < SILENT - PLACES:
             done, ends = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             ended += len(done)
-        # A socket is closed a moment after its end is sent, and long before the deadline of 10 s.
+        # A socket is closed soon after its end is sent, long before the deadline of 10 s.
         held = SILENT
         for _ in range(60):
             held = server.num_fds() - before

@@ -21,7 +21,7 @@ LANES = os.environ["LANEWAY_CONFORMANCE_LANES"].split(",")
 
 
 class NoLuck(Exception):
-    """How the handlers fail."""
+    """The error that handlers raise."""
 
 
 def note(what: str, ctx: Context, text: str | None = None) -> None:

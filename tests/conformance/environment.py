@@ -1,4 +1,4 @@
-"""Where the scenarios of one kind of worker play: a database, a server, a shared worker."""
+"""The environment of the scenarios for one kind of worker: database, server, shared worker."""
 
 from __future__ import annotations
 
@@ -30,19 +30,21 @@ IN_FLIGHT = 50
 
 
 class ScenarioFailed(Exception):
-    """Something that a scenario waits for did not happen."""
+    """An expected event of a scenario did not happen."""
 
 
-async def wait_until(is_so: Callable[[], bool], what: str, within_s: float = PATIENCE_S) -> None:
+async def wait_until(
+    condition: Callable[[], bool], what: str, within_s: float = PATIENCE_S
+) -> None:
     deadline = time.monotonic() + within_s
-    while not is_so():
+    while not condition():
         if time.monotonic() > deadline:
             raise ScenarioFailed(f"not within {within_s:g} s: {what}")
         await asyncio.sleep(0.02)
 
 
 class Environment:
-    """One database and what works on it; every process ends with it."""
+    """One database and its processes, which end with it."""
 
     def __init__(self, kind: str, dsn: str, home: Path) -> None:
         self.kind = kind
@@ -54,15 +56,15 @@ class Environment:
         self.servers: list[ServerProcess] = []
         self.processes: list[Process] = []
         self._number = itertools.count(1)
-        # So many processes come up at once; more only get in each other's way.
-        self.doors = asyncio.Semaphore(3)
+        # The most processes that start at once; more would slow each other down.
+        self.starting = asyncio.Semaphore(3)
 
     @property
     def is_remote(self) -> bool:
         return self.kind != "in-process"
 
     def prepare(self, scenarios: Sequence[Scenario]) -> None:
-        """The lanes of the scenarios, and a token that reaches them and no other."""
+        """Create the lanes of the scenarios, and a token for exactly these lanes."""
         lanes: dict[str, dict[str, Any]] = {SHARED: {}}
         lanes |= {one.slug: one.lane for one in scenarios if one.has_own_lane}
         for name, settings in lanes.items():
@@ -83,7 +85,7 @@ class Environment:
         self.conn.execute(query.encode(), [value, lane])
 
     def renewed(self, lane: str) -> int:
-        """How many leases of the lane have more than half of their time left."""
+        """Count the leases of the lane with more than half of their time left."""
         row = self.conn.execute(
             "select count(*) from laneway.lease l join laneway.worker_lanes n on n.name = l.lane"
             " where n.name = %s and l.lease_until > clock_timestamp()"
@@ -120,7 +122,7 @@ class Environment:
     # Processes --------------------------------------------------------------------------------
 
     async def start_server(self, port: int | None = None) -> ServerProcess:
-        async with self.doors:
+        async with self.starting:
             log = self.home / f"server-{next(self._number)}.log"
             server = ServerProcess(self.dsn, log, port)
             self.processes.append(server)
@@ -130,7 +132,7 @@ class Environment:
     async def start_worker(
         self, scenario: Scenario | None, lanes: Sequence[str], addresses: str
     ) -> Process:
-        """A worker of one scenario, or of those that share one; it is known when this returns."""
+        """Start a worker for one scenario, or the shared one; return once it has registered."""
         lane = lanes[0]
         options = WorkerOptions(
             dsn=self.dsn,
@@ -142,7 +144,7 @@ class Environment:
             in_flight=(scenario.in_flight if scenario else None) or IN_FLIGHT,
             grace_ms=scenario.grace_ms if scenario else 10_000,
         )
-        async with self.doors:
+        async with self.starting:
             before = self._known(lane)
             log = self.home / f"worker-{lane}-{next(self._number)}.log"
             worker = STARTERS[self.kind](options, log)
@@ -153,27 +155,29 @@ class Environment:
             return worker
 
     def log_of(self, lane: str) -> Path:
-        """Where the handlers of a worker write down what they do."""
+        """The file in which the handlers of a worker record events."""
         return self.home / f"handlers-{lane}.jsonl"
 
     def _known(self, lane: str) -> int:
-        """How many workers have made themselves known for the lane's types."""
+        """Count the registered workers of the lane's types."""
         row = self.conn.execute(
             "select count(*) from laneway.workers where %s = any (job_types)", [f"{lane}.echo"]
         ).fetchone()
         return int(row[0]) if row else 0
 
-    async def _wait_until_up(self, process: Process, is_so: Callable[[], bool], what: str) -> None:
+    async def _wait_until_up(
+        self, process: Process, condition: Callable[[], bool], what: str
+    ) -> None:
         def look() -> bool:
             if process.code is not None:
                 raise ScenarioFailed(f"ended with code {process.code}:\n{process.output()}")
-            return is_so()
+            return condition()
 
         await wait_until(look, what)
 
     @contextlib.asynccontextmanager
     async def opened(self) -> AsyncIterator[str]:
-        """With what all scenarios share; answers the addresses of its servers."""
+        """Start what all scenarios share; yield the addresses of its servers."""
         try:
             if self.is_remote:
                 self.servers.append(await self.start_server())
@@ -186,7 +190,7 @@ class Environment:
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """What the handlers have written down; half a line is none."""
+    """The events of the handlers; an incomplete line is ignored."""
     if not path.exists():
         return []
     lines = path.read_text("utf-8").split("\n")[:-1]

@@ -1,4 +1,4 @@
-"""Workers of every kind, and servers for those that need one: real processes, to be broken."""
+"""Real processes: workers of every kind, and servers for remote workers."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ TIMINGS = {
     "LANEWAY_LEADER_TTL": "1",
     "LANEWAY_WATCHDOG_INTERVAL": "0.2",
     "LANEWAY_CANCEL_GRACE": f"{CANCEL_GRACE_S:g}",
-    # So few that a scenario meets the bound.
+    # Small, so that a scenario reaches the bound.
     "LANEWAY_REMOTE_REPORTS_PER_SECOND": "10",
 }
 
 
 class Process:
-    """One process with all below it; what it says goes to a file."""
+    """One process with its children; its output goes to a file."""
 
     def __init__(self, command: Sequence[str], environment: dict[str, str], log: Path) -> None:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("LANEWAY_", "PG"))}
@@ -57,11 +57,11 @@ class Process:
 
     @property
     def code(self) -> int | None:
-        """How it ended; None while it runs."""
+        """The exit code; None while it runs."""
         return self._process.poll()
 
     def send(self, number: signal.Signals) -> None:
-        """A signal to the process and all below it."""
+        """Send a signal to the process and its children."""
         faults.send(number, faults.tree(self.pid))
 
     def terminate(self) -> None:
@@ -129,7 +129,7 @@ STARTERS: dict[str, Callable[[WorkerOptions, Path], Process]] = {
 
 
 def node() -> str:
-    """Node.js: of the machine, else the one that comes with the development tools."""
+    """The installed Node.js, or the one of the development tools."""
     found = shutil.which("node")
     if found is not None:
         return found
@@ -139,7 +139,7 @@ def node() -> str:
 
 
 class ServerProcess(Process):
-    """A server that remote workers connect to, at a port that it keeps when started again."""
+    """A server for remote workers; it keeps its port across restarts."""
 
     def __init__(self, dsn: str, log: Path, port: int | None = None) -> None:
         self.port = port or _free_port()

@@ -1,6 +1,6 @@
 """python -m tests.conformance.run KIND [--only NAME,NAME]
 
-Plays the scenarios against one kind of worker, all at once, and tells which laws did not hold.
+Run the scenarios against one kind of worker, all at once, and print which laws did not hold.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.conformance.scenario_run import ScenarioRun
 async def run_all(
     kind: str, dsn: str, home: Path, scenarios: Sequence[Scenario]
 ) -> dict[str, list[str]]:
-    """Scenario → what was not as it must be."""
+    """Run all scenarios; return the failures of each."""
     env = Environment(kind, dsn, home)
     env.prepare(scenarios)
     async with env.opened() as addresses:
@@ -37,7 +37,7 @@ async def run_all(
 
 
 def scenarios_of(kind: str) -> list[Scenario]:
-    """Those that make sense for a kind of worker."""
+    """The scenarios that apply to a kind of worker."""
     return [one for one in load() if kind not in one.skip]
 
 

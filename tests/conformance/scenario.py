@@ -1,4 +1,4 @@
-"""The scenarios as they stand in scenarios.toml."""
+"""The scenarios of scenarios.toml."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 FILE = Path(__file__).with_name("scenarios.toml")
 KINDS = ("in-process", "python-remote", "typescript")
-# Acts that need a worker or servers of their own, because they would disturb the others.
+# Acts that need a separate worker or servers, because they would disturb other scenarios.
 _OWN_WORKER = re.compile(r"(kill|stop|pause|start) worker|cut|.* server")
 _OWN_LANE = re.compile(r"lane .*")
 _OWN_SERVER = re.compile(r"(kill|stop) server")
@@ -19,12 +19,12 @@ _OWN_SERVER = re.compile(r"(kill|stop) server")
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedJob:
-    """A job to submit, and how it must look in the end."""
+    """A job to submit, and its expected final state."""
 
     handler: str
     payload: dict[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
-    # "sql": by another program, through laneway.submit, which does not check arguments.
+    # "sql": through the SQL function laneway.submit, which does not check arguments.
     by: str = "client"
     count: int = 1
     see: dict[str, Any] = field(default_factory=dict)
@@ -32,26 +32,26 @@ class PlannedJob:
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """Jobs, what is done while they run, and what must be seen."""
+    """Jobs, the acts while they run, and the expected result."""
 
     name: str
     law: str
     jobs: tuple[PlannedJob, ...]
     acts: tuple[str, ...] = ()
-    # Of every job, in the end.
+    # The expected final state of every job.
     see: dict[str, Any] = field(default_factory=dict)
-    # How many lines of a word the handlers have written.
+    # Word → the expected number of lines in the handlers' log.
     lines: dict[str, int] = field(default_factory=dict)
-    # The tags of the jobs, in the order in which they began.
+    # The tags of the jobs in the expected order of their starts.
     order: tuple[str, ...] = ()
-    # Between these two words of one job there are none of another.
+    # Between these two words of one job the log has none of another job.
     alone: tuple[str, str] | None = None
-    # Jobs in hand at once, of a worker of its own.
+    # The concurrency of a separate worker.
     in_flight: int | None = None
     grace_ms: int = 10_000
     lane: dict[str, Any] = field(default_factory=dict)
     servers: int = 1
-    # Kind of worker → why it makes no sense there.
+    # Kind of worker → why the scenario does not apply.
     skip: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -76,7 +76,7 @@ class Scenario:
 
 
 def load(path: Path = FILE) -> list[Scenario]:
-    """All scenarios, checked as far as that goes without running them."""
+    """Load all scenarios and check their form."""
     made = [_scenario(one) for one in tomllib.loads(path.read_text("utf-8"))["scenario"]]
     slugs = [one.slug for one in made]
     assert len(set(slugs)) == len(slugs), "two scenarios have one name"
@@ -98,7 +98,7 @@ def _scenario(table: Mapping[str, Any]) -> Scenario:
 
 
 def expanded(value: Any) -> Any:
-    """With every {repeat = ["x", 3]} written out."""
+    """Expand every {repeat = ["x", 3]}."""
     if isinstance(value, dict):
         if set(value) == {"repeat"}:
             text, times = value["repeat"]

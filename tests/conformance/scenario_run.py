@@ -1,4 +1,4 @@
-"""Plays one scenario and says what was not as it must be."""
+"""Run one scenario and list its failures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TERMINAL = ("completed", "failed", "cancelled")
 
 
 class ScenarioRun:
-    """One scenario under way: its jobs, its processes, its place."""
+    """One running scenario: its jobs, its processes, its lane."""
 
     def __init__(self, env: Environment, scenario: Scenario, addresses: str) -> None:
         self._env = env
@@ -41,7 +41,7 @@ class ScenarioRun:
         self._proxy: Proxy | None = None
 
     async def run(self) -> list[str]:
-        """What went wrong; nothing, if the worker conforms."""
+        """Run the scenario; return its failures, none if the worker conforms."""
         try:
             async with AsyncExitStack() as stack:
                 await self._open(stack)
@@ -133,7 +133,7 @@ class ScenarioRun:
         return {**job.payload, "gate": self._gate(job.payload["gate"])}
 
     def _gate(self, name: str) -> str:
-        """Scenarios that share a worker do not share gates."""
+        """The name of a gate: scenarios that share a worker do not share gates."""
         return f"{self._scenario.slug}.{name}"
 
     async def _exactly(self, condition: str) -> None:
@@ -186,7 +186,7 @@ class ScenarioRun:
         worker = self._workers.pop(0)
         worker.send(signal.SIGSTOP)
         self._paused.append(worker)
-        # A renewal may be on its way: it would be for as long as the lane says by then.
+        # A renewal in progress would use the lane's new lease time.
         await wait_until(lambda: not self._env.renewed(self._lane), "nothing is renewed any more")
 
     async def _go_on(self, what: str) -> None:
@@ -209,7 +209,7 @@ class ScenarioRun:
         )
         before = self._sessions()
         self._proxy.cut()
-        # Until the server knows, it may send a job into the connection that is gone.
+        # Until the server notices, it may send a job into the closed connection.
         await wait_until(lambda: bool(self._sessions() - before), "the worker to come back")
 
     def _sessions(self) -> set[UUID]:
@@ -281,7 +281,7 @@ class ScenarioRun:
         return [*failures, *self._diagnostics()] if failures else []
 
     def _diagnostics(self) -> list[str]:
-        """What helps to find out why."""
+        """Log lines and outputs that explain a failure."""
         lines = [f"{line['what']} {line['attempt']}" for line in self._lines()[:30]]
         workers = (*self._workers, *self._paused, *self._stopped)
         outputs = [f"{one.log.name}: {one.output(1500)}" for one in workers if one.output()]
@@ -289,7 +289,7 @@ class ScenarioRun:
 
 
 def value_of(job: Job, field: str) -> Any:
-    """A field of a job, by its path; and some that are worked out."""
+    """A field of a job by its path, or a computed field."""
     match field:
         case "outcomes":
             return [attempt.outcome for attempt in job.attempts]

@@ -1,4 +1,4 @@
-"""Every kind of worker does what scenarios.toml says."""
+"""Every kind of worker conforms to scenarios.toml."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Someone who listens."""
+"""A connection that listens for Laneway's notifications."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ END = "end of test"
 
 
 class NotificationListener:
-    """A LISTEN connection."""
+    """Receives notifications with LISTEN."""
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
@@ -32,17 +32,17 @@ class NotificationListener:
         await self._conn.close()
 
     async def received(self) -> list[str]:
-        """All that was committed before this call, in order."""
+        """All notifications committed before this call, in order."""
         await self._conn.execute("select pg_notify('laneway', %s)", [END])
-        heard: list[str] = []
+        received: list[str] = []
         async for notice in self._conn.notifies(timeout=60):
             if notice.payload == END:
-                return heard
-            heard.append(notice.payload)
-        raise AssertionError("the listening connection heard nothing")
+                return received
+            received.append(notice.payload)
+        raise AssertionError("the end marker was not received")
 
     async def next(self) -> str:
-        """The next message."""
+        """The next notification."""
         async for notice in self._conn.notifies(timeout=60, stop_after=1):
             return notice.payload
-        raise AssertionError("nobody said anything")
+        raise AssertionError("no notification was received")
