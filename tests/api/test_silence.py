@@ -11,8 +11,8 @@ from fastapi import FastAPI
 from laneway.app.laneway import REQUEST_STATEMENT_S, REQUEST_WAIT_S, make_api
 from laneway.config.settings import Settings
 from laneway.testing.proxy import Proxy
-from tests.address import address, through
 from tests.api.conftest import Ask, People
+from tests.support.server_address import address, through
 
 LONGEST_S = 15.0
 

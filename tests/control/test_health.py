@@ -18,7 +18,7 @@ from laneway.store import health as probes
 from laneway.store import leases
 from laneway.store.database import Database
 from tests.control.scene import Scene
-from tests.pgbouncer import pgbouncer
+from tests.support.pgbouncer import pgbouncer
 
 UNREACHABLE = "postgresql://someone:secret@127.0.0.1:1/nowhere"
 

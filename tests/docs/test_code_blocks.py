@@ -32,11 +32,11 @@ import psycopg
 import pytest
 from markdown_it import MarkdownIt
 
-from tests.docs.zygote import write_command
+from tests.docs.cli_fork_server import write_command
 
 ROOT = Path(__file__).resolve().parents[2]
 SESSION = Path(__file__).with_name("python_session.py")
-ZYGOTE = Path(__file__).with_name("zygote.py")
+FORK_SERVER = Path(__file__).with_name("cli_fork_server.py")
 SECONDS_PER_BLOCK = 60.0
 
 RUN = {"python", "bash", "sh", "sql"}
@@ -102,7 +102,7 @@ def read_blocks(document: Path) -> list[Block]:
     return blocks
 
 
-class Workbench:
+class DocumentRun:
     """An empty directory, an environment and the processes that the blocks of one document use."""
 
     def __init__(self, directory: Path, dsn: str | None, seconds: float) -> None:
@@ -123,7 +123,7 @@ class Workbench:
             self.environment["LANEWAY_DATABASE_URL"] = dsn
         self.processes: list[subprocess.Popen[bytes]] = []
         self.session: subprocess.Popen[bytes] | None = None
-        self.zygote: subprocess.Popen[bytes] | None = None
+        self.fork_server: subprocess.Popen[bytes] | None = None
 
     def run(self, block: Block) -> None:
         self.log.write_bytes(b"")
@@ -170,8 +170,8 @@ class Workbench:
             raise BlockFailed(block, "python failed", self.output())
 
     def run_bash(self, block: Block) -> None:
-        if self.zygote is None and "laneway" in block.code:
-            self.start_zygote()
+        if self.fork_server is None and "laneway" in block.code:
+            self.start_fork_server()
         script = self.log.with_name("block.sh")
         script.write_text(block.code, "utf-8")
         process = self.start(["bash", "-euo", "pipefail", str(script)])
@@ -184,11 +184,11 @@ class Workbench:
         if status:
             raise BlockFailed(block, f"bash failed with exit code {status}", self.output())
 
-    def start_zygote(self) -> None:
-        programs, address = self.log.with_name("bin"), self.log.with_name("zygote")
-        self.zygote = self.start([sys.executable, str(ZYGOTE), str(address)], talk=True)
-        assert self.zygote.stdout is not None
-        assert self.zygote.stdout.readline() == b"ready\n", self.output()
+    def start_fork_server(self) -> None:
+        programs, address = self.log.with_name("bin"), self.log.with_name("fork_server")
+        self.fork_server = self.start([sys.executable, str(FORK_SERVER), str(address)], talk=True)
+        assert self.fork_server.stdout is not None
+        assert self.fork_server.stdout.readline() == b"ready\n", self.output()
         write_command(programs, address)
         self.environment["PATH"] = f"{programs}{os.pathsep}{self.environment['PATH']}"
 
@@ -233,10 +233,10 @@ class Workbench:
 
 
 @contextlib.contextmanager
-def workbench(
+def document_run(
     directory: Path, dsn: str | None = None, seconds: float = SECONDS_PER_BLOCK
-) -> Iterator[Workbench]:
-    bench = Workbench(directory, dsn, seconds)
+) -> Iterator[DocumentRun]:
+    bench = DocumentRun(directory, dsn, seconds)
     try:
         yield bench
     finally:
@@ -256,7 +256,7 @@ def test_every_code_block_runs_as_shown(
     blocks = [block for block in read_blocks(document) if not block.skipped]
     needs_database = any(block.language in RUN for block in blocks)
     dsn = str(request.getfixturevalue("dsn")) if needs_database else None
-    with workbench(tmp_path, dsn) as bench:
+    with document_run(tmp_path, dsn) as bench:
         for block in blocks:
             bench.run(block)
 
@@ -274,7 +274,7 @@ def test_no_document_waits_without_bound() -> None:
 def run_text(directory: Path, text: str, seconds: float = SECONDS_PER_BLOCK) -> None:
     document = directory / "page.md"
     document.write_text(text, "utf-8")
-    with workbench(directory, seconds=seconds) as bench:
+    with document_run(directory, seconds=seconds) as bench:
         for block in read_blocks(document):
             if not block.skipped:
                 bench.run(block)

@@ -8,8 +8,8 @@ import pytest
 
 from laneway import Context, Laneway
 from laneway.testing.proxy import Proxy
-from tests.address import address, through
 from tests.engine.workshop import QUICK, SOON, Workshop, until
+from tests.support.server_address import address, through
 
 
 @pytest.fixture

@@ -20,9 +20,9 @@ from laneway.store.migrate import migrate
 from laneway.store.statement import Statement, scalar
 from laneway.store.sync_connection import SyncConnection
 from laneway.testing.proxy import Proxy
-from tests.address import address
 from tests.engine.workshop import QUICK, Workshop, until
-from tests.pgbouncer import pgbouncer
+from tests.support.pgbouncer import pgbouncer
+from tests.support.server_address import address
 
 pytestmark = pytest.mark.pooler
 

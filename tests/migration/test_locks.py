@@ -20,9 +20,9 @@ from laneway.store.grants import grants
 from laneway.store.migrate import Migration, definitions, migrations
 from laneway.store.migration_files import transaction
 from laneway.testing.proxy import Proxy
-from tests.address import address
 from tests.conftest import Server
 from tests.migration.test_migrate import run
+from tests.support.server_address import address
 
 SUBMIT = "select from laneway.submit('greet', '{}')"
 DEADLINE_S = 60.0

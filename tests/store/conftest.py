@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from tests.conftest import Server
+from tests.support.database_reset import DatabaseReset
 from tests.support.store_client import StoreClient
-from tests.sweeper import Sweeper
 
 RESET = """
 delete from laneway.jobs; delete from laneway.job_keys; delete from laneway.ready;
@@ -55,14 +55,14 @@ def module_dsn(postgres: Server, template_db: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def sweeper(module_dsn: str) -> Iterator[Sweeper]:
-    with Sweeper(module_dsn, RESET) as sweeper:
-        yield sweeper
+def database_reset(module_dsn: str) -> Iterator[DatabaseReset]:
+    with DatabaseReset(module_dsn, RESET) as database_reset:
+        yield database_reset
 
 
 @pytest.fixture
-def dsn(module_dsn: str, sweeper: Sweeper) -> str:
-    sweeper.sweep()
+def dsn(module_dsn: str, database_reset: DatabaseReset) -> str:
+    database_reset.run()
     return module_dsn
 
 

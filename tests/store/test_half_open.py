@@ -21,8 +21,8 @@ from laneway.errors import DatabaseUnavailable
 from laneway.store.database import Database, Runner
 from laneway.store.statement import Statement, nothing
 from laneway.testing.proxy import Proxy
-from tests.address import address, through
 from tests.conftest import TEST_SETTINGS
+from tests.support.server_address import address, through
 from tests.support.store_client import StoreClient
 
 PATIENCE_S = 60.0

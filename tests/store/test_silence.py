@@ -17,7 +17,7 @@ from laneway.store.notify import Listener
 from laneway.store.statement import Statement, scalar
 from laneway.store.sync_connection import SyncConnection
 from laneway.testing.proxy import Proxy
-from tests.address import address, through
+from tests.support.server_address import address, through
 
 SILENCE_S = 0.6
 PATIENCE_S = 60.0

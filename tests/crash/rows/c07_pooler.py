@@ -6,16 +6,17 @@ import asyncio
 import time
 
 from tests.crash.load import cancel_some, feed
-from tests.crash.pooler import POOL_SIZE, pgbouncer
 from tests.crash.processes import WorkerProcess
 from tests.crash.row_run import RowRun, cancel_load, wait_until
+from tests.support.pgbouncer import pgbouncer
 
 JOBS, KILLS = 500, 3
 SECONDS = 7.0
+POOL_SIZE = 8
 
 
 async def inject(run: RowRun) -> None:
-    with pgbouncer(run.postgres, run.sink / "pgbouncer") as dsn:
+    with pgbouncer(run.dsn, default_pool_size=POOL_SIZE, max_client_conn=200) as dsn:
         run.worker_dsn = dsn
         run.worker_settings = {"LANEWAY_POOLER": "true"}
         run.client_settings = {"pooler": True}

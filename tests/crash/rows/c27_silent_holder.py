@@ -18,10 +18,10 @@ import httpx2
 from laneway import Laneway
 from laneway.testing import faults
 from laneway.testing.proxy import Proxy
-from tests.address import address, through
 from tests.crash.processes import ROOT, worker_environment
 from tests.crash.row_run import RowRun, wait_until
 from tests.crash.rows.c19_streams import Replica, serving, token_of
+from tests.support.server_address import address, through
 
 ROUNDS = 3
 RESUME_S = 5.0

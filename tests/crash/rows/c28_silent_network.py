@@ -12,9 +12,9 @@ from collections import Counter
 import httpx2
 
 from laneway.testing.proxy import Proxy
-from tests.address import address, through
 from tests.crash.row_run import RowRun, wait_until
 from tests.crash.rows.c19_streams import Replica, serving, token_of
+from tests.support.server_address import address, through
 
 ROUNDS = 3
 # Seconds of silence, in turn.

@@ -8,7 +8,7 @@ from typing import Any, Self
 import psycopg
 
 
-class Sweeper:
+class DatabaseReset:
     """A connection for each test would take longer than the sweep itself."""
 
     def __init__(self, dsn: str, reset: str) -> None:
@@ -16,13 +16,13 @@ class Sweeper:
         self._reset = reset.encode()
         self._conn: psycopg.Connection[tuple[Any, ...]] | None = None
 
-    def sweep(self) -> None:
+    def run(self) -> None:
         try:
-            self._connected().execute(self._reset)
+            self._connection().execute(self._reset)
         except psycopg.OperationalError:
             # The test before ended every connection of the database, this one too.
-            self._leave()
-            self._connected().execute(self._reset)
+            self._close()
+            self._connection().execute(self._reset)
 
     def __enter__(self) -> Self:
         return self
@@ -33,14 +33,14 @@ class Sweeper:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._leave()
+        self._close()
 
-    def _connected(self) -> psycopg.Connection[tuple[Any, ...]]:
+    def _connection(self) -> psycopg.Connection[tuple[Any, ...]]:
         if self._conn is None:
             self._conn = psycopg.connect(self._dsn, autocommit=True, application_name="tests")
         return self._conn
 
-    def _leave(self) -> None:
+    def _close(self) -> None:
         if self._conn is not None:
             self._conn.close()
             self._conn = None

@@ -1,8 +1,9 @@
-"""pgbouncer before the PostgreSQL of a test."""
+"""pgbouncer in front of the PostgreSQL of a test."""
 
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import socket
 import subprocess
@@ -13,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from laneway.testing import faults
 from tests.conftest import short_data_dir
 
 PGBOUNCER = shutil.which("pgbouncer", path="/usr/sbin:/usr/bin:/usr/local/bin")
@@ -23,9 +24,11 @@ PGBOUNCER = shutil.which("pgbouncer", path="/usr/sbin:/usr/bin:/usr/local/bin")
 
 @contextmanager
 def pgbouncer(dsn: str, **settings: object) -> Iterator[str]:
-    """The same database through a pooler, by transaction unless `settings` say otherwise."""
+    """Run pgbouncer in transaction mode, unless `settings` differ; yield a DSN through it."""
     if PGBOUNCER is None:
-        pytest.fail("pgbouncer is not installed (Debian package pgbouncer): make test-pooler")
+        raise FileNotFoundError(
+            "pgbouncer is not installed (Debian package pgbouncer): make test-pooler"
+        )
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -35,21 +38,26 @@ def pgbouncer(dsn: str, **settings: object) -> Iterator[str]:
         config = directory / "pgbouncer.ini"
         config.write_text(_config(target, port, settings))
         config.chmod(0o644)
-        account = ["-u", _account(str(target["host"]))] if os.geteuid() == 0 else []
         with subprocess.Popen(
-            [PGBOUNCER, "-q", *account, str(config)], stderr=subprocess.PIPE
+            faults.tied([PGBOUNCER, "-q", str(config)]),
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            **_account(str(target["host"])),
         ) as process:
             try:
                 pooled = f"postgresql://someone@127.0.0.1:{port}/{target['dbname']}"
-                _until_it_answers(pooled, process)
+                _wait_until_ready(pooled, process)
                 yield pooled
             finally:
                 process.terminate()
 
 
-def _account(host: str) -> str:
-    """pgbouncer does not run as root; the socket belongs to the account of the server."""
-    return Path(host).owner() if host.startswith("/") else "nobody"
+def _account(host: str) -> dict[str, Any]:
+    """Popen arguments for the owner of the server's socket: pgbouncer does not run as root."""
+    if os.geteuid() != 0:
+        return {}
+    owner = pwd.getpwnam(Path(host).owner() if host.startswith("/") else "nobody")
+    return {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
 
 
 def _config(target: dict[str, Any], port: int, settings: dict[str, object]) -> str:
@@ -66,7 +74,7 @@ def _config(target: dict[str, Any], port: int, settings: dict[str, object]) -> s
     )
 
 
-def _until_it_answers(dsn: str, process: subprocess.Popen[bytes]) -> None:
+def _wait_until_ready(dsn: str, process: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + 10
     while True:
         try:

@@ -1,7 +1,7 @@
 """Runs the `laneway` commands of the documents in forks of one process that has imported it all.
 
 The documents call it some hundred times, and each would import for half a second. `python
-zygote.py SOCKET` serves; `write_command` writes the `laneway` that a shell finds, which hands its
+cli_fork_server.py SOCKET` serves; `write_command` writes the `laneway` that a shell finds, which hands its
 arguments, directory, environment and standard files over and exits as the fork does. What stays
 (workers, servers) and what has to be killed is started as it really is.
 """
@@ -22,12 +22,12 @@ COMMAND = """\
 import json, os, socket, sys
 if sys.argv[1:2] and sys.argv[1] in {lasting}:
     os.execv({real!r}, [{real!r}, *sys.argv[1:]])
-with socket.socket(socket.AF_UNIX) as zygote:
-    zygote.connect({address!r})
+with socket.socket(socket.AF_UNIX) as fork_server:
+    fork_server.connect({address!r})
     said = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
-    socket.send_fds(zygote, [len(said).to_bytes(4, "big")], [0, 1, 2])
-    zygote.sendall(said)
-    answer = zygote.recv(4)
+    socket.send_fds(fork_server, [len(said).to_bytes(4, "big")], [0, 1, 2])
+    fork_server.sendall(said)
+    answer = fork_server.recv(4)
 sys.exit(int(answer) if answer else 1)
 """
 
