@@ -1,9 +1,9 @@
-"""A real PostgreSQL for every test that asks, and no test that leaves anything behind.
+"""A real PostgreSQL for every test that needs one; a test that leaks anything fails.
 
 `dsn`            a fresh database with Laneway's schema, cloned from a template
 `empty_dsn`      a fresh database with nothing in it
 `postgres`       the server both live on, one for each xdist process: never restart it
-`own_postgres`   a server of one's own, to be restarted, killed and ruined
+`own_postgres`   a separate server, to be restarted, killed and damaged
 
 LANEWAY_PG_BIN chooses PostgreSQL's programs, LANEWAY_TEST_DATABASE_URL a server that runs already.
 """
@@ -38,10 +38,10 @@ from laneway.domain.redaction import redact
 from laneway.embedded.postgres import EmbeddedPostgres
 
 # As laneway.rpc does, but before any test imports gRPC itself: its fork handlers break programs
-# that are started while it is busy.
+# that start while it is busy.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
-# The same examples each time: what passed passes again; `--hypothesis-profile=default`: others.
+# The same examples in each run; `--hypothesis-profile=default` uses others.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 
@@ -50,14 +50,14 @@ TEST_SETTINGS = {
     "full_page_writes": "off",
     "max_connections": "300",
     "max_wal_size": "256MB",
-    # In the data directory, so that a server killed for good leaves no segment in /dev/shm.
+    # In the data directory, so that a killed server leaves no segment in /dev/shm.
     "dynamic_shared_memory_type": "mmap",
 }
 _SHARED = "LANEWAY_TEST_DATA_DIR"
 _OF_PROCESS = "pg-"
-# Generous: only a leak takes so long.
+# Generous: only a leak takes this long.
 _GRACE = 30.0
-# What was closed is gone by then; the rest waits for the collector.
+# Closed connections are gone by then; the others wait for the garbage collector.
 _MOMENT = 0.5
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -66,7 +66,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Server:
-    """The PostgreSQL that the tests' databases live on."""
+    """The PostgreSQL server of the tests' databases."""
 
     dsn: str
     admin: psycopg.Connection[tuple[object, ...]]
@@ -76,15 +76,15 @@ class Server:
 
     @contextmanager
     def database(self, template: str) -> Iterator[str]:
-        """A database of one test; a connection of ours that outlives the test is a leak."""
+        """Create a database for one test; a connection that outlives the test is a leak."""
         name = f"test_{uuid4().hex}"
         self.create(name, template)
         try:
             yield self.dsn_of(name)
             leaked = _until_empty(lambda: self._connections(name), _MOMENT)
             if leaked:
-                # A connect that was cancelled half-way is the collector's to close. A connection
-                # that was made is not: of that one it warns, and warnings are errors.
+                # The garbage collector closes a connect that was cancelled half-way. For an
+                # established connection it warns, and warnings are errors.
                 gc.collect()
                 leaked = _until_empty(lambda: self._connections(name))
         finally:
@@ -93,7 +93,7 @@ class Server:
             pytest.fail("connections left open:\n" + "\n".join(leaked), pytrace=False)
 
     def create(self, name: str, template: str) -> None:
-        # Copying files beats logging every page, by half, when nothing is synced to disk.
+        # Copying files takes half as long as logging every page when nothing is synced to disk.
         strategy = "STRATEGY file_copy" if self.admin.info.server_version >= 150000 else ""
         self.admin.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" {strategy}')
 
@@ -110,7 +110,7 @@ class Server:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Background jobs of a shell and nohup ignore these, and programs under test would inherit that.
+    # Background jobs of a shell and nohup ignore these signals; programs under test would too.
     for number, usual in (
         (signal.SIGINT, signal.default_int_handler),
         (signal.SIGHUP, signal.SIG_DFL),
@@ -128,7 +128,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def _quickest_place() -> Path | None:
-    """Memory, where creating a database takes 10 ms; a disk may need 250 ms for its 300 files.
+    """A directory in memory: creating a database takes 10 ms there, on a disk up to 250 ms.
 
     Never below pytest's own temporary directory: as root, the server's account cannot enter that.
     """
@@ -139,7 +139,7 @@ def _quickest_place() -> Path | None:
 
 @pytest.fixture(scope="session")
 def postgres(request: pytest.FixtureRequest) -> Iterator[Server]:
-    """The server of this process's tests: another test's open transaction would hold up pruning."""
+    """One server per test process: an open transaction of another process would hold up pruning."""
     with ExitStack() as stack:
         dsn = os.environ.get("LANEWAY_TEST_DATABASE_URL")
         if not dsn:
@@ -153,7 +153,7 @@ def postgres(request: pytest.FixtureRequest) -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def template_db(postgres: Server) -> Iterator[str]:
     """The name of a migrated database to clone."""
-    from laneway.store.migrate import migrate  # only here: most rooms do not need the store
+    from laneway.store.migrate import migrate  # only here: most tests do not need the store
 
     name = f"template_{uuid4().hex}"
     postgres.create(name, "template0")
@@ -180,10 +180,10 @@ def empty_dsn(postgres: Server) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def cluster_seed() -> Path:
-    """A data directory that has been used once: copying it is quicker than initdb."""
+    """A data directory after initdb: copying it is quicker than another initdb."""
     seed = _short_dir() / "seed"
     with (_short_dir() / "seed.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # the first process makes it for all
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the first process creates it for all
         if not seed.exists():
             with EmbeddedPostgres(seed, settings=TEST_SETTINGS) as server:
                 _ease_log_in(server.dsn)
@@ -191,7 +191,7 @@ def cluster_seed() -> Path:
 
 
 def _ease_log_in(dsn: str) -> None:
-    """Hashes the password once instead of 4,096 times: tests log in tens of thousands of times."""
+    """Hash the password once instead of 4,096 times: tests log in tens of thousands of times."""
     with psycopg.connect(dsn) as admin:
         if admin.info.server_version >= 160000:
             admin.execute("set scram_iterations = 1")
@@ -205,7 +205,7 @@ def _ease_log_in(dsn: str) -> None:
 
 @pytest.fixture
 def data_dir(cluster_seed: Path) -> Iterator[Path]:
-    """A data directory with a cluster that no server runs on."""
+    """A data directory with a cluster, without a running server."""
     with copy_of(cluster_seed) as path:
         yield path
 
@@ -229,7 +229,7 @@ def short_data_dir(name: str = "") -> Iterator[Path]:
 
 @contextmanager
 def copy_of(cluster_seed: Path, name: str = "") -> Iterator[Path]:
-    """A data directory like the given one, on which no server may be running."""
+    """Copy a data directory; no server may run on it."""
     with short_data_dir(name) as path:
         subprocess.run(["cp", "-a", str(cluster_seed), str(path)], check=True)
         yield path
@@ -252,19 +252,19 @@ def leaks_nothing(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     changed = [one for one, handler in handlers.items() if signal.getsignal(one) != handler]
     for number in changed:
-        # What the next test starts would inherit that it is ignored.
+        # Processes of the next test would inherit the ignored signal.
         signal.signal(number, handlers[number])
     if changed:
         names = ", ".join(signal.Signals(number).name for number in changed)
         pytest.fail(f"handlers of {names} left changed", pytrace=False)
-    # A password of one test may be a word of the next.
+    # The password of one test may be an ordinary word in the next.
     redact.forget()
     leaked = _until_empty(lambda: sorted(_children() - before, key=lambda child: child.pid))
     if leaked:
-        told = [_describe(child) for child in leaked]
+        described = [_describe(child) for child in leaked]
         for child in leaked:
             child.kill()
-        pytest.fail("processes left running:\n" + "\n".join(told), pytrace=False)
+        pytest.fail("processes left running:\n" + "\n".join(described), pytrace=False)
 
 
 @pytest.fixture
@@ -275,24 +275,24 @@ async def leaves_no_task() -> AsyncIterator[None]:
     if pending:
         _, pending = await asyncio.wait(pending, timeout=_GRACE)
     if pending:
-        told = sorted(f"{task.get_name()}: {task.get_coro()!r}" for task in pending)
+        described = sorted(f"{task.get_name()}: {task.get_coro()!r}" for task in pending)
         for task in pending:
             task.cancel()
         await asyncio.wait(pending, timeout=_GRACE)
-        pytest.fail("tasks left pending:\n" + "\n".join(told), pytrace=False)
+        pytest.fail("tasks left pending:\n" + "\n".join(described), pytrace=False)
 
 
-# Live for the whole session by design: Python's own, and the guardian of this process's server.
+# These live for the whole session: Python's helpers, and the guardian of this process's server.
 _LASTING = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 
 
-# Who started whom, by number. A process keeps its parent for as long as that one lives, so each is
-# read once: reading all of a busy machine twice for every test took a fifth of the suite's time.
+# Process id → parent id. A process keeps its parent while the parent lives, so each is read once:
+# reading all processes of a busy machine twice per test took a fifth of the suite's time.
 _parents: dict[int, int] = {}
 
 
 def _children() -> set[psutil.Process]:
-    """All that this process started, and what those started, except what lasts by design."""
+    """All descendants of this process, except those that live for the whole session."""
     running = psutil.pids()
     known = {pid: _parents[pid] if pid in _parents else _parent_of(pid) for pid in running}
     _parents.clear()
@@ -325,7 +325,7 @@ def _describe(child: psutil.Process) -> str:
 
 
 def _until_empty(look: Callable[[], list[T]], within: float = _GRACE) -> list[T]:
-    """Look until nothing is found; what a test has closed may take a moment to go."""
+    """Repeat until nothing is found; closed resources may need a moment."""
     deadline = time.monotonic() + within
     while (found := look()) and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -63,6 +63,6 @@ def plain_client(dsn: str, settings: Settings) -> Iterator[Client]:
 
 @pytest.fixture
 def db(dsn: str) -> Iterator[StoreClient]:
-    """A worker's seat at the same database."""
+    """A store client of the same database, as a worker has."""
     with StoreClient(dsn) as db:
         yield db

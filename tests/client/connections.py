@@ -1,4 +1,4 @@
-"""Every kind of connection that `conn=` takes, opened in a transaction of its own."""
+"""Every kind of connection that `conn=` accepts, each opened in a separate transaction."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support.store_client import StoreClient
 
 
 def hang_up(db: StoreClient) -> None:
-    """Ends the connections of all clients, who find out when they use them."""
+    """End the connections of all clients; they notice at the next use."""
     db.conn.execute(
         "select pg_terminate_backend(pid, 60000) from pg_stat_activity"
         " where datname = current_database() and application_name ~ '^laneway'"
@@ -80,7 +80,7 @@ def _psycopg(dsn: str) -> Iterator[Sync]:
 
 @contextmanager
 def _dict_rows(dsn: str) -> Iterator[Sync]:
-    """The rows and cursors of this one are not the usual."""
+    """A connection with unusual rows and cursors."""
     with psycopg.connect(
         dsn,
         row_factory=psycopg.rows.dict_row,
@@ -141,7 +141,7 @@ def _django(dsn: str) -> Iterator[Sync]:
 
 @contextmanager
 def _django_proxy(dsn: str) -> Iterator[Sync]:
-    """What `from django.db import connection` gives."""
+    """The object that `from django.db import connection` provides."""
     handler = ConnectionHandler({"default": _django_settings(dsn)})
     conn = ConnectionProxy(handler, "default")
     conn.set_autocommit(False)
@@ -168,7 +168,7 @@ async def _asyncpg(dsn: str) -> AsyncIterator[Async]:
 
 @asynccontextmanager
 async def _asyncpg_with_codecs(dsn: str) -> AsyncIterator[Async]:
-    """A pooled connection that encodes jsonb itself, as applications like it."""
+    """A pooled connection that encodes jsonb itself, as many applications do."""
     import json
 
     async def init(conn: asyncpg.Connection[Any]) -> None:

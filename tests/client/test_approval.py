@@ -1,4 +1,4 @@
-"""Job types that need an analysis or an approval: submitted through every door, decided about."""
+"""Job types that need an analysis or an approval: every way to submit, and decisions."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def publish_all(db: StoreClient) -> None:
 
 
 @pytest.fixture
-async def knowing(dsn: str, settings: Settings) -> AsyncIterator[Client]:
-    """A client with handlers that nobody has published."""
+async def full_client(dsn: str, settings: Settings) -> AsyncIterator[Client]:
+    """A client with handlers that no worker has published."""
     database = Database(dsn, settings)
     client = Client(database, settings, handlers())
     yield client
@@ -55,19 +55,19 @@ async def knowing(dsn: str, settings: Settings) -> AsyncIterator[Client]:
 
 
 @pytest.fixture
-def plainly_knowing(dsn: str, settings: Settings) -> Iterator[Client]:
+def plain_full_client(dsn: str, settings: Settings) -> Iterator[Client]:
     client = Client(Database(dsn, settings), settings, handlers())
     yield client
     client.sync.close()
 
 
 async def test_unpublished_approval_policy_of_submitter_is_respected(
-    knowing: Client, db: StoreClient
+    full_client: Client, db: StoreClient
 ) -> None:
     names = [*GATED, "plain"]
-    one_by_one = [await knowing.submit(name) for name in names]
-    together = await knowing.submit_many([(name, {}) for name in names])
-    keyed = await knowing.submit_many([NewJobSpec(n, unique_key="k") for n in names])
+    one_by_one = [await full_client.submit(name) for name in names]
+    together = await full_client.submit_many([(name, {}) for name in names])
+    keyed = await full_client.submit_many([NewJobSpec(n, unique_key="k") for n in names])
     for made in (one_by_one, together, keyed):
         assert [job.status for job in made] == [*GATED.values(), Status.APPROVED]
         for job in made:
@@ -77,27 +77,33 @@ async def test_unpublished_approval_policy_of_submitter_is_respected(
 
 
 async def test_older_worker_does_not_take_the_approval_away(
-    knowing: Client, db: StoreClient
+    full_client: Client, db: StoreClient
 ) -> None:
-    """It has the analysis of the type and publishes that there is nobody to ask."""
+    """The older worker knows the analysis of the type and publishes no approval."""
     publish(db, "analysed", analysis=True)
     publish(db, "gated")
-    made = [await knowing.submit("analysed"), *await knowing.submit_many([("analysed", {})])]
+    made = [
+        await full_client.submit("analysed"),
+        *await full_client.submit_many([("analysed", {})]),
+    ]
     for job in made:
         assert analyzed(db, analyzing(db, "analysed")).status == "awaiting_approval"
         assert status(db, db.seq_of(job.id)) == "awaiting_approval"
-    assert (await knowing.submit("gated")).status is Status.AWAITING_APPROVAL
+    assert (await full_client.submit("gated")).status is Status.AWAITING_APPROVAL
 
 
 @pytest.mark.parametrize("published, expected", [(None, 60), ({}, 60), ({"max_age_s": 90.0}, 90)])
 async def test_jobs_of_local_handler_have_its_max_age(
-    knowing: Client, db: StoreClient, published: dict[str, Any] | None, expected: float
+    full_client: Client, db: StoreClient, published: dict[str, Any] | None, expected: float
 ) -> None:
-    """Also before anybody published its max_age; what is published counts for all alike."""
+    """The local max_age applies before any worker publishes; a published one applies to all."""
     if published is not None:
         publish(db, "mortal", **published)
-    made = [await knowing.submit("mortal"), *await knowing.submit_many([("mortal", {})])]
-    made += await knowing.submit_many([NewJobSpec("mortal", unique_key="k")])
+    made = [
+        await full_client.submit("mortal"),
+        *await full_client.submit_many([("mortal", {})]),
+    ]
+    made += await full_client.submit_many([NewJobSpec("mortal", unique_key="k")])
     for job in made:
         lives = db.one(
             "select extract(epoch from d.at - j.created_at)::float from laneway.jobs j"
@@ -109,11 +115,11 @@ async def test_jobs_of_local_handler_have_its_max_age(
 
 @over_async
 async def test_jobs_in_callers_transaction_have_max_age(
-    knowing: Client, dsn: str, db: StoreClient, opened: OpenAsync
+    full_client: Client, dsn: str, db: StoreClient, opened: OpenAsync
 ) -> None:
     async with opened(dsn) as own:
-        made = [await knowing.submit("mortal", conn=own.conn)]
-        made += await knowing.submit_many([("mortal", {})], conn=own.conn)
+        made = [await full_client.submit("mortal", conn=own.conn)]
+        made += await full_client.submit_many([("mortal", {})], conn=own.conn)
         await own.commit()
     seqs = [db.seq_of(job.id) for job in made]
     assert db.one("select count(*) from laneway.deadlines where seq = any (%s)", seqs) == 2
@@ -133,12 +139,12 @@ async def test_published_policy_applies_to_clients_without_handler(
 @over_sync
 @pytest.mark.parametrize("is_published", [True, False])
 def test_approval_applies_inside_callers_transaction(
-    plain_client: Client, plainly_knowing: Client, dsn: str, db: StoreClient, opened: OpenSync,
+    plain_client: Client, plain_full_client: Client, dsn: str, db: StoreClient, opened: OpenSync,
     is_published: bool,
 ) -> None:  # fmt: skip
     if is_published:
         publish_all(db)
-    submits = (plain_client if is_published else plainly_knowing).sync
+    submits = (plain_client if is_published else plain_full_client).sync
     with opened(dsn) as own:
         made = [submits.submit(name, conn=own.conn) for name in GATED]
         made += submits.submit_many([(name, {}) for name in GATED], conn=own.conn)
@@ -149,12 +155,12 @@ def test_approval_applies_inside_callers_transaction(
 
 @over_async
 async def test_approval_applies_inside_async_transaction(
-    knowing: Client, dsn: str, db: StoreClient, opened: OpenAsync
+    full_client: Client, dsn: str, db: StoreClient, opened: OpenAsync
 ) -> None:
     async with opened(dsn) as own:
-        made = [await knowing.submit(name, conn=own.conn) for name in GATED]
-        made += await knowing.submit_many([(name, {}) for name in GATED], conn=own.conn)
-        made += await knowing.submit_many(
+        made = [await full_client.submit(name, conn=own.conn) for name in GATED]
+        made += await full_client.submit_many([(name, {}) for name in GATED], conn=own.conn)
+        made += await full_client.submit_many(
             [(name, {}, {"unique_key": "k"}) for name in GATED], conn=own.conn
         )
         await own.commit()
@@ -197,14 +203,14 @@ async def test_repeated_key_of_a_batch_stands_where_its_first_job_does(
 
 
 async def test_two_person_approval_requires_named_submitter(
-    client: Client, knowing: Client, db: StoreClient
+    client: Client, full_client: Client, db: StoreClient
 ) -> None:
     with pytest.raises(InvalidInput, match=r"^created_by: must be given"):
-        await knowing.submit("two")
+        await full_client.submit("two")
     publish_all(db)
     with pytest.raises(InvalidInput, match=r"^created_by: must be given"):
         await client.submit("two")
-    for who in (client, knowing):
+    for who in (client, full_client):
         for key in (None, "k"):
             batch = [
                 NewJobSpec("plain"),

@@ -1,4 +1,4 @@
-"""What an application decides about jobs is audited, in its own transaction where it brings one."""
+"""Decisions of applications about jobs are audited, in the caller's transaction if given."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.store.approvals import publish
 from tests.support.store_client import StoreClient
 
 
-def acts(db: StoreClient, job_id: UUID) -> list[tuple[Any, ...]]:
+def audit_entries(db: StoreClient, job_id: UUID) -> list[tuple[Any, ...]]:
     return db.rows(
         "select actor, door, action, before ->> 'status', after ->> 'status'"
         " from laneway.audit where kind = 'job' and name = %s order by id",
@@ -32,13 +32,13 @@ async def test_each_decision_of_application_leaves_one_audit_entry(
     await client.cancel(made[0].id)
     await client.approve(made[1].id, Actor("ann", door="mcp"), "fine")
     await client.reject(made[2].id, "bob", "no")
-    assert [acts(db, job.id) for job in made] == [
+    assert [audit_entries(db, job.id) for job in made] == [
         [("application", "python", "job.cancelled", "awaiting_approval", "cancelled")],
         [("ann", "mcp", "job.approved", "awaiting_approval", "approved")],
         [("bob", "python", "job.rejected", "awaiting_approval", "cancelled")],
     ]
-    told = db.rows("select workspace, after ->> 'comment' from laneway.audit order by id desc")
-    assert told[:2] == [("north", "no"), ("north", "fine")]
+    entries = db.rows("select workspace, after ->> 'comment' from laneway.audit order by id desc")
+    assert entries[:2] == [("north", "no"), ("north", "fine")]
 
 
 async def test_refused_decision_leaves_no_audit_entry(client: Client, db: StoreClient) -> None:
@@ -53,8 +53,8 @@ async def test_refused_decision_leaves_no_audit_entry(client: Client, db: StoreC
         await client.reject(job.id, "ann", "again")
     with pytest.raises(NotFound):
         await client.cancel(UUID(int=7), by="ann")
-    assert [act[0] for act in acts(db, job.id)] == ["bob"]
-    assert acts(db, UUID(int=7)) == []
+    assert [act[0] for act in audit_entries(db, job.id)] == ["bob"]
+    assert audit_entries(db, UUID(int=7)) == []
 
 
 @over_sync
@@ -73,11 +73,11 @@ def test_audit_entry_commits_with_callers_transaction(
     with opened(dsn) as own:
         decide(own.conn)
         own.rollback()
-        assert [acts(db, job) for job in (plain, yes, no)] == [[], [], []]
+        assert [audit_entries(db, job) for job in (plain, yes, no)] == [[], [], []]
         decide(own.conn)
-        assert [acts(db, job) for job in (plain, yes, no)] == [[], [], []]
+        assert [audit_entries(db, job) for job in (plain, yes, no)] == [[], [], []]
         own.commit()
-    actions = [act[2] for job in (plain, yes, no) for act in acts(db, job)]
+    actions = [act[2] for job in (plain, yes, no) for act in audit_entries(db, job)]
     assert actions == ["job.cancelled", "job.approved", "job.rejected"]
 
 
@@ -89,15 +89,17 @@ async def test_audit_entry_commits_with_async_transaction(
     async with opened(dsn) as own:
         await client.cancel(job.id, "why", Actor("ann", door="http"), conn=own.conn)
         await own.rollback()
-    assert acts(db, job.id) == []
+    assert audit_entries(db, job.id) == []
     async with opened(dsn) as own:
         await client.cancel(job.id, "why", Actor("ann", door="http"), conn=own.conn)
-        assert acts(db, job.id) == []
+        assert audit_entries(db, job.id) == []
         await own.commit()
-    assert acts(db, job.id) == [("ann", "http", "job.cancelled", "approved", "cancelled")]
+    assert audit_entries(db, job.id) == [("ann", "http", "job.cancelled", "approved", "cancelled")]
 
 
 def test_sync_client_leaves_one_audit_entry(plain_client: Client, db: StoreClient) -> None:
     job = plain_client.sync.submit("t")
     plain_client.sync.cancel(job.id, by="ann")
-    assert acts(db, job.id) == [("ann", "python", "job.cancelled", "approved", "cancelled")]
+    assert audit_entries(db, job.id) == [
+        ("ann", "python", "job.cancelled", "approved", "cancelled")
+    ]

@@ -114,7 +114,7 @@ BATCH: list[tuple[Any, ...]] = [
 
 
 def shown(db: StoreClient) -> list[tuple[Any, ...]]:
-    """What a batch stored, apart from what differs from run to run."""
+    """The rows of a batch, without columns that differ between runs."""
     return db.rows(
         "select j.job_type, j.workspace, j.payload, j.priority, j.max_retries, j.unique_key,"
         " j.tags, j.created_by, j.traceparent,"
@@ -244,7 +244,7 @@ def test_connection_to_another_database_is_refused(plain_client: Client) -> None
 
 
 def test_callers_own_errors_pass_as_they_are(plain_client: Client, dsn: str) -> None:
-    """Who owns the transaction knows how to retry it."""
+    """The owner of the transaction can retry it."""
     with psycopg.connect(dsn) as conn:
         with pytest.raises(psycopg.errors.DivisionByZero):
             conn.execute("select 1/0")

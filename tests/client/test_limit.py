@@ -1,4 +1,4 @@
-"""Limits held outside of jobs: never over the limit, in turn with jobs, freed by a crash."""
+"""Limits held outside of jobs: never exceeded, shared fairly with jobs, freed after a crash."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def test_no_more_than_the_limit_are_inside_at_once(client: Client, db: Sto
     async with asyncio.timeout(60):
         await asyncio.gather(*(request(n) for n in range(8)))
     assert 1 <= most <= 2
-    # No counter of the process stays.
+    # No counter of the process remains.
     assert db.rows("select 1 from laneway.limit_usage") == []
     assert db.rows("select 1 from laneway.limit_holds") == []
 
@@ -60,7 +60,7 @@ async def test_job_and_request_share_one_limit(client: Client, db: StoreClient) 
     with pytest.raises(TimeoutError, match=rf"limit narrow: no room within 0.05 s; {held_by}"):
         async with client.limit("narrow", timeout=0.05):
             pytest.fail("it is held by the job")
-    # Who gave up waiting stands in no line.
+    # A request that gave up no longer waits.
     assert db.rows("select 1 from laneway.limit_holds") == []
     assert db.rows("select 1 from laneway.limit_turns where waits") == []
     db.run(call_limits.release(job, {"narrow": 0}))
@@ -80,7 +80,7 @@ async def test_request_of_higher_priority_goes_before_a_job(
     db.run(call_limits.release(first, {"narrow": 0}))
     assert db.run(call_limits.acquire(second, {"narrow": 1})).answer == "full"
     for _ in range(2):
-        # Said twice, taken once.
+        # Named twice, held once.
         assert db.run(holds.hold(hold_id, holder, ["narrow"], -10, 15.0)).answer == "granted"
     assert db.one(USED) == 1
     assert db.run(holds.drop([hold_id])) == 1
@@ -185,7 +185,7 @@ async def test_block_that_would_wait_for_itself_is_refused(client: Client, db: S
             with pytest.raises(InvalidInput, match="the surrounding code already holds narrow"):
                 async with client.limit("narrow"):
                     pytest.fail("it would have waited for itself")
-        # What was given back is no longer around.
+        # A released limit is no longer held.
         async with client.limit("narrow", timeout=20):
             assert db.one(USED) == 2
     assert db.one(USED) == 0
@@ -228,7 +228,7 @@ def test_plain_code_holds_a_limit(plain_client: Client, db: StoreClient) -> None
 async def test_limit_that_does_not_exist_is_refused(client: Client) -> None:
     with pytest.raises(InvalidInput, match="nothing_of_that_name"):
         async with client.limit("nothing_of_that_name"):
-            pytest.fail("there is no such limit")
+            pytest.fail("the limit does not exist")
     with pytest.raises(InvalidInput, match="at least one"):
         async with client.limit():
             pytest.fail("no limit was named")

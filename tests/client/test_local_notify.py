@@ -1,4 +1,4 @@
-"""Streams in the process of a client or worker hear of its changes at once, without LISTEN."""
+"""Streams in the process of a client or worker are notified of its changes without LISTEN."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Change = Callable[[Client, StoreClient], Awaitable[object]]
 
 
 @pytest.fixture
-def rings() -> Iterator[list[str]]:
+def notifications() -> Iterator[list[str]]:
     heard: list[str] = []
     who = object()
-    local_notify.subscribe(who, lambda: heard.append("ring"))
+    local_notify.subscribe(who, lambda: heard.append("notified"))
     yield heard
     local_notify.unsubscribe(who)
 
@@ -53,9 +53,9 @@ async def _claim_with_origins(client: Client, db: StoreClient) -> object:
     "change", [_submit, _submit_many, _cancel, _reprioritize, _claim, _claim_with_origins]
 )
 async def test_every_change_notifies_streams_and_a_read_does_not(
-    client: Client, db: StoreClient, rings: list[str], change: Change
+    client: Client, db: StoreClient, notifications: list[str], change: Change
 ) -> None:
     await change(client, db)
-    assert rings == ["ring"]
+    assert notifications == ["notified"]
     await client.get(db.id_of(db.submit()))
-    assert rings == ["ring"]
+    assert notifications == ["notified"]

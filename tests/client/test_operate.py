@@ -1,4 +1,4 @@
-"""The operators' verbs from an application, with and without an event loop."""
+"""Operator verbs from an application, with and without an event loop."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from laneway.control.explain import explain
 async def test_verb_runs_on_the_applications_database(client: Client) -> None:
     job = await client.submit("t")
     await client.operate(lanes.drain, "default", by="ann")
-    told = await client.operate(explain, job.id)
-    assert "lane_disabled" in {reason.code for reason in told.reasons}
+    explained = await client.operate(explain, job.id)
+    assert "lane_disabled" in {reason.code for reason in explained.reasons}
 
 
 def test_verb_runs_without_event_loop(plain_client: Client) -> None:

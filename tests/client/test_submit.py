@@ -1,4 +1,4 @@
-"""One job at a time: what is stored, what is refused, and by whose knowledge."""
+"""Single submits: stored rows, refusals, and the source of the checks."""
 
 from __future__ import annotations
 
@@ -221,27 +221,27 @@ WRONG: list[tuple[object, str]] = [
 ]
 
 
-@pytest.mark.parametrize("payload, told", WRONG)
+@pytest.mark.parametrize("payload, message", WRONG)
 async def test_arguments_are_checked_by_the_local_handler(
-    settings: Settings, client: Client, db: StoreClient, payload: object, told: str
+    settings: Settings, client: Client, db: StoreClient, payload: object, message: str
 ) -> None:
     knowing = Client(client.database, settings, Handlers({"t": Handler(Arguments.of(ingest))}))
     with pytest.raises(InvalidInput) as refused:
         await knowing.submit("t", payload)
-    assert str(refused.value).startswith(told)
+    assert str(refused.value).startswith(message)
     assert nothing_stored(db)
     await client.submit("t", payload)
 
 
-@pytest.mark.parametrize("payload, told", WRONG)
+@pytest.mark.parametrize("payload, message", WRONG)
 async def test_arguments_are_checked_by_published_schema(
-    client: Client, db: StoreClient, payload: object, told: str
+    client: Client, db: StoreClient, payload: object, message: str
 ) -> None:
-    """A process without the handler's code refuses the same, at the same place."""
+    """A process without the handler's code refuses the same path."""
     publish(db, "published")
     with pytest.raises(InvalidInput) as refused:
         await client.submit("published", payload)
-    assert str(refused.value).startswith(told.split(": ")[0] + ": ")
+    assert str(refused.value).startswith(message.split(": ")[0] + ": ")
     with pytest.raises(InvalidInput, match=r"jobs\[0\]\.payload"):
         await client.submit_many([("published", payload)])
     with psycopg.connect(db.dsn) as conn, pytest.raises(InvalidInput):
@@ -336,7 +336,7 @@ select pg_terminate_backend(pid) from pg_stat_activity
 async def test_connection_lost_before_result_raises_without_retry(
     client: Client, dsn: str, db: StoreClient
 ) -> None:
-    """Whether the job was stored is not known here; only the caller can decide."""
+    """The client cannot know whether the job was stored; the caller must decide."""
     for call in (client.submit("t"), client.submit_many([("t",)])):
         db.do("begin")
         db.do("lock table laneway.jobs")

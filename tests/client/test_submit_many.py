@@ -39,7 +39,7 @@ async def test_batch_returns_and_claims_jobs_in_given_order(
 async def test_every_column_of_a_batch_is_as_submit_writes_it(
     client: Client, db: StoreClient
 ) -> None:
-    """Column by column, so that a new column cannot be forgotten in one of the two."""
+    """Compare every column, so that a new column cannot be missed in one of the two."""
     options: dict[str, Any] = {"priority": 3, "tags": ["a"], "created_by": "me", "max_retries": 2}
     cases: list[tuple[dict[str, Any], str]] = [
         ({}, "ready"),

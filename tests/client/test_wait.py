@@ -1,4 +1,4 @@
-"""Waiting, cancelling, looking."""
+"""Waiting, cancelling and reading."""
 
 from __future__ import annotations
 

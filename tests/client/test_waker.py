@@ -21,13 +21,13 @@ pytestmark = pytest.mark.usefixtures("patient")
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is still to be told is waited for, however slow the machine."""
+    """Wait for pending wake-ups, however slow the machine."""
     monkeypatch.setattr("laneway.store.waker.CLOSE_TIMEOUT_S", 60.0)
 
 
 @pytest.fixture
 def interval_ms() -> int:
-    """As by default; parametrized where it matters."""
+    """The default; parametrized where it matters."""
     return 5
 
 
@@ -68,14 +68,14 @@ async def test_burst_of_submits_sends_few_notifications(client: Client, dsn: str
         await asyncio.gather(*(client.submit(f"t{n % 7}") for n in range(200)))
         took = asyncio.get_running_loop().time() - started
         await client.close()
-        heard = await listener.received()
-    assert len(heard) <= took / 0.1 + 2
-    told = {name for message in heard for name in message.removeprefix("wake ").split("\x1f")}
-    assert told == {f"t{n}" for n in range(7)}
+        received = await listener.received()
+    assert len(received) <= took / 0.1 + 2
+    names = {name for message in received for name in message.removeprefix("wake ").split("\x1f")}
+    assert names == {f"t{n}" for n in range(7)}
 
 
 async def test_last_wake_up_is_never_lost(settings: Settings, dsn: str) -> None:
-    """Whenever it comes: while one is being sent, while the interval runs, just after it."""
+    """At any time: while one is sent, while the interval runs, just after it."""
     database = Database(dsn, settings)
     waker = Waker(database, interval_ms=1)
     async with NotificationListener(dsn) as listener:
@@ -83,9 +83,9 @@ async def test_last_wake_up_is_never_lost(settings: Settings, dsn: str) -> None:
             waker.wake([f"t{n}"])
             await asyncio.sleep(0.0002 * (n % 11))
         await waker.close()
-        heard = await listener.received()
-    told = [name for message in heard for name in message.removeprefix("wake ").split("\x1f")]
-    assert sorted(told) == sorted(f"t{n}" for n in range(100))
+        received = await listener.received()
+    names = [name for message in received for name in message.removeprefix("wake ").split("\x1f")]
+    assert sorted(names) == sorted(f"t{n}" for n in range(100))
     await database.close()
 
 

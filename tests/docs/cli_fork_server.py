@@ -1,9 +1,9 @@
-"""Runs the `laneway` commands of the documents in forks of one process that has imported it all.
+"""Run the `laneway` commands of the documents in forks of one process with all imports done.
 
-The documents call it some hundred times, and each would import for half a second. `python
-cli_fork_server.py SOCKET` serves; `write_command` writes the `laneway` that a shell finds, which hands its
-arguments, directory, environment and standard files over and exits as the fork does. What stays
-(workers, servers) and what has to be killed is started as it really is.
+The documents run some hundred commands, and each would import for half a second. `python
+cli_fork_server.py SOCKET` serves. `write_command` writes a `laneway` program that passes its
+arguments, directory, environment and standard files on, and exits as the fork does. Long-running
+commands (workers, servers) start as real processes.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if sys.argv[1:2] and sys.argv[1] in {lasting}:
     os.execv({real!r}, [{real!r}, *sys.argv[1:]])
 with socket.socket(socket.AF_UNIX) as fork_server:
     fork_server.connect({address!r})
-    said = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
-    socket.send_fds(fork_server, [len(said).to_bytes(4, "big")], [0, 1, 2])
-    fork_server.sendall(said)
+    request = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
+    socket.send_fds(fork_server, [len(request).to_bytes(4, "big")], [0, 1, 2])
+    fork_server.sendall(request)
     answer = fork_server.recv(4)
 sys.exit(int(answer) if answer else 1)
 """
 
 
 def write_command(directory: Path, address: Path) -> None:
-    """Writes the `laneway` for a PATH that begins with the directory."""
+    """Write the `laneway` program for a PATH that begins with the directory."""
     directory.mkdir()
     path = directory / "laneway"
     real = str(Path(sys.executable).with_name("laneway"))
@@ -45,8 +45,8 @@ def write_command(directory: Path, address: Path) -> None:
 
 
 def serve(address: str) -> None:
-    """Until it is killed."""
-    # Imported once, here, for all that are forked.
+    """Serve until the process is killed."""
+    # Imported once for all forks.
     import laneway.app.laneway
     import laneway.app.open_database
     import laneway.cli.main
@@ -59,19 +59,19 @@ def serve(address: str) -> None:
         listening.listen()
         print("ready", flush=True)
         while True:
-            asking, _ = listening.accept()
-            with asking:
+            client, _ = listening.accept()
+            with client:
                 if os.fork() == 0:
                     listening.close()
-                    _run(asking)
+                    _run(client)
 
 
-def _run(asking: socket.socket) -> None:
-    head, files, _, _ = socket.recv_fds(asking, 4, 3)
-    said = b""
-    while len(said) < int.from_bytes(head, "big"):
-        said += asking.recv(1 << 16)
-    arguments, directory, environment = json.loads(said)
+def _run(client: socket.socket) -> None:
+    head, files, _, _ = socket.recv_fds(client, 4, 3)
+    request = b""
+    while len(request) < int.from_bytes(head, "big"):
+        request += client.recv(1 << 16)
+    arguments, directory, environment = json.loads(request)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for number, file in enumerate(files):
         os.dup2(file, number)
@@ -90,7 +90,7 @@ def _run(asking: socket.socket) -> None:
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-        asking.sendall(str(code if isinstance(code, int) else 1).encode())
+        client.sendall(str(code if isinstance(code, int) else 1).encode())
         os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""As much of PromQL as our dashboards and alerts need: which metrics and labels a query names."""
+"""A parser for the subset of PromQL in our dashboards and alerts: metrics and labels of a query."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ _SETS: Final = {"and", "or", "unless"}
 _DURATION: Final = re.compile(r"\[(\d+[smhd]|\$__rate_interval)\]")
 
 
-class NoQuery(ValueError):
-    """It cannot be read."""
+class InvalidQuery(ValueError):
+    """The text cannot be parsed."""
 
 
 class Query:
-    """A query taken apart; NoQuery where it is none."""
+    """A parsed query; raises InvalidQuery for other text."""
 
     def __init__(self, text: str) -> None:
         self.metrics: dict[str, set[str]] = {}
-        # Of whole queries: what results are grouped and matched by.
+        # Labels by which the whole query groups and matches.
         self.groups: set[str] = set()
         self._tokens = _tokens(text)
         self._at = 0
         self._expression()
         if self._at != len(self._tokens):
-            raise NoQuery(f"{text}: {self._peek()[1]!r} is left over")
+            raise InvalidQuery(f"{text}: {self._peek()[1]!r} is left over")
 
     def _peek(self) -> tuple[str, str]:
         return self._tokens[self._at] if self._at < len(self._tokens) else ("end", "")
@@ -39,7 +39,7 @@ class Query:
     def _take(self, *wanted: str) -> str:
         kind, text = self._peek()
         if wanted and text not in wanted and kind not in wanted:
-            raise NoQuery(f"{text or 'the end'!r} where {' or '.join(wanted)} is needed")
+            raise InvalidQuery(f"{text or 'the end'!r} where {' or '.join(wanted)} is needed")
         self._at += 1
         return text
 
@@ -101,7 +101,7 @@ class Query:
                     self._take()
             self._take("}")
         if self._peek()[0] == "range" and not _DURATION.fullmatch(self._take()):
-            raise NoQuery("a range needs a duration")
+            raise InvalidQuery("a range needs a duration")
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:
@@ -110,7 +110,7 @@ def _tokens(text: str) -> list[tuple[str, str]]:
     while at < len(text):
         found = _TOKEN.match(text, at)
         if found is None or found.lastgroup is None:
-            raise NoQuery(f"{text[at:]!r} is no PromQL")
+            raise InvalidQuery(f"{text[at:]!r} is not PromQL")
         tokens.append((found.lastgroup, found[found.lastgroup]))
         at = found.end()
     return tokens

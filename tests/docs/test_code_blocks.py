@@ -7,7 +7,7 @@
     json, toml, ini     must parse
     text, mermaid       shown only
 
-All blocks of a document share an empty working directory and a database of their own
+All blocks of a document share an empty working directory and a separate database
 (`LANEWAY_DATABASE_URL`). A block of any kind with `title="..."` is written to that file there.
 `<!-- run: skip because REASON -->` before a block exempts it; any other language fails.
 """
@@ -74,14 +74,14 @@ class BlockFailed(AssertionError):
 
     def __init__(self, block: Block, cause: str, output: str = "") -> None:
         shown = f"\n--- code\n{block.code.rstrip()}" if block.code.strip() else ""
-        said = f"\n--- output\n{output.rstrip()}" if output.strip() else ""
-        super().__init__(f"{block.place}: {cause}{shown}{said}")
+        details = f"\n--- output\n{output.rstrip()}" if output.strip() else ""
+        super().__init__(f"{block.place}: {cause}{shown}{details}")
 
 
 def read_blocks(document: Path) -> list[Block]:
     """Every fenced block of a document, in order; a marker without reason or block is an error."""
     blocks: list[Block] = []
-    pending: Block | None = None  # what a marker would exempt if a block followed
+    pending: Block | None = None  # the block that a marker exempts
     for token in MarkdownIt().parse(document.read_text("utf-8")):
         line = token.map[0] + 1 if token.map else 0
         if token.type == "html_block" and (marker := MARKER.search(token.content)):
@@ -103,7 +103,7 @@ def read_blocks(document: Path) -> list[Block]:
 
 
 class DocumentRun:
-    """An empty directory, an environment and the processes that the blocks of one document use."""
+    """An empty directory, an environment and the processes for the blocks of one document."""
 
     def __init__(self, directory: Path, dsn: str | None, seconds: float) -> None:
         self.directory = directory / "work"
@@ -118,7 +118,9 @@ class DocumentRun:
             if name == "LANEWAY_PG_BIN" or not name.startswith(("LANEWAY_", "DATABASE_URL"))
         }
         self.environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        self.environment["PYTHONDONTWRITEBYTECODE"] = "1"  # a title may be shown twice in a second
+        self.environment["PYTHONDONTWRITEBYTECODE"] = (
+            "1"  # two blocks may write one file within a second
+        )
         if dsn:
             self.environment["LANEWAY_DATABASE_URL"] = dsn
         self.processes: list[subprocess.Popen[bytes]] = []
@@ -209,7 +211,7 @@ class DocumentRun:
                 stdin=subprocess.PIPE if talk else subprocess.DEVNULL,
                 stdout=subprocess.PIPE if talk else log,
                 stderr=log,
-                start_new_session=True,  # so that what it leaves behind can be ended with it
+                start_new_session=True,  # so that its children can be ended with it
             )
         self.processes.append(process)
         return process
@@ -262,7 +264,7 @@ def test_every_code_block_runs_as_shown(
 
 
 def test_no_document_waits_without_bound() -> None:
-    """Programs may fail to start: a loop that waits for one counts, and then shows what it said."""
+    """A program may fail to start: a loop that waits for it is bounded and shows its output."""
     blocks = [block for document in documents() for block in read_blocks(document)]
     shells = [block for block in blocks if block.language in ("bash", "sh")]
     assert [block.place for block in shells if ENDLESS.search(block.code)] == []
@@ -298,13 +300,13 @@ async def loop_id() -> int:
    ```
 
 ```bash
-python -c 'import app; print(app.greeting)' > said.txt
+python -c 'import app; print(app.greeting)' > greeting.txt
 sleep 600 &
 ```
 
 ```python
 from pathlib import Path
-assert Path("said.txt").read_text() == "hello\\n"
+assert Path("greeting.txt").read_text() == "hello\\n"
 assert first == await loop_id()
 ```
 

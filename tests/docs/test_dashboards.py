@@ -1,4 +1,4 @@
-"""The dashboards and alert rules ask for what there is."""
+"""The dashboards and alert rules query existing metrics, labels and tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from psycopg.sql import SQL, Identifier
 from laneway.observability.metrics import FAMILIES
 from laneway.store.grants import grants
 from tests.control.scene import Scene
-from tests.docs.promql import NoQuery, Query
+from tests.docs.promql import InvalidQuery, Query
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 LABELS = {family.name: {*family.labels} for family in FAMILIES}
@@ -23,7 +23,7 @@ for family in FAMILIES:
         del LABELS[family.name]
         for part in ("bucket", "count", "sum"):
             LABELS[f"{family.name}_{part}"] = {*family.labels, *(["le"] * (part == "bucket"))}
-# Prometheus' own.
+# Labels that Prometheus adds.
 LABELS["up"] = {"job", "instance"}
 READER = "laneway_test_dashboard"
 
@@ -46,7 +46,7 @@ def queries() -> Iterator[tuple[str, str]]:
         yield rule["alert"], rule["expr"]
 
 
-def test_every_query_names_metrics_and_labels_there_are() -> None:
+def test_every_query_names_existing_metrics_and_labels() -> None:
     named: set[str] = set()
     for title, text in queries():
         query = Query(text)
@@ -57,10 +57,10 @@ def test_every_query_names_metrics_and_labels_there_are() -> None:
         known = set().union(*(LABELS[metric] for metric in query.metrics))
         assert query.groups <= known, f"{title}: {query.groups - known}"
         named |= query.metrics.keys()
-    # What nobody looks at need not be measured.
+    # Every other metric must be in a dashboard or alert.
     unseen = {name.removesuffix("_bucket") for name in named}
-    told = {family.name for family in FAMILIES}
-    assert told - unseen <= {
+    exported = {family.name for family in FAMILIES}
+    assert exported - unseen <= {
         "laneway_build_info", "laneway_leader_epoch", "laneway_pool_idle", "laneway_pool_size",
         "laneway_queue_depth_is_capped", "laneway_running",
     }  # fmt: skip
@@ -70,7 +70,7 @@ def test_every_query_names_metrics_and_labels_there_are() -> None:
     "text", ["sum(", "rate(a[5m)", "a b", "a > ", "sum by lane (a)", "a{b=c}", 'a{b="c"', "a)"]
 )
 def test_invalid_query_is_detected(text: str) -> None:
-    with pytest.raises(NoQuery):
+    with pytest.raises(InvalidQuery):
         Query(text)
 
 
@@ -84,7 +84,7 @@ def test_alerts_have_a_name_a_severity_and_a_summary() -> None:
 
 @pytest.fixture
 def reader(dsn: str) -> Iterator[Scene]:
-    """Jobs in many states, seen by whoever has the grants of `laneway db grants reader`."""
+    """Jobs in many states, read with the grants of `laneway db grants reader`."""
     with (
         psycopg.connect(dsn, autocommit=True, application_name="tests") as conn,
         conn.transaction(force_rollback=True),
@@ -116,7 +116,7 @@ def test_reader_can_run_every_query_of_the_sql_dashboard(reader: Scene) -> None:
     assert [row[3] for row in answers["Failed last"]] == [1]
 
 
-def test_dashboards_ask_the_source_that_is_chosen_and_overlap_nowhere() -> None:
+def test_dashboard_panels_use_selected_source_and_do_not_overlap() -> None:
     for name in ("laneway-prometheus.json", "laneway-sql.json"):
         taken: set[tuple[int, int]] = set()
         for panel in panels(name):

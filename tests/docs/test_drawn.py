@@ -1,4 +1,4 @@
-"""Documents drawn from the code are as the code draws them now."""
+"""Generated documents are up to date."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from scripts.write_docs import DOCS, DRAWN
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_document_is_as_the_code_draws_it(name: str) -> None:
+def test_generated_document_is_up_to_date(name: str) -> None:
     assert (DOCS / name).read_text("utf-8") == DRAWN[name](), "run `make docs`"

@@ -1,4 +1,4 @@
-"""Every example runs as it stands and prints what it says it prints."""
+"""Every example runs unchanged and prints its documented output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PATIENCE_S = 120.0
 
 
 def promised(example: Path) -> str:
-    """The last indented part of its docstring, behind the word `prints:`."""
+    """The last indented part of its docstring, after the word `prints:`."""
     text = ast.get_docstring(ast.parse(example.read_text("utf-8"))) or ""
     found = re.search(r"prints:\n\n((?:    .*\n?)+)\Z", text)
     assert found is not None, f"{example.name} does not say what it prints"

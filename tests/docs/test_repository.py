@@ -1,4 +1,4 @@
-"""Laws about the files themselves: what may stand in them, and what must."""
+"""Laws about the files of the repository."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ADR_HEADINGS = ["Context", "Decision", "Alternatives", "Consequences", "Revisit 
 
 
 def files() -> list[Path]:
-    """What is, or would be, committed; in an unpacked archive, everything of ours."""
+    """All files that are, or would be, committed; in an unpacked archive, all of ours."""
     git = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     try:
         listed = subprocess.run(git, capture_output=True, check=True).stdout.decode().split("\0")
@@ -163,7 +163,7 @@ def test_source_has_no_todo() -> None:
 
 
 def test_no_module_is_longer_than_400_lines() -> None:
-    """At 400 lines ask: what is the second noun?"""
+    """At 400 lines look for the second noun."""
     lengths = {path: len(path.read_text("utf-8").splitlines()) for path in modules()}
     too_long = {str(p.relative_to(ROOT)): n for p, n in lengths.items() if n >= LONGEST_MODULE}
     assert too_long == {}

@@ -1,4 +1,4 @@
-"""The table of the security checklist names tests there are, for every row that is ours."""
+"""Every row of the security checklist that is ours names existing tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is installed: locks for every extra, and a bill of materials that names all of it."""
+"""The supply chain: locks for every extra, and a complete bill of materials."""
 
 from __future__ import annotations
 
@@ -35,9 +35,11 @@ def test_bill_of_materials_names_every_locked_package_with_its_hashes() -> None:
     assert len(components) == len(made["components"])
     for lock in locks():
         for name, package in packages(lock).items():
-            said = {one["value"] for one in components[name, package["version"]]["properties"]}
+            properties = {
+                one["value"] for one in components[name, package["version"]]["properties"]
+            }
             assert package["hashes"]
-            assert {*package["hashes"], lock.stem} <= said
+            assert {*package["hashes"], lock.stem} <= properties
 
 
 def test_bill_of_materials_is_whole_and_always_the_same() -> None:
@@ -51,7 +53,7 @@ def test_bill_of_materials_is_whole_and_always_the_same() -> None:
 
 
 def test_audit_without_database_fails_with_message(tmp_path: Path) -> None:
-    """The auditor stands in for one that cannot connect."""
+    """A fake auditor that cannot connect."""
     (tmp_path / "scripts").mkdir()
     (tmp_path / "requirements").mkdir()
     (tmp_path / "requirements" / "runtime.txt").write_text("")
@@ -64,7 +66,7 @@ def test_audit_without_database_fails_with_message(tmp_path: Path) -> None:
         python.write_text("#!/bin/sh\n")
         python.chmod(0o755)
     unknown = "Dependency not found and could not be audited: a (1)"
-    for answer, code, said in (
+    for answer, code, words in (
         ("ConnectionError: no route", 1, ["ConnectionError", "NOT AUDITED"]),
         (unknown, 0, ["could not be audited", "NOT AUDITED"]),
         (f"jinja2 CVE-1\n{unknown}", 1, ["jinja2 CVE-1", "could not be audited", "NOT AUDITED"]),
@@ -74,8 +76,8 @@ def test_audit_without_database_fails_with_message(tmp_path: Path) -> None:
         auditor.write_text(f"#!/bin/sh\n{answers}\n")
         done = subprocess.run(["sh", script], capture_output=True, text=True, check=False)
         assert done.returncode == 1
-        # Every lock is looked at, whatever became of the one before.
-        assert all(done.stderr.count(word) == 2 for word in said), done.stderr
+        # Every lock is audited, whatever the result of the previous one.
+        assert all(done.stderr.count(word) == 2 for word in words), done.stderr
     auditor.write_text("#!/bin/sh\n")
     done = subprocess.run(["sh", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

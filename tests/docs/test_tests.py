@@ -1,7 +1,6 @@
-"""Laws about the tests: they depend on public effects.
+"""Laws about the tests: they depend on public effects only.
 
-`ruff` (SLF001) finds private attributes that are written out; here are those that are named in a
-text.
+`ruff` (SLF001) finds private attributes in code; these tests find private names in strings.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ PRIVATE = re.compile(r"(?:^|\.)_(?!_)\w+")
 
 
 def named_private(tree: ast.AST) -> Iterator[str]:
-    """Private names of others, reached by text or by import."""
+    """Private names of other modules, in strings or imports."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("laneway"):
             yield from (one.name for one in node.names if PRIVATE.match(one.name))

@@ -1,4 +1,4 @@
-"""Every declared operation is at every door, with the rules of the domain and no others."""
+"""Every interface has every declared operation, with exactly the rules of the domain."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ async def test_server_shows_a_lane_that_a_newer_version_wrote(
     assert (tuned.status_code, tuned.json()["max_slots"]) == (200, 20000)
 
 
-# Where a setting is used for what it means; everywhere else it comes from its declaration.
+# Modules that use the meaning of a setting; all others read it from the declaration.
 USES = {"cli/tables.py", "api/routes/metrics.py", "control/explain.py"}
 
 

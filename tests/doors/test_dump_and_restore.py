@@ -1,4 +1,4 @@
-"""A dump that is restored into a fresh database is the same Laneway, and goes on."""
+"""A dump restored into a fresh database is identical and continues to work."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STATES = {
 
 
 def programs(postgres: Server) -> Path:
-    """Those of the server's own version: an older pg_dump refuses it, a newer restore fails."""
+    """The programs of the server's version: an older pg_dump refuses it, a newer restore fails."""
     major = postgres.admin.info.server_version // 10_000
     found = find_binaries()
     return (
@@ -46,7 +46,7 @@ def fresh(postgres: Server) -> Iterator[str]:
 
 
 def counts(dsn: str) -> dict[str, int]:
-    """Rows of every table."""
+    """Count the rows of every table."""
     tables = (
         "select relname from pg_class"
         " where relnamespace = 'laneway'::regnamespace and relkind = 'r'"
@@ -61,7 +61,7 @@ def counts(dsn: str) -> dict[str, int]:
 
 
 async def fill(database: Database, scene: Scene) -> None:
-    """Jobs in every state, and what belongs to them."""
+    """Create jobs in every state, with their rows in other tables."""
     scene.publish("greet", limits=("gpu",))
     scene.publish("gated", approval=Approval())
     scene.publish("costly", approval=Approval(), has_analysis=True)
@@ -78,7 +78,7 @@ async def fill(database: Database, scene: Scene) -> None:
     scene.submit("costly", created_by="ann")
     query = "select laneway.cancel(seq, 'ann', 'not needed') from laneway.jobs where id = %s"
     scene.conn.execute(query, [cancelled])
-    # Its worker is gone.
+    # Its worker has ended.
     scene.conn.execute("update laneway.lease set lease_until = clock_timestamp()")
 
 
@@ -128,9 +128,9 @@ async def test_restored_database_is_identical_and_continues(
 
         await shop.hire()
         done = "select count(*) from laneway.jobs_view where status = 'completed'"
-        # The one before, the one that ran and the one that was due.
+        # The job from before the dump, the running one and the due one.
         await until(lambda: shop.rows(done) == [(3,)], 120)
-        # A stream that was read before the dump goes on, with the token of before.
+        # A stream from before the dump continues, with the same token.
         async with reading(restored, operator, f"/jobs/{waiting}/stream", last=seen) as stream:
             await shop.lw.operate(approval.approve, waiting, by="carl")
             heard = await stream.rest()

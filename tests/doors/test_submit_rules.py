@@ -1,4 +1,4 @@
-"""One table of rules for submits: every door refuses the same, and takes the same."""
+"""One table of rules for submits: every interface refuses and accepts the same."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MEGABYTE = 1024 * 1024
 
 
 def nested(levels: int) -> Any:
-    """A payload of so many levels, itself the first."""
+    """A payload with this many levels, itself the first."""
     inner: Any = []
     for _ in range(levels - 2):
         inner = [inner]
@@ -37,7 +37,7 @@ def in_years(years: int) -> str:
     return (datetime.now(UTC) + timedelta(days=366 * years)).isoformat()
 
 
-# What is asked beside a plain submit, and the field that the refusal names.
+# Options of a submit, and the field that the refusal names.
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "65 levels": ({"payload": nested(65)}, "payload"),
     "65 levels and more": ({"payload": {"a": "x" * 500, "b": [1, nested(65)]}}, "payload"),
@@ -82,7 +82,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "keys": {"unique_key": "k" * 512, "concurrency_key": "c" * 512},
     "numbers": {"priority": -32768, "max_retries": 32767, "delay": 100 * 365 * 86400},
 }
-Door = Callable[[dict[str, Any]], Awaitable[None]]
+Submit = Callable[[dict[str, Any]], Awaitable[None]]
 SCHEDULED = {
     "job_type",
     "payload",
@@ -95,11 +95,11 @@ SCHEDULED = {
 
 
 class Refused(Exception):
-    """A door that refused."""
+    """An interface refused the submit."""
 
 
-class Doors:
-    """Every way to submit a job; each raises Refused with what it says."""
+class Interfaces:
+    """Every way to submit a job; each raises Refused with the message."""
 
     def __init__(
         self, dsn: str, database: Database, ask: Ask, app: FastAPI, people: People
@@ -214,35 +214,35 @@ def _python(given: dict[str, Any]) -> dict[str, Any]:
 
 SUBMITS = ("python", "batch", "own_connection", "sql", "sql_batch", "http", "http_batch", "mcp")
 SCHEDULES = ("http_schedule", "sql_schedule")
-# Of the tool for assistants.
+# Fields of the tool for assistants.
 MCP = {"job_type", "payload", "priority", "delay", "unique_key", "workspace", "tags"}
-# What the door itself cannot say, or takes as "not given".
+# Values that an interface cannot express, or treats as "not given".
 UNSAID = {("mcp", "empty unique_key"), ("mcp", "no workspace"), ("mcp", "half a surrogate")}
 
 
-def takes(door: str, given: dict[str, Any]) -> bool:
-    if door in SCHEDULES:
+def takes(interface: str, given: dict[str, Any]) -> bool:
+    if interface in SCHEDULES:
         return given.keys() <= SCHEDULED
-    return door != "mcp" or given.keys() <= MCP
+    return interface != "mcp" or given.keys() <= MCP
 
 
 @pytest.fixture
-async def doors(
+async def interfaces(
     dsn: str, database: Database, ask: Ask, app: FastAPI, people: People
-) -> AsyncIterator[Doors]:
-    made = Doors(dsn, database, ask, app, people)
+) -> AsyncIterator[Interfaces]:
+    made = Interfaces(dsn, database, ask, app, people)
     yield made
     await made.close()
 
 
-@pytest.mark.parametrize("door", [*SUBMITS, *SCHEDULES])
+@pytest.mark.parametrize("interface", [*SUBMITS, *SCHEDULES])
 async def test_every_interface_refuses_invalid_submit(
-    doors: Doors, door: str, conn: psycopg.Connection[Any]
+    interfaces: Interfaces, interface: str, conn: psycopg.Connection[Any]
 ) -> None:
-    submit: Door = getattr(doors, door)
+    submit: Submit = getattr(interfaces, interface)
     wrong = []
     for name, (given, field) in BAD.items():
-        if not takes(door, given) or (door, name) in UNSAID:
+        if not takes(interface, given) or (interface, name) in UNSAID:
             continue
         try:
             await submit({"job_type": "plain", "payload": {}, **given})
@@ -259,13 +259,13 @@ async def test_every_interface_refuses_invalid_submit(
     assert stored == (0,)
 
 
-@pytest.mark.parametrize("door", [*SUBMITS, *SCHEDULES])
+@pytest.mark.parametrize("interface", [*SUBMITS, *SCHEDULES])
 async def test_every_interface_accepts_valid_submit(
-    doors: Doors, door: str, conn: psycopg.Connection[Any]
+    interfaces: Interfaces, interface: str, conn: psycopg.Connection[Any]
 ) -> None:
-    submit: Door = getattr(doors, door)
+    submit: Submit = getattr(interfaces, interface)
     for given in GOOD.values():
-        if takes(door, given):
+        if takes(interface, given):
             await submit({"job_type": "plain", "payload": {}, **given})
             conn.execute("delete from laneway.schedules")
 

@@ -1,4 +1,4 @@
-"""`laneway demo` works for every account, every time, and leaves nothing behind."""
+"""`laneway demo` works for every account, every time, and cleans up."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ import laneway
 from tests.conftest import short_data_dir
 
 SOURCE = Path(laneway.__file__).resolve().parents[1]
-# Far more than it takes, also on a busy machine.
+# Far more than needed, also on a busy machine.
 PATIENCE_S = 100.0
 GONE_S = 60.0
 
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A temporary directory that every account may use."""
+    """A temporary directory for every account."""
     with short_data_dir() as path:
         path.mkdir()
         path.chmod(0o1777)
@@ -42,8 +42,8 @@ class Demo:
         environment = {
             **os.environ,
             "TMPDIR": str(place),
-            # None of these may reach it.
-            "DATABASE_URL": "postgresql://nobody@nowhere.invalid/nothing",
+            # The demo must ignore all of these.
+            "DATABASE_URL": "postgresql://user@nowhere.invalid/nothing",
             "LANEWAY_POOLER": "true",
             "LANEWAY_MAX_PAYLOAD_BYTES": "1",
             **({"PYTHONPATH": _import_path()} if python != sys.executable else {}),
@@ -59,7 +59,7 @@ class Demo:
         self._place = place
 
     def until(self, words: str) -> None:
-        """Waits for a line that holds these words."""
+        """Wait for a line with these words."""
         seen = []
         for line in self.process.stdout:
             seen.append(line)
@@ -72,7 +72,7 @@ class Demo:
         return self.process.returncode, output
 
     def processes(self) -> set[psutil.Process]:
-        """All it has started, and its server, which is not a child process."""
+        """All processes of the demo, and its server, which is not a child process."""
         mine = {*psutil.Process(self.process.pid).children(recursive=True)}
         return mine | {each for each in psutil.process_iter() if _names(each, self._place)}
 
@@ -114,7 +114,7 @@ def assert_shown(code: int, output: str) -> dict[str, float]:
 
 
 def test_two_demos_at_once_both_complete_and_print_figures(place: Path, tmp_path: Path) -> None:
-    """As root, the other is of an ordinary user: each run of it takes long."""
+    """As root, the other demo runs as an ordinary user."""
     (tmp_path / "bench").mkdir()
     first = Demo(place, "--once", cwd=tmp_path)
     second = Demo(place, "--once", cwd=place, **_ordinary())
@@ -144,7 +144,7 @@ def test_killed_demo_ends_its_processes_and_the_next_one_cleans_up(place: Path) 
 
 
 def _ordinary() -> dict[str, Any]:
-    """Arguments that start it as an ordinary user."""
+    """Popen arguments for an ordinary user."""
     if os.geteuid() != 0:
         return {}
     account = pwd.getpwnam("nobody")
@@ -157,7 +157,7 @@ def _import_path() -> str:
 
 
 def _python_for(become: dict[str, object]) -> str:
-    """An interpreter like ours that the account may run; ours may be in a home closed to it."""
+    """An equal interpreter that the account may run; ours may be in a closed home directory."""
     version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     for python in (sys.executable, f"/usr/bin/{version}", f"/usr/local/bin/{version}"):
         try:

@@ -1,4 +1,4 @@
-"""Laneway inside a FastAPI application: the worker lives with it, the API under a prefix of it."""
+"""Laneway inside a FastAPI application: an embedded worker, and the API under a prefix."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def made(dsn: str, **settings: Any) -> Laneway:
 
 @asynccontextmanager
 async def running(app: Any, *, started: Any = None) -> AsyncIterator[httpx2.AsyncClient]:
-    """Asks an application between its start and its end."""
+    """Run an application; yield a client of it."""
     own = app.router.lifespan_context if started is None else started
     async with own(app) as state:
         asked = _with_state(app, state or {})
@@ -150,7 +150,7 @@ async def test_own_lifespan_wraps_worker(dsn: str) -> None:
 
 
 async def test_application_whose_worker_cannot_start_does_not_start(empty_dsn: str) -> None:
-    nowhere = "postgresql://nobody@127.0.0.1:1/none"
+    nowhere = "postgresql://user@127.0.0.1:1/none"
     for dsn, trouble in ((nowhere, DatabaseUnavailable), (empty_dsn, SchemaMismatch)):
         closed: list[str] = []
 
@@ -317,16 +317,16 @@ async def test_without_a_lifespan_the_api_works_until_it_is_closed(dsn: str) -> 
 async def test_served_by_itself_the_api_ends_with_its_server(dsn: str) -> None:
     lw = made(dsn)
     api = lw.asgi()
-    said: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue()
-    told: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue()
-    serving = asyncio.ensure_future(api({"type": "lifespan"}, told.get, said.put))
-    await told.put({"type": "lifespan.startup"})
-    assert (await said.get())["type"] == "lifespan.startup.complete"
+    sent: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue()
+    received: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue()
+    serving = asyncio.ensure_future(api({"type": "lifespan"}, received.get, sent.put))
+    await received.put({"type": "lifespan.startup"})
+    assert (await sent.get())["type"] == "lifespan.startup.complete"
     transport = httpx2.ASGITransport(api)
     async with httpx2.AsyncClient(transport=transport, base_url=HOME) as client:
         assert (await client.get("/readyz")).status_code == 200
-        await told.put({"type": "lifespan.shutdown"})
-        assert (await said.get())["type"] == "lifespan.shutdown.complete"
+        await received.put({"type": "lifespan.shutdown"})
+        assert (await sent.get())["type"] == "lifespan.shutdown.complete"
         await serving
         assert lw.database.is_closed
 
@@ -353,7 +353,7 @@ async def test_streams_of_the_api_do_not_keep_the_application_from_ending(dsn: s
                 os.kill(os.getpid(), signal.SIGTERM)
                 assert [part async for part in parts] == []
         await serving
-        # uvicorn passes on what it was told when it has stopped.
+        # uvicorn re-raises its signal after it has stopped.
         assert heard == [signal.SIGTERM]
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -1,4 +1,4 @@
-"""Empties the database that the tests of a module share, over one connection for all of them."""
+"""Empty the database that the tests of a module share, over one connection for all of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import psycopg
 
 
 class DatabaseReset:
-    """A connection for each test would take longer than the sweep itself."""
+    """Runs a reset script; a new connection per test would take longer than the script."""
 
     def __init__(self, dsn: str, reset: str) -> None:
         self._dsn = dsn
@@ -20,7 +20,7 @@ class DatabaseReset:
         try:
             self._connection().execute(self._reset)
         except psycopg.OperationalError:
-            # The test before ended every connection of the database, this one too.
+            # The previous test ended every connection of the database.
             self._close()
             self._connection().execute(self._reset)
 

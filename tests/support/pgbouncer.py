@@ -7,6 +7,7 @@ import pwd
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +18,6 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from laneway.testing import faults
-from tests.conftest import short_data_dir
 
 PGBOUNCER = shutil.which("pgbouncer", path="/usr/sbin:/usr/bin:/usr/local/bin")
 
@@ -33,8 +33,9 @@ def pgbouncer(dsn: str, **settings: object) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     target = conninfo_to_dict(dsn)
-    with short_data_dir() as directory:
-        directory.mkdir(mode=0o755)
+    with tempfile.TemporaryDirectory(prefix="lw-pgbouncer-") as name:
+        directory = Path(name)
+        directory.chmod(0o755)
         config = directory / "pgbouncer.ini"
         config.write_text(_config(target, port, settings))
         config.chmod(0o644)

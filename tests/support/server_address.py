@@ -1,4 +1,4 @@
-"""Where the PostgreSQL of a DSN listens: at a socket of this machine, or in the network."""
+"""The address of a DSN's PostgreSQL: a Unix socket, or a host and port."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from laneway.testing.proxy import Proxy
 
 
 def address(dsn: str) -> tuple[str, int | None]:
-    """The place of the server, as a proxy takes it."""
+    """The address of the server, in the form that a proxy takes."""
     given = conninfo_to_dict(dsn)
     host, port = str(given.get("host") or "localhost"), int(given.get("port") or 5432)
     if host.startswith("/"):
@@ -20,7 +20,7 @@ def address(dsn: str) -> tuple[str, int | None]:
 
 
 def through(proxy: Proxy, dsn: str) -> str:
-    """The same database by way of the proxy."""
+    """The DSN of the same database through the proxy."""
     parts = urlsplit(dsn)
     place = f"{parts.username}:{parts.password}@{proxy.host}:{proxy.port}"
     return urlunsplit(parts._replace(netloc=place, query=""))
