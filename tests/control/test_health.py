@@ -202,7 +202,7 @@ async def test_pooler_that_is_found_out_passes_every_check(pooled_dsn: str) -> N
     found = await all_checks(db)
     await db.close()
     assert found["pooler"].finding is Finding.OK
-    assert "found out" in found["pooler"].message
+    assert "detected" in found["pooler"].message
     assert "poll" in found["listen"].message
 
 
