@@ -1,4 +1,4 @@
-"""The runner of hostile requests: a case counts by one whole try."""
+"""The runner of hostile requests counts one whole try per case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of acts: what is asked of the audit, and what it does not keep."""
+"""Laws of audit entries: filters, and hidden secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each law of the checker holds on a lawful history and fails on one that was doctored."""
+"""Each law of the checker holds for a lawful history and fails for a falsified one."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 from laneway.testing.checker import LAWS, check, overlaps, stale_writes
 from laneway.testing.history import Final, FinalJob, History, HistoryEvent
 
-Story = tuple[History, Final]
+HistoryAndFinal = tuple[History, Final]
 
 
-def lawful() -> Story:
-    """Two jobs: `a` is lost by a dead worker and done by another, `b` is cancelled as it waits."""
+def lawful() -> HistoryAndFinal:
+    """Two jobs: `a` is lost by a dead worker and completed by another, `b` is cancelled early."""
     history = History()
     for job in "ab":
         history.add("submit", op=f"op-{job}", phase="invoke")
@@ -63,7 +63,7 @@ def lawful() -> Story:
 
 
 def approved(history: History) -> None:
-    """`g` is analyzed, approved by one of two who tried to decide, and done."""
+    """`g` is analyzed, approved by one of two concurrent approvers, and completed."""
     history.add("submit", op="op-g", phase="invoke")
     history.add("submit", "g", op="op-g", phase="ok")
     history.add("born", "g", n=40, at=1.0, op="op-g", max_retries=0, needs="approval")
@@ -83,7 +83,7 @@ def approved(history: History) -> None:
 
 
 def scheduled(history: History) -> None:
-    """`s` is the job of the one slot of a schedule; limits and keys are held as they may be."""
+    """`s` is the job of a schedule's only slot; limits and keys are held lawfully."""
     history.add("born", "s", n=50, op=None, max_retries=0, created_by="schedule:night")
     history.add("slot", n=51, schedule="night", slot=60, outcome="submitted", made="s")
     history.add("claim", "s", 1, n=52, at=9.0, worker="w2", lane="x", lease_until=11.0)
@@ -101,7 +101,7 @@ def without(history: History, what: str, **more: object) -> History:
 
 
 def changed(history: History, what: str, **fields: object) -> History:
-    """All events of a kind with some fields replaced, those of `more` too."""
+    """Replace fields of all events of a kind, including those in `more`."""
     own = {k: v for k, v in fields.items() if k in HistoryEvent.__dataclass_fields__}
     more = {k: v for k, v in fields.items() if k not in own}
     return History(
@@ -125,7 +125,7 @@ def gone(final: Final, name: str) -> Final:
     return replace(final, jobs={k: v for k, v in final.jobs.items() if k != name})
 
 
-DOCTORED: dict[str, tuple[str, Callable[[History, Final], Story]]] = {
+DOCTORED: dict[str, tuple[str, Callable[[History, Final], HistoryAndFinal]]] = {
     "acked job is gone": ("I1", lambda h, f: (h, gone(f, "a"))),
     "acked job is in no table": ("I1", lambda h, f: (h, job(f, "a", status=None))),
     "job that was never submitted": (

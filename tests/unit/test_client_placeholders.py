@@ -1,4 +1,4 @@
-"""Each library's placeholders say the same as our own."""
+"""Placeholders of each library are equivalent to ours."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_jsonb_travels_as_text_over_asyncpg() -> None:
 
 def test_classes_are_distinguished_by_library_and_name() -> None:
     class Connection:
-        """Some other library's."""
+        """A class of another library."""
 
     with pytest.raises(TypeError, match="Connection; accepted"):
         borrow(Connection())

@@ -54,7 +54,7 @@ def test_lane_is_shown_with_its_status_on_one_level() -> None:
 
 
 def test_ranges_and_unknown_fields_do_not_hinder_reading() -> None:
-    """An old client reads what a newer server says."""
+    """An old client reads the response of a newer server."""
     newer = {**to_json(Lane("a")), "max_slots": 10**9, "colour": "red"}
     assert from_json(Lane, newer).max_slots == 10**9
 

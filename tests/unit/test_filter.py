@@ -1,4 +1,4 @@
-"""A filter says what it narrows, and refuses what cannot be meant."""
+"""Filters know whether they are empty, and refuse invalid values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A forked process loses what belongs to Laneway, and nothing else."""
+"""A forked process loses Laneway's resources and nothing else."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from laneway import forks
 
 
 def in_fork(work: Callable[[], None]) -> int:
-    """The exit code of a forked process that does the work."""
+    """Run the work in a forked process; return its exit code."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -28,7 +28,7 @@ def test_forked_process_keeps_file_under_number_of_closed_one(tmp_path: Path) ->
     reader, writer = os.pipe()
     kept = forks.Fds(reader)
     os.close(writer)
-    # As an event loop does on the end of a stream.
+    # As an event loop does at the end of a stream.
     os.close(reader)
     path = tmp_path / "theirs"
     opened = os.open(path, os.O_WRONLY | os.O_CREAT)

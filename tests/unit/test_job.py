@@ -1,4 +1,4 @@
-"""A job as the doors show it, and its id."""
+"""Jobs as interfaces show them, and their ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A published schema costs a bounded amount of work, whatever it says."""
+"""The cost of any published schema is bounded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from laneway.errors import InvalidInput
 
 
 def doubled(levels: int) -> dict[str, Any]:
-    """Each level asks the next one twice about the same value."""
+    """Each level checks the same value twice at the next level."""
     defs: dict[str, Any] = {
         f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(levels)
     }
@@ -77,7 +77,7 @@ def test_schema_that_could_cost_too_much_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         check_schema(REFUSED[name], "d.arguments")
     assert refused.value.field == "d.arguments"
-    # Stored by an earlier version, it is left to the handler.
+    # A schema stored by an earlier version is left to the handler.
     validate_against_schema(REFUSED[name], {"x": "a"})
 
 

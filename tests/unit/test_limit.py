@@ -1,4 +1,4 @@
-"""Limits, and changes of the control plane as people read them."""
+"""Limits, and readable changes of the control plane."""
 
 from __future__ import annotations
 

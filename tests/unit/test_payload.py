@@ -1,4 +1,4 @@
-"""Payloads are untrusted: what PostgreSQL or Python would choke on is refused by name."""
+"""Payloads are untrusted: values that PostgreSQL or Python cannot handle are refused by name."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ values = st.recursive(
 
 
 def through_jsonb(value: object) -> str:
-    """The text PostgreSQL gives back: numbers in full, a space after comma and colon."""
+    """The text that PostgreSQL returns: numbers in full, a space after comma and colon."""
     return _jsonb(json.loads(encode(value), parse_float=Decimal, parse_int=Decimal))
 
 
@@ -172,7 +172,7 @@ def test_encoding_any_object_gives_json_or_invalid_input_and_nothing_else(value:
         decode(text)
         return
     assert problem.field.startswith("payload")
-    # What refuses a text that cannot be stored must be storable itself.
+    # The refusal of unstorable text must itself be storable.
     encode(str(problem))
 
 

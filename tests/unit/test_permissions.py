@@ -1,4 +1,4 @@
-"""Laws of access: deny by default, grants only add, tokens only take away."""
+"""Laws of access: deny by default, grants only add, tokens only restrict."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def access(
 
 
 def cells(who: Access) -> set[tuple[str, object, object, object]]:
-    """Everything that is allowed, of all there is."""
+    """All allowed combinations of permission, owner, workspace and lane."""
     return {
         (permission, owner, workspace, lane)
         for permission in PERMISSIONS
@@ -72,7 +72,7 @@ def cells(who: Access) -> set[tuple[str, object, object, object]]:
     }
 
 
-# -- what may be done -------------------------------------------------------------------------
+# -- permissions ------------------------------------------------------------------------------
 
 
 def test_without_a_grant_nothing_is_allowed() -> None:

@@ -1,4 +1,4 @@
-"""The proxy passes bytes on faithfully until a test cuts, swallows or delays them."""
+"""The proxy forwards bytes unchanged until a test cuts, drops or delays them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from laneway.testing.proxy import Proxy
 
 @contextlib.asynccontextmanager
 async def echo() -> AsyncIterator[int]:
-    """A server that sends back what it gets."""
+    """An echo server."""
     tasks: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -52,11 +52,11 @@ class Link:
         self._reader = reader
         self._writer = writer
 
-    async def say(self, data: bytes) -> None:
+    async def send(self, data: bytes) -> None:
         self._writer.write(data)
         await self._writer.drain()
 
-    async def hear(self, size: int, within_s: float = 60.0) -> bytes:
+    async def receive(self, size: int, within_s: float = 60.0) -> bytes:
         async with asyncio.timeout(within_s):
             return await self._reader.readexactly(size)
 
@@ -76,47 +76,47 @@ async def link(proxy: Proxy) -> AsyncIterator[Link]:
 async def test_bytes_pass_both_ways(proxy: Proxy) -> None:
     async with link(proxy) as one:
         data = bytes(range(256)) * 2000
-        await one.say(data)
-        assert await one.hear(len(data)) == data
+        await one.send(data)
+        assert await one.receive(len(data)) == data
 
 
 async def test_cut_ends_every_connection_and_lets_new_ones_through(proxy: Proxy) -> None:
     async with link(proxy) as one, link(proxy) as other:
         for each in (one, other):
-            await each.say(b"x")
-            await each.hear(1)
+            await each.send(b"x")
+            await each.receive(1)
         assert proxy.cut() == 2
         for each in (one, other):
             with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
-                await each.hear(1)
+                await each.receive(1)
     async with link(proxy) as new:
-        await new.say(b"y")
-        assert await new.hear(1) == b"y"
+        await new.send(b"y")
+        assert await new.receive(1) == b"y"
 
 
 async def test_cut_at_word_happens_before_word_arrives(proxy: Proxy) -> None:
     async with link(proxy) as one:
         proxy.cut_when(b"COMMIT")
-        await one.say(b"BEGIN")
-        assert await one.hear(5) == b"BEGIN"
-        await one.say(b"COM")
-        assert await one.hear(3) == b"COM"
-        await one.say(b"MIT")
+        await one.send(b"BEGIN")
+        assert await one.receive(5) == b"BEGIN"
+        await one.send(b"COM")
+        assert await one.receive(3) == b"COM"
+        await one.send(b"MIT")
         with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
-            await one.hear(1)
+            await one.receive(1)
     assert proxy.cuts == 1
 
 
 async def test_blackhole_keeps_the_connection_and_swallows_the_bytes(proxy: Proxy) -> None:
     async with link(proxy) as one:
-        await one.say(b"x")
-        await one.hear(1)
+        await one.send(b"x")
+        await one.receive(1)
         proxy.blackhole()
-        await one.say(b"y")
+        await one.send(b"y")
         with pytest.raises(TimeoutError):
-            await one.hear(1, 0.1)
+            await one.receive(1, 0.1)
         proxy.heal()
-        assert await one.hear(1) == b"y"
+        assert await one.receive(1) == b"y"
 
 
 async def test_one_connection_is_silent_from_certain_bytes_on_and_others_work(
@@ -124,34 +124,34 @@ async def test_one_connection_is_silent_from_certain_bytes_on_and_others_work(
 ) -> None:
     async with link(proxy) as one, link(proxy) as other:
         proxy.swallow_when(b"commit")
-        await one.say(b"begin")
-        assert await one.hear(5) == b"begin"
+        await one.send(b"begin")
+        assert await one.receive(5) == b"begin"
         assert not proxy.swallowed.is_set()
-        await one.say(b"commit")
+        await one.send(b"commit")
         async with asyncio.timeout(5):
             await proxy.swallowed.wait()
-        await one.say(b"more")
-        await other.say(b"commit")
-        assert await other.hear(6) == b"commit"
+        await one.send(b"more")
+        await other.send(b"commit")
+        assert await other.receive(6) == b"commit"
         with pytest.raises(TimeoutError):
-            await one.hear(1, 0.1)
+            await one.receive(1, 0.1)
 
 
 async def test_delay_holds_back_each_way(proxy: Proxy) -> None:
     async with link(proxy) as one:
-        await one.say(b"x")
-        await one.hear(1)
+        await one.send(b"x")
+        await one.receive(1)
         proxy.delay(0.1)
         began = time.monotonic()
-        await one.say(b"y")
-        assert await one.hear(1) == b"y"
+        await one.send(b"y")
+        assert await one.receive(1) == b"y"
         assert time.monotonic() - began >= 0.2
 
 
 async def test_close_of_one_end_reaches_the_other(proxy: Proxy) -> None:
     async with link(proxy) as one:
-        await one.say(b"x")
-        await one.hear(1)
+        await one.send(b"x")
+        await one.receive(1)
     async with asyncio.timeout(60):
         while proxy.connections:  # noqa: ASYNC110 - the other end sends no notice
             await asyncio.sleep(0.01)

@@ -1,4 +1,4 @@
-"""Laws of cron maths: which slots there are, over clock changes too, and which have their turn."""
+"""Laws of cron maths: slots, also across clock changes, and which of them fire."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_wrong_time_zone_is_refused(name: object) -> None:
         check_timezone(name)
 
 
-# -- which slots have their turn ----------------------------------------------------------------
+# -- which slots fire ---------------------------------------------------------------------------
 
 HOURLY = parse("0 * * * *", "UTC")
 
@@ -260,9 +260,9 @@ GOOD = {"name": "nightly", "job_type": "t", "cron": "0 3 * * *"}
 @pytest.mark.parametrize(
     "ahead,changed,expected",
     [
-        # As far ahead as it is late: it stands where it stood.
+        # As far ahead as it is late: the plan stays.
         (timedelta(0), -timedelta(days=2), None),
-        # The clock was a day ahead: the slot of half a minute ago may not have come.
+        # The clock was a day ahead: the slot of half a minute ago may not have fired.
         (timedelta(days=1), -timedelta(days=2), utc(2027, 6, 1, 3)),
         # Changed after that slot, or while the clock was ahead.
         (timedelta(days=1), -timedelta(seconds=10), utc(2027, 6, 1, 4)),

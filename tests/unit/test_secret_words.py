@@ -1,4 +1,4 @@
-"""A large state is kept as text only where nothing in it can sound secret."""
+"""A large state is stored as text only if it contains no secret name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The life of a job, as the contract draws it."""
+"""The states of a job, as in the contract."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts are under names of which there are never too many."""
+"""Counters have a bounded number of names."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from laneway.observability.metrics import (
 
 
 def test_names_beyond_the_bound_are_counted_together() -> None:
-    tally = Counters()
+    counters = Counters()
     for i in range(MAX_JOB_TYPES * 2):
-        tally.claimed(f"lane-{i}", 1)
-        tally.ends(f"lane-{i}", f"type-{i}").add("completed", 0.1)
-        tally.answered("GET", f"/made-up/{i}", 200, 0.1)
-    assert len(tally.claims) == MAX_LANES + 1
-    assert tally.claims[OTHER] == MAX_JOB_TYPES * 2 - MAX_LANES
-    assert len(tally.durations) == MAX_JOB_TYPES + 1
-    assert tally.outcomes[OTHER, OTHER, "completed"] == MAX_JOB_TYPES
-    assert set(tally.running.values()) == {0}
+        counters.claimed(f"lane-{i}", 1)
+        counters.ends(f"lane-{i}", f"type-{i}").add("completed", 0.1)
+        counters.answered("GET", f"/made-up/{i}", 200, 0.1)
+    assert len(counters.claims) == MAX_LANES + 1
+    assert counters.claims[OTHER] == MAX_JOB_TYPES * 2 - MAX_LANES
+    assert len(counters.durations) == MAX_JOB_TYPES + 1
+    assert counters.outcomes[OTHER, OTHER, "completed"] == MAX_JOB_TYPES
+    assert set(counters.running.values()) == {0}
     for i in range(MAX_ROUTES):
-        tally.answered(f"METHOD{i}", f"/more/{i}", 200, 0.1)
-    assert len({route for _, route, _ in tally.requests}) == MAX_ROUTES + 1
-    assert {method for method, _, _ in tally.requests} == {"GET", OTHER}
+        counters.answered(f"METHOD{i}", f"/more/{i}", 200, 0.1)
+    assert len({route for _, route, _ in counters.requests}) == MAX_ROUTES + 1
+    assert {method for method, _, _ in counters.requests} == {"GET", OTHER}
 
 
 def test_value_falls_below_the_first_bound_it_does_not_exceed() -> None:
@@ -47,11 +47,11 @@ def test_value_falls_below_the_first_bound_it_does_not_exceed() -> None:
 
 
 def test_leader_is_known_until_it_resigns() -> None:
-    tally, holder = Counters(), uuid4()
-    tally.leads(holder, 7)
-    assert "laneway_leader_epoch 7.0" in _page(tally)
-    tally.leads(holder, None)
-    assert "laneway_is_leader 0.0" in _page(tally)
+    counters, holder = Counters(), uuid4()
+    counters.leads(holder, 7)
+    assert "laneway_leader_epoch 7.0" in _page(counters)
+    counters.leads(holder, None)
+    assert "laneway_is_leader 0.0" in _page(counters)
 
 
 def test_every_process_metric_exists_before_first_count() -> None:
@@ -73,6 +73,6 @@ def test_openmetrics_is_returned_on_request() -> None:
     assert kind.startswith("text/plain")
 
 
-def _page(tally: Counters) -> str:
-    made = [*of_worker(tally), *of_process(tally), *of_server(tally, 3)]
+def _page(counters: Counters) -> str:
+    made = [*of_worker(counters), *of_process(counters), *of_server(counters, 3)]
     return MetricsSnapshot(lambda: made).text("")[0].decode()

@@ -1,4 +1,4 @@
-"""Laws of future slots: their times, the notes on clock changes, and the cron in words."""
+"""Laws of future slots: times, notes on clock changes, and cron expressions in words."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def test_sentence_read_back_names_exactly_the_slots(expression: str, start: date
 
 
 def read_back(sentence: str) -> tuple[list[int], Callable[[date], bool]]:
-    """The minutes of a day and the days that a sentence names, read as a person would."""
+    """Parse the minutes of a day and the days that a sentence names."""
     words_ = sentence.removesuffix(", UTC")
     assert words_ != sentence
     clock = r"\d\d:\d\d"
