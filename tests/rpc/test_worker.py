@@ -25,6 +25,7 @@ from laneway import Analysis, Context, Laneway, RetryPolicy, Snooze, SyncContext
 from laneway.app.remote_worker import remote_worker
 from laneway.config.settings import Settings
 from laneway.domain.approval import Approval
+from laneway.engine import runtime
 from laneway.engine.run.executor import Executor
 from laneway.errors import ConfigError, Forbidden, NeedsDatabase, Unauthenticated
 from laneway.observability.log_throttle import LogThrottle
@@ -584,7 +585,7 @@ async def test_a_stream_works_again_when_a_server_greets_and_not_when_it_ends(
     def said(text: str) -> int:
         return [text in one.getMessage() for one in caplog.records].count(True)
 
-    monkeypatch.setattr(worker_module, "LogThrottle", partial(LogThrottle, 0.0))
+    monkeypatch.setattr(runtime, "LogThrottle", partial(LogThrottle, 0.0))
     await shop.hire()
 
     async def fail_and_recover(times: int) -> None:
@@ -643,7 +644,7 @@ async def test_what_was_done_is_told_though_the_server_comes_back_late_in_the_gr
     shop: Shop, server: Scripted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.rpc.worker.worker.STOP_S", 0.01)
-    monkeypatch.setattr("laneway.engine.process.shutdown.STOP_S", 0.01)
+    monkeypatch.setattr("laneway.engine.runtime.STOP_S", 0.01)
 
     @shop.lw.handler("job")
     async def job(ctx: Context) -> None: ...

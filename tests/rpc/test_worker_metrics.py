@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from laneway.app import remote_worker
+from laneway.app import worker_process
 from laneway.app.remote_worker import make_endpoint, run_remote_worker
 from laneway.errors import ConfigError
 from tests.rpc.script import TOKEN
@@ -28,7 +28,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_a_process_whose_port_is_taken_works_without_telling(
     app: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(remote_worker, "run_worker_process", lambda *given: 0)
+    monkeypatch.setattr(worker_process, "run_worker_process", lambda *given: 0)
     link = make_endpoint("127.0.0.1:1", TOKEN)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -42,7 +42,7 @@ def test_a_process_whose_port_is_taken_works_without_telling(
 def test_metrics_off_loopback_need_a_token_before_any_process_is_started(
     app: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote_worker, "Supervisor", None)
+    monkeypatch.setattr(worker_process, "Supervisor", None)
     os.environ["LANEWAY_METRICS_HOST"] = "0.0.0.0"  # noqa: S104 - to be refused
     with pytest.raises(ConfigError, match="set LANEWAY_METRICS_TOKEN"):
         run_remote_worker(

@@ -5,5 +5,6 @@ sync.py            its verbs without an event loop
 open_database.py   finds and opens the database
 server.py          HTTP and gRPC server
 remote_worker.py   worker without a database
+worker_process.py  runs workers until a stop signal, alone or under a supervisor
 memory.py          returns freed memory to the system
 """

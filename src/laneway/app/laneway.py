@@ -6,23 +6,19 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable
 from copy import copy
 from functools import cached_property, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from laneway import __version__
 from laneway.app.open_database import resolve_dsn
+from laneway.app.worker_process import WorkerOptions, run_processes
 from laneway.client import Client, JobHandle
 from laneway.config.settings import Settings
 from laneway.domain.schedule import Schedule
 from laneway.engine.leader.schedule_checks import TIMEOUT_S, make_check
-from laneway.engine.process.health import WorkerHealth
-from laneway.engine.process.lifecycle import run_worker_process
-from laneway.engine.process.logs import configure
-from laneway.engine.process.supervisor import Supervisor, command
 from laneway.engine.registry import Handler, Registry, make_handler
 from laneway.engine.worker import Worker
 from laneway.errors import ConfigError, InvalidInput
@@ -285,71 +281,25 @@ def load_app(reference: str) -> Laneway:
 
 
 def run_worker(
-    app: str,
-    *,
-    lanes: list[str] | None = None,
-    processes: int | None = None,
-    concurrency: int | None = None,
-    threads: int | None = None,
-    children: int | None = None,
-    slots: int | None = None,
-    max_jobs: int | None = None,
-    max_jobs_per_child: int | None = None,
-    name: str | None = None,
-    grace: float | None = None,
-    metrics_port: int | None = None,
+    app: str, *, lanes: list[str] | None = None, **options: Unpack[WorkerOptions]
 ) -> int:
     """Runs workers of an application until a stop signal; with `processes`, under a supervisor."""
-    sizes = {
-        "concurrency": concurrency,
-        "threads": threads,
-        "children": children,
-        "slots": slots,
-        "max_jobs_per_child": max_jobs_per_child,
-    }
-    only = frozenset(lanes) if lanes is not None else None
     loaded = load_app(app)
-    given = {**sizes, "metrics_port": metrics_port}
-    settings = loaded.settings.model_copy(update={k: v for k, v in given.items() if v is not None})
-    configure(settings)
-    is_supervised = "LANEWAY_SUPERVISOR_FDS" in os.environ
-    if settings.metrics_port is not None:
-        from laneway.observability.metrics_endpoint import check_host
 
-        check_host(settings)
-    if processes is None or is_supervised:
-        dsn = loaded.database.dsn
-        health = WorkerHealth(settings)
-        with metrics_of(settings, health, is_supervised=is_supervised):
-            make = partial(Worker, dsn, settings, loaded.handlers, only_lanes=only, app=app)
-            more: dict[str, Any] = {"name": name, "max_jobs": max_jobs, "transport": "database"}
-            return run_worker_process(lambda: make(**more), grace, health)
-    options = size_options({**sizes, "max_jobs": max_jobs})
-    if lanes is not None:
-        options.append(f"--lanes={','.join(lanes)}")
-    if grace is not None:
-        options.append(f"--grace={grace}")
-    dsn = loaded.database.dsn
-    return Supervisor(command(app, options), processes, dsn, settings, grace, name).run()
+    def make(settings: Settings, dsn: str) -> Worker:
+        return Worker(
+            dsn,
+            settings,
+            loaded.handlers,
+            only_lanes=frozenset(lanes) if lanes is not None else None,
+            name=options.get("name"),
+            app=app,
+            max_jobs=options.get("max_jobs"),
+            transport="database",
+        )
 
-
-def size_options(sizes: Mapping[str, int | None]) -> list[str]:
-    """Command-line options that pass these sizes to a supervised process."""
-    given = {name: value for name, value in sizes.items() if value is not None}
-    return [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
-
-
-def metrics_of(
-    settings: Settings, health: WorkerHealth, *, is_supervised: bool = False
-) -> AbstractContextManager[object]:
-    """Serves metrics and health of this process, if a port is set for them."""
-    if settings.metrics_port is None:
-        return nullcontext()
-    from laneway.observability.metrics_endpoint import of_settings
-
-    # A taken port must not stop a supervised process: others may serve metrics.
-    port = settings.metrics_port
-    return of_settings(settings, port, must_listen=not is_supervised, route=health.route)
+    arguments = ["worker", app, *([] if lanes is None else [f"--lanes={','.join(lanes)}"])]
+    return run_processes(loaded.settings, make, arguments, options, lambda: loaded.database.dsn)
 
 
 def make_api(dsn: str | Callable[[], str], settings: Settings, client: Client | None) -> FastAPI:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
-from laneway.app.laneway import Laneway, load_app, metrics_of, size_options
-from laneway.engine.process.health import WorkerHealth
-from laneway.engine.process.lifecycle import run_worker_process
-from laneway.engine.process.logs import configure
-from laneway.engine.process.supervisor import Supervisor, command
+from laneway.app.laneway import Laneway, load_app
+from laneway.app.worker_process import WorkerOptions, run_processes
+from laneway.config.settings import Settings
 from laneway.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -51,20 +49,7 @@ def remote_worker(
 
 
 def run_remote_worker(
-    app: str,
-    endpoint: Endpoint,
-    *,
-    options: list[str],
-    processes: int | None = None,
-    concurrency: int | None = None,
-    threads: int | None = None,
-    children: int | None = None,
-    slots: int | None = None,
-    max_jobs: int | None = None,
-    max_jobs_per_child: int | None = None,
-    name: str | None = None,
-    grace: float | None = None,
-    metrics_port: int | None = None,
+    app: str, endpoint: Endpoint, *, options: list[str], **given: Unpack[WorkerOptions]
 ) -> int:
     """Runs remote workers of an application until a stop signal.
 
@@ -75,35 +60,15 @@ def run_remote_worker(
     # Handlers that submit, and their children, must not start embedded PostgreSQL.
     os.environ.setdefault("LANEWAY_EMBEDDED", "off")
     loaded = load_app(app)
-    sizes = {
-        "concurrency": concurrency,
-        "threads": threads,
-        "children": children,
-        "slots": slots,
-        "max_jobs_per_child": max_jobs_per_child,
-    }
-    given = {**sizes, "metrics_port": metrics_port}
-    settings = loaded.settings.model_copy(update={k: v for k, v in given.items() if v is not None})
-    configure(settings)
-    is_supervised = "LANEWAY_SUPERVISOR_FDS" in os.environ
-    if settings.metrics_port is not None:
-        from laneway.observability.metrics_endpoint import check_host
 
-        check_host(settings)
-    if processes is None or is_supervised:
-        health = WorkerHealth(settings)
-        with metrics_of(settings, health, is_supervised=is_supervised):
-            return run_worker_process(
-                lambda: RemoteWorker(
-                    loaded.handlers, settings, endpoint, name=name, app=app, max_jobs=max_jobs
-                ),
-                grace,
-                health,
-            )
-    options = [
-        *options,
-        *size_options({**sizes, "max_jobs": max_jobs}),
-        *([] if grace is None else [f"--grace={grace}"]),
-    ]
-    started = command(app, options, "remote-worker")
-    return Supervisor(started, processes, None, settings, grace, name).run()
+    def make(settings: Settings, dsn: str) -> RemoteWorker:
+        return RemoteWorker(
+            loaded.handlers,
+            settings,
+            endpoint,
+            name=given.get("name"),
+            app=app,
+            max_jobs=given.get("max_jobs"),
+        )
+
+    return run_processes(loaded.settings, make, ["remote-worker", app, *options], given)

@@ -7,5 +7,6 @@ lease/     keeps leases alive and writes results, progress and logs, all fenced
 leader/    services that only the leading process runs: watchdog, scheduler, retention
 process/   the operating-system process: start, stop, supervise, log
 
-Start at worker.py. May import domain, store, config and errors; never control or an interface.
+Start at runtime.py, the life of every worker, then worker.py, whose jobs come from a database. May
+import domain, store, config and errors; never control or an interface.
 """

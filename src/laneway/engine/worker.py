@@ -1,4 +1,4 @@
-"""One worker: builds its services, connects them, and stops them in order.
+"""A worker with a database: claims jobs by lane, and may lead.
 
 It holds five database connections: claim, settle, listen, heartbeat, and one for everything else.
 """
@@ -10,39 +10,29 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Awaitable, Callable
-from types import SimpleNamespace
-from typing import Self
-from uuid import UUID, uuid4
+from collections.abc import Callable
+from typing import ClassVar, NamedTuple
 
-from laneway import __version__, forks
+from laneway import __version__
 from laneway.config.settings import Settings
 from laneway.domain.overview import Transport
-from laneway.engine.child.process_pool import ProcessPool
-from laneway.engine.claim.capacity import Capacity
 from laneway.engine.claim.lane_loop import LaneLoop, LaneTools
 from laneway.engine.claim.lane_routing import announce_lanes, served, warn_of_missing
 from laneway.engine.claim.poller import Poller
 from laneway.engine.claim.wakeups import Wakeups
-from laneway.engine.databases import Databases
-from laneway.engine.hooks import call_hooks
 from laneway.engine.leader.retention import RetentionService
 from laneway.engine.leader.scheduler import Scheduler
 from laneway.engine.leader.watchdog import Watchdog
 from laneway.engine.lease.attempt_store import DatabaseAttemptStore
-from laneway.engine.lease.completer import MAX_BATCH, Completer
+from laneway.engine.lease.completer import MAX_BATCH
 from laneway.engine.lease.heartbeat import Heartbeat, database_renewal
-from laneway.engine.process.loop_marker import LoopMarker
-from laneway.engine.process.names import default_name
-from laneway.engine.process.shutdown import STOP_S, finish_or_release
-from laneway.engine.process.worker_metrics import WorkerMetrics
 from laneway.engine.registrar import Registrar
 from laneway.engine.registry import Registry
-from laneway.engine.run.executor import Executor
-from laneway.engine.run.handler_requests import HandlerRequests
-from laneway.errors import DatabaseUnavailable, LanewayError
-from laneway.observability.log_throttle import LogThrottle
+from laneway.engine.run.attempt import Run
+from laneway.engine.runtime import STOP_S, AttemptWrites, WorkerRuntime
+from laneway.errors import LanewayError
 from laneway.store import lanes
+from laneway.store.database import Database
 from laneway.store.leases import Verdict, WriteResult
 from laneway.store.migrate import check
 from laneway.store.notify import wake, wake_message
@@ -52,8 +42,18 @@ from laneway.store.workers import WorkerInfo
 log = logging.getLogger("laneway")
 
 
-class Worker:
+class Databases(NamedTuple):
+    """Databases with one connection each, so that kinds of statements do not block each other."""
+
+    claim: Database
+    settle: Database
+    rest: Database
+
+
+class Worker(WorkerRuntime):
     """Runs the handlers of a registry; `start`, then `stop`."""
+
+    hint: ClassVar[str] = "is database_url right?"
 
     def __init__(
         self,
@@ -68,68 +68,56 @@ class Worker:
         max_jobs: int | None = None,
         transport: Transport = "in_process",
     ) -> None:
-        self.id: UUID = uuid4()
-        self.name = name or default_name()
-        self.settings = settings
-        self.registry = registry
-        self.resources = SimpleNamespace()
+        super().__init__(settings, registry, name=name, app=app, max_jobs=max_jobs)
         self._given_dsn = dsn
         self._dsn = ""
         self._only = only_lanes
-        self._app = app
         self._is_off = is_off
-        self._max_jobs = max_jobs
-        # Set once `max_jobs` jobs have ended.
-        self.spent = asyncio.Event()
         self._transport: Transport = transport
-        self._warnings = LogThrottle()
-        self._metrics = WorkerMetrics()
         self._state = lanes.ControlState(0, False, {})
         self.loops: dict[str, LaneLoop] = {}
-        self.is_running = False
 
     # Building ---------------------------------------------------------------------------------
 
-    def _build(self, marker: LoopMarker | None) -> None:
-        settings, warnings, checks = self.settings, self._warnings, self.registry.checks
-        self.databases = Databases.of(self._dsn, settings)
+    def _may_start(self) -> bool:
+        if self._is_off:
+            log.info("LANEWAY_WORKER=off: no worker in this process")
+        return not self._is_off
+
+    async def _open(self) -> AttemptWrites:
+        settings, given = self.settings, self._given_dsn
+        self._dsn = dsn = given if isinstance(given, str) else await asyncio.to_thread(given)
+        self.databases = Databases(
+            claim=Database(dsn, settings, role="claim", size=1),
+            settle=Database(dsn, settings, role="settle", size=1),
+            rest=Database(dsn, settings, role="worker", size=1),
+        )
         self._metrics.watch(*self.databases)
+        return AttemptWrites(
+            settle=DatabaseAttemptStore(self.databases.settle),
+            report=DatabaseAttemptStore(self.databases.rest),
+            heartbeat=Heartbeat(
+                database_renewal(dsn, settings), settings, self._warnings, self._on_heartbeat
+            ),
+        )
+
+    def _build(self) -> None:
+        settings, warnings, checks = self.settings, self._warnings, self.registry.checks
         rest = self.databases.rest
         self._peers = Waker.of_peers(rest)
-        self.capacity = Capacity.of(settings, self._max_jobs)
-        renewal = database_renewal(self._dsn, settings)
-        self.heartbeat = Heartbeat(renewal, settings, warnings, self._on_heartbeat)
-        settle = DatabaseAttemptStore(self.databases.settle)
-        self.completer = Completer(settle, warnings, self._on_settled, self._batch_size)
-        self._requests = HandlerRequests(DatabaseAttemptStore(rest), warnings, self._on_report)
-        self.reporter = self._requests.reporter
-        self._pool = ProcessPool(max(1, settings.children), settings, app=self._app)
-        self.executor = Executor(
-            self.registry,
-            self.capacity,
-            self._requests,
-            self.completer,
-            self._pool,
-            settings,
-            self.resources,
-            self._on_room,
-            marker,
-            name=self.name,
-            on_void=self._metrics.void,
-        )
         self._tools = LaneTools(
-            self.id,
-            self.databases.claim,
-            self.capacity,
-            self.executor,
-            self.completer,
-            self.heartbeat,
-            lambda: self._state.version,
-            self.refresh,
-            self._peers.wake,
-            asyncio.Lock(),
-            self._metrics,
-            lambda: self.registrar.is_drained,
+            worker_id=self.id,
+            database=self.databases.claim,
+            capacity=self.capacity,
+            executor=self.executor,
+            completer=self.completer,
+            heartbeat=self.heartbeat,
+            version=lambda: self._state.version,
+            refresh=self.refresh,
+            wake_peers=self._peers.wake,
+            claiming=asyncio.Lock(),
+            metrics=self._metrics,
+            is_drained=lambda: self.registrar.is_drained,
         )
         self.poller = Poller(
             rest,
@@ -168,28 +156,12 @@ class Worker:
         )
         self.wakeups = Wakeups(self._dsn, settings, warnings, self._on_message, self._wake_all)
 
-    async def start(self, marker: LoopMarker | None = None) -> None:
-        """Connect, waiting for the database if needed; load resources and begin to claim."""
-        if self._is_off:
-            log.info("LANEWAY_WORKER=off: no worker in this process")
-            return
-        given = self._given_dsn
-        self._dsn = given if isinstance(given, str) else await asyncio.to_thread(given)
-        self._build(marker)
-        forks.enter(asyncio.get_running_loop())
-        self.heartbeat.start()
-        try:
-            await self._when_reachable(self._register)
-            await call_hooks(self.registry.on_start, self.resources)
-            self.is_running = True
-            await self._when_reachable(self.refresh)
-        except BaseException:
-            self.is_running = False
-            await self._stop_claiming()
-            await self._close()
-            raise
-        self.completer.start()
-        self.reporter.start()
+    async def _connect(self) -> None:
+        await asyncio.to_thread(check, self._dsn, __version__, role="worker")
+        await self.registrar.register(self.registry, self.settings)
+
+    async def _receive(self) -> None:
+        await self._when_reachable(self.refresh)
         self.registrar.start()
         self.watchdog.start()
         self.scheduler.start()
@@ -200,29 +172,10 @@ class Worker:
         warn_of_missing(self._only, self._state)
         announce_lanes(self.name, self.loops, self.registry.job_types, self._only, self._state)
 
-    async def _register(self) -> None:
-        await asyncio.to_thread(check, self._dsn, __version__, role="worker")
-        await self.registrar.register(self.registry, self.settings)
-
-    async def _when_reachable(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Retry `work` until the database can be reached."""
-        failures = 0
-        while True:
-            try:
-                return await work()
-            except DatabaseUnavailable as error:
-                if type(error) is not DatabaseUnavailable:
-                    raise
-                failures += 1
-                self._warnings.warn("start", f"{error} (is database_url right? trying again)")
-                await asyncio.sleep(min(2.0, 0.1 * 2**failures))
-
     def problem(self) -> str | None:
-        """The reason why it would not run a job now, if there is one; thread-safe."""
-        if not self.is_running:
-            return "the worker is starting or stopping"
-        if not self.heartbeat.is_ready:
-            return self.heartbeat.problem
+        found = super().problem()
+        if found is not None:
+            return found
         if self.registrar.is_drained:
             return "the worker was drained by an operator"
         try:
@@ -231,24 +184,18 @@ class Worker:
             return str(error)
         return None
 
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.stop()
-
     # Stopping ---------------------------------------------------------------------------------
 
-    async def stop(self, grace_s: float | None = None, hurry: asyncio.Event | None = None) -> None:
-        """Stop claiming at once, let jobs finish within the grace, then release the rest."""
-        if not self.is_running:
-            return
-        self.is_running = False
+    async def _stop_receiving(self) -> None:
         self.registrar.announce_stop()
-        await self._stop_claiming()
-        within_s = self.settings.shutdown_grace if grace_s is None else grace_s
-        released = await finish_or_release(self.executor, self.completer, within_s, hurry)
+        stops = [asyncio.ensure_future(loop.stop()) for loop in self.loops.values()]
+        if stops:
+            await asyncio.wait(stops, timeout=STOP_S)
+        # Jobs of a claim that hangs are reclaimed when their leases lapse.
+        await self._cancel_loops()
+        await asyncio.gather(*stops, return_exceptions=True)
+
+    async def _leave(self, released: set[str], until: float, hurry: asyncio.Event | None) -> None:
         with contextlib.suppress(LanewayError, TimeoutError):
             async with asyncio.timeout(STOP_S):
                 if released:
@@ -256,34 +203,21 @@ class Worker:
                 await self.scheduler.resign()
                 await self.watchdog.resign()
                 await self.registrar.unregister()
+
+    async def _cancel_services(self) -> None:
+        await self._cancel_loops()
         for service in (self.poller, self.wakeups, self.retention, self.watchdog, self.registrar):
             await service.cancel()
         await self.scheduler.cancel()
-        await self.reporter.cancel()
-        await self.completer.cancel()
-        try:
-            await self.executor.close()
-            await call_hooks(self.registry.on_stop, self.resources)
-        finally:
-            await self._close()
-        log.info("worker %s stopped", self.name)
 
-    async def _stop_claiming(self) -> None:
-        stops = [asyncio.ensure_future(loop.stop()) for loop in self.loops.values()]
-        if stops:
-            await asyncio.wait(stops, timeout=STOP_S)
-        # Jobs of a claim that hangs are reclaimed when their leases lapse.
+    async def _cancel_loops(self) -> None:
         for loop in self.loops.values():
             await loop.cancel()
-        await asyncio.gather(*stops, return_exceptions=True)
 
-    async def _close(self) -> None:
-        forks.leave(asyncio.get_running_loop())
-        self._metrics.close()
-        await self.heartbeat.stop()
-        await self._pool.close()
+    async def _disconnect(self) -> None:
         await self._peers.close(send=False)
-        await self.databases.close()
+        for database in self.databases:
+            await database.close()
 
     # Callbacks of the services ----------------------------------------------------------------
 
@@ -323,16 +257,15 @@ class Worker:
             if not loop.job_types.isdisjoint(job_types):
                 loop.wake()
 
-    def _on_room(self) -> None:
+    def on_room(self) -> None:
         # Loops claim in the order in which they are woken.
         for loop in sorted(self.loops.values(), key=lambda one: self.capacity.last_taken(one.lane)):
             if loop.wants_work:
                 loop.wake()
-        self._check_spent()
+        super().on_room()
 
-    def _check_spent(self) -> None:
-        if self.capacity.is_spent and self.executor.is_done:
-            self.spent.set()
+    def on_abandoned(self, run: Run) -> None:
+        """Do nothing: lanes read the room that is left."""
 
     def _on_message(self, text: str) -> None:
         word, _, rest = text.partition(" ")
@@ -371,8 +304,7 @@ class Worker:
         self._peers.wake(job_types)
 
     def _on_settled(self, verdicts: list[Verdict], answers: list[WriteResult]) -> None:
-        self.heartbeat.forget(verdict.claim for verdict in verdicts)
-        self._metrics.settled(verdicts, answers)
+        super()._on_settled(verdicts, answers)
         if any(answer.status in ("approved", "pending") for answer in answers):
             self.poller.wake()
         if any(one.answer == "freed" for one in answers) or any(
@@ -386,14 +318,3 @@ class Worker:
         for loop in self.loops.values():
             if loop.is_full:
                 loop.wake()
-        self._check_spent()
-
-    def _on_report(self, answer: WriteResult) -> None:
-        self._stop_run(answer.seq, answer.attempt, answer.answer, "report")
-
-    def _on_heartbeat(self, seq: int, attempt: int, answer: str) -> None:
-        self._stop_run(seq, attempt, answer, "heartbeat")
-
-    def _stop_run(self, seq: int, attempt: int, answer: str, write: str) -> None:
-        self._metrics.refused(write, answer)
-        self.executor.stop_by_claim(seq, attempt, answer)

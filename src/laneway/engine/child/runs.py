@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from types import SimpleNamespace
 from typing import Protocol, cast
 
-from laneway.config.settings import Settings
-from laneway.engine.child.process_pool import ProcessPool
 from laneway.engine.run import attempt_outcomes
 from laneway.engine.run.attempt import Run
-from laneway.engine.run.handler_requests import HandlerRequests
 from laneway.engine.run.local_channel import LoopChannel
+from laneway.engine.run.tools import RunTools
 from laneway.errors import StaleAttempt
 from laneway.store.leases import Verdict
 
@@ -27,21 +24,14 @@ class RunOwner(Protocol):
 class ChildRuns:
     """Runs handlers in the children of a pool and ends their attempts."""
 
-    def __init__(
-        self,
-        owner: RunOwner,
-        pool: ProcessPool,
-        requests: HandlerRequests,
-        settings: Settings,
-        resources: SimpleNamespace,
-    ) -> None:
+    def __init__(self, owner: RunOwner, tools: RunTools) -> None:
         self._owner = owner
-        self._pool = pool
-        self._requests = requests
-        self._limits = settings.payload_limits
-        self._resources = resources
+        self._pool = tools.pool
+        self._requests = tools.requests
+        self._limits = tools.settings.payload_limits
+        self._resources = tools.resources
         # Suspects do not take room in the pool: run only a few at a time.
-        self._suspect_slots = asyncio.Semaphore(max(1, settings.children))
+        self._suspect_slots = asyncio.Semaphore(max(1, tools.settings.children))
 
     async def run(self, run: Run) -> None:
         """Run an attempt to its end."""

@@ -10,15 +10,13 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from types import FrameType
-from typing import Any, Final, Protocol
-from uuid import UUID
+from typing import Any, Final
 
 from laneway import forks
-from laneway.config.settings import Settings
 from laneway.engine.process.deadline import Deadline
 from laneway.engine.process.health import WorkerHealth
 from laneway.engine.process.loop_marker import LoopMarker
-from laneway.engine.run.executor import Executor
+from laneway.engine.runtime import WorkerRuntime
 
 log = logging.getLogger("laneway")
 
@@ -30,24 +28,10 @@ KEEP_S = 0.5
 HURRY = signal.SIGUSR1
 
 
-class AnyWorker(Protocol):
-    """A worker of a database or of a server."""
-
-    id: UUID
-    settings: Settings
-    executor: Executor
-    is_running: bool
-    spent: asyncio.Event
-
-    def problem(self) -> str | None: ...
-    async def start(self, marker: LoopMarker | None = None) -> None: ...
-    async def stop(
-        self, grace_s: float | None = None, hurry: asyncio.Event | None = None
-    ) -> None: ...
-
-
 def run_worker_process(
-    make: Callable[[], AnyWorker], grace_s: float | None = None, health: WorkerHealth | None = None
+    make: Callable[[], WorkerRuntime],
+    grace_s: float | None = None,
+    health: WorkerHealth | None = None,
 ) -> int:
     """Run a worker until a signal stops it; a second signal releases its jobs at once."""
     deadline = Deadline()
@@ -67,7 +51,7 @@ def run_loop(main: Coroutine[Any, Any, int]) -> int:
 
 
 async def _serve(
-    make: Callable[[], AnyWorker],
+    make: Callable[[], WorkerRuntime],
     grace_s: float | None,
     deadline: Deadline,
     health: WorkerHealth | None,
@@ -192,7 +176,7 @@ class Signals:
 
 
 async def stop_worker(
-    worker: AnyWorker,
+    worker: WorkerRuntime,
     grace_s: float | None,
     hurry: asyncio.Event,
     *,
@@ -234,7 +218,7 @@ class _SupervisorLink:
         asyncio.get_running_loop().remove_reader(watched)
         on_gone()
 
-    def register(self, worker: AnyWorker) -> None:
+    def register(self, worker: WorkerRuntime) -> None:
         os.write(self._out, json.dumps({"worker": str(worker.id)}).encode() + b"\n")
 
     @contextlib.asynccontextmanager

@@ -13,7 +13,6 @@ import os
 import selectors
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
@@ -300,8 +299,3 @@ def _exit_text(code: int) -> str:
     if code < 0:
         return f"was killed by {signal.Signals(-code).name}"
     return f"ended with code {code}"
-
-
-def command(app: str, options: list[str], verb: str = "worker") -> list[str]:
-    """The command line of a child: the same interpreter and verb, without a supervisor."""
-    return [sys.executable, "-m", "laneway", verb, app, *options]

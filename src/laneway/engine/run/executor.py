@@ -9,29 +9,22 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import copy_context
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 from laneway import forks
-from laneway.config.settings import Settings
 from laneway.domain.claim import Claim
 from laneway.domain.payload import decode, encode_result
-from laneway.engine.child.process_pool import ProcessPool
 from laneway.engine.child.runs import ChildRuns
-from laneway.engine.claim.capacity import Capacity
 from laneway.engine.lease.attempt_log import LossLog
-from laneway.engine.lease.completer import Completer
-from laneway.engine.process.loop_marker import LoopMarker
-from laneway.engine.registry import Registry
 from laneway.engine.run import attempt_outcomes
 from laneway.engine.run.attempt import Run, StopReason, current_run
 from laneway.engine.run.context import Context, SyncContext
 from laneway.engine.run.exception_text import summary_of
 from laneway.engine.run.handler_channel import Interrupted
-from laneway.engine.run.handler_requests import HandlerRequests
 from laneway.engine.run.inline_tasks import InlineTasks
 from laneway.engine.run.local_channel import LoopChannel, ThreadChannel
 from laneway.engine.run.threads import Threads
+from laneway.engine.run.tools import RunTools
 from laneway.errors import InvalidInput
 from laneway.observability import tracing
 from laneway.store.leases import Assignment, Verdict
@@ -44,39 +37,22 @@ CLOSE_S = 0.5
 class Executor:
     """Starts claimed jobs, stops them on request, and passes on one verdict for each."""
 
-    def __init__(
-        self,
-        registry: Registry,
-        capacity: Capacity,
-        requests: HandlerRequests,
-        completer: Completer,
-        pool: ProcessPool,
-        settings: Settings,
-        resources: SimpleNamespace,
-        on_room: Callable[[], None],
-        marker: LoopMarker | None = None,
-        *,
-        name: str = "",
-        on_void: Callable[[Claim], None] = lambda claim: None,
-        on_abandoned: Callable[[Run], None] = lambda run: None,
-    ) -> None:
-        self._registry = registry
-        self._capacity = capacity
-        self._requests = requests
-        self._completer = completer
-        self._pool = pool
-        self._limits = settings.payload_limits
-        self._grace_s = settings.cancel_grace
-        self._resources = resources
-        self._on_room = on_room
-        self._marker = marker
-        self._name = name
-        self._on_void = on_void
-        self._on_abandoned = on_abandoned
+    def __init__(self, tools: RunTools) -> None:
+        self._registry = tools.registry
+        self._capacity = tools.capacity
+        self._requests = tools.requests
+        self._completer = tools.completer
+        self._pool = tools.pool
+        self._limits = tools.settings.payload_limits
+        self._grace_s = tools.settings.cancel_grace
+        self._resources = tools.resources
+        self._marker = tools.marker
+        self._name = tools.name
+        self._events = tools.events
         self._is_traced = False
         self._loss_log = LossLog()
         self._threads = Threads()
-        self._children = ChildRuns(self, pool, requests, settings, resources)
+        self._children = ChildRuns(self, tools)
         self._loop = asyncio.get_running_loop()
         self._inline_tasks = InlineTasks(self._loop, self._run_on_loop, self._on_broken)
         self.active: dict[tuple[int, int], Run] = {}
@@ -351,7 +327,7 @@ class Executor:
             self._pool.kill(run)
             return
         if not run.ended:
-            self._on_abandoned(run)
+            self._events.on_abandoned(run)
             self._conclude(run, attempt_outcomes.of_stop(run))
             run.cancel_requests()
 
@@ -383,7 +359,7 @@ class Executor:
                 self._completer.failures.note(run, verdict)
             self._completer.add(verdict)
         else:
-            self._on_void(run.claim)
+            self._events.on_void(run.claim)
 
     def end(self, run: Run, verdict: Verdict | None) -> None:
         """Free the room of a run whose handler has returned."""
@@ -393,6 +369,6 @@ class Executor:
         if self._marker is not None and run.mark is not None:
             self._marker.end(run.mark)
         self._capacity.release(run.lane, run.handler.isolation)
-        self._on_room()
+        self._events.on_room()
         if not self.active:
             self.idle.set()

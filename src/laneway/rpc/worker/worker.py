@@ -10,29 +10,18 @@ import socket
 import time
 from collections import Counter, deque
 from collections.abc import Iterable
-from types import SimpleNamespace
-from typing import Final, Self
-from uuid import UUID, uuid4
+from typing import ClassVar, Final
+from uuid import UUID
 
-from laneway import __version__, forks
+from laneway import __version__
 from laneway.config.settings import Settings
 from laneway.domain.approval import analysis_of
 from laneway.domain.claim import Claim
-from laneway.engine.child.process_pool import ProcessPool
-from laneway.engine.claim.capacity import Capacity
-from laneway.engine.hooks import call_hooks
-from laneway.engine.lease.completer import Completer
-from laneway.engine.process.loop_marker import LoopMarker
-from laneway.engine.process.names import default_name
-from laneway.engine.process.shutdown import STOP_S, finish_or_release
-from laneway.engine.process.worker_metrics import WorkerMetrics
 from laneway.engine.registry import Registry
 from laneway.engine.run.attempt import Run
 from laneway.engine.run.attempt_outcomes import own_error_json
-from laneway.engine.run.executor import Executor
-from laneway.engine.run.handler_requests import HandlerRequests
-from laneway.errors import ConfigError, DatabaseUnavailable
-from laneway.observability.log_throttle import LogThrottle
+from laneway.engine.runtime import STOP_S, AttemptWrites, WorkerRuntime
+from laneway.errors import ConfigError
 from laneway.rpc import IS_LATE
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.declaration import write_declaration
@@ -58,8 +47,11 @@ FLUSH_S: Final = 0.1
 LOST_S: Final = 15.0
 
 
-class RemoteWorker:
+class RemoteWorker(WorkerRuntime):
     """Runs the handlers of a registry for a server; `start`, then `stop`."""
+
+    kind: ClassVar[str] = "remote worker"
+    hint: ClassVar[str] = "check --server;"
 
     def __init__(
         self,
@@ -71,17 +63,8 @@ class RemoteWorker:
         app: str | None = None,
         max_jobs: int | None = None,
     ) -> None:
-        self.id: UUID = uuid4()
-        self.name = name or default_name()
-        self.settings = settings
-        self.registry = registry
-        self.resources = SimpleNamespace()
+        super().__init__(settings, registry, name=name, app=app, max_jobs=max_jobs)
         self._endpoint = endpoint
-        self._app = app
-        self._max_jobs = max_jobs
-        self.spent = asyncio.Event()
-        self._warnings = LogThrottle()
-        self._metrics = WorkerMetrics()
         self._seqs = itertools.count(1)
         # Lapsed by our clock; no server has confirmed it yet.
         self._lost: deque[tuple[float, pb.Claim]] = deque()
@@ -90,44 +73,35 @@ class RemoteWorker:
         # Abandoned handlers by isolation, as last sent to a server.
         self._abandoned: Counter[str] = Counter()
         self._type_warnings = TypeWarnings()
-        self.is_running = False
 
     # Building -----------------------------------------------------------------------------------
 
-    def _build(self, marker: LoopMarker | None) -> None:
-        settings, warnings = self.settings, self._warnings
-        self.capacity = Capacity.of(settings, self._max_jobs)
-        sizes = self.capacity.sizes
-        self._handlers = {handler.job_type: handler for handler in self.registry.runnable}
-        used = {handler.isolation for handler in self._handlers.values()}
-        self._sizes = {kind: size for kind, size in sizes.items() if kind in used}
-        self._loop_lag = LoopLag()
+    def _may_start(self) -> bool:
+        if not len(self.registry):
+            raise ConfigError("the application has no handler: register one with @lw.handler")
+        if IS_LATE:
+            log.warning(
+                "grpc was imported before laneway.rpc: set GRPC_ENABLE_FORK_SUPPORT=0,"
+                " or starting another program may break its connections"
+            )
+        return True
+
+    async def _open(self) -> AttemptWrites:
         self._connection = ReplicaConnection(self._endpoint)
         self.attempt_store = RemoteAttemptStore(self._connection, str(self.id))
-        self.heartbeat = RemoteHeartbeat(
-            self._endpoint, self.id, settings, warnings, self._on_heartbeat
+        heartbeat = RemoteHeartbeat(
+            self._endpoint, self.id, self.settings, self._warnings, self._on_heartbeat
         )
-        self.completer = Completer(self.attempt_store, warnings, self._on_settled)
-        self._requests = HandlerRequests(self.attempt_store, warnings, self._on_report)
-        self.reporter = self._requests.reporter
-        self._pool = ProcessPool(sizes["process"], settings, app=self._app, has_database=False)
-        self.executor = Executor(
-            self.registry,
-            self.capacity,
-            self._requests,
-            self.completer,
-            self._pool,
-            settings,
-            self.resources,
-            self._on_room,
-            marker,
-            name=self.name,
-            on_void=self._on_void,
-            on_abandoned=self._on_left,
-        )
+        return AttemptWrites(self.attempt_store, self.attempt_store, heartbeat)
+
+    def _build(self) -> None:
+        self._handlers = {handler.job_type: handler for handler in self.registry.runnable}
+        used = {handler.isolation for handler in self._handlers.values()}
+        self._sizes = {kind: size for kind, size in self.capacity.sizes.items() if kind in used}
+        self._loop_lag = LoopLag()
         self.job_stream = AssignmentStream(
             self._connection,
-            warnings,
+            self._warnings,
             self._handshake,
             self._on_message,
             lambda: self.heartbeat.is_answering,
@@ -143,36 +117,14 @@ class RemoteWorker:
             for record in self.registry.records()
         ]
 
-    async def start(self, marker: LoopMarker | None = None) -> None:
-        """Waits for a server, loads resources and begins to receive jobs.
+    async def _connect(self) -> None:
+        """Check that a server accepts the token; raises its Unauthenticated or Forbidden."""
+        await self._connection.check(str(self.id))
 
-        Raises the server's Unauthenticated or Forbidden if the token may not claim.
-        """
-        if not len(self.registry):
-            raise ConfigError("the application has no handler: register one with @lw.handler")
-        if IS_LATE:
-            log.warning(
-                "grpc was imported before laneway.rpc: set GRPC_ENABLE_FORK_SUPPORT=0,"
-                " or starting another program may break its connections"
-            )
-        self._build(marker)
-        forks.enter(asyncio.get_running_loop())
-        self.heartbeat.start()
-        try:
-            await self._reach()
-            await call_hooks(self.registry.on_start, self.resources)
-            self.is_running = True
-            self.completer.start()
-            self.reporter.start()
-            self._loop_lag.start()
-            self.job_stream.start()
-            await self.job_stream.first
-        except BaseException:
-            self.is_running = False
-            await self._stop_services()
-            await self.executor.close()
-            await self._close()
-            raise
+    async def _receive(self) -> None:
+        self._loop_lag.start()
+        self.job_stream.start()
+        await self.job_stream.first
         if self.registry.schedules:
             log.warning(
                 "a remote worker does not create schedules: %s",
@@ -183,69 +135,31 @@ class RemoteWorker:
         address = self._connection.address
         log.info("remote worker %s receives jobs from %s; handlers: %s", self.name, address, types)
 
-    async def _reach(self) -> None:
-        """Returns once a server accepts the token, before resources are loaded."""
-        failures = 0
-        while True:
-            try:
-                return await self._connection.check(str(self.id))
-            except DatabaseUnavailable as error:
-                failures += 1
-                self._warnings.warn("start", f"{error} (check --server; trying again)")
-                await asyncio.sleep(min(2.0, 0.1 * 2 ** min(failures, 10)))
-
     def problem(self) -> str | None:
-        """The reason why it cannot run jobs now; None if it can. Safe from other threads."""
-        if not self.is_running:
-            return "the worker is starting or stopping"
-        if not self.heartbeat.is_ready:
-            return self.heartbeat.problem
-        return None if self.job_stream.registered.is_set() else "no server is connected"
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.stop()
+        found = super().problem()
+        if found is None and not self.job_stream.registered.is_set():
+            return "no server is connected"
+        return found
 
     # Stopping -----------------------------------------------------------------------------------
 
-    async def stop(self, grace_s: float | None = None, hurry: asyncio.Event | None = None) -> None:
-        """Stops receiving jobs, lets jobs finish within the grace, then releases the rest."""
-        if not self.is_running:
-            return
-        self.is_running = False
-        within_s = self.settings.shutdown_grace if grace_s is None else grace_s
-        until = time.monotonic() + within_s
+    async def _stop_receiving(self) -> None:
         for claim in list(self._late):
             self._release_late(claim)
         await self.job_stream.drain(STOP_S)
-        await finish_or_release(self.executor, self.completer, within_s, hurry)
+
+    async def _leave(self, released: set[str], until: float, hurry: asyncio.Event | None) -> None:
         # Servers may restart at the same time: keep sending results while there is time.
         while self.completer.backlog and time.monotonic() < until:
             if hurry is not None and hurry.is_set():
                 break
             await self.completer.flush(FLUSH_S)
-        await self._stop_services()
-        try:
-            await self.executor.close()
-            await call_hooks(self.registry.on_stop, self.resources)
-        finally:
-            await self._close()
-        log.info("remote worker %s stopped", self.name)
 
-    async def _stop_services(self) -> None:
+    async def _cancel_services(self) -> None:
         self._loop_lag.stop()
         await self.job_stream.cancel()
-        await self.reporter.cancel()
-        await self.completer.cancel()
 
-    async def _close(self) -> None:
-        forks.leave(asyncio.get_running_loop())
-        self._metrics.close()
-        await self.heartbeat.stop()
-        await self._pool.close()
+    async def _disconnect(self) -> None:
         await self._connection.close()
 
     # The handshake ------------------------------------------------------------------------------
@@ -281,19 +195,15 @@ class RemoteWorker:
         while self._lost and time.monotonic() - self._lost[0][0] > LOST_S:
             self._lost.popleft()
 
-    def _on_left(self, run: Run) -> None:
+    def on_abandoned(self, run: Run) -> None:
         """Reports an abandoned handler: it takes room here although its job has ended."""
         loop = asyncio.get_running_loop()
         loop.call_later(LEFT_S if run.stop_reason == "fenced" else 0.0, self._report_room)
 
-    def _on_room(self) -> None:
+    def on_room(self) -> None:
         if self._abandoned:
             asyncio.get_running_loop().call_later(LEFT_S, self._report_room)
-        self._check_spent()
-
-    def _check_spent(self) -> None:
-        if self.capacity.is_spent and self.executor.is_done:
-            self.spent.set()
+        super().on_room()
 
     def _report_room(self) -> None:
         if self.is_running and self.executor.abandoned != self._abandoned:
@@ -366,27 +276,17 @@ class RemoteWorker:
         self.executor.start(assignments, lane, timeouts)
 
     def _on_settled(self, verdicts: list[Verdict], answers: list[WriteResult]) -> None:
-        claims = [verdict.claim for verdict in verdicts]
-        self.heartbeat.forget(claims)
-        self.attempt_store.forget(claims)
-        self._metrics.settled(verdicts, answers)
-        self._check_spent()
+        self.attempt_store.forget(verdict.claim for verdict in verdicts)
+        super()._on_settled(verdicts, answers)
 
-    def _on_void(self, claim: Claim) -> None:
+    def on_void(self, claim: Claim) -> None:
         """Forgets an attempt that is not ours any more; its lease lapses anyway."""
         self.heartbeat.forget([claim])
         self.attempt_store.forget([claim])
-        self._metrics.void(claim)
-
-    def _on_report(self, answer: WriteResult) -> None:
-        self._stop_run(answer.seq, answer.attempt, answer.answer, "report")
+        super().on_void(claim)
 
     def _on_heartbeat(self, seq: int, attempt: int, answer: str) -> None:
         if answer == "lost":
             self._forget_lost()
             self._lost += [(time.monotonic(), claim) for claim in self.attempt_store.named(seq)]
-        self._stop_run(seq, attempt, answer, "heartbeat")
-
-    def _stop_run(self, seq: int, attempt: int, answer: str, write: str) -> None:
-        self._metrics.refused(write, answer)
-        self.executor.stop_by_claim(seq, attempt, answer)
+        super()._on_heartbeat(seq, attempt, answer)
