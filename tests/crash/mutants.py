@@ -242,7 +242,7 @@ MUTANTS = (
                 (
                     (
                         "coalesce(v_type.approval, 'never') = 'never'"
-                        " and (v_said.asked in ('approval', 'both')) is not true"
+                        " and (v_approval.asked in ('approval', 'both')) is not true"
                     ),
                     "true",
                 ),

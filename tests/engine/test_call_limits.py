@@ -409,7 +409,7 @@ async def test_undefined_limit_is_refused_by_name(shop: Workshop, isolation: str
 
     @shop.lw.handler("async_job", limits=["mine"], max_retries=0)
     async def async_job(ctx: Context) -> None:
-        with pytest.raises(InvalidInput, match="limit: there is none named nowhere"):
+        with pytest.raises(InvalidInput, match="limit: nowhere does not exist"):
             async with ctx.limit("openai", "nowhere"):
                 pass
         with pytest.raises(InvalidInput, match="limit: mine is held for the whole run already"):
@@ -421,7 +421,7 @@ async def test_undefined_limit_is_refused_by_name(shop: Workshop, isolation: str
 
     @shop.lw.handler("thread_job", limits=["mine"], max_retries=0)
     def thread_job(ctx: SyncContext) -> None:
-        for names, rule in (("openai nowhere", "none named nowhere"), ("mine", "mine is held")):
+        for names, rule in (("openai nowhere", "nowhere does not exist"), ("mine", "mine is held")):
             with pytest.raises(InvalidInput, match=rule), ctx.limit(*names.split()):
                 pass
 
@@ -436,7 +436,7 @@ async def test_child_gets_the_error_of_a_wrong_limit(shop: Workshop) -> None:
     ended = await shop.ended(await shop.lw.submit("child_refused", {"how": "limit"}), 60)
     assert ended.error is not None
     assert ended.error.type == "InvalidInput"
-    assert ended.error.message.startswith("limit: there is none named nowhere; create it with")
+    assert ended.error.message.startswith("limit: nowhere does not exist; create it with")
 
 
 async def test_waiting_handlers_do_not_keep_a_worker_from_stopping(

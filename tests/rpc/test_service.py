@@ -217,7 +217,7 @@ async def test_limits_are_held_for_a_call_and_given_back(calls: Calls, scene: Sc
         await calls.acquire(second, {"nowhere": 1})
     assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     details = refused.value.details() or ""
-    assert details.startswith("limit: there is none named nowhere; create it with `laneway limits")
+    assert details.startswith("limit: nowhere does not exist; create it with `laneway limits")
 
 
 async def test_the_result_of_an_analysis_is_the_plan_of_its_job(

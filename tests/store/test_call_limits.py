@@ -96,7 +96,7 @@ def test_a_lease_in_other_hands_is_not_waited_for(db: StoreClient, other: StoreC
 
 def test_what_is_unknown_or_held_by_the_type_is_refused(db: StoreClient) -> None:
     claim = db.running()
-    with pytest.raises(InvalidInput, match="limit: there is none named nowhere"):
+    with pytest.raises(InvalidInput, match="limit: nowhere does not exist"):
         db.run(call_limits.acquire(claim, {"nowhere": 1, "openai": 1}))
     db.do("insert into laneway.job_types (name, limits) values ('t', '{openai}')")
     with pytest.raises(InvalidInput, match="limit: openai is held for the whole run already"):

@@ -116,7 +116,7 @@ def test_keys_taken_in_bulk_go_to_the_first_of_equal_ones(db: StoreClient) -> No
 
 def test_a_key_held_by_nothing_is_told_not_waited_for(db: StoreClient) -> None:
     db.do("insert into laneway.job_keys values ('default', 't', 'k', 10000000)")
-    with pytest.raises(Exception, match="held by a job that is not there"):
+    with pytest.raises(Exception, match="belongs to a job that does not exist"):
         submit(db)
 
 

@@ -110,20 +110,20 @@ returns text language plpgsql volatile as $$
 declare
     v_job laneway.jobs;
     v_type laneway.job_types;
-    v_said laneway.approvals;
+    v_approval laneway.approvals;
 begin
     select * into v_job from laneway.jobs j where j.seq = p_seq;
     select * into v_type from laneway.job_types t where t.name = v_job.job_type;
-    select * into v_said from laneway.approvals a where a.seq = p_seq;
-    if coalesce(v_type.approval, 'never') = 'never' and (v_said.asked in ('approval', 'both')) is not true then
+    select * into v_approval from laneway.approvals a where a.seq = p_seq;
+    if coalesce(v_type.approval, 'never') = 'never' and (v_approval.asked in ('approval', 'both')) is not true then
         perform laneway.make_claimable(p_seq, v_job.job_type, p_rank, p_attempt, false, p_now);
         return 'approved';
-    elsif v_type.approval = 'below' and v_said.cost <= v_type.approval_below
-          and v_said.unit = v_type.approval_unit then
+    elsif v_type.approval = 'below' and v_approval.cost <= v_type.approval_below
+          and v_approval.unit = v_type.approval_unit then
         update laneway.approvals a
            set decision = 'automatic', decided_at = p_now, decided_by = 'policy',
                comment = format('at most %s %s', v_type.approval_below, v_type.approval_unit),
-               seal = laneway.seal(v_job.payload, v_said.analysis)
+               seal = laneway.seal(v_job.payload, v_approval.analysis)
          where a.seq = p_seq;
         perform laneway.save_decision(p_seq);
         perform laneway.make_claimable(p_seq, v_job.job_type, p_rank, p_attempt, true, p_now);
@@ -139,23 +139,23 @@ returns text language plpgsql volatile as $$
 declare
     v_job laneway.jobs;
     v_type laneway.job_types;
-    v_said laneway.approvals;
+    v_approval laneway.approvals;
     v_agreed boolean;
     v_sealed boolean;
 begin
     select * into v_job from laneway.jobs j where j.seq = p_seq;
     select * into v_type from laneway.job_types t where t.name = v_job.job_type;
-    select * into v_said from laneway.approvals a where a.seq = p_seq;
+    select * into v_approval from laneway.approvals a where a.seq = p_seq;
     update laneway.approvals a set sent_back = null where a.seq = p_seq and a.sent_back is not null;
-    v_agreed := coalesce(v_said.decision in ('approved', 'automatic'), false);
-    v_sealed := v_agreed and v_said.seal = laneway.seal(v_job.payload, v_said.analysis);
-    if (v_type.has_analysis or v_said.asked in ('analysis', 'both')) and not v_sealed
-       and (v_said.analysis is null or v_agreed) then
+    v_agreed := coalesce(v_approval.decision in ('approved', 'automatic'), false);
+    v_sealed := v_agreed and v_approval.seal = laneway.seal(v_job.payload, v_approval.analysis);
+    if (v_type.has_analysis or v_approval.asked in ('analysis', 'both')) and not v_sealed
+       and (v_approval.analysis is null or v_agreed) then
         insert into laneway.ready (seq, job_type, fresh, rank, attempt, ready_at)
         values (p_seq, laneway.analysis_of(v_job.job_type), false, p_rank, p_attempt, p_now);
         return laneway.analysis_of(v_job.job_type);
     elsif v_sealed or (coalesce(v_type.approval, 'never') = 'never'
-                       and (v_said.asked in ('approval', 'both')) is not true) then
+                       and (v_approval.asked in ('approval', 'both')) is not true) then
         insert into laneway.ready (seq, job_type, fresh, rank, attempt, sealed, ready_at)
         values (p_seq, v_job.job_type, false, p_rank, p_attempt, v_sealed, p_now);
         return v_job.job_type;
@@ -259,7 +259,7 @@ declare
     v_analysis jsonb;
 begin
     if p_by is null then
-        raise exception using errcode = 'LW001', message = 'by: must be given, decisions are kept with who made them';
+        raise exception using errcode = 'LW001', message = 'by: must be given, because a decision is stored with its author';
     end if;
     if p_by ~ '^\s|\s$' then
         raise exception using errcode = 'LW001', message = 'by: must not begin or end with a blank';

@@ -35,7 +35,7 @@ begin
      where not exists (select from laneway.limits l where l.name = n) order by n limit 1;
     if found then
         raise exception using errcode = 'LW001', message = format(
-            'limit: there is none named %1$s; create it with `laneway limits set %1$s --max-concurrent N`', v_name);
+            'limit: %1$s does not exist; create it with `laneway limits set %1$s --max-concurrent N`', v_name);
     end if;
 end $$;
 

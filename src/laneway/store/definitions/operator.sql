@@ -93,7 +93,7 @@ begin
             return;
         end if;
     end loop;
-    raise exception 'job % moved on a hundred times while it was to be cancelled', p_seq;
+    raise exception 'job % changed its state 100 times during the cancel', p_seq;
 exception when lock_not_available then
     found_in := 'busy';
     worker_id := null;
@@ -139,7 +139,7 @@ begin
         perform from laneway.jobs j where j.seq = p_seq;
         if not found then found_in := null; return; end if;
         if i = 100 then
-            raise exception 'job % moved on a hundred times while it was to be reprioritized', p_seq;
+            raise exception 'job % changed its state 100 times during the reprioritize', p_seq;
         end if;
     end loop;
     perform laneway.emit(array[p_seq], 'reprioritized');

@@ -54,10 +54,10 @@ returns void language plpgsql immutable as $$
 begin
     if p_jobs > p_max_queued then
         raise exception using errcode = 'LW004', column = 'max_queued', detail = p_max_queued, message = format(
-            'your grants allow %s jobs that wait at once (max_queued), with these there would be %s', p_max_queued, p_jobs);
+            'your grants allow %s waiting jobs (max_queued); with these there would be %s', p_max_queued, p_jobs);
     elsif p_bytes > p_max_bytes then
         raise exception using errcode = 'LW004', column = 'max_queued_bytes', detail = p_max_bytes, message = format(
-            'your grants allow %s bytes of payloads that wait at once (max_queued_bytes), with these there would be %s',
+            'your grants allow %s bytes of waiting payloads (max_queued_bytes); with these there would be %s',
             p_max_bytes, p_bytes);
     end if;
 end $$;

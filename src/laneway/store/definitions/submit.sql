@@ -162,7 +162,7 @@ begin
                and k.unique_key = submit.unique_key;
             if found then return; end if;
             if i = 100 then
-                raise exception 'unique_key % is held by a job that is not there', submit.unique_key;
+                raise exception 'unique_key % belongs to a job that does not exist', submit.unique_key;
             end if;
         end loop;
     end if;

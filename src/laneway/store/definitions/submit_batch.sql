@@ -101,7 +101,7 @@ begin
         -- A holder that ended in between has freed its key.
         exit when array_position(v_holders, null) is null;
         if i = 100 then
-            raise exception 'a unique_key of the batch is held by a job that is not there';
+            raise exception 'a unique_key of the batch belongs to a job that does not exist';
         end if;
     end loop;
 
