@@ -1,6 +1,6 @@
 """Operating from Python: `lw.lanes`, `lw.limits`, `lw.schedules` and `lw.jobs`, all alike.
 
-    await lw.lanes.set("documents", max_slots=4, by="ann")
+    await lw.lanes.set("documents", enabled=False, by="ann")
     await lw.limits.rollback("openai", by="ann")
     failed = await lw.jobs.list(status="failed", lane="documents")
 

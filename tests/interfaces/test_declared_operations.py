@@ -109,11 +109,11 @@ USES = {"cli/tables.py", "api/routes/metrics.py", "control/explain.py"}
 def test_interfaces_name_no_setting_of_lane() -> None:
     """A new column of a lane needs a migration, three SQL files and domain/lane.py."""
     named = re.compile(rf"\b({'|'.join(RANGES)})\b")
-    doors = ("api", "cli", "http", "mcp", "operations", "control")
+    interfaces = ("api", "cli", "http", "mcp", "operations", "control")
     found = {
         str(path.relative_to(SOURCE))
-        for door in doors
-        for path in (SOURCE / door).rglob("*.py")
+        for name in interfaces
+        for path in (SOURCE / name).rglob("*.py")
         if named.search(path.read_text("utf-8"))
     }
     assert found <= USES
