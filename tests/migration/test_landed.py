@@ -19,9 +19,10 @@ from laneway.domain.approval import Approval
 from laneway.errors import SchemaMismatch
 from laneway.store.grants import Privilege, privileges
 from laneway.store.migrate import check, definitions, migrate, migrations, status
+from laneway.store.older_names import OLDER_NAMES
 from laneway.store.statement import sql
 from tests.conftest import Server
-from tests.migration.landed import LANDED, LAST, Code, HistoryMissing, describe
+from tests.migration.landed import LANDED, LAST, ROOT, Code, HistoryMissing, describe
 from tests.migration.test_migrate import catalog, run
 from tests.store.approvals import record
 
@@ -157,6 +158,25 @@ def test_functions_of_an_upgraded_schema_are_not_for_everybody(
     )
     with version(commit).migrated() as dsn:
         assert run(dsn, public) == []
+
+
+def test_older_names_are_called_by_landed_code_and_by_no_code_of_now(home: Path) -> None:
+    called = {
+        name
+        for commit in LANDED
+        for _, text in Code(commit, home).statements()
+        for name in OLDER_NAMES
+        if f"laneway.{name}(" in text
+    }
+    assert called == set(OLDER_NAMES)
+    store = ROOT / "src" / "laneway" / "store"
+    files = [*store.glob("definitions/*.sql"), *store.glob("sql/*/*.sql")]
+    now = {path: path.read_text("utf-8") for path in files}
+    aliases = now.pop(store / "definitions" / "older_names.sql")
+    for older, name in OLDER_NAMES.items():
+        assert f"function laneway.{older}(" in aliases
+        assert f"laneway.{name}(" in aliases
+        assert [path for path, text in now.items() if f"laneway.{older}(" in text] == []
 
 
 def test_limited_role_of_a_landed_version_works_on_the_schema_of_now(
