@@ -15,8 +15,6 @@ from functools import cache
 from math import isfinite
 from typing import Final, NoReturn
 
-from pydantic_core import to_jsonable_python
-
 from laneway.domain.json_place import deep_path
 from laneway.domain.json_scan import has_long_number, is_rewritten_number
 from laneway.domain.payload_survey import PLAIN, HeavyTree, survey
@@ -333,6 +331,9 @@ def _from_model(value: object, field: str) -> object:
         is_dataclass(value) or hasattr(type(value), "__pydantic_serializer__")
     ):
         return value
+    # Imported here, because the help of commands does not need it.
+    from pydantic_core import to_jsonable_python
+
     try:
         plain: object = to_jsonable_python(value)
     except Exception as error:
