@@ -165,6 +165,7 @@ _BODIES: Final[dict[str, Any]] = {
     "change_role": {"permissions": _ROLE},
     "grant_role": {"principal": "somebody", "role": "viewer", "scope": "all"},
     "create_token": {"principal": "platform_admin", "name": "x", "permissions": ["jobs:read"]},
+    "thaw_lanes": lambda workspace, lane, *_: {"lanes": [lane]},
 }
 # What they are about, if that is not a lane.
 _MAKES: Final[dict[str, str]] = {
@@ -173,7 +174,8 @@ _MAKES: Final[dict[str, str]] = {
     "revoke_grant": "grant", "revoke_token": "token",
 }  # fmt: skip
 _KINDS: Final[dict[str, Kind]] = {
-    "lanes": "lanes", "lane": "lane", "all lanes": "global", "everywhere": "global",
+    "lanes": "lanes", "lane": "lane", "named lanes": "lane", "all lanes": "global",
+    "everywhere": "global",
 }  # fmt: skip
 
 
@@ -231,17 +233,10 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("DELETE", "/admin/workers/publishers/{application}"): Entry(
         "global", "workers:manage", make="publisher"
     ),
-    ("GET", "/admin/stats"): Entry("lanes", "workers:view"),
-    ("GET", "/admin/stats/failures"): Entry("lanes", "workers:view"),
     ("GET", "/admin/database"): Entry("global", "workers:view"),
-    ("POST", "/admin/workers/pause"): Entry("global", "workers:manage"),
-    ("POST", "/admin/workers/resume"): Entry("global", "workers:manage"),
     ("POST", "/admin/workers/{worker_id}/drain"): Entry("lane", "workers:manage", make="worker"),
     ("POST", "/admin/workers/{worker_id}/resume"): Entry("lane", "workers:manage", make="worker"),
     ("POST", "/admin/workers/freeze"): Entry(
-        "lane", "workers:manage", lambda workspace, lane, *_: {"lanes": [lane]}
-    ),
-    ("POST", "/admin/workers/thaw"): Entry(
         "lane", "workers:manage", lambda workspace, lane, *_: {"lanes": [lane]}
     ),
     ("POST", "/admin/workers/jobs/{job_id}/cancel"): Entry("job", "workers:manage", make="job"),

@@ -172,6 +172,7 @@ async def test_only_the_newest_ends_are_looked_at_for_failures(
     failing(scene, "ingestion", "OSError")
     for _ in range(2):
         scene.completed("ingestion")
-    assert await stats.failures(database, bound=2) == ([], True)
+    capped = await stats.failures(database, bound=2)
+    assert (capped.items, capped.is_capped) == ([], True)
     found = await stats.failures(database, bound=4)
     assert (len(found.items), found.is_capped) == (1, False)

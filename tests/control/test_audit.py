@@ -151,7 +151,7 @@ async def run_bulk(db: Database, order: BulkRequest, **more: Any) -> None:
 
 
 HOLD = freeze.Hold(["system"], ["system"])
-BUSY = Freeze((LaneWatch("system", False, 1, ()),), 0.0)
+BUSY = Freeze((LaneWatch("system", 1, ()),), 0.0)
 CASES: dict[str, Case] = {
     "jobs.cancel": Case(
         jobs.cancel, ("job.cancelled", "job"), lambda job: given(job, reason="why"),

@@ -11,6 +11,8 @@ import pytest
 from laneway.control import freeze as verbs
 from laneway.control import history, lanes
 from laneway.control.freeze import freeze, frozen, thaw
+from laneway.domain.codec import to_json
+from laneway.domain.freeze import Thawed
 from laneway.errors import DatabaseUnavailable, InvalidInput, NotFound, Refused
 from laneway.store.database import Database
 from tests.control.scene import Scene
@@ -105,7 +107,7 @@ async def test_at_the_deadline_it_names_what_runs_and_the_lanes_stay_drained(
         "interactive", claim.job_id, "ingestion", "host:1",
     )  # fmt: skip
     assert await enabled(db) == set()
-    shown = seen.to_dict()
+    shown = to_json(seen)
     assert (shown["is_quiet"], shown["is_thawed"], shown["running"]) == (False, False, 1)
     scene.settle(claim)
     assert (await freeze(db, by="me", deadline=0)).is_quiet
@@ -196,16 +198,14 @@ async def test_a_lane_that_was_drained_before_is_drained_after(db: Database) -> 
     await lanes.drain(db, "system", by="me")
     await freeze(db, ["system", "interactive"], by="me")
     thawed = await thaw(db, by="me")
-    assert [tuple(each) for each in thawed] == [
-        ("interactive", True, True), ("system", False, False),
-    ]  # fmt: skip
+    assert thawed == [Thawed("interactive", True, True), Thawed("system", False, False)]
 
 
 async def test_a_lane_resumed_by_hand_stays_as_it_is(db: Database) -> None:
     await lanes.drain(db, "system", by="me")
     await freeze(db, ["system"], by="me")
     await lanes.resume(db, "system", by="me")
-    assert [tuple(each) for each in await thaw(db, by="me")] == [("system", False, True)]
+    assert await thaw(db, by="me") == [Thawed("system", False, True)]
     assert "system" in await enabled(db)
 
 

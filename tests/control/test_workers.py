@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -55,7 +56,7 @@ async def test_a_worker_is_drained_by_the_first_who_says_so_until_it_is_resumed(
     first = await workers.drain(db, scene.worker_id, by="ann")
     again = await workers.drain(db, scene.worker_id, by="bert")
     assert first.drain_requested_at is not None
-    assert again == first._replace(seen_at=again.seen_at)
+    assert again == replace(first, seen_at=again.seen_at)
     assert scene.run(store.touch(scene.worker_id)) is True
     resumed = await workers.resume(db, scene.worker_id, by="bert")
     assert (resumed.drain_requested_at, resumed.drain_requested_by) == (None, None)

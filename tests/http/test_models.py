@@ -25,7 +25,15 @@ from laneway.domain.job_type import PublishedType, Publisher
 from laneway.domain.lane import Lane
 from laneway.domain.limit import Limit, LimitStatus
 from laneway.domain.next_runs import Fire
-from laneway.domain.overview import ActiveJob, Gate, OldSnapshot, PriorityLoad, TypeLoad, WorkerRow
+from laneway.domain.overview import (
+    ActiveJob,
+    Gate,
+    JobSummary,
+    OldSnapshot,
+    PriorityLoad,
+    TypeLoad,
+    WorkerRow,
+)
 from laneway.domain.review import Review
 from laneway.domain.schedule import RunNow, Schedule, Slot
 from laneway.domain.stats import Failure, Point
@@ -55,26 +63,21 @@ SCHEMAS: dict[str, SchemaFields] = {
     "ExplanationOut": fields_of(Explanation),
     "ReasonOut": fields_of(Reason),
     "SubmittedOut": fields_of(models.Submitted),
-    "JobSummaryOut": fields_of(models.JobSummary),
+    "JobSummaryOut": fields_of(JobSummary),
     "PreviewOut": fields_of(models.BulkPreview),
     "BulkRunOut": fields_of(models.BulkRun),
     "LaneOut": fields_of(Lane, own="named"),
     "TypeLoadOut": fields_of(TypeLoad),
     "PriorityLoadOut": fields_of(PriorityLoad),
     "GateOut": fields_of(Gate),
-    "ActiveJobOut": fields_of(
-        ActiveJob,
-        renamed={"claimed_by": "worker_id"},
-        made="progress",
-        own="stage done total message",
-    ),
-    "WorkerOut": fields_of(WorkerRow, made="state", own="stopped_at"),
-    "OldTransactionOut": fields_of(OldSnapshot),
+    "ActiveJobOut": fields_of(ActiveJob),
+    "WorkerRowOut": fields_of(WorkerRow, made="state", own="stopped_at"),
+    "OldSnapshotOut": fields_of(OldSnapshot),
     "HeldJobOut": fields_of(HeldJob),
     "LaneWatchOut": fields_of(LaneWatch, own="enabled"),
     "ThawedOut": fields_of(Thawed),
     "PointOut": fields_of(Point),
-    "FailureGroupOut": fields_of(Failure),
+    "FailureOut": fields_of(Failure),
     "StateCountOut": fields_of(StateCount),
     "PublishedTypeOut": fields_of(PublishedType),
     "PublisherOut": fields_of(Publisher),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -132,7 +133,7 @@ async def test_lanes_limits_and_the_gate_are_what_control_says(
     listed = [each.lane for each in seen.lanes]
     assert listed == [each.lane async for each in client.list_lanes()]
     assert listed == [each.lane for each in await lanes.inspect(database)]
-    assert seen.active[0]._replace(held_s=0) == known.active[0]._replace(held_s=0)
+    assert replace(seen.active[0], held_s=0) == replace(known.active[0], held_s=0)
     assert not (await client.resume_claims()).paused
     await client.delete_limit("gpu")
     with pytest.raises(NotFound, match="no limit gpu"):

@@ -13,7 +13,7 @@ from laneway.api.http import portions
 from laneway.api.http.auth import Caller, action_of
 from laneway.api.http.idempotency import IdempotencyGuard, Idempotent
 from laneway.api.http.job_access import within_quota
-from laneway.api.http.lane_scope import LaneCaller, everywhere, over_lanes
+from laneway.api.http.lane_scope import LaneCaller, check_named, everywhere, over_lanes
 from laneway.api.http.paging import Cursor, Limit
 from laneway.api.http.portions import RowBatch
 from laneway.api.http.problems import errors
@@ -141,6 +141,8 @@ async def _operator(
 async def _check_lanes(operation: AnyOperation, caller: LaneCaller, fields: dict[str, Any]) -> None:
     if "{name}" in operation.path:
         await caller.check(fields["name"])
+    if operation.scope == "named lanes":
+        await check_named(caller, fields.get("lanes"))
     if operation.scope == "all lanes" or any(name in fields for name in operation.all_lanes_for):
         await caller.check_whole(fields.get("name"))
     if operation.scope == "lanes" and fields.get("lane") is not None:

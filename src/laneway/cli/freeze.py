@@ -10,6 +10,8 @@ from laneway.cli import inputs, session
 from laneway.cli.exits import ExitCode
 from laneway.cli.inputs import Json
 from laneway.cli.output import note, seconds, show, show_json
+from laneway.domain.codec import to_json
+from laneway.operations.workers import thaw_lanes
 
 if TYPE_CHECKING:
     from laneway.domain.freeze import Freeze
@@ -42,7 +44,7 @@ def freeze(
         )
         raise
     if json:
-        show_json(frozen.to_dict())
+        show_json(frozen)
     else:
         _show(frozen)
     if not frozen.is_quiet:
@@ -66,9 +68,9 @@ def _show(frozen: Freeze) -> None:
 
 def thaw(lanes: Lanes = None, json: Json = False) -> None:
     """Restore frozen lanes, by default all, to their state before the freeze."""
-    thawed = session.run(lambda backend: backend.thaw(lanes or None))
+    thawed = session.call(thaw_lanes(lanes or None))
     if json:
-        show_json({"lanes": [each._asdict() for each in thawed]})
+        show_json({"lanes": to_json(thawed)})
         return
     for each in thawed:
         resumed = (

@@ -13,6 +13,7 @@ from laneway.cli.output import line, note, show, show_json, show_json_lines, vis
 from laneway.cli.setting_options import takes_settings
 from laneway.domain.lane import Lane, LaneSettings, TunedLane
 from laneway.operations import lanes as operations
+from laneway.operations.workers import pause_claims, resume_claims
 
 app = group("Look at lanes and tune them while they work.")
 
@@ -107,11 +108,11 @@ history.add_commands(app, "lane", operations.list_lane_changes, operations.roll_
 
 def pause() -> None:
     """Shut the pause gate: nothing is claimed anywhere; what runs finishes."""
-    session.run(lambda backend: backend.pause())
+    session.call(pause_claims())
     note("paused: nothing is claimed until `laneway resume`")
 
 
 def resume() -> None:
     """Open the pause gate; drained lanes stay drained."""
-    session.run(lambda backend: backend.resume())
+    session.call(resume_claims())
     note("resumed")

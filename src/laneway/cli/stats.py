@@ -10,7 +10,9 @@ from laneway.cli import inputs, session
 from laneway.cli.filter_options import Chosen, filtered, note_unknown_lane
 from laneway.cli.inputs import Json
 from laneway.cli.output import note, show, show_json, show_json_lines, visible
+from laneway.domain.codec import to_json
 from laneway.operations import job_types as operations
+from laneway.operations.workers import read_failures
 
 if TYPE_CHECKING:
     from laneway.cli.session import Backend
@@ -113,16 +115,15 @@ def failures(
     """List recent failures by job type and error, most frequent first."""
 
     async def verb(backend: Backend) -> Failures:
-        failed = await backend.failures(
-            window_s=int(window), lane=lane, job_type=job_type, limit=limit
-        )
+        asked = read_failures(window_s=int(window), lane=lane, job_type=job_type, top=limit)
+        failed = await backend.call(asked)
         if not failed.items:
             await note_unknown_lane(backend, lane)
         return failed
 
     found = session.run(verb)
     if json:
-        show_json({"is_capped": found.is_capped, "items": [each.to_dict() for each in found.items]})
+        show_json({"is_capped": found.is_capped, "items": to_json(found.items)})
         return
     if not found.items:
         note("no matching job failed in this time")

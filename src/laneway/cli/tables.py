@@ -173,13 +173,11 @@ def _lane_state(each: LaneStatus) -> Text:
 
 
 def active(items: Iterable[ActiveJob]) -> Table:
-    from laneway.domain.overview import active_progress
-
     table = columns(
         "LANE", "JOB", "TYPE", "TRY", "HELD", "WORKER", "", "PROGRESS", right=("TRY", "HELD")
     )
     for each in items:
-        progress = active_progress(each)
+        progress = each.progress
         percent = progress.percent if progress else None
         cancelling = "cancel requested " if each.cancel_requested_at else ""
         table.add_row(
@@ -188,7 +186,7 @@ def active(items: Iterable[ActiveJob]) -> Table:
             visible(each.job_type),
             str(each.tries or "-"),
             seconds(float(each.held_s)),
-            visible(each.worker or each.worker_id),
+            visible(each.worker or each.claimed_by),
             ProgressBar(total=100, completed=percent, width=_BAR) if percent is not None else "",
             f"{cancelling}{_progress(progress)}",
         )

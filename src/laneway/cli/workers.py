@@ -88,9 +88,7 @@ async def _find_worker(backend: Backend, worker: str) -> UUID:
 
 def _show_result(worker: WorkerRow, done: str, json: bool) -> None:
     if json:
-        from laneway.domain.overview import worker_to_dict
-
-        show_json(worker_to_dict(worker))
+        show_json(worker)
         return
     running = f", {worker.running} running" if worker.running else ""
     note(f"worker {visible(worker.name)}: {done}{running}")

@@ -155,7 +155,7 @@ async def _until_quiet(
         resumed = [each.lane for each in watched if each.enabled]
         if resumed:
             raise Refused(f"{', '.join(resumed)} was resumed meanwhile: it is not frozen")
-        seen = Freeze(tuple(watched), clock() - began)
+        seen = Freeze(tuple(watched), round(clock() - began, 3))
         if seen.is_quiet or seen.waited_s >= deadline:
             return seen
         await pause(min(wait, deadline - seen.waited_s))

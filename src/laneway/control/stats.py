@@ -6,14 +6,12 @@ from collections.abc import Collection
 from typing import Final
 
 from laneway.domain.lane import check_job_type
-from laneway.domain.stats import Failures, Series
+from laneway.domain.stats import LONGEST_WINDOW_S, SHORTEST_BUCKET_S, Failures, Series
 from laneway.domain.verb_rules import LONGEST_PAGE
 from laneway.errors import InvalidInput
 from laneway.store import stats as store
 from laneway.store.database import Database
 
-LONGEST_WINDOW_S: Final = 86_400
-SHORTEST_BUCKET_S: Final = 60
 # Bounds of one query: rows read, and points returned.
 BOUND: Final = 10_000
 POINTS: Final = 5_000

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from laneway.demo.events import EventLog, JobStates
 from laneway.demo.workers import DemoWorkers
-from laneway.domain.overview import ActiveJob, LaneStatus, Overview, active_progress
+from laneway.domain.overview import ActiveJob, LaneStatus, Overview
 
 SLOTS_SHOWN = 16
 BAR = 22
@@ -91,7 +91,7 @@ class Screen:
     def _running(self, active: Sequence[ActiveJob], rows: int) -> Table:
         table = _table(RUNNING_COLUMNS)
         # Jobs with progress first: the others come and go too fast to read.
-        ordered = sorted(active, key=lambda job: (job.done is None, -job.held_s))
+        ordered = sorted(active, key=lambda job: (job.progress is None, -job.held_s))
         for job in ordered[:rows]:
             table.add_row(*self._row(job))
         for _ in range(rows - len(ordered)):
@@ -99,7 +99,7 @@ class Screen:
         return table
 
     def _row(self, job: ActiveJob) -> tuple[RenderableType, ...]:
-        progress = active_progress(job)
+        progress = job.progress
         bar: RenderableType = ""
         state = f"{job.held_s:.1f} s"
         if progress is not None and progress.percent is not None:
@@ -107,8 +107,8 @@ class Screen:
             state = f"{progress.done:g}/{progress.total:g} {progress.stage or ''}"
         if job.cancel_requested_at is not None:
             state = "cancelling"
-        letter = self._workers.letter(job.worker_id)
-        is_alive = self._workers.holder(job.worker_id) is not None
+        letter = self._workers.letter(job.claimed_by)
+        is_alive = self._workers.holder(job.claimed_by) is not None
         worker = Text(letter) if is_alive else Text(f"{letter} is gone", "red")
         return Text(job.job_type), str(job.attempt), worker, bar, Text(state)
 

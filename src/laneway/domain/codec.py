@@ -69,13 +69,21 @@ def to_json(value: Any) -> Any:
 def _object(value: Any) -> dict[str, Any]:
     kind: Any = type(value)
     shown: dict[str, Any] = {}
-    for name, _, _, is_inline, _ in json_fields(kind):
+    for name, hint, _, is_inline, _ in json_fields(kind):
         found = getattr(value, name)
         if is_inline:
             shown.update(_object(found))
+        elif mapped_class(unwrap(hint)[0]) is not None:
+            shown[name] = {key: to_json(each) for key, each in found.items()}
         else:
             shown[name] = to_json(found)
     return shown
+
+
+def mapped_class(kind: Any) -> Any:
+    """The dataclass of the values of a `dict[str, X]`; None for any other type."""
+    inner = get_args(kind)[1] if get_origin(kind) is dict else None
+    return inner if is_dataclass(inner) else None
 
 
 def from_json(hint: Any, value: Any, place: str = "") -> Any:
@@ -91,6 +99,8 @@ def from_json(hint: Any, value: Any, place: str = "") -> Any:
             raise UnreadableJson(f"{place}: must be a list")
         item = get_args(kind)[0]
         return origin(from_json(item, each, f"{place}[{i}]") for i, each in enumerate(value))
+    if (inner := mapped_class(kind)) is not None:
+        return {key: _read_object(inner, each, f"{place}.{key}") for key, each in value.items()}
     return _read_plain(kind, value, place)
 
 

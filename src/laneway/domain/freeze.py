@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, ClassVar
 from uuid import UUID
 
+from laneway.domain.annotations import HIDDEN, Doc
 
-class Thawed(NamedTuple):
-    """A lane that is no longer frozen: its state before the freeze, and now."""
+
+@dataclass(frozen=True, slots=True)
+class Thawed:
+    """A lane that is no longer frozen."""
 
     lane: str
-    was_enabled: bool
+    was_enabled: Annotated[bool, Doc("Before it was frozen")]
     enabled: bool
 
 
-class HeldJob(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class HeldJob:
     """A job that still runs in a draining lane."""
 
     id: UUID
@@ -25,18 +29,22 @@ class HeldJob(NamedTuple):
     held_s: float
 
 
-class LaneWatch(NamedTuple):
-    """The jobs that run in a lane: their number, and some of them, longest first."""
+@dataclass(frozen=True, slots=True)
+class LaneWatch:
+    """The jobs that still run in a lane."""
 
     lane: str
-    enabled: bool
     running: int
-    jobs: tuple[HeldJob, ...]
+    jobs: Annotated[tuple[HeldJob, ...], Doc("Some of them, longest first")]
+    # Every lane in a freeze is drained.
+    enabled: Annotated[bool, HIDDEN] = False
 
 
 @dataclass(frozen=True, slots=True)
 class Freeze:
-    """The progress of a freeze: what still runs in each lane, and whether it was undone."""
+    """The outcome of a freeze."""
+
+    computed: ClassVar = ("is_quiet", "running")
 
     lanes: tuple[LaneWatch, ...]
     waited_s: float
@@ -47,32 +55,7 @@ class Freeze:
         return sum(each.running for each in self.lanes)
 
     @property
-    def is_quiet(self) -> bool:
-        """Whether nothing runs in the lanes, and nothing starts until they are thawed."""
+    def is_quiet(
+        self,
+    ) -> Annotated[bool, Doc("No job runs in the lanes, and none starts until thawed")]:
         return not self.running and not self.is_thawed
-
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "is_quiet": self.is_quiet,
-            "is_thawed": self.is_thawed,
-            "running": self.running,
-            "waited_s": round(self.waited_s, 3),
-            "lanes": [_watch_to_dict(each) for each in self.lanes],
-        }
-
-
-def _watch_to_dict(seen: LaneWatch) -> dict[str, object]:
-    return {
-        "lane": seen.lane,
-        "running": seen.running,
-        "jobs": [
-            {
-                "id": str(job.id),
-                "job_type": job.job_type,
-                "attempt": job.attempt,
-                "worker": job.worker,
-                "held_s": round(job.held_s, 3),
-            }
-            for job in seen.jobs
-        ],
-    }

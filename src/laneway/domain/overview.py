@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, NamedTuple
+from typing import Annotated, ClassVar, Final, Literal, NamedTuple
 from uuid import UUID
 
-from laneway.domain.annotations import INLINE, Doc
+from laneway.domain.annotations import HIDDEN, INLINE, Doc
 from laneway.domain.codec import to_json
+from laneway.domain.job import Job, Progress
 from laneway.domain.lane import ANALYSIS_LANE, Lane
-
-if TYPE_CHECKING:
-    from laneway.domain.job import Progress
+from laneway.domain.states import Status
 
 # Depths are counted up to this.
 DEPTH_BOUND: Final = 10_000
@@ -27,32 +26,31 @@ DEAD_S: Final = 45.0
 Transport = Literal["in_process", "database", "grpc"]
 
 
-class Gate(NamedTuple):
-    """The pause gate: while paused, nothing is claimed."""
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The pause gate: while it is closed, no job is claimed."""
 
     paused: bool
     paused_at: datetime | None
     paused_by: str | None
 
 
-class ActiveJob(NamedTuple):
-    """A job that holds a slot."""
+@dataclass(frozen=True, slots=True)
+class ActiveJob:
+    """A running job: the slot it holds, since when, and its worker."""
 
-    lane: str
     id: UUID
+    lane: str
     job_type: str
     attempt: int
-    worker_id: UUID
+    retries: int
+    claimed_by: UUID
     worker: str | None
     claimed_at: datetime
     lease_until: datetime
     held_s: float
     cancel_requested_at: datetime | None
-    stage: str | None
-    done: float | None
-    total: float | None
-    message: str | None
-    retries: int = 0
+    progress: Progress | None
 
     @property
     def tries(self) -> int | None:
@@ -60,52 +58,95 @@ class ActiveJob(NamedTuple):
         return None if self.lane == ANALYSIS_LANE else self.retries + 1
 
 
+@dataclass(frozen=True, slots=True)
+class JobSummary:
+    """The main fields of a job; `GET /jobs/{id}` returns all."""
+
+    id: UUID
+    job_type: str
+    lane: str
+    workspace: str
+    status: Status
+    priority: int
+    attempt: int
+    claimed_by: UUID | None
+    worker: str | None
+    cancel_requested_at: datetime | None
+
+    @classmethod
+    def of(cls, job: Job) -> JobSummary:
+        return cls(**{each.name: getattr(job, each.name) for each in fields(cls)})
+
+
 WorkerState = Literal["live", "dead", "stopped"]
 
 
-class RoomUse(NamedTuple):
-    """Places of one kind in a worker process: used and total."""
+@dataclass(frozen=True, slots=True)
+class RoomUse:
+    """Used and total capacity of one kind in a worker process."""
 
     used: int
     total: int
 
 
-class WorkerRow(NamedTuple):
-    """A worker process as operators see it."""
+@dataclass(frozen=True, slots=True)
+class WorkerRow:
+    """A worker process."""
+
+    computed: ClassVar = ("state",)
 
     id: UUID
     name: str
     host: str
     pid: int
     code: str
-    transport: Transport
+    transport: Annotated[
+        Transport,
+        Doc(
+            "How it reaches the database: inside an application, with its own login,"
+            " or through a server"
+        ),
+    ]
     job_types: list[str]
-    lanes: list[str] | None
+    lanes: Annotated[list[str] | None, Doc("null: all")]
     concurrency: int
-    memory_bytes: int | None
+    memory_bytes: Annotated[
+        int | None, Doc("Resident set of its process when it was last seen; null: unknown")
+    ]
     started_at: datetime
     seen_at: datetime
-    drain_requested_at: datetime | None
+    drain_requested_at: Annotated[
+        datetime | None,
+        Doc("When an operator drained it: it finishes its jobs and claims no more"),
+    ]
     drain_requested_by: str | None
-    stopped_at: datetime | None
     is_live: bool
     running: int
     is_leader: bool
-    # By isolation, as last published; also `slots` if all kinds together are bounded.
-    room: dict[str, RoomUse]
-    # It finishes its jobs and takes no more.
-    is_stopping: bool = False
+    room: Annotated[
+        dict[str, RoomUse],
+        Doc(
+            "Used and total capacity by isolation, when it was last seen;"
+            " `slots`: all kinds together, if the worker bounds them"
+        ),
+    ]
+    is_stopping: Annotated[
+        bool, Doc("It finishes its jobs and takes no more; false once it has ended")
+    ] = False
+    stopped_at: Annotated[datetime | None, HIDDEN] = None
 
     @property
-    def state(self) -> WorkerState:
-        """`dead`: it stopped reporting without a clean stop."""
+    def state(
+        self,
+    ) -> Annotated[WorkerState, Doc("dead: no heartbeat for 45 s, and it did not stop regularly")]:
         if self.is_live:
             return "live"
         return "dead" if self.stopped_at is None else "stopped"
 
 
-class OldSnapshot(NamedTuple):
-    """A transaction of another program that pins dead rows."""
+@dataclass(frozen=True, slots=True)
+class OldSnapshot:
+    """A transaction of another application that keeps dead rows from being removed."""
 
     pid: int
     application: str
@@ -221,70 +262,13 @@ class Overview:
 
     def to_dict(self) -> dict[str, object]:
         shown: dict[str, object] = {
-            "paused": self.gate.paused,
-            "paused_at": self.gate.paused_at.isoformat() if self.gate.paused_at else None,
-            "paused_by": self.gate.paused_by,
+            **to_json(self.gate),
             "leader": str(self.leader.id) if self.leader else None,
             "lanes": to_json(self.lanes),
-            "active": [active_to_dict(each) for each in self.active],
-            "workers": [worker_to_dict(each) for each in self.live],
-            "silent": [worker_to_dict(each) for each in self.dead],
+            "active": to_json(self.active),
+            "workers": to_json(self.live),
+            "silent": to_json(self.dead),
         }
         if self.oldest_transaction is not None:
-            shown["oldest_transaction"] = self.oldest_transaction._asdict()
+            shown["oldest_transaction"] = to_json(self.oldest_transaction)
         return shown
-
-
-def active_progress(job: ActiveJob) -> Progress | None:
-    """The progress of an active job, if it reported any."""
-    # Imported here, because the help of commands does not need it.
-    from laneway.domain.job import Progress
-
-    if (job.stage, job.done, job.total, job.message) == (None, None, None, None):
-        return None
-    return Progress.of(job.done, job.total, job.message, job.stage)
-
-
-def active_to_dict(job: ActiveJob) -> dict[str, object]:
-    progress = active_progress(job)
-    requested = job.cancel_requested_at
-    return {
-        "id": str(job.id),
-        "lane": job.lane,
-        "job_type": job.job_type,
-        "attempt": job.attempt,
-        "retries": job.retries,
-        "claimed_by": str(job.worker_id),
-        "worker": job.worker,
-        "claimed_at": job.claimed_at.isoformat(),
-        "lease_until": job.lease_until.isoformat(),
-        "held_s": round(float(job.held_s), 3),
-        "cancel_requested_at": requested.isoformat() if requested else None,
-        "progress": progress.to_dict() if progress else None,
-    }
-
-
-def worker_to_dict(worker: WorkerRow) -> dict[str, object]:
-    requested = worker.drain_requested_at
-    return {
-        "id": str(worker.id),
-        "name": worker.name,
-        "host": worker.host,
-        "pid": worker.pid,
-        "code": worker.code,
-        "transport": worker.transport,
-        "job_types": worker.job_types,
-        "lanes": worker.lanes,
-        "concurrency": worker.concurrency,
-        "running": worker.running,
-        "room": {kind: use._asdict() for kind, use in worker.room.items()},
-        "memory_bytes": worker.memory_bytes,
-        "is_live": worker.is_live,
-        "state": worker.state,
-        "is_stopping": worker.is_stopping,
-        "is_leader": worker.is_leader,
-        "drain_requested_at": requested.isoformat() if requested else None,
-        "drain_requested_by": worker.drain_requested_by,
-        "started_at": worker.started_at.isoformat(),
-        "seen_at": worker.seen_at.isoformat(),
-    }

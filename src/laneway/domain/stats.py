@@ -2,57 +2,63 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Annotated, Final
 from uuid import UUID
 
+from annotated_types import Interval
 
-class Point(NamedTuple):
-    """Jobs of one type (None: all) in one lane within one bucket of time, which begins `at`.
+from laneway.domain.annotations import Doc
 
-    Waits are of jobs that started for the first time and have ended, runs of jobs that ended.
-    """
+SHORTEST_BUCKET_S: Final = 60
+LONGEST_WINDOW_S: Final = 86_400
+Seconds = Annotated[int, Interval(ge=SHORTEST_BUCKET_S, le=LONGEST_WINDOW_S)]
 
-    at: datetime
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Jobs of one type, or of all, in one lane within one bucket of time."""
+
+    at: Annotated[datetime, Doc("The start of the bucket")]
     lane: str
-    job_type: str | None
+    job_type: Annotated[str | None, Doc("null: all types, with `by_lane`")]
     started: int
     completed: int
     failed: int
-    cancelled: int
-    wait_p50_s: float | None
+    cancelled: Annotated[int, Doc("While running")]
+    wait_p50_s: Annotated[float | None, Doc("Of jobs that ended with their first attempt")]
     wait_p95_s: float | None
-    run_p50_s: float | None
+    run_p50_s: Annotated[float | None, Doc("Of the last attempt of ended jobs")]
     run_p95_s: float | None
 
 
-class Series(NamedTuple):
-    """Points, oldest first; if `is_capped`, more jobs have ended than were read."""
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A time series in buckets; empty buckets have no point."""
 
-    points: list[Point]
-    is_capped: bool
+    window_s: int
+    bucket_s: int
+    is_capped: Annotated[bool, Doc("Only the newest jobs were counted: there are more")]
+    points: Annotated[list[Point], Doc("Oldest first")]
 
 
-class Failure(NamedTuple):
-    """Jobs of one type in one lane that failed with one type of error (None: unknown)."""
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Failed jobs with the same error type; each job has its own message."""
 
     lane: str
     job_type: str
     error_type: str | None
     failures: int
     last_at: datetime
-    example: UUID
-
-    def to_dict(self) -> dict[str, object]:
-        return {
-            **self._asdict(),
-            "last_at": self.last_at.isoformat(),
-            "example": str(self.example),
-        }
+    example: Annotated[UUID, Doc("The newest of these jobs")]
 
 
-class Failures(NamedTuple):
-    """Failures, most frequent first; if `is_capped`, more jobs have ended than were read."""
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """The failures within the window, grouped."""
 
-    items: list[Failure]
-    is_capped: bool
+    window_s: int
+    is_capped: Annotated[bool, Doc("Only the newest ended jobs were examined: there are more")]
+    items: Annotated[list[Failure], Doc("The most frequent first")]

@@ -18,16 +18,6 @@ class TableSize:
     dead_rows: int
     vacuumed_at: datetime | None
 
-    def to_dict(self) -> dict[str, object]:
-        vacuumed = self.vacuumed_at
-        return {
-            "name": self.name,
-            "bytes": self.bytes,
-            "live_rows": self.live_rows,
-            "dead_rows": self.dead_rows,
-            "vacuumed_at": vacuumed.isoformat() if vacuumed else None,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Storage:
@@ -45,16 +35,3 @@ class Storage:
     bytes: int
     tables: tuple[TableSize, ...]
     oldest_transaction: OldSnapshot | None
-
-    def to_dict(self) -> dict[str, object]:
-        oldest = self.oldest_transaction
-        return {
-            "server_version": self.server_version,
-            "schema_version": self.schema_version,
-            "pending": list(self.pending),
-            "unknown": list(self.unknown),
-            "changed": list(self.changed),
-            "bytes": self.bytes,
-            "tables": [each.to_dict() for each in self.tables],
-            "oldest_transaction": oldest._asdict() if oldest else None,
-        }

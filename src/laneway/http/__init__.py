@@ -14,6 +14,7 @@ problems.py    the server's errors as laneway.errors
 Uses domain, errors and tracing; only app, cli and mcp may use it.
 """
 
+from laneway.domain.overview import JobSummary
 from laneway.http.client import AsyncClient, Client
 from laneway.http.models import (
     BulkPreview,
@@ -22,7 +23,6 @@ from laneway.http.models import (
     Event,
     Health,
     JobsChanged,
-    JobSummary,
     Me,
     Opened,
     Readiness,

@@ -7,16 +7,8 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from laneway.domain.freeze import Freeze, HeldJob, LaneWatch, Thawed
 from laneway.domain.job import Attempt, Job
-from laneway.domain.overview import (
-    ActiveJob,
-    Gate,
-    OldSnapshot,
-    WorkerRow,
-)
 from laneway.domain.review import Review
-from laneway.domain.stats import Failure, Failures, Point, Series
 from laneway.domain.storage import Storage
 from laneway.errors import ServerError
 from laneway.http.call import CallResponse
@@ -72,59 +64,8 @@ def review(value: Any) -> Review:
     return read(Review, {**value, "job": {**value, "duplicate": False}})
 
 
-def _row(kind: type[T], value: Any, **more: Any) -> T:
-    """A NamedTuple, which accepts no further fields."""
-    names: tuple[str, ...] = kind._fields  # type: ignore[attr-defined]
-    return read(kind, {name: value[name] for name in names if name in value} | more)
-
-
-def gate(value: Any) -> Gate:
-    return _row(Gate, value)
-
-
-def active(value: Any) -> ActiveJob:
-    progress = value["progress"] or dict.fromkeys(("stage", "done", "total", "message"))
-    return _row(ActiveJob, {**value, **progress}, worker_id=value["claimed_by"])
-
-
-def worker(value: Any) -> WorkerRow:
-    """A live worker: the server lists no others."""
-    return _row(WorkerRow, value, stopped_at=None)
-
-
-def old_snapshot(value: Any) -> OldSnapshot:
-    return _row(OldSnapshot, value)
-
-
-def freeze(value: Any) -> Freeze:
-    lanes = tuple(
-        # Every lane in a freeze is drained.
-        _row(
-            LaneWatch,
-            {**each, "jobs": [_row(HeldJob, held) for held in each["jobs"]]},
-            enabled=False,
-        )
-        for each in value["lanes"]
-    )
-    return Freeze(lanes, value["waited_s"], value["is_thawed"])
-
-
-def thawed(value: Any) -> list[Thawed]:
-    return [_row(Thawed, each) for each in value["lanes"]]
-
-
-def series(value: Any) -> Series:
-    return Series([_row(Point, each) for each in value["points"]], value["is_capped"])
-
-
-def failures(value: Any) -> Failures:
-    return Failures([_row(Failure, each) for each in value["items"]], value["is_capped"])
-
-
 def database(value: Any) -> DatabaseState:
-    oldest = value["oldest_transaction"]
-    fields = {**value, "oldest_transaction": None if oldest is None else old_snapshot(oldest)}
-    return read(DatabaseState, {**value, "storage": read(Storage, fields)})
+    return read(DatabaseState, {**value, "storage": read(Storage, value)})
 
 
 def event(event_id: str | None, name: str, data: Any) -> Event:

@@ -11,6 +11,7 @@ from laneway.domain.duration import seconds_of
 from laneway.domain.explanation import Explanation
 from laneway.domain.filter import JobFilter
 from laneway.domain.job import DEFAULT_WORKSPACE, Attempt, Job
+from laneway.domain.overview import JobSummary
 from laneway.domain.review import Review
 from laneway.domain.states import Status
 from laneway.errors import InvalidInput
@@ -26,7 +27,7 @@ from laneway.http.call import (
     query_params,
     without_none,
 )
-from laneway.http.models import BulkPreview, BulkRun, JobSummary, Submitted
+from laneway.http.models import BulkPreview, BulkRun, Submitted
 
 
 def submit(

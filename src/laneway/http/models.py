@@ -25,22 +25,6 @@ class Submitted:
 
 
 @dataclass(frozen=True, slots=True)
-class JobSummary:
-    """The state of a job, without its payload and result."""
-
-    id: UUID
-    job_type: str
-    lane: str
-    workspace: str
-    status: Status
-    priority: int
-    attempt: int
-    claimed_by: UUID | None
-    worker: str | None
-    cancel_requested_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
 class BulkPreview:
     """The effect of a bulk request before it runs; `is_more`: counting stopped at `matched`."""
 

@@ -6,13 +6,14 @@ from datetime import datetime
 
 from laneway.domain.counts import StateCount
 from laneway.domain.filter import JobFilter
-from laneway.domain.stats import Failures, Series
+from laneway.domain.stats import Failures
 from laneway.http import decode
 from laneway.http.call import Call, CallResponse, in_path, query_params, without_none
+from laneway.http.declared import call_for
 from laneway.http.jobs import filter_fields
 from laneway.http.models import DatabaseState
+from laneway.operations import workers
 
-_STATS = "/admin/stats"
 _PUBLISHERS = "/admin/workers/publishers"
 
 
@@ -39,30 +40,12 @@ def _counts(response: CallResponse) -> list[StateCount]:
     return [decode.read(StateCount, each) for each in response.body["items"]]
 
 
-def read_stats(
-    *,
-    window_s: int = 3600,
-    bucket_s: int = 60,
-    lane: str | None = None,
-    job_type: str | None = None,
-    by_lane: bool = False,
-) -> Call[Series]:
-    """Read starts, ends, waits and run times over time, of visible lanes."""
-    given = {
-        "window_s": window_s, "bucket_s": bucket_s, "lane": lane, "job_type": job_type,
-        "by_lane": by_lane,
-    }  # fmt: skip
-    query = tuple(query_params(given))
-    return Call("GET", _STATS, lambda response: decode.series(response.body), query)
-
-
 def read_failures(
     *, window_s: int = 3600, lane: str | None = None, job_type: str | None = None, limit: int = 20
 ) -> Call[Failures]:
     """Read why jobs of visible lanes failed, by job type and error type."""
-    given = {"window_s": window_s, "lane": lane, "job_type": job_type, "top": limit}
-    path, query = f"{_STATS}/failures", tuple(query_params(given))
-    return Call("GET", path, lambda response: decode.failures(response.body), query)
+    asked = workers.read_failures(window_s=window_s, lane=lane, job_type=job_type, top=limit)
+    return call_for(asked)
 
 
 def forget_publisher(application: str, *, job_type: str | None = None) -> Call[list[str]]:

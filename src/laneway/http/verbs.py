@@ -15,6 +15,7 @@ from laneway.http.models import Event
 from laneway.http.pages import AsyncPages, Pages
 from laneway.http.runners import AsyncRunner, SyncRunner
 from laneway.operations import access, audit, job_types, lanes, limits, schedules
+from laneway.operations import workers as control
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -162,11 +163,11 @@ class Verbs:
     read_status = ClientMethod(operations.read_status)
     drain_worker = ClientMethod(workers.drain_worker)
     resume_worker = ClientMethod(workers.resume_worker)
-    pause_claims = ClientMethod(operations.pause_claims)
-    resume_claims = ClientMethod(operations.resume_claims)
+    pause_claims = ClientMethod(call_of(control.pause_claims))
+    resume_claims = ClientMethod(call_of(control.resume_claims))
     freeze_lanes = ClientMethod(operations.freeze_lanes)
-    thaw_lanes = ClientMethod(operations.thaw_lanes)
-    read_stats = ClientMethod(stats.read_stats)
+    thaw_lanes = ClientMethod(call_of(control.thaw_lanes))
+    read_stats = ClientMethod(call_of(control.read_stats))
     read_failures = ClientMethod(stats.read_failures)
     list_job_types = ListVerb(listing_of(job_types.list_job_types))
     list_publishers = ListVerb(listing_of(job_types.list_publishers))

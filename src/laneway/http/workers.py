@@ -5,8 +5,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from laneway.domain.overview import WorkerRow
-from laneway.http import decode
 from laneway.http.call import Call, CallResponse, once
+from laneway.http.declared import read
 from laneway.http.jobs import checked_id
 
 
@@ -26,4 +26,5 @@ def _switch(worker_id: UUID | str, verb: str) -> Call[WorkerRow]:
 
 
 def _worker(response: CallResponse) -> WorkerRow:
-    return decode.worker(response.body)
+    row: WorkerRow = read(WorkerRow, response.body)
+    return row

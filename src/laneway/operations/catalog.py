@@ -11,8 +11,10 @@ from laneway.operations.lanes import LANES
 from laneway.operations.limits import LIMITS
 from laneway.operations.operation import Operation
 from laneway.operations.schedules import SCHEDULES
+from laneway.operations.workers import WORKERS
 
 DECLARED: Final[dict[str, Operation[Any, Any]]] = {
     each.name: each
-    for each in (*LANES, *LIMITS, *SCHEDULES, *ACCESS, *JOB_TYPES, list_audit_entries)
+    for group in (LANES, LIMITS, SCHEDULES, ACCESS, JOB_TYPES, WORKERS, (list_audit_entries,))
+    for each in group
 }

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Optional, get_args, get_origin
 from pydantic import BaseModel, create_model
 
 from laneway.domain.annotations import Doc, NullWord, non_null, unwrap
-from laneway.domain.codec import json_fields
+from laneway.domain.codec import json_fields, mapped_class
 
 
 @cache
@@ -40,5 +40,7 @@ def output_type(hint: Any) -> Any:
         kind = Optional[output_type(inner)]  # noqa: UP045
     elif get_origin(kind) in (list, tuple):
         kind = list[output_type(get_args(kind)[0])]  # type: ignore[misc]
+    elif (inner := mapped_class(kind)) is not None:
+        kind = dict[str, output_model(inner)]  # type: ignore[misc]
     docs = tuple(mark for mark in marks if isinstance(mark, (Doc, NullWord)))
     return Annotated[(kind, *docs)] if docs else kind

@@ -36,9 +36,10 @@ R = TypeVar("R")
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 # lane: the lane that the path names. lanes: those in reach of the caller. all lanes: every lane.
+# named lanes: those that the body names in `lanes`; all lanes if it names none.
 # everywhere: all lanes and workspaces, for what belongs to none.
 # schedule: the schedules of the workspaces and lanes in reach of the caller.
-Scope = Literal["lane", "lanes", "all lanes", "everywhere", "schedule"]
+Scope = Literal["lane", "lanes", "all lanes", "named lanes", "everywhere", "schedule"]
 
 Place = Literal["path", "query", "body"]
 
@@ -79,8 +80,8 @@ class Operation(Generic[P, R]):
     scope: Scope
     # Fields of the body that need the permission on all lanes.
     all_lanes_for: tuple[str, ...]
-    # The command that does it, without `laneway`.
-    command: str
+    # The command that does it, without `laneway`; None: there is none.
+    command: str | None
     status: int
     # Whether an Idempotency-Key makes sure that it is done once.
     takes_key: bool
@@ -173,7 +174,7 @@ def operation(
     *,
     permission: str,
     scope: Scope,
-    command: str,
+    command: str | None,
     all_lanes_for: tuple[str, ...] = (),
     status: int = 200,
     takes_key: bool | None = None,

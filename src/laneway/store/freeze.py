@@ -44,12 +44,20 @@ def progress(lanes: Sequence[str], most: int) -> Statement[list[LaneWatch]]:
     def decode(rows: list[Row]) -> list[LaneWatch]:
         return [
             LaneWatch(
-                name, enabled, running, tuple(HeldJob(*r[3:]) for r in held if r[3] is not None)
+                name,
+                running,
+                tuple(_held(r[3:]) for r in held if r[3] is not None),
+                enabled,
             )
             for (name, enabled, running), held in groupby(rows, key=lambda r: tuple(r[:3]))
         ]
 
     return Statement("freeze/read_progress", decode, {"lanes": list(lanes), "most": most})
+
+
+def _held(row: Row) -> HeldJob:
+    job_id, job_type, attempt, worker, held_s = row
+    return HeldJob(job_id, job_type, attempt, worker, round(held_s, 3))
 
 
 def _names(lanes: Sequence[str] | None) -> list[str] | None:

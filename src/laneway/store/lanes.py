@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from laneway.domain.approval import is_analysis
+from laneway.domain.job import Progress
 from laneway.domain.lane import ANALYSIS_LANE, Lane, LaneSettings
 from laneway.domain.overview import ActiveJob, Gate, PriorityLoad
 from laneway.store.arrays import array_of_numbers, array_of_texts
@@ -191,5 +192,16 @@ def measure_lane(lane: str, bound: int = 10_000) -> Statement[list[PriorityLoad]
 def active(limit: int = 1000) -> Statement[list[ActiveJob]]:
     """Running jobs by lane, longest first."""
     return Statement(
-        "lanes/list_active_jobs", lambda rows: [ActiveJob(*r) for r in rows], {"limit": limit}
+        "lanes/list_active_jobs", lambda rows: [_active(row) for row in rows], {"limit": limit}
     )
+
+
+def _active(row: Row) -> ActiveJob:
+    (lane, job_id, job_type, attempt, worker_id, worker, claimed_at, lease_until, held_s, requested,
+     stage, done, total, message, retries) = row  # fmt: skip
+    has_progress = (stage, done, total, message) != (None, None, None, None)
+    return ActiveJob(
+        job_id, lane, job_type, attempt, retries, worker_id, worker, claimed_at, lease_until,
+        round(held_s, 3), requested,
+        Progress.of(done, total, message, stage) if has_progress else None,
+    )  # fmt: skip

@@ -10,8 +10,8 @@ from laneway.store.statement import Row, Statement
 
 def count_ends(
     *,
-    window_s: float,
-    bucket_s: float,
+    window_s: int,
+    bucket_s: int,
     lanes: Collection[str] | None,
     job_type: str | None,
     bound: int,
@@ -21,8 +21,8 @@ def count_ends(
     """Counts starts and ends within the window, from the newest `bound` outcomes."""
 
     def decode(rows: list[Row]) -> Series:
-        series = [Point(*row[:-1]) for row in reversed(rows)]
-        return Series(series, len(rows) == points or any(row[-1] for row in rows))
+        is_capped = len(rows) == points or any(row[-1] for row in rows)
+        return Series(window_s, bucket_s, is_capped, [Point(*row[:-1]) for row in reversed(rows)])
 
     return Statement(
         "stats/count_ends",
@@ -40,13 +40,14 @@ def count_ends(
 
 
 def count_failures(
-    *, window_s: float, lanes: Collection[str] | None, job_type: str | None, bound: int, limit: int
+    *, window_s: int, lanes: Collection[str] | None, job_type: str | None, bound: int, limit: int
 ) -> Statement[Failures]:
     """Counts failures within the window by job type and error, from the newest `bound` outcomes."""
 
     def decode(rows: list[Row]) -> Failures:
         # There is always a row: its first column tells whether more outcomes exist.
-        return Failures([Failure(*row[1:]) for row in rows if row[1] is not None], rows[0][0])
+        found = [Failure(*row[1:]) for row in rows if row[1] is not None]
+        return Failures(window_s, rows[0][0], found)
 
     return Statement(
         "stats/count_failures",

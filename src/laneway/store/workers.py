@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from laneway.domain.job_type_policy import TypeRecord
@@ -80,13 +80,14 @@ def listing(worker_id: UUID | None = None) -> Statement[list[WorkerRow]]:
 
 
 def _worker(row: Row) -> WorkerRow:
-    *head, text = row
+    *head, stopped_at, is_live, running, is_leader, text = row
     room = {} if text is None else json.loads(text)
     kinds = {kind: RoomUse(**use) for kind, use in room.get("kinds", {}).items()}
-    worker = WorkerRow._make([*head, kinds, False])
+    values: tuple[Any, ...] = (*head, is_live, running, is_leader, kinds, False, stopped_at)
+    worker = WorkerRow(*values)
     # A stopping remote worker reports a concurrency of 0.
     is_stopping = room.get("is_stopping") or (worker.transport == "grpc" and not worker.concurrency)
-    return worker._replace(is_stopping=worker.is_live and bool(is_stopping))
+    return replace(worker, is_stopping=worker.is_live and bool(is_stopping))
 
 
 def lock(worker_id: UUID) -> Statement[None]:

@@ -50,6 +50,14 @@ class LaneCaller:
         await self.who.refuse(f"{self.permission} on all lanes", self.action, "lane", name)
 
 
+async def check_named(caller: LaneCaller, names: Iterable[str] | None) -> None:
+    """Refuse lanes out of reach; None: all lanes."""
+    if names is None:
+        await caller.check_whole()
+    for name in names or ():
+        await caller.check(name)
+
+
 def over_lanes(permission: str) -> Callable[..., Coroutine[Any, Any, LaneCaller]]:
     """A dependency: the caller and its lanes, if the permission covers at least one whole lane."""
 

@@ -17,10 +17,12 @@ from laneway.domain.job import (
     MAX_RETRIES_RANGE,
     MAX_TAGS,
     PRIORITY_RANGE,
+    Progress,
 )
 from laneway.domain.permissions import Reach
 from laneway.domain.states import Status
 from laneway.domain.verb_rules import LONGEST_PAGE
+from laneway.operations.models import output_model
 
 # JSON has no type for times, so text is parsed although models are strict.
 Moment = Annotated[AwareDatetime, Field(strict=False)]
@@ -102,14 +104,7 @@ class ErrorOut(BaseModel):
     )
 
 
-class ProgressOut(BaseModel):
-    """The progress of an attempt, in the handler's units."""
-
-    stage: str | None
-    done: float | None
-    total: float | None
-    percent: float | None
-    message: str | None
+ProgressOut = output_model(Progress)
 
 
 class LogLineOut(BaseModel):
@@ -155,7 +150,7 @@ class JobOut(BaseModel):
     payload: Any
     result: Any
     error: ErrorOut | None
-    progress: ProgressOut | None
+    progress: ProgressOut | None  # type: ignore[valid-type]
     checkpoint: Any
     analysis: Any
     attempt: int

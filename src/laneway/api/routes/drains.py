@@ -11,10 +11,11 @@ from fastapi import APIRouter, Depends, Response
 from laneway.api.http.idempotency import IdempotencyGuard, Idempotent
 from laneway.api.http.lane_scope import VIEW, LaneCaller, over_lanes
 from laneway.api.http.problems import errors
-from laneway.api.http.responses import render
+from laneway.api.http.responses import Json
 from laneway.api.models.workers import WorkerOut
 from laneway.control import workers
-from laneway.domain.overview import WorkerRow, worker_to_dict
+from laneway.domain.codec import to_json
+from laneway.domain.overview import WorkerRow
 from laneway.errors import NotFound
 from laneway.store.database import Database
 
@@ -60,7 +61,7 @@ async def _change(
 
     async def apply(db: Database) -> Response:
         row = await verb(db, worker_id, by=caller.who.actor)
-        return render(WorkerOut, worker_to_dict(row))
+        return Json(to_json(row))
 
     return await guard.run(apply)
 

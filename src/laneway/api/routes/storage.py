@@ -15,6 +15,7 @@ from laneway.api.http.read_slots import EXPENSIVE
 from laneway.api.models.workers import OldTransactionOut
 from laneway.api.routes.health import listener_of
 from laneway.control import database_size
+from laneway.domain.codec import to_json
 
 router = APIRouter(tags=["health"])
 
@@ -39,7 +40,7 @@ class StorageOut(BaseModel):
     changed: list[str] = Field(description="Migrations that were applied with another text")
     bytes: int
     tables: list[TableOut] = Field(description="The largest first")
-    oldest_transaction: OldTransactionOut | None
+    oldest_transaction: OldTransactionOut | None  # type: ignore[valid-type]
     connection: Literal["direct", "pooled"] = Field(
         description="pooled: through a transaction pooler, without prepared statements"
     )
@@ -62,7 +63,7 @@ async def read_database(
     """Show versions, sizes, dead rows, the oldest transaction and the kind of connection."""
     settings = request.app.state.settings
     return {
-        **(await database_size.describe(who.database)).to_dict(),
+        **to_json(await database_size.describe(who.database)),
         "connection": "pooled" if who.database.is_pooled else "direct",
         "listens": settings.can_listen,
         "listener": listener_of(request.app.state.hub),

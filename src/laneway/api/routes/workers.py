@@ -1,10 +1,11 @@
-"""Operators' routes: worker status, the pause gate, freeze and thaw, single jobs."""
+"""Operators' routes: worker status, freeze, single jobs."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -12,28 +13,25 @@ from fastapi import APIRouter, Depends, Request, Response
 from laneway.api.http.auth import Caller, action_of, needs
 from laneway.api.http.idempotency import IdempotencyGuard, Idempotent
 from laneway.api.http.job_access import covers
-from laneway.api.http.lane_scope import LaneCaller, everywhere, over_lanes
+from laneway.api.http.lane_scope import LaneCaller, check_named, over_lanes
 from laneway.api.http.problems import errors
 from laneway.api.http.read_slots import EXPENSIVE
-from laneway.api.http.responses import render
+from laneway.api.http.responses import Json
 from laneway.api.models.workers import (
     FreezeOut,
     FreezeRequest,
-    GateOut,
     JobSummaryOut,
     PriorityRequest,
     StatusOut,
     StopRequest,
-    ThawOut,
-    ThawRequest,
 )
 from laneway.control import freeze as freezing
-from laneway.control import jobs, lanes, workers
+from laneway.control import jobs, workers
 from laneway.control.freeze import Hold
 from laneway.domain.bounds import check_priority_bound
 from laneway.domain.codec import to_json
 from laneway.domain.job import Job
-from laneway.domain.overview import active_to_dict, worker_to_dict
+from laneway.domain.overview import JobSummary
 from laneway.errors import LanewayError, Refused
 from laneway.store import jobs as store
 from laneway.store.database import Database
@@ -43,7 +41,6 @@ router = APIRouter(prefix="/admin/workers", tags=["workers"])
 PERMISSION = "workers:manage"
 Viewer = Annotated[LaneCaller, Depends(over_lanes("workers:view"))]
 Manager = Annotated[LaneCaller, Depends(over_lanes(PERMISSION))]
-Keeper = Annotated[Caller, Depends(everywhere(PERMISSION))]
 Anyone = Annotated[Caller, Depends(needs(PERMISSION))]
 
 
@@ -54,47 +51,26 @@ Anyone = Annotated[Caller, Depends(needs(PERMISSION))]
     response_model=StatusOut,
     responses=errors(),
 )
-async def read_status(caller: Viewer) -> Any:
+async def read_status(caller: Viewer) -> Response:
     """Show slots, running and waiting jobs, live workers and the leader.
 
     Limited to the lanes in reach, and to workers that serve any of them.
     """
     seen = await workers.overview(caller.who.database)
     foreign = await workers.oldest_transaction(caller.who.database)
-    served = [each for each in seen.workers if caller.reaches_any(each.lanes)]
-    return {
-        **seen.gate._asdict(),
-        "leader": seen.leader.id if seen.leader else None,
-        "lanes": [to_json(each) for each in seen.lanes if caller.reaches(each.lane.name)],
-        "active": [active_to_dict(each) for each in seen.active if caller.reaches(each.lane)],
-        "workers": [worker_to_dict(each) for each in served if each.is_live],
-        "silent": [worker_to_dict(each) for each in served if each.state == "dead"],
-        "oldest_transaction": foreign._asdict() if foreign and caller.lanes is None else None,
-    }
-
-
-@router.post(
-    "/pause", operation_id="pause_claims", response_model=GateOut, responses=errors(409, 413)
-)
-async def pause_claims(who: Keeper, guard: Idempotent) -> Response:
-    """Close the pause gate: no job is claimed until it opens."""
-
-    async def apply(db: Database) -> Response:
-        return render(GateOut, (await lanes.pause(db, by=who.actor))._asdict())
-
-    return await guard.run(apply)
-
-
-@router.post(
-    "/resume", operation_id="resume_claims", response_model=GateOut, responses=errors(409, 413)
-)
-async def resume_claims(who: Keeper, guard: Idempotent) -> Response:
-    """Open the pause gate; drained lanes stay drained."""
-
-    async def apply(db: Database) -> Response:
-        return render(GateOut, (await lanes.resume_all(db, by=who.actor))._asdict())
-
-    return await guard.run(apply)
+    in_reach = replace(
+        seen,
+        lanes=[each for each in seen.lanes if caller.reaches(each.lane.name)],
+        active=[each for each in seen.active if caller.reaches(each.lane)],
+        workers=[each for each in seen.workers if caller.reaches_any(each.lanes)],
+    )
+    return Json(
+        {
+            **in_reach.to_dict(),
+            "leader": to_json(seen.leader.id) if seen.leader else None,
+            "oldest_transaction": to_json(foreign) if caller.lanes is None else None,
+        }
+    )
 
 
 @router.post(
@@ -108,7 +84,7 @@ async def freeze_lanes(
 ) -> Response:
     """Drain lanes and report what still runs in them, immediately or after the deadline."""
     wanted = body or FreezeRequest()
-    await _check_all(caller, wanted.lanes)
+    await check_named(caller, wanted.lanes)
     if guard.has_key:
         return await _freeze_once(caller.who, guard, wanted)
     frozen = await freezing.freeze(
@@ -118,7 +94,7 @@ async def freeze_lanes(
         deadline=wanted.deadline,
         or_thaw=wanted.or_thaw,
     )
-    return render(FreezeOut, frozen.to_dict())
+    return Json(to_json(frozen))
 
 
 async def _freeze_once(who: Caller, guard: IdempotencyGuard, wanted: FreezeRequest) -> Response:
@@ -151,26 +127,9 @@ async def _freeze_once(who: Caller, guard: IdempotencyGuard, wanted: FreezeReque
 
     async def end(db: Database) -> Response:
         ended = await freezing.end(db, hold, seen, by=who.actor, or_thaw=wanted.or_thaw)
-        return render(FreezeOut, ended.to_dict())
+        return Json(to_json(ended))
 
     return await guard.run(end)
-
-
-@router.post(
-    "/thaw", operation_id="thaw_lanes", response_model=ThawOut, responses=errors(404, 409, 413)
-)
-async def thaw_lanes(
-    caller: Manager, guard: Idempotent, body: ThawRequest | None = None
-) -> Response:
-    """Restore frozen lanes."""
-    wanted = body or ThawRequest()
-    await _check_all(caller, wanted.lanes)
-
-    async def apply(db: Database) -> Response:
-        thawed = await freezing.thaw(db, wanted.lanes, by=caller.who.actor)
-        return render(ThawOut, {"lanes": [each._asdict() for each in thawed]})
-
-    return await guard.run(apply)
 
 
 @router.post(
@@ -192,7 +151,7 @@ async def cancel_running_job(
 
     async def apply(db: Database) -> Response:
         cancelled = await jobs.cancel(db, job_id, by=who.actor, reason=reason, only="running")
-        return render(JobSummaryOut, JobSummaryOut.of(cancelled))
+        return Json(to_json(JobSummary.of(cancelled)))
 
     return await guard.run(apply)
 
@@ -205,14 +164,14 @@ async def cancel_running_job(
 )
 async def reprioritize_job(
     who: Anyone, request: Request, job_id: UUID, body: PriorityRequest
-) -> Any:
+) -> Response:
     """Change the priority of a waiting job; a running or ended one is refused."""
     job = await _check_job(who, request, job_id)
     reach = who.access.reach(PERMISSION)
     bounds = reach.bounds(owner=job.created_by, workspace=job.workspace, lane=job.lane)
     check_priority_bound(body.priority, bounds)
     changed = await jobs.reprioritize(who.database, job_id, body.priority, by=who.actor)
-    return JobSummaryOut.of(changed)
+    return Json(to_json(JobSummary.of(changed)))
 
 
 async def _check_job(who: Caller, request: Request, job_id: UUID) -> Job:
@@ -224,10 +183,3 @@ async def _check_job(who: Caller, request: Request, job_id: UUID) -> Job:
         await who.refuse(f"{PERMISSION} for this job", action_of(request), "job", str(job_id))
     seen_by = PERMISSION if who.access.allows_everywhere(PERMISSION) else "jobs:read"
     await who.miss(seen_by, action_of(request), "job", str(job_id))
-
-
-async def _check_all(caller: LaneCaller, names: list[str] | None) -> None:
-    if names is None:
-        await caller.check_whole()
-    for name in names or ():
-        await caller.check(name)

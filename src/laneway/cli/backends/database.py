@@ -17,10 +17,8 @@ from laneway.control import (
     history,
     job_types,
     jobs,
-    lanes,
     limits,
     schedules,
-    stats,
     workers,
 )
 from laneway.control.operators import Operator, PageRequest, perform, read_page
@@ -30,15 +28,13 @@ from laneway.domain.change import Change
 from laneway.domain.counts import StateCount
 from laneway.domain.explanation import Explanation
 from laneway.domain.filter import JobFilter
-from laneway.domain.freeze import Freeze, Thawed
+from laneway.domain.freeze import Freeze
 from laneway.domain.job import DEFAULT_WORKSPACE, Attempt, Job
-from laneway.domain.lane import check_lane_name
 from laneway.domain.limit import Tuned
 from laneway.domain.overview import Overview, WorkerRow
 from laneway.domain.page import Page
 from laneway.domain.review import Review
 from laneway.domain.schedule import Schedule, ScheduleSettings
-from laneway.domain.stats import Failures
 from laneway.operations.operation import Invocation
 from laneway.store.database import Database
 
@@ -133,19 +129,10 @@ class DatabaseBackend(OperationBackend):
 
     # -- lanes and workers --------------------------------------------------------------------
 
-    async def pause(self) -> None:
-        await lanes.pause(self._db, by=self._by)
-
-    async def resume(self) -> None:
-        await lanes.resume_all(self._db, by=self._by)
-
     async def freeze(
         self, names: Sequence[str] | None, *, deadline: float, or_thaw: bool
     ) -> Freeze:
         return await freeze.freeze(self._db, names, by=self._by, deadline=deadline, or_thaw=or_thaw)
-
-    async def thaw(self, names: Sequence[str] | None) -> list[Thawed]:
-        return await freeze.thaw(self._db, names, by=self._by)
 
     async def drain_worker(self, worker_id: UUID) -> WorkerRow:
         return await workers.drain(self._db, worker_id, by=self._by)
@@ -159,14 +146,6 @@ class DatabaseBackend(OperationBackend):
     async def forget_publisher(self, application: str, job_type: str | None) -> list[str]:
         return await job_types.forget_publisher(
             self._db, application, job_type=job_type, by=self._by
-        )
-
-    async def failures(
-        self, *, window_s: int, lane: str | None, job_type: str | None, limit: int
-    ) -> Failures:
-        lanes = None if lane is None else [check_lane_name(lane, "lane")]
-        return await stats.failures(
-            self._db, window_s=window_s, lanes=lanes, job_type=job_type, limit=limit
         )
 
     # -- limits, schedules and their history --------------------------------------------------

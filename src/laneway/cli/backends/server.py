@@ -17,7 +17,7 @@ from laneway.domain.change import Change
 from laneway.domain.counts import StateCount
 from laneway.domain.explanation import Explanation
 from laneway.domain.filter import JobFilter
-from laneway.domain.freeze import Freeze, Thawed
+from laneway.domain.freeze import Freeze
 from laneway.domain.job import Attempt, Job, check_priority
 from laneway.domain.limit import Limit, Tuned, validate_limit_change
 from laneway.domain.overview import Overview, WorkerRow
@@ -25,7 +25,6 @@ from laneway.domain.page import Page
 from laneway.domain.review import Review
 from laneway.domain.schedule import Schedule, ScheduleSettings, validate_schedule_change
 from laneway.domain.states import TERMINAL
-from laneway.domain.stats import Failures
 from laneway.domain.verb_rules import check_page, position
 from laneway.errors import Forbidden, InvalidInput, LanewayError, NotFound, Refused, ServerError
 from laneway.http import AsyncClient
@@ -168,12 +167,6 @@ class ServerBackend(OperationBackend):
 
     # -- lanes and workers --------------------------------------------------------------------
 
-    async def pause(self) -> None:
-        await self._client.pause_claims()
-
-    async def resume(self) -> None:
-        await self._client.resume_claims()
-
     async def freeze(
         self, names: Sequence[str] | None, *, deadline: float, or_thaw: bool
     ) -> Freeze:
@@ -208,9 +201,6 @@ class ServerBackend(OperationBackend):
             and (each.lane.enabled or (names is not None and each.frozen_by is None))
         ]
 
-    async def thaw(self, names: Sequence[str] | None) -> list[Thawed]:
-        return await self._client.thaw_lanes(names)
-
     async def drain_worker(self, worker_id: UUID) -> WorkerRow:
         return await self._client.drain_worker(worker_id)
 
@@ -223,9 +213,6 @@ class ServerBackend(OperationBackend):
 
     async def forget_publisher(self, application: str, job_type: str | None) -> list[str]:
         return await self._client.forget_publisher(application, job_type=job_type)
-
-    async def failures(self, **wanted: Any) -> Failures:
-        return await self._client.read_failures(**wanted)
 
     # -- limits, schedules and their history --------------------------------------------------
 

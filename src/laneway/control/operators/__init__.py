@@ -3,11 +3,12 @@
 table.py    the table that binds an operation to its function. Start here.
 lanes.py    operations on lanes; limits.py on limits; schedules.py on schedules;
             access.py on principals, roles, grants and tokens; audit.py on the audit;
-            job_types.py on published job types
+            job_types.py on published job types;
+            workers.py on the pause gate, frozen lanes and statistics
 history.py  the history and the rollback of any of them
 """
 
-from laneway.control.operators import access, audit, job_types, lanes, limits, schedules
+from laneway.control.operators import access, audit, job_types, lanes, limits, schedules, workers
 from laneway.control.operators.table import WORK, Operator, PageRequest, perform, read_page
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "perform",
     "read_page",
     "schedules",
+    "workers",
 ]
