@@ -362,7 +362,7 @@ async def test_a_guarded_transaction_outlives_the_lease(bank: Workshop) -> None:
     await asyncio.wait_for(guarded.wait(), 60)
     bank.lapse(submitted)
     for _ in range(3):
-        await worker.watchdog.run_once()
+        await worker.leader_services.watchdog.run_once()
     assert bank.status(submitted) == "running"
     let_go.set()
     await ended_once(bank, submitted, 1, None)

@@ -334,11 +334,11 @@ async def test_the_leader_resigns_when_it_stops(shop: Workshop) -> None:
     async def job(ctx: Context) -> None: ...
 
     first = await shop.hire_unlike({"leader_ttl": 600.0})
-    await until(lambda: first.watchdog.is_leader)
+    await until(lambda: first.leader_services.watchdog.is_leader)
     epoch = shop.one("select epoch from laneway.leader")
     second = await shop.hire_unlike({"leader_ttl": 0.2})
     await first.stop()
-    await until(lambda: second.watchdog.is_leader)
+    await until(lambda: second.leader_services.watchdog.is_leader)
     assert shop.one("select holder, epoch from laneway.leader") == (second.id, epoch + 1)
 
 

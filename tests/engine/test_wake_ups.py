@@ -149,7 +149,7 @@ async def test_wake_ups_work_again_after_the_listening_connection_is_lost(
 async def test_an_idle_worker_asks_at_most_twice_a_second(shop: Workshop) -> None:
     echo(shop)
     worker = await shop.hire_unlike({"watchdog_interval": 1.5, "leader_ttl": 2.5})
-    await until(lambda: worker.heartbeat.is_ready and worker.watchdog.is_leader)
+    await until(lambda: worker.heartbeat.is_ready and worker.leader_services.watchdog.is_leader)
     asked = 0
     for database in worker.databases:
         run = database.run

@@ -16,13 +16,12 @@ from typing import ClassVar, NamedTuple
 from laneway import __version__
 from laneway.config.settings import Settings
 from laneway.domain.overview import Transport
+from laneway.engine.claim.floors import Floors
 from laneway.engine.claim.lane_loop import LaneLoop, LaneTools
 from laneway.engine.claim.lane_routing import announce_lanes, served, warn_of_missing
 from laneway.engine.claim.poller import Poller
 from laneway.engine.claim.wakeups import Wakeups
-from laneway.engine.leader.retention import RetentionService
-from laneway.engine.leader.scheduler import Scheduler
-from laneway.engine.leader.watchdog import Watchdog
+from laneway.engine.leader.services import LeaderServices
 from laneway.engine.lease.attempt_store import DatabaseAttemptStore
 from laneway.engine.lease.completer import MAX_BATCH
 from laneway.engine.lease.heartbeat import Heartbeat, database_renewal
@@ -74,7 +73,8 @@ class Worker(WorkerRuntime):
         self._only = only_lanes
         self._is_off = is_off
         self._transport: Transport = transport
-        self._state = lanes.ControlState(0, False, {})
+        # The lanes, as last read.
+        self.state = lanes.ControlState(0, False, {})
         self.loops: dict[str, LaneLoop] = {}
 
     # Building ---------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ class Worker(WorkerRuntime):
         )
 
     def _build(self) -> None:
-        settings, warnings, checks = self.settings, self._warnings, self.registry.checks
+        settings, warnings = self.settings, self._warnings
         rest = self.databases.rest
         self._peers = Waker.of_peers(rest)
         self._tools = LaneTools(
@@ -112,31 +112,23 @@ class Worker(WorkerRuntime):
             executor=self.executor,
             completer=self.completer,
             heartbeat=self.heartbeat,
-            version=lambda: self._state.version,
+            version=lambda: self.state.version,
             refresh=self.refresh,
             wake_peers=self._peers.wake,
             claiming=asyncio.Lock(),
             metrics=self._metrics,
             is_drained=lambda: self.registrar.is_drained,
         )
-        self.poller = Poller(
+        self.poller = Poller(rest, warnings, self)
+        self.leader_services = LeaderServices(
             rest,
+            settings,
             warnings,
-            self._job_types,
-            lambda: [loop.floors for loop in self.loops.values()],
-            lambda: self._state,
-            self.refresh,
-            self._on_work,
-            self._peers.wake,
+            self.id,
+            self._on_reclaimed,
+            self.registry.checks,
+            self.resources,
         )
-        self.watchdog = Watchdog(rest, settings, warnings, self.id, self._on_reclaimed)
-        self.retention = RetentionService(
-            rest, settings, warnings, self.watchdog, self._on_reclaimed
-        )
-        self.scheduler = Scheduler(
-            rest, warnings, self.id, checks, self.resources, self._on_reclaimed
-        )
-        self.watchdog.on_elected = self.scheduler.elected
         self.registrar = Registrar(
             rest,
             warnings,
@@ -163,14 +155,12 @@ class Worker(WorkerRuntime):
     async def _receive(self) -> None:
         await self._when_reachable(self.refresh)
         self.registrar.start()
-        self.watchdog.start()
-        self.scheduler.start()
-        self.retention.start()
+        self.leader_services.start()
         if self.settings.can_listen:
             self.wakeups.start()
         self.poller.start()
-        warn_of_missing(self._only, self._state)
-        announce_lanes(self.name, self.loops, self.registry.job_types, self._only, self._state)
+        warn_of_missing(self._only, self.state)
+        announce_lanes(self.name, self.loops, self.registry.job_types, self._only, self.state)
 
     def problem(self) -> str | None:
         found = super().problem()
@@ -200,15 +190,14 @@ class Worker(WorkerRuntime):
             async with asyncio.timeout(STOP_S):
                 if released:
                     await self.databases.rest.run(wake(wake_message(released)))
-                await self.scheduler.resign()
-                await self.watchdog.resign()
+                await self.leader_services.resign()
                 await self.registrar.unregister()
 
     async def _cancel_services(self) -> None:
         await self._cancel_loops()
-        for service in (self.poller, self.wakeups, self.retention, self.watchdog, self.registrar):
+        for service in (self.poller, self.wakeups, self.registrar):
             await service.cancel()
-        await self.scheduler.cancel()
+        await self.leader_services.cancel()
 
     async def _cancel_loops(self) -> None:
         for loop in self.loops.values():
@@ -227,9 +216,9 @@ class Worker(WorkerRuntime):
         if not self.is_running:
             # Do not start a loop while the worker stops.
             return
-        self._state = state
-        self.scheduler.wake()
-        mine = served(self._state, self.registry.runnable, self._only)
+        self.state = state
+        self.leader_services.scheduler.wake()
+        mine = served(self.state, self.registry.runnable, self._only)
         self.capacity.serve({lane: {h.isolation for h in hs} for lane, hs in mine.items()})
         for lane, loop in list(self.loops.items()):
             if lane not in mine:
@@ -241,18 +230,24 @@ class Worker(WorkerRuntime):
                 self.loops[lane] = loop = LaneLoop(lane, handlers, self._tools, self._warnings)
                 loop.start()
 
-    def _job_types(self) -> list[str]:
+    def job_types(self) -> list[str]:
         if self.registrar.is_drained:
             # The poller then wakes other workers for all jobs that it promotes.
             return []
         return sorted(job_type for loop in self.loops.values() for job_type in loop.job_types)
+
+    def floors(self) -> list[Floors]:
+        return [loop.floors for loop in self.loops.values()]
+
+    def on_foreign_work(self, job_types: set[str]) -> None:
+        self._peers.wake(job_types)
 
     def _batch_size(self) -> int:
         # Half of a full lane: the other half is settled while the lane claims again.
         is_full = any(loop.is_full for loop in self.loops.values())
         return self.heartbeat.held // 2 if is_full else MAX_BATCH
 
-    def _on_work(self, job_types: set[str]) -> None:
+    def on_work(self, job_types: set[str]) -> None:
         for loop in self.loops.values():
             if not loop.job_types.isdisjoint(job_types):
                 loop.wake()
@@ -274,11 +269,11 @@ class Worker(WorkerRuntime):
             if rest == "*":
                 self._wake_all()
             else:
-                self._on_work(set(rest.split("\x1f")))
+                self.on_work(set(rest.split("\x1f")))
         elif word == "turn" and str(self.id) in rest.split():
             self._on_freed_limit()
         elif word == "schedules":
-            self.scheduler.wake()
+            self.leader_services.scheduler.wake()
         elif word == "cancel" and rest == str(self.id):
             self.heartbeat.beat()
         elif word == "drain" and rest == str(self.id):
@@ -313,7 +308,7 @@ class Worker(WorkerRuntime):
             self._requests.limits.hint()
         woken = {str(one.status) for one in answers if one.answer in ("promoted", "freed")}
         if woken:
-            self._on_work(woken)
+            self.on_work(woken)
             self._peers.wake(woken)
         for loop in self.loops.values():
             if loop.is_full:

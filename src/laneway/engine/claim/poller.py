@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-from typing import ClassVar
+from collections.abc import Iterable
+from typing import ClassVar, Protocol
 
 from laneway.engine.claim.floor_check import FloorCheck
 from laneway.engine.claim.floors import Floors
@@ -18,32 +18,42 @@ HINT_S = 0.1
 SHORTEST_S = 0.005
 
 
+class PollOwner(Protocol):
+    """The worker or server that a poller finds work for."""
+
+    # The lanes, as last read.
+    state: ControlState
+
+    def job_types(self) -> list[str]:
+        """The job types that it claims now."""
+        ...
+
+    def floors(self) -> Iterable[Floors]: ...
+
+    async def refresh(self) -> None:
+        """Read the lanes, which have changed."""
+        ...
+
+    def on_work(self, job_types: set[str]) -> None:
+        """Claim jobs of these types."""
+        ...
+
+    def on_foreign_work(self, job_types: set[str]) -> None:
+        """Wake others for jobs of these types."""
+        ...
+
+
 class Poller(Service):
     """Promotes delayed jobs, notices control changes, and wakes the lanes that have work."""
 
     name: ClassVar[str] = "poller"
 
-    def __init__(
-        self,
-        database: Database,
-        warnings: LogThrottle,
-        job_types: Callable[[], list[str]],
-        floors: Callable[[], Iterable[Floors]],
-        state: Callable[[], ControlState],
-        refresh: Callable[[], Awaitable[None]],
-        on_work: Callable[[set[str]], None],
-        on_foreign_work: Callable[[set[str]], None],
-    ) -> None:
+    def __init__(self, database: Database, warnings: LogThrottle, owner: PollOwner) -> None:
         super().__init__(warnings)
         self._database = database
-        self._job_types = job_types
-        self._floors = floors
-        self._state = state
-        self._refresh = refresh
-        self._on_work = on_work
-        self._on_foreign_work = on_foreign_work
+        self._owner = owner
         self._alarm: asyncio.TimerHandle | None = None
-        self.floor_check = FloorCheck(database, warnings, floors, on_work)
+        self.floor_check = FloorCheck(database, warnings, owner.floors, owner.on_work)
 
     def start(self) -> None:
         super().start()
@@ -77,23 +87,25 @@ class Poller(Service):
             self._alarm.cancel()
 
     async def run_once(self) -> float | None:
-        types = self._job_types()
+        types = self._owner.job_types()
         found = await self._peek(types)
-        if found.version != self._state().version:
-            await self._refresh()
+        if found.version != self._owner.state.version:
+            await self._owner.refresh()
         if found.due:
-            self._on_work(set(found.due))
+            self._owner.on_work(set(found.due))
         if found.promoted:
             foreign = set(found.promoted) - set(types)
             if foreign:
-                self._on_foreign_work(foreign)
+                self._owner.on_foreign_work(foreign)
         interval_s = self._interval_s(set(types))
         if found.next_due_s is not None and found.next_due_s < interval_s:
             self._wake_in(max(SHORTEST_S, float(found.next_due_s) + 0.001))
         return interval_s
 
     async def _peek(self, types: list[str]) -> Peek:
-        known = {job_type: floors for floors in self._floors() for job_type in floors.job_types}
+        known = {
+            job_type: floors for floors in self._owner.floors() for job_type in floors.job_types
+        }
         ranges = [
             one
             for job_type in types
@@ -104,7 +116,7 @@ class Poller(Service):
         return await self._database.run(peek(rest, ranges))
 
     def _interval_s(self, types: set[str]) -> float:
-        state = self._state()
+        state = self._owner.state
         lanes = {state.lane_of(job_type) for job_type in types}
         intervals = [state.lanes[name].poll_interval_ms for name in lanes if name in state.lanes]
         return min(intervals, default=5000) / 1000

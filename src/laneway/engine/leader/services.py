@@ -1,4 +1,4 @@
-"""The leader services of a server: with only remote workers, a server must be able to lead."""
+"""The services of the leader, and how a server without workers runs them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import Callable
-from types import SimpleNamespace
+from collections.abc import Callable, Mapping
+from types import MappingProxyType, SimpleNamespace
 from uuid import UUID, uuid4
 
 from laneway import __version__
 from laneway.config.settings import Settings
 from laneway.engine.claim.wakeups import Wakeups
 from laneway.engine.leader.retention import RetentionService
+from laneway.engine.leader.schedule_checks import ScheduleCheck
 from laneway.engine.leader.scheduler import Scheduler
 from laneway.engine.leader.watchdog import Watchdog
 from laneway.engine.registrar import Registrar
@@ -27,38 +28,25 @@ from laneway.store.workers import WorkerInfo
 
 
 class LeaderServices:
-    """Watchdog, retention and scheduler of a server, registered so that status can name it."""
+    """Watchdog, retention and scheduler of a process; the database lets one process act."""
 
     def __init__(
         self,
         database: Database,
         settings: Settings,
         warnings: LogThrottle,
-        server_id: UUID,
-        name: str,
+        holder: UUID,
         on_work: Callable[[set[str]], None],
+        checks: Mapping[str, ScheduleCheck] = MappingProxyType({}),
+        resources: SimpleNamespace | None = None,
     ) -> None:
-        self._database = database
-        # Registered as a worker that runs no jobs.
-        self.info = WorkerInfo(
-            id=server_id,
-            name=name,
-            host=socket.gethostname(),
-            pid=os.getpid(),
-            code=__version__,
-            job_types=[],
-            lanes=[],
-            concurrency=0,
-        )
-        self.watchdog = Watchdog(database, settings, warnings, server_id, on_work)
+        """Checks are application code, so only workers have them and serve their schedules."""
+        self.watchdog = Watchdog(database, settings, warnings, holder, on_work)
         self.retention = RetentionService(database, settings, warnings, self.watchdog, on_work)
-        # Checks are application code, so workers serve the schedules that have one.
-        self.scheduler = Scheduler(database, warnings, server_id, {}, SimpleNamespace(), on_work)
+        self.scheduler = Scheduler(
+            database, warnings, holder, checks, resources or SimpleNamespace(), on_work
+        )
         self.watchdog.on_elected = self.scheduler.elected
-
-    async def register(self) -> None:
-        """Add the server to the table of workers."""
-        await self._database.run(workers.register(self.info))
 
     def start(self) -> None:
         self.watchdog.start()
@@ -66,14 +54,27 @@ class LeaderServices:
         self.scheduler.start()
 
     async def resign(self) -> None:
-        """Let another process lead at once, and mark this one as stopped."""
+        """Let another process lead at once."""
         await self.scheduler.resign()
         await self.watchdog.resign()
-        await self._database.run(workers.stop(self.info.id))
 
     async def cancel(self) -> None:
         for service in (self.retention, self.watchdog, self.scheduler):
             await service.cancel()
+
+
+def server_info(server_id: UUID, name: str) -> WorkerInfo:
+    """The row of a server, so that status can name it: a worker that runs no jobs."""
+    return WorkerInfo(
+        id=server_id,
+        name=name,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        code=__version__,
+        job_types=[],
+        lanes=[],
+        concurrency=0,
+    )
 
 
 class ServerLeadership:
@@ -88,12 +89,13 @@ class ServerLeadership:
         self._database = Database(dsn, settings, role="lead", size=1)
         self._peers = Waker.of_peers(self._database)
         name = f"{socket.gethostname()}:{os.getpid()} server"
+        self._info = server_info(uuid4(), name)
         self._leader_services = LeaderServices(
-            self._database, settings, warnings, uuid4(), name, self._peers.wake
+            self._database, settings, warnings, self._info.id, self._peers.wake
         )
         scheduler = self._leader_services.scheduler
         self._services: list[Service] = [
-            Registrar(self._database, warnings, self._leader_services.info, scheduler.wake)
+            Registrar(self._database, warnings, self._info, scheduler.wake)
         ]
         if settings.can_listen:
             self._services.append(
@@ -103,7 +105,7 @@ class ServerLeadership:
     async def start(self) -> None:
         """Register the process and start its services; raises DatabaseUnavailable."""
         try:
-            await self._leader_services.register()
+            await self._database.run(workers.register(self._info))
         except BaseException:
             await self._database.close()
             raise
@@ -116,6 +118,7 @@ class ServerLeadership:
         with contextlib.suppress(LanewayError, TimeoutError):
             async with asyncio.timeout(self.STOP_S):
                 await self._leader_services.resign()
+                await self._database.run(workers.stop(self._info.id))
         for service in self._services:
             await service.cancel()
         await self._leader_services.cancel()

@@ -19,9 +19,10 @@ from uuid import UUID, uuid4
 
 from laneway.config.settings import Settings
 from laneway.domain.claim import Claim
+from laneway.engine.claim.floors import Floors
 from laneway.engine.claim.poller import Poller
 from laneway.engine.claim.wakeups import Wakeups
-from laneway.engine.leader.services import LeaderServices
+from laneway.engine.leader.services import LeaderServices, server_info
 from laneway.engine.lease.attempt_store import DatabaseAttemptStore
 from laneway.engine.lease.completer import Completer
 from laneway.engine.service import Service
@@ -36,7 +37,7 @@ from laneway.rpc.server.resources import DispatchResources, RemoteMetrics
 from laneway.rpc.server.result_batcher import ResultBatcher
 from laneway.rpc.server.round_robin import RoundRobin
 from laneway.rpc.server.stream_caller import StreamCaller
-from laneway.store import lanes, remote
+from laneway.store import lanes, remote, workers
 from laneway.store.database import Database
 from laneway.store.leases import Verdict, WriteResult
 from laneway.store.remote import StreamInfo
@@ -62,7 +63,8 @@ class DispatchServer:
         self._dsn = dsn
         self._warnings = LogThrottle()
         self._metrics = RemoteMetrics()
-        self._state = lanes.ControlState(0, False, {})
+        # The lanes, as last read.
+        self.state = lanes.ControlState(0, False, {})
         self._dispatchers: dict[UUID, Dispatcher] = {}
         self._opening = asyncio.Lock()
         self._refreshing: asyncio.Task[None] | None = None
@@ -82,7 +84,7 @@ class DispatchServer:
         self._peers = Waker.of_peers(self.database)
         self.completer = Completer(DatabaseAttemptStore(self._settles), warnings, self._on_settled)
         self._result_batcher = ResultBatcher(self.completer)
-        self.round_robin = RoundRobin(lambda job_type: self._state.lane_of(job_type))
+        self.round_robin = RoundRobin(lambda job_type: self.state.lane_of(job_type))
         self._shared = DispatchResources(
             claims=self._claims,
             rest=self.database,
@@ -91,21 +93,12 @@ class DispatchServer:
             warnings=warnings,
             assignments=self.assignments,
             round_robin=self.round_robin,
-            state=lambda: self._state,
+            state=lambda: self.state,
             refresh=self.refresh,
             wake_peers=self._peers.wake,
             max_bytes=settings.grpc_assignment_bytes - FRAME_BYTES,
         )
-        self.poller = Poller(
-            self.database,
-            warnings,
-            self._job_types,
-            lambda: list(self._shared.floors.values()),
-            lambda: self._state,
-            self.refresh,
-            self.round_robin.wake,
-            self._peers.wake,
-        )
+        self.poller = Poller(self.database, warnings, self)
         self.presence = Presence(
             self.database,
             warnings,
@@ -116,13 +109,13 @@ class DispatchServer:
             self._release,
         )
         self.leader_services = LeaderServices(
-            self.database, settings, warnings, self.id, self.name, self._on_work
+            self.database, settings, warnings, self.id, self._announce
         )
 
     async def start(self) -> None:
         """Connects and starts the leader services; raises DatabaseUnavailable."""
         try:
-            await self.leader_services.register()
+            await self.database.run(workers.register(server_info(self.id, self.name)))
             await self.refresh()
         except BaseException:
             await self._close()
@@ -179,7 +172,7 @@ class DispatchServer:
             dispatcher.ignored = await find_ignored(self.database, handshake, dispatcher.uncovered)
             timeouts = await self.database.run(remote.read_types(names))
             dispatcher.take_timeouts(timeouts)
-            if state.version != self._state.version:
+            if state.version != self.state.version:
                 await self.refresh()
             await self._take_over(handshake, dispatcher)
             if not self.is_running:
@@ -189,7 +182,7 @@ class DispatchServer:
             raise
         dispatcher.is_drained = is_drained
         self._dispatchers[handshake.worker_id] = dispatcher
-        dispatcher.serve(self._state)
+        dispatcher.serve(self.state)
         served_lanes = (
             ", ".join(sorted(dispatcher.lanes)) if handshake.max_in_flight else "none: it stops"
         )
@@ -271,7 +264,7 @@ class DispatchServer:
             self.poller.wake()
         woken = {str(one.status) for one in answers if one.answer in ("promoted", "freed")}
         if woken:
-            self._on_work(woken)
+            self._announce(woken)
         self.round_robin.has_slots()
 
     # Notifications ----------------------------------------------------------------------------
@@ -290,7 +283,7 @@ class DispatchServer:
             task.exception()
 
     async def _refresh(self) -> None:
-        self._state = state = await self.database.run(lanes.read())
+        self.state = state = await self.database.run(lanes.read())
         self.leader_services.scheduler.wake()
         for dispatcher in list(self._dispatchers.values()):
             dispatcher.serve(state)
@@ -298,12 +291,21 @@ class DispatchServer:
 
     def lane_of(self, job_type: str) -> str:
         """The lane of a job type in this replica's current state."""
-        return self._state.lane_of(job_type)
+        return self.state.lane_of(job_type)
 
-    def _job_types(self) -> list[str]:
+    def job_types(self) -> list[str]:
         return sorted({one for each in self._dispatchers.values() for one in each.job_types})
 
-    def _on_work(self, job_types: set[str]) -> None:
+    def floors(self) -> list[Floors]:
+        return list(self._shared.floors.values())
+
+    def on_work(self, job_types: set[str]) -> None:
+        self.round_robin.wake(job_types)
+
+    def on_foreign_work(self, job_types: set[str]) -> None:
+        self._peers.wake(job_types)
+
+    def _announce(self, job_types: set[str]) -> None:
         """Wakes streams and peers for work that no notification announced."""
         self.round_robin.wake(job_types)
         self.poller.wake()
@@ -365,6 +367,7 @@ class DispatchServer:
                 await self.presence.cancel()
                 await self.presence.run_once()
                 await self.leader_services.resign()
+                await self.database.run(workers.stop(self.id))
         for service in self._services:
             await service.cancel()
         await self.leader_services.cancel()
