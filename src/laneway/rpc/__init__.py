@@ -2,7 +2,7 @@
 
 server/   dispatches jobs to workers
 worker/   a worker in Python
-declaration.py, isolations.py, messages.py   shared by both: the content of messages
+declaration.py, messages.py   shared by both: the content of messages
 _generated/   the code made from proto/
 """
 

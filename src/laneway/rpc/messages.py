@@ -10,6 +10,7 @@ from laneway.domain.approval import Analysis
 from laneway.domain.claim import Claim
 from laneway.domain.duration import YEAR_S
 from laneway.domain.job import LONGEST_DELAY
+from laneway.domain.job_type_policy import TypeRecord
 from laneway.domain.payload import PayloadLimits, decode, encode
 from laneway.domain.redaction import redact
 from laneway.domain.text import check_text, escape_text
@@ -17,6 +18,7 @@ from laneway.engine.run.attempt_outcomes import error_json, own_error_json
 from laneway.engine.run.handler_channel import LONGEST_LINE
 from laneway.errors import InvalidInput
 from laneway.rpc._generated import dispatch_pb2 as pb
+from laneway.rpc.declaration import write_declaration
 from laneway.rpc.server.assignment_queue import Beat, OutAssignment
 from laneway.rpc.server.handshake import MAX_HELD, MAX_TYPES, bounded
 from laneway.store.leases import Assignment, LogEntry, Report, Verdict
@@ -44,6 +46,12 @@ MAX_OF: Final = {
 }
 
 _LARGEST: Final = 1e100
+# As handlers name them and as messages do.
+_ISOLATIONS: Final = {
+    "async": pb.ISOLATION_ASYNC,
+    "thread": pb.ISOLATION_THREAD,
+    "process": pb.ISOLATION_PROCESS,
+}
 _LEVELS: Final = frozenset({"debug", "info", "warning", "error"})
 # jsonb may expand these numbers beyond its limits, or to thousands of digits.
 _UNUSUAL_NUMBER: Final = re.compile(r"[0-9]{18}|[0-9][eE]")
@@ -308,3 +316,19 @@ def read_assignment(claim: Claim, job_type: str, one: pb.Assignment) -> Assignme
         fresh=one.attempt == 1,
         traceparent=one.traceparent or None,
     )
+
+
+def write_job_type(record: TypeRecord) -> pb.JobType:
+    """The message that declares a job type."""
+    return pb.JobType(
+        name=record.name,
+        isolation=_ISOLATIONS[record.isolation],
+        has_analysis=record.has_analysis,
+        declaration=write_declaration(record),
+    )
+
+
+def isolations_of(one: pb.JobType) -> set[str]:
+    """The isolations in which a server counts jobs of a type and its analyses."""
+    kinds = {kind for kind, isolation in _ISOLATIONS.items() if isolation == one.isolation}
+    return kinds | {"thread"} if one.has_analysis and "async" not in kinds else kinds

@@ -1,16 +1,14 @@
-"""The memory that this process uses."""
+"""The memory that a process uses."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final
-
-_STATM: Final = Path("/proc/self/statm")
 
 
-def resident_bytes(statm: Path = _STATM) -> int | None:
-    """The resident set size of this process; None where /proc does not exist."""
+def resident_bytes(pid: int | None = None) -> int | None:
+    """The resident set size of a process, by default of this one; None where it is not known."""
+    statm = Path(f"/proc/{pid or 'self'}/statm")
     try:
         return int(statm.read_text("ascii").split()[1]) * os.sysconf("SC_PAGESIZE")
     except (OSError, ValueError, IndexError):

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
-from laneway.engine.claim.capacity import MAX_CLAIM
-from laneway.engine.claim.fullness import Fullness
+from laneway.engine.claim.capacity import MAX_CLAIM, Fullness
 
 TOTAL: Final = ""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 from typing import Any, Final
 from uuid import UUID
 
@@ -11,6 +10,7 @@ import grpc
 
 from laneway.engine.lease.heartbeat_child import Renew, serve
 from laneway.engine.lease.heartbeat_wire import Pair
+from laneway.engine.process.memory import resident_bytes
 from laneway.errors import DatabaseUnavailable, Forbidden, Unauthenticated
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc._generated import dispatch_pb2_grpc as pb_grpc
@@ -43,7 +43,7 @@ class Renewals:
             for pair, job_id in zip(pairs, job_ids, strict=True)
         ]
         request = pb.HeartbeatRequest(
-            worker_id=self._worker_id, claims=claims, memory_bytes=memory_of(os.getppid())
+            worker_id=self._worker_id, claims=claims, memory_bytes=resident_bytes(os.getppid()) or 0
         )
         answers = self._call(request, min(LONGEST_S, within_s)).answers
         if len(answers) != len(pairs):
@@ -78,15 +78,6 @@ class Renewals:
         if self._endpoint.is_plain_to(address):
             return grpc.insecure_channel(address, options=options)
         return grpc.secure_channel(address, self._endpoint.credentials(), options=options)
-
-
-def memory_of(pid: int) -> int:
-    """The resident memory of a process in bytes; 0 if it is not known."""
-    try:
-        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * resource.getpagesize()
-    except (OSError, ValueError, IndexError):
-        return 0
 
 
 def by_call(config: dict[str, Any]) -> Renew:

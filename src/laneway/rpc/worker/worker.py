@@ -17,6 +17,7 @@ from laneway import __version__
 from laneway.config.settings import Settings
 from laneway.domain.approval import analysis_of
 from laneway.domain.claim import Claim
+from laneway.engine.process.memory import resident_bytes
 from laneway.engine.registry import Registry
 from laneway.engine.run.attempt import Run
 from laneway.engine.run.attempt_outcomes import own_error_json
@@ -24,14 +25,11 @@ from laneway.engine.runtime import STOP_S, AttemptWrites, WorkerRuntime
 from laneway.errors import ConfigError
 from laneway.rpc import IS_LATE
 from laneway.rpc._generated import dispatch_pb2 as pb
-from laneway.rpc.declaration import write_declaration
-from laneway.rpc.isolations import ISOLATIONS, needs
-from laneway.rpc.messages import read_assignment
+from laneway.rpc.messages import isolations_of, read_assignment, write_job_type
 from laneway.rpc.worker.attempt_store import HeldAttempt, RemoteAttemptStore
 from laneway.rpc.worker.connection import ReplicaConnection
 from laneway.rpc.worker.endpoint import Endpoint
 from laneway.rpc.worker.heartbeat import RemoteHeartbeat
-from laneway.rpc.worker.heartbeat_child import memory_of
 from laneway.rpc.worker.job_stream import AssignmentStream
 from laneway.rpc.worker.loop_lag import AFTER_S, LoopLag
 from laneway.rpc.worker.type_warnings import TypeWarnings
@@ -107,15 +105,7 @@ class RemoteWorker(WorkerRuntime):
             lambda: self.heartbeat.is_answering,
         )
         self.heartbeat.on_frozen = self.job_stream.reopen
-        self._types = [
-            pb.JobType(
-                name=record.name,
-                isolation=ISOLATIONS[record.isolation],
-                has_analysis=record.has_analysis,
-                declaration=write_declaration(record),
-            )
-            for record in self.registry.records()
-        ]
+        self._types = [write_job_type(record) for record in self.registry.records()]
 
     async def _connect(self) -> None:
         """Check that a server accepts the token; raises its Unauthenticated or Forbidden."""
@@ -172,7 +162,7 @@ class RemoteWorker(WorkerRuntime):
         }
         # 0 would mean no bound: leave out types that need a full isolation.
         full = {kind for kind, left in room.items() if not left}
-        open_types = [one for one in self._types if full.isdisjoint(needs(one))]
+        open_types = [one for one in self._types if full.isdisjoint(isolations_of(one))]
         return pb.StreamJobsRequest(
             worker_id=str(self.id),
             name=self.name,
@@ -188,7 +178,7 @@ class RemoteWorker(WorkerRuntime):
             host=socket.gethostname(),
             pid=os.getpid(),
             code=__version__,
-            memory_bytes=memory_of(os.getpid()),
+            memory_bytes=resident_bytes() or 0,
         )
 
     def _forget_lost(self) -> None:
