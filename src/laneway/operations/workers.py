@@ -2,7 +2,7 @@
 
 By hand are `read_status` and `freeze_lanes`, and what concerns one job or one worker. The status
 is filtered by lane and arranged for people. A freeze with an Idempotency-Key has several parts.
-Jobs and workers may be named by text, and each has a scope of its own.
+Jobs and workers may be named by text, and each has another scope.
 """
 
 from __future__ import annotations
