@@ -8,10 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from laneway.config.settings import Settings
-from laneway.embedded.postgres import EmbeddedPostgres
 from laneway.errors import NeedsDatabase
 from laneway.store.database import Database
-from laneway.store.migrate import migrate
 
 log = logging.getLogger("laneway")
 
@@ -25,6 +23,10 @@ def resolve_dsn(settings: Settings) -> str:
             "LANEWAY_DATABASE_URL is not set and embedded PostgreSQL is off:"
             " in a remote worker, submit through the server with laneway.http"
         )
+    # Most applications have a database: do not import these for them.
+    from laneway.embedded.postgres import EmbeddedPostgres
+    from laneway.store.migrate import migrate
+
     server = EmbeddedPostgres(settings.data_dir, binaries=settings.pg_bin)
     log.warning(
         "no LANEWAY_DATABASE_URL or DATABASE_URL: using embedded PostgreSQL in %s,"

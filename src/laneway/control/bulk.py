@@ -49,7 +49,7 @@ _DUPLICATE: Final = "another job that has not ended holds its unique_key"
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class PrincipalLimits:
     """The principal whose retries are counted, and the bounds of its grants for each job."""
 
     principal_id: UUID
@@ -83,7 +83,7 @@ async def run(
     *,
     by: str,
     upto: int | None = None,
-    limits: Limits | None = None,
+    limits: PrincipalLimits | None = None,
 ) -> AsyncGenerator[BulkProgress]:
     """Run a request; yield its progress after every batch, the same object each time.
 
@@ -176,7 +176,7 @@ class _Notices:
 _Action = Callable[[UUID, _Notices], Awaitable[str | None]]
 
 
-def _action(db: Database, request: BulkRequest, by: str, limits: Limits | None) -> _Action:
+def _action(db: Database, request: BulkRequest, by: str, limits: PrincipalLimits | None) -> _Action:
     """The verb on one job; it returns None if done, else the reason why not."""
     reason, priority = request.reason, request.priority or 0
 
@@ -228,7 +228,7 @@ def _action(db: Database, request: BulkRequest, by: str, limits: Limits | None) 
 
 
 async def _retry_within(
-    db: Database, job_id: UUID, limits: Limits | None
+    db: Database, job_id: UUID, limits: PrincipalLimits | None
 ) -> store.FoundState | str:
     """Queue a job again if the limits allow it; else return the reason why not."""
     job = None if limits is None else await db.run(store.get(job_id))

@@ -49,7 +49,7 @@ class BulkCaller:
     permission: str
     reach: Reach
 
-    def limits(self, verb: BulkVerb) -> bulk.Limits | None:
+    def limits(self, verb: BulkVerb) -> bulk.PrincipalLimits | None:
         """The bounds for jobs that are queued again; None: the verb queues none, or no bounds."""
         if verb is not BulkVerb.RETRY or self.reach.least_bounds == UNBOUND:
             return None
@@ -60,7 +60,7 @@ class BulkCaller:
             # A job that has left the reach since gets the strictest bounds.
             return reach.bounds(**at) if reach.covers(**at) else reach.least_bounds
 
-        return bulk.Limits(self.principal, bounds)
+        return bulk.PrincipalLimits(self.principal, bounds)
 
 
 class BulkRuns:
