@@ -20,8 +20,8 @@ from tests.api.conftest import People
 from tests.cli.conftest import invoke
 from tests.conftest import Server
 from tests.control.scene import Scene
-from tests.http.script import JOB, Script, answer, job
-from tests.http.served import served
+from tests.http.scripted_server import JOB, ScriptedServer, answer, job
+from tests.http.threaded_server import served
 
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?")
@@ -459,7 +459,7 @@ def test_a_wrong_address_is_blamed_on_the_option_that_gave_it(url: str) -> None:
 
 async def test_a_job_that_was_cancelled_instead_is_not_said_to_be_deleted() -> None:
     # A retry in between: to the server a waiting job is one to cancel.
-    script = Script(answer(200, job("cancelled")))
+    script = ScriptedServer(answer(200, job("cancelled")))
     async with AsyncClient("http://localhost", "lw_x", transport=script) as client:
         with pytest.raises(Refused, match="cancelled, not deleted"):
             await ServerBackend(client).delete(JOB)

@@ -23,7 +23,14 @@ from laneway.store import (
 from laneway.store.function_rights import FUNCTIONS
 from laneway.store.grants import Privilege, expand, grants, privileges
 from laneway.store.rights import OWNERS_STATEMENTS, OWNING_ROLES, ROLES, STATEMENTS
-from tests.control.role_plays import PLAYS, Cast, play_client, play_others, play_own, prepare_client
+from tests.control.role_statements import (
+    ROLE_WORK,
+    RoleSession,
+    prepare_client,
+    run_client,
+    run_others,
+    run_own,
+)
 
 ROLE = Identifier("laneway_test_role")
 SQL_FILES = Path(laneway.store.__file__).parent / "sql"
@@ -36,7 +43,7 @@ AUDIT_CHANGES = (
 
 
 @pytest.fixture
-def cast(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cast]:
+def session(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[RoleSession]:
     read = statement.sql
     with (
         psycopg.connect(dsn, autocommit=True, application_name="tests") as conn,
@@ -46,65 +53,69 @@ def cast(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cast]:
         conn.execute("revoke execute on all functions in schema laneway from public")
         # So that every change is logged.
         conn.execute("insert into laneway.watches (seq, until) values (0, 'infinity')")
-        cast = Cast(conn)
+        session = RoleSession(conn)
 
         def remember(name: str) -> str:
-            cast.ran.add(name)
+            session.ran.add(name)
             return read(name)
 
         monkeypatch.setattr(statement, "sql", remember)
-        yield cast
+        yield session
 
 
-def give(cast: Cast, *roles: str) -> None:
-    cast.conn.execute(grants(roles, ROLE.as_string(None).strip('"'), "no_owner").encode())
+def give(session: RoleSession, *roles: str) -> None:
+    session.conn.execute(grants(roles, ROLE.as_string(None).strip('"'), "no_owner").encode())
 
 
-def act(cast: Cast, prepare: Callable[[Cast], Any], play: Callable[[Cast, Any], None]) -> None:
+def prepare_and_run(
+    session: RoleSession,
+    prepare: Callable[[RoleSession], Any],
+    run: Callable[[RoleSession, Any], None],
+) -> None:
     """Prepares as the owner of everything, then plays as the role."""
-    perform(cast, play, prepare(cast))
+    run_as_role(session, run, prepare(session))
 
 
-def perform(cast: Cast, play: Callable[[Cast, Any], None], props: Any) -> None:
-    cast.ran.clear()
-    cast.conn.execute(SQL("set local role {}").format(ROLE))
-    play(cast, props)
-    cast.conn.execute("reset role")
+def run_as_role(session: RoleSession, run: Callable[[RoleSession, Any], None], data: Any) -> None:
+    session.ran.clear()
+    session.conn.execute(SQL("set local role {}").format(ROLE))
+    run(session, data)
+    session.conn.execute("reset role")
 
 
 def test_every_statement_says_what_it_needs_and_has_a_role() -> None:
     files = {str(path.relative_to(SQL_FILES))[:-4] for path in SQL_FILES.rglob("*.sql")}
     assert files == set(STATEMENTS)
-    assert set(PLAYS) == set(ROLES)
+    assert set(ROLE_WORK) == set(ROLES)
     assert {name for names in ROLES.values() for name in names} == files - OWNERS_STATEMENTS
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_a_role_runs_all_its_statements_with_its_grants(cast: Cast, role: str) -> None:
-    give(cast, role)
-    act(cast, *PLAYS[role])
-    assert cast.ran == set(ROLES[role])
+def test_a_role_runs_all_its_statements_with_its_grants(session: RoleSession, role: str) -> None:
+    give(session, role)
+    prepare_and_run(session, *ROLE_WORK[role])
+    assert session.ran == set(ROLES[role])
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_no_grant_of_a_role_can_be_missed(cast: Cast, role: str) -> None:
+def test_no_grant_of_a_role_can_be_missed(session: RoleSession, role: str) -> None:
     """The server's are those of the others and of the operator's verbs: only the last are tried."""
-    give(cast, role)
-    prepare, play = PLAYS[role]
+    give(session, role)
+    prepare, run = ROLE_WORK[role]
     # Once for all: what runs then must not lapse before the last grant was tried.
-    cast.conn.execute("update laneway.worker_lanes set lease_seconds = 3600")
-    props = prepare(cast)
+    session.conn.execute("update laneway.worker_lanes set lease_seconds = 3600")
+    data = prepare(session)
     if role == "server":
-        perform(cast, play_others, props)
-        play = play_own
+        run_as_role(session, run_others, data)
+        run = run_own
     needless = []
     others = frozenset().union(*(privileges(other) for other in ROLES if other != "server"))
     for privilege in sorted(privileges(role) - (others if role == "server" else frozenset())):
-        with cast.conn.transaction(force_rollback=True):
-            cast.conn.execute(_revoke(privilege))
+        with session.conn.transaction(force_rollback=True):
+            session.conn.execute(_revoke(privilege))
             try:
-                with cast.conn.transaction():
-                    perform(cast, play, props)
+                with session.conn.transaction():
+                    run_as_role(session, run, data)
             except (DatabaseUnavailable, psycopg.errors.InsufficientPrivilege) as error:
                 assert "permission denied" in str(error)  # noqa: PT017 - in a loop over grants
             else:
@@ -113,16 +124,16 @@ def test_no_grant_of_a_role_can_be_missed(cast: Cast, role: str) -> None:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_a_role_holds_nothing_outside_its_list(cast: Cast, role: str) -> None:
+def test_a_role_holds_nothing_outside_its_list(session: RoleSession, role: str) -> None:
     name = ROLE.as_string(None).strip('"')
-    cast.conn.execute(SQL("grant delete on laneway.jobs to {}").format(ROLE))
-    give(cast, role)
-    tables = cast.conn.execute(
+    session.conn.execute(SQL("grant delete on laneway.jobs to {}").format(ROLE))
+    give(session, role)
+    tables = session.conn.execute(
         "select table_name::text, lower(privilege_type) from information_schema.role_table_grants"
         " where grantee = %s",
         [name],
     ).fetchall()
-    routines = cast.conn.execute(
+    routines = session.conn.execute(
         "select routine_name::text from information_schema.role_routine_grants where grantee = %s",
         [name],
     ).fetchall()
@@ -148,32 +159,36 @@ def test_a_role_holds_nothing_outside_its_list(cast: Cast, role: str) -> None:
         ("server", "drop table laneway.logs"),
     ],
 )
-def test_a_role_is_refused_what_it_does_not_need(cast: Cast, role: str, forbidden: str) -> None:
-    give(cast, role)
-    cast.conn.execute(SQL("set local role {}").format(ROLE))
-    with pytest.raises(psycopg.errors.InsufficientPrivilege), cast.conn.transaction():
-        cast.conn.execute(forbidden.encode())
+def test_a_role_is_refused_what_it_does_not_need(
+    session: RoleSession, role: str, forbidden: str
+) -> None:
+    give(session, role)
+    session.conn.execute(SQL("set local role {}").format(ROLE))
+    with pytest.raises(psycopg.errors.InsufficientPrivilege), session.conn.transaction():
+        session.conn.execute(forbidden.encode())
 
 
-def test_the_rights_of_reprioritize_are_enough_for_a_running_analysis(cast: Cast) -> None:
+def test_the_rights_of_reprioritize_are_enough_for_a_running_analysis(session: RoleSession) -> None:
     """Others of the operator's verbs write leases too, so no role would miss it."""
-    cast.publish("costly", has_analysis=True)
-    job_id = cast.submit("costly")
-    cast.claim(analysis_of("costly"))
-    cast.conn.execute(SQL("grant usage on schema laneway to {}").format(ROLE))
+    session.publish("costly", has_analysis=True)
+    job_id = session.submit("costly")
+    session.claim(analysis_of("costly"))
+    session.conn.execute(SQL("grant usage on schema laneway to {}").format(ROLE))
     for privilege in expand(STATEMENTS["jobs/reprioritize_job"]):
-        cast.conn.execute(_revoke(privilege).replace(b"revoke", b"grant").replace(b"from", b"to"))
-    cast.conn.execute(SQL("set local role {}").format(ROLE))
-    assert cast.run(jobs.reprioritize(job_id, 5)).found_in == "pending"
+        session.conn.execute(
+            _revoke(privilege).replace(b"revoke", b"grant").replace(b"from", b"to")
+        )
+    session.conn.execute(SQL("set local role {}").format(ROLE))
+    assert session.run(jobs.reprioritize(job_id, 5)).found_in == "pending"
 
 
-def test_two_roles_can_be_given_together(cast: Cast) -> None:
-    give(cast, "worker", "client")
-    act(cast, prepare_client, play_client)
+def test_two_roles_can_be_given_together(session: RoleSession) -> None:
+    give(session, "worker", "client")
+    prepare_and_run(session, prepare_client, run_client)
 
 
-def test_the_owner_owns_everything_and_the_migrator_acts_as_it(cast: Cast) -> None:
-    conn = cast.conn
+def test_the_owner_owns_everything_and_the_migrator_acts_as_it(session: RoleSession) -> None:
+    conn = session.conn
     conn.execute(grants(["owner"], "laneway_test_role", "no_owner").encode())
     owned = conn.execute(
         "select count(*) filter (where relowner <> 'laneway_test_role'::regrole), count(*)"
@@ -194,12 +209,12 @@ def test_the_owner_owns_everything_and_the_migrator_acts_as_it(cast: Cast) -> No
     conn.execute("create table laneway.more ()")
 
 
-def test_new_owner_does_not_wait_behind_a_reader(cast: Cast, dsn: str) -> None:
+def test_new_owner_does_not_wait_behind_a_reader(session: RoleSession, dsn: str) -> None:
     """Submits would queue behind it."""
     with psycopg.connect(dsn) as reader:
         reader.execute("select from laneway.jobs")
         with pytest.raises(psycopg.errors.LockNotAvailable):
-            cast.conn.execute(grants(["owner"], "laneway_test_role", "no_owner").encode())
+            session.conn.execute(grants(["owner"], "laneway_test_role", "no_owner").encode())
 
 
 @pytest.mark.parametrize("name", ["", "x" * 64, "a\nb", "a\x00", "$owner$", "é" * 40])
@@ -210,10 +225,10 @@ def test_a_hostile_role_name_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ['a"; drop schema laneway; --', "a'b", "%I", "{to}", "SELECT"])
-def test_an_odd_role_name_is_quoted(cast: Cast, name: str) -> None:
-    cast.conn.execute(SQL("create role {} nologin").format(Identifier(name)))
+def test_an_odd_role_name_is_quoted(session: RoleSession, name: str) -> None:
+    session.conn.execute(SQL("create role {} nologin").format(Identifier(name)))
     for roles in (["reader"], ["owner"]):
-        cast.conn.execute(grants(roles, name, "laneway_owner").encode())
+        session.conn.execute(grants(roles, name, "laneway_owner").encode())
 
 
 def test_unknown_and_mixed_owning_roles_are_refused() -> None:
@@ -222,8 +237,8 @@ def test_unknown_and_mixed_owning_roles_are_refused() -> None:
             grants(roles, "x", "y")
 
 
-def test_every_function_named_exists(cast: Cast) -> None:
-    found = cast.conn.execute(
+def test_every_function_named_exists(session: RoleSession) -> None:
+    found = session.conn.execute(
         "select proname::text from pg_proc where pronamespace = 'laneway'::regnamespace"
         " and prorettype <> 'trigger'::regtype"
     ).fetchall()

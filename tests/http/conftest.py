@@ -10,9 +10,9 @@ from fastapi import FastAPI
 
 from laneway.http import AsyncClient, Client
 from tests.api.conftest import People, acts, app, conn, database, people, scene
-from tests.http.script import Desk
+from tests.http.scripted_server import ClientRunner
 
-__all__ = ["acts", "app", "client", "conn", "database", "desk", "no_pauses", "people", "scene"]
+__all__ = ["acts", "app", "client", "conn", "database", "no_pauses", "people", "runner", "scene"]
 
 
 @pytest.fixture
@@ -25,8 +25,8 @@ async def client(app: FastAPI, people: People) -> AsyncIterator[AsyncClient]:
 
 
 @pytest.fixture(params=[Client, AsyncClient])
-def desk(request: pytest.FixtureRequest) -> Desk:
-    return Desk(request.param)
+def runner(request: pytest.FixtureRequest) -> ClientRunner:
+    return ClientRunner(request.param)
 
 
 @pytest.fixture

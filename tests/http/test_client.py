@@ -26,13 +26,13 @@ from laneway.errors import (
 )
 from laneway.http.flow import retry_after
 from laneway.observability import tracing
-from tests.http.script import (
+from tests.http.scripted_server import (
     JOB,
     TOKEN,
-    Desk,
-    Listening,
-    Script,
+    ClientRunner,
+    LocalServer,
     Scripted,
+    ScriptedServer,
     answer,
     job,
     problem,
@@ -44,9 +44,9 @@ pytestmark = pytest.mark.usefixtures("no_pauses")
 # -- sending ----------------------------------------------------------------------------------
 
 
-def test_a_request_goes_below_the_prefix_with_token_and_door(desk: Desk) -> None:
-    script = Script(answer(200, {"status": "ok"}))
-    assert desk.ask(script, lambda c: c.get_health(), door="mcp").status == "ok"
+def test_a_request_goes_below_the_prefix_with_token_and_door(runner: ClientRunner) -> None:
+    script = ScriptedServer(answer(200, {"status": "ok"}))
+    assert runner.call(script, lambda c: c.get_health(), door="mcp").status == "ok"
     (request,) = script.requests
     assert str(request.url) == "http://localhost/api/healthz"
     assert request.headers["authorization"] == f"Bearer {TOKEN}"
@@ -65,38 +65,40 @@ def test_a_request_goes_below_the_prefix_with_token_and_door(desk: Desk) -> None
         problem(409, "idempotency_under_way"),
     ],
 )
-def test_a_submit_is_sent_again_under_one_key(desk: Desk, trouble: Scripted) -> None:
-    script = Script(trouble, trouble, answer(202, job("approved")))
-    assert desk.ask(script, lambda c: c.submit("greet", {"a": 1})).id == JOB
+def test_a_submit_is_sent_again_under_one_key(runner: ClientRunner, trouble: Scripted) -> None:
+    script = ScriptedServer(trouble, trouble, answer(202, job("approved")))
+    assert runner.call(script, lambda c: c.submit("greet", {"a": 1})).id == JOB
     keys = script.headers("idempotency-key")
     assert len(keys) == 3
     assert len(set(keys)) == 1
     assert keys[0]
 
 
-def test_two_submits_have_two_keys(desk: Desk) -> None:
+def test_two_submits_have_two_keys(runner: ClientRunner) -> None:
     keys = []
     for _ in range(2):
-        script = Script(answer(202, job("approved")))
-        desk.ask(script, lambda c: c.submit("greet"))
+        script = ScriptedServer(answer(202, job("approved")))
+        runner.call(script, lambda c: c.submit("greet"))
         keys += script.headers("idempotency-key")
     assert len(set(keys)) == 2
-    script = Script(answer(202, job("approved")))
-    desk.ask(script, lambda c: c.submit("greet", idempotency_key="mine"))
+    script = ScriptedServer(answer(202, job("approved")))
+    runner.call(script, lambda c: c.submit("greet", idempotency_key="mine"))
     assert script.headers("idempotency-key") == ["mine"]
 
 
 @pytest.mark.parametrize("text", ["", "é", "a\nb", " a"])
-def test_what_no_header_can_carry_is_refused_before_it_is_sent(desk: Desk, text: str) -> None:
+def test_what_no_header_can_carry_is_refused_before_it_is_sent(
+    runner: ClientRunner, text: str
+) -> None:
     # An empty key above all: it would be taken for none, and two submits for two jobs.
     with pytest.raises(InvalidInput, match="idempotency_key"):
-        desk.ask(Script(), lambda c: c.submit("greet", idempotency_key=text))
+        runner.call(ScriptedServer(), lambda c: c.submit("greet", idempotency_key=text))
     with pytest.raises(InvalidInput, match="last_event_id"):
-        desk.ask(Script(), lambda c: c.watch(JOB, last_event_id=text))
+        runner.call(ScriptedServer(), lambda c: c.watch(JOB, last_event_id=text))
 
 
 @pytest.mark.parametrize(
-    "field, question",
+    "field, method",
     [
         ("tags", lambda c: c.submit("greet", tags="nightly")),
         ("topics", lambda c: c.events("jobs")),
@@ -107,26 +109,26 @@ def test_what_no_header_can_carry_is_refused_before_it_is_sent(desk: Desk, text:
     ],
 )
 def test_a_text_is_not_taken_for_a_list_of_its_letters(
-    desk: Desk, field: str, question: Callable[[Any], Any]
+    runner: ClientRunner, field: str, method: Callable[[Any], Any]
 ) -> None:
     with pytest.raises(InvalidInput) as caught:
-        desk.ask(Script(), question)
+        runner.call(ScriptedServer(), method)
     assert caught.value.field == field
 
 
-def test_a_request_belongs_to_the_trace_it_was_sent_in(desk: Desk) -> None:
+def test_a_request_belongs_to_the_trace_it_was_sent_in(runner: ClientRunner) -> None:
     theirs = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-    script = Script(answer(202, job("approved")), answer(202, job("approved")))
+    script = ScriptedServer(answer(202, job("approved")), answer(202, job("approved")))
     token = tracing.receive(theirs)
     assert token is not None
-    desk.ask(script, lambda c: c.submit("greet"))
+    runner.call(script, lambda c: c.submit("greet"))
     tracing.forget(token)
-    desk.ask(script, lambda c: c.submit("greet"))
+    runner.call(script, lambda c: c.submit("greet"))
     assert script.headers("traceparent") == [theirs, None]
 
 
 @pytest.mark.parametrize(
-    "question",
+    "method",
     [
         lambda c: c.create_token("ann", "laptop"),
         lambda c: c.switch_principal("ann", disabled=True),
@@ -134,61 +136,69 @@ def test_a_request_belongs_to_the_trace_it_was_sent_in(desk: Desk) -> None:
         lambda c: c.delete_job(JOB),
     ],
 )
-def test_what_is_not_repeatable_is_sent_once(desk: Desk, question: Callable[[Any], Any]) -> None:
-    script = Script(httpx2.ReadTimeout("slow"), answer(200))
+def test_what_is_not_repeatable_is_sent_once(
+    runner: ClientRunner, method: Callable[[Any], Any]
+) -> None:
+    script = ScriptedServer(httpx2.ReadTimeout("slow"), answer(200))
     with pytest.raises(ServerUnreachable, match=r"localhost.*slow"):
-        desk.ask(script, question)
+        runner.call(script, method)
     assert len(script.requests) == 1
 
 
-def test_what_makes_a_thing_what_is_given_is_sent_again(desk: Desk, no_pauses: list[float]) -> None:
+def test_what_makes_a_thing_what_is_given_is_sent_again(
+    runner: ClientRunner, no_pauses: list[float]
+) -> None:
     limit = {"name": "gpu", "max_concurrent": 2, "rate_count": None, "rate_period_s": None}
     body = {**limit, "scope": "cluster", "updated_at": None, "updated_by": None}
-    script = Script(httpx2.ReadTimeout("slow"), answer(503), answer(200, body))
-    tuned = desk.ask(script, lambda c: c.put_limit(Limit("gpu", 2)))
+    script = ScriptedServer(httpx2.ReadTimeout("slow"), answer(503), answer(200, body))
+    tuned = runner.call(script, lambda c: c.put_limit(Limit("gpu", 2)))
     assert (tuned.limit.max_concurrent, tuned.is_new) == (2, False)
     assert [request.method for request in script.requests] == ["PUT"] * 3
 
 
 def test_a_server_that_stays_away_is_told_after_the_last_try(
-    desk: Desk, no_pauses: list[float]
+    runner: ClientRunner, no_pauses: list[float]
 ) -> None:
-    script = Script(*[httpx2.ConnectError("refused")] * 4)
+    script = ScriptedServer(*[httpx2.ConnectError("refused")] * 4)
     with pytest.raises(ServerUnreachable, match="refused"):
-        desk.ask(script, lambda c: c.get_me())
+        runner.call(script, lambda c: c.get_me())
     assert len(script.requests) == 4
     bounds = [(0.05, 0.1), (0.1, 0.2), (0.2, 0.4)]
     assert all(low <= each <= high for each, (low, high) in zip(no_pauses, bounds, strict=True))
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_the_server_says_how_long_to_wait(desk: Desk, no_pauses: list[float], status: int) -> None:
-    script = Script(answer(status, retry_after="7"), answer(200, {"status": "ok"}))
-    desk.ask(script, lambda c: c.get_health())
+def test_the_server_says_how_long_to_wait(
+    runner: ClientRunner, no_pauses: list[float], status: int
+) -> None:
+    script = ScriptedServer(answer(status, retry_after="7"), answer(200, {"status": "ok"}))
+    runner.call(script, lambda c: c.get_health())
     assert no_pauses == [7.0]
 
 
 def test_who_asks_for_too_much_patience_is_not_waited_for(
-    desk: Desk, no_pauses: list[float]
+    runner: ClientRunner, no_pauses: list[float]
 ) -> None:
-    script = Script(answer(503, retry_after="3600"))
+    script = ScriptedServer(answer(503, retry_after="3600"))
     with pytest.raises(ServerUnreachable):
-        desk.ask(script, lambda c: c.get_health())
+        runner.call(script, lambda c: c.get_health())
     assert no_pauses == []
 
 
-def test_who_was_too_quick_is_told_for_how_long(desk: Desk) -> None:
+def test_who_was_too_quick_is_told_for_how_long(runner: ClientRunner) -> None:
     with pytest.raises(RateLimited) as caught:
-        desk.ask(Script(answer(429, retry_after="7")), lambda c: c.get_health(), retries=0)
+        runner.call(
+            ScriptedServer(answer(429, retry_after="7")), lambda c: c.get_health(), retries=0
+        )
     assert caught.value.retry_after == 7
 
 
-def test_refusal_by_a_quota_is_raised_at_once(desk: Desk) -> None:
+def test_refusal_by_a_quota_is_raised_at_once(runner: ClientRunner) -> None:
     body = {"code": "quota_exceeded", "detail": "full", "bound": "max_queued", "limit": 3}
     full = answer(429, body, retry_after="5")
-    script = Script(full)
+    script = ScriptedServer(full)
     with pytest.raises(QuotaExceeded) as caught:
-        desk.ask(script, lambda c: c.submit("greet"))
+        runner.call(script, lambda c: c.submit("greet"))
     assert caught.value.retry_after == 5
     assert (caught.value.bound, caught.value.limit) == ("max_queued", 3)
     assert len(script.requests) == 1
@@ -230,10 +240,10 @@ def test_retry_after_is_a_number_or_a_date() -> None:
     ],
 )
 def test_a_code_is_an_error_class(
-    desk: Desk, response: httpx2.Response, error: type[Exception]
+    runner: ClientRunner, response: httpx2.Response, error: type[Exception]
 ) -> None:
     with pytest.raises(LanewayError) as caught:
-        desk.ask(Script(response), lambda c: c.explain_job(JOB), retries=0)
+        runner.call(ScriptedServer(response), lambda c: c.explain_job(JOB), retries=0)
     assert type(caught.value) is error
 
 
@@ -246,64 +256,67 @@ def test_a_code_is_an_error_class(
         problem(404, "not_found", "Not Found"),
     ],
 )
-def test_missing_api_is_reported_with_its_address(desk: Desk, response: httpx2.Response) -> None:
-    for question in (lambda c: c.get_job(JOB), lambda c: c.wait(JOB)):
+def test_missing_api_is_reported_with_its_address(
+    runner: ClientRunner, response: httpx2.Response
+) -> None:
+    for method in (lambda c: c.get_job(JOB), lambda c: c.wait(JOB)):
         with pytest.raises(ServerError, match="no Laneway API at http://localhost/api"):
-            desk.ask(Script(response), question)
+            runner.call(ScriptedServer(response), method)
 
 
-def test_a_refusal_keeps_field_rule_and_request(desk: Desk) -> None:
+def test_a_refusal_keeps_field_rule_and_request(runner: ClientRunner) -> None:
     errors = [
         {"field": "body.priority", "rule": "must be small"},
         {"field": "query.lane", "rule": "must be a name"},
     ]
     response = problem(422, "invalid_input", errors=errors)
     with pytest.raises(InvalidInput) as caught:
-        desk.ask(Script(response), lambda c: c.submit("greet"))
+        runner.call(ScriptedServer(response), lambda c: c.submit("greet"))
     assert caught.value.field == "priority"
     assert caught.value.rule == "must be small; lane: must be a name"
     assert caught.value.__notes__ == ["request r1"]
     with pytest.raises(InvalidInput) as caught:
-        desk.ask(
-            Script(problem(413, "too_large", "body: at most 9 bytes")), lambda c: c.submit("x")
+        runner.call(
+            ScriptedServer(problem(413, "too_large", "body: at most 9 bytes")),
+            lambda c: c.submit("x"),
         )
     assert (caught.value.field, caught.value.rule) == ("body", "at most 9 bytes")
 
 
 @pytest.mark.parametrize("body", [None, [], {"errors": [{"loc": 1}]}, {"errors": "all"}])
-def test_a_refusal_of_something_between_is_understood_too(desk: Desk, body: Any) -> None:
+def test_a_refusal_of_something_between_is_understood_too(runner: ClientRunner, body: Any) -> None:
     with pytest.raises(InvalidInput, match="the server responded with status 413"):
-        desk.ask(Script(answer(413, body)), lambda c: c.submit("greet"))
+        runner.call(ScriptedServer(answer(413, body)), lambda c: c.submit("greet"))
 
 
 # -- secrets ----------------------------------------------------------------------------------
 
 
-def test_a_token_is_in_no_text(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_token_is_in_no_text(runner: ClientRunner, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    client = desk.kind("http://localhost", TOKEN)
+    client = runner.kind("http://localhost", TOKEN)
     assert TOKEN not in f"{client!r} {vars(client)!r}"
     with pytest.raises(ServerUnreachable) as caught:
-        desk.ask(Script(httpx2.ConnectError("away")), lambda c: c.get_me(), retries=0)
+        runner.call(ScriptedServer(httpx2.ConnectError("away")), lambda c: c.get_me(), retries=0)
     assert TOKEN not in f"{caught.value!r} {caplog.text}"
 
 
 @pytest.mark.parametrize(
     "url", ["http://jobs.example.org", "http://10.0.0.7:8420", "http://localhost.example.org"]
 )
-def test_a_token_is_not_sent_where_others_can_read_it(desk: Desk, url: str) -> None:
+def test_a_token_is_not_sent_where_others_can_read_it(runner: ClientRunner, url: str) -> None:
     with pytest.raises(InvalidInput, match="must be https"):
-        desk.kind(url, TOKEN)
-    desk.kind(url)
-    desk.kind(url, TOKEN, allow_insecure=True)
+        runner.kind(url, TOKEN)
+    runner.kind(url)
+    runner.kind(url, TOKEN, allow_insecure=True)
 
 
 @pytest.mark.parametrize(
     "url",
     ["https://jobs.example.org", "http://localhost:8420", "http://[::1]:1", "http://127.0.0.9"],
 )
-def test_a_token_is_sent_over_tls_and_within_the_machine(desk: Desk, url: str) -> None:
-    desk.kind(url, TOKEN)
+def test_a_token_is_sent_over_tls_and_within_the_machine(runner: ClientRunner, url: str) -> None:
+    runner.kind(url, TOKEN)
 
 
 @pytest.mark.parametrize(
@@ -318,46 +331,46 @@ def test_a_token_is_sent_over_tls_and_within_the_machine(desk: Desk, url: str) -
         f"https://{'a' * 70}.org",
     ],
 )
-def test_an_address_that_is_none_is_refused(desk: Desk, url: str) -> None:
+def test_an_address_that_is_none_is_refused(runner: ClientRunner, url: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        desk.kind(url, TOKEN)
+        runner.kind(url, TOKEN)
     assert caught.value.field == "base_url"
     assert "secret" not in str(caught.value)
 
 
 def test_what_stays_in_the_machine_goes_through_no_proxy(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    runner: ClientRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Listening() as proxy, Listening() as server:
+    with LocalServer() as proxy, LocalServer() as server:
         monkeypatch.setenv("HTTP_PROXY", proxy.url)
-        desk.ask_at(server.url, lambda c: c.get_health())
+        runner.call_at(server.url, lambda c: c.get_health())
         assert (len(server.asked), len(proxy.asked)) == (1, 0)
-        desk.ask_at("http://jobs.example.org", lambda c: c.get_health(), token=None)
+        runner.call_at("http://jobs.example.org", lambda c: c.get_health(), token=None)
     assert proxy.asked == ["GET http://jobs.example.org/healthz HTTP/1.1"]
 
 
 @pytest.mark.parametrize(
     "token", ["", " ", "lw_\nb", "lw_é", "lw_a b", "lw_\x7f", '{"token":"lw_x"}', "Bearer lw_x"]
 )
-def test_a_token_that_is_none_is_refused_and_not_shown(desk: Desk, token: str) -> None:
+def test_a_token_that_is_none_is_refused_and_not_shown(runner: ClientRunner, token: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        desk.kind("http://localhost", token)
+        runner.kind("http://localhost", token)
     assert caught.value.field == "token"
     assert "lw_" not in str(caught.value)
 
 
 @pytest.mark.parametrize("around", [f"{TOKEN} ", f" {TOKEN}", f"\t{TOKEN}\r\n"])
-def test_white_space_around_a_token_is_no_part_of_it(desk: Desk, around: str) -> None:
-    script = Script(answer(200, {"status": "ok"}))
-    desk.ask(script, lambda c: c.get_health(), token=around)
+def test_white_space_around_a_token_is_no_part_of_it(runner: ClientRunner, around: str) -> None:
+    script = ScriptedServer(answer(200, {"status": "ok"}))
+    runner.call(script, lambda c: c.get_health(), token=around)
     assert script.headers("authorization") == [f"Bearer {TOKEN}"]
 
 
 @pytest.mark.parametrize("kind", [httpx2.LocalProtocolError, httpx2.RemoteProtocolError])
 def test_what_is_said_about_headers_is_not_passed_on(
-    desk: Desk, kind: type[httpx2.ProtocolError]
+    runner: ClientRunner, kind: type[httpx2.ProtocolError]
 ) -> None:
     trouble = kind(f"Illegal header value b'Bearer {TOKEN} '")
     with pytest.raises(ServerUnreachable) as caught:
-        desk.ask(Script(trouble), lambda c: c.get_me(), retries=0)
+        runner.call(ScriptedServer(trouble), lambda c: c.get_me(), retries=0)
     assert TOKEN not in f"{caught.value!r}"

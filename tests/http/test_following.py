@@ -15,12 +15,12 @@ from laneway.errors import (
 )
 from laneway.http import AsyncClient, Client, ControlChanged, Event, JobsChanged, Opened
 from laneway.http.flow import Close, Emit, Open, Pause, ReadBytes, Reply, follow, of_job
-from tests.http.script import (
+from tests.http.scripted_server import (
     JOB,
     TOKEN,
-    Cut,
-    Desk,
-    Script,
+    ChunkedBody,
+    ClientRunner,
+    ScriptedServer,
     answer,
     event,
     problem,
@@ -31,16 +31,16 @@ from tests.http.script import (
 pytestmark = pytest.mark.usefixtures("no_pauses")
 
 
-def test_a_watch_resumes_after_what_it_has_seen_until_the_job_ends(desk: Desk) -> None:
+def test_a_watch_resumes_after_what_it_has_seen_until_the_job_ends(runner: ClientRunner) -> None:
     torn = event(3, "running")
-    script = Script(
+    script = ScriptedServer(
         stream(b": hi\n\n", event(1, "approved", "job.state"), event(2, "running")[:9]),
         httpx2.ConnectError("restarting"),
         problem(503, "database_unavailable"),
         stream(torn[:20], torn[20:], httpx2.ReadError("cut")),
         stream(event(4, "completed", "job.completed", result=5), event(5, "never seen")),
     )
-    found: list[Event] = desk.ask(script, lambda c: c.watch(JOB))
+    found: list[Event] = runner.call(script, lambda c: c.watch(JOB))
     assert [each.id for each in found] == ["1", "3", "4"]
     assert [each.name for each in found][::2] == ["job.state", "job.completed"]
     assert found[-1].job is not None
@@ -49,34 +49,34 @@ def test_a_watch_resumes_after_what_it_has_seen_until_the_job_ends(desk: Desk) -
     assert {request.url.path for request in script.requests} == {f"/api/jobs/{JOB}/stream"}
 
 
-def test_a_watch_of_what_is_over_ends_quietly(desk: Desk) -> None:
-    script = Script(answer(204))
-    assert desk.ask(script, lambda c: c.watch(JOB, last_event_id="9")) == []
+def test_a_watch_of_what_is_over_ends_quietly(runner: ClientRunner) -> None:
+    script = ScriptedServer(answer(204))
+    assert runner.call(script, lambda c: c.watch(JOB, last_event_id="9")) == []
     assert script.headers("last-event-id") == ["9"]
 
 
-def test_a_watch_that_is_refused_is_not_tried_again(desk: Desk) -> None:
-    script = Script(problem(404, "not_found", f"no job {JOB}"))
+def test_a_watch_that_is_refused_is_not_tried_again(runner: ClientRunner) -> None:
+    script = ScriptedServer(problem(404, "not_found", f"no job {JOB}"))
     with pytest.raises(NotFound, match="no job"):
-        desk.ask(script, lambda c: c.watch(JOB))
+        runner.call(script, lambda c: c.watch(JOB))
 
 
-def test_a_server_that_stays_away_ends_a_watch(desk: Desk) -> None:
-    script = Script(stream(event(1, "running")), *[httpx2.ConnectError("away")] * 20)
+def test_a_server_that_stays_away_ends_a_watch(runner: ClientRunner) -> None:
+    script = ScriptedServer(stream(event(1, "running")), *[httpx2.ConnectError("away")] * 20)
     with pytest.raises(ServerUnreachable, match="away"):
-        desk.ask(script, lambda c: c.watch(JOB))
+        runner.call(script, lambda c: c.watch(JOB))
     assert len(script.left) == 10
 
 
-def test_the_server_says_when_to_come_again(desk: Desk, no_pauses: list[float]) -> None:
-    script = Script(stream(b"retry: 1500\n\n"), stream(event(1, "failed")))
-    desk.ask(script, lambda c: c.watch(JOB))
+def test_the_server_says_when_to_come_again(runner: ClientRunner, no_pauses: list[float]) -> None:
+    script = ScriptedServer(stream(b"retry: 1500\n\n"), stream(event(1, "failed")))
+    runner.call(script, lambda c: c.watch(JOB))
     assert no_pauses == [1.5]
 
 
 def test_who_stops_listening_closes_the_connection() -> None:
-    body = Cut(event(1, "running"), event(2, "running"))
-    script = Script(httpx2.Response(200, stream=body))
+    body = ChunkedBody(event(1, "running"), event(2, "running"))
+    script = ScriptedServer(httpx2.Response(200, stream=body))
     with Client("http://localhost", TOKEN, transport=script) as client:
         events = client.watch(JOB)
         assert next(events).id == "1"
@@ -84,10 +84,10 @@ def test_who_stops_listening_closes_the_connection() -> None:
         assert body.is_closed
 
 
-def test_events_of_topics_are_typed_where_they_are_about_a_job(desk: Desk) -> None:
+def test_events_of_topics_are_typed_where_they_are_about_a_job(runner: ClientRunner) -> None:
     many = {"change": "claimed", "count": 300, "workspace": None, "lane": "a", "job_type": None}
     tuned: dict[str, Any] = {"kind": "lane", "name": "a", "by": "ann", "before": {}, "after": None}
-    script = Script(
+    script = ScriptedServer(
         stream(
             sse_event("a", "stream.opened", {"resumed": False, "topics": ["jobs"]}),
             sse_event("b", "jobs.changed", many),
@@ -107,7 +107,7 @@ def test_events_of_topics_are_typed_where_they_are_about_a_job(desk: Desk) -> No
             found.append(each)  # noqa: PERF401 - the error comes in between
 
     with pytest.raises(Forbidden):
-        desk.ask(script, listen if desk.kind is Client else hear)
+        runner.call(script, listen if runner.kind is Client else hear)
     assert "".join(str(each.id) for each in found) == "abcd1"
     assert [each.data for each in found[:4]] == [
         Opened(resumed=False, topics=["jobs"]),
@@ -120,16 +120,18 @@ def test_events_of_topics_are_typed_where_they_are_about_a_job(desk: Desk) -> No
     assert script.requests[0].url.params.get_list("topic") == ["jobs", "lane:default"]
 
 
-def test_a_wait_answers_the_result_or_raises_what_became_of_the_job(desk: Desk) -> None:
-    done = Script(stream(event(1, "running")), stream(event(2, "completed", result={"n": 1})))
-    assert desk.ask(done, lambda c: c.wait(JOB, timeout=60)) == {"n": 1}
+def test_a_wait_answers_the_result_or_raises_what_became_of_the_job(runner: ClientRunner) -> None:
+    done = ScriptedServer(
+        stream(event(1, "running")), stream(event(2, "completed", result={"n": 1}))
+    )
+    assert runner.call(done, lambda c: c.wait(JOB, timeout=60)) == {"n": 1}
     error = {"type": "ValueError", "message": "no"}
-    failed = Script(stream(event(1, "failed", error=error)))
+    failed = ScriptedServer(stream(event(1, "failed", error=error)))
     with pytest.raises(JobFailed, match="failed: ValueError: no"):
-        desk.ask(failed, lambda c: c.wait(JOB))
-    cancelled = Script(stream(event(1, "cancelled")))
+        runner.call(failed, lambda c: c.wait(JOB))
+    cancelled = ScriptedServer(stream(event(1, "cancelled")))
     with pytest.raises(JobFailed, match="was cancelled"):
-        desk.ask(cancelled, lambda c: c.wait(JOB))
+        runner.call(cancelled, lambda c: c.wait(JOB))
 
 
 def test_a_wait_ends_in_time_though_the_job_does_not() -> None:
@@ -166,6 +168,6 @@ def test_a_wait_ends_in_time_though_the_job_does_not() -> None:
         steps.send(None)
 
 
-def test_who_does_not_wait_gets_a_look(desk: Desk) -> None:
-    script = Script(stream(b": hi\n\n", event(1, "completed", result=1)))
-    assert desk.ask(script, lambda c: c.wait(JOB, timeout=0)) == 1
+def test_who_does_not_wait_gets_a_look(runner: ClientRunner) -> None:
+    script = ScriptedServer(stream(b": hi\n\n", event(1, "completed", result=1)))
+    assert runner.call(script, lambda c: c.wait(JOB, timeout=0)) == 1

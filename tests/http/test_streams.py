@@ -12,7 +12,7 @@ from laneway.errors import JobFailed, NotFound
 from laneway.http import Client
 from tests.api.conftest import People
 from tests.control.scene import Scene
-from tests.http.served import served
+from tests.http.threaded_server import served
 
 
 @pytest.fixture

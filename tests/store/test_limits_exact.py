@@ -20,7 +20,7 @@ import pytest
 
 from laneway.store import jobs, leases
 from laneway.store.leases import Verdict
-from tests.store import claimer
+from tests.store import claiming_process
 from tests.support.store_client import StoreClient
 
 SECONDS = 3.0
@@ -107,13 +107,15 @@ class Observer(threading.Thread):
 
 def fork() -> Any:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.store.claimer"])
+    context.set_forkserver_preload(["tests.store.claiming_process"])
     return context
 
 
 def start(context: Any, dsn: str, seed: int, rooms: tuple[int, ...] = (1, 3, 20)) -> BaseProcess:
     process: BaseProcess = context.Process(
-        target=claimer.claim_mixed_forever, args=(dsn, uuid4(), SERVED, rooms, seed), daemon=True
+        target=claiming_process.claim_mixed_forever,
+        args=(dsn, uuid4(), SERVED, rooms, seed),
+        daemon=True,
     )
     process.start()
     return process

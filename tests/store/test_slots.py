@@ -20,7 +20,7 @@ import psycopg
 import pytest
 
 from laneway.store import lanes, leases
-from tests.store import claimer
+from tests.store import claiming_process
 from tests.support.store_client import StoreClient
 
 LANE = "counted"
@@ -64,13 +64,13 @@ class Observer(threading.Thread):
 def fork() -> Any:
     """Children of a server that has everything imported: a restart costs milliseconds."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.store.claimer"])
+    context.set_forkserver_preload(["tests.store.claiming_process"])
     return context
 
 
 def start(context: Any, dsn: str, seed: int) -> BaseProcess:
     process: BaseProcess = context.Process(
-        target=claimer.claim_forever, args=(dsn, uuid4(), LANE, "t", seed), daemon=True
+        target=claiming_process.claim_forever, args=(dsn, uuid4(), LANE, "t", seed), daemon=True
     )
     process.start()
     return process
@@ -148,7 +148,9 @@ def test_one_slot_is_strict_single_file_over_many_processes(db: StoreClient) -> 
     context = fork()
     workers = [
         context.Process(
-            target=claimer.claim_in_file, args=(db.dsn, uuid4(), LANE, "t", jobs), daemon=True
+            target=claiming_process.claim_in_file,
+            args=(db.dsn, uuid4(), LANE, "t", jobs),
+            daemon=True,
         )
         for _ in range(4)
     ]

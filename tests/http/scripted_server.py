@@ -15,7 +15,7 @@ import httpx2
 from laneway.http import AsyncClient, Client
 
 JOB = UUID("0199a4b0-0000-7000-8000-000000000001")
-TOKEN = "lw_secret_of_somebody"
+TOKEN = "lw_secret_of_a_caller"
 Scripted = httpx2.Response | Exception
 
 
@@ -35,7 +35,7 @@ def problem(status: int, code: str, detail: str = "why", **more: Any) -> httpx2.
     )
 
 
-class Cut(httpx2.SyncByteStream, httpx2.AsyncByteStream):
+class ChunkedBody(httpx2.SyncByteStream, httpx2.AsyncByteStream):
     """A body that comes in pieces, and breaks if an exception is among them."""
 
     def __init__(self, *pieces: bytes | Exception) -> None:
@@ -60,7 +60,9 @@ class Cut(httpx2.SyncByteStream, httpx2.AsyncByteStream):
 
 
 def stream(*pieces: bytes | Exception) -> httpx2.Response:
-    return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=Cut(*pieces))
+    return httpx2.Response(
+        200, headers={"content-type": "text/event-stream"}, stream=ChunkedBody(*pieces)
+    )
 
 
 def event(number: int, status: str, name: str = "job.changed", **more: Any) -> bytes:
@@ -71,7 +73,7 @@ def sse_event(number: str, name: str, data: Any) -> bytes:
     return f"id: {number}\nevent: {name}\ndata: {json.dumps(data)}\n\n".encode()
 
 
-class Script(httpx2.BaseTransport, httpx2.AsyncBaseTransport):
+class ScriptedServer(httpx2.BaseTransport, httpx2.AsyncBaseTransport):
     """A server that answers by a list."""
 
     def __init__(self, *answers: Scripted) -> None:
@@ -83,7 +85,7 @@ class Script(httpx2.BaseTransport, httpx2.AsyncBaseTransport):
         scripted = self.left.pop(0)
         if isinstance(scripted, Exception):
             raise scripted
-        if isinstance(scripted.stream, Cut):
+        if isinstance(scripted.stream, ChunkedBody):
             return scripted
         return httpx2.Response(
             scripted.status_code, headers=scripted.headers, content=scripted.content
@@ -96,7 +98,7 @@ class Script(httpx2.BaseTransport, httpx2.AsyncBaseTransport):
         return [request.headers.get(name) for request in self.requests]
 
 
-class Listening:
+class LocalServer:
     """A real server or proxy that is well, whatever it is asked."""
 
     BODY = b'{"status": "ok"}'
@@ -130,26 +132,26 @@ class Listening:
         self._server.server_close()
 
 
-class Desk:
-    """The same question to either client."""
+class ClientRunner:
+    """The same method to either client."""
 
     def __init__(self, kind: type[Client] | type[AsyncClient]) -> None:
         self.kind = kind
 
-    def ask(self, script: Script, question: Callable[[Any], Any], **more: Any) -> Any:
-        return self.ask_at("http://localhost/api", question, transport=script, **more)
+    def call(self, script: ScriptedServer, method: Callable[[Any], Any], **more: Any) -> Any:
+        return self.call_at("http://localhost/api", method, transport=script, **more)
 
-    def ask_at(
-        self, url: str, question: Callable[[Any], Any], token: str | None = TOKEN, **more: Any
+    def call_at(
+        self, url: str, method: Callable[[Any], Any], token: str | None = TOKEN, **more: Any
     ) -> Any:
         if self.kind is Client:
             with Client(url, token, **more) as client:
-                found = question(client)
+                found = method(client)
                 return list(found) if isinstance(found, Iterator) else found
 
         async def run() -> Any:
             async with AsyncClient(url, token, **more) as one:
-                found = question(one)
+                found = method(one)
                 if isinstance(found, AsyncIterator):
                     return [each async for each in found]
                 return await found

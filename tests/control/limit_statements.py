@@ -20,7 +20,7 @@ def prepare_turns(scene: Scene) -> None:
             scene.submit(name, priority=priority)
 
 
-def play_turns(scene: Scene) -> None:
+def run_turns(scene: Scene) -> None:
     """The limit goes to the higher priority, and back when that has no more jobs."""
     (first,) = scene.claim("calm")
     assert scene.claim("eager") == []
@@ -33,7 +33,7 @@ def play_turns(scene: Scene) -> None:
     scene.settle(third)
 
 
-def play_holds(scene: Scene) -> None:
+def run_holds(scene: Scene) -> None:
     held, holder = uuid4(), holds.Holder(uuid4(), "host")
     assert scene.run(holds.hold(held, holder, ["openai"], 0, 15.0)).answer == "granted"
     (found,) = scene.run(holds.find_holders(["openai"]))

@@ -12,7 +12,7 @@ from laneway.store.steps import StepResult
 from tests.control.scene import Scene
 
 
-def play_remote(cast: Scene) -> None:
+def run_remote(session: Scene) -> None:
     stream = StreamInfo(
         id=uuid4(),
         session=uuid4(),
@@ -25,8 +25,8 @@ def play_remote(cast: Scene) -> None:
         lanes=None,
         concurrency=3,
     )
-    assert cast.run(remote.register(stream)) is False
-    cast.run(remote.read_types(["afar"]))
+    assert session.run(remote.register(stream)) is False
+    session.run(remote.read_types(["afar"]))
     record = TypeRecord(
         name="afar",
         arguments="null",
@@ -37,22 +37,22 @@ def play_remote(cast: Scene) -> None:
         isolation="async",
         stale="heartbeat",
     )
-    cast.run(remote.find_ignored([record]))
-    cast.submit("afar")
+    session.run(remote.find_ignored([record]))
+    session.submit("afar")
     ranges = [Range("afar", 1, True, MIN_RANK, 0, MAX_RANK)]
-    version = cast.run(lanes.read()).version
+    version = session.run(lanes.read()).version
     claim = leases.claim(stream.id, "default", version, 1, ranges, [1], session=stream.session)
-    (job,) = cast.run(claim).assignments
-    cast.run(steps.save_many([StepResult(job.claim, "one", "1", 0.1)]))
-    assert cast.run(remote.read_steps([job.claim.seq], 1000, 1000)).keys() == {job.claim.seq}
-    granted = cast.run(call_limits.acquire_for_remote(job.claim, {"openai": 1}, {}, 0.0))
+    (job,) = session.run(claim).assignments
+    session.run(steps.save_many([StepResult(job.claim, "one", "1", 0.1)]))
+    assert session.run(remote.read_steps([job.claim.seq], 1000, 1000)).keys() == {job.claim.seq}
+    granted = session.run(call_limits.acquire_for_remote(job.claim, {"openai": 1}, {}, 0.0))
     assert granted.answer == "granted"
-    assert cast.run(call_limits.end_holds()).names == ["openai"]
-    assert [one.claim for one in cast.run(remote.read_leases([stream.id]))] == [job.claim]
+    assert session.run(call_limits.end_holds()).names == ["openai"]
+    assert [one.claim for one in session.run(remote.read_leases([stream.id]))] == [job.claim]
     attempt = job.claim.job_id, job.claim.attempt
-    assert cast.run(remote.find_attempts(stream.id, stream.principal_id, [attempt])).keys() == {
+    assert session.run(remote.find_attempts(stream.id, stream.principal_id, [attempt])).keys() == {
         attempt
     }
     here = [(stream.id, stream.session)]
-    assert cast.run(remote.touch(here, [1], [{}], [True]))[0].is_current
-    cast.run(remote.stop(here))
+    assert session.run(remote.touch(here, [1], [{}], [True]))[0].is_current
+    session.run(remote.stop(here))
