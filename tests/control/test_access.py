@@ -56,7 +56,7 @@ async def is_known(db: Database, secret: str) -> bool:
 # -- tokens -----------------------------------------------------------------------------------
 
 
-async def test_a_token_brings_its_principal_and_all_grants(db: Database) -> None:
+async def test_token_brings_its_principal_and_all_grants(db: Database) -> None:
     await ann(db, "viewer", "approver")
     lanes = ["system", "default", "system"]
     await access.grant_role(db, "ann", "submitter", "own", "lab", lanes, by="root")
@@ -71,7 +71,7 @@ async def test_a_token_brings_its_principal_and_all_grants(db: Database) -> None
     }
 
 
-async def test_a_principal_without_a_role_is_known_and_may_nothing(db: Database) -> None:
+async def test_principal_without_a_role_is_known_and_may_nothing(db: Database) -> None:
     await ann(db)
     made = await access.create_token(db, "ann", "laptop", by="root")
     found = await access.authenticate(db, made.secret)
@@ -79,7 +79,7 @@ async def test_a_principal_without_a_role_is_known_and_may_nothing(db: Database)
     assert not found.allows("jobs:read")
 
 
-async def test_a_narrowed_token_says_so(db: Database) -> None:
+async def test_narrowed_token_is_shown_as_narrowed(db: Database) -> None:
     made = await a_token(db, permissions=["jobs:read"], lanes=["system"])
     assert (made.token.permissions, made.token.lanes) == (("jobs:read",), ("system",))
     found = await access.authenticate(db, made.secret)
@@ -98,7 +98,7 @@ async def test_a_narrowed_token_says_so(db: Database) -> None:
         "delete from laneway.tokens",
     ],
 )
-async def test_a_token_without_power_is_nobodys(db: Database, scene: Scene, ending: str) -> None:
+async def test_token_without_power_is_nobodys(db: Database, scene: Scene, ending: str) -> None:
     made = await a_token(db)
     assert await is_known(db, made.secret)
     scene.conn.execute(ending.encode())
@@ -107,7 +107,7 @@ async def test_a_token_without_power_is_nobodys(db: Database, scene: Scene, endi
 
 
 @pytest.mark.parametrize("text", ["", "lw_", "lw_" + "a" * 43, "x' or '1'='1", "\x00", "\ud800"])
-async def test_what_is_no_token_is_nobodys(db: Database, text: str) -> None:
+async def test_invalid_token_has_no_principal(db: Database, text: str) -> None:
     with pytest.raises(Unauthenticated):
         await access.authenticate(db, text)
 
@@ -125,7 +125,7 @@ async def test_revoking_and_disabling_work_at_once(db: Database) -> None:
         await access.revoke_token(db, made.token.id, by="eve")
 
 
-async def test_a_token_lives_ninety_days_unless_said(db: Database, scene: Scene) -> None:
+async def test_token_lives_ninety_days_by_default(db: Database, scene: Scene) -> None:
     await a_token(db)
     for life in (60.0, None):
         await access.create_token(db, "ann", "other", expires_in=life, by="root")
@@ -154,14 +154,14 @@ async def test_its_use_is_noted_once_a_minute(db: Database, scene: Scene) -> Non
     assert used()[0] > first[0]
 
 
-async def test_nobody_waits_for_a_token_that_somebody_holds(db: Database, scene: Scene) -> None:
+async def test_authentication_does_not_wait_for_locked_token(db: Database, scene: Scene) -> None:
     made = await a_token(db)
     with scene.conn.transaction():
         scene.conn.execute("select from laneway.tokens for update")
         assert (await access.authenticate(db, made.secret)).name == "ann"
 
 
-async def test_the_database_holds_no_usable_secret(db: Database, scene: Scene) -> None:
+async def test_database_holds_no_usable_secret(db: Database, scene: Scene) -> None:
     made = await a_token(db)
     link = await sessions.create_login_link(db, "ann", by="root")
     opened = await sessions.open_session(db, link, by="browser")
@@ -203,19 +203,19 @@ async def test_lists_go_page_by_page(db: Database) -> None:
     assert [t.principal for t in await access.list_tokens(db, principal="bob")] == ["bob"]
 
 
-async def test_the_seeded_roles_are_those_the_code_knows(db: Database) -> None:
+async def test_seeded_roles_are_those_the_code_knows(db: Database) -> None:
     assert {r.name: r.permissions for r in await access.list_roles(db)} == SEEDED_ROLES
 
 
 @pytest.mark.parametrize("role", SEEDED_ROLES)
-async def test_a_seeded_role_stays_as_it_is(db: Database, role: str) -> None:
+async def test_seeded_role_stays_as_it_is(db: Database, role: str) -> None:
     with pytest.raises(Refused, match="cannot be changed"):
         await access.change_role(db, role, ["jobs:read"], by="root")
     with pytest.raises(Refused, match="cannot be deleted"):
         await access.delete_role(db, role, by="root")
 
 
-async def test_a_changed_role_counts_for_everybody_who_has_it(db: Database) -> None:
+async def test_changed_role_applies_to_all_its_principals(db: Database) -> None:
     await access.create_role(db, "tuner", ["workers:manage"], by="root")
     await ann(db, "tuner")
     made = await access.create_token(db, "ann", "laptop", by="root")
@@ -225,7 +225,7 @@ async def test_a_changed_role_counts_for_everybody_who_has_it(db: Database) -> N
     assert (found.allows("workers:manage"), found.allows("jobs:read")) == (False, True)
 
 
-async def test_a_role_goes_when_nobody_has_it(db: Database) -> None:
+async def test_unused_role_can_be_deleted(db: Database) -> None:
     await access.create_role(db, "tuner", ["workers:manage"], by="root")
     await ann(db)
     grant = await access.grant_role(db, "ann", "tuner", "all", by="root")
@@ -237,7 +237,7 @@ async def test_a_role_goes_when_nobody_has_it(db: Database) -> None:
         await access.grant_role(db, "ann", "tuner", "all", by="root")
 
 
-async def test_a_role_is_either_deleted_or_granted(db: Database) -> None:
+async def test_role_is_either_deleted_or_granted(db: Database) -> None:
     await ann(db)
     for n in range(5):
         role = f"r{n}"
@@ -251,7 +251,7 @@ async def test_a_role_is_either_deleted_or_granted(db: Database) -> None:
         assert len(refused) == 1, answers
 
 
-async def test_the_same_grant_is_given_once(db: Database) -> None:
+async def test_same_grant_is_given_once(db: Database) -> None:
     await ann(db)
     same = [
         access.grant_role(db, "ann", "viewer", "all", lanes=["system"], by="root") for _ in range(3)
@@ -298,7 +298,7 @@ REFUSALS: list[tuple[type[Exception], Verb]] = [
 ]
 
 
-async def test_what_is_refused_changes_nothing_and_leaves_no_act(
+async def test_refused_verb_changes_nothing_and_leaves_no_audit_entry(
     db: Database, scene: Scene
 ) -> None:
     await ann(db)
@@ -310,7 +310,7 @@ async def test_what_is_refused_changes_nothing_and_leaves_no_act(
     assert [p.name for p in await access.list_principals(db)] == ["ann"]
 
 
-async def test_every_change_leaves_one_act(db: Database, scene: Scene) -> None:
+async def test_every_change_leaves_one_audit_entry(db: Database, scene: Scene) -> None:
     root = Actor("root", door="http", request_id="r1", address="::1")
     await access.create_principal(db, "ann", "person", by=root)
     await access.create_role(db, "tuner", ["jobs:read"], by=root)
@@ -352,7 +352,7 @@ async def test_every_change_leaves_one_act(db: Database, scene: Scene) -> None:
 
 
 def test_no_verb_that_changes_something_is_missing_in_that_story() -> None:
-    source = inspect.getsource(test_every_change_leaves_one_act)
+    source = inspect.getsource(test_every_change_leaves_one_audit_entry)
     verbs = {
         f"{module.__name__.rpartition('.')[2]}.{name}"
         for module in (access, sessions)
@@ -373,7 +373,7 @@ async def logged_in(db: Database) -> sessions.NewSession:
     return await sessions.open_session(db, link, by="browser")
 
 
-async def test_a_link_opens_one_session(db: Database) -> None:
+async def test_link_opens_one_session(db: Database) -> None:
     await ann(db, "viewer")
     link = await sessions.create_login_link(db, "ann", by="root")
     answers = await asyncio.gather(
@@ -388,7 +388,7 @@ async def test_a_link_opens_one_session(db: Database) -> None:
     assert opened.cookie != found.csrf
 
 
-async def test_a_link_that_was_not_used_in_time_opens_nothing(db: Database, scene: Scene) -> None:
+async def test_link_that_was_not_used_in_time_opens_nothing(db: Database, scene: Scene) -> None:
     await ann(db)
     link = await sessions.create_login_link(db, "ann", by="root")
     left = scene.conn.execute(
@@ -401,7 +401,7 @@ async def test_a_link_that_was_not_used_in_time_opens_nothing(db: Database, scen
         await sessions.open_session(db, link, by="browser")
 
 
-async def test_only_a_person_who_is_enabled_gets_a_link(db: Database) -> None:
+async def test_only_enabled_person_gets_link(db: Database) -> None:
     await access.create_principal(db, "bot", "service", by="root")
     with pytest.raises(Refused, match="service"):
         await sessions.create_login_link(db, "bot", by="root")
@@ -421,7 +421,7 @@ async def test_only_a_person_who_is_enabled_gets_a_link(db: Database) -> None:
         "update laneway.principals set disabled_at = clock_timestamp()",
     ],
 )
-async def test_a_session_ends_by_age_by_idleness_and_with_its_owner(
+async def test_session_ends_by_age_by_idleness_and_with_its_owner(
     db: Database, scene: Scene, ending: str
 ) -> None:
     opened = await logged_in(db)
@@ -430,7 +430,7 @@ async def test_a_session_ends_by_age_by_idleness_and_with_its_owner(
         await access.authenticate_session(db, opened.cookie)
 
 
-async def test_a_session_in_use_is_not_idle_but_still_ends(db: Database, scene: Scene) -> None:
+async def test_session_in_use_is_not_idle_but_still_ends(db: Database, scene: Scene) -> None:
     opened = await logged_in(db)
     for _ in range(2):
         scene.conn.execute("update laneway.sessions set seen_at = seen_at - interval '119 minutes'")
@@ -467,7 +467,7 @@ async def test_disabling_ends_sessions_and_links_for_good(db: Database) -> None:
         await sessions.open_session(db, link, by="browser")
 
 
-async def test_a_secret_opens_only_its_own_door(db: Database) -> None:
+async def test_secret_is_valid_only_for_its_purpose(db: Database) -> None:
     made = await a_token(db)
     link = await sessions.create_login_link(db, "ann", by="root")
     opened = await sessions.open_session(db, link, by="browser")
@@ -482,7 +482,7 @@ async def test_a_secret_opens_only_its_own_door(db: Database) -> None:
 # -- the first start --------------------------------------------------------------------------
 
 
-async def test_the_first_start_makes_an_admin_once(db: Database, scene: Scene) -> None:
+async def test_first_start_makes_an_admin_once(db: Database, scene: Scene) -> None:
     answers = await asyncio.gather(*(sessions.bootstrap(db, "laneway server") for _ in range(3)))
     (link,) = [each for each in answers if each is not None]
     assert await sessions.bootstrap(db, "laneway server") is None
@@ -493,7 +493,7 @@ async def test_the_first_start_makes_an_admin_once(db: Database, scene: Scene) -
     assert await access.list_tokens(db) == []
 
 
-async def test_a_start_where_anybody_is_known_makes_nothing(db: Database) -> None:
+async def test_start_with_existing_principals_creates_none(db: Database) -> None:
     await access.create_principal(db, "bot", "service", by="root")
     assert await sessions.bootstrap(db, "laneway server") is None
     assert [p.name for p in await access.list_principals(db)] == ["bot"]
@@ -539,7 +539,7 @@ async def until_waiting(scene: Scene) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_audit_says_for_whom_a_token_or_link_was_made(db: Database, scene: Scene) -> None:
+async def test_audit_names_owner_of_token_or_link(db: Database, scene: Scene) -> None:
     await ann(db)
     await access.create_token(db, "ann", "laptop", by="keeper")
     await sessions.create_login_link(db, "ann", by="keeper")

@@ -27,7 +27,7 @@ def waiting(scene: Scene) -> UUID:
     return scene.analyzed(DEAR, created_by="ann")
 
 
-async def test_approve_lets_it_run_and_says_who_when_and_why(
+async def test_approve_releases_job_and_records_decision(
     db: Database, scene: Scene, waiting: UUID
 ) -> None:
     with scene.listening() as heard:
@@ -49,7 +49,7 @@ async def test_reject_cancels_it_with_the_reason(db: Database, waiting: UUID) ->
     assert (one.decision, one.comment) == ("rejected", "too dear")
 
 
-async def test_a_review_shows_all_that_counts(db: Database, waiting: UUID) -> None:
+async def test_review_shows_all_that_counts(db: Database, waiting: UUID) -> None:
     seen = await approval.review(db, waiting)
     assert str(seen.job.cost) == "9 EUR"
     shown = seen.to_dict()
@@ -61,7 +61,7 @@ async def test_a_review_shows_all_that_counts(db: Database, waiting: UUID) -> No
         await approval.review(db, uuid4())
 
 
-async def test_the_pending_ones_are_listed_with_their_cost(db: Database, scene: Scene) -> None:
+async def test_pending_ones_are_listed_with_their_cost(db: Database, scene: Scene) -> None:
     scene.publish("costly", approval=Approval(), has_analysis=True)
     scene.submit("plain")
     made = [scene.analyzed(Analysis(tokens=n)) for n in (1, 2)]
@@ -78,7 +78,7 @@ async def test_the_pending_ones_are_listed_with_their_cost(db: Database, scene: 
     assert [job.id for job in page.items] == [made[0]]
 
 
-async def test_what_changed_since_it_was_shown_is_not_approved(
+async def test_job_changed_since_it_was_shown_is_not_approved(
     db: Database, scene: Scene, waiting: UUID
 ) -> None:
     seal = (await approval.review(db, waiting)).seal
@@ -89,7 +89,7 @@ async def test_what_changed_since_it_was_shown_is_not_approved(
     assert (await approval.approve(db, waiting, by="bob", seal=seal)).status is Status.APPROVED
 
 
-async def test_the_submitter_is_not_the_second_person(db: Database, scene: Scene) -> None:
+async def test_submitter_is_not_the_second_person(db: Database, scene: Scene) -> None:
     scene.publish("costly", approval=Approval(two_person=True))
     job_id = scene.submit("costly", created_by="ann")
     assert (await approval.review(db, job_id)).two_person
@@ -98,7 +98,7 @@ async def test_the_submitter_is_not_the_second_person(db: Database, scene: Scene
     assert (await approval.approve(db, job_id, by="bob")).status is Status.APPROVED
 
 
-async def test_a_job_in_another_state_is_refused_by_its_name(
+async def test_job_in_another_state_is_refused_by_its_name(
     db: Database, scene: Scene, waiting: UUID
 ) -> None:
     await approval.approve(db, waiting, by="bob")
@@ -137,7 +137,7 @@ async def test_of_many_at_once_exactly_one_decides(db: Database, waiting: UUID) 
     assert len((await approval.review(db, waiting)).decisions) == 1
 
 
-async def test_an_analysis_that_runs_is_asked_to_stop(db: Database, scene: Scene) -> None:
+async def test_analysis_that_runs_is_asked_to_stop(db: Database, scene: Scene) -> None:
     scene.publish("costly", has_analysis=True)
     job_id = scene.submit("costly")
     scene.claim(analysis_of("costly"))
@@ -147,9 +147,7 @@ async def test_an_analysis_that_runs_is_asked_to_stop(db: Database, scene: Scene
     assert (job.status, job.cancel_requested_at is not None) == (Status.PENDING, True)
 
 
-async def test_a_retry_wakes_who_can_do_the_next_thing(
-    db: Database, scene: Scene, waiting: UUID
-) -> None:
+async def test_retry_wakes_workers_of_next_step(db: Database, scene: Scene, waiting: UUID) -> None:
     await approval.reject(db, waiting, by="bob", reason="not now")
     assert (await jobs.retry(db, waiting, by="ann")).status is Status.AWAITING_APPROVAL
     job_id = scene.submit("costly")
@@ -184,7 +182,7 @@ async def refused_of(db: Database, job_id: UUID, by: str) -> None:
         await approval.approve(db, job_id, by=by)
 
 
-async def test_who_wrote_a_schedule_is_not_the_second_person_of_its_jobs(
+async def test_writer_of_schedule_is_not_second_person_of_its_jobs(
     db: Database, scene: Scene
 ) -> None:
     job_id = await scheduled(db, scene, "ann")
@@ -193,9 +191,7 @@ async def test_who_wrote_a_schedule_is_not_the_second_person_of_its_jobs(
     assert (await approval.approve(db, job_id, by="bob")).status is Status.APPROVED
 
 
-async def test_a_later_change_of_the_schedule_makes_nobody_a_second_person(
-    db: Database, scene: Scene
-) -> None:
+async def test_later_change_of_schedule_adds_no_second_person(db: Database, scene: Scene) -> None:
     job_id = await scheduled(db, scene, "ann")
     await schedules.disable(db, "nightly", by="bob")
     for own in ("ann", "bob"):
@@ -215,7 +211,7 @@ async def test_writer_of_a_schedule_stays_known_without_its_history(
     assert (await approval.approve(db, job_id, by="bob")).status is Status.APPROVED
 
 
-async def test_nobody_approves_jobs_of_a_schedule_with_unknown_writers(
+async def test_jobs_of_schedule_with_unknown_writers_cannot_be_approved(
     db: Database, scene: Scene
 ) -> None:
     scene.publish("costly", approval=Approval(two_person=True))
@@ -240,7 +236,7 @@ async def test_writer_cannot_approve_a_manual_run_by_deleting_the_schedule(
 
 
 @pytest.mark.parametrize("check", [False, True])
-async def test_who_runs_a_schedule_is_not_the_second_person_of_that_job(
+async def test_person_who_ran_schedule_is_not_second_person(
     db: Database, scene: Scene, check: bool
 ) -> None:
     scene.publish("costly", approval=Approval(two_person=True))
@@ -288,7 +284,7 @@ async def test_writer_of_a_payload_is_excluded_when_another_rolls_back_to_it(
     assert (await approval.approve(db, job_id, by="carl")).status is Status.APPROVED
 
 
-async def test_who_wrote_what_is_no_longer_in_force_may_approve(db: Database, scene: Scene) -> None:
+async def test_writer_of_replaced_payload_may_approve(db: Database, scene: Scene) -> None:
     scene.publish("costly", approval=Approval(two_person=True))
     settings = {"job_type": "costly", "cron": "0 3 * * *", "payload": {}}
     await schedules.put(db, "nightly", settings, by="owner")
@@ -299,7 +295,7 @@ async def test_who_wrote_what_is_no_longer_in_force_may_approve(db: Database, sc
     assert (await approval.approve(db, job_id, by="ann")).status is Status.APPROVED
 
 
-async def test_nobody_approves_while_the_writer_of_the_payload_is_unknown(
+async def test_job_with_unknown_payload_writer_cannot_be_approved(
     db: Database, scene: Scene
 ) -> None:
     scene.publish("costly", approval=Approval(two_person=True))
@@ -310,7 +306,7 @@ async def test_nobody_approves_while_the_writer_of_the_payload_is_unknown(
     await refused_of(db, cron_slot(scene), "carl")
 
 
-async def test_a_blank_makes_nobody_a_second_person(db: Database, scene: Scene) -> None:
+async def test_blank_name_is_not_a_second_person(db: Database, scene: Scene) -> None:
     scene.publish("costly", approval=Approval(two_person=True))
     job_id = scene.submit("costly", created_by="ann")
     for by in ("ann ", "\u2003ann", "\tann"):

@@ -367,12 +367,12 @@ def part_of(state: Any, wanted: dict[str, object] | None) -> Any:
     return state if state is None or wanted is None else {name: state[name] for name in wanted}
 
 
-def test_every_verb_that_names_who_asks_is_audited() -> None:
+def test_every_verb_with_actor_is_audited() -> None:
     assert set(verbs()) - READERS - KEEPERS - ELSEWHERE == set(CASES)
 
 
 @pytest.mark.parametrize("name", CASES)
-async def test_an_accepted_verb_leaves_exactly_one_act(
+async def test_accepted_verb_leaves_exactly_one_audit_entry(
     db: Database, scene: Scene, name: str
 ) -> None:
     case = CASES[name]
@@ -409,7 +409,7 @@ def object_of(verb: str, known: Any, args: tuple[Any, ...]) -> str | None:
     return named.get(verb) or (args[0] if args else "pause")
 
 
-async def test_a_refused_verb_leaves_none(db: Database) -> None:
+async def test_refused_verb_leaves_none(db: Database) -> None:
     for name, case in CASES.items():
         if case.refused is None:
             continue
@@ -419,9 +419,7 @@ async def test_a_refused_verb_leaves_none(db: Database) -> None:
         assert await acts(db) == [], name
 
 
-async def test_a_running_job_is_asked_to_stop_and_the_act_says_so(
-    db: Database, scene: Scene
-) -> None:
+async def test_cancel_of_running_job_is_requested_and_audited(db: Database, scene: Scene) -> None:
     claim = scene.running()
     await jobs.cancel(db, claim.job_id, by=ANN)
     (act,) = await acts(db)
@@ -429,9 +427,7 @@ async def test_a_running_job_is_asked_to_stop_and_the_act_says_so(
     assert act.after == {"status": "running", "reason": None, "cancel_requested": True}
 
 
-async def test_an_approval_that_came_too_late_expires_the_job_and_is_no_act(
-    db: Database, scene: Scene
-) -> None:
+async def test_late_approval_expires_job_and_is_not_audited(db: Database, scene: Scene) -> None:
     job_id = await gated(db, scene)
     scene.conn.execute("update laneway.awaiting set expires_at = clock_timestamp()")
     with pytest.raises(Refused, match="is cancelled"):
@@ -440,13 +436,13 @@ async def test_an_approval_that_came_too_late_expires_the_job_and_is_no_act(
     assert await acts(db) == []
 
 
-async def test_what_was_so_already_is_an_order_too(db: Database) -> None:
+async def test_unchanged_setting_is_audited_too(db: Database) -> None:
     await lanes.tune(db, "system", {"max_slots": 1}, by=ANN)
     (act,) = await acts(db)
     assert act.before == act.after == {"max_slots": 1}
 
 
-async def test_a_rollback_to_where_it_is_and_a_thaw_of_nothing_are_no_acts(db: Database) -> None:
+async def test_rollback_or_thaw_without_effect_is_not_audited(db: Database) -> None:
     await limits.tune(db, "openai", {"max_concurrent": 3}, by=ANN)
     (change,) = await history.history(db, "limit", "openai")
     await history.rollback(db, "limit", "openai", to=change.id, by=ANN)
@@ -454,7 +450,7 @@ async def test_a_rollback_to_where_it_is_and_a_thaw_of_nothing_are_no_acts(db: D
     assert [act.action for act in await acts(db)] == ["limit.tuned"]
 
 
-async def test_a_schedule_is_rolled_back_in_its_workspace(db: Database, scene: Scene) -> None:
+async def test_schedule_is_rolled_back_in_its_workspace(db: Database, scene: Scene) -> None:
     await scheduled(db, scene)
     await schedules.disable(db, "nightly", by="setup")
     await history.rollback(db, "schedule", "nightly", by=ANN)
@@ -466,15 +462,13 @@ async def test_a_schedule_is_rolled_back_in_its_workspace(db: Database, scene: S
     ]
 
 
-async def test_a_limit_that_is_new_was_created(db: Database) -> None:
+async def test_limit_that_is_new_was_created(db: Database) -> None:
     await limits.tune(db, "gpu", {"max_concurrent": 1}, by=ANN)
     (act,) = await acts(db)
     assert (act.action, act.before) == ("limit.created", None)
 
 
-async def test_a_bulk_order_leaves_one_act_and_none_for_its_jobs(
-    db: Database, scene: Scene
-) -> None:
+async def test_bulk_request_leaves_one_audit_entry(db: Database, scene: Scene) -> None:
     for _ in range(3):
         scene.submit("many")
     order = BulkRequest(verb=BulkVerb.REPRIORITIZE, wanted=JobFilter(job_type="many"), priority=9)
@@ -486,7 +480,7 @@ async def test_a_bulk_order_leaves_one_act_and_none_for_its_jobs(
     }  # fmt: skip
 
 
-async def test_in_a_larger_transaction_the_act_is_part_of_it(db: Database) -> None:
+async def test_audit_entry_is_part_of_callers_transaction(db: Database) -> None:
     async def tune_in_vain() -> None:
         async with db.joined() as one:
             await lanes.tune(one, "system", {"max_slots": 3}, by=ANN)
@@ -503,7 +497,7 @@ async def test_in_a_larger_transaction_the_act_is_part_of_it(db: Database) -> No
     assert found == [({"max_slots": 3}, "lane"), ({"max_slots": 1}, "lane")]
 
 
-async def test_a_larger_transaction_stays_as_durable_as_it_was(db: Database) -> None:
+async def test_larger_transaction_stays_as_durable_as_it_was(db: Database) -> None:
     """A wake-up alone need not wait for the disk; a change that it announces must."""
     async with db.joined() as one, one.connection() as conn:
         await conn.execute("set local synchronous_commit = on")
@@ -512,7 +506,7 @@ async def test_a_larger_transaction_stays_as_durable_as_it_was(db: Database) -> 
     assert found == ("on",)
 
 
-async def test_two_who_tune_at_once_each_tell_what_they_found(db: Database, scene: Scene) -> None:
+async def test_concurrent_changes_each_record_previous_values(db: Database, scene: Scene) -> None:
     """Read beforehand, `before` would be what neither of them changed."""
     scene.conn.execute("begin")
     scene.conn.execute("update laneway.worker_lanes set max_slots = 5 where name = 'system'")
@@ -536,7 +530,7 @@ async def _is_blocked(db: Database) -> bool:
         return found.rowcount > 0
 
 
-async def test_secrets_in_what_changed_are_not_kept(db: Database) -> None:
+async def test_secrets_in_changes_are_not_stored(db: Database) -> None:
     payload = {"url": "https://example.org", "api_key": "k", "login": {"Password": "p"}}
     await schedules.put(db, "nightly", {**NIGHTLY, "payload": payload}, by=ANN)
     (act,) = await acts(db)
@@ -553,7 +547,7 @@ async def test_refusals_are_kept_as_such(db: Database) -> None:
     assert (act.action, act.name, act.before, act.after) == ("lane.tuned", "system", None, None)
 
 
-async def test_the_audit_is_read_page_by_page(db: Database) -> None:
+async def test_audit_is_read_page_by_page(db: Database) -> None:
     for slots in range(5):
         await lanes.tune(db, "system", {"max_slots": slots}, by=ANN)
     seen: list[int] = []
@@ -568,7 +562,7 @@ async def test_the_audit_is_read_page_by_page(db: Database) -> None:
     assert seen == sorted(seen, reverse=True)
 
 
-async def test_a_filter_narrows(db: Database) -> None:
+async def test_filter_narrows(db: Database) -> None:
     await lanes.drain(db, "system", by=ANN)
     await limits.tune(db, "openai", {"max_concurrent": 2}, by="bob")
     day = timedelta(days=1)

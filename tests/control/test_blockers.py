@@ -28,7 +28,7 @@ def silent(dsn: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
 
 
 @pytest.mark.parametrize("lock", [LANE, GATE, LIMIT])
-async def test_explain_and_doctor_name_who_holds_the_locks_of_claims(
+async def test_explain_and_doctor_name_holders_of_claim_locks(
     db: Database, scene: Scene, silent: psycopg.Connection[tuple[object, ...]], lock: str
 ) -> None:
     scene.register()

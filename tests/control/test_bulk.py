@@ -57,7 +57,7 @@ def awaiting(scene: Scene, cost: float | None = None, unit: str = "EUR", **field
 
 
 @pytest.mark.parametrize("verb", BulkVerb)
-async def test_an_empty_filter_must_be_meant(db: Database, verb: BulkVerb) -> None:
+async def test_empty_filter_must_be_meant(db: Database, verb: BulkVerb) -> None:
     more: dict[str, Any] = {"reason": "r", "priority": 1}
     with pytest.raises(Refused, match="takes every job"):
         await preview(db, order(verb, **more))
@@ -82,7 +82,7 @@ async def test_an_empty_filter_must_be_meant(db: Database, verb: BulkVerb) -> No
         (order(BulkVerb.CANCEL, JobFilter(q="")), "q"),
     ],
 )
-async def test_an_order_that_breaks_a_rule_is_refused_before_it_begins(
+async def test_order_that_breaks_a_rule_is_refused_before_it_begins(
     db: Database, asked: BulkRequest, field: str
 ) -> None:
     for ask in (preview, run):
@@ -94,7 +94,7 @@ async def test_an_order_that_breaks_a_rule_is_refused_before_it_begins(
 # -- counting ---------------------------------------------------------------------------------
 
 
-async def test_a_preview_counts_shows_the_newest_and_changes_nothing(
+async def test_preview_counts_shows_the_newest_and_changes_nothing(
     db: Database, scene: Scene
 ) -> None:
     failed = [scene.failed() for _ in range(7)]
@@ -159,7 +159,7 @@ async def test_delete_takes_all_that_has_ended(db: Database, scene: Scene) -> No
     assert statuses(scene) == {waiting: "approved"}
 
 
-async def test_reprioritize_takes_what_waits(db: Database, scene: Scene) -> None:
+async def test_bulk_reprioritize_takes_waiting_jobs(db: Database, scene: Scene) -> None:
     job_id = scene.submit("a", tags=("urgent",))
     scene.submit("a")
     assert (
@@ -168,9 +168,7 @@ async def test_reprioritize_takes_what_waits(db: Database, scene: Scene) -> None
     assert scene.claim("a")[0].job_id == job_id
 
 
-async def test_approve_takes_what_is_cheap_enough_and_known_to_be(
-    db: Database, scene: Scene
-) -> None:
+async def test_bulk_approve_takes_only_jobs_with_known_low_cost(db: Database, scene: Scene) -> None:
     cheap, dear, unknown = (awaiting(scene, cost) for cost in (4.5, 12.0, None))
     tokens = awaiting(scene, 3.0, "tokens")
     wanted = JobFilter(max_cost=5, unit="EUR")
@@ -187,9 +185,7 @@ async def test_approve_takes_what_is_cheap_enough_and_known_to_be(
     assert stored == [("ann", "small")]
 
 
-async def test_nobody_approves_in_bulk_what_needs_a_second_person(
-    db: Database, scene: Scene
-) -> None:
+async def test_bulk_approval_requires_second_person(db: Database, scene: Scene) -> None:
     scene.publish("spend")
     scene.conn.execute("update laneway.job_types set two_person = true where name = 'spend'")
     mine, hers = (awaiting(scene, 1.0, created_by=who) for who in ("ann", "bea"))
@@ -257,7 +253,7 @@ async def test_every_filter_narrows(db: Database, scene: Scene) -> None:
         assert (await preview(db, order(BulkVerb.RETRY, nothing))).matched == 0, nothing
 
 
-async def test_the_text_of_an_error_is_found_in_either_case(db: Database, scene: Scene) -> None:
+async def test_text_of_an_error_is_found_in_either_case(db: Database, scene: Scene) -> None:
     claim = scene.running()
     scene.settle(claim, "giveup", error='{"type": "Timeout", "message": "Read Timed Out"}')
     scene.failed()
@@ -296,7 +292,7 @@ async def test_it_goes_in_batches_and_run_again_goes_on(db: Database, scene: Sce
     assert set(statuses(scene).values()) == {"approved"}
 
 
-async def test_a_database_that_goes_away_leaves_what_was_done(
+async def test_lost_database_keeps_finished_part(
     db: Database, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fail_many(scene, 20)
@@ -326,7 +322,7 @@ async def test_jobs_that_come_meanwhile_are_not_touched(db: Database, scene: Sce
     assert len(statuses(scene)) == 10
 
 
-async def test_what_was_counted_is_what_is_taken(db: Database, scene: Scene) -> None:
+async def test_bulk_takes_exactly_counted_jobs(db: Database, scene: Scene) -> None:
     """Two statuses, the second of which is looked at long after the first."""
     counted = [awaiting(scene), scene.submit("b")]
     asked = order(BulkVerb.CANCEL, everything=True)
@@ -343,7 +339,7 @@ async def test_what_was_counted_is_what_is_taken(db: Database, scene: Scene) -> 
     assert "cancelled" not in {now[job_id] for job_id in after_the_preview + after_the_beginning}
 
 
-async def test_without_a_preview_it_takes_what_there_was_at_the_beginning(
+async def test_bulk_without_preview_takes_jobs_existing_at_start(
     db: Database, scene: Scene
 ) -> None:
     awaiting(scene)
@@ -359,12 +355,12 @@ async def test_without_a_preview_it_takes_what_there_was_at_the_beginning(
 
 
 @pytest.mark.parametrize("upto", [-1, 2**63, "7", True])
-async def test_an_end_that_no_preview_says_is_refused(db: Database, upto: Any) -> None:
+async def test_unknown_end_of_preview_is_refused(db: Database, upto: Any) -> None:
     with pytest.raises(InvalidInput, match="upto"):
         await run(db, order(BulkVerb.CANCEL, everything=True), upto)
 
 
-async def test_the_age_of_jobs_is_told_by_the_databases_clock(db: Database, scene: Scene) -> None:
+async def test_age_of_jobs_uses_databases_clock(db: Database, scene: Scene) -> None:
     old, new = scene.failed("a"), scene.failed("a")
     scene.conn.execute(
         "update laneway.jobs set created_at = created_at - interval '2 h' where id = %s", [old]

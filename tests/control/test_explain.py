@@ -31,7 +31,7 @@ async def message_of(db: Database, job_id: UUID, code: str) -> str:
     return found[0]
 
 
-async def test_a_job_nobody_handles_says_so(db: Database, scene: Scene) -> None:
+async def test_explain_reports_missing_handler(db: Database, scene: Scene) -> None:
     job_id = scene.submit()
     assert await codes(db, job_id) == ["no_worker", "first_in_lane", "type_unpublished"]
 
@@ -54,7 +54,7 @@ async def test_workers_without_the_handler_or_the_lane_do_not_count(
     assert (await codes(db, job_id))[0] == "lane_not_served"
 
 
-async def test_a_job_waits_while_every_worker_that_serves_it_is_drained(
+async def test_job_waits_while_every_worker_that_serves_it_is_drained(
     db: Database, scene: Scene
 ) -> None:
     scene.publish()
@@ -155,7 +155,7 @@ async def test_full_worker_that_was_killed_is_silent(db: Database, scene: Scene)
     assert "killed" not in await message_of(db, job_id, "workers_full")
 
 
-async def test_stopping_worker_is_no_way_out(db: Database, scene: Scene) -> None:
+async def test_explain_reports_stopping_worker(db: Database, scene: Scene) -> None:
     scene.publish()
     job_id = scene.submit()
     scene.register(name="leaving")
@@ -201,7 +201,7 @@ async def test_workers_at_their_slots_are_full_of_slots(db: Database, scene: Sce
     assert "bounded (async 32 of 32, since" in await message_of(db, job_id, "workers_full")
 
 
-async def test_a_delayed_job_tells_when_its_time_comes(db: Database, scene: Scene) -> None:
+async def test_explain_shows_start_of_delayed_job(db: Database, scene: Scene) -> None:
     scene.register()
     scene.publish()
     job_id = scene.submit(delay=3600.0)
@@ -209,13 +209,13 @@ async def test_a_delayed_job_tells_when_its_time_comes(db: Database, scene: Scen
     assert "s, at " in await message_of(db, job_id, "delayed")
 
 
-async def test_a_backing_off_job_tells_its_retry(db: Database, scene: Scene) -> None:
+async def test_explain_shows_next_retry_of_backing_off_job(db: Database, scene: Scene) -> None:
     claim = scene.running()
     scene.settle(claim, "fail", error='{"type": "E", "message": "m"}', delay_s=60.0)
     assert "(retry 1 of 3)" in await message_of(db, claim.job_id, "delayed")
 
 
-async def test_the_pause_gate_and_a_drained_lane_are_both_told(db: Database, scene: Scene) -> None:
+async def test_explain_reports_pause_and_drained_lane(db: Database, scene: Scene) -> None:
     scene.register()
     scene.publish()
     job_id = scene.submit()
@@ -236,14 +236,12 @@ async def test_full_slots_name_the_jobs_that_hold_them(db: Database, scene: Scen
     assert all(str(holder) in message for holder in held)
 
 
-async def test_a_lane_without_slots_says_so(db: Database, scene: Scene) -> None:
+async def test_explain_reports_lane_without_slots(db: Database, scene: Scene) -> None:
     await lanes.tune(db, "interactive", {"max_slots": 0}, by="me")
     assert "no_slots" in await codes(db, scene.submit("ingestion"))
 
 
-async def test_the_place_counts_only_what_goes_first_in_the_same_lane(
-    db: Database, scene: Scene
-) -> None:
+async def test_queue_place_counts_only_earlier_jobs_of_lane(db: Database, scene: Scene) -> None:
     scene.submit("polarity")
     scene.submit("ingestion", priority=99)
     scene.submit("greet", priority=99)
@@ -254,7 +252,7 @@ async def test_the_place_counts_only_what_goes_first_in_the_same_lane(
     assert "1 job waits before it" in await message_of(db, job_id, "behind_others")
 
 
-async def test_the_place_is_counted_no_further_than_its_bound(
+async def test_place_is_counted_no_further_than_its_bound(
     db: Database, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(room, "BOUND", 3)
@@ -263,7 +261,7 @@ async def test_the_place_is_counted_no_further_than_its_bound(
     assert "3+ jobs wait" in await message_of(db, job_id, "behind_others")
 
 
-async def test_a_running_job_tells_its_worker_its_cancel_and_its_lapse(
+async def test_explain_shows_worker_cancel_and_lapse_of_running_job(
     db: Database, scene: Scene
 ) -> None:
     scene.register()
@@ -289,9 +287,7 @@ def renewed(scene: Scene, ago_s: float) -> datetime:
     return until
 
 
-async def test_a_running_job_tells_since_when_its_worker_is_silent_and_until_when_that_lasts(
-    db: Database, scene: Scene
-) -> None:
+async def test_explain_shows_silence_of_worker_and_lease_end(db: Database, scene: Scene) -> None:
     scene.register()
     claim = scene.running()
     # A third of the lease is when it is renewed; that may take a while.
@@ -320,9 +316,7 @@ async def test_workers_that_renew_late_by_their_settings_are_not_silent(
     await db.close()
 
 
-async def test_a_lease_is_taken_back_by_whoever_leads_or_by_nobody(
-    db: Database, scene: Scene
-) -> None:
+async def test_only_leader_reclaims_lease(db: Database, scene: Scene) -> None:
     scene.register()
     claim = scene.running()
     renewed(scene, 20)
@@ -335,7 +329,7 @@ async def test_a_lease_is_taken_back_by_whoever_leads_or_by_nobody(
     assert "the watchdog takes the job away" in await message_of(db, claim.job_id, "worker_silent")
 
 
-async def test_an_analysis_tells_that_its_worker_is_silent(db: Database, scene: Scene) -> None:
+async def test_explain_reports_silent_worker_of_analysis(db: Database, scene: Scene) -> None:
     scene.register()
     scene.publish("costly", approval=Approval(), has_analysis=True)
     job_id = scene.submit("costly")
@@ -347,13 +341,13 @@ async def test_an_analysis_tells_that_its_worker_is_silent(db: Database, scene: 
     assert "runs" not in await message_of(db, job_id, "pending")
 
 
-async def test_an_ended_job_tells_how(db: Database, scene: Scene) -> None:
+async def test_explain_shows_how_job_ended(db: Database, scene: Scene) -> None:
     assert await codes(db, scene.completed()) == ["completed"]
     job_id = scene.failed("other")
     assert "ValueError: no; retry it" in await message_of(db, job_id, "failed")
 
 
-async def test_an_unknown_job_cannot_be_explained(db: Database) -> None:
+async def test_unknown_job_cannot_be_explained(db: Database) -> None:
     with pytest.raises(NotFound):
         await explain(db, uuid4())
 
@@ -361,9 +355,7 @@ async def test_an_unknown_job_cannot_be_explained(db: Database) -> None:
 # -- before it may run, and when it will -----------------------------------------------------------
 
 
-async def test_a_job_that_waits_for_approval_tells_what_else_is_in_its_way(
-    db: Database, scene: Scene
-) -> None:
+async def test_explain_lists_other_obstacles_of_awaiting_job(db: Database, scene: Scene) -> None:
     scene.register()
     scene.publish("greet", approval=Approval())
     job_id = scene.submit(delay=3600.0)
@@ -372,7 +364,7 @@ async def test_a_job_that_waits_for_approval_tells_what_else_is_in_its_way(
     assert (await explain(db, job_id)).starts_in_s is None
 
 
-async def test_the_two_person_rule_names_whose_approval_does_not_count(
+async def test_two_person_rule_names_whose_approval_does_not_count(
     db: Database, scene: Scene
 ) -> None:
     scene.register()
@@ -385,7 +377,7 @@ async def test_the_two_person_rule_names_whose_approval_does_not_count(
     )
 
 
-async def test_approved_job_whose_type_now_asks_says_that_it_is_sent_back(
+async def test_explain_reports_approved_job_that_needs_new_approval(
     db: Database, scene: Scene
 ) -> None:
     scene.register()
@@ -417,7 +409,7 @@ async def starts_in(db: Database, job_id: UUID) -> float | None:
     return (await explain(db, job_id)).starts_in_s
 
 
-async def test_the_estimate_counts_those_before_it_at_the_pace_of_late(
+async def test_estimate_counts_those_before_it_at_the_pace_of_late(
     db: Database, scene: Scene
 ) -> None:
     scene.register()
@@ -462,7 +454,7 @@ async def test_explain_names_the_lane_that_has_the_next_turn_at_a_limit(
     assert "next turn: lane others, priority 7" in await message_of(db, waits, "limit")
 
 
-async def test_there_is_no_estimate_where_somebody_must_act_or_nothing_tells(
+async def test_estimate_is_absent_when_blocked_or_without_history(
     db: Database, scene: Scene
 ) -> None:
     scene.register()
@@ -482,15 +474,13 @@ async def test_due_job_that_was_delayed_has_a_reason(db: Database, scene: Scene)
     assert await codes(db, job_id) == ["about_to_start"]
 
 
-async def test_a_delayed_job_starts_when_its_time_comes(db: Database, scene: Scene) -> None:
+async def test_delayed_job_starts_when_its_time_comes(db: Database, scene: Scene) -> None:
     scene.register()
     scene.publish()
     assert await starts_in(db, scene.submit(delay=600.0)) == pytest.approx(600, abs=30)
 
 
-async def test_a_job_to_decide_about_tells_how_long_its_like_ran(
-    db: Database, scene: Scene
-) -> None:
+async def test_awaiting_job_shows_duration_of_similar_jobs(db: Database, scene: Scene) -> None:
     ended(scene, 3)
     scene.conn.execute(
         "update laneway.outcome set finished_at = finished_at - interval '3 h',"

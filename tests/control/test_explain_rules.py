@@ -75,7 +75,7 @@ def could_start(scene: Scene, job_id: UUID) -> bool:
     gate=st.sampled_from(["open"] * 5 + ["paused", "drained", "no slots"]),
     slots=st.sampled_from([None, None, 1, 3, 6]),
 )
-def test_a_job_without_a_reason_is_one_that_a_claim_takes(
+def test_job_without_a_reason_is_one_that_a_claim_takes(
     scene: Scene,
     new: list[NewJob],
     later: list[NewJob],

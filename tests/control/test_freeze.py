@@ -42,9 +42,7 @@ async def enabled(db: Database) -> set[str]:
     return {each.lane.name for each in await lanes.inspect(db) if each.lane.enabled}
 
 
-async def test_all_enabled_lanes_are_drained_and_become_again_what_they_were(
-    db: Database, scene: Scene
-) -> None:
+async def test_enabled_lanes_are_drained_and_restored(db: Database, scene: Scene) -> None:
     await lanes.drain(db, "maintenance", by="me")
     before = await enabled(db)
     scene.submit()
@@ -80,9 +78,7 @@ async def test_it_waits_until_the_last_job_has_ended(db: Database, scene: Scene)
     scene.settle(elsewhere)
 
 
-async def test_the_pauses_grow_to_a_second_and_end_at_the_deadline(
-    db: Database, scene: Scene
-) -> None:
+async def test_pauses_grow_to_a_second_and_end_at_the_deadline(db: Database, scene: Scene) -> None:
     scene.running("ingestion")
     pace = Pace()
     seen = await freeze(
@@ -93,7 +89,7 @@ async def test_the_pauses_grow_to_a_second_and_end_at_the_deadline(
     assert not seen.is_quiet
 
 
-async def test_at_the_deadline_it_names_what_runs_and_the_lanes_stay_drained(
+async def test_drain_deadline_names_running_jobs_and_keeps_lanes_drained(
     db: Database, scene: Scene
 ) -> None:
     scene.register(("ingestion",))
@@ -135,7 +131,7 @@ async def test_or_thaw_takes_it_back_at_the_deadline(db: Database, scene: Scene)
     assert await enabled(db) == set()
 
 
-async def test_or_thaw_leaves_frozen_what_another_has_frozen(db: Database, scene: Scene) -> None:
+async def test_or_thaw_keeps_freeze_of_another_caller(db: Database, scene: Scene) -> None:
     before = await enabled(db)
     await freeze(db, ["system", "maintenance"], by="ann")
     await lanes.resume(db, "maintenance", by="eve")
@@ -145,9 +141,7 @@ async def test_or_thaw_leaves_frozen_what_another_has_frozen(db: Database, scene
     assert [each.lane for each in await frozen(db)] == ["system"]
 
 
-async def test_or_thaw_leaves_frozen_what_another_has_frozen_since(
-    db: Database, scene: Scene
-) -> None:
+async def test_or_thaw_keeps_later_freeze_of_another_caller(db: Database, scene: Scene) -> None:
     scene.running("ingestion")
 
     async def again() -> None:
@@ -162,9 +156,7 @@ async def test_or_thaw_leaves_frozen_what_another_has_frozen_since(
     assert "interactive" not in await enabled(db)
 
 
-async def test_or_thaw_takes_it_back_when_whoever_waits_is_stopped(
-    db: Database, scene: Scene
-) -> None:
+async def test_or_thaw_thaws_when_waiting_is_interrupted(db: Database, scene: Scene) -> None:
     before = await enabled(db)
     scene.running()
     waits = asyncio.Event()
@@ -183,7 +175,7 @@ async def test_or_thaw_takes_it_back_when_whoever_waits_is_stopped(
         assert await enabled(db) == left
 
 
-async def test_a_second_freeze_keeps_the_memory_of_the_first(db: Database) -> None:
+async def test_second_freeze_keeps_the_memory_of_the_first(db: Database) -> None:
     before = await enabled(db)
     await freeze(db, ["system"], by="ann")
     again = await freeze(db, by="bob")
@@ -194,14 +186,14 @@ async def test_a_second_freeze_keeps_the_memory_of_the_first(db: Database) -> No
     assert await enabled(db) == before
 
 
-async def test_a_lane_that_was_drained_before_is_drained_after(db: Database) -> None:
+async def test_lane_that_was_drained_before_is_drained_after(db: Database) -> None:
     await lanes.drain(db, "system", by="me")
     await freeze(db, ["system", "interactive"], by="me")
     thawed = await thaw(db, by="me")
     assert thawed == [Thawed("interactive", True, True), Thawed("system", False, False)]
 
 
-async def test_a_lane_resumed_by_hand_stays_as_it_is(db: Database) -> None:
+async def test_lane_resumed_by_hand_stays_as_it_is(db: Database) -> None:
     await lanes.drain(db, "system", by="me")
     await freeze(db, ["system"], by="me")
     await lanes.resume(db, "system", by="me")
@@ -209,7 +201,7 @@ async def test_a_lane_resumed_by_hand_stays_as_it_is(db: Database) -> None:
     assert "system" in await enabled(db)
 
 
-async def test_a_lane_resumed_by_hand_and_frozen_again_was_enabled(db: Database) -> None:
+async def test_lane_resumed_by_hand_and_frozen_again_was_enabled(db: Database) -> None:
     await lanes.drain(db, "system", by="me")
     await freeze(db, ["system"], by="me")
     await lanes.resume(db, "system", by="me")
@@ -218,14 +210,14 @@ async def test_a_lane_resumed_by_hand_and_frozen_again_was_enabled(db: Database)
     assert "system" in await enabled(db)
 
 
-async def test_a_lane_resumed_while_we_wait_ends_the_wait(db: Database, scene: Scene) -> None:
+async def test_lane_resumed_while_we_wait_ends_the_wait(db: Database, scene: Scene) -> None:
     scene.running("restore")
     pace = Pace(lambda: lanes.resume(db, "system", by="eve"))
     with pytest.raises(Refused, match="system was resumed"):
         await freeze(db, ["system"], by="me", clock=pace.clock, pause=pace.pause)
 
 
-async def test_a_lane_that_is_gone_is_forgotten(db: Database, scene: Scene) -> None:
+async def test_lane_that_is_gone_is_forgotten(db: Database, scene: Scene) -> None:
     await lanes.create(db, {"name": "video"}, by="me")
     await freeze(db, ["video"], by="me")
     scene.conn.execute("delete from laneway.worker_lanes where name = 'video'")
@@ -251,7 +243,7 @@ async def test_both_are_changes_with_a_name_in_the_history(db: Database) -> None
     ]  # fmt: skip
 
 
-async def test_what_breaks_a_rule_changes_nothing(db: Database) -> None:
+async def test_invalid_request_changes_nothing(db: Database) -> None:
     before = await enabled(db)
     with pytest.raises(NotFound, match="missing"):
         await freeze(db, ["system", "missing"], by="me")
@@ -294,7 +286,7 @@ async def test_or_thaw_takes_it_back_when_the_database_was_away(
     assert await enabled(db) == (before if or_thaw else set())
 
 
-async def test_a_lane_shows_that_it_is_frozen_and_by_whom(db: Database) -> None:
+async def test_lane_shows_who_froze_it(db: Database) -> None:
     await lanes.drain(db, "maintenance", by="me")
     await freeze(db, ["system", "interactive"], by="ann")
     await lanes.resume(db, "interactive", by="eve")
@@ -307,7 +299,7 @@ async def test_a_lane_shows_that_it_is_frozen_and_by_whom(db: Database) -> None:
     assert not seen["maintenance"].frozen
 
 
-async def test_a_text_is_no_list_of_lanes(db: Database) -> None:
+async def test_text_is_refused_as_list_of_lanes(db: Database) -> None:
     wrong: Any
     for wrong in ("default", 5):
         with pytest.raises(InvalidInput, match="lanes: must be a list of names"):

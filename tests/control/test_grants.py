@@ -83,7 +83,7 @@ def run_as_role(session: RoleSession, run: Callable[[RoleSession, Any], None], d
     session.conn.execute("reset role")
 
 
-def test_every_statement_says_what_it_needs_and_has_a_role() -> None:
+def test_every_statement_declares_privileges_and_has_a_role() -> None:
     files = {str(path.relative_to(SQL_FILES))[:-4] for path in SQL_FILES.rglob("*.sql")}
     assert files == set(STATEMENTS)
     assert set(ROLE_WORK) == set(ROLES)
@@ -91,7 +91,7 @@ def test_every_statement_says_what_it_needs_and_has_a_role() -> None:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_a_role_runs_all_its_statements_with_its_grants(session: RoleSession, role: str) -> None:
+def test_role_runs_all_its_statements_with_its_grants(session: RoleSession, role: str) -> None:
     give(session, role)
     prepare_and_run(session, *ROLE_WORK[role])
     assert session.ran == set(ROLES[role])
@@ -124,7 +124,7 @@ def test_no_grant_of_a_role_can_be_missed(session: RoleSession, role: str) -> No
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_a_role_holds_nothing_outside_its_list(session: RoleSession, role: str) -> None:
+def test_role_holds_nothing_outside_its_list(session: RoleSession, role: str) -> None:
     name = ROLE.as_string(None).strip('"')
     session.conn.execute(SQL("grant delete on laneway.jobs to {}").format(ROLE))
     give(session, role)
@@ -159,7 +159,7 @@ def test_a_role_holds_nothing_outside_its_list(session: RoleSession, role: str) 
         ("server", "drop table laneway.logs"),
     ],
 )
-def test_a_role_is_refused_what_it_does_not_need(
+def test_role_lacks_privileges_it_does_not_need(
     session: RoleSession, role: str, forbidden: str
 ) -> None:
     give(session, role)
@@ -168,7 +168,7 @@ def test_a_role_is_refused_what_it_does_not_need(
         session.conn.execute(forbidden.encode())
 
 
-def test_the_rights_of_reprioritize_are_enough_for_a_running_analysis(session: RoleSession) -> None:
+def test_rights_of_reprioritize_are_enough_for_a_running_analysis(session: RoleSession) -> None:
     """Others of the operator's verbs write leases too, so no role would miss it."""
     session.publish("costly", has_analysis=True)
     job_id = session.submit("costly")
@@ -187,7 +187,7 @@ def test_two_roles_can_be_given_together(session: RoleSession) -> None:
     prepare_and_run(session, prepare_client, run_client)
 
 
-def test_the_owner_owns_everything_and_the_migrator_acts_as_it(session: RoleSession) -> None:
+def test_owner_owns_everything_and_migrator_acts_as_owner(session: RoleSession) -> None:
     conn = session.conn
     conn.execute(grants(["owner"], "laneway_test_role", "no_owner").encode())
     owned = conn.execute(
@@ -209,7 +209,7 @@ def test_the_owner_owns_everything_and_the_migrator_acts_as_it(session: RoleSess
     conn.execute("create table laneway.more ()")
 
 
-def test_new_owner_does_not_wait_behind_a_reader(session: RoleSession, dsn: str) -> None:
+def test_new_owner_does_not_wait_for_reader(session: RoleSession, dsn: str) -> None:
     """Submits would queue behind it."""
     with psycopg.connect(dsn) as reader:
         reader.execute("select from laneway.jobs")
@@ -218,14 +218,14 @@ def test_new_owner_does_not_wait_behind_a_reader(session: RoleSession, dsn: str)
 
 
 @pytest.mark.parametrize("name", ["", "x" * 64, "a\nb", "a\x00", "$owner$", "é" * 40])
-def test_a_hostile_role_name_is_refused(name: str) -> None:
+def test_hostile_role_name_is_refused(name: str) -> None:
     for roles in (["worker"], ["owner"]):
         with pytest.raises(InvalidInput):
             grants(roles, name, "laneway_owner")
 
 
 @pytest.mark.parametrize("name", ['a"; drop schema laneway; --', "a'b", "%I", "{to}", "SELECT"])
-def test_an_odd_role_name_is_quoted(session: RoleSession, name: str) -> None:
+def test_odd_role_name_is_quoted(session: RoleSession, name: str) -> None:
     session.conn.execute(SQL("create role {} nologin").format(Identifier(name)))
     for roles in (["reader"], ["owner"]):
         session.conn.execute(grants(roles, name, "laneway_owner").encode())

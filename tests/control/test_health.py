@@ -38,7 +38,7 @@ async def behind(dsn: str, request: pytest.FixtureRequest) -> AsyncIterator[Data
     await found.close()
 
 
-async def test_a_healthy_database_only_lacks_a_worker(db: Database, scene: Scene) -> None:
+async def test_healthy_database_only_lacks_a_worker(db: Database, scene: Scene) -> None:
     found = await all_checks(db)
     assert list(found) == [
         "database", "schema", "pooler", "listen", "settings", "clock", "workers", "leases",
@@ -53,7 +53,7 @@ async def test_a_healthy_database_only_lacks_a_worker(db: Database, scene: Scene
     assert (await health.check_workers(db)).finding is Finding.OK
 
 
-async def test_an_unreachable_database_ends_the_examination_without_the_password() -> None:
+async def test_unreachable_database_ends_the_examination_without_the_password() -> None:
     db = database(UNREACHABLE, connect_timeout=2)
     found = [check async for check in examine(db)]
     assert [check.finding for check in found] == [Finding.FAIL]
@@ -61,7 +61,7 @@ async def test_an_unreachable_database_ends_the_examination_without_the_password
     assert "refused" in found[0].message
 
 
-async def test_a_missing_schema_names_the_command(empty_dsn: str) -> None:
+async def test_missing_schema_names_the_command(empty_dsn: str) -> None:
     db = database(empty_dsn)
     found = await all_checks(db)
     await db.close()
@@ -70,7 +70,7 @@ async def test_a_missing_schema_names_the_command(empty_dsn: str) -> None:
     assert "workers" not in found
 
 
-async def test_a_changed_or_newer_schema_is_told(db: Database, scene: Scene) -> None:
+async def test_doctor_reports_changed_or_newer_schema(db: Database, scene: Scene) -> None:
     scene.conn.execute(
         "insert into laneway.migrations (number, name, checksum, safe_with)"
         " values (9999, '9999_later', '', '0.0.1')"
@@ -82,7 +82,7 @@ async def test_a_changed_or_newer_schema_is_told(db: Database, scene: Scene) -> 
 
 
 @pytest.mark.parametrize("behind", [{"pooler": True}], indirect=True)
-async def test_a_pooler_setting_without_a_pooler_is_told(behind: Database) -> None:
+async def test_doctor_reports_pooler_setting_without_pooler(behind: Database) -> None:
     found = await health.check_pooler(behind)
     assert (found.finding, found.next is not None) == (Finding.WARN, True)
     assert "poll" in (await health.check_listen(behind)).message
@@ -122,7 +122,7 @@ def test_setting_hurts_only_where_it_reaches_our_sessions(
     assert [rule.name for rule in harmful(settings, is_pooled=is_pooled)] == named
 
 
-async def test_lapsed_leases_that_nobody_takes_back_are_told(db: Database, scene: Scene) -> None:
+async def test_doctor_reports_unreclaimed_lapsed_leases(db: Database, scene: Scene) -> None:
     scene.running()
     scene.conn.execute("update laneway.lease set lease_until = clock_timestamp() - interval '9 s'")
     assert (await health.check_leases(db)).finding is Finding.OK
@@ -133,7 +133,7 @@ async def test_lapsed_leases_that_nobody_takes_back_are_told(db: Database, scene
     assert (await health.check_leases(db)).message == "none lapsed"
 
 
-async def test_a_transaction_that_pins_dead_rows_is_named(
+async def test_transaction_that_pins_dead_rows_is_named(
     db: Database, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with psycopg.connect(dsn, application_name="reporting") as other:
@@ -147,7 +147,9 @@ async def test_a_transaction_that_pins_dead_rows_is_named(
     assert found.next == f"select pg_terminate_backend({pid});"
 
 
-async def test_clocks_apart_are_told(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_doctor_reports_clock_difference(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(health, "SKEW_S", -10.0)
     assert (await health.check_clock(db)).finding is Finding.WARN
 
@@ -158,7 +160,7 @@ async def test_reaching_fails_at_once_and_in_the_servers_words() -> None:
 
 
 @pytest.mark.parametrize("dsn", ["host=x password=my secret", "postgresql://u:p w@[h/d"])
-async def test_a_dsn_that_cannot_be_read_is_not_repeated(dsn: str) -> None:
+async def test_dsn_that_cannot_be_read_is_not_repeated(dsn: str) -> None:
     with pytest.raises(ConfigError) as caught:
         await probes.reach(dsn, Settings.load())
     assert "secret" not in str(caught.value)
@@ -207,7 +209,7 @@ async def test_pooler_that_is_found_out_passes_every_check(pooled_dsn: str) -> N
 
 
 @pytest.mark.pooler
-async def test_a_configured_pooler_passes_every_check(pooled_dsn: str) -> None:
+async def test_configured_pooler_passes_every_check(pooled_dsn: str) -> None:
     db = database(pooled_dsn, pooler=True)
     found = await all_checks(db)
     await db.close()
@@ -225,14 +227,14 @@ async def test_session_pooler_is_named(dsn: str) -> None:
 
 
 @pytest.mark.pooler
-async def test_notifications_lost_in_a_pooler_are_told(
+async def test_doctor_reports_notifications_lost_in_pooler(
     pooled_dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(probes, "PROBE_S", 0.2)
     assert not await probes.receives_notifications(pooled_dsn, 5)
 
 
-async def test_waiting_jobs_that_no_worker_handles_are_told(db: Database, scene: Scene) -> None:
+async def test_doctor_reports_jobs_without_handler(db: Database, scene: Scene) -> None:
     scene.register()
     scene.submit()
     assert (await health.check_handlers(db)).finding is Finding.OK

@@ -14,7 +14,7 @@ from laneway.store.database import Database
 from tests.control.scene import Scene
 
 
-async def test_history_tells_who_changed_what_newest_first(db: Database) -> None:
+async def test_history_lists_changes_with_actor_newest_first(db: Database) -> None:
     await lanes.drain(db, "system", by="ann")
     await lanes.tune(db, "system", {"max_slots": 3}, by="bob")
     await limits.tune(db, "openai", {"max_concurrent": 3}, by="ann")
@@ -27,7 +27,7 @@ async def test_history_tells_who_changed_what_newest_first(db: Database) -> None
     assert [each.by for each in older] == ["ann"]
 
 
-async def test_a_rollback_undoes_and_wakes_the_workers(db: Database, scene: Scene) -> None:
+async def test_rollback_undoes_and_wakes_the_workers(db: Database, scene: Scene) -> None:
     scene.submit("restore")
     await lanes.drain(db, "system", by="ann")
     assert scene.claim("restore") == []
@@ -49,7 +49,7 @@ async def test_going_back_to_where_it_is_changes_nothing(db: Database, scene: Sc
     assert heard == []
 
 
-async def test_a_creation_is_undone_and_the_deletion_too(db: Database) -> None:
+async def test_creation_is_undone_and_the_deletion_too(db: Database) -> None:
     await lanes.create(db, {"name": "video", "job_types": ["cut"], "max_slots": 4}, by="ann")
     gone = await history.rollback(db, "lane", "video", by="bob")
     assert gone is not None
@@ -61,7 +61,7 @@ async def test_a_creation_is_undone_and_the_deletion_too(db: Database) -> None:
     assert (lane.job_types, lane.max_slots, lane.updated_by) == (("cut",), 4, "cleo")
 
 
-async def test_a_schedule_is_put_back_and_planned_anew(db: Database) -> None:
+async def test_schedule_is_rolled_back_and_planned_again(db: Database) -> None:
     await schedules.put(db, "nightly", {"job_type": "t", "cron": "0 3 * * *"}, by="ann")
     for minute in (10, 20):
         await schedules.put(db, "nightly", {"cron": f"{minute} 4 * * *"}, by="ann")
@@ -75,7 +75,7 @@ async def test_a_schedule_is_put_back_and_planned_anew(db: Database) -> None:
     assert (await schedules.get(db, "nightly")).cron == "0 3 * * *"
 
 
-async def test_what_is_needed_is_not_deleted_by_a_rollback(db: Database, scene: Scene) -> None:
+async def test_rollback_does_not_delete_objects_in_use(db: Database, scene: Scene) -> None:
     await lanes.create(db, {"name": "video", "job_types": ["cut"]}, by="ann")
     scene.publish("cut")
     scene.register(("cut",))
@@ -87,7 +87,7 @@ async def test_what_is_needed_is_not_deleted_by_a_rollback(db: Database, scene: 
         await history.rollback(db, "limit", "gpu", by="bob")
 
 
-async def test_a_job_type_that_went_elsewhere_is_named(db: Database, scene: Scene) -> None:
+async def test_job_type_that_went_elsewhere_is_named(db: Database, scene: Scene) -> None:
     scene.conn.execute("delete from laneway.worker_lanes where name = 'interactive'")
     await lanes.move_type(db, "polarity", "system", by="ann")
     with pytest.raises(Refused, match="polarity may be in one lane only"):
@@ -108,7 +108,7 @@ async def test_lanes_that_must_exist_are_not_deleted(db: Database, scene: Scene)
             await history.rollback(db, "lane", name, by="bob")
 
 
-async def test_what_was_never_changed_or_never_there_is_not_found(db: Database) -> None:
+async def test_rollback_without_history_is_not_found(db: Database) -> None:
     for name, to, words in (
         ("missing", None, "no lane missing"),
         ("system", None, "no change of the lane system"),
@@ -126,9 +126,7 @@ async def test_what_was_never_changed_or_never_there_is_not_found(db: Database) 
         {"before": 2**63},
     ],
 )  # fmt: skip
-async def test_a_question_outside_the_rules_is_refused(
-    db: Database, options: dict[str, Any]
-) -> None:
+async def test_question_outside_the_rules_is_refused(db: Database, options: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
         await history.history(db, options.pop("kind", "lane"), options.pop("name", None), **options)
 
@@ -137,9 +135,7 @@ async def test_a_question_outside_the_rules_is_refused(
     "options",
     [{"kind": "gate"}, {"name": "x; drop"}, {"to": -1}, {"to": True}, {"to": 2**63}, {"by": ""}],
 )
-async def test_a_rollback_outside_the_rules_is_refused(
-    db: Database, options: dict[str, Any]
-) -> None:
+async def test_rollback_outside_the_rules_is_refused(db: Database, options: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
         await history.rollback(
             db,

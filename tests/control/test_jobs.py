@@ -20,7 +20,7 @@ from laneway.store.statement import Statement
 from tests.control.scene import Scene
 
 
-async def test_every_verb_on_an_unknown_job_says_not_found(db: Database) -> None:
+async def test_every_verb_on_unknown_job_is_not_found(db: Database) -> None:
     nobody = uuid4()
     for verb in (
         jobs.show(db, nobody),
@@ -34,7 +34,7 @@ async def test_every_verb_on_an_unknown_job_says_not_found(db: Database) -> None
             await verb
 
 
-async def test_a_running_job_has_started_and_one_that_is_analyzed_has_not(
+async def test_running_job_has_started_and_one_that_is_analyzed_has_not(
     db: Database, scene: Scene
 ) -> None:
     scene.publish("costly", has_analysis=True)
@@ -50,7 +50,7 @@ async def test_a_running_job_has_started_and_one_that_is_analyzed_has_not(
     assert (await jobs.show(db, claim.job_id)).started_at is None
 
 
-async def test_show_tells_every_attempt(db: Database, scene: Scene) -> None:
+async def test_show_lists_every_attempt(db: Database, scene: Scene) -> None:
     scene.register()
     claim = scene.running()
     scene.settle(claim, "fail", error='{"type": "E", "message": "m"}', delay_s=0.0)
@@ -77,16 +77,14 @@ async def test_pages_follow_each_other_without_a_gap(db: Database, scene: Scene)
 
 
 @pytest.mark.parametrize("limit,cursor", [(0, None), (201, None), (1, "x"), (1, "-1"), (1, "٣")])
-async def test_a_page_outside_the_rules_is_refused(
+async def test_page_outside_the_rules_is_refused(
     db: Database, limit: int, cursor: str | None
 ) -> None:
     with pytest.raises(InvalidInput):
         await jobs.listing(db, JobFilter(), limit=limit, cursor=cursor)
 
 
-async def test_cancelling_a_waiting_job_ends_it_and_wakes_nobody(
-    db: Database, scene: Scene
-) -> None:
+async def test_cancelling_waiting_job_ends_it_without_wake_up(db: Database, scene: Scene) -> None:
     job_id = scene.submit()
     with scene.listening() as heard:
         job = await jobs.cancel(db, job_id, by="me", reason="why not")
@@ -103,13 +101,13 @@ async def test_cancelling_a_running_job_reaches_its_worker(db: Database, scene: 
     assert heard == [f"cancel {scene.worker_id}"]
 
 
-async def test_what_has_ended_cannot_be_cancelled(db: Database, scene: Scene) -> None:
+async def test_ended_job_cannot_be_cancelled(db: Database, scene: Scene) -> None:
     job_id = scene.completed()
     with pytest.raises(Refused, match="completed"):
         await jobs.cancel(db, job_id, by="me")
 
 
-async def test_a_lost_signal_does_not_fail_the_verb(
+async def test_lost_signal_does_not_fail_the_verb(
     db: Database, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unavailable(message: str) -> Statement[None]:
@@ -128,7 +126,7 @@ async def test_only_waiting_jobs_take_another_priority(db: Database, scene: Scen
         await jobs.reprioritize(db, waiting, 40000, by="me")
 
 
-async def test_a_retry_lets_a_failed_job_wait_again_and_wakes_workers(
+async def test_retry_lets_a_failed_job_wait_again_and_wakes_workers(
     db: Database, scene: Scene
 ) -> None:
     job_id = scene.failed()
@@ -144,14 +142,14 @@ async def test_neither_completed_nor_live_jobs_are_retried(db: Database, scene: 
             await jobs.retry(db, job_id, by="me")
 
 
-async def test_a_retry_respects_the_unique_key_of_a_live_job(db: Database, scene: Scene) -> None:
+async def test_retry_respects_the_unique_key_of_a_live_job(db: Database, scene: Scene) -> None:
     job_id = scene.failed(unique_key="k")
     scene.submit(unique_key="k")
     with pytest.raises(Refused, match="unique_key"):
         await jobs.retry(db, job_id, by="me")
 
 
-async def test_only_what_has_ended_is_deleted(db: Database, scene: Scene) -> None:
+async def test_only_ended_jobs_are_deleted(db: Database, scene: Scene) -> None:
     ended, running, waiting = scene.completed(), scene.running("b").job_id, scene.submit("c")
     for job_id in (running, waiting):
         with pytest.raises(Refused, match="cancel it first"):
@@ -161,9 +159,7 @@ async def test_only_what_has_ended_is_deleted(db: Database, scene: Scene) -> Non
         await jobs.show(db, ended)
 
 
-async def test_following_tells_each_change_once_and_ends_with_the_job(
-    db: Database, scene: Scene
-) -> None:
+async def test_follow_yields_each_change_once_until_job_ends(db: Database, scene: Scene) -> None:
     job_id = scene.submit()
     seen: list[Status] = []
     held: list[Claim] = []
@@ -177,15 +173,13 @@ async def test_following_tells_each_change_once_and_ends_with_the_job(
 
 
 @pytest.mark.parametrize("priority", ["5", 5.0, True, None, 10**400])
-async def test_a_priority_that_is_none_is_refused(
-    db: Database, scene: Scene, priority: Any
-) -> None:
+async def test_invalid_priority_is_refused(db: Database, scene: Scene, priority: Any) -> None:
     with pytest.raises(InvalidInput, match="priority: must be a whole number"):
         await jobs.reprioritize(db, scene.submit(), priority, by="me")
 
 
 @pytest.mark.parametrize("limit", ["x", "5", 0, 201, True, 2.0, 10**400])
-async def test_a_page_has_a_whole_number_of_rows(db: Database, limit: Any) -> None:
+async def test_page_has_a_whole_number_of_rows(db: Database, limit: Any) -> None:
     await schedules.put(db, "nightly", {"job_type": "t", "cron": "@daily"}, by="me")
     for ask in (
         lambda: jobs.listing(db, JobFilter(), limit=limit),
@@ -230,7 +224,7 @@ async def test_no_verb_takes_a_name_that_no_row_should_hold(
 
 
 @pytest.mark.parametrize("at", ["33715-01-01Z", "0044-03-15Z BC"])
-async def test_a_date_that_python_cannot_hold_stops_no_reader(
+async def test_date_that_python_cannot_hold_stops_no_reader(
     db: Database, scene: Scene, at: str
 ) -> None:
     job_id, other = scene.submit(delay=60.0), scene.submit()

@@ -16,7 +16,7 @@ async def status_of(db: Database, name: str) -> LaneStatus:
     return {each.lane.name: each for each in await lanes.inspect(db)}[name]
 
 
-async def test_inspect_tells_slots_depth_and_oldest_wait(db: Database, scene: Scene) -> None:
+async def test_inspect_shows_slots_depth_and_oldest_wait(db: Database, scene: Scene) -> None:
     scene.running("ingestion")
     scene.submit("ingestion")
     scene.submit("polarity")
@@ -37,7 +37,7 @@ async def test_inspect_tells_slots_depth_and_oldest_wait(db: Database, scene: Sc
     )
 
 
-async def test_a_depth_over_the_bound_is_told_as_capped(
+async def test_queue_depth_over_bound_is_shown_as_capped(
     db: Database, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lanes, "DEPTH_BOUND", 3)
@@ -57,7 +57,7 @@ def test_depths_of_several_types_add_up_to_capped() -> None:
     assert (both.depth, both.depth_is_capped, both.oldest_wait_s) == (DEPTH_BOUND, True, 1.0)
 
 
-async def test_a_new_lane_takes_defaults_and_an_existing_one_is_never_overwritten(
+async def test_new_lane_takes_defaults_and_an_existing_one_is_never_overwritten(
     db: Database,
 ) -> None:
     made = await lanes.create(db, {"name": "video", "max_slots": None}, by="me")
@@ -66,7 +66,7 @@ async def test_a_new_lane_takes_defaults_and_an_existing_one_is_never_overwritte
         await lanes.create(db, {"name": "video"}, by="me")
 
 
-async def test_tuning_changes_what_is_named_and_nothing_else(db: Database, scene: Scene) -> None:
+async def test_tuning_changes_only_named_settings(db: Database, scene: Scene) -> None:
     before = (await status_of(db, "interactive")).lane
     with scene.listening() as heard:
         after = await lanes.tune(db, "interactive", {"max_slots": 7}, by="me")
@@ -86,15 +86,13 @@ async def test_tuning_changes_what_is_named_and_nothing_else(db: Database, scene
         {"slots": 1},
     ],
 )
-async def test_a_change_outside_the_rules_is_refused(
-    db: Database, change: dict[str, object]
-) -> None:
+async def test_change_outside_the_rules_is_refused(db: Database, change: dict[str, object]) -> None:
     """`ingestion` is in another lane: the database says so, in the same words."""
     with pytest.raises(InvalidInput):
         await lanes.tune(db, "system", change, by="me")
 
 
-async def test_the_default_lane_lists_no_types(db: Database) -> None:
+async def test_default_lane_lists_no_types(db: Database) -> None:
     with pytest.raises(InvalidInput, match="default"):
         await lanes.tune(db, "default", {"job_types": ["greet"]}, by="me")
 
@@ -112,13 +110,13 @@ async def test_unknown_lanes_are_not_found_and_hostile_names_are_refused(db: Dat
             await lanes.drain(db, name, by="me")
 
 
-async def test_a_failed_move_leaves_the_type_where_it_was(db: Database) -> None:
+async def test_failed_move_leaves_the_type_where_it_was(db: Database) -> None:
     with pytest.raises(NotFound):
         await lanes.move_type(db, "ingestion", "missing", by="me")
     assert "ingestion" in (await status_of(db, "interactive")).lane.job_types
 
 
-async def test_a_moved_type_takes_its_waiting_jobs_along(db: Database, scene: Scene) -> None:
+async def test_moved_type_takes_its_waiting_jobs_along(db: Database, scene: Scene) -> None:
     job_id = scene.submit("ingestion")
     with scene.listening() as heard:
         await lanes.move_type(db, "ingestion", "system", by="me")
@@ -131,9 +129,7 @@ async def test_a_moved_type_takes_its_waiting_jobs_along(db: Database, scene: Sc
     assert (await status_of(db, "system")).lane.job_types.count("ingestion") == 0
 
 
-async def test_a_drained_lane_claims_nothing_until_it_is_resumed(
-    db: Database, scene: Scene
-) -> None:
+async def test_drained_lane_claims_nothing_until_it_is_resumed(db: Database, scene: Scene) -> None:
     scene.submit("ingestion")
     assert not (await lanes.drain(db, "interactive", by="me")).enabled
     assert scene.claim("ingestion") == []
@@ -141,9 +137,7 @@ async def test_a_drained_lane_claims_nothing_until_it_is_resumed(
     assert len(scene.claim("ingestion")) == 1
 
 
-async def test_the_pause_gate_stops_every_claim_and_says_who_shut_it(
-    db: Database, scene: Scene
-) -> None:
+async def test_pause_stops_every_claim_and_names_actor(db: Database, scene: Scene) -> None:
     scene.submit()
     gate = await lanes.pause(db, by="ann")
     assert gate.paused

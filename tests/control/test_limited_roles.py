@@ -139,7 +139,7 @@ def test_every_function_is_for_those_it_is_granted_to(play: Scene) -> None:
         "select laneway.cancel(1, 'me', null)",
     ],
 )
-def test_reader_and_strangers_call_nothing_that_writes(play: Scene, call: str) -> None:
+def test_reader_and_other_roles_call_no_writing_function(play: Scene, call: str) -> None:
     for roles in ([], ["reader"]):
         play.conn.execute(SQL("grant usage on schema laneway to {}").format(Identifier(ROLE)))
         if roles:
@@ -208,7 +208,7 @@ def other(scene: Scene) -> Iterator[str]:
     conn.execute(SQL("drop role {}").format(role))
 
 
-async def test_doctor_names_functions_that_everybody_may_call(db: Database, scene: Scene) -> None:
+async def test_doctor_names_public_functions(db: Database, scene: Scene) -> None:
     assert (await health.check_rights(db)).finding is Finding.OK
     scene.conn.execute("grant execute on function laneway.lane_of to public")
     found = await health.check_rights(db)

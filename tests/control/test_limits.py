@@ -27,7 +27,7 @@ def hold(scene: Scene, name: str, host: str, running: int) -> None:
     )
 
 
-async def test_the_seeded_limits_are_there_and_idle(db: Database) -> None:
+async def test_seeded_limits_are_there_and_idle(db: Database) -> None:
     found = await limits.inspect(db)
     assert [(each.limit.name, each.limit.max_concurrent) for each in found] == [
         (limit.name, limit.max_concurrent) for limit in SEEDED_LIMITS
@@ -36,7 +36,7 @@ async def test_the_seeded_limits_are_there_and_idle(db: Database) -> None:
 
 
 @pytest.mark.parametrize("scope,busiest", [("cluster", 6), ("host", 4), ("process", 3)])
-async def test_use_is_told_in_all_and_where_it_is_most(
+async def test_limit_shows_total_use_and_highest_use(
     db: Database, scene: Scene, scope: str, busiest: int
 ) -> None:
     await limits.tune(db, "openai", {"scope": scope}, by="me")
@@ -64,9 +64,7 @@ async def test_due_jobs_that_need_a_limit_are_counted_up_to_a_bound(
     assert (seen.waiting, seen.waiting_is_capped) == (3, True)
 
 
-async def test_tuning_changes_what_is_named_and_wakes_the_workers(
-    db: Database, scene: Scene
-) -> None:
+async def test_tuning_changes_named_settings_and_wakes_workers(db: Database, scene: Scene) -> None:
     with scene.listening() as heard:
         rated = await limits.tune(db, "openai", {"rate_count": 60, "rate_period_s": 60}, by="ann")
     assert heard == ["wake *"]
@@ -79,7 +77,7 @@ async def test_tuning_changes_what_is_named_and_wakes_the_workers(
     assert (free.limit.max_concurrent, free.limit.rate_count) == (None, None)
 
 
-async def test_a_limit_that_is_new_is_created_with_the_defaults(db: Database) -> None:
+async def test_limit_that_is_new_is_created_with_the_defaults(db: Database) -> None:
     made = await limits.tune(db, "gpu", {"scope": "host"}, by="ann")
     assert made.is_new
     assert (made.limit.max_concurrent, made.limit.scope) == (1, "host")
@@ -98,14 +96,14 @@ async def test_a_limit_that_is_new_is_created_with_the_defaults(db: Database) ->
         ("'; drop table laneway.limits; --", {"max_concurrent": 1}),
     ],
 )
-async def test_a_change_outside_the_rules_is_refused(
+async def test_change_outside_the_rules_is_refused(
     db: Database, name: str, change: dict[str, Any]
 ) -> None:
     with pytest.raises(InvalidInput):
         await limits.tune(db, name, change, by="me")
 
 
-async def test_who_asks_must_be_text_that_a_row_can_hold(db: Database) -> None:
+async def test_actor_must_be_storable_text(db: Database) -> None:
     for by in ("", "a\x00b"):
         with pytest.raises(InvalidInput, match="by"):
             await limits.tune(db, "openai", {"max_concurrent": 1}, by=by)
@@ -113,7 +111,7 @@ async def test_who_asks_must_be_text_that_a_row_can_hold(db: Database) -> None:
             await limits.delete(db, "openai", by=by)
 
 
-async def test_a_limit_is_deleted_unless_it_is_needed(db: Database, scene: Scene) -> None:
+async def test_limit_is_deleted_unless_it_is_needed(db: Database, scene: Scene) -> None:
     need(scene, "chat", "openai")
     scene.register(("chat",))
     with pytest.raises(Refused, match="the handlers of chat need it"):

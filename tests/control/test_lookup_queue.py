@@ -68,7 +68,7 @@ async def test_flood_over_one_connection_gives_way_to_others_of_its_network() ->
     assert sum(isinstance(one, RateLimited) for one in ended[:5]) == 2
 
 
-async def test_who_has_hung_up_gives_way_first() -> None:
+async def test_disconnected_caller_yields_first() -> None:
     queue, done, gone = LookupQueue(at_once=1, most=4), asyncio.Event(), set[int]()
 
     async def look(number: int) -> int:
@@ -112,7 +112,7 @@ async def test_cancelled_waiter_gives_way_without_an_error_for_the_next() -> Non
     assert len(queue) == 0
 
 
-async def test_who_leaves_the_line_takes_no_turn() -> None:
+async def test_caller_that_leaves_queue_takes_no_turn() -> None:
     queue, done = LookupQueue(at_once=1), asyncio.Event()
 
     async def look() -> None:
@@ -132,7 +132,7 @@ async def test_who_leaves_the_line_takes_no_turn() -> None:
     assert len(queue) == 0
 
 
-async def test_valid_secret_of_another_address_is_not_behind_all_that_guess() -> None:
+async def test_valid_secret_from_another_address_does_not_wait_for_guesses() -> None:
     throttle = Throttle(Settings.load(failed_logins_per_minute=1))
     throttle.count_failure("192.0.2.1")
     throttle.count_failure("198.51.100.1")
@@ -214,7 +214,7 @@ async def test_full_line_of_small_holders_refuses_the_newest() -> None:
     assert len(queue) == 0
 
 
-async def test_refusals_look_at_few_of_those_who_wait() -> None:
+async def test_refusal_checks_few_waiting_callers() -> None:
     queue, done, looks = LookupQueue(at_once=1), asyncio.Event(), list[int]()
 
     async def look(number: int) -> None:

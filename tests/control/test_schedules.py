@@ -25,7 +25,7 @@ SCHEMA = json.dumps(
 )
 
 
-async def test_a_schedule_is_created_planned_and_told(db: Database, scene: Scene) -> None:
+async def test_schedule_is_created_planned_and_notified(db: Database, scene: Scene) -> None:
     with scene.listening() as heard:
         made = await schedules.put(db, "nightly", NIGHTLY, by="ann")
     assert set(heard) == {"schedules"}
@@ -36,7 +36,7 @@ async def test_a_schedule_is_created_planned_and_told(db: Database, scene: Scene
     assert await schedules.listing(db) == [await schedules.get(db, "nightly")] == [made]
 
 
-async def test_a_change_keeps_what_it_does_not_name(db: Database) -> None:
+async def test_change_keeps_unnamed_settings(db: Database) -> None:
     made = await schedules.put(db, "nightly", {**NIGHTLY, "payload": {"a": 1}}, by="ann")
     changed = await schedules.put(db, "nightly", {"priority": 5}, by="bob")
     assert (changed.cron, changed.payload, changed.priority) == ("0 3 * * *", {"a": 1}, 5)
@@ -61,7 +61,7 @@ async def test_a_change_keeps_what_it_does_not_name(db: Database) -> None:
         ({}, "schedule"),
     ],
 )
-async def test_a_wrong_change_is_refused_by_field(
+async def test_wrong_change_is_refused_by_field(
     db: Database, change: dict[str, Any], field: str
 ) -> None:
     await schedules.put(db, "nightly", NIGHTLY, by="ann")
@@ -70,9 +70,7 @@ async def test_a_wrong_change_is_refused_by_field(
     assert caught.value.field.split(".")[0] == field
 
 
-async def test_the_payload_is_held_against_what_workers_published(
-    db: Database, scene: Scene
-) -> None:
+async def test_payload_is_checked_against_published_schema(db: Database, scene: Scene) -> None:
     scene.publish("greet", SCHEMA)
     with pytest.raises(InvalidInput, match="name"):
         await schedules.put(db, "nightly", NIGHTLY, by="ann")
@@ -85,7 +83,7 @@ async def test_the_payload_is_held_against_what_workers_published(
     assert (await schedules.get(db, "nightly")).job_type == "greet"
 
 
-async def test_a_schedule_is_disabled_enabled_and_deleted(db: Database, scene: Scene) -> None:
+async def test_schedule_is_disabled_enabled_and_deleted(db: Database, scene: Scene) -> None:
     await schedules.put(db, "nightly", NIGHTLY, by="ann")
     off = await schedules.disable(db, "nightly", by="ann")
     assert (off.enabled, off.next_at) == (False, None)
@@ -99,7 +97,7 @@ async def test_a_schedule_is_disabled_enabled_and_deleted(db: Database, scene: S
     assert await schedules.listing(db) == []
 
 
-async def test_what_is_not_there_is_not_found(db: Database) -> None:
+async def test_missing_object_is_not_found(db: Database) -> None:
     for verb in (schedules.enable, schedules.disable, schedules.delete, schedules.run_now):
         with pytest.raises(NotFound):
             await verb(db, "missing", by="ann")
@@ -122,7 +120,9 @@ async def test_run_now_submits_at_once_and_wakes(db: Database, scene: Scene) -> 
     assert (asked.answer, asked.job_id, heard) == ("asked", None, ["schedules"])
 
 
-async def test_a_job_that_cannot_be_submitted_is_said_and_kept(db: Database, scene: Scene) -> None:
+async def test_job_that_cannot_be_submitted_is_recorded_as_error(
+    db: Database, scene: Scene
+) -> None:
     await schedules.put(db, "nightly", NIGHTLY, by="ann")
     scene.conn.execute(PAST_CHECKS.format("update laneway.schedules set workspace = ''").encode())
     with pytest.raises(Refused, match="workspace: 1 to 128 bytes"):
@@ -131,7 +131,7 @@ async def test_a_job_that_cannot_be_submitted_is_said_and_kept(db: Database, sce
     assert slot.outcome == "failed"
 
 
-async def test_a_rolled_back_schedule_is_planned_anew(db: Database) -> None:
+async def test_rolled_back_schedule_is_planned_again(db: Database) -> None:
     await schedules.put(db, "nightly", NIGHTLY, by="ann")
     await schedules.put(db, "nightly", {"cron": "30 3 * * *"}, by="ann")
     await history.rollback(db, "schedule", "nightly", by="bob")
@@ -143,6 +143,6 @@ async def test_a_rolled_back_schedule_is_planned_anew(db: Database) -> None:
 
 
 @pytest.mark.parametrize("limit", [0, 201])
-async def test_a_page_of_slots_is_bounded(db: Database, limit: int) -> None:
+async def test_page_of_slots_is_bounded(db: Database, limit: int) -> None:
     with pytest.raises(InvalidInput, match="limit"):
         await schedules.slots(db, "nightly", limit=limit)

@@ -18,7 +18,7 @@ from laneway.store.leases import Report
 from tests.control.scene import Scene
 
 
-async def test_the_overview_has_lanes_active_jobs_workers_and_leader(
+async def test_overview_has_lanes_active_jobs_workers_and_leader(
     db: Database, scene: Scene
 ) -> None:
     scene.register()
@@ -49,9 +49,7 @@ async def test_workers_long_silent_are_not_live(db: Database, scene: Scene) -> N
     assert (len(seen.workers), seen.live, seen.leader) == (1, [], None)
 
 
-async def test_a_worker_is_drained_by_the_first_who_says_so_until_it_is_resumed(
-    db: Database, scene: Scene
-) -> None:
+async def test_first_drain_of_worker_lasts_until_resume(db: Database, scene: Scene) -> None:
     scene.register()
     first = await workers.drain(db, scene.worker_id, by="ann")
     again = await workers.drain(db, scene.worker_id, by="bert")
@@ -72,7 +70,7 @@ async def test_a_worker_is_drained_by_the_first_who_says_so_until_it_is_resumed(
     assert (newest.before["worker"], newest.before["drain_requested_by"]) == ("host:1", "ann")
 
 
-async def test_a_worker_is_told_at_once_of_its_drain(db: Database, scene: Scene) -> None:
+async def test_worker_is_notified_of_drain_at_once(db: Database, scene: Scene) -> None:
     scene.register()
     with scene.listening() as heard:
         await workers.drain(db, scene.worker_id, by="ann")
@@ -87,7 +85,7 @@ async def test_a_worker_is_told_at_once_of_its_drain(db: Database, scene: Scene)
         ("seen_at = seen_at - interval '61 minutes'", "is gone: it was last seen at"),
     ],
 )
-async def test_a_worker_that_is_gone_is_neither_drained_nor_resumed(
+async def test_worker_that_is_gone_is_neither_drained_nor_resumed(
     db: Database, scene: Scene, change: str, message: str
 ) -> None:
     scene.register()
@@ -99,7 +97,7 @@ async def test_a_worker_that_is_gone_is_neither_drained_nor_resumed(
     assert (await workers.get(db, scene.worker_id)).drain_requested_at is None
 
 
-async def test_only_workers_there_are_are_drained_by_somebody(db: Database, scene: Scene) -> None:
+async def test_drain_needs_existing_worker_and_actor(db: Database, scene: Scene) -> None:
     scene.register()
     with pytest.raises(NotFound, match="no worker"):
         await workers.drain(db, uuid4(), by="ann")

@@ -44,7 +44,7 @@ pytestmark = pytest.mark.usefixtures("no_pauses")
 # -- sending ----------------------------------------------------------------------------------
 
 
-def test_a_request_goes_below_the_prefix_with_token_and_door(runner: ClientRunner) -> None:
+def test_request_has_prefix_token_and_interface_header(runner: ClientRunner) -> None:
     script = ScriptedServer(answer(200, {"status": "ok"}))
     assert runner.call(script, lambda c: c.get_health(), door="mcp").status == "ok"
     (request,) = script.requests
@@ -65,7 +65,7 @@ def test_a_request_goes_below_the_prefix_with_token_and_door(runner: ClientRunne
         problem(409, "idempotency_under_way"),
     ],
 )
-def test_a_submit_is_sent_again_under_one_key(runner: ClientRunner, trouble: Scripted) -> None:
+def test_submit_is_sent_again_under_one_key(runner: ClientRunner, trouble: Scripted) -> None:
     script = ScriptedServer(trouble, trouble, answer(202, job("approved")))
     assert runner.call(script, lambda c: c.submit("greet", {"a": 1})).id == JOB
     keys = script.headers("idempotency-key")
@@ -87,9 +87,7 @@ def test_two_submits_have_two_keys(runner: ClientRunner) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "é", "a\nb", " a"])
-def test_what_no_header_can_carry_is_refused_before_it_is_sent(
-    runner: ClientRunner, text: str
-) -> None:
+def test_invalid_header_value_is_refused_before_sending(runner: ClientRunner, text: str) -> None:
     # An empty key above all: it would be taken for none, and two submits for two jobs.
     with pytest.raises(InvalidInput, match="idempotency_key"):
         runner.call(ScriptedServer(), lambda c: c.submit("greet", idempotency_key=text))
@@ -108,7 +106,7 @@ def test_what_no_header_can_carry_is_refused_before_it_is_sent(
         ("lanes", lambda c: c.freeze_lanes("default")),
     ],
 )
-def test_a_text_is_not_taken_for_a_list_of_its_letters(
+def test_text_is_not_taken_for_a_list_of_its_letters(
     runner: ClientRunner, field: str, method: Callable[[Any], Any]
 ) -> None:
     with pytest.raises(InvalidInput) as caught:
@@ -116,7 +114,7 @@ def test_a_text_is_not_taken_for_a_list_of_its_letters(
     assert caught.value.field == field
 
 
-def test_a_request_belongs_to_the_trace_it_was_sent_in(runner: ClientRunner) -> None:
+def test_request_belongs_to_the_trace_it_was_sent_in(runner: ClientRunner) -> None:
     theirs = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     script = ScriptedServer(answer(202, job("approved")), answer(202, job("approved")))
     token = tracing.receive(theirs)
@@ -136,7 +134,7 @@ def test_a_request_belongs_to_the_trace_it_was_sent_in(runner: ClientRunner) -> 
         lambda c: c.delete_job(JOB),
     ],
 )
-def test_what_is_not_repeatable_is_sent_once(
+def test_unrepeatable_request_is_sent_once(
     runner: ClientRunner, method: Callable[[Any], Any]
 ) -> None:
     script = ScriptedServer(httpx2.ReadTimeout("slow"), answer(200))
@@ -145,9 +143,7 @@ def test_what_is_not_repeatable_is_sent_once(
     assert len(script.requests) == 1
 
 
-def test_what_makes_a_thing_what_is_given_is_sent_again(
-    runner: ClientRunner, no_pauses: list[float]
-) -> None:
+def test_idempotent_put_is_sent_again(runner: ClientRunner, no_pauses: list[float]) -> None:
     limit = {"name": "gpu", "max_concurrent": 2, "rate_count": None, "rate_period_s": None}
     body = {**limit, "scope": "cluster", "updated_at": None, "updated_by": None}
     script = ScriptedServer(httpx2.ReadTimeout("slow"), answer(503), answer(200, body))
@@ -156,7 +152,7 @@ def test_what_makes_a_thing_what_is_given_is_sent_again(
     assert [request.method for request in script.requests] == ["PUT"] * 3
 
 
-def test_a_server_that_stays_away_is_told_after_the_last_try(
+def test_unavailable_server_is_reported_after_last_try(
     runner: ClientRunner, no_pauses: list[float]
 ) -> None:
     script = ScriptedServer(*[httpx2.ConnectError("refused")] * 4)
@@ -168,7 +164,7 @@ def test_a_server_that_stays_away_is_told_after_the_last_try(
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_the_server_says_how_long_to_wait(
+def test_retry_after_of_server_is_respected(
     runner: ClientRunner, no_pauses: list[float], status: int
 ) -> None:
     script = ScriptedServer(answer(status, retry_after="7"), answer(200, {"status": "ok"}))
@@ -176,7 +172,7 @@ def test_the_server_says_how_long_to_wait(
     assert no_pauses == [7.0]
 
 
-def test_who_asks_for_too_much_patience_is_not_waited_for(
+def test_too_long_retry_after_is_not_waited_for(
     runner: ClientRunner, no_pauses: list[float]
 ) -> None:
     script = ScriptedServer(answer(503, retry_after="3600"))
@@ -185,7 +181,7 @@ def test_who_asks_for_too_much_patience_is_not_waited_for(
     assert no_pauses == []
 
 
-def test_who_was_too_quick_is_told_for_how_long(runner: ClientRunner) -> None:
+def test_throttled_error_has_retry_after(runner: ClientRunner) -> None:
     with pytest.raises(RateLimited) as caught:
         runner.call(
             ScriptedServer(answer(429, retry_after="7")), lambda c: c.get_health(), retries=0
@@ -239,7 +235,7 @@ def test_retry_after_is_a_number_or_a_date() -> None:
         (answer(200, []), ServerError),
     ],
 )
-def test_a_code_is_an_error_class(
+def test_code_is_an_error_class(
     runner: ClientRunner, response: httpx2.Response, error: type[Exception]
 ) -> None:
     with pytest.raises(LanewayError) as caught:
@@ -264,7 +260,7 @@ def test_missing_api_is_reported_with_its_address(
             runner.call(ScriptedServer(response), method)
 
 
-def test_a_refusal_keeps_field_rule_and_request(runner: ClientRunner) -> None:
+def test_refusal_keeps_field_rule_and_request(runner: ClientRunner) -> None:
     errors = [
         {"field": "body.priority", "rule": "must be small"},
         {"field": "query.lane", "rule": "must be a name"},
@@ -284,7 +280,7 @@ def test_a_refusal_keeps_field_rule_and_request(runner: ClientRunner) -> None:
 
 
 @pytest.mark.parametrize("body", [None, [], {"errors": [{"loc": 1}]}, {"errors": "all"}])
-def test_a_refusal_of_something_between_is_understood_too(runner: ClientRunner, body: Any) -> None:
+def test_refusal_of_something_between_is_understood_too(runner: ClientRunner, body: Any) -> None:
     with pytest.raises(InvalidInput, match="the server responded with status 413"):
         runner.call(ScriptedServer(answer(413, body)), lambda c: c.submit("greet"))
 
@@ -292,7 +288,7 @@ def test_a_refusal_of_something_between_is_understood_too(runner: ClientRunner, 
 # -- secrets ----------------------------------------------------------------------------------
 
 
-def test_a_token_is_in_no_text(runner: ClientRunner, caplog: pytest.LogCaptureFixture) -> None:
+def test_token_is_in_no_text(runner: ClientRunner, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     client = runner.kind("http://localhost", TOKEN)
     assert TOKEN not in f"{client!r} {vars(client)!r}"
@@ -304,7 +300,7 @@ def test_a_token_is_in_no_text(runner: ClientRunner, caplog: pytest.LogCaptureFi
 @pytest.mark.parametrize(
     "url", ["http://jobs.example.org", "http://10.0.0.7:8420", "http://localhost.example.org"]
 )
-def test_a_token_is_not_sent_where_others_can_read_it(runner: ClientRunner, url: str) -> None:
+def test_token_is_not_sent_where_others_can_read_it(runner: ClientRunner, url: str) -> None:
     with pytest.raises(InvalidInput, match="must be https"):
         runner.kind(url, TOKEN)
     runner.kind(url)
@@ -315,7 +311,7 @@ def test_a_token_is_not_sent_where_others_can_read_it(runner: ClientRunner, url:
     "url",
     ["https://jobs.example.org", "http://localhost:8420", "http://[::1]:1", "http://127.0.0.9"],
 )
-def test_a_token_is_sent_over_tls_and_within_the_machine(runner: ClientRunner, url: str) -> None:
+def test_token_is_sent_over_tls_and_within_the_machine(runner: ClientRunner, url: str) -> None:
     runner.kind(url, TOKEN)
 
 
@@ -331,14 +327,14 @@ def test_a_token_is_sent_over_tls_and_within_the_machine(runner: ClientRunner, u
         f"https://{'a' * 70}.org",
     ],
 )
-def test_an_address_that_is_none_is_refused(runner: ClientRunner, url: str) -> None:
+def test_invalid_address_is_refused(runner: ClientRunner, url: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         runner.kind(url, TOKEN)
     assert caught.value.field == "base_url"
     assert "secret" not in str(caught.value)
 
 
-def test_what_stays_in_the_machine_goes_through_no_proxy(
+def test_loopback_requests_use_no_proxy(
     runner: ClientRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with LocalServer() as proxy, LocalServer() as server:
@@ -352,7 +348,7 @@ def test_what_stays_in_the_machine_goes_through_no_proxy(
 @pytest.mark.parametrize(
     "token", ["", " ", "lw_\nb", "lw_é", "lw_a b", "lw_\x7f", '{"token":"lw_x"}', "Bearer lw_x"]
 )
-def test_a_token_that_is_none_is_refused_and_not_shown(runner: ClientRunner, token: str) -> None:
+def test_invalid_token_is_refused_and_not_shown(runner: ClientRunner, token: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         runner.kind("http://localhost", token)
     assert caught.value.field == "token"
@@ -360,14 +356,14 @@ def test_a_token_that_is_none_is_refused_and_not_shown(runner: ClientRunner, tok
 
 
 @pytest.mark.parametrize("around", [f"{TOKEN} ", f" {TOKEN}", f"\t{TOKEN}\r\n"])
-def test_white_space_around_a_token_is_no_part_of_it(runner: ClientRunner, around: str) -> None:
+def test_white_space_around_token_is_ignored(runner: ClientRunner, around: str) -> None:
     script = ScriptedServer(answer(200, {"status": "ok"}))
     runner.call(script, lambda c: c.get_health(), token=around)
     assert script.headers("authorization") == [f"Bearer {TOKEN}"]
 
 
 @pytest.mark.parametrize("kind", [httpx2.LocalProtocolError, httpx2.RemoteProtocolError])
-def test_what_is_said_about_headers_is_not_passed_on(
+def test_header_errors_do_not_reveal_token(
     runner: ClientRunner, kind: type[httpx2.ProtocolError]
 ) -> None:
     trouble = kind(f"Illegal header value b'Bearer {TOKEN} '")

@@ -31,7 +31,7 @@ from tests.http.scripted_server import (
 pytestmark = pytest.mark.usefixtures("no_pauses")
 
 
-def test_a_watch_resumes_after_what_it_has_seen_until_the_job_ends(runner: ClientRunner) -> None:
+def test_watch_resumes_after_last_event_until_job_ends(runner: ClientRunner) -> None:
     torn = event(3, "running")
     script = ScriptedServer(
         stream(b": hi\n\n", event(1, "approved", "job.state"), event(2, "running")[:9]),
@@ -49,32 +49,34 @@ def test_a_watch_resumes_after_what_it_has_seen_until_the_job_ends(runner: Clien
     assert {request.url.path for request in script.requests} == {f"/api/jobs/{JOB}/stream"}
 
 
-def test_a_watch_of_what_is_over_ends_quietly(runner: ClientRunner) -> None:
+def test_watch_of_ended_job_ends_quietly(runner: ClientRunner) -> None:
     script = ScriptedServer(answer(204))
     assert runner.call(script, lambda c: c.watch(JOB, last_event_id="9")) == []
     assert script.headers("last-event-id") == ["9"]
 
 
-def test_a_watch_that_is_refused_is_not_tried_again(runner: ClientRunner) -> None:
+def test_watch_that_is_refused_is_not_tried_again(runner: ClientRunner) -> None:
     script = ScriptedServer(problem(404, "not_found", f"no job {JOB}"))
     with pytest.raises(NotFound, match="no job"):
         runner.call(script, lambda c: c.watch(JOB))
 
 
-def test_a_server_that_stays_away_ends_a_watch(runner: ClientRunner) -> None:
+def test_server_that_stays_away_ends_a_watch(runner: ClientRunner) -> None:
     script = ScriptedServer(stream(event(1, "running")), *[httpx2.ConnectError("away")] * 20)
     with pytest.raises(ServerUnreachable, match="away"):
         runner.call(script, lambda c: c.watch(JOB))
     assert len(script.left) == 10
 
 
-def test_the_server_says_when_to_come_again(runner: ClientRunner, no_pauses: list[float]) -> None:
+def test_retry_interval_of_stream_is_respected(
+    runner: ClientRunner, no_pauses: list[float]
+) -> None:
     script = ScriptedServer(stream(b"retry: 1500\n\n"), stream(event(1, "failed")))
     runner.call(script, lambda c: c.watch(JOB))
     assert no_pauses == [1.5]
 
 
-def test_who_stops_listening_closes_the_connection() -> None:
+def test_stopped_watch_closes_connection() -> None:
     body = ChunkedBody(event(1, "running"), event(2, "running"))
     script = ScriptedServer(httpx2.Response(200, stream=body))
     with Client("http://localhost", TOKEN, transport=script) as client:
@@ -120,7 +122,7 @@ def test_events_of_topics_are_typed_where_they_are_about_a_job(runner: ClientRun
     assert script.requests[0].url.params.get_list("topic") == ["jobs", "lane:default"]
 
 
-def test_a_wait_answers_the_result_or_raises_what_became_of_the_job(runner: ClientRunner) -> None:
+def test_wait_returns_result_or_raises_final_state(runner: ClientRunner) -> None:
     done = ScriptedServer(
         stream(event(1, "running")), stream(event(2, "completed", result={"n": 1}))
     )
@@ -134,7 +136,7 @@ def test_a_wait_answers_the_result_or_raises_what_became_of_the_job(runner: Clie
         runner.call(cancelled, lambda c: c.wait(JOB))
 
 
-def test_a_wait_ends_in_time_though_the_job_does_not() -> None:
+def test_wait_ends_in_time_though_the_job_does_not() -> None:
     now = 0.0
     steps = follow(of_job(JOB), 10.0, lambda: now)
     opened = next(steps)
@@ -168,6 +170,6 @@ def test_a_wait_ends_in_time_though_the_job_does_not() -> None:
         steps.send(None)
 
 
-def test_who_does_not_wait_gets_a_look(runner: ClientRunner) -> None:
+def test_zero_timeout_reads_once(runner: ClientRunner) -> None:
     script = ScriptedServer(stream(b": hi\n\n", event(1, "completed", result=1)))
     assert runner.call(script, lambda c: c.wait(JOB, timeout=0)) == 1

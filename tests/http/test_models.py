@@ -110,7 +110,7 @@ def document() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-def test_a_model_has_the_fields_of_its_schema(name: str, document: dict[str, Any]) -> None:
+def test_model_has_the_fields_of_its_schema(name: str, document: dict[str, Any]) -> None:
     kinds, renamed, made, own = SCHEMAS[name]
     schema = document["components"]["schemas"][name]
     theirs = {
@@ -165,7 +165,7 @@ def _plain(kinds: Iterable[str]) -> set[str]:
 
 
 @pytest.mark.parametrize("kind", [models.Opened, models.JobsChanged, models.ControlChanged])
-def test_an_event_has_the_fields_of_its_description(kind: type, document: dict[str, Any]) -> None:
+def test_event_has_the_fields_of_its_description(kind: type, document: dict[str, Any]) -> None:
     item = document["paths"]["/events"]["get"]["responses"]["200"]["content"]
     described = [
         each["properties"]["data"]["contentSchema"]
@@ -216,7 +216,7 @@ CALLS = [name for name, each in _verbs().items() if isinstance(each, (ClientMeth
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_call_goes_to_its_operation_and_has_a_key_where_that_takes_one(
+def test_call_goes_to_its_operation_and_has_a_key_where_that_takes_one(
     name: str, document: dict[str, Any]
 ) -> None:
     verb = _verbs()[name]
@@ -264,5 +264,5 @@ def _arguments(build: Any) -> dict[str, Any]:
     return {each: samples.get(each, id_ if each.endswith("_id") else "word") for each in required}
 
 
-def test_progress_is_told_in_its_own_fields() -> None:
+def test_progress_model_has_documented_fields() -> None:
     assert {"stage", "done", "total", "percent", "message"} == _fields(Progress).keys()

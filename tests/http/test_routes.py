@@ -29,7 +29,7 @@ from tests.api.conftest import People
 from tests.control.scene import Scene
 
 
-async def test_a_submitted_job_is_the_job_that_is_read(
+async def test_submitted_job_is_the_job_that_is_read(
     client: AsyncClient, database: Database
 ) -> None:
     made = await client.submit(
@@ -51,7 +51,7 @@ async def test_many_jobs_are_submitted_together(client: AsyncClient) -> None:
     assert {job.id async for job in client.list_jobs()} == {each.id for each in made}
 
 
-async def test_a_list_is_read_page_by_page(
+async def test_list_is_read_page_by_page(
     client: AsyncClient, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.http.pages.PAGE", 2)
@@ -65,7 +65,7 @@ async def test_a_list_is_read_page_by_page(
     assert rest.next_cursor is None
 
 
-async def test_the_verbs_on_a_job_answer_it_as_it_is_then(
+async def test_verbs_on_a_job_answer_it_as_it_is_then(
     client: AsyncClient, scene: Scene, database: Database
 ) -> None:
     waiting, running, failed = scene.submit(), scene.running("slow"), scene.failed("bad")
@@ -84,7 +84,7 @@ async def test_the_verbs_on_a_job_answer_it_as_it_is_then(
         await client.cancel_running_job(failed)
 
 
-async def test_a_job_is_approved_by_its_seal_or_rejected(client: AsyncClient, scene: Scene) -> None:
+async def test_job_is_approved_by_its_seal_or_rejected(client: AsyncClient, scene: Scene) -> None:
     scene.publish("costly", has_analysis=True, approval=Approval())
     first, second = (scene.analyzed(Analysis(cost=3, currency="EUR")) for _ in range(2))
     seen = await client.review_job(first)
@@ -96,7 +96,7 @@ async def test_a_job_is_approved_by_its_seal_or_rejected(client: AsyncClient, sc
     assert [one.comment for one in (await client.review_job(second)).decisions] == ["dear"]
 
 
-async def test_a_bulk_verb_is_counted_then_followed(client: AsyncClient, scene: Scene) -> None:
+async def test_bulk_verb_is_counted_then_followed(client: AsyncClient, scene: Scene) -> None:
     ids = {scene.submit() for _ in range(3)}
     order = BulkRequest(verb=BulkVerb.CANCEL, wanted=JobFilter(job_type="greet"))
 
@@ -109,7 +109,7 @@ async def test_a_bulk_verb_is_counted_then_followed(client: AsyncClient, scene: 
     assert (run.state, run.done, run.refused) == ("done", 3, {})
 
 
-async def test_lanes_limits_and_the_gate_are_what_control_says(
+async def test_lanes_limits_and_pause_equal_those_of_control(
     client: AsyncClient, scene: Scene, database: Database
 ) -> None:
     scene.register()
@@ -169,7 +169,7 @@ async def test_charts_are_typed(client: AsyncClient, scene: Scene) -> None:
     assert (point.lane, point.job_type, point.completed) == ("default", "greet", 1)
 
 
-async def test_figures_are_what_control_says(
+async def test_stats_equal_those_of_control(
     client: AsyncClient, scene: Scene, database: Database
 ) -> None:
     scene.publish("greet", '{"type": "object"}')
@@ -195,7 +195,7 @@ async def test_figures_are_what_control_says(
         await client.count_jobs(JobFilter(q="x"))
 
 
-async def test_schedules_are_what_control_says(client: AsyncClient, database: Database) -> None:
+async def test_schedules_equal_those_of_control(client: AsyncClient, database: Database) -> None:
     made = await client.create_schedule("nightly", {"job_type": "greet", "cron": "0 3 * * *"})
     ran = await client.run_schedule("nightly")
     changed = await client.change_schedule("nightly", {"enabled": False})
@@ -237,7 +237,7 @@ async def test_access_is_given_and_taken(client: AsyncClient, app: FastAPI) -> N
     await client.delete_role("reader")
 
 
-async def test_the_audit_knows_the_door(
+async def test_audit_records_interface(
     app: FastAPI, people: People, database: Database, client: AsyncClient
 ) -> None:
     admin = people.new("other", "platform_admin")
@@ -283,7 +283,7 @@ async def test_health_needs_no_token(app: FastAPI) -> None:
         (lambda c: c.delete_limit("nope"), NotFound, "no limit"),
     ],
 )
-async def test_a_refusal_is_the_error_of_every_door(
+async def test_refusal_raises_same_error_as_other_interfaces(
     client: AsyncClient, asked: Callable[[AsyncClient], Any], error: type[Exception], expected: str
 ) -> None:
     with pytest.raises(error) as caught:
@@ -295,7 +295,7 @@ async def test_a_refusal_is_the_error_of_every_door(
         assert expected in str(caught.value)
 
 
-async def test_a_server_under_a_prefix_is_asked_there(app: FastAPI, people: People) -> None:
+async def test_server_under_a_prefix_is_asked_there(app: FastAPI, people: People) -> None:
     admin = people.new("admin", "platform_admin")
     outer = FastAPI()
     outer.mount("/tools/laneway", app)

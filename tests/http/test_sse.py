@@ -38,13 +38,13 @@ def test_messages_do_not_depend_on_how_the_bytes_are_cut(size: int) -> None:
     assert parser.retry_ms == 250
 
 
-def test_an_event_that_was_cut_off_comes_again() -> None:
+def test_event_that_was_cut_off_comes_again() -> None:
     parser = Parser("0")
     list(parser.feed(STREAM))
     assert parser.last_id == "2"
 
 
-def test_a_stream_that_said_nothing_does_not_live() -> None:
+def test_stream_without_data_is_not_alive() -> None:
     parser = Parser()
     assert list(parser.feed(b"")) == []
     assert not parser.is_alive
@@ -52,7 +52,7 @@ def test_a_stream_that_said_nothing_does_not_live() -> None:
     assert parser.is_alive
 
 
-def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("laneway.http.sse.LONGEST", 10)
     with pytest.raises(ServerError, match="too long"):
         list(Parser().feed(b"data: 123456"))

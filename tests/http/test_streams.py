@@ -20,9 +20,7 @@ def token(people: People) -> str:
     return people.new("admin", "platform_admin").token
 
 
-def test_a_watch_tells_the_life_of_a_job_across_a_restart_of_the_server(
-    dsn: str, scene: Scene, token: str
-) -> None:
+def test_watch_yields_all_events_across_server_restart(dsn: str, scene: Scene, token: str) -> None:
     job_id = scene.submit()
     with served(dsn) as url:
         client = Client(url, token)
@@ -43,7 +41,7 @@ def test_a_watch_tells_the_life_of_a_job_across_a_restart_of_the_server(
     assert rest[-1].job.result == {"ok": True}
 
 
-def test_a_wait_ends_with_the_job(dsn: str, scene: Scene, token: str) -> None:
+def test_wait_ends_with_the_job(dsn: str, scene: Scene, token: str) -> None:
     done, failed, waiting = scene.completed(), scene.failed("bad"), scene.submit("later")
     with served(dsn) as url, Client(url, token) as client:
         assert client.wait(done, timeout=30) == {"ok": True}

@@ -159,7 +159,7 @@ async def test_answers_are_json_and_hold_no_session(api: FastAPI, people: People
         assert 400 <= broken.status_code < 500
 
 
-async def test_acts_carry_the_request_and_the_address_they_came_by(
+async def test_audit_entries_have_request_id_and_address(
     api: FastAPI, people: People, scene: Scene, conn: psycopg.Connection[Any]
 ) -> None:
     call = {"name": "cancel_job", "arguments": {"job_id": str(scene.submit())}}
@@ -186,12 +186,12 @@ async def test_it_works_under_a_prefix(dsn: str, people: People, scene: Scene) -
         await lw.close()
 
 
-async def test_it_is_no_route_of_the_api(api: FastAPI) -> None:
+async def test_mcp_is_not_a_route_of_the_api(api: FastAPI) -> None:
     assert not any("/mcp" in path for _, path in served(api))
     assert "/mcp" not in describe(api)["paths"]
 
 
-def test_the_package_is_loaded_by_the_first_message_only() -> None:
+def test_package_is_loaded_by_the_first_message_only() -> None:
     code = (
         "import sys, laneway.mcp.endpoint, laneway.api.app, laneway.cli.main;"
         "sys.exit('mcp' in sys.modules)"

@@ -21,7 +21,7 @@ from tests.cli.conftest import Run
 from tests.control.scene import Scene
 
 
-async def test_a_program_reads_a_database_over_its_stdin(dsn: str, tmp_path: Path) -> None:
+async def test_program_reads_a_database_over_its_stdin(dsn: str, tmp_path: Path) -> None:
     with psycopg.connect(dsn, autocommit=True) as conn:
         job_id = Scene(conn).submit()
     program = StdioServerParameters(
@@ -64,7 +64,7 @@ def test_unreadable_message_is_answered_with_place_and_rule(
     assert rule in answer["error"]["message"]
 
 
-def test_what_cannot_be_reached_is_said_before_an_assistant_asks(run: Run) -> None:
+def test_unreachable_server_is_reported_at_start(run: Run) -> None:
     nowhere = run("--server", "http://127.0.0.1:1", "--token", "lw_x", "mcp")
     assert (nowhere.exit_code, len(nowhere.stderr.splitlines())) == (5, 1)
     readable = run("--server", "http://jobs.example.org", "--token", "lw_x", "mcp")
@@ -74,9 +74,7 @@ def test_what_cannot_be_reached_is_said_before_an_assistant_asks(run: Run) -> No
     assert run("mcp", env=away).exit_code == 5
 
 
-async def test_the_api_inside_knows_nobody_but_its_own_process(
-    app: FastAPI, people: People
-) -> None:
+async def test_inner_api_accepts_only_its_own_process(app: FastAPI, people: People) -> None:
     token = local_token(app, "ann")
     transport = httpx2.ASGITransport(app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as http:

@@ -79,7 +79,7 @@ async def test_tools_are_listed_as_the_token_may_use_them(app: FastAPI, people: 
             assert {tool.name for tool in (await client.list_tools()).tools} == names
 
 
-async def test_a_job_is_submitted_found_explained_moved_and_cancelled(
+async def test_job_is_submitted_found_explained_moved_and_cancelled(
     app: FastAPI, people: People, conn: psycopg.Connection[Any]
 ) -> None:
     async with asked_by(app, people.new("ann", "operator")) as client:
@@ -106,7 +106,7 @@ async def test_a_job_is_submitted_found_explained_moved_and_cancelled(
     assert doors.fetchall() == [("mcp", "ann")]
 
 
-async def test_an_assistant_reads_the_newest_log_lines_only(
+async def test_assistant_reads_the_newest_log_lines_only(
     app: FastAPI, people: People, scene: Scene
 ) -> None:
     claim = scene.running()
@@ -126,7 +126,7 @@ async def test_an_assistant_reads_the_newest_log_lines_only(
         assert len(second["log"]) == 15
 
 
-async def test_a_job_is_approved_by_what_was_shown_or_rejected(
+async def test_job_is_approved_as_shown_or_rejected(
     app: FastAPI, people: People, scene: Scene
 ) -> None:
     async with asked_by(app, people.new("ann", "approver")) as client:
@@ -171,7 +171,7 @@ async def test_status_and_jobs_are_resources(app: FastAPI, people: People, scene
             await client.read_resource(f"laneway://jobs/{nobody}")
 
 
-async def test_what_the_token_does_not_allow_is_refused_and_kept(
+async def test_call_without_permission_is_refused_and_audited(
     app: FastAPI, people: People, scene: Scene, acts: Callable[[], list[Any]]
 ) -> None:
     job_id = scene.submit()
@@ -183,7 +183,7 @@ async def test_what_the_token_does_not_allow_is_refused_and_kept(
     ]
 
 
-async def test_each_call_leaves_one_act_also_where_it_only_reads(
+async def test_each_call_leaves_one_audit_entry_even_reads(
     app: FastAPI, people: People, scene: Scene, acts: Callable[[], list[Any]]
 ) -> None:
     job_id = str(scene.submit())

@@ -149,9 +149,7 @@ def test_landed_code_works_on_the_schema_of_now(commit: str, version: Version) -
 
 
 @pytest.mark.parametrize("commit", LANDED)
-def test_functions_of_an_upgraded_schema_are_not_for_everybody(
-    commit: str, version: Version
-) -> None:
+def test_functions_of_upgraded_schema_are_not_public(commit: str, version: Version) -> None:
     public = (
         "select proname::text from pg_proc where pronamespace = 'laneway'::regnamespace"
         " and has_function_privilege('public', oid, 'execute')"
@@ -260,7 +258,7 @@ def test_code_of_now_has_its_rights_on_the_grants_of_a_landed_version(
     assert lacking == {}
 
 
-def test_rights_granted_by_hand_still_open_the_public_doors(
+def test_manual_grants_still_allow_public_functions(
     version: Version, postgres: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     """They relied on functions that all roles could call, which the upgrade ends."""
@@ -398,7 +396,7 @@ def test_dropped_function_and_view_keep_their_rights(dsn: str, postgres: Server)
         postgres.admin.execute(SQL("drop role {}").format(Identifier(role)))
 
 
-def test_what_depends_on_an_old_function_is_named(dsn: str) -> None:
+def test_dependents_of_old_function_are_named(dsn: str) -> None:
     run(
         dsn,
         "create function laneway.wake(p_old int) returns text language sql as 'select null';"

@@ -99,7 +99,7 @@ def test_waits_for_several_locks_share_one_budget(
     assert seconds[-1] == 0.05
 
 
-def test_migration_that_gets_no_lock_names_who_is_in_the_way(
+def test_migration_without_lock_names_blocker(
     dsn: str, other: Conn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add(monkeypatch, "alter table laneway.watches add column extra integer")
@@ -112,7 +112,7 @@ def test_migration_that_gets_no_lock_names_who_is_in_the_way(
     assert migrating.migrate(dsn, patience_s=0) == ["9001_more"]
 
 
-def test_functions_are_replaced_beside_readers_and_writers(dsn: str, other: Conn) -> None:
+def test_functions_are_replaced_under_readers_and_writers(dsn: str, other: Conn) -> None:
     """Views and triggers that stay the same are not touched."""
     for name, kind in other.execute(
         "select c.oid::regclass::text, c.relkind from pg_class c"
@@ -124,7 +124,7 @@ def test_functions_are_replaced_beside_readers_and_writers(dsn: str, other: Conn
     assert migrating.migrate(dsn, patience_s=0) == ["definitions"]
 
 
-def test_grants_of_the_server_fail_rather_than_queue_behind_a_reader(
+def test_grants_of_server_fail_rather_than_wait_for_reader(
     dsn: str, other: Conn, postgres: Server
 ) -> None:
     role = f"server_{uuid4().hex[:8]}"

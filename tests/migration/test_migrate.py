@@ -75,14 +75,14 @@ def run(dsn: str, query: str, *params: Any) -> list[tuple[Any, ...]]:
         return cursor.fetchall() if cursor.description else []
 
 
-def test_each_migration_says_when_to_run_it_and_what_it_is_safe_with() -> None:
+def test_each_migration_states_when_to_run_it_and_compatibility() -> None:
     numbers = [m.number for m in migrations()]
     assert len(set(numbers)) == len(numbers)
     assert all(m.phase in ("pre", "post") for m in migrations())
     assert all(m.safe_with.count(".") == 2 for m in migrations())
 
 
-def test_a_second_run_applies_nothing(empty_dsn: str) -> None:
+def test_second_run_applies_nothing(empty_dsn: str) -> None:
     assert migrate(empty_dsn) == ALL
     before = catalog(empty_dsn)
     assert migrate(empty_dsn) == []
@@ -102,7 +102,7 @@ def test_four_at_once_apply_each_migration_once(empty_dsn: str) -> None:
     assert status(empty_dsn).pending == []
 
 
-def test_the_status_tells_applied_pending_unknown_and_changed(empty_dsn: str) -> None:
+def test_status_lists_applied_pending_unknown_and_changed(empty_dsn: str) -> None:
     fresh = status(empty_dsn)
     assert (fresh.applied, fresh.pending, fresh.unknown, fresh.changed) == ([], ALL, [], [])
     migrate(empty_dsn)
@@ -117,7 +117,7 @@ def test_the_status_tells_applied_pending_unknown_and_changed(empty_dsn: str) ->
     assert (now.unknown, now.changed) == (["9000_later"], NAMES[:1])
 
 
-def test_a_migration_changed_after_it_was_applied_is_refused(empty_dsn: str) -> None:
+def test_migration_changed_after_it_was_applied_is_refused(empty_dsn: str) -> None:
     migrate(empty_dsn)
     run(empty_dsn, "update laneway.migrations set checksum = 'x' where number = 1")
     with pytest.raises(SchemaMismatch, match=f"{NAMES[0]} changed after it was applied"):
@@ -141,7 +141,7 @@ def test_code_refuses_a_database_that_lacks_a_migration(empty_dsn: str) -> None:
         ("1.0.0", "0.99.0", True),
     ],
 )
-def test_code_refuses_a_newer_migration_that_says_it_is_not_safe_with_it(
+def test_code_refuses_newer_incompatible_migration(
     empty_dsn: str, safe_with: str, code: str, is_refused: bool
 ) -> None:
     migrate(empty_dsn)
@@ -158,7 +158,7 @@ def test_code_refuses_a_newer_migration_that_says_it_is_not_safe_with_it(
         check(empty_dsn, code)
 
 
-def test_a_migration_that_fails_leaves_nothing_of_itself_and_keeps_those_before(
+def test_migration_that_fails_leaves_nothing_of_itself_and_keeps_those_before(
     empty_dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(migrating, "migrations", lambda: (*migrations(), BROKEN))
@@ -173,7 +173,7 @@ def test_a_migration_that_fails_leaves_nothing_of_itself_and_keeps_those_before(
     assert migrating.migrate(empty_dsn) == [BROKEN.name, "definitions"]
 
 
-def test_the_first_migration_failing_leaves_an_empty_database(
+def test_first_migration_failing_leaves_an_empty_database(
     empty_dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(migrating, "migrations", lambda: (BROKEN,))
@@ -182,7 +182,7 @@ def test_the_first_migration_failing_leaves_an_empty_database(
     assert run(empty_dsn, "select to_regnamespace('laneway')") == [(None,)]
 
 
-def test_a_lane_of_ones_own_named_analysis_is_told_before_anything_is_changed(
+def test_custom_lane_named_analysis_is_reported_before_any_change(
     empty_dsn: str,
 ) -> None:
     """From 0002 on there is one of that name, which takes the analyses of all types."""
@@ -214,7 +214,7 @@ def test_workers_of_before_reach_the_database_themselves_and_are_not_rewritten(
     assert run(empty_dsn, query) == [("database", None, None)] * 2
 
 
-def test_the_script_applied_by_other_means_makes_the_same_schema(
+def test_script_applied_by_other_means_makes_the_same_schema(
     postgres: Server, template_db: str, empty_dsn: str
 ) -> None:
     run(empty_dsn, script())
@@ -223,7 +223,7 @@ def test_the_script_applied_by_other_means_makes_the_same_schema(
     check(empty_dsn, "0.1.0")
 
 
-def test_a_schema_that_is_not_there_is_told_with_the_remedy(empty_dsn: str) -> None:
+def test_missing_schema_is_reported_with_remedy(empty_dsn: str) -> None:
     from laneway.store import lanes
     from laneway.store.database import run_sync
 
@@ -270,7 +270,7 @@ def role(postgres: Server, empty_dsn: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("laneway_role", ["worker", "handler", "client", "approver"])
-def test_a_role_of_before_calls_the_functions_of_now(
+def test_role_of_before_calls_the_functions_of_now(
     empty_dsn: str, role: str, laneway_role: str
 ) -> None:
     """Workers of the version before go on while the schema is of this one."""
@@ -299,9 +299,7 @@ def test_a_role_of_before_calls_the_functions_of_now(
     assert gained == expected.get(laneway_role, set())
 
 
-def test_functions_that_stay_as_they_are_stay_with_who_may_call_them(
-    empty_dsn: str, role: str
-) -> None:
+def test_unchanged_functions_keep_their_grants(empty_dsn: str, role: str) -> None:
     migrate(empty_dsn)
     quoted = Identifier(role).as_string(None)
     run(empty_dsn, f"grant execute on function laneway.measure to {quoted}")
@@ -311,11 +309,11 @@ def test_functions_that_stay_as_they_are_stay_with_who_may_call_them(
     assert run(empty_dsn, held, role) == [(True,)]
 
 
-def test_a_role_without_rights_is_told_which_right_it_lacks(powerless: str) -> None:
+def test_role_without_rights_sees_which_right_it_lacks(powerless: str) -> None:
     with pytest.raises(DatabaseUnavailable, match=r"permission denied for database .*db grants"):
         migrate(powerless)
 
 
-def test_a_database_that_is_not_there_is_told_plainly(postgres: Server) -> None:
+def test_missing_database_is_reported_plainly(postgres: Server) -> None:
     with pytest.raises(DatabaseUnavailable, match="does not exist"):
         migrate(postgres.dsn_of("no_such_database"))

@@ -42,7 +42,7 @@ def view(db: StoreClient, seq: int, columns: str) -> Any:
 # -- the way in ---------------------------------------------------------------------------------
 
 
-def test_a_type_without_either_is_approved_at_once(db: StoreClient) -> None:
+def test_type_without_either_is_approved_at_once(db: StoreClient) -> None:
     publish(db)
     seq = db.submit()
     assert view(db, seq, "status, approved_at = created_at, approved_by") == (
@@ -50,7 +50,7 @@ def test_a_type_without_either_is_approved_at_once(db: StoreClient) -> None:
     )  # fmt: skip
 
 
-def test_an_analysis_runs_at_once_though_the_job_is_for_later(db: StoreClient) -> None:
+def test_analysis_runs_at_once_though_the_job_is_for_later(db: StoreClient) -> None:
     publish(db, analysis=True)
     seq = db.submit(delay=3600.0, concurrency_key="k")
     assert (status(db, seq), db.places(seq)) == ("pending", ["ready"])
@@ -67,7 +67,7 @@ def test_an_analysis_runs_at_once_though_the_job_is_for_later(db: StoreClient) -
     assert db.slots_agree()
 
 
-def test_what_an_analysis_said_is_shown_and_its_attempt_kept(db: StoreClient) -> None:
+def test_analysis_result_is_shown_and_its_attempt_stored(db: StoreClient) -> None:
     publish(db, approval=ALWAYS, analysis=True)
     seq = awaiting(db)
     assert view(db, seq, "analysis") == EUR.to_dict()
@@ -80,7 +80,7 @@ def test_what_an_analysis_said_is_shown_and_its_attempt_kept(db: StoreClient) ->
     assert 86000 < waits[1] <= 86400
 
 
-def test_a_type_that_needs_only_an_approval_waits_for_it_from_the_start(db: StoreClient) -> None:
+def test_type_that_needs_only_an_approval_waits_for_it_from_the_start(db: StoreClient) -> None:
     publish(db, approval=Approval(expires=60))
     seq = db.submit()
     assert db.places(seq) == ["awaiting"]
@@ -92,7 +92,7 @@ def test_a_type_that_needs_only_an_approval_waits_for_it_from_the_start(db: Stor
     assert len(db.claimed()) == 1
 
 
-def test_an_approved_job_waits_for_its_time(db: StoreClient) -> None:
+def test_approved_job_waits_for_its_time(db: StoreClient) -> None:
     publish(db, approval=ALWAYS)
     seq = db.submit(delay=3600.0)
     approve(db, seq)
@@ -116,7 +116,7 @@ def test_sql_submits_by_the_same_rules(db: StoreClient) -> None:
     "needs,place",
     [("analysis", "pending"), ("approval", "awaiting_approval"), ("both", "pending")],
 )
-def test_what_a_submitter_knows_of_its_handler_counts_before_anybody_published_it(
+def test_policy_of_submitter_applies_before_publication(
     db: StoreClient, needs: str, place: str
 ) -> None:
     seq = db.submit("unheard_of", needs=needs)
@@ -136,7 +136,7 @@ def test_what_a_submitter_knows_of_its_handler_counts_before_anybody_published_i
     "published",
     [None, {}, {"analysis": True}, {"approval": ALWAYS}, {"analysis": True, "approval": ALWAYS}],
 )
-def test_a_job_that_needs_both_is_analysed_first_and_approved_after(
+def test_job_that_needs_both_is_analysed_first_and_approved_after(
     db: StoreClient, published: dict[str, Any] | None
 ) -> None:
     """Whatever an older worker has published of its type."""
@@ -177,7 +177,7 @@ def test_three_tries_of_the_analysis_then_the_job_fails(db: StoreClient) -> None
     assert analyzing(db).attempt == 4
 
 
-def test_the_runs_budget_is_not_spent_by_the_analysis(db: StoreClient) -> None:
+def test_runs_budget_is_not_spent_by_the_analysis(db: StoreClient) -> None:
     publish(db, analysis=True)
     seq = db.submit(max_retries=1)
     db.settle(analyzing(db), "fail", error=error(), delay_s=0.0)
@@ -190,7 +190,7 @@ def test_the_runs_budget_is_not_spent_by_the_analysis(db: StoreClient) -> None:
     assert view(db, seq, "retries, max_retries") == (1, 1)
 
 
-def test_a_lapsed_analysis_is_tried_again_and_the_late_answer_is_void(db: StoreClient) -> None:
+def test_lapsed_analysis_is_tried_again_and_the_late_answer_is_void(db: StoreClient) -> None:
     publish(db, approval=ALWAYS, analysis=True)
     seq = db.submit()
     late = analyzing(db)
@@ -208,7 +208,7 @@ def test_a_lapsed_analysis_is_tried_again_and_the_late_answer_is_void(db: StoreC
     assert db.slots_agree()
 
 
-def test_a_released_or_snoozed_analysis_is_not_charged(db: StoreClient) -> None:
+def test_released_or_snoozed_analysis_is_not_charged(db: StoreClient) -> None:
     publish(db, analysis=True)
     seq = db.submit()
     for kind in ("release", "snooze") * 3:
@@ -219,7 +219,7 @@ def test_a_released_or_snoozed_analysis_is_not_charged(db: StoreClient) -> None:
     assert view(db, seq, "status, retries, attempt") == ("pending", 0, 6)
 
 
-def test_a_waiting_analysis_is_cancelled_at_once(db: StoreClient) -> None:
+def test_waiting_analysis_is_cancelled_at_once(db: StoreClient) -> None:
     publish(db, analysis=True)
     seq = db.submit(unique_key="k")
     assert db.cancel(seq) == jobs.FoundState("pending", None, "default")
@@ -230,7 +230,7 @@ def test_a_waiting_analysis_is_cancelled_at_once(db: StoreClient) -> None:
     assert status(db, seq) == "pending"
 
 
-def test_a_running_analysis_is_asked_to_stop_and_cannot_lead_to_an_approval(
+def test_running_analysis_is_asked_to_stop_and_cannot_lead_to_an_approval(
     db: StoreClient,
 ) -> None:
     publish(db, analysis=True)
@@ -243,7 +243,7 @@ def test_a_running_analysis_is_asked_to_stop_and_cannot_lead_to_an_approval(
     assert view(db, seq, "status, result, analysis") == ("cancelled", None, None)
 
 
-def test_a_new_priority_reaches_the_job_through_its_analysis(db: StoreClient) -> None:
+def test_new_priority_reaches_the_job_through_its_analysis(db: StoreClient) -> None:
     publish(db, analysis=True)
     seq = db.submit()
     assert db.run(jobs.reprioritize(db.id_of(seq), 3)).found_in == "pending"
@@ -253,7 +253,7 @@ def test_a_new_priority_reaches_the_job_through_its_analysis(db: StoreClient) ->
     assert view(db, seq, "priority") == 4
 
 
-def test_the_lane_of_analyses_has_slots_of_its_own(db: StoreClient) -> None:
+def test_lane_of_analyses_has_slots_of_its_own(db: StoreClient) -> None:
     publish(db, "a", analysis=True)
     publish(db, "b", analysis=True)
     for name in "ababab":
@@ -265,7 +265,7 @@ def test_the_lane_of_analyses_has_slots_of_its_own(db: StoreClient) -> None:
     assert [c.seq for c in db.claimed(types=["plain"])] == [plain]
 
 
-def test_the_analyses_of_a_dead_worker_are_charged(db: StoreClient) -> None:
+def test_analyses_of_a_dead_worker_are_charged(db: StoreClient) -> None:
     """A plain function that holds the interpreter must not kill workers for ever."""
     publish(db, analysis=True)
     seq = db.submit()
@@ -274,7 +274,7 @@ def test_the_analyses_of_a_dead_worker_are_charged(db: StoreClient) -> None:
     assert view(db, seq, "status, retries") == ("pending", 1)
 
 
-def test_what_an_analysis_noted_on_its_way_is_not_the_runs(db: StoreClient) -> None:
+def test_progress_of_analysis_is_not_carried_to_run(db: StoreClient) -> None:
     publish(db, analysis=True)
     seq = db.submit()
     claim = analyzing(db)
@@ -291,7 +291,7 @@ def test_what_an_analysis_noted_on_its_way_is_not_the_runs(db: StoreClient) -> N
     assert view(db, seq, "progress") is None
 
 
-def test_an_analysis_cannot_finish_its_job(db: StoreClient) -> None:
+def test_analysis_cannot_finish_its_job(db: StoreClient) -> None:
     publish(db, approval=ALWAYS, analysis=True)
     seq = db.submit()
     claim = analyzing(db)
@@ -320,7 +320,7 @@ POLICIES = st.one_of(
 )
 
 
-def test_the_status_after_an_analysis_is_the_rules(db: StoreClient) -> None:
+def test_status_after_an_analysis_is_the_rules(db: StoreClient) -> None:
     """For any policy and analysis; the rule is written once more in Python."""
 
     @given(POLICIES, ANALYSES)
@@ -339,7 +339,7 @@ def test_the_status_after_an_analysis_is_the_rules(db: StoreClient) -> None:
     holds()
 
 
-def test_what_a_policy_let_through_says_so(db: StoreClient) -> None:
+def test_automatic_approval_is_recorded(db: StoreClient) -> None:
     publish(db, approval=Approval(below_cost=7, currency="EUR"), analysis=True)
     seq = db.submit()
     analyzed(db, analyzing(db))
@@ -349,7 +349,7 @@ def test_what_a_policy_let_through_says_so(db: StoreClient) -> None:
     assert db.row("ready", seq)["sealed"]
 
 
-def test_an_analysis_alone_needs_no_decision(db: StoreClient) -> None:
+def test_analysis_alone_needs_no_decision(db: StoreClient) -> None:
     publish(db, analysis=True)
     seq = db.submit()
     analyzed(db, analyzing(db), Analysis(cost=10**9, currency="EUR"))
@@ -359,7 +359,7 @@ def test_an_analysis_alone_needs_no_decision(db: StoreClient) -> None:
     assert db.run(approvals.decisions(db.id_of(seq))) == []
 
 
-def test_a_threshold_is_compared_as_decimals(db: StoreClient) -> None:
+def test_threshold_is_compared_as_decimals(db: StoreClient) -> None:
     publish(db, approval=Approval(below_cost=Decimal("0.30"), currency="EUR"), analysis=True)
     db.submit()
     assert analyzed(db, analyzing(db), Analysis(cost=0.3, currency="EUR")).status == "approved"
@@ -371,7 +371,7 @@ def test_a_threshold_is_compared_as_decimals(db: StoreClient) -> None:
 # -- decisions ----------------------------------------------------------------------------------
 
 
-def test_a_rejected_job_is_cancelled_with_the_reason_and_frees_its_key(db: StoreClient) -> None:
+def test_rejected_job_is_cancelled_with_the_reason_and_frees_its_key(db: StoreClient) -> None:
     publish(db, approval=ALWAYS, analysis=True)
     seq = awaiting(db, unique_key="k")
     assert reject(db, seq, reason="too dear").found_in == "awaiting_approval"
@@ -383,7 +383,7 @@ def test_a_rejected_job_is_cancelled_with_the_reason_and_frees_its_key(db: Store
     assert db.claimed() == []
 
 
-def test_who_submitted_cannot_approve_where_two_people_must_agree(db: StoreClient) -> None:
+def test_submitter_cannot_give_two_person_approval(db: StoreClient) -> None:
     publish(db, approval=Approval(two_person=True))
     with pytest.raises(InvalidInput, match="created_by: must be given"):
         db.submit()
@@ -396,14 +396,14 @@ def test_who_submitted_cannot_approve_where_two_people_must_agree(db: StoreClien
     assert reject(db, mine, "ann").refusal is None
 
 
-def test_a_job_of_nobody_is_approved_by_nobody_where_two_must_agree(db: StoreClient) -> None:
+def test_anonymous_job_cannot_get_two_person_approval(db: StoreClient) -> None:
     seq = db.submit(needs="approval")
     publish(db, approval=Approval(two_person=True))
     assert approve(db, seq, "ann").refusal == "two_person"
     assert reject(db, seq, "ann").refusal is None
 
 
-def test_a_seal_binds_the_approval_to_what_was_shown(db: StoreClient) -> None:
+def test_seal_binds_approval_to_shown_payload(db: StoreClient) -> None:
     publish(db, approval=ALWAYS, analysis=True)
     seq = awaiting(db)
     shown = db.run(approvals.sealed(db.id_of(seq)))
@@ -448,7 +448,7 @@ def test_only_a_job_that_waits_for_it_is_decided_about(db: StoreClient) -> None:
 
 
 @pytest.mark.parametrize("first", [approve, reject])
-def test_of_two_who_decide_the_second_meets_what_the_first_made_of_it(
+def test_second_decision_sees_result_of_first(
     db: StoreClient, other: StoreClient, first: Callable[[StoreClient, int], Any]
 ) -> None:
     publish(db, approval=ALWAYS)
@@ -480,9 +480,7 @@ def test_many_at_once_make_one_decision_per_job(
     assert all(len(db.places(seq)) == 1 for seq in seqs)
 
 
-def test_an_approval_against_a_cancel_is_one_of_the_two(
-    db: StoreClient, other: StoreClient
-) -> None:
+def test_approval_against_a_cancel_is_one_of_the_two(db: StoreClient, other: StoreClient) -> None:
     publish(db, approval=ALWAYS)
     seq = db.submit()
     db.begin()
@@ -497,7 +495,7 @@ def test_an_approval_against_a_cancel_is_one_of_the_two(
 # -- expiry -------------------------------------------------------------------------------------
 
 
-def test_what_nobody_decided_about_in_time_is_cancelled(db: StoreClient) -> None:
+def test_undecided_job_is_cancelled_at_expiry(db: StoreClient) -> None:
     publish(db, "quick", Approval(expires=60))
     publish(db, "slow", Approval(expires=3600))
     quick, slow = db.submit("quick", unique_key="k"), db.submit("slow")
@@ -510,7 +508,7 @@ def test_what_nobody_decided_about_in_time_is_cancelled(db: StoreClient) -> None
     assert db.one("select count(*) from laneway.job_keys") == 0
 
 
-def test_an_approval_that_comes_too_late_is_none(db: StoreClient) -> None:
+def test_late_approval_has_no_effect(db: StoreClient) -> None:
     publish(db, approval=ALWAYS)
     seq = db.submit()
     db.do("update laneway.awaiting set expires_at = clock_timestamp()")
@@ -518,9 +516,7 @@ def test_an_approval_that_comes_too_late_is_none(db: StoreClient) -> None:
     assert view(db, seq, "status, cancel_reason") == ("cancelled", "approval expired")
 
 
-def test_expiry_leaves_a_job_that_somebody_decides_about(
-    db: StoreClient, other: StoreClient
-) -> None:
+def test_expiry_skips_job_under_decision(db: StoreClient, other: StoreClient) -> None:
     publish(db, approval=ALWAYS)
     seq = db.submit()
     db.begin()
@@ -535,9 +531,7 @@ def test_expiry_leaves_a_job_that_somebody_decides_about(
 
 @pytest.mark.parametrize("change", [NEW_PAYLOAD, NEW_ANALYSIS])
 @pytest.mark.parametrize("by", ["person", "policy"])
-def test_what_changed_after_its_approval_is_told_at_the_claim(
-    db: StoreClient, change: str, by: str
-) -> None:
+def test_claim_reports_change_after_approval(db: StoreClient, change: str, by: str) -> None:
     policy = ALWAYS if by == "person" else Approval(below_cost=7, currency="EUR")
     publish(db, approval=policy, analysis=True)
     seq = db.submit(payload={"x": 1})
@@ -563,7 +557,7 @@ def test_what_changed_after_its_approval_is_told_at_the_claim(
     ] * 2
 
 
-def test_the_seal_is_looked_at_before_every_attempt(db: StoreClient) -> None:
+def test_seal_is_looked_at_before_every_attempt(db: StoreClient) -> None:
     publish(db, approval=ALWAYS)
     seq = db.submit()
     approve(db, seq)
@@ -590,7 +584,7 @@ def test_sealed_job_needs_a_decision_that_lets_it_run(
     assert found.changed_since_approval
 
 
-def test_an_unchanged_job_is_not_forged_however_odd_its_payload(db: StoreClient) -> None:
+def test_unchanged_job_is_not_forged_however_odd_its_payload(db: StoreClient) -> None:
     publish(db, approval=ALWAYS)
     for payload in ({"n": 1e300, "t": "é\u2028\\"}, [1, [2]], "x", {"a": None}):
         seq = db.submit(payload=payload)
@@ -599,14 +593,14 @@ def test_an_unchanged_job_is_not_forged_however_odd_its_payload(db: StoreClient)
         assert (found.claim.seq, found.changed_since_approval) == (seq, False)
 
 
-def test_jobs_nobody_had_to_approve_have_no_seal(db: StoreClient) -> None:
+def test_jobs_without_approval_have_no_seal(db: StoreClient) -> None:
     seq = db.submit()
     db.do(NEW_PAYLOAD, seq)
     (found,) = db.claim().assignments
     assert not found.changed_since_approval
 
 
-def test_a_sealed_job_keeps_its_seal_while_it_waits_for_a_key(db: StoreClient) -> None:
+def test_sealed_job_keeps_its_seal_while_it_waits_for_a_key(db: StoreClient) -> None:
     publish(db, approval=ALWAYS)
     first, second = (db.submit(concurrency_key="k") for _ in range(2))
     for seq in (first, second):
@@ -628,7 +622,7 @@ def retried(db: StoreClient, seq: int) -> str:
     return status(db, seq)
 
 
-def test_a_rejected_or_expired_job_asks_again(db: StoreClient) -> None:
+def test_rejected_or_expired_job_asks_again(db: StoreClient) -> None:
     publish(db, approval=ALWAYS, analysis=True)
     seq = awaiting(db)
     reject(db, seq)
@@ -648,7 +642,7 @@ def test_a_rejected_or_expired_job_asks_again(db: StoreClient) -> None:
     ]
 
 
-def test_an_approved_job_that_failed_or_was_cancelled_runs_again_by_the_same_approval(
+def test_retry_of_ended_job_keeps_its_approval(
     db: StoreClient,
 ) -> None:
     publish(db, approval=ALWAYS)
@@ -664,7 +658,7 @@ def test_an_approved_job_that_failed_or_was_cancelled_runs_again_by_the_same_app
     assert db.one("select count(*) from laneway.decisions") == 1
 
 
-def test_a_policy_made_stricter_counts_for_a_retry(db: StoreClient) -> None:
+def test_policy_made_stricter_counts_for_a_retry(db: StoreClient) -> None:
     publish(db)
     seq = db.submit()
     db.settle(db.claimed()[0], "giveup", error=error())
@@ -681,7 +675,7 @@ def test_decisions_go_with_their_job(db: StoreClient) -> None:
     assert db.one("select count(*) from laneway.approvals") == 0
 
 
-def test_a_late_settle_of_an_old_attempt_touches_nothing(db: StoreClient) -> None:
+def test_late_settle_of_an_old_attempt_touches_nothing(db: StoreClient) -> None:
     publish(db, approval=ALWAYS, analysis=True)
     seq = awaiting(db)
     old = Claim(seq, db.id_of(seq), 1)
@@ -692,7 +686,7 @@ def test_a_late_settle_of_an_old_attempt_touches_nothing(db: StoreClient) -> Non
 
 
 @pytest.mark.parametrize("kind", ["finish", "analyzed"])
-def test_a_verdict_of_the_other_kind_completes_nothing(db: StoreClient, kind: str) -> None:
+def test_verdict_of_the_other_kind_completes_nothing(db: StoreClient, kind: str) -> None:
     """Only an analysis is analyzed, and it never finishes its job."""
     publish(db, approval=ALWAYS, analysis=True)
     seq = db.submit()

@@ -102,7 +102,7 @@ def test_analysis_of_a_begun_job_keeps_its_steps_and_checkpoint(db: StoreClient)
     assert db.row("lease", claim.seq)["retries"] == 1
 
 
-def test_jobs_without_policy_run_beside_those_sent_back(db: StoreClient) -> None:
+def test_jobs_without_policy_run_while_others_are_sent_back(db: StoreClient) -> None:
     held, free = db.submit("t"), db.submit("free")
     publish(db, approval=ALWAYS)
     answer = db.claim(types=["t", "free"])
@@ -147,7 +147,7 @@ def test_watchers_see_that_a_job_was_sent_back(db: StoreClient) -> None:
     ]
 
 
-def test_sent_back_jobs_wake_those_who_analyse(db: StoreClient) -> None:
+def test_sent_back_jobs_wake_analysis_workers(db: StoreClient) -> None:
     seq = db.submit()
     publish(db, approval=ALWAYS, analysis=True)
     db.do("listen laneway")

@@ -46,7 +46,7 @@ def together(clerk: Clerk) -> Batcher[str, str]:
     return Batcher(clerk.work, lambda answer: answer == "busy", most=5)
 
 
-async def test_what_comes_while_a_statement_is_under_way_goes_with_the_next(
+async def test_calls_during_running_statement_join_next_batch(
     clerk: Clerk, together: Batcher[str, str]
 ) -> None:
     clerk.is_open.clear()
@@ -62,7 +62,7 @@ async def test_what_comes_while_a_statement_is_under_way_goes_with_the_next(
     assert clerk.asked == [["a0", "b0", "a1", "b1"], ["a2", "b2", "late"]]
 
 
-async def test_what_is_heavy_does_not_go_together(clerk: Clerk) -> None:
+async def test_large_submits_are_not_batched(clerk: Clerk) -> None:
     together: Batcher[str, str] = Batcher(
         clerk.work, lambda answer: answer == "busy", most=5, weigh=len
     )
@@ -94,7 +94,7 @@ async def test_poison_in_one_call_does_not_fail_the_others(
     assert ["q"] in clerk.asked, "what stands beside it in its call is done"
 
 
-async def test_what_is_busy_is_asked_for_again_and_nothing_else(
+async def test_only_busy_items_are_retried(
     clerk: Clerk, together: Batcher[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batcher, "BUSY_S", 0.001)
@@ -106,14 +106,14 @@ async def test_what_is_busy_is_asked_for_again_and_nothing_else(
     assert clerk.asked[1:] == [["b"]] * (len(clerk.asked) - 1)
 
 
-async def test_what_is_still_busy_when_the_time_is_over_is_answered_so(
+async def test_items_busy_until_timeout_are_reported(
     clerk: Clerk, together: Batcher[str, str]
 ) -> None:
     clerk.busy = {"b"}
     assert await together.run(["a", "b"], 0.0) == ["A", "busy"]
 
 
-async def test_without_a_database_everybody_hears_at_once(
+async def test_unavailable_database_fails_all_calls_at_once(
     clerk: Clerk, together: Batcher[str, str]
 ) -> None:
     clerk.is_away = True
@@ -125,7 +125,7 @@ async def test_without_a_database_everybody_hears_at_once(
     assert await together.run(["c"], IN_TIME) == ["C"]
 
 
-async def test_who_has_left_is_not_asked_for(clerk: Clerk, together: Batcher[str, str]) -> None:
+async def test_cancelled_call_is_not_sent(clerk: Clerk, together: Batcher[str, str]) -> None:
     clerk.is_open.clear()
     first = asyncio.ensure_future(together.run(["a"], IN_TIME))
     await asyncio.sleep(0)
@@ -139,9 +139,7 @@ async def test_who_has_left_is_not_asked_for(clerk: Clerk, together: Batcher[str
     assert clerk.asked == [["a"], ["c"]]
 
 
-async def test_when_it_closes_nobody_waits_for_ever(
-    clerk: Clerk, together: Batcher[str, str]
-) -> None:
+async def test_close_ends_all_waiting_calls(clerk: Clerk, together: Batcher[str, str]) -> None:
     clerk.is_open.clear()
     calls = [asyncio.ensure_future(together.run([name], IN_TIME)) for name in "ab"]
     await asyncio.sleep(0)
@@ -163,7 +161,7 @@ async def test_busy_call_fails_when_the_batcher_closes(
     assert clerk.asked == [["a"]]
 
 
-async def test_what_fails_only_together_is_answered_one_by_one() -> None:
+async def test_batch_that_fails_together_is_run_one_by_one() -> None:
     async def work(items: list[str]) -> list[str]:
         if len(items) > 1:
             raise RuntimeError("deadlock")

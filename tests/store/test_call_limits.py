@@ -71,7 +71,7 @@ def test_only_the_running_attempt_takes_and_gives(db: StoreClient) -> None:
     assert used(db) == {"openai": 1}
 
 
-def test_what_is_filled_from_around_the_call_is_refused(db: StoreClient) -> None:
+def test_call_limit_filled_by_enclosing_hold_is_refused(db: StoreClient) -> None:
     """Its other holders give theirs back; the one around it waits for the call."""
     claim = db.running()
     db.do("insert into laneway.limits (name, max_concurrent) values ('mine', 2)")
@@ -85,7 +85,7 @@ def test_what_is_filled_from_around_the_call_is_refused(db: StoreClient) -> None
     assert used(db) == {"mine": 3}
 
 
-def test_a_lease_in_other_hands_is_not_waited_for(db: StoreClient, other: StoreClient) -> None:
+def test_lease_in_other_hands_is_not_waited_for(db: StoreClient, other: StoreClient) -> None:
     claim = db.running()
     other.begin()
     other.do("select from laneway.lease where seq = %s for update", claim.seq)
@@ -94,7 +94,7 @@ def test_a_lease_in_other_hands_is_not_waited_for(db: StoreClient, other: StoreC
     other.rollback()
 
 
-def test_what_is_unknown_or_held_by_the_type_is_refused(db: StoreClient) -> None:
+def test_unknown_limit_or_limit_of_type_is_refused(db: StoreClient) -> None:
     claim = db.running()
     with pytest.raises(InvalidInput, match="limit: nowhere does not exist"):
         db.run(call_limits.acquire(claim, {"nowhere": 1, "openai": 1}))
@@ -103,7 +103,7 @@ def test_what_is_unknown_or_held_by_the_type_is_refused(db: StoreClient) -> None
         db.run(call_limits.acquire(claim, {"openai": 1}))
 
 
-def test_many_who_take_several_never_take_too_many_nor_wait_for_each_other_in_a_ring(
+def test_concurrent_multi_limit_acquires_never_exceed_or_deadlock(
     db: StoreClient, another: Callable[[], StoreClient]
 ) -> None:
     """In any order of names, beside those who end their jobs meanwhile."""
@@ -157,7 +157,7 @@ def test_granted_again_is_held_no_longer(db: StoreClient) -> None:
     assert used(db) == {}
 
 
-def test_hold_without_a_row_is_not_given_back(db: StoreClient) -> None:
+def test_hold_without_row_is_not_released(db: StoreClient) -> None:
     claim = db.running()
     # As a server of the version before does.
     assert db.run(call_limits.acquire(claim, {"openai": 1})).answer == "granted"

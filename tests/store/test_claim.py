@@ -15,7 +15,7 @@ from laneway.store.leases import MAX_RANK, MIN_RANK, Range
 from tests.support.store_client import StoreClient, error, whole
 
 
-def test_a_claim_takes_the_highest_priority_first_then_the_first_submitted(db: StoreClient) -> None:
+def test_claim_takes_the_highest_priority_first_then_the_first_submitted(db: StoreClient) -> None:
     low = [db.submit() for _ in range(3)]
     high = [db.submit(priority=5) for _ in range(3)]
     lowest = db.submit(priority=-7)
@@ -43,7 +43,7 @@ def test_rows_that_come_back_stand_where_their_priority_and_number_put_them(
     assert [c.seq for c in db.claimed()] == [raised, retried, first, delayed, second]
 
 
-def test_a_claim_raises_the_attempt_and_writes_the_lease_that_was_answered(db: StoreClient) -> None:
+def test_claim_raises_the_attempt_and_writes_the_lease_that_was_answered(db: StoreClient) -> None:
     db.do("update laneway.worker_lanes set lease_seconds = 77 where name = 'default'")
     seq = db.submit(priority=4, max_retries=9, workspace="w", unique_key="k", payload={"a": 1})
     answer = db.claim()
@@ -81,7 +81,7 @@ def test_a_claim_raises_the_attempt_and_writes_the_lease_that_was_answered(db: S
     assert db.slots_agree()
 
 
-def test_a_claim_never_takes_more_than_its_room(db: StoreClient) -> None:
+def test_claim_never_takes_more_than_its_room(db: StoreClient) -> None:
     for _ in range(30):
         db.submit()
     for room in (0, 1, 7, 22):
@@ -90,7 +90,7 @@ def test_a_claim_never_takes_more_than_its_room(db: StoreClient) -> None:
     assert db.slots_agree()
 
 
-def test_a_claim_never_takes_more_than_the_free_slots(db: StoreClient, other: StoreClient) -> None:
+def test_claim_never_takes_more_than_the_free_slots(db: StoreClient, other: StoreClient) -> None:
     db.do("update laneway.worker_lanes set max_slots = 5 where name = 'default'")
     for _ in range(12):
         db.submit()
@@ -109,7 +109,7 @@ def test_a_claim_never_takes_more_than_the_free_slots(db: StoreClient, other: St
     assert db.slots_agree()
 
 
-def test_a_claim_that_fills_its_lane_says_so_and_asks_for_no_other(db: StoreClient) -> None:
+def test_claim_that_fills_lane_reports_limited_and_no_more(db: StoreClient) -> None:
     db.do("update laneway.worker_lanes set max_slots = 5 where name = 'default'")
     for _ in range(12):
         db.submit()
@@ -141,7 +141,7 @@ def test_each_reason_for_no_jobs_has_its_name(db: StoreClient) -> None:
     assert db.claim().state == "ok"
 
 
-def test_a_worker_leaves_the_types_it_does_not_know_alone(db: StoreClient) -> None:
+def test_worker_leaves_the_types_it_does_not_know_alone(db: StoreClient) -> None:
     unknown = [db.submit("other", priority=9) for _ in range(3)]
     mine = db.submit("mine")
     assert [c.seq for c in db.claimed(types=["mine"])] == [mine]
@@ -161,7 +161,7 @@ def test_delayed_jobs_are_not_claimed_before_they_are_due(db: StoreClient) -> No
     assert [c.seq for c in db.claimed()] == [seq]
 
 
-def test_a_claim_hands_over_the_last_checkpoint(db: StoreClient) -> None:
+def test_claim_hands_over_the_last_checkpoint(db: StoreClient) -> None:
     from laneway.store.leases import Report
 
     claim = db.running()
@@ -183,7 +183,7 @@ def test_rows_locked_by_another_claim_are_passed_over_not_waited_for(
     assert db.slots_agree()
 
 
-def test_a_claim_that_rolls_back_leaves_job_and_slot_as_they_were(db: StoreClient) -> None:
+def test_claim_that_rolls_back_leaves_job_and_slot_as_they_were(db: StoreClient) -> None:
     db.do("update laneway.worker_lanes set max_slots = 1 where name = 'default'")
     seq = db.submit()
     db.begin()
@@ -344,7 +344,7 @@ def test_claims_in_turn_empty_the_table_and_take_each_job_once(db: StoreClient, 
         db.rollback()
 
 
-def test_a_range_starts_after_its_floor_and_ends_at_its_last_rank(db: StoreClient) -> None:
+def test_range_starts_after_its_floor_and_ends_at_its_last_rank(db: StoreClient) -> None:
     rows = {(p, i): db.submit(priority=p) for p in (2, 1, 0) for i in range(3)}
     ranges = [Range("t", 1, True, -1, rows[1, 0], 0)]
     got = [c.seq for c in db.claimed(ranges=ranges)]

@@ -32,7 +32,7 @@ def counted(db: StoreClient, kind: str) -> list[int]:
 
 
 @KINDS
-def test_a_counter_moves_now_and_then_and_stays_one(db: StoreClient, kind: str) -> None:
+def test_counter_moves_now_and_then_and_stays_one(db: StoreClient, kind: str) -> None:
     count(db, kind, 2)
     place = db.one(f"select place from laneway.{kind}_counts")
     count(db, kind, 1, times=64)
@@ -41,7 +41,7 @@ def test_a_counter_moves_now_and_then_and_stays_one(db: StoreClient, kind: str) 
 
 
 @KINDS
-def test_a_change_that_waits_for_a_move_is_not_lost(
+def test_change_that_waits_for_a_move_is_not_lost(
     db: StoreClient, another: Another, kind: str
 ) -> None:
     other = another()
@@ -72,7 +72,7 @@ def test_two_that_count_first_make_one_counter(
 
 
 @KINDS
-def test_a_counter_that_is_deleted_meanwhile_is_made_again(
+def test_counter_that_is_deleted_meanwhile_is_made_again(
     db: StoreClient, another: Another, kind: str
 ) -> None:
     other = another()
@@ -95,7 +95,7 @@ def test_nothing_is_taken_from_a_counter_that_is_not_there(db: StoreClient, kind
 
 
 @KINDS
-def test_a_truncated_counter_is_made_again(db: StoreClient, kind: str) -> None:
+def test_truncated_counter_is_made_again(db: StoreClient, kind: str) -> None:
     count(db, kind, 3)
     db.do(f"truncate laneway.{kind}_usage")
     count(db, kind, 1)
@@ -127,7 +127,7 @@ def test_statements_of_earlier_versions_are_counted(db: StoreClient) -> None:
         assert counted(db, kind) == []
 
 
-def test_a_worker_that_stops_leaves_only_counters_in_use(db: StoreClient) -> None:
+def test_worker_that_stops_leaves_only_counters_in_use(db: StoreClient) -> None:
     count(db, "slot", 1)
     count(db, "limit", 1, times=40)
     count(db, "limit", -1, times=40)

@@ -80,7 +80,7 @@ async def _wrong_alone(db: Database) -> None:
         (_wrong_alone, InvalidInput),
     ],
 )
-async def test_a_refusal_gives_its_connection_back_clean(
+async def test_refusal_gives_its_connection_back_clean(
     database: Database, act: Act, error: type[LanewayError], dsn: str
 ) -> None:
     first = await database.run(PID)
@@ -98,7 +98,7 @@ async def test_a_refusal_gives_its_connection_back_clean(
     assert open_now == (1, 1)
 
 
-async def test_what_ends_in_the_middle_takes_its_connection_along(database: Database) -> None:
+async def test_cancelled_transaction_closes_its_connection(database: Database) -> None:
     first = await database.run(PID)
 
     async def cut_off() -> None:

@@ -43,7 +43,7 @@ def logged(db: StoreClient, seq: int | None = None) -> list[str]:
     return [row[0] for row in db.rows(f"select name from laneway.events where {where} order by id")]
 
 
-def test_what_nobody_watches_is_not_logged(db: StoreClient) -> None:
+def test_unwatched_jobs_are_not_logged(db: StoreClient) -> None:
     watched, other = db.submit(), db.submit()
     watch(db, watched)
     first, second = db.claimed(2)
@@ -85,7 +85,7 @@ def test_each_verb_of_a_life_logs_one_change(db: StoreClient) -> None:
     ]  # fmt: skip
 
 
-def test_a_refused_write_logs_nothing(db: StoreClient) -> None:
+def test_refused_write_logs_nothing(db: StoreClient) -> None:
     claim = db.running()
     watch(db, claim.seq)
     stale = claim._replace(attempt=9)
@@ -94,7 +94,7 @@ def test_a_refused_write_logs_nothing(db: StoreClient) -> None:
     assert logged(db) == ["job.state"]
 
 
-def test_an_event_holds_neither_payload_nor_traceback(db: StoreClient) -> None:
+def test_event_holds_neither_payload_nor_traceback(db: StoreClient) -> None:
     claim = db.running(payload={"secret": 1})
     watch(db, claim.seq)
     db.settle(claim, "giveup", error='{"type": "E", "message": "m", "traceback": "t"}')
@@ -103,7 +103,7 @@ def test_an_event_holds_neither_payload_nor_traceback(db: StoreClient) -> None:
     assert not {"payload", "result", "checkpoint", "analysis"} & state.keys()
 
 
-def test_who_watches_all_gets_one_event_for_many_jobs_at_once(db: StoreClient) -> None:
+def test_watcher_of_all_gets_one_event_for_many_jobs(db: StoreClient) -> None:
     watch(db, 0)
     seqs = [db.submit() for _ in range(60)]
     before = len(logged(db))
@@ -120,7 +120,7 @@ def test_who_watches_all_gets_one_event_for_many_jobs_at_once(db: StoreClient) -
 # -- no gap at the start ------------------------------------------------------------------------
 
 
-def test_an_end_that_looked_before_the_watch_is_logged(db: StoreClient, other: StoreClient) -> None:
+def test_end_that_looked_before_the_watch_is_logged(db: StoreClient, other: StoreClient) -> None:
     claim = db.running()
     other.begin()
     other.settle(claim, "finish")  # checked before the watch existed
@@ -135,7 +135,9 @@ def test_an_end_that_looked_before_the_watch_is_logged(db: StoreClient, other: S
     assert logged(db) == ["job.state", "job.completed"]
 
 
-def test_who_logs_a_change_is_not_overtaken_by_a_look(db: StoreClient, other: StoreClient) -> None:
+def test_reader_does_not_overtake_open_logging_transaction(
+    db: StoreClient, other: StoreClient
+) -> None:
     claim = db.running()
     db.run(events.open_watches([claim.seq], KEEP))
     other.begin()
@@ -146,7 +148,7 @@ def test_who_logs_a_change_is_not_overtaken_by_a_look(db: StoreClient, other: St
     assert logged(db) == ["job.state", "job.completed"]
 
 
-def test_a_job_and_its_newest_event_are_compared_as_of_one_moment(db: StoreClient) -> None:
+def test_job_and_its_newest_event_are_compared_as_of_one_moment(db: StoreClient) -> None:
     """A volatile function would see a change whose event the statement that calls it does not."""
     kind = db.one(
         "select provolatile::text from pg_proc where oid = 'laneway.current_state'::regproc"
@@ -154,9 +156,7 @@ def test_a_job_and_its_newest_event_are_compared_as_of_one_moment(db: StoreClien
     assert kind == "s"
 
 
-def test_watchers_of_all_are_told_what_may_have_been_missed(
-    db: StoreClient, other: StoreClient
-) -> None:
+def test_watchers_of_all_are_notified_of_possible_gaps(db: StoreClient, other: StoreClient) -> None:
     other.begin()
     other.submit()
     db.run(events.open_watches([0], KEEP))
@@ -167,7 +167,7 @@ def test_watchers_of_all_are_told_what_may_have_been_missed(
     assert logged(db) == [*begun, "jobs.changed"]
 
 
-def test_a_finish_in_an_old_snapshot_is_logged(db: StoreClient, other: StoreClient) -> None:
+def test_finish_in_an_old_snapshot_is_logged(db: StoreClient, other: StoreClient) -> None:
     claim = db.running()
     other.do("begin isolation level repeatable read")
     other.one("select 1 from laneway.control")
@@ -206,9 +206,7 @@ def ids(found: list[Event]) -> list[int]:
     return [event.id for event in found]
 
 
-def test_an_event_that_becomes_visible_late_is_read_once(
-    db: StoreClient, other: StoreClient
-) -> None:
+def test_event_that_becomes_visible_late_is_read_once(db: StoreClient, other: StoreClient) -> None:
     late, soon = other.running(), db.running()
     watch(db, late.seq, soon.seq)
     start = db.run(events.snapshot())
@@ -229,7 +227,7 @@ def test_an_event_that_becomes_visible_late_is_read_once(
     assert rest.events == []
 
 
-def test_a_job_is_read_on_from_an_event_of_its_own(db: StoreClient) -> None:
+def test_job_is_read_on_from_an_event_of_its_own(db: StoreClient) -> None:
     claim = db.running()
     watch(db, claim.seq)
     fresh = db.run(events.of_job(claim.seq, None))
@@ -245,7 +243,7 @@ def test_a_job_is_read_on_from_an_event_of_its_own(db: StoreClient) -> None:
     assert (unknown.is_known, ids(unknown.events)) == (False, [after.newest])
 
 
-def test_a_job_is_read_on_from_the_first_event_of_a_stream_though_all_were_watched_before(
+def test_job_stream_continues_from_its_first_event(
     db: StoreClient,
 ) -> None:
     watch(db, 0)
@@ -260,7 +258,7 @@ def test_a_job_is_read_on_from_the_first_event_of_a_stream_though_all_were_watch
     assert (after.is_known, [e.name for e in after.events]) == (True, ["job.claimed"])
 
 
-def test_the_end_of_a_job_is_told_once_though_all_were_watched_before(db: StoreClient) -> None:
+def test_end_of_job_is_logged_once_with_watchers_of_all(db: StoreClient) -> None:
     watch(db, 0)
     claim = db.running()
     db.settle(claim, "finish")
@@ -272,7 +270,7 @@ def test_the_end_of_a_job_is_told_once_though_all_were_watched_before(db: StoreC
     assert logged(db, claim.seq).count("job.completed") == 1
 
 
-def test_what_was_pruned_or_not_watched_cannot_be_resumed(db: StoreClient) -> None:
+def test_pruned_or_unwatched_stream_cannot_be_resumed(db: StoreClient) -> None:
     claim = db.running()
     watch(db, claim.seq, 0)
     since = db.run(events.snapshot())
@@ -305,7 +303,7 @@ def test_what_was_pruned_or_not_watched_cannot_be_resumed(db: StoreClient) -> No
     assert not db.run(events.can_resume([0], since)), "another watch than then"
 
 
-def test_the_log_is_kept_while_an_old_transaction_may_still_write_to_it(
+def test_log_is_kept_while_an_old_transaction_may_still_write_to_it(
     db: StoreClient, other: StoreClient
 ) -> None:
     claim = db.running()
@@ -325,7 +323,7 @@ def test_the_log_is_kept_while_an_old_transaction_may_still_write_to_it(
     assert logged(db)[-1:] == ["job.completed"]
 
 
-def test_what_a_dump_brought_of_another_cluster_is_in_nobodys_way(db: StoreClient) -> None:
+def test_transaction_ids_of_other_cluster_in_dump_are_harmless(db: StoreClient) -> None:
     """Its transactions have numbers that are still to come."""
     claim = db.running()
     watch(db, claim.seq)
@@ -349,7 +347,7 @@ def test_what_a_dump_brought_of_another_cluster_is_in_nobodys_way(db: StoreClien
 
 
 @pytest.mark.parametrize("text", ["10:10:", "10:20:11,13,19", "7:9:7"])
-def test_a_cursor_is_read_as_it_was_written(text: str) -> None:
+def test_cursor_is_read_as_it_was_written(text: str) -> None:
     snapshot: Any = Snapshot.of(text)
     assert str(snapshot) == text
     cursor = Cursor(snapshot, Snapshot(30, 31), 12)
@@ -370,7 +368,7 @@ def rows_read(db: StoreClient) -> int:
 
 
 @pytest.mark.parametrize("known", ["", "analyze laneway.events", "analyze"])
-def test_neither_logging_nor_reading_walks_over_what_is_there(db: StoreClient, known: str) -> None:
+def test_logging_and_reading_scan_no_existing_rows(db: StoreClient, known: str) -> None:
     """However many jobs have ended and events are kept, whatever the statistics know of it."""
     many = 20_000
     db.do(
@@ -407,7 +405,7 @@ def test_neither_logging_nor_reading_walks_over_what_is_there(db: StoreClient, k
     db.commit()
 
 
-def test_the_end_of_a_log_that_was_pruned_is_found_though_an_old_snapshot_keeps_it(
+def test_end_of_pruned_log_is_found_despite_old_snapshot(
     db: StoreClient, other: StoreClient
 ) -> None:
     """Nothing came after it, so all of it is dead entries at the end of the index."""
@@ -427,7 +425,7 @@ def test_the_end_of_a_log_that_was_pruned_is_found_though_an_old_snapshot_keeps_
     other.commit()
 
 
-def test_a_watch_of_a_job_that_is_new_to_the_log_reads_none_of_it(db: StoreClient) -> None:
+def test_watch_of_a_job_that_is_new_to_the_log_reads_none_of_it(db: StoreClient) -> None:
     """A log filled by a few busy jobs, with statistics that show it."""
     db.do(
         "insert into laneway.events (seq, name, state)"

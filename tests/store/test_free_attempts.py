@@ -81,7 +81,7 @@ def test_uncharged_attempts_are_stored_up_to_a_bound(db: StoreClient) -> None:
 
 
 @pytest.mark.parametrize("seconds", [float("nan"), "a while", None, True])
-def test_snooze_and_retry_refuse_what_is_no_number(seconds: object) -> None:
+def test_snooze_and_retry_refuse_invalid_numbers(seconds: object) -> None:
     with pytest.raises(InvalidInput, match="must be a number of seconds"):
         Snooze(seconds)  # type: ignore[arg-type]
     if seconds is not None:

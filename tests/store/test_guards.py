@@ -14,7 +14,7 @@ from laneway.store.sync_connection import SyncConnection
 from tests.support.store_client import StoreClient
 
 
-def test_a_claim_refuses_a_snapshot_older_than_its_locks(db: StoreClient) -> None:
+def test_claim_refuses_a_snapshot_older_than_its_locks(db: StoreClient) -> None:
     db.submit()
     db.do("set default_transaction_isolation = 'repeatable read'")
     with pytest.raises(DatabaseUnavailable, match="read committed"):
@@ -23,7 +23,7 @@ def test_a_claim_refuses_a_snapshot_older_than_its_locks(db: StoreClient) -> Non
     assert db.claimed()
 
 
-def test_our_connections_are_read_committed_whatever_the_database_says(dsn: str) -> None:
+def test_our_connections_are_always_read_committed(dsn: str) -> None:
     change = "do $$ begin execute format('alter database %I {}', current_database()); end $$"
     with psycopg.connect(dsn, autocommit=True) as admin:
         admin.execute(change.format("set default_transaction_isolation = serializable").encode())
@@ -35,7 +35,7 @@ def test_our_connections_are_read_committed_whatever_the_database_says(dsn: str)
             admin.execute(change.format("reset default_transaction_isolation").encode())
 
 
-def test_what_the_dsn_says_itself_is_kept(dsn: str) -> None:
+def test_options_in_dsn_are_kept(dsn: str) -> None:
     own = psycopg.conninfo.make_conninfo(
         dsn, options="-c work_mem=99MB", application_name="shop", connect_timeout=3
     )
@@ -54,21 +54,19 @@ def test_what_the_dsn_says_itself_is_kept(dsn: str) -> None:
         "run_at => '9999-12-31'",
     ],
 )
-def test_a_job_cannot_be_put_off_for_ever(db: StoreClient, when: str) -> None:
+def test_job_cannot_be_put_off_for_ever(db: StoreClient, when: str) -> None:
     with pytest.raises(psycopg.Error, match=r"(run_at|delay): ") as refused:
         db.do(f"select laneway.submit('t', {when})")
     assert refused.value.sqlstate == "LW001"
     assert db.one("select count(*) from laneway.jobs") == 0
 
 
-def test_a_payload_over_a_mebibyte_is_refused_by_the_sql_door(db: StoreClient) -> None:
+def test_sql_submit_refuses_payload_over_one_mebibyte(db: StoreClient) -> None:
     with pytest.raises(psycopg.Error, match="payload: at most 1048576 bytes"):
         db.do("select laneway.submit('t', to_jsonb(repeat('x', 1048576)))")
 
 
-def test_one_job_that_somebody_holds_does_not_keep_the_others_from_ending(
-    db: StoreClient, dsn: str
-) -> None:
+def test_locked_job_does_not_keep_others_from_ending(db: StoreClient, dsn: str) -> None:
     held, free = db.running(), db.running()
     with psycopg.connect(dsn) as other:
         other.execute("select laneway.cancel(%s, 'me', null)", [held.seq])
@@ -80,7 +78,7 @@ def test_one_job_that_somebody_holds_does_not_keep_the_others_from_ending(
     assert db.places(held.seq) == ["outcome"]
 
 
-def test_an_error_named_like_ours_is_still_the_workers_own(db: StoreClient) -> None:
+def test_error_named_like_ours_is_still_the_workers_own(db: StoreClient) -> None:
     claim = db.running(max_retries=0)
     error = '{"type": "WorkerLost", "message": "mine"}'
     for _ in range(2):
@@ -89,7 +87,7 @@ def test_an_error_named_like_ours_is_still_the_workers_own(db: StoreClient) -> N
         assert answer.answer == "accepted"
 
 
-def test_a_session_comes_back_after_its_connection_was_killed(dsn: str) -> None:
+def test_session_comes_back_after_its_connection_was_killed(dsn: str) -> None:
     session = SyncConnection(dsn, connection_options(dsn, Settings.load(), "test"))
     try:
         assert session.run(leases.heartbeat([], [])) == []

@@ -96,7 +96,7 @@ def least_cost(db: StoreClient) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_job_costs_the_same_however_many_dead_rows_there_are(
+def test_job_costs_the_same_however_many_dead_rows_there_are(
     db: StoreClient, held_snapshot: None, kind: str
 ) -> None:
     db.do("insert into laneway.job_types (name) values ('t')")
@@ -130,7 +130,7 @@ end $$
 """
 
 
-def test_a_submit_under_a_bound_costs_the_same_however_many_dead_rows_there_are(
+def test_submit_under_a_bound_costs_the_same_however_many_dead_rows_there_are(
     db: StoreClient, held_snapshot: None
 ) -> None:
     quota = Quota(uuid4(), USUAL)

@@ -89,7 +89,7 @@ def limit_of(db: StoreClient, name: str) -> Limit | None:
         (SCHEDULE, ("schedule", "n", "created", {})),
     ],
 )  # fmt: skip
-def test_plain_sql_is_kept_like_any_other_door(
+def test_change_by_plain_sql_is_audited(
     db: StoreClient, statement: str, wanted: tuple[object, ...]
 ) -> None:
     db.do(statement)
@@ -107,7 +107,7 @@ def test_changes_and_deletions_of_a_schedule_are_kept(db: StoreClient) -> None:
     assert deleted.before["job_type"] == "t"
 
 
-def test_the_pause_gate_is_kept_and_a_mere_version_is_not(db: StoreClient) -> None:
+def test_pause_gate_is_kept_and_a_mere_version_is_not(db: StoreClient) -> None:
     db.do("update laneway.control set paused = true, paused_by = 'ann'")
     db.do("update laneway.control set version = version + 1")
     (change,) = kept(db)
@@ -115,7 +115,7 @@ def test_the_pause_gate_is_kept_and_a_mere_version_is_not(db: StoreClient) -> No
     assert change.differences["paused"] == (False, True)
 
 
-def test_a_change_of_nothing_is_not_kept(db: StoreClient) -> None:
+def test_change_of_nothing_is_not_kept(db: StoreClient) -> None:
     db.do("update laneway.worker_lanes set max_slots = max_slots, updated_by = 'ann'")
     db.do("update laneway.limits set max_concurrent = max_concurrent")
     assert kept(db) == []
@@ -126,7 +126,7 @@ def test_one_statement_on_many_rows_is_as_many_changes(db: StoreClient) -> None:
     assert [change.name for change in kept(db)] == ["anthropic", "ollama", "openai"]
 
 
-def test_what_is_rolled_back_by_the_database_was_never_changed(db: StoreClient) -> None:
+def test_change_rolled_back_by_database_leaves_no_history(db: StoreClient) -> None:
     db.begin()
     db.do("delete from laneway.limits")
     db.rollback()
@@ -136,7 +136,7 @@ def test_what_is_rolled_back_by_the_database_was_never_changed(db: StoreClient) 
 # -- who ----------------------------------------------------------------------------------------
 
 
-def test_a_door_that_says_who_is_believed_every_time(db: StoreClient) -> None:
+def test_actor_set_by_caller_is_used_every_time(db: StoreClient) -> None:
     db.run(lanes.create(Lane("new"), "ann"))
     for slots in (2, 3):
         db.run(lanes.tune("new", {"max_slots": slots}, "ann"))
@@ -156,7 +156,7 @@ def test_a_door_that_says_who_is_believed_every_time(db: StoreClient) -> None:
     assert len(changes) == 3 + 4 + 2 + 4 + 4
 
 
-def test_whoever_says_nothing_is_the_login_and_not_the_one_before(db: StoreClient) -> None:
+def test_actor_defaults_to_login_not_previous_actor(db: StoreClient) -> None:
     db.run(lanes.tune("system", {"max_slots": 5}, "ann"))
     db.do("update laneway.worker_lanes set max_slots = 6 where name = 'system'")
     db.do("update laneway.worker_lanes set max_slots = 7, updated_by = 'eve' where name = 'system'")
@@ -165,13 +165,13 @@ def test_whoever_says_nothing_is_the_login_and_not_the_one_before(db: StoreClien
     assert [change.by for change in kept(db)] == ["ann", login, "eve", login]
 
 
-def test_the_setting_of_one_statement_does_not_outlive_it(db: StoreClient) -> None:
+def test_setting_of_one_statement_does_not_outlive_it(db: StoreClient) -> None:
     db.run(limits.tune("openai", {"max_concurrent": 5}, "ann"))
     db.do("delete from laneway.limits where name = 'openai'")
     assert [change.by for change in kept(db)] == ["ann", db.one("select session_user::text")]
 
 
-def test_who_may_change_lanes_cannot_write_history(db: StoreClient, postgres: Server) -> None:
+def test_role_that_changes_lanes_cannot_write_history(db: StoreClient, postgres: Server) -> None:
     role = "laneway_history_test"
     db.begin()
     try:
@@ -199,7 +199,7 @@ def test_who_may_change_lanes_cannot_write_history(db: StoreClient, postgres: Se
 # -- the way back -------------------------------------------------------------------------------
 
 
-def test_the_newest_change_is_undone_and_undoing_is_a_change(db: StoreClient) -> None:
+def test_newest_change_is_undone_and_undoing_is_a_change(db: StoreClient) -> None:
     db.run(lanes.tune("system", {"max_slots": 5, "enabled": False}, "ann"))
     done = roll_back(db, "lane", "system")
     lane = db.run(lanes.read()).lanes["system"]
@@ -239,7 +239,7 @@ def test_any_earlier_state_can_be_had_again(db: StoreClient) -> None:
          values ('n', 't', '{"a": [1.5, null, "é"]}', '* * * * *', 'Asia/Tokyo', '{x,y}', -4)"""),
     ],
 )  # fmt: skip
-def test_a_deletion_and_a_creation_are_undone(
+def test_deletion_and_a_creation_are_undone(
     db: StoreClient, kind: str, table: str, create: str
 ) -> None:
     row = (
@@ -273,7 +273,7 @@ def test_settings_that_the_state_of_then_does_not_know_keep_their_value(db: Stor
     assert (lane.max_slots, lane.lease_seconds) == (1, 99)
 
 
-def test_a_state_without_a_new_setting_is_restored_with_its_default(db: StoreClient) -> None:
+def test_state_without_a_new_setting_is_restored_with_its_default(db: StoreClient) -> None:
     db.run(limits.delete("openai", "ann"))
     db.do("update laneway.control_history set before = before - 'scope'")
     assert roll_back(db, "limit", "openai").answer == "done"
@@ -282,7 +282,7 @@ def test_a_state_without_a_new_setting_is_restored_with_its_default(db: StoreCli
     assert (found.max_concurrent, found.scope) == (8, "cluster")
 
 
-def test_what_has_no_history_has_no_way_back(db: StoreClient) -> None:
+def test_object_without_history_cannot_be_rolled_back(db: StoreClient) -> None:
     assert roll_back(db, "lane", "system").answer == "no_change"
     assert roll_back(db, "lane", "absent").answer == "no_object"
     db.run(limits.tune("openai", {"max_concurrent": 3}, "ann"))
@@ -291,7 +291,7 @@ def test_what_has_no_history_has_no_way_back(db: StoreClient) -> None:
     assert roll_back(db, "limit", "openai", change.id + 1).answer == "no_change"
 
 
-def test_a_lane_that_is_needed_is_not_deleted(db: StoreClient) -> None:
+def test_lane_that_is_needed_is_not_deleted(db: StoreClient) -> None:
     db.run(lanes.create(Lane("new", ("fresh",)), "ann"))
     running = db.running("fresh")
     refused = roll_back(db, "lane", "new")
@@ -306,7 +306,7 @@ def test_a_lane_that_is_needed_is_not_deleted(db: StoreClient) -> None:
     assert created.name not in db.run(lanes.read()).lanes
 
 
-def test_a_limit_that_is_needed_is_not_deleted(db: StoreClient) -> None:
+def test_limit_that_is_needed_is_not_deleted(db: StoreClient) -> None:
     db.do("insert into laneway.job_types (name, limits) values ('chat', '{openai}')")
     knows(db, "chat")
     answer = db.run(limits.delete("openai", "ann"))
@@ -317,7 +317,7 @@ def test_a_limit_that_is_needed_is_not_deleted(db: StoreClient) -> None:
 
 
 @pytest.mark.parametrize("state", ["stopped_at = now()", "seen_at = now() - interval '46 s'"])
-def test_a_limit_that_only_history_names_is_deleted(db: StoreClient, state: str) -> None:
+def test_limit_that_only_history_names_is_deleted(db: StoreClient, state: str) -> None:
     """Nothing ever unpublishes a type; workers that know it are gone, and so are its jobs."""
     db.do("insert into laneway.job_types (name, limits) values ('chat', '{openai}')")
     knows(db, "chat")
@@ -332,7 +332,7 @@ def test_a_limit_that_only_history_names_is_deleted(db: StoreClient, state: str)
 @pytest.mark.parametrize(
     "place", ["ready", "delayed", "lease", "awaiting", "key_waiters", "pending"]
 )
-def test_a_limit_that_jobs_will_need_is_not_deleted(db: StoreClient, place: str) -> None:
+def test_limit_that_jobs_will_need_is_not_deleted(db: StoreClient, place: str) -> None:
     """Though no worker that knows their type is there now."""
     db.do("insert into laneway.job_types (name, limits) values ('chat', '{openai}')")
     needs = {"awaiting": "approval", "pending": "analysis"}.get(place)
@@ -350,7 +350,7 @@ def test_a_limit_that_jobs_will_need_is_not_deleted(db: StoreClient, place: str)
     assert db.run(limits.delete("openai", "ann")).hindrance == "the handlers of chat need it"
 
 
-def test_a_rollback_meets_the_rules_of_now(db: StoreClient) -> None:
+def test_rollback_meets_the_rules_of_now(db: StoreClient) -> None:
     """The job type went to another lane after the lane was deleted."""
     db.do("delete from laneway.worker_lanes where name = 'interactive'")
     db.run(lanes.move_type("system", "polarity", "ann"))
@@ -360,7 +360,7 @@ def test_a_rollback_meets_the_rules_of_now(db: StoreClient) -> None:
 
 
 @pytest.mark.parametrize("kind,name", [("limit", "openai"), ("schedule", "n")])
-def test_a_rollback_waits_for_a_change_under_way_and_undoes_it(
+def test_rollback_waits_for_a_change_under_way_and_undoes_it(
     db: StoreClient, other: StoreClient, kind: str, name: str
 ) -> None:
     db.do(SCHEDULE)
@@ -381,7 +381,7 @@ def test_a_rollback_waits_for_a_change_under_way_and_undoes_it(
     assert db.one(look) == before
 
 
-def test_a_rollback_is_told_to_the_workers(db: StoreClient) -> None:
+def test_rollback_notifies_workers(db: StoreClient) -> None:
     db.run(limits.tune("openai", {"max_concurrent": 3}, "ann"))
     version = db.version()
     roll_back(db, "limit", "openai")
@@ -391,7 +391,7 @@ def test_a_rollback_is_told_to_the_workers(db: StoreClient) -> None:
 # -- reading ------------------------------------------------------------------------------------
 
 
-def test_the_list_is_newest_first_in_pages(db: StoreClient) -> None:
+def test_list_is_newest_first_in_pages(db: StoreClient) -> None:
     for slots in range(2, 7):
         db.run(lanes.tune("system", {"max_slots": slots}, "ann"))
     db.run(limits.tune("openai", {"max_concurrent": 3}, "ann"))
@@ -401,7 +401,7 @@ def test_the_list_is_newest_first_in_pages(db: StoreClient) -> None:
     assert len(db.run(history.listing(KINDS))) == 6
 
 
-def test_a_state_that_python_cannot_read_spoils_only_itself(db: StoreClient) -> None:
+def test_state_that_python_cannot_read_spoils_only_itself(db: StoreClient) -> None:
     db.do(SCHEDULE)
     # As a version before the check may have stored it.
     db.do("set laneway.payload_checked = 'on'")

@@ -30,9 +30,7 @@ def smuggle(db: StoreClient, payload: str) -> int:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_payload_is_claimed_as_text_and_its_neighbours_with_it(
-    db: StoreClient, name: str
-) -> None:
+def test_hostile_payload_is_claimed_as_text_with_other_jobs(db: StoreClient, name: str) -> None:
     before = db.submit(payload={"n": 1})
     hostile = smuggle(db, HOSTILE[name])
     after = db.submit(payload={"n": 2})
@@ -53,7 +51,7 @@ def test_a_hostile_payload_is_claimed_as_text_and_its_neighbours_with_it(
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_payload_spoils_no_list(db: StoreClient, name: str) -> None:
+def test_hostile_payload_spoils_no_list(db: StoreClient, name: str) -> None:
     first = db.submit(payload={"n": 1})
     hostile = smuggle(db, HOSTILE[name])
     last = db.submit(payload={"n": 2})
@@ -66,7 +64,7 @@ def test_a_hostile_payload_spoils_no_list(db: StoreClient, name: str) -> None:
 
 
 @pytest.mark.parametrize("text", ['{"a": "\\u0000"}', '{"a": NaN}', '{"a": "\\ud800"}', "{", ""])
-def test_what_postgresql_cannot_store_is_refused_by_name(db: StoreClient, text: str) -> None:
+def test_unstorable_text_is_refused_with_its_field(db: StoreClient, text: str) -> None:
     from laneway.domain.job import NewJob, new_job_id
 
     with pytest.raises(InvalidInput, match=r"^payload"):
@@ -95,7 +93,7 @@ def test_what_postgresql_cannot_store_is_refused_by_name(db: StoreClient, text: 
         ("laneway.submit('t', max_retries => -1)", "max_retries"),
     ],
 )
-def test_the_sql_door_refuses_by_field_and_rule(db: StoreClient, call: str, field: str) -> None:
+def test_sql_submit_refuses_with_field_and_rule(db: StoreClient, call: str, field: str) -> None:
     import psycopg
 
     with pytest.raises(psycopg.Error) as refused:
@@ -104,7 +102,7 @@ def test_the_sql_door_refuses_by_field_and_rule(db: StoreClient, call: str, fiel
     assert str(refused.value).startswith(f"{field}: ")
 
 
-def test_the_sql_door_submits_in_the_callers_transaction(db: StoreClient) -> None:
+def test_sql_submit_runs_in_callers_transaction(db: StoreClient) -> None:
     db.begin()
     db.do("select laneway.submit('t', '{\"a\": 1}', priority => 4, wake => true)")
     db.rollback()

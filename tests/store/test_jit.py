@@ -36,7 +36,7 @@ def test_function_that_forbids_plan_methods_also_forbids_jit(db: StoreClient) ->
     assert [name for name, config in forbidding.items() if "jit=off" not in config] == []
 
 
-def test_our_connections_forbid_jit_whatever_the_database_says(dsn: str) -> None:
+def test_our_connections_always_disable_jit(dsn: str) -> None:
     with psycopg.connect(dsn, autocommit=True) as admin:
         admin.execute(CHANGE.format("set jit = on").encode())
         try:

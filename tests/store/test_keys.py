@@ -82,13 +82,13 @@ def test_jobs_of_a_key_run_by_priority_then_first_in(db: StoreClient) -> None:
     assert run_all(db) == [high[0], *other, high[1], *low]
 
 
-def test_a_key_belongs_to_its_workspace(db: StoreClient) -> None:
+def test_key_belongs_to_its_workspace(db: StoreClient) -> None:
     keyed(db, 1)
     keyed(db, 1, workspace="elsewhere")
     assert len(db.claimed()) == 2
 
 
-def test_a_key_holds_over_job_types_and_lanes(db: StoreClient) -> None:
+def test_key_holds_over_job_types_and_lanes(db: StoreClient) -> None:
     (first,) = keyed(db, 1)
     keyed(db, 1, job_type="polarity")
     (claim,) = db.claimed()
@@ -99,7 +99,7 @@ def test_a_key_holds_over_job_types_and_lanes(db: StoreClient) -> None:
     assert len(db.claimed(5, ["polarity"], lane="interactive")) == 1
 
 
-def test_a_better_one_that_comes_goes_before_those_that_waited(db: StoreClient) -> None:
+def test_better_one_that_comes_goes_before_those_that_waited(db: StoreClient) -> None:
     first, second = keyed(db, 2)
     claim = db.claimed()[0]
     assert claim.seq == first
@@ -110,7 +110,7 @@ def test_a_better_one_that_comes_goes_before_those_that_waited(db: StoreClient) 
     assert waiting(db) == [second]
 
 
-def test_one_that_cannot_run_keeps_its_key_from_nobody(db: StoreClient) -> None:
+def test_job_that_cannot_run_does_not_block_its_key(db: StoreClient) -> None:
     (first,) = keyed(db, 1)
     (stuck,) = keyed(db, 1, job_type="polarity", priority=9)
     waits, late = keyed(db, 2)
@@ -129,9 +129,7 @@ def test_one_that_cannot_run_keeps_its_key_from_nobody(db: StoreClient) -> None:
     assert ready(db) == [stuck]
 
 
-def test_a_cancel_in_an_open_transaction_stops_no_claim(
-    db: StoreClient, other: StoreClient
-) -> None:
+def test_cancel_in_an_open_transaction_stops_no_claim(db: StoreClient, other: StoreClient) -> None:
     _, second, third = keyed(db, 3)
     db.settle(db.claimed()[0], "finish")
     version = db.version()
@@ -178,7 +176,7 @@ def test_every_way_to_end_hands_the_key_on(db: StoreClient, kind: str) -> None:
     assert holder(db) is None
 
 
-def test_a_lapse_and_a_burial_hand_the_key_on(db: StoreClient) -> None:
+def test_lapse_and_a_burial_hand_the_key_on(db: StoreClient) -> None:
     _, second, third = keyed(db, 3, max_retries=0)
     db.claim()
     db.do("update laneway.lease set lease_until = '-infinity'")
@@ -188,7 +186,7 @@ def test_a_lapse_and_a_burial_hand_the_key_on(db: StoreClient) -> None:
     assert [c.seq for c in db.claimed()] == [third]
 
 
-def test_the_watchdog_names_the_types_of_those_who_got_a_key(db: StoreClient) -> None:
+def test_watchdog_returns_types_of_jobs_that_got_a_key(db: StoreClient) -> None:
     keyed(db, 1)
     keyed(db, 1, job_type="polarity")
     db.claim()
@@ -197,7 +195,7 @@ def test_the_watchdog_names_the_types_of_those_who_got_a_key(db: StoreClient) ->
     assert set(db.run(leases.run_watchdog(db.worker, 10)).job_types or []) == {"t", "polarity"}
 
 
-def test_a_job_that_finished_apart_keeps_its_key_until_it_is_given_back(db: StoreClient) -> None:
+def test_self_finished_job_keeps_key_until_release(db: StoreClient) -> None:
     first, second = keyed(db, 2)
     claim = db.claimed()[0]
     db.run(caller_transaction.finish(claim, "null", 0.0))
@@ -244,7 +242,7 @@ def test_cancel_of_the_holder_keeps_the_key_until_it_ends(db: StoreClient) -> No
     assert ready(db) == [second]
 
 
-def test_reprioritize_of_one_that_waits_changes_who_is_next(db: StoreClient) -> None:
+def test_reprioritize_of_waiting_job_changes_next_job(db: StoreClient) -> None:
     first, second, third = keyed(db, 3)
     claim = db.claimed()[0]
     assert db.run(jobs.reprioritize(db.id_of(third), 5)).found_in == "approved"
@@ -264,7 +262,7 @@ def test_retry_of_a_job_of_a_busy_key_waits_its_turn(db: StoreClient) -> None:
     assert waiting(db) == [first]
 
 
-def test_max_age_ends_who_waits_and_who_is_next(db: StoreClient) -> None:
+def test_max_age_ends_waiting_and_next_jobs(db: StoreClient) -> None:
     seqs = keyed(db, 4)
     db.settle(db.claimed()[0], "finish")
     overdue = seqs[1:3]
@@ -280,9 +278,7 @@ def test_max_age_ends_who_waits_and_who_is_next(db: StoreClient) -> None:
 # -- races -------------------------------------------------------------------------------------
 
 
-def test_an_end_waits_for_a_claim_that_puts_somebody_aside(
-    db: StoreClient, other: StoreClient
-) -> None:
+def test_finish_waits_for_claim_that_parks_a_job(db: StoreClient, other: StoreClient) -> None:
     """Else it would see no waiter, and the waiter would never be woken."""
     keyed(db, 1)
     claim = db.claimed()[0]
@@ -295,7 +291,7 @@ def test_an_end_waits_for_a_claim_that_puts_somebody_aside(
     assert [a.seq for a in ending.result(20)] == [late]
 
 
-def test_a_claim_waits_for_an_end_under_way_and_takes_the_key(
+def test_claim_waits_for_an_end_under_way_and_takes_the_key(
     db: StoreClient, other: StoreClient
 ) -> None:
     keyed(db, 1)
@@ -311,7 +307,7 @@ def test_a_claim_waits_for_an_end_under_way_and_takes_the_key(
 
 
 @pytest.mark.parametrize("before", [1, 3])
-def test_a_claim_that_looked_before_an_end_does_not_overtake_who_waited(
+def test_claim_with_older_snapshot_does_not_overtake_waiting_job(
     db: StoreClient, other: StoreClient, before: int
 ) -> None:
     _, *waited = keyed(db, 1 + before)
@@ -328,7 +324,7 @@ def test_a_claim_that_looked_before_an_end_does_not_overtake_who_waited(
     assert run_all(db) == [*waited, late]
 
 
-def test_an_end_that_is_rolled_back_keeps_its_key(db: StoreClient, other: StoreClient) -> None:
+def test_end_that_is_rolled_back_keeps_its_key(db: StoreClient, other: StoreClient) -> None:
     keyed(db, 1)
     claim = db.claimed()[0]
     keyed(db, 1)
@@ -341,9 +337,7 @@ def test_an_end_that_is_rolled_back_keeps_its_key(db: StoreClient, other: StoreC
     assert claiming.result(20).parked == 1
 
 
-def test_an_end_does_not_wait_for_one_who_is_being_cancelled(
-    db: StoreClient, other: StoreClient
-) -> None:
+def test_finish_does_not_wait_for_concurrent_cancel(db: StoreClient, other: StoreClient) -> None:
     _, second, third = keyed(db, 3)
     claim = db.claimed()[0]
     other.begin()
@@ -385,7 +379,7 @@ def test_one_passed_over_while_it_got_another_priority_is_next(
     assert db.row("ready", second)["rank"] == -3
 
 
-def test_a_key_held_by_a_job_that_is_not_there_is_swept_up(db: StoreClient) -> None:
+def test_key_held_by_a_job_that_is_not_there_is_swept_up(db: StoreClient) -> None:
     _, second = keyed(db, 2)
     db.claim()
     db.do("update laneway.key_holders set seq = 999999999")
@@ -431,7 +425,7 @@ def test_park_hides_nothing_that_can_be_claimed(db: StoreClient, other: StoreCli
     other.commit()
 
 
-def test_park_passes_over_what_a_claim_is_taking(db: StoreClient, other: StoreClient) -> None:
+def test_park_skips_jobs_of_running_claim(db: StoreClient, other: StoreClient) -> None:
     keyed(db, 1)
     db.claim()
     (late,) = keyed(db, 1)
@@ -442,7 +436,7 @@ def test_park_passes_over_what_a_claim_is_taking(db: StoreClient, other: StoreCl
     other.rollback()
 
 
-def test_an_analysis_neither_needs_nor_frees_a_key(db: StoreClient) -> None:
+def test_analysis_neither_needs_nor_frees_a_key(db: StoreClient) -> None:
     db.do("insert into laneway.job_types (name, has_analysis) values ('t', true)")
     keyed(db, 3)
     claims = db.claimed(3, ["\x01t"], lane="analysis")
@@ -453,7 +447,7 @@ def test_an_analysis_neither_needs_nor_frees_a_key(db: StoreClient) -> None:
     assert [c.seq for c in db.claimed()] == [claims[0].seq]
 
 
-def test_a_key_and_a_limit_together(db: StoreClient) -> None:
+def test_key_and_a_limit_together(db: StoreClient) -> None:
     db.do("insert into laneway.limits (name, max_concurrent) values ('x', 2)")
     db.do("insert into laneway.job_types (name, limits) values ('t', '{x}')")
     first = keyed(db, 3, "a")

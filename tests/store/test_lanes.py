@@ -15,7 +15,7 @@ from laneway.store import lanes
 from tests.support.store_client import StoreClient
 
 
-def test_the_first_migration_seeds_the_lanes_of_the_domain(db: StoreClient) -> None:
+def test_first_migration_seeds_the_lanes_of_the_domain(db: StoreClient) -> None:
     stored = db.run(lanes.read()).lanes
     assert {
         name: replace(lane, updated_at=None, updated_by=None) for name, lane in stored.items()
@@ -23,7 +23,7 @@ def test_the_first_migration_seeds_the_lanes_of_the_domain(db: StoreClient) -> N
 
 
 @pytest.mark.parametrize("job_types", ["{polarity}", "{x,polarity,y}", "{x,x}"])
-def test_a_job_type_is_in_one_lane_only(db: StoreClient, job_types: str) -> None:
+def test_job_type_is_in_one_lane_only(db: StoreClient, job_types: str) -> None:
     with pytest.raises(psycopg.Error) as refused:
         db.do("insert into laneway.worker_lanes (name, job_types) values ('new', %s)", job_types)
     assert refused.value.sqlstate == "LW001"
@@ -31,7 +31,7 @@ def test_a_job_type_is_in_one_lane_only(db: StoreClient, job_types: str) -> None
     assert "new" not in db.run(lanes.read()).lanes
 
 
-def test_a_refused_overlap_names_field_type_and_lanes(db: StoreClient) -> None:
+def test_refused_overlap_names_field_type_and_lanes(db: StoreClient) -> None:
     with pytest.raises(InvalidInput) as refused:
         db.run(lanes.create(Lane("new", ("polarity",)), "me"))
     assert refused.value.field == "job_types"
@@ -47,7 +47,7 @@ def test_a_refused_overlap_names_field_type_and_lanes(db: StoreClient) -> None:
         "delete from laneway.worker_lanes",
     ],
 )
-def test_the_default_lane_stays_and_takes_every_other_type(db: StoreClient, change: str) -> None:
+def test_default_lane_stays_and_takes_every_other_type(db: StoreClient, change: str) -> None:
     with pytest.raises(psycopg.Error, match="the lane default must exist") as refused:
         db.do(change)
     assert refused.value.sqlstate == "LW001"
@@ -75,7 +75,7 @@ def test_the_default_lane_stays_and_takes_every_other_type(db: StoreClient, chan
         ("name", "repeat('a', 64)"),
     ],
 )
-def test_what_is_out_of_range_is_refused(db: StoreClient, column: str, value: str) -> None:
+def test_value_out_of_range_is_refused(db: StoreClient, column: str, value: str) -> None:
     with pytest.raises(psycopg.IntegrityError):
         db.do(f"update laneway.worker_lanes set {column} = {value} where name = 'system'")
 
@@ -96,7 +96,7 @@ def test_what_is_out_of_range_is_refused(db: StoreClient, column: str, value: st
         ("name", "'a.b-c_9'"),
     ],
 )
-def test_the_ends_of_each_range_are_allowed(db: StoreClient, column: str, value: str) -> None:
+def test_ends_of_each_range_are_allowed(db: StoreClient, column: str, value: str) -> None:
     db.do(f"update laneway.worker_lanes set {column} = {value} where name = 'system'")
 
 
@@ -109,14 +109,14 @@ def test_the_ends_of_each_range_are_allowed(db: StoreClient, column: str, value:
         "update laneway.control set paused = true",
     ],
 )
-def test_a_plain_change_raises_the_version(db: StoreClient, change: str) -> None:
+def test_plain_change_raises_the_version(db: StoreClient, change: str) -> None:
     before = db.version()
     db.do(change)
     assert db.version() == before + 1
     db.do("update laneway.control set paused = false")
 
 
-def test_a_change_stamps_its_time_and_a_new_lane_has_the_defaults(db: StoreClient) -> None:
+def test_change_stamps_its_time_and_a_new_lane_has_the_defaults(db: StoreClient) -> None:
     db.do("insert into laneway.worker_lanes (name) values ('new')")
     lane = db.run(lanes.read()).lanes["new"]
     defaults = replace(lane, updated_at=None, updated_by=None)
@@ -128,13 +128,13 @@ def test_a_change_stamps_its_time_and_a_new_lane_has_the_defaults(db: StoreClien
     assert after > lane.updated_at
 
 
-def test_a_lane_is_created_once_and_never_overwritten(db: StoreClient) -> None:
+def test_lane_is_created_once_and_never_overwritten(db: StoreClient) -> None:
     assert db.run(lanes.create(Lane("new", max_slots=4), "me")) is True
     assert db.run(lanes.create(Lane("new", max_slots=9), "you")) is None
     assert db.run(lanes.read()).lanes["new"].max_slots == 4
 
 
-def test_tuning_changes_what_it_names_and_nothing_else(db: StoreClient) -> None:
+def test_tuning_changes_only_named_columns(db: StoreClient) -> None:
     before = db.run(lanes.read()).lanes["system"]
     after = db.run(lanes.tune("system", {"max_slots": None, "enabled": False}, "ann"))
     assert after is not None
@@ -145,7 +145,7 @@ def test_tuning_changes_what_it_names_and_nothing_else(db: StoreClient) -> None:
     assert db.run(lanes.tune("nowhere", {"max_slots": 1}, "ann")) is None
 
 
-def test_a_type_that_moves_takes_its_waiting_jobs_along_at_once(db: StoreClient) -> None:
+def test_type_that_moves_takes_its_waiting_jobs_along_at_once(db: StoreClient) -> None:
     seq = db.submit("polarity")
     running = db.running("ingestion")
     changed = db.run(lanes.move_type("system", "polarity", "me"))
@@ -160,7 +160,7 @@ def test_a_type_that_moves_takes_its_waiting_jobs_along_at_once(db: StoreClient)
     assert db.slots_agree()
 
 
-def test_a_type_is_adopted_only_where_no_lane_has_it(db: StoreClient) -> None:
+def test_type_is_adopted_only_where_no_lane_has_it(db: StoreClient) -> None:
     db.run(lanes.adopt_type("system", "polarity", "me"))
     db.run(lanes.adopt_type("system", "fresh", "me"))
     db.run(lanes.adopt_type("default", "plain", "me"))
@@ -237,7 +237,7 @@ def test_many_changes_at_once_are_all_kept(another: Callable[[], StoreClient]) -
     assert all(state.lane_of(f"type{n}_{i}") == f"n{n}_{i}" for n in range(4) for i in range(5))
 
 
-def test_a_lane_that_is_gone_leaves_no_job_stuck(db: StoreClient) -> None:
+def test_lane_that_is_gone_leaves_no_job_stuck(db: StoreClient) -> None:
     claim = db.running("polarity")
     db.do("delete from laneway.worker_lanes where name = 'interactive'")
     assert db.settle(claim, "release") is not None

@@ -38,7 +38,7 @@ def tune(db: StoreClient, **change: object) -> None:
 
 
 @pytest.mark.parametrize("period", [0.1, 1.0, 59.0, 61.0, 3600.0, 86400.0])
-def test_another_period_keeps_what_was_started_and_lets_it_go(
+def test_changed_period_keeps_recorded_starts_until_they_lapse(
     db: StoreClient, period: float
 ) -> None:
     start(db, 3600.0, 4)
@@ -50,14 +50,14 @@ def test_another_period_keeps_what_was_started_and_lets_it_go(
     assert room(db, f"{NOW} + make_interval(secs => {period * 34 / 32})") == 10
 
 
-def test_a_short_period_made_long_is_not_stuck(db: StoreClient) -> None:
+def test_short_period_made_long_is_not_stuck(db: StoreClient) -> None:
     start(db, 1.0, 10)
     tune(db, rate_count=10, rate_period_s=60.0)
     assert room(db) == 0
     assert room(db, f"{NOW} + interval '65 s'") == 10
 
 
-def test_a_rate_taken_away_and_another_scope_begin_anew(db: StoreClient) -> None:
+def test_removed_rate_or_changed_scope_starts_again(db: StoreClient) -> None:
     start(db, 60.0, 4)
     tune(db, rate_count=None, rate_period_s=None)
     tune(db, rate_count=10, rate_period_s=60.0)
@@ -67,13 +67,13 @@ def test_a_rate_taken_away_and_another_scope_begin_anew(db: StoreClient) -> None
     assert room(db) == 10
 
 
-def test_a_new_count_keeps_the_starts(db: StoreClient) -> None:
+def test_new_count_keeps_the_starts(db: StoreClient) -> None:
     start(db, 60.0, 4)
     tune(db, rate_count=5, rate_period_s=60.0)
     assert room(db) == 1
 
 
-def test_a_deleted_limit_forgets_and_a_rollback_counts_from_then(db: StoreClient) -> None:
+def test_deleted_limit_forgets_and_a_rollback_counts_from_then(db: StoreClient) -> None:
     start(db, 60.0, 4)
     db.do("delete from laneway.limit_usage")
     assert db.run(limits.delete("rated", "me")).is_gone

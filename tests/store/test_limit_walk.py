@@ -248,7 +248,7 @@ def walker(db: StoreClient) -> type[Walk]:
     return Walk
 
 
-def test_limits_and_keys_agree_wherever_a_walk_leads(walker: type[Walk]) -> None:
+def test_limits_and_keys_agree_after_any_walk(walker: type[Walk]) -> None:
     run_state_machine_as_test(
         walker,
         settings=settings(

@@ -104,7 +104,7 @@ def test_every_way_to_end_gives_the_limit_back(db: StoreClient, kind: str) -> No
     assert db.one("select running from laneway.limit_usage") == 0
 
 
-def test_a_lapse_and_a_burial_give_the_limit_back(db: StoreClient) -> None:
+def test_lapse_and_a_burial_give_the_limit_back(db: StoreClient) -> None:
     limit(db, max_concurrent=1)
     needs(db, "t", "x")
     db.running(max_retries=0)
@@ -128,7 +128,7 @@ def test_zero_lets_nothing_start_and_null_everything(
     assert db.limits_agree()
 
 
-def test_a_name_without_a_row_limits_nothing_but_is_counted_until_it_has_one(
+def test_name_without_a_row_limits_nothing_but_is_counted_until_it_has_one(
     db: StoreClient,
 ) -> None:
     needs(db, "t", "x")
@@ -141,7 +141,7 @@ def test_a_name_without_a_row_limits_nothing_but_is_counted_until_it_has_one(
     assert len(db.claimed()) == 1
 
 
-def test_a_limit_that_is_deleted_while_held_leaves_the_counters_exact(db: StoreClient) -> None:
+def test_limit_that_is_deleted_while_held_leaves_the_counters_exact(db: StoreClient) -> None:
     limit(db, max_concurrent=1)
     needs(db, "t", "x")
     claim = db.running()
@@ -168,7 +168,7 @@ def test_lowering_kills_nothing_and_admits_nothing_until_enough_have_ended(db: S
     assert len(db.claimed()) == 1
 
 
-def test_a_type_that_changes_its_limits_while_jobs_run_gives_back_what_they_hold(
+def test_running_jobs_release_limits_after_type_changed_them(
     db: StoreClient,
 ) -> None:
     limit(db, "x", max_concurrent=1)
@@ -189,7 +189,7 @@ def test_a_type_that_changes_its_limits_while_jobs_run_gives_back_what_they_hold
     assert db.one("select sum(running) from laneway.limit_usage") == 0
 
 
-def test_a_name_that_stands_twice_in_a_type_counts_once(db: StoreClient) -> None:
+def test_name_that_stands_twice_in_a_type_counts_once(db: StoreClient) -> None:
     limit(db, max_concurrent=1)
     needs(db, "t", "x", "x")
     claim = db.running()
@@ -210,7 +210,7 @@ def test_types_that_share_a_limit_share_its_room_in_order(db: StoreClient) -> No
     assert db.limits_agree()
 
 
-def test_a_type_needs_room_under_each_of_its_limits(db: StoreClient) -> None:
+def test_type_needs_room_under_each_of_its_limits(db: StoreClient) -> None:
     limit(db, "x", max_concurrent=5)
     limit(db, "y", max_concurrent=2)
     needs(db, "a", "x", "y")
@@ -225,7 +225,7 @@ def test_a_type_needs_room_under_each_of_its_limits(db: StoreClient) -> None:
     assert db.limits_agree()
 
 
-def test_a_job_that_waits_for_a_limit_blocks_none_behind_it(db: StoreClient) -> None:
+def test_job_waiting_for_limit_does_not_block_later_jobs(db: StoreClient) -> None:
     limit(db, max_concurrent=1)
     needs(db, "a", "x")
     waiting = submitted(db, 6, "a", priority=9)
@@ -247,7 +247,7 @@ def test_types_without_room_do_not_use_up_the_room_of_their_isolation(db: StoreC
     assert got[1:] == free
 
 
-def test_order_is_priority_then_first_in_among_what_may_run(db: StoreClient) -> None:
+def test_runnable_jobs_are_ordered_by_priority_then_age(db: StoreClient) -> None:
     limit(db, max_concurrent=2)
     needs(db, "a", "x")
     low = submitted(db, 2, "a")
@@ -269,7 +269,7 @@ def test_analyses_need_no_limit(db: StoreClient) -> None:
 # -- scopes ------------------------------------------------------------------------------------
 
 
-def test_a_limit_per_host_counts_each_host_by_itself(
+def test_limit_per_host_counts_each_host_by_itself(
     db: StoreClient, another: Callable[[], StoreClient]
 ) -> None:
     limit(db, max_concurrent=2, scope="host")
@@ -286,7 +286,7 @@ def test_a_limit_per_host_counts_each_host_by_itself(
     assert db.limits_agree()
 
 
-def test_a_limit_per_process_counts_each_worker_by_itself(
+def test_limit_per_process_counts_each_worker_by_itself(
     db: StoreClient, other: StoreClient
 ) -> None:
     limit(db, max_concurrent=2, scope="process")
@@ -299,9 +299,7 @@ def test_a_limit_per_process_counts_each_worker_by_itself(
     assert db.limits_agree()
 
 
-def test_a_scope_that_is_changed_counts_what_runs_already(
-    db: StoreClient, other: StoreClient
-) -> None:
+def test_changed_scope_counts_running_jobs(db: StoreClient, other: StoreClient) -> None:
     limit(db, max_concurrent=2, scope="process")
     needs(db, "t", "x")
     submitted(db, 20)
@@ -319,7 +317,7 @@ def test_a_scope_that_is_changed_counts_what_runs_already(
 # -- wake-ups -------------------------------------------------------------------------------
 
 
-def test_an_end_names_the_types_that_may_have_waited_for_its_limit(db: StoreClient) -> None:
+def test_end_names_the_types_that_may_have_waited_for_its_limit(db: StoreClient) -> None:
     limit(db, max_concurrent=2)
     needs(db, "t", "x")
     needs(db, "other", "x", "y")
@@ -330,7 +328,7 @@ def test_an_end_names_the_types_that_may_have_waited_for_its_limit(db: StoreClie
     assert {(a.answer, a.status) for a in answers} == {("freed", "t"), ("freed", "other")}
 
 
-def test_an_end_under_a_limit_far_from_its_maximum_names_nobody(db: StoreClient) -> None:
+def test_finish_under_unexhausted_limit_wakes_no_type(db: StoreClient) -> None:
     limit(db, max_concurrent=10)
     needs(db, "t", "x")
     assert db.settled(db.running(), "finish") == []
@@ -358,9 +356,7 @@ def test_two_claims_in_two_lanes_share_a_limit_exactly(db: StoreClient, other: S
     assert db.limits_agree()
 
 
-def test_a_change_of_a_limit_waits_for_claims_under_way(
-    db: StoreClient, other: StoreClient
-) -> None:
+def test_change_of_a_limit_waits_for_claims_under_way(db: StoreClient, other: StoreClient) -> None:
     limit(db, max_concurrent=4)
     needs(db, "t", "x")
     submitted(db, 4)
@@ -373,7 +369,7 @@ def test_a_change_of_a_limit_waits_for_claims_under_way(
     assert db.claim().state == "limited"
 
 
-def test_a_type_without_jobs_keeps_no_claim_waiting_for_its_limit(
+def test_type_without_jobs_keeps_no_claim_waiting_for_its_limit(
     db: StoreClient, other: StoreClient
 ) -> None:
     limit(db, max_concurrent=5)
@@ -388,7 +384,7 @@ def test_a_type_without_jobs_keeps_no_claim_waiting_for_its_limit(
     assert claim_at(db, NOON, types=("t", "free")).seqs == [limited_job]
 
 
-def test_an_exhausted_limit_is_refused_without_a_lock(db: StoreClient, other: StoreClient) -> None:
+def test_exhausted_limit_is_refused_without_a_lock(db: StoreClient, other: StoreClient) -> None:
     limit(db, max_concurrent=1)
     needs(db, "t", "x")
     submitted(db, 2)
@@ -404,7 +400,7 @@ def test_an_exhausted_limit_is_refused_without_a_lock(db: StoreClient, other: St
 # -- rates -------------------------------------------------------------------------------------
 
 
-def test_a_rate_lets_so_many_start_and_says_when_it_has_room_again(db: StoreClient) -> None:
+def test_rate_limit_bounds_starts_and_reports_next_free_time(db: StoreClient) -> None:
     limit(db, max_concurrent=None)
     db.do("update laneway.limits set rate_count = 3, rate_period_s = 60 where name = 'x'")
     needs(db, "t", "x")
@@ -419,7 +415,7 @@ def test_a_rate_lets_so_many_start_and_says_when_it_has_room_again(db: StoreClie
     assert len(claim_at(db, just_before + timedelta(seconds=0.001)).seqs) == 3
 
 
-def test_a_rate_counts_starts_and_not_jobs_that_run(db: StoreClient) -> None:
+def test_rate_counts_starts_and_not_jobs_that_run(db: StoreClient) -> None:
     limit(db, max_concurrent=None)
     db.do("update laneway.limits set rate_count = 2, rate_period_s = 60 where name = 'x'")
     needs(db, "t", "x")
@@ -429,9 +425,7 @@ def test_a_rate_counts_starts_and_not_jobs_that_run(db: StoreClient) -> None:
     assert db.claim().state == "limited"
 
 
-def test_a_rate_per_process_counts_each_worker_by_itself(
-    db: StoreClient, other: StoreClient
-) -> None:
+def test_rate_per_process_counts_each_worker_by_itself(db: StoreClient, other: StoreClient) -> None:
     limit(db, max_concurrent=None, scope="process")
     db.do("update laneway.limits set rate_count = 2, rate_period_s = 60 where name = 'x'")
     needs(db, "t", "x")
@@ -442,7 +436,7 @@ def test_a_rate_per_process_counts_each_worker_by_itself(
 
 
 @pytest.mark.parametrize("before, after", [(60.0, 5.0), (5.0, 60.0), (86400.0, 0.1)])
-def test_a_period_that_is_changed_neither_forgets_nor_blocks_for_ever(
+def test_period_that_is_changed_neither_forgets_nor_blocks_for_ever(
     db: StoreClient, before: float, after: float
 ) -> None:
     limit(db, max_concurrent=None)
@@ -466,7 +460,7 @@ def test_starts_long_past_are_forgotten(db: StoreClient) -> None:
     assert db.one("select count(*) from laneway.limit_starts") <= 3
 
 
-def test_a_rate_and_a_maximum_bind_together(db: StoreClient) -> None:
+def test_rate_and_a_maximum_bind_together(db: StoreClient) -> None:
     limit(db, max_concurrent=2)
     db.do("update laneway.limits set rate_count = 3, rate_period_s = 60 where name = 'x'")
     needs(db, "t", "x")
@@ -517,7 +511,7 @@ def test_in_no_period_do_more_start_than_the_rate_allows(
     db.rollback()
 
 
-def test_a_rate_holds_by_the_clock_of_the_server(db: StoreClient) -> None:
+def test_rate_holds_by_the_clock_of_the_server(db: StoreClient) -> None:
     limit(db, max_concurrent=None)
     db.do("update laneway.limits set rate_count = 5, rate_period_s = 0.1 where name = 'x'")
     needs(db, "t", "x")

@@ -161,7 +161,7 @@ def test_search_that_stops_early_goes_on_from_its_cursor(
         assert db.run(jobs.count(wanted, limit=200)) == (len(whole), False)
 
 
-def test_stopped_search_says_how_far_it_came(
+def test_stopped_search_returns_its_position(
     db: StoreClient, many: dict[int, dict[str, Any]]
 ) -> None:
     page = db.run(jobs.listing(JobFilter(tag="none"), limit=50, look=1))
@@ -216,7 +216,7 @@ def test_since_counts_from_the_submit(db: StoreClient, many: dict[int, dict[str,
         assert young == [j for j in every if j.created_at is not None and j.created_at >= since]
 
 
-def test_a_job_shows_the_fields_of_the_contract(
+def test_job_shows_the_fields_of_the_contract(
     db: StoreClient, many: dict[int, dict[str, Any]]
 ) -> None:
     columns = {
@@ -259,7 +259,7 @@ def test_waiting_for_a_job_sees_its_status_result_and_error(db: StoreClient) -> 
     assert db.run(jobs.wait(claim.job_id)) == ("completed", '{"n": 1}', None)
 
 
-def test_attempts_tell_the_whole_story_in_order(db: StoreClient) -> None:
+def test_attempts_list_complete_history_in_order(db: StoreClient) -> None:
     seq = db.submit(max_retries=1)
     for kind in ("release", "snooze", "fail"):
         (claim,) = db.claimed()
@@ -295,7 +295,7 @@ def test_attempts_are_read_page_by_page(db: StoreClient) -> None:
     assert numbers(limit=3, before=3) == [1, 2]
 
 
-def test_what_waits_for_analysis_approval_or_a_key_is_listed_where_it_is(db: StoreClient) -> None:
+def test_waiting_jobs_are_listed_with_their_state(db: StoreClient) -> None:
     ready, delayed, leased, parked, asked = (db.submit() for _ in range(5))
     db.do("delete from laneway.ready where seq <> %s", ready)
     db.do("update laneway.ready set job_type = laneway.analysis_of('t')")

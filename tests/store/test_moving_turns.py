@@ -142,7 +142,7 @@ def test_site_of_a_waiter_follows_the_scope_of_its_limit(db: StoreClient) -> Non
     assert db.one("select site from laneway.waiters_of('{narrow}')") == str(db.worker)
 
 
-def test_name_that_is_no_limit_has_no_line(db: StoreClient) -> None:
+def test_unknown_limit_has_no_waiters(db: StoreClient) -> None:
     db.do(
         "select laneway.update_turns(%s, 'low', 'claim', '{none}', '{0}', null, '{true}', null,"
         " clock_timestamp())",
@@ -162,7 +162,7 @@ def test_statements_of_earlier_versions_are_heeded(db: StoreClient) -> None:
     assert db.rows("select 1 from laneway.limit_turns") == []
 
 
-def test_sweep_forgets_who_has_not_asked_for_an_hour(db: StoreClient, another: Another) -> None:
+def test_sweep_deletes_waiters_silent_for_an_hour(db: StoreClient, another: Another) -> None:
     lead(db)
     late, lost = another(), another()
     db.do(EARLIER, db.worker)

@@ -10,7 +10,7 @@ from tests.store.approvals import analyzing, publish
 from tests.support.store_client import StoreClient, error
 
 
-def test_a_waiting_job_is_cancelled_at_once_and_never_starts(db: StoreClient) -> None:
+def test_waiting_job_is_cancelled_at_once_and_never_starts(db: StoreClient) -> None:
     for seq in (db.submit(unique_key="a"), db.submit(unique_key="b", delay=60)):
         assert db.cancel(seq, "ann", "not needed").found_in == "approved"
         assert db.places(seq) == ["outcome"]
@@ -22,7 +22,7 @@ def test_a_waiting_job_is_cancelled_at_once_and_never_starts(db: StoreClient) ->
     assert db.one("select count(*) from laneway.job_keys") == 0
 
 
-def test_a_cancel_of_a_running_job_names_its_worker_and_is_kept_once(db: StoreClient) -> None:
+def test_cancel_of_a_running_job_names_its_worker_and_is_kept_once(db: StoreClient) -> None:
     claim = db.running()
     assert db.cancel(claim.seq, "ann", "first") == jobs.FoundState("running", db.worker, "default")
     asked = db.row("lease", claim.seq)["cancel_requested_at"]
@@ -32,7 +32,7 @@ def test_a_cancel_of_a_running_job_names_its_worker_and_is_kept_once(db: StoreCl
     assert (lease["cancel_by"], lease["cancel_reason"]) == ("ann", "first")
 
 
-def test_a_second_cancel_of_an_ended_job_changes_nothing(db: StoreClient) -> None:
+def test_second_cancel_of_an_ended_job_changes_nothing(db: StoreClient) -> None:
     seq = db.submit()
     db.cancel(seq, "ann")
     before = db.row("outcome", seq)
@@ -43,7 +43,7 @@ def test_a_second_cancel_of_an_ended_job_changes_nothing(db: StoreClient) -> Non
     assert db.cancel(claim.seq).found_in == "completed"
 
 
-def test_verbs_on_a_job_that_is_not_there_say_so(db: StoreClient) -> None:
+def test_verbs_on_missing_job_report_it(db: StoreClient) -> None:
     seq = db.submit()
     job_id = db.id_of(seq)
     db.cancel(seq)
@@ -58,7 +58,7 @@ def test_verbs_on_a_job_that_is_not_there_say_so(db: StoreClient) -> None:
     assert db.one("select found_in from laneway.retry(%s)", seq) is None
 
 
-def test_a_cancel_that_waits_for_a_claim_finds_the_job_running(
+def test_cancel_that_waits_for_a_claim_finds_the_job_running(
     db: StoreClient, other: StoreClient
 ) -> None:
     seq = db.submit()
@@ -73,7 +73,7 @@ def test_a_cancel_that_waits_for_a_claim_finds_the_job_running(
     assert (answer.answer, answer.status) == ("cancel_requested", "cancelled")
 
 
-def test_a_cancel_that_waits_for_a_claim_that_rolls_back_cancels_at_once(
+def test_cancel_that_waits_for_a_claim_that_rolls_back_cancels_at_once(
     db: StoreClient, other: StoreClient
 ) -> None:
     seq = db.submit()
@@ -96,7 +96,7 @@ def test_a_cancel_that_waits_for_a_claim_that_rolls_back_cancels_at_once(
         ("fail", "approved", "cancelled"),
     ],
 )
-def test_a_cancel_that_waits_for_a_settle_follows_the_job(
+def test_cancel_that_waits_for_a_settle_follows_the_job(
     db: StoreClient, other: StoreClient, kind: str, met: str, status: str
 ) -> None:
     claim = db.running()
@@ -110,7 +110,7 @@ def test_a_cancel_that_waits_for_a_settle_follows_the_job(
     assert db.places(claim.seq) == ["outcome"]
 
 
-def test_a_cancel_of_waiting_jobs_spares_one_that_runs(db: StoreClient) -> None:
+def test_cancel_of_waiting_jobs_spares_one_that_runs(db: StoreClient) -> None:
     claim = db.running()
     assert db.cancel(claim.seq, only="waiting") == jobs.FoundState("running", None, "default")
     assert db.row("lease", claim.seq)["cancel_requested_at"] is None
@@ -121,7 +121,7 @@ def test_a_cancel_of_waiting_jobs_spares_one_that_runs(db: StoreClient) -> None:
         assert db.places(seq) == ["outcome"]
 
 
-def test_a_cancel_of_running_jobs_spares_one_that_waits(db: StoreClient) -> None:
+def test_cancel_of_running_jobs_spares_one_that_waits(db: StoreClient) -> None:
     for seq in (db.submit("other"), db.submit("other", delay=60)):
         assert db.cancel(seq, only="running") == jobs.FoundState("approved", None, "default")
         assert db.places(seq) != ["outcome"]
@@ -131,7 +131,7 @@ def test_a_cancel_of_running_jobs_spares_one_that_waits(db: StoreClient) -> None
     assert db.cancel(claim.seq, only="running").found_in == "cancelled"
 
 
-def test_an_analysis_that_runs_is_of_a_job_that_waits(db: StoreClient) -> None:
+def test_analysis_that_runs_is_of_a_job_that_waits(db: StoreClient) -> None:
     publish(db, analysis=True)
     seq = db.submit()
     analyzing(db)
@@ -139,7 +139,7 @@ def test_an_analysis_that_runs_is_of_a_job_that_waits(db: StoreClient) -> None:
     assert db.cancel(seq, only="waiting") == jobs.FoundState("pending", db.worker, "default")
 
 
-def test_a_job_claimed_while_it_was_to_be_cancelled_waiting_runs_on(
+def test_job_claimed_while_it_was_to_be_cancelled_waiting_runs_on(
     db: StoreClient, other: StoreClient
 ) -> None:
     seq = db.submit()
@@ -154,7 +154,7 @@ def test_a_job_claimed_while_it_was_to_be_cancelled_waiting_runs_on(
 
 
 @pytest.mark.parametrize("kind, met", [("finish", "completed"), ("release", "approved")])
-def test_a_job_that_ends_while_it_was_to_be_cancelled_running_is_left_as_it_is(
+def test_job_that_ends_while_it_was_to_be_cancelled_running_is_left_as_it_is(
     db: StoreClient, other: StoreClient, kind: str, met: str
 ) -> None:
     claim = db.running()
@@ -167,7 +167,7 @@ def test_a_job_that_ends_while_it_was_to_be_cancelled_running_is_left_as_it_is(
     assert db.one("select status from laneway.jobs_view where seq = %s", claim.seq) == met
 
 
-def test_a_cancel_that_waits_for_a_promotion_finds_the_job_due(
+def test_cancel_that_waits_for_a_promotion_finds_the_job_due(
     db: StoreClient, other: StoreClient
 ) -> None:
     seq = db.submit(delay=60)
@@ -181,7 +181,7 @@ def test_a_cancel_that_waits_for_a_promotion_finds_the_job_due(
     assert db.places(seq) == ["outcome"]
 
 
-def test_a_new_priority_counts_for_waiting_jobs_only(db: StoreClient) -> None:
+def test_new_priority_counts_for_waiting_jobs_only(db: StoreClient) -> None:
     due, later = db.submit(), db.submit(delay=60)
     for seq, place in ((due, "ready"), (later, "delayed")):
         assert db.run(jobs.reprioritize(db.id_of(seq), 9)).found_in == "approved"
@@ -194,7 +194,7 @@ def test_a_new_priority_counts_for_waiting_jobs_only(db: StoreClient) -> None:
 
 
 @pytest.mark.parametrize("priority", [-32769, 32768, 3_000_000, 2**31 - 1, -(2**31)])
-def test_a_priority_that_no_claim_would_look_at_is_refused(db: StoreClient, priority: int) -> None:
+def test_priority_that_no_claim_would_look_at_is_refused(db: StoreClient, priority: int) -> None:
     seq = db.submit()
     with pytest.raises(InvalidInput, match=r"^priority: "):
         db.run(jobs.reprioritize(db.id_of(seq), priority))
@@ -203,7 +203,7 @@ def test_a_priority_that_no_claim_would_look_at_is_refused(db: StoreClient, prio
     assert [c.seq for c in db.claimed()] == [seq]
 
 
-def test_a_new_priority_that_waits_for_a_claim_finds_the_job_running(
+def test_new_priority_that_waits_for_a_claim_finds_the_job_running(
     db: StoreClient, other: StoreClient
 ) -> None:
     seq = db.submit()
@@ -216,7 +216,7 @@ def test_a_new_priority_that_waits_for_a_claim_finds_the_job_running(
     assert db.row("lease", seq)["rank"] == 0
 
 
-def test_a_claim_passes_over_a_job_whose_priority_is_being_changed(
+def test_claim_passes_over_a_job_whose_priority_is_being_changed(
     db: StoreClient, other: StoreClient
 ) -> None:
     seq = db.submit()
@@ -228,7 +228,7 @@ def test_a_claim_passes_over_a_job_whose_priority_is_being_changed(
     assert db.row("lease", claim.seq)["rank"] == -5
 
 
-def test_a_retry_gives_a_new_budget_and_goes_on_counting_attempts(db: StoreClient) -> None:
+def test_retry_gives_a_new_budget_and_goes_on_counting_attempts(db: StoreClient) -> None:
     claim = db.running(max_retries=1, priority=2)
     db.settle(claim, "fail", error=error(message="one"), delay_s=0)
     (claim,) = db.claimed()
@@ -263,7 +263,7 @@ def test_only_failed_and_cancelled_jobs_are_retried(db: StoreClient, state: str)
     assert db.places(seq) == before
 
 
-def test_a_job_cancelled_before_it_ran_is_retried_without_an_attempt_to_its_name(
+def test_job_cancelled_before_first_attempt_can_be_retried(
     db: StoreClient,
 ) -> None:
     seq = db.submit()
@@ -273,7 +273,7 @@ def test_a_job_cancelled_before_it_ran_is_retried_without_an_attempt_to_its_name
     assert [(c.seq, c.attempt) for c in db.claimed()] == [(seq, 1)]
 
 
-def test_a_retry_whose_key_another_live_job_holds_is_a_duplicate_and_changes_nothing(
+def test_retry_with_unique_key_of_live_job_is_duplicate(
     db: StoreClient,
 ) -> None:
     seq = db.submit(unique_key="k")
@@ -287,9 +287,7 @@ def test_a_retry_whose_key_another_live_job_holds_is_a_duplicate_and_changes_not
     assert db.one("select seq from laneway.job_keys") == seq
 
 
-def test_a_delete_that_waits_for_a_retry_deletes_nothing(
-    db: StoreClient, other: StoreClient
-) -> None:
+def test_delete_that_waits_for_a_retry_deletes_nothing(db: StoreClient, other: StoreClient) -> None:
     seq = db.submit()
     db.cancel(seq)
     job_id = db.id_of(seq)
@@ -302,7 +300,7 @@ def test_a_delete_that_waits_for_a_retry_deletes_nothing(
     assert db.places(seq) == ["ready"]
 
 
-def test_a_retry_that_waits_for_a_delete_finds_nothing(db: StoreClient, other: StoreClient) -> None:
+def test_retry_that_waits_for_a_delete_finds_nothing(db: StoreClient, other: StoreClient) -> None:
     seq = db.submit()
     db.cancel(seq)
     job_id = db.id_of(seq)
@@ -327,7 +325,7 @@ def test_two_retries_at_once_bring_the_job_back_once(db: StoreClient, other: Sto
     assert db.places(seq) == ["ready"]
 
 
-def test_a_delete_takes_everything_of_an_ended_job_and_nothing_of_a_live_one(
+def test_delete_takes_everything_of_an_ended_job_and_nothing_of_a_live_one(
     db: StoreClient,
 ) -> None:
     from laneway.store.leases import LogEntry, Report

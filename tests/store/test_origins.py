@@ -36,7 +36,7 @@ def test_each_job_comes_with_its_own_wait_and_trace(db: StoreClient) -> None:
     assert 0 <= (origins[traced][0] or 0) < 60
 
 
-def test_an_empty_claim_tells_nothing(db: StoreClient) -> None:
+def test_empty_claim_returns_nothing(db: StoreClient) -> None:
     assert claim(db).assignments == []
     db.submit()
     (plain,) = db.claim().assignments

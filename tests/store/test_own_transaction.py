@@ -18,7 +18,7 @@ def finish(db: StoreClient, claim: Claim, result: str = '"done"') -> str:
     return db.run(caller_transaction.finish(claim, result, 1.0))
 
 
-def test_a_finish_is_there_with_the_commit(db: StoreClient, other: StoreClient) -> None:
+def test_finish_is_there_with_the_commit(db: StoreClient, other: StoreClient) -> None:
     claim = db.running(unique_key="k")
     other.begin()
     assert finish(other, claim) == "finished"
@@ -32,7 +32,7 @@ def test_a_finish_is_there_with_the_commit(db: StoreClient, other: StoreClient) 
     assert db.one("select count(*) from laneway.job_keys") == 0
 
 
-def test_a_plain_finish_leaves_the_same_row(db: StoreClient) -> None:
+def test_plain_finish_leaves_the_same_row(db: StoreClient) -> None:
     ours, theirs = db.running(), db.running()
     finish(db, ours)
     db.settle(theirs, "finish", result='"done"', ran_s=1.0)
@@ -54,7 +54,7 @@ def test_nothing_is_left_of_a_finish_rolled_back(db: StoreClient, other: StoreCl
     assert db.slots_agree()
 
 
-def test_a_superseded_attempt_does_not_finish(db: StoreClient) -> None:
+def test_superseded_attempt_does_not_finish(db: StoreClient) -> None:
     old = db.running()
     db.settle(old, "release")
     (new,) = db.claimed(1)
@@ -64,14 +64,14 @@ def test_a_superseded_attempt_does_not_finish(db: StoreClient) -> None:
     assert finish(db, new) == "fenced"
 
 
-def test_a_cancelled_attempt_does_not_finish(db: StoreClient) -> None:
+def test_cancelled_attempt_does_not_finish(db: StoreClient) -> None:
     claim = db.running()
     db.cancel(claim.seq)
     assert finish(db, claim) == "cancel_requested"
     assert db.places(claim.seq) == ["lease"]
 
 
-def test_a_cancel_meets_the_job_completed_once_the_caller_commits(
+def test_cancel_meets_the_job_completed_once_the_caller_commits(
     db: StoreClient, another: Callable[[], StoreClient]
 ) -> None:
     claim, theirs, operator = db.running(), another(), another()
@@ -83,7 +83,7 @@ def test_a_cancel_meets_the_job_completed_once_the_caller_commits(
     assert asked.result(20).found_in == "completed"
 
 
-def test_a_cancel_does_not_wait_out_an_open_finish(db: StoreClient, other: StoreClient) -> None:
+def test_cancel_does_not_wait_out_an_open_finish(db: StoreClient, other: StoreClient) -> None:
     claim = db.running()
     other.begin()
     finish(other, claim)
@@ -92,7 +92,7 @@ def test_a_cancel_does_not_wait_out_an_open_finish(db: StoreClient, other: Store
     assert db.cancel(claim.seq).found_in == "running"
 
 
-def test_an_open_finish_keeps_no_claim_waiting(db: StoreClient, other: StoreClient) -> None:
+def test_open_finish_keeps_no_claim_waiting(db: StoreClient, other: StoreClient) -> None:
     """Slots, limits and keys are given back afterwards, so nothing a claim locks is held."""
     claim = db.running()
     db.submit()
@@ -109,7 +109,7 @@ def test_an_open_finish_keeps_no_claim_waiting(db: StoreClient, other: StoreClie
     assert db.heartbeat([claim])[0].answer == "fenced"
 
 
-def test_a_confirmed_finish_gives_the_slot_back(db: StoreClient) -> None:
+def test_confirmed_finish_gives_the_slot_back(db: StoreClient) -> None:
     claim = db.running()
     finish(db, claim)
     assert not db.slots_agree()
@@ -123,7 +123,7 @@ def test_a_confirmed_finish_gives_the_slot_back(db: StoreClient) -> None:
     assert db.slots_agree()
 
 
-def test_a_finish_rolled_back_is_a_failure_when_it_is_confirmed(
+def test_finish_rolled_back_is_a_failure_when_it_is_confirmed(
     db: StoreClient, other: StoreClient
 ) -> None:
     claim = db.running()
@@ -137,7 +137,7 @@ def test_a_finish_rolled_back_is_a_failure_when_it_is_confirmed(
     assert db.row("attempts", claim.seq)["error"]["type"] == "RolledBack"
 
 
-def test_a_finish_in_a_frozen_snapshot_comes_first_or_fails_to_serialize(
+def test_finish_in_a_frozen_snapshot_comes_first_or_fails_to_serialize(
     db: StoreClient, other: StoreClient
 ) -> None:
     claim = db.running()
@@ -157,7 +157,7 @@ def test_a_finish_in_a_frozen_snapshot_comes_first_or_fails_to_serialize(
 # -- guard ------------------------------------------------------------------------------------
 
 
-def test_a_guarded_attempt_is_renewed_and_not_taken_back(
+def test_guarded_attempt_is_renewed_and_not_taken_back(
     db: StoreClient, another: Callable[[], StoreClient]
 ) -> None:
     claim, handler, watchdog = db.running(), another(), another()
@@ -175,9 +175,7 @@ def test_a_guarded_attempt_is_renewed_and_not_taken_back(
     handler.rollback()
 
 
-def test_a_guarded_attempt_can_be_cancelled_and_reports(
-    db: StoreClient, other: StoreClient
-) -> None:
+def test_guarded_attempt_can_be_cancelled_and_reports(db: StoreClient, other: StoreClient) -> None:
     claim = db.running()
     other.begin()
     other.run(caller_transaction.guard(claim))
@@ -187,13 +185,13 @@ def test_a_guarded_attempt_can_be_cancelled_and_reports(
     other.rollback()
 
 
-def test_a_guard_finds_a_superseded_attempt(db: StoreClient) -> None:
+def test_guard_finds_a_superseded_attempt(db: StoreClient) -> None:
     claim = db.running()
     db.settle(claim, "release")
     assert db.run(caller_transaction.guard(claim)).answer == "fenced"
 
 
-def test_a_guard_outside_of_a_transaction_can_be_told(db: StoreClient) -> None:
+def test_guard_outside_transaction_is_detected(db: StoreClient) -> None:
     claim = db.running()
     assert not db.run(caller_transaction.is_still_in(db.run(caller_transaction.guard(claim)).xid))
     db.begin()
@@ -204,7 +202,7 @@ def test_a_guard_outside_of_a_transaction_can_be_told(db: StoreClient) -> None:
 
 
 @pytest.mark.parametrize("kind", ["fail", "snooze", "release", "cancel", "giveup"])
-def test_whatever_is_said_after_a_finish_changes_nothing(db: StoreClient, kind: str) -> None:
+def test_writes_after_finish_change_nothing(db: StoreClient, kind: str) -> None:
     claim = db.running()
     finish(db, claim)
     more: dict[str, Any] = {"delay_s": 1.0} if kind == "snooze" else {}

@@ -176,7 +176,7 @@ def db(request: pytest.FixtureRequest, filled: tuple[str, StoreClient]) -> Itera
         late.do("update pg_class set reltuples = -1 where relnamespace = 'laneway'::regnamespace")
 
 
-def test_a_claim_over_ten_types_reads_a_few_rows_per_range_and_its_own_jobs(
+def test_claim_over_ten_types_reads_a_few_rows_per_range_and_its_own_jobs(
     db: StoreClient,
 ) -> None:
     used = spent(db, lambda: db.claim(BATCH, TYPES))
@@ -186,13 +186,13 @@ def test_a_claim_over_ten_types_reads_a_few_rows_per_range_and_its_own_jobs(
     assert used["lease"] == 0
 
 
-def test_a_claim_of_one_job_reads_one_row_per_range(db: StoreClient) -> None:
+def test_claim_of_one_job_reads_one_row_per_range(db: StoreClient) -> None:
     used = spent(db, lambda: db.claim(1, TYPES))
     assert used["ready"] <= RANGES
     assert used["jobs"] <= 1
 
 
-def test_a_worker_that_knows_one_type_out_of_ten_reads_nothing_of_the_others(
+def test_worker_that_knows_one_type_out_of_ten_reads_nothing_of_the_others(
     db: StoreClient,
 ) -> None:
     used = spent(db, lambda: db.claim(BATCH, [LAST]))
@@ -200,12 +200,12 @@ def test_a_worker_that_knows_one_type_out_of_ten_reads_nothing_of_the_others(
     assert used["jobs"] <= BATCH
 
 
-def test_a_claim_of_types_that_have_no_jobs_reads_next_to_nothing(db: StoreClient) -> None:
+def test_claim_of_types_that_have_no_jobs_reads_next_to_nothing(db: StoreClient) -> None:
     used = spent(db, lambda: db.claim(BATCH, ["absent", "never"]))
     assert used["ready"] <= 4
 
 
-def test_a_claim_from_a_floor_does_not_read_what_lies_below(db: StoreClient) -> None:
+def test_claim_from_floor_does_not_read_rows_below(db: StoreClient) -> None:
     below = 2 * MANY - 100
     ranges = [r._replace(lo=0, floor=below) if r.fresh else r for r in whole(LAST)]
     used = spent(db, lambda: db.claim(BATCH, ranges=ranges))
@@ -220,7 +220,7 @@ def limited(db: StoreClient, most: int) -> None:
     )
 
 
-def test_a_claim_reads_nothing_of_what_an_exhausted_limit_shuts(db: StoreClient) -> None:
+def test_claim_reads_no_rows_of_exhausted_limit(db: StoreClient) -> None:
     def claim() -> None:
         limited(db, 0)
         answer = db.claim(BATCH, TYPES)
@@ -232,7 +232,7 @@ def test_a_claim_reads_nothing_of_what_an_exhausted_limit_shuts(db: StoreClient)
     assert used["jobs"] <= BATCH
 
 
-def test_a_claim_reads_no_more_of_a_type_than_its_limit_has_room_for(db: StoreClient) -> None:
+def test_claim_reads_no_more_of_a_type_than_its_limit_has_room_for(db: StoreClient) -> None:
     def claim() -> None:
         limited(db, 3)
         assert len(db.claimed(BATCH, TYPES[:-1])) == 3
@@ -242,7 +242,7 @@ def test_a_claim_reads_no_more_of_a_type_than_its_limit_has_room_for(db: StoreCl
     assert used["jobs"] <= 3
 
 
-def test_a_key_costs_a_few_rows_however_many_wait_for_it(db: StoreClient) -> None:
+def test_key_costs_a_few_rows_however_many_wait_for_it(db: StoreClient) -> None:
     def go_through() -> None:
         db.do("delete from laneway.key_holders where concurrency_key ~ '^busy'")
         mine = [db.submit(LAST, concurrency_key=f"busy {i}", priority=9) for i in range(10)]
@@ -261,7 +261,7 @@ def test_a_key_costs_a_few_rows_however_many_wait_for_it(db: StoreClient) -> Non
     spent(db, go_through)
 
 
-def test_parking_reads_as_many_rows_as_it_was_told_to(db: StoreClient) -> None:
+def test_parking_reads_at_most_given_number_of_rows(db: StoreClient) -> None:
     def park() -> None:
         # One after the other: no plan for this may depend on the statistics that lie.
         head = db.rows(
@@ -292,7 +292,7 @@ def test_sweeping_keys_reads_a_row_per_key(db: StoreClient) -> None:
 
 
 @pytest.mark.parametrize("kind", ["finish", "fail", "giveup", "release", "snooze", "cancel"])
-def test_a_settle_reads_its_leases_and_no_more(db: StoreClient, kind: str) -> None:
+def test_settle_reads_its_leases_and_no_more(db: StoreClient, kind: str) -> None:
     claims = _leased(db, BATCH)
     used = spent(db, lambda: db.run(leases.settle([Verdict(c, kind) for c in claims])))
     assert used["lease"] <= 2 * BATCH + DEAD
@@ -300,7 +300,7 @@ def test_a_settle_reads_its_leases_and_no_more(db: StoreClient, kind: str) -> No
     assert used["job_keys"] == 0
 
 
-def test_a_settle_of_stale_attempts_reads_a_few_rows_each(db: StoreClient) -> None:
+def test_settle_of_stale_attempts_reads_a_few_rows_each(db: StoreClient) -> None:
     claims = [Claim(c.seq, c.job_id, 9) for c in _leased(db, BATCH)]
     used = spent(db, lambda: db.run(leases.settle([Verdict(c, "finish") for c in claims])))
     assert used["lease"] <= 2 * BATCH + DEAD
@@ -323,14 +323,14 @@ def test_freeing_a_key_reads_that_key_only(db: StoreClient) -> None:
     assert used["job_keys"] <= 6 * 20
 
 
-def test_a_heartbeat_reads_its_leases_and_no_more(db: StoreClient) -> None:
+def test_heartbeat_reads_its_leases_and_no_more(db: StoreClient) -> None:
     claims = _leased(db, 500)
     claims[7] = Claim(claims[7].seq, claims[7].job_id, 9)
     used = spent(db, lambda: db.heartbeat(claims))
     assert used["lease"] <= 2 * 500 + DEAD
 
 
-def test_a_report_reads_its_leases_and_no_more(db: StoreClient) -> None:
+def test_report_reads_its_leases_and_no_more(db: StoreClient) -> None:
     claims = _leased(db, BATCH)
     claims[7] = Claim(claims[7].seq, claims[7].job_id, 9)
     lines = [LogEntry(c, n, "info", "m", 0) for c in claims for n in (1, 2)]
@@ -341,13 +341,13 @@ def test_a_report_reads_its_leases_and_no_more(db: StoreClient) -> None:
     assert used["progress"] <= 2 * BATCH
 
 
-def test_a_poll_reads_one_row_per_type_and_the_next_delayed_one(db: StoreClient) -> None:
+def test_poll_reads_one_row_per_type_and_the_next_delayed_one(db: StoreClient) -> None:
     used = spent(db, lambda: db.run(lanes.peek(TYPES)))
     assert used["ready"] <= len(TYPES) + DEAD
     assert used["delayed"] <= 3 + DEAD
 
 
-def test_a_poll_that_finds_many_due_moves_a_bounded_number(db: StoreClient) -> None:
+def test_poll_that_finds_many_due_moves_a_bounded_number(db: StoreClient) -> None:
     def poll() -> None:
         db.do("update laneway.delayed set run_at = clock_timestamp() where seq <= 3000")
         before = counters(db)
@@ -360,7 +360,7 @@ def test_a_poll_that_finds_many_due_moves_a_bounded_number(db: StoreClient) -> N
     spent(db, poll)
 
 
-def test_the_operators_verbs_read_a_handful_of_rows(db: StoreClient) -> None:
+def test_operators_verbs_read_a_handful_of_rows(db: StoreClient) -> None:
     def verbs() -> None:
         seq = db.submit(LAST, unique_key="verbs")
         assert db.submit(LAST, unique_key="verbs") == seq
@@ -377,7 +377,7 @@ def test_the_operators_verbs_read_a_handful_of_rows(db: StoreClient) -> None:
 
 
 @pytest.mark.parametrize("status", [None, *Status])
-def test_a_page_of_a_list_reads_a_few_rows_per_job_shown(
+def test_page_of_a_list_reads_a_few_rows_per_job_shown(
     filled: tuple[str, StoreClient], status: Status | None
 ) -> None:
     wanted = JobFilter(status=status)
@@ -389,7 +389,7 @@ def test_a_page_of_a_list_reads_a_few_rows_per_job_shown(
 
 
 @pytest.mark.parametrize("status", [None, *Status])
-def test_a_page_of_ones_own_reads_nobody_elses_jobs(
+def test_page_of_own_jobs_reads_no_others(
     filled: tuple[str, StoreClient], status: Status | None
 ) -> None:
     mine = JobFilter(status=status, within=Reach((Term(owner="ann"),)))
@@ -412,7 +412,7 @@ def test_measuring_the_lanes_stops_counting_at_its_bound(db: StoreClient) -> Non
     assert used["ready"] <= len(TYPES) * (500 + 1 + 1000) + 50 + DEAD
 
 
-def test_a_chart_reads_a_bounded_number_of_ends_and_the_jobs_they_are_of(db: StoreClient) -> None:
+def test_chart_reads_a_bounded_number_of_ends_and_the_jobs_they_are_of(db: StoreClient) -> None:
     chart = stats.count_ends(
         window_s=3600, bucket_s=60, lanes=None, job_type=None, bound=100, points=10
     )
@@ -490,7 +490,7 @@ def test_counting_asks_for_the_lane_of_jobs_that_are_alike_once(db: StoreClient)
     spent(db, look)
 
 
-def test_the_oldest_of_ones_own_are_found_without_reading_what_others_wait_for(
+def test_oldest_own_jobs_are_found_without_reading_others(
     filled: tuple[str, StoreClient],
 ) -> None:
     mine = jobs.awaiting(JobFilter(within=Reach((Term(owner="ann"),))), limit=50)

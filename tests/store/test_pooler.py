@@ -52,7 +52,7 @@ async def test_nothing_is_prepared_where_a_pooler_is_met(
     assert record.levelno == logging.INFO
 
 
-async def test_session_pooler_is_no_direct_connection(
+async def test_session_pooler_is_not_a_direct_connection(
     pooled: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def is_shared(*_: object) -> bool:

@@ -28,7 +28,9 @@ def in_force(db: StoreClient, columns: str = "approval") -> Any:
 
 
 @pytest.mark.parametrize("order", [("strict", "loose"), ("loose", "strict")])
-def test_stricter_policy_stays_whoever_starts_last(db: StoreClient, order: tuple[str, str]) -> None:
+def test_stricter_policy_stays_when_older_worker_starts_later(
+    db: StoreClient, order: tuple[str, str]
+) -> None:
     says = {
         "strict": {"approval": TWO, "has_analysis": True, "max_retries": 1, "limits": ("openai",)},
         "loose": {"max_retries": 9, "limits": ("ollama",)},
@@ -143,7 +145,7 @@ def test_lowest_threshold_of_the_own_unit_is_found_among_others(db: StoreClient)
     assert in_force(db, "approval_below, approval_unit") == (7, "EUR")
 
 
-def test_row_that_says_the_same_is_not_written_again(db: StoreClient) -> None:
+def test_unchanged_row_is_not_written_again(db: StoreClient) -> None:
     start(db, "shop", approval=ALWAYS, limits=("b", "a"))
     start(db, "billing", limits=("c",))
     before = in_force(db, "xmin::text, limits")

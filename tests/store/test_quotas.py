@@ -116,7 +116,7 @@ def test_jobs_that_wait_do_not_hide_others_from_the_next_sweep(db: StoreClient) 
     assert db.one(sweep, quota.principal_id) == 2
 
 
-def test_sweep_made_before_the_clock_was_set_back_keeps_nobody_out(db: StoreClient) -> None:
+def test_sweep_before_clock_was_set_back_blocks_no_waiter(db: StoreClient) -> None:
     ann = uuid4()
     waiting(db, ann, 1)
     db.run(quotas.sweep(ann))
@@ -149,7 +149,7 @@ def test_leader_mends_the_counters(db: StoreClient, lost: str) -> None:
     assert counted(db, quota.principal_id) == db.one("select count(*) from laneway.queued_by")
 
 
-def test_retention_forgets_what_is_counted_of_anybody(db: StoreClient) -> None:
+def test_retention_deletes_request_counters(db: StoreClient) -> None:
     people = [uuid4() for _ in range(3)]
     for each in people:
         waiting(db, each, 5)

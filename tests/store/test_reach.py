@@ -37,7 +37,7 @@ def conn(dsn: str) -> Iterator[psycopg.Connection[Any]]:
     workspace=NAMES,
     lane=NAMES,
 )
-def test_a_job_is_within_a_reach_exactly_if_the_reach_covers_it(
+def test_job_is_within_a_reach_exactly_if_the_reach_covers_it(
     conn: psycopg.Connection[Any], reach: Reach, owner: str | None, workspace: str, lane: str
 ) -> None:
     found = conn.execute(

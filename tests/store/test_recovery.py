@@ -35,7 +35,7 @@ def recount(db: StoreClient) -> int:
     return db.run(retention.recount_usage(LeaderTerm(db.worker, epoch)))
 
 
-def test_a_deleted_lease_does_not_keep_its_slot(db: StoreClient) -> None:
+def test_deleted_lease_does_not_keep_its_slot(db: StoreClient) -> None:
     db.do("update laneway.worker_lanes set max_slots = 1 where name = 'default'")
     db.running()
     db.do("delete from laneway.lease")
@@ -89,7 +89,7 @@ def test_only_the_leader_mends_counters(db: StoreClient) -> None:
     assert not db.slots_agree()
 
 
-def test_an_end_that_waits_for_its_counter_is_counted_once(
+def test_end_that_waits_for_its_counter_is_counted_once(
     db: StoreClient, other: StoreClient
 ) -> None:
     first, second = db.running(), db.running()
@@ -106,7 +106,7 @@ def test_an_end_that_waits_for_its_counter_is_counted_once(
     assert db.slots_agree()
 
 
-async def test_a_job_in_no_state_is_shown_found_and_mended(
+async def test_job_in_no_state_is_shown_found_and_mended(
     database: Database, db: StoreClient
 ) -> None:
     kept = db.submit()
@@ -139,7 +139,7 @@ async def test_a_job_in_no_state_is_shown_found_and_mended(
     assert db.places(kept) == ["lease"]
 
 
-async def test_look_for_lost_jobs_is_bounded_and_says_so(
+async def test_search_for_lost_jobs_is_bounded_and_reports_it(
     database: Database, db: StoreClient
 ) -> None:
     kept, lost = _many_jobs(db)

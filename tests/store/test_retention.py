@@ -84,7 +84,7 @@ def test_defaults_keep_a_week_and_failures_a_month(
     assert left(db) == {young}
 
 
-def test_a_new_row_of_a_type_has_the_defaults_of_a_handler(db: StoreClient) -> None:
+def test_new_row_of_a_type_has_the_defaults_of_a_handler(db: StoreClient) -> None:
     keeps(db, "t")
     row = db.rows(
         "select keep_completed_s, keep_cancelled_s, keep_failed_s, keep_count, max_age_s"
@@ -96,7 +96,7 @@ def test_a_new_row_of_a_type_has_the_defaults_of_a_handler(db: StoreClient) -> N
     assert row == [(*ages_s, by_default.count, None)]
 
 
-def test_a_policy_of_null_keeps_for_ever_and_of_zero_a_minute(db: StoreClient) -> None:
+def test_policy_of_null_keeps_for_ever_and_of_zero_a_minute(db: StoreClient) -> None:
     keeps(db, "t", keep_completed_s=None, keep_failed_s=0)
     old = ended(db, age_s=5000 * DAY)
     fresh = ended(db, kind="giveup", age_s=30)
@@ -105,7 +105,7 @@ def test_a_policy_of_null_keeps_for_ever_and_of_zero_a_minute(db: StoreClient) -
     assert left(db) == {old, fresh}
 
 
-def test_a_job_goes_with_all_that_belongs_to_it_and_nothing_of_others(db: StoreClient) -> None:
+def test_job_goes_with_all_that_belongs_to_it_and_nothing_of_others(db: StoreClient) -> None:
     seqs = []
     for age_s in (8 * DAY, 0):
         claim = db.running(unique_key=f"k{age_s}")
@@ -142,7 +142,7 @@ def test_only_the_newest_of_a_counted_type_stay_however_small_the_steps(db: Stor
     assert walk(db, lead(db), scan=3, limit=2) == 0
 
 
-def test_a_step_looks_at_and_removes_a_bounded_number(db: StoreClient) -> None:
+def test_step_looks_at_and_removes_a_bounded_number(db: StoreClient) -> None:
     for i in range(10):
         ended(db, age_s=8 * DAY if i % 2 else 0)
     term = lead(db)
@@ -156,7 +156,7 @@ def test_a_step_looks_at_and_removes_a_bounded_number(db: StoreClient) -> None:
 # -- who may, and whom it leaves alone --------------------------------------------------------
 
 
-def test_who_does_not_lead_in_that_epoch_removes_nothing(db: StoreClient) -> None:
+def test_former_leader_deletes_nothing(db: StoreClient) -> None:
     ended(db, age_s=400 * DAY)
     term = lead(db)
     stale = [LeaderTerm(uuid4(), term.epoch), term._replace(epoch=term.epoch - 1)]
@@ -168,7 +168,7 @@ def test_who_does_not_lead_in_that_epoch_removes_nothing(db: StoreClient) -> Non
     assert len(left(db)) == 1
 
 
-def test_a_job_that_is_being_retried_is_left_alone(db: StoreClient, other: StoreClient) -> None:
+def test_job_that_is_being_retried_is_left_alone(db: StoreClient, other: StoreClient) -> None:
     seqs = [ended(db, kind="giveup", age_s=40 * DAY) for _ in range(3)]
     other.begin()
     other.retry(seqs[1])
@@ -179,9 +179,7 @@ def test_a_job_that_is_being_retried_is_left_alone(db: StoreClient, other: Store
     assert db.rows("select seq from laneway.jobs") == [(seqs[1],)]
 
 
-def test_a_retry_that_waits_for_the_removal_finds_no_job(
-    db: StoreClient, other: StoreClient
-) -> None:
+def test_retry_that_waits_for_the_removal_finds_no_job(db: StoreClient, other: StoreClient) -> None:
     seq = ended(db, kind="giveup", age_s=40 * DAY)
     job_id = db.id_of(seq)
     term = lead(db)
@@ -264,7 +262,7 @@ def test_one_that_waits_for_approval_fails_too(db: StoreClient) -> None:
     assert db.rows("select from laneway.awaiting") == []
 
 
-def test_a_running_job_over_its_age_fails_and_its_worker_is_fenced(db: StoreClient) -> None:
+def test_running_job_over_its_age_fails_and_its_worker_is_fenced(db: StoreClient) -> None:
     keeps(db, "t", max_age_s=0.5)
     claim = db.running()
     overdue(db, claim.seq)
@@ -277,7 +275,7 @@ def test_a_running_job_over_its_age_fails_and_its_worker_is_fenced(db: StoreClie
     assert db.slots_agree()
 
 
-def test_a_running_job_that_was_asked_to_stop_ends_cancelled(db: StoreClient) -> None:
+def test_running_job_that_was_asked_to_stop_ends_cancelled(db: StoreClient) -> None:
     claim = db.running()
     db.cancel(claim.seq)
     overdue(db, claim.seq)
@@ -294,7 +292,7 @@ def test_running_jobs_of_several_lanes_all_end(db: StoreClient) -> None:
     assert db.rows("select from laneway.deadlines") == []
 
 
-def test_a_deadline_of_a_job_that_ended_or_is_gone_is_dropped(db: StoreClient) -> None:
+def test_deadline_of_a_job_that_ended_or_is_gone_is_dropped(db: StoreClient) -> None:
     done = ended(db)
     overdue(db, done, 987654321)
     assert expire(db) == 0
@@ -302,7 +300,7 @@ def test_a_deadline_of_a_job_that_ended_or_is_gone_is_dropped(db: StoreClient) -
     assert db.row("outcome", done)["status"] == "completed"
 
 
-def test_what_somebody_holds_is_left_for_another_pass(db: StoreClient, other: StoreClient) -> None:
+def test_locked_rows_are_left_for_next_pass(db: StoreClient, other: StoreClient) -> None:
     waiting, claim = db.submit("u"), db.running()
     overdue(db, waiting, claim.seq)
     other.begin()
@@ -314,14 +312,14 @@ def test_what_somebody_holds_is_left_for_another_pass(db: StoreClient, other: St
     assert db.slots_agree()
 
 
-def test_a_job_that_is_not_due_stays(db: StoreClient) -> None:
+def test_job_that_is_not_due_stays(db: StoreClient) -> None:
     seq = db.submit()
     db.do("insert into laneway.deadlines values (%s, clock_timestamp() + interval '1 h')", seq)
     assert expire(db) == 0
     assert db.places(seq) == ["ready"]
 
 
-def test_a_key_that_was_handed_to_an_overaged_job_goes_to_the_next(db: StoreClient) -> None:
+def test_key_that_was_handed_to_an_overaged_job_goes_to_the_next(db: StoreClient) -> None:
     first, second = db.submit(), db.submit()
     db.do("update laneway.jobs set concurrency_key = 'doc'")
     db.do(
@@ -337,7 +335,7 @@ def test_a_key_that_was_handed_to_an_overaged_job_goes_to_the_next(db: StoreClie
     assert db.places(second) == ["ready"]
 
 
-def test_an_overaged_job_that_held_a_limit_makes_room_for_those_who_wait(db: StoreClient) -> None:
+def test_expired_job_frees_its_limit_for_waiting_jobs(db: StoreClient) -> None:
     db.do("insert into laneway.limits (name, max_concurrent) values ('press', 1)")
     db.do("insert into laneway.job_types (name, limits) values ('print', '{press}')")
     first = db.running("print")
@@ -410,7 +408,7 @@ def test_old_slots_are_found_without_reading_the_others(db: StoreClient) -> None
     assert db.one("select count(*) from laneway.schedule_slots where schedule ~ '^s'") == 9000
 
 
-def test_what_removes_with_its_owners_rights_takes_no_clock_from_its_caller(
+def test_security_definer_delete_ignores_callers_clock(
     db: StoreClient,
 ) -> None:
     assert (
@@ -433,7 +431,7 @@ def test_control_changes_are_kept_for_a_year(db: StoreClient) -> None:
     assert db.one("select count(*) from laneway.control_history where by = 'me'") == 1
 
 
-def test_what_has_no_power_any_more_is_forgotten(db: StoreClient) -> None:
+def test_expired_sessions_links_and_responses_are_deleted(db: StoreClient) -> None:
     """Sessions and links that have expired, and answers to requests after a day."""
     someone = uuid4()
     db.do(
@@ -471,9 +469,7 @@ def test_what_has_no_power_any_more_is_forgotten(db: StoreClient) -> None:
     assert left == [1, 1, 4]
 
 
-def test_claims_go_on_beside_a_removal_that_is_not_committed(
-    db: StoreClient, other: StoreClient
-) -> None:
+def test_claims_continue_during_uncommitted_delete(db: StoreClient, other: StoreClient) -> None:
     for _ in range(20):
         ended(db, age_s=8 * DAY)
     waiting = [db.submit() for _ in range(5)]
@@ -511,7 +507,7 @@ select seq, 'completed', 'default', 'many', 0, 1, 0,
 
 
 @pytest.mark.parametrize("counted", [False, True])
-def test_a_step_reads_its_page_and_what_it_removes(db: StoreClient, counted: bool) -> None:
+def test_retention_step_reads_only_its_page(db: StoreClient, counted: bool) -> None:
     db.do(FILL)
     if counted:
         keeps(db, "many", keep_count=100)
@@ -529,7 +525,7 @@ def test_a_step_reads_its_page_and_what_it_removes(db: StoreClient, counted: boo
     assert max(used[t] for t in ("attempts", "progress", "logs", "steps", "approvals")) == 0
 
 
-def test_ending_what_is_overdue_reads_only_that(db: StoreClient) -> None:
+def test_expiry_reads_only_overdue_jobs(db: StoreClient) -> None:
     db.do(
         "with j as (insert into laneway.jobs (id, job_type, payload)"
         f" select gen_random_uuid(), 'many', '{{}}' from generate_series(1, {MANY}) returning seq),"

@@ -115,7 +115,7 @@ def live(db: StoreClient) -> None:
 
 
 @pytest.mark.parametrize("setting", HARMLESS)
-def test_job_lives_whatever_a_role_sets(postgres: Server, db: StoreClient, setting: str) -> None:
+def test_job_survives_any_role_setting(postgres: Server, db: StoreClient, setting: str) -> None:
     with role_with(postgres, db.dsn, setting) as dsn, opened(dsn) as odd:
         live(odd)
 

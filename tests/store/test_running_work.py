@@ -15,7 +15,7 @@ from laneway.store.leases import LogEntry, Report, Verdict, WriteResult
 from tests.support.store_client import StoreClient, error
 
 
-def test_a_heartbeat_moves_the_lease_on_by_its_length_and_answers_nothing(db: StoreClient) -> None:
+def test_heartbeat_moves_the_lease_on_by_its_length_and_answers_nothing(db: StoreClient) -> None:
     claim = db.running()
     before = db.row("lease", claim.seq)
     db.do("update laneway.lease set lease_until = lease_until - interval '20 s'")
@@ -43,7 +43,7 @@ def test_every_write_about_an_attempt_that_does_not_run_is_fenced(db: StoreClien
     assert db.one("select count(*) from laneway.logs") == 0
 
 
-def test_a_stale_attempt_gains_nothing_from_the_running_one_in_the_same_batch(
+def test_stale_attempt_gains_nothing_from_the_running_one_in_the_same_batch(
     db: StoreClient,
 ) -> None:
     stale = db.running()
@@ -72,7 +72,7 @@ def test_one_stale_job_leaves_the_others_of_its_batch_renewed(db: StoreClient) -
     assert db.one(renewed) == 29
 
 
-def test_a_worker_learns_of_a_cancel_by_its_next_heartbeat_or_report(db: StoreClient) -> None:
+def test_worker_learns_of_a_cancel_by_its_next_heartbeat_or_report(db: StoreClient) -> None:
     claim = db.running()
     db.cancel(claim.seq)
     asked = [WriteResult(claim.seq, 1, "cancel_requested")]
@@ -84,7 +84,7 @@ def test_a_worker_learns_of_a_cancel_by_its_next_heartbeat_or_report(db: StoreCl
     assert db.row("progress", claim.seq)["checkpoint"] == [1], "what it says is kept"
 
 
-def test_progress_leaves_what_it_does_not_name_and_touches_the_second_clock(
+def test_progress_keeps_unnamed_fields_and_updates_progress_time(
     db: StoreClient,
 ) -> None:
     claim = db.running()
@@ -110,7 +110,7 @@ def test_progress_leaves_what_it_does_not_name_and_touches_the_second_clock(
     assert job.checkpoint == [1]
 
 
-def test_log_lines_are_kept_once_in_order_and_are_no_progress(db: StoreClient) -> None:
+def test_log_lines_are_stored_once_in_order_and_are_not_progress(db: StoreClient) -> None:
     claim = db.running()
     lines = [LogEntry(claim, n, "info", f"line {n}", 5.0) for n in (2, 1, 3)]
     assert db.report([], lines) == []
@@ -160,7 +160,7 @@ def test_any_text_without_nul_is_kept_as_it_is(db: StoreClient, text: str) -> No
     assert (attempt.error.type, attempt.error.message, attempt.log[0].message) == (text,) * 3
 
 
-def test_a_lease_that_another_transaction_holds_is_busy_not_waited_for(
+def test_lease_that_another_transaction_holds_is_busy_not_waited_for(
     db: StoreClient, other: StoreClient
 ) -> None:
     held, free = db.running(), db.running()
@@ -175,7 +175,7 @@ def test_a_lease_that_another_transaction_holds_is_busy_not_waited_for(
     assert db.heartbeat([held, free]) == []
 
 
-def test_a_settle_that_has_not_committed_makes_its_jobs_busy(
+def test_settle_that_has_not_committed_makes_its_jobs_busy(
     db: StoreClient, other: StoreClient
 ) -> None:
     claim = db.running()

@@ -71,7 +71,7 @@ def state(db: StoreClient, column: str) -> Any:
 # -- who may serve what -------------------------------------------------------------------------
 
 
-def test_only_the_leader_is_shown_what_is_due(db: StoreClient, other: StoreClient) -> None:
+def test_only_leader_reads_due_schedules(db: StoreClient, other: StoreClient) -> None:
     add(db)
     add(db, "later", FAR)
     epoch = lead(db)
@@ -82,7 +82,7 @@ def test_only_the_leader_is_shown_what_is_due(db: StoreClient, other: StoreClien
     assert abs((shown.now - datetime.now(UTC)).total_seconds()) < 60
 
 
-def test_the_wait_is_until_the_next_slot_of_those_one_may_serve(db: StoreClient) -> None:
+def test_wait_is_until_the_next_slot_of_those_one_may_serve(db: StoreClient) -> None:
     add(db, next_at=None)
     lead(db)
     db.do("update laneway.schedule_state set next_at = clock_timestamp() + interval '100 s'")
@@ -92,7 +92,7 @@ def test_the_wait_is_until_the_next_slot_of_those_one_may_serve(db: StoreClient)
     assert 60 < shown.wait_s <= 100
 
 
-def test_a_schedule_without_a_plan_is_due_and_planned_once(db: StoreClient) -> None:
+def test_schedule_without_a_plan_is_due_and_planned_once(db: StoreClient) -> None:
     add(db, next_at=None)
     lead(db)
     (due,) = look(db).due
@@ -104,7 +104,7 @@ def test_a_schedule_without_a_plan_is_due_and_planned_once(db: StoreClient) -> N
 
 
 @pytest.mark.parametrize("change", ["cron = '5 * * * *'", "timezone = 'UTC+0'", "enabled = false"])
-def test_a_change_of_its_times_by_any_door_takes_its_plan(db: StoreClient, change: str) -> None:
+def test_change_of_times_through_any_interface_drops_plan(db: StoreClient, change: str) -> None:
     add(db, timezone="Europe/Berlin")
     db.do("update laneway.schedules set payload = '{\"n\": 1}'")
     assert state(db, "next_at") == T0
@@ -112,7 +112,7 @@ def test_a_change_of_its_times_by_any_door_takes_its_plan(db: StoreClient, chang
     assert state(db, "next_at") is None
 
 
-def test_a_change_of_a_schedule_waits_for_no_claim_and_stops_none(
+def test_change_of_a_schedule_waits_for_no_claim_and_stops_none(
     db: StoreClient, other: StoreClient
 ) -> None:
     for each in (db, other):
@@ -138,7 +138,7 @@ def test_a_change_of_a_schedule_waits_for_no_claim_and_stops_none(
         "delete from laneway.schedules",
     ],
 )
-def test_a_change_by_any_door_is_told_to_schedulers(
+def test_change_through_any_interface_notifies_schedulers(
     db: StoreClient, other: StoreClient, statement: str
 ) -> None:
     add(db)
@@ -149,14 +149,14 @@ def test_a_change_by_any_door_is_told_to_schedulers(
 
 
 @pytest.mark.parametrize("payload", ["null", "[1]", '"x"', "1"])
-def test_a_payload_is_an_object_through_any_door(db: StoreClient, payload: str) -> None:
+def test_payload_is_object_through_any_interface(db: StoreClient, payload: str) -> None:
     """JSON's null would be no value at all to a rollback."""
     add(db)
     with pytest.raises(psycopg.errors.CheckViolation):
         db.do("update laneway.schedules set payload = %s::jsonb", payload)
 
 
-def test_a_change_is_kept_with_who(db: StoreClient) -> None:
+def test_change_is_stored_with_actor(db: StoreClient) -> None:
     add(db)
     change(db, cron="5 * * * *")
     assert db.run(schedules.delete("nightly", "ann"))
@@ -172,7 +172,7 @@ def test_a_change_is_kept_with_who(db: StoreClient) -> None:
 # -- one job per slot ---------------------------------------------------------------------------
 
 
-def test_a_slot_becomes_a_job_with_what_the_schedule_says(db: StoreClient) -> None:
+def test_slot_becomes_job_with_settings_of_schedule(db: StoreClient) -> None:
     add(db, payload={"a": 1}, priority=7, max_retries=1, tags=["x"], workspace="w",
         concurrency_key="k")  # fmt: skip
     epoch = lead(db)
@@ -189,7 +189,7 @@ def test_a_slot_becomes_a_job_with_what_the_schedule_says(db: StoreClient) -> No
     assert (state(db, "next_at"), state(db, "last_at")) == (FAR, T0)
 
 
-def test_what_was_fired_is_not_fired_again(db: StoreClient) -> None:
+def test_fired_slot_is_not_fired_again(db: StoreClient) -> None:
     add(db)
     epoch = lead(db)
     (due,) = look(db).due
@@ -202,7 +202,7 @@ def test_what_was_fired_is_not_fired_again(db: StoreClient) -> None:
     assert jobs(db) == 2
 
 
-def test_a_missed_slot_may_still_have_its_turn(db: StoreClient) -> None:
+def test_missed_slot_may_still_have_its_turn(db: StoreClient) -> None:
     """The clock was ahead when it was noted, and was set back since."""
     add(db)
     epoch = lead(db)
@@ -215,7 +215,7 @@ def test_a_missed_slot_may_still_have_its_turn(db: StoreClient) -> None:
 
 
 @pytest.mark.parametrize("outcome", ["skipped", "failed"])
-def test_a_slot_without_a_job_gets_none_later(db: StoreClient, outcome: str) -> None:
+def test_slot_without_a_job_gets_none_later(db: StoreClient, outcome: str) -> None:
     add(db)
     epoch = lead(db)
     (due,) = look(db).due
@@ -226,7 +226,7 @@ def test_a_slot_without_a_job_gets_none_later(db: StoreClient, outcome: str) -> 
     assert jobs(db) == 0
 
 
-def test_a_former_leader_fires_nothing(db: StoreClient, other: StoreClient) -> None:
+def test_former_leader_fires_nothing(db: StoreClient, other: StoreClient) -> None:
     add(db)
     old = lead(db)
     (due,) = look(db).due
@@ -239,7 +239,7 @@ def test_a_former_leader_fires_nothing(db: StoreClient, other: StoreClient) -> N
     assert jobs(db) == 1
 
 
-def test_nobody_leads_while_a_leader_fires(db: StoreClient, other: StoreClient) -> None:
+def test_election_waits_for_firing_leader(db: StoreClient, other: StoreClient) -> None:
     add(db)
     epoch = lead(db)
     (due,) = look(db).due
@@ -253,7 +253,7 @@ def test_nobody_leads_while_a_leader_fires(db: StoreClient, other: StoreClient) 
     assert taking.result() == epoch + 1
 
 
-def test_a_change_meanwhile_voids_what_was_decided(db: StoreClient) -> None:
+def test_concurrent_change_voids_decision(db: StoreClient) -> None:
     add(db)
     epoch = lead(db)
     (due,) = look(db).due
@@ -291,7 +291,7 @@ def test_many_firers_at_once_make_one_job_per_slot(
 
 
 @pytest.mark.parametrize("commits", [False, True])
-def test_a_firer_killed_before_or_after_its_commit_leaves_one_job(
+def test_firer_killed_before_or_after_its_commit_leaves_one_job(
     db: StoreClient, other: StoreClient, another: Callable[[], StoreClient], commits: bool
 ) -> None:
     add(db)
@@ -313,7 +313,7 @@ def test_a_firer_killed_before_or_after_its_commit_leaves_one_job(
 
 
 @pytest.mark.parametrize("change", ["payload = '{}'", "cron = '@daily'"])
-def test_nobody_waits_for_one_who_changes_a_schedule(
+def test_open_change_of_schedule_blocks_no_other(
     db: StoreClient, other: StoreClient, change: str
 ) -> None:
     """The worker's other duties would wait with it, and behind the leader's row all workers'."""
@@ -333,7 +333,7 @@ def test_nobody_waits_for_one_who_changes_a_schedule(
     assert jobs(db) == 1
 
 
-def test_a_job_that_cannot_be_submitted_fails_its_slot_and_no_other(db: StoreClient) -> None:
+def test_job_that_cannot_be_submitted_fails_its_slot_and_no_other(db: StoreClient) -> None:
     add(db)
     db.do(PAST_CHECKS.format("update laneway.schedules set workspace = ''"))
     epoch = lead(db)
@@ -359,7 +359,7 @@ def begin(db: StoreClient, due: Due, lease_s: float = 60.0) -> bool:
     return bool(db.run(schedules.begin_check(due, db.worker, lease_s)))
 
 
-def test_a_schedule_with_a_check_is_shown_to_those_who_know_it(
+def test_schedule_with_check_is_shown_to_workers_with_that_check(
     db: StoreClient, other: StoreClient
 ) -> None:
     add(db, check_name="is_full")
@@ -384,7 +384,7 @@ def test_one_runs_the_check_at_a_time_and_only_its_answer_counts(
     assert jobs(db) == 0
 
 
-def test_a_check_of_a_slot_that_had_its_turn_is_not_begun(
+def test_check_of_a_slot_that_had_its_turn_is_not_begun(
     db: StoreClient, other: StoreClient
 ) -> None:
     """It would keep the next slot waiting, for an answer that counts for nothing."""
@@ -396,7 +396,7 @@ def test_a_check_of_a_slot_that_had_its_turn_is_not_begun(
     assert begin(db, due)
 
 
-def test_of_two_who_fire_at_once_one_does(db: StoreClient, other: StoreClient) -> None:
+def test_concurrent_fires_create_one_job(db: StoreClient, other: StoreClient) -> None:
     """A caller without the schedule's row lock does not touch the next slot of the other."""
     add(db)
     epoch = lead(db)
@@ -411,7 +411,7 @@ def test_of_two_who_fire_at_once_one_does(db: StoreClient, other: StoreClient) -
     other.rollback()
 
 
-def test_who_falls_silent_in_a_check_is_replaced(db: StoreClient, other: StoreClient) -> None:
+def test_silent_checker_is_replaced(db: StoreClient, other: StoreClient) -> None:
     due = checked(db)
     assert begin(db, due, 0.0)
     assert begin(other, due)
@@ -420,12 +420,12 @@ def test_who_falls_silent_in_a_check_is_replaced(db: StoreClient, other: StoreCl
     assert jobs(db) == 1
 
 
-def test_a_leader_does_not_pass_over_a_check(db: StoreClient) -> None:
+def test_leader_does_not_pass_over_a_check(db: StoreClient) -> None:
     due = checked(db)
     assert fire(db, due, T0, epoch=lead(db)).answer == "fenced"
 
 
-def test_a_checker_who_leaves_gives_its_checks_back(db: StoreClient, other: StoreClient) -> None:
+def test_leaving_checker_releases_its_checks(db: StoreClient, other: StoreClient) -> None:
     due = checked(db)
     assert begin(db, due)
     db.run(schedules.release_checks(other.worker))
@@ -443,7 +443,7 @@ def fail_check(db: StoreClient, slot: datetime) -> None:
     assert fired.answer == "fired"
 
 
-def test_the_fifth_failure_in_a_row_disables_with_the_reason(db: StoreClient) -> None:
+def test_fifth_failure_in_a_row_disables_with_the_reason(db: StoreClient) -> None:
     add(db, check_name="is_full")
     for i in range(4):
         fail_check(db, T0 + i * HOUR)
@@ -515,7 +515,7 @@ def test_slots_are_listed_newest_first_and_deleted_with_their_schedule(db: Store
     assert jobs(db) == 3
 
 
-def test_a_stopped_schedule_says_why(db: StoreClient) -> None:
+def test_stopped_schedule_has_reason(db: StoreClient) -> None:
     add(db)
     lead(db)
     (due,) = look(db).due

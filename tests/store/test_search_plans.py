@@ -69,7 +69,7 @@ def filled(module_dsn: str, request: pytest.FixtureRequest) -> Iterator[StoreCli
     [None, Status.PENDING, Status.APPROVED, Status.RUNNING, Status.COMPLETED, Status.FAILED],
 )
 @pytest.mark.parametrize("choice", SPARSE)
-def test_search_for_what_is_rare_reads_bounded_number_of_rows(
+def test_search_for_rare_value_reads_bounded_number_of_rows(
     filled: StoreClient, choice: str, status: Status | None
 ) -> None:
     wanted = replace(SPARSE[choice], status=status)

@@ -60,7 +60,7 @@ def begin(db: StoreClient, cancelled: bool, exhausted: bool) -> Claim:
 
 
 @pytest.mark.parametrize("kind, cancelled, exhausted", CASES)
-def test_a_verdict_puts_the_job_where_its_table_says(
+def test_outcome_moves_job_to_its_table(
     db: StoreClient, kind: str, cancelled: bool, exhausted: bool
 ) -> None:
     claim = begin(db, cancelled, exhausted)
@@ -124,7 +124,7 @@ def _check_ended(
 
 
 @pytest.mark.parametrize("kind, cancelled, exhausted", CASES)
-def test_the_same_verdict_again_is_answered_as_the_first_and_writes_nothing(
+def test_same_verdict_again_is_answered_as_the_first_and_writes_nothing(
     db: StoreClient, kind: str, cancelled: bool, exhausted: bool
 ) -> None:
     claim = begin(db, cancelled, exhausted)
@@ -146,7 +146,7 @@ def _everything(db: StoreClient) -> list[list[tuple[Any, ...]]]:
 
 
 @pytest.mark.parametrize("kind", VERDICTS)
-def test_a_stale_attempt_is_fenced_while_the_next_one_runs(db: StoreClient, kind: str) -> None:
+def test_stale_attempt_is_fenced_while_the_next_one_runs(db: StoreClient, kind: str) -> None:
     stale = db.running(unique_key="k")
     db.settle(stale, "lost", error=error("WorkerLost", "worker lost"), delay_s=0)
     (live,) = db.claimed()
@@ -158,7 +158,7 @@ def test_a_stale_attempt_is_fenced_while_the_next_one_runs(db: StoreClient, kind
 
 @pytest.mark.parametrize("kind", VERDICTS)
 @pytest.mark.parametrize("end", ["lost", "stalled"])
-def test_an_attempt_taken_back_for_good_is_fenced(db: StoreClient, kind: str, end: str) -> None:
+def test_attempt_taken_back_for_good_is_fenced(db: StoreClient, kind: str, end: str) -> None:
     claim = db.running(max_retries=0)
     failure = error({"lost": "WorkerLost", "stalled": "Stalled"}[end], "worker lost")
     db.settle(claim, end, error=failure)
@@ -167,7 +167,7 @@ def test_an_attempt_taken_back_for_good_is_fenced(db: StoreClient, kind: str, en
 
 
 @pytest.mark.parametrize("kind", VERDICTS)
-def test_an_attempt_taken_back_stays_fenced_after_an_operators_retry(
+def test_attempt_taken_back_stays_fenced_after_an_operators_retry(
     db: StoreClient, kind: str
 ) -> None:
     claim = db.running(max_retries=0)
@@ -177,7 +177,7 @@ def test_an_attempt_taken_back_stays_fenced_after_an_operators_retry(
 
 
 @pytest.mark.parametrize("kind", VERDICTS)
-def test_an_attempt_taken_back_stays_fenced_after_the_waiting_job_is_cancelled(
+def test_attempt_taken_back_stays_fenced_after_the_waiting_job_is_cancelled(
     db: StoreClient, kind: str
 ) -> None:
     claim = db.running()
@@ -190,7 +190,7 @@ def test_an_attempt_taken_back_stays_fenced_after_the_waiting_job_is_cancelled(
 @pytest.mark.parametrize(
     "first, then", [(a, b) for a, b in itertools.permutations(VERDICTS, 2) if b != "cancel"]
 )
-def test_a_second_verdict_on_one_attempt_changes_nothing(
+def test_second_verdict_on_one_attempt_changes_nothing(
     db: StoreClient, first: str, then: str
 ) -> None:
     claim = db.running(max_retries=0)
@@ -219,7 +219,7 @@ def test_one_stale_job_leaves_the_others_of_its_batch_accepted(db: StoreClient) 
     assert db.slots_agree()
 
 
-def test_an_attempt_named_twice_in_one_batch_ends_once_by_the_first_verdict(
+def test_attempt_named_twice_in_one_batch_ends_once_by_the_first_verdict(
     db: StoreClient,
 ) -> None:
     claim = db.running()
@@ -230,7 +230,7 @@ def test_an_attempt_named_twice_in_one_batch_ends_once_by_the_first_verdict(
     assert db.slots_agree()
 
 
-def test_a_stale_and_the_running_attempt_of_a_job_in_one_batch_get_each_their_answer(
+def test_stale_and_running_attempt_in_one_batch_get_own_results(
     db: StoreClient,
 ) -> None:
     stale = db.running()
@@ -241,7 +241,7 @@ def test_a_stale_and_the_running_attempt_of_a_job_in_one_batch_get_each_their_an
     assert db.row("outcome", live.seq)["attempt"] == 2
 
 
-def test_an_attempt_that_never_was_is_fenced(db: StoreClient) -> None:
+def test_attempt_that_never_was_is_fenced(db: StoreClient) -> None:
     claim = db.running()
     for wrong in (claim._replace(attempt=2), claim._replace(attempt=0), claim._replace(seq=10**9)):
         answer = settle(db, "finish", wrong)
@@ -250,7 +250,7 @@ def test_an_attempt_that_never_was_is_fenced(db: StoreClient) -> None:
     assert db.places(claim.seq) == ["lease"]
 
 
-def test_the_budget_allows_one_start_more_than_max_retries(db: StoreClient) -> None:
+def test_budget_allows_one_start_more_than_max_retries(db: StoreClient) -> None:
     seq = db.submit(max_retries=3)
     for start in range(1, 5):
         (claim,) = db.claimed()
@@ -276,7 +276,7 @@ def test_release_and_snooze_never_spend_the_budget(db: StoreClient) -> None:
     assert db.row("ready", seq)["retries"] == 0
 
 
-def test_the_wait_before_a_retry_doubles_from_a_second_to_a_minute_with_a_fifth_of_jitter(
+def test_retry_delay_doubles_from_1_s_to_60_s_with_jitter(
     db: StoreClient,
 ) -> None:
     for n, nominal in [(1, 1), (2, 2), (3, 4), (6, 32), (7, 60), (8, 60), (1000, 60)]:
@@ -290,7 +290,7 @@ def test_the_wait_before_a_retry_doubles_from_a_second_to_a_minute_with_a_fifth_
         assert nominal * 0.8 <= min(waits) < nominal < max(waits) <= nominal * 1.2
 
 
-def test_a_job_type_may_set_its_own_wait(db: StoreClient) -> None:
+def test_job_type_may_set_its_own_wait(db: StoreClient) -> None:
     db.do(
         "insert into laneway.job_types"
         " (name, retry_base_s, retry_cap_s, retry_factor, retry_jitter)"
@@ -349,7 +349,7 @@ def test_unpublished_type_has_the_default_retry_policy(db: StoreClient) -> None:
     }
 
 
-def test_a_batch_over_two_lanes_returns_each_slot_to_its_lane(db: StoreClient) -> None:
+def test_batch_over_two_lanes_returns_each_slot_to_its_lane(db: StoreClient) -> None:
     mine, theirs = db.running(), db.running("polarity")
     assert {r[0] for r in db.rows("select lane from laneway.slot_usage")} == {
         "default",

@@ -59,7 +59,7 @@ async def opened(far: str) -> AsyncIterator[Callable[..., Database]]:
         yield make
 
 
-async def test_a_statement_whose_answer_was_lost_fails_and_the_next_works(
+async def test_statement_whose_answer_was_lost_fails_and_the_next_works(
     opened: Callable[..., Database], proxy: Proxy
 ) -> None:
     db = opened()
@@ -70,7 +70,7 @@ async def test_a_statement_whose_answer_was_lost_fails_and_the_next_works(
     assert await db.run(ONE) == 1
 
 
-async def test_a_dead_connection_takes_the_idle_ones_along(
+async def test_dead_connection_takes_the_idle_ones_along(
     opened: Callable[..., Database], proxy: Proxy
 ) -> None:
     db = opened(size=3)
@@ -97,7 +97,7 @@ async def test_other_pools_of_the_process_do_not_wait_for_their_dead_connections
     assert await second.run(pid) == await second.run(pid)
 
 
-async def test_a_statement_that_the_server_works_on_is_waited_for(
+async def test_statement_that_the_server_works_on_is_waited_for(
     opened: Callable[..., Database],
 ) -> None:
     # Long enough to ask the server in, on a busy machine too.
@@ -106,7 +106,7 @@ async def test_a_statement_that_the_server_works_on_is_waited_for(
     assert await db.run(slow) == 1
 
 
-async def test_a_transaction_that_its_owner_leaves_idle_is_left_alone(
+async def test_transaction_that_its_owner_leaves_idle_is_left_alone(
     opened: Callable[..., Database],
 ) -> None:
     db = opened()
@@ -116,7 +116,7 @@ async def test_a_transaction_that_its_owner_leaves_idle_is_left_alone(
         assert await transaction.run(ONE) == 1
 
 
-async def test_a_large_answer_over_a_slow_network_is_waited_for(
+async def test_large_answer_over_a_slow_network_is_waited_for(
     opened: Callable[..., Database], proxy: Proxy
 ) -> None:
     db = opened()
@@ -139,7 +139,7 @@ async def test_in_a_network_that_is_gone_a_statement_fails(
     assert await db.run(ONE) == 1
 
 
-async def test_behind_a_pooler_the_session_is_found_by_its_name(
+async def test_session_behind_pooler_is_found_by_name(
     opened: Callable[..., Database], proxy: Proxy
 ) -> None:
     db = opened(pooler=True, statement_timeout=600.0)
@@ -150,14 +150,14 @@ async def test_behind_a_pooler_the_session_is_found_by_its_name(
     assert await db.run(ONE) == 1
 
 
-async def test_behind_a_pooler_a_statement_that_is_worked_on_is_waited_for(
+async def test_running_statement_behind_pooler_is_waited_for(
     opened: Callable[..., Database],
 ) -> None:
     db = opened(pooler=True, silence_timeout=3.0)
     assert await db.run(Text("select 1 from pg_sleep(5)", scalar)) == 1
 
 
-async def test_where_names_are_not_passed_on_the_statement_timeout_tells(
+async def test_statement_timeout_ends_silent_call_without_session_name(
     opened: Callable[..., Database], proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(silence, "unique_name", lambda name: name)
@@ -168,7 +168,7 @@ async def test_where_names_are_not_passed_on_the_statement_timeout_tells(
         await asyncio.wait_for(db.run(ONE), PATIENCE_S)
 
 
-async def test_a_caller_waits_for_a_connection_no_longer_than_allowed(
+async def test_caller_waits_for_a_connection_no_longer_than_allowed(
     opened: Callable[..., Database],
 ) -> None:
     db = opened(wait_s=0.1)
@@ -179,7 +179,7 @@ async def test_a_caller_waits_for_a_connection_no_longer_than_allowed(
     assert await db.run(ONE) == 1
 
 
-async def test_a_session_gives_up_an_answer_that_does_not_come(far: str, proxy: Proxy) -> None:
+async def test_session_gives_up_an_answer_that_does_not_come(far: str, proxy: Proxy) -> None:
     settings = Settings.load(database_url=far)
     session = SyncConnection(far, connection_options(far, settings, "tests"))
     assert await asyncio.to_thread(session.run, ONE, PATIENCE_S) == 1
@@ -190,7 +190,7 @@ async def test_a_session_gives_up_an_answer_that_does_not_come(far: str, proxy: 
     session.close()
 
 
-async def test_a_listener_notices_that_its_connection_is_dead(
+async def test_listener_notices_that_its_connection_is_dead(
     far: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.store.notify.PING_S", 0.1)

@@ -167,7 +167,7 @@ def test_one_slot_is_strict_single_file_over_many_processes(db: StoreClient) -> 
     assert len({run[3] for run in runs}) > 1, "only one worker came to its turn"
 
 
-def test_a_change_of_the_lane_waits_for_claims_under_way_and_holds_later_ones_back(
+def test_lane_change_waits_for_running_claims_and_blocks_later_ones(
     db: StoreClient, other: StoreClient
 ) -> None:
     for _ in range(4):
@@ -191,7 +191,7 @@ def test_a_change_of_the_lane_waits_for_claims_under_way_and_holds_later_ones_ba
         ("update laneway.control set paused = true", "changed"),
     ],
 )
-def test_no_claim_commits_under_a_configuration_that_an_open_transaction_has_changed(
+def test_claim_does_not_commit_under_changed_configuration(
     db: StoreClient, other: StoreClient, change: str, state: str
 ) -> None:
     db.submit()
@@ -207,7 +207,7 @@ def test_no_claim_commits_under_a_configuration_that_an_open_transaction_has_cha
     other.run(lanes.pause(False, "me"))
 
 
-def test_a_claim_goes_on_when_the_change_it_waited_for_is_taken_back(
+def test_claim_goes_on_when_the_change_it_waited_for_is_taken_back(
     db: StoreClient, other: StoreClient
 ) -> None:
     db.submit()
@@ -235,7 +235,7 @@ def test_two_claims_of_a_bounded_lane_share_its_slots_exactly(
     assert len(claiming.result(20).assignments) == 1
 
 
-def test_a_full_lane_delays_no_other(db: StoreClient, other: StoreClient) -> None:
+def test_full_lane_delays_no_other(db: StoreClient, other: StoreClient) -> None:
     db.do("update laneway.worker_lanes set max_slots = 1 where name = 'interactive'")
     db.submit("polarity")
     db.submit()
@@ -246,7 +246,7 @@ def test_a_full_lane_delays_no_other(db: StoreClient, other: StoreClient) -> Non
     other.rollback()
 
 
-def test_a_finish_does_not_wait_for_a_claim_of_another_worker(
+def test_finish_does_not_wait_for_a_claim_of_another_worker(
     db: StoreClient, other: StoreClient
 ) -> None:
     db.do("update laneway.worker_lanes set max_slots = 3 where name = 'default'")

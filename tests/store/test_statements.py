@@ -23,7 +23,7 @@ def test_there_are_statements() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_statement_prepares_on_a_migrated_database(db: StoreClient, name: str) -> None:
+def test_statement_prepares_on_a_migrated_database(db: StoreClient, name: str) -> None:
     names: list[str] = []
 
     def number(match: re.Match[str]) -> str:
@@ -37,13 +37,13 @@ def test_a_statement_prepares_on_a_migrated_database(db: StoreClient, name: str)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_statement_starts_with_what_it_guarantees(name: str) -> None:
+def test_statement_starts_with_its_guarantee(name: str) -> None:
     first = (ROOT / f"{name}.sql").read_text("utf-8").splitlines()[0]
     assert re.match(r"-- [A-Z`].{15,}[.;]$", first), first
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_statement_names_the_schema_of_every_table(db: StoreClient, name: str) -> None:
+def test_statement_names_the_schema_of_every_table(db: StoreClient, name: str) -> None:
     tables = {
         row[0]
         for row in db.rows(
@@ -66,16 +66,16 @@ def checked_values(db: StoreClient, table: str, column: str) -> set[str]:
     return set(re.findall(r"'([^']*)'", definition))
 
 
-def test_the_statuses_an_outcome_may_have_are_the_terminal_ones(db: StoreClient) -> None:
+def test_statuses_an_outcome_may_have_are_the_terminal_ones(db: StoreClient) -> None:
     assert checked_values(db, "outcome", "status") == {status.value for status in TERMINAL}
 
 
-def test_a_retried_job_fits_among_its_attempts(db: StoreClient) -> None:
+def test_retried_job_fits_among_its_attempts(db: StoreClient) -> None:
     retried = {status.value for status in TERMINAL} - {Status.COMPLETED.value}
     assert checked_values(db, "attempts", "outcome") >= retried
 
 
-def test_the_view_knows_the_statuses_this_schema_can_hold_and_no_others(db: StoreClient) -> None:
+def test_view_knows_the_statuses_this_schema_can_hold_and_no_others(db: StoreClient) -> None:
     definition = db.one("select pg_get_viewdef('laneway.jobs_view'::regclass)")
     shown = set(re.findall(r"THEN '([a-z_]+)'::text", definition))
     assert shown == {status.value for status in Status} - {s.value for s in TERMINAL}

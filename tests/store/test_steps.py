@@ -11,7 +11,7 @@ from laneway.store import steps
 from tests.support.store_client import StoreClient
 
 
-def test_what_is_kept_is_read_as_it_was_answered(db: StoreClient) -> None:
+def test_stored_response_is_read_unchanged(db: StoreClient) -> None:
     claim = db.running()
     kept = db.run(steps.save(claim, "count", '{"zz":1,"b":-0.0,"c":1.50}', 0.25))
     assert (kept.answer, kept.result) == ("kept", '{"b": 0.0, "c": 1.50, "zz": 1}')
@@ -27,14 +27,14 @@ def test_keeping_a_step_is_progress(db: StoreClient) -> None:
     assert db.row("lease", claim.seq)["last_progress_at"] is not None
 
 
-def test_what_was_kept_first_stays(db: StoreClient) -> None:
+def test_first_stored_response_stays(db: StoreClient) -> None:
     """An answer may be lost: the same call again is answered alike."""
     claim = db.running()
     db.run(steps.save(claim, "one", "1", 0.0))
     assert db.run(steps.save(claim, "one", "2", 0.0)) == ("kept", "1")
 
 
-def test_a_superseded_attempt_keeps_nothing(db: StoreClient) -> None:
+def test_superseded_attempt_keeps_nothing(db: StoreClient) -> None:
     old = db.running()
     db.settle(old, "release")
     (new,) = db.claimed(1)
@@ -43,19 +43,21 @@ def test_a_superseded_attempt_keeps_nothing(db: StoreClient) -> None:
     assert db.run(steps.save(new, "one", "2", 0.0)) == ("kept", "2")
 
 
-def test_an_ended_job_keeps_nothing(db: StoreClient) -> None:
+def test_ended_job_keeps_nothing(db: StoreClient) -> None:
     claim = db.running()
     db.settle(claim, "finish", result="1")
     assert db.run(steps.save(claim, "one", "1", 0.0)).answer == "fenced"
 
 
-def test_a_step_done_after_a_cancellation_is_kept_and_told_so(db: StoreClient) -> None:
+def test_step_after_cancel_is_stored_and_reports_cancel(db: StoreClient) -> None:
     claim = db.running()
     db.cancel(claim.seq)
     assert db.run(steps.save(claim, "one", "1", 0.0)) == ("cancel_requested", "1")
 
 
-def test_a_step_waits_for_nobody(db: StoreClient, another: Callable[[], StoreClient]) -> None:
+def test_retention_step_waits_for_no_lock(
+    db: StoreClient, another: Callable[[], StoreClient]
+) -> None:
     claim, holder = db.running(), another()
     holder.begin()
     holder.do("select from laneway.lease where seq = %s for update", claim.seq)
@@ -65,7 +67,7 @@ def test_a_step_waits_for_nobody(db: StoreClient, another: Callable[[], StoreCli
 
 
 @pytest.mark.parametrize("name", ["", "x" * 201])
-def test_the_schema_bounds_the_name(db: StoreClient, name: str) -> None:
+def test_schema_bounds_the_name(db: StoreClient, name: str) -> None:
     claim = db.running()
     with pytest.raises(psycopg.errors.CheckViolation):
         db.run(steps.save(claim, name, "1", 0.0))

@@ -160,13 +160,13 @@ def test_hung_loop_is_not_the_fault_of_async_handlers(db: StoreClient) -> None:
     assert charged(db, asynchronous, threaded) == [False, True]
 
 
-def test_bury_of_landed_workers_still_works(db: StoreClient) -> None:
+def test_bury_function_of_landed_workers_still_works(db: StoreClient) -> None:
     claims = running(db, 2)
     assert db.one("select laneway.fail_worker(%s, false, null, 'gone')", db.worker) == 2
     assert charged(db, *claims) == [False, False]
 
 
-def test_claim_says_how_often_a_job_was_lost_with_others(db: StoreClient) -> None:
+def test_claim_returns_count_of_shared_losses(db: StoreClient) -> None:
     seqs = [db.submit() for _ in range(3)]
     db.do(
         "insert into laneway.suspects (seq, losses, lost_with) values (%s, 2, gen_random_uuid())",

@@ -201,7 +201,7 @@ def test_release_calls_the_worker_whose_turn_it_is(db: StoreClient, other: Store
     assert heard == [f"turn {other.worker}"]
 
 
-def test_lane_without_a_free_slot_holds_nobody_up(db: StoreClient) -> None:
+def test_full_lane_blocks_no_other(db: StoreClient) -> None:
     limit_to(db, 2)
     db.do("update laneway.worker_lanes set max_slots = 1 where name = 'high'")
     for _ in range(3):
@@ -253,7 +253,7 @@ def test_waiter_of_another_host_is_not_called(
     assert len(start(db, "low")) == 1
 
 
-def test_who_leaves_the_line_waits_for_nobody(db: StoreClient, other: StoreClient) -> None:
+def test_leaving_waiter_waits_for_no_lock(db: StoreClient, other: StoreClient) -> None:
     db.submit("background")
     (running,) = start(db, "low")
     other.begin()

@@ -17,7 +17,7 @@ def submit(db: StoreClient, key: str = "k", **more: object) -> SubmitResult:
     return db.run(jobs.submit(job))
 
 
-def test_a_second_submit_answers_the_first_job_and_stores_nothing(db: StoreClient) -> None:
+def test_second_submit_answers_the_first_job_and_stores_nothing(db: StoreClient) -> None:
     first = submit(db)
     again = submit(db)
     assert (first.duplicate, again) == (False, SubmitResult(first.id, "approved", True))
@@ -36,7 +36,7 @@ def test_workspace_job_type_and_key_each_set_jobs_apart(db: StoreClient) -> None
     assert not any(a.duplicate for a in answers)
 
 
-def test_a_second_submit_waits_for_the_first_and_is_its_duplicate_after_commit(
+def test_second_submit_waits_for_the_first_and_is_its_duplicate_after_commit(
     db: StoreClient, other: StoreClient
 ) -> None:
     other.begin()
@@ -47,7 +47,7 @@ def test_a_second_submit_waits_for_the_first_and_is_its_duplicate_after_commit(
     assert waiting.result(20) == SubmitResult(first.id, "approved", True)
 
 
-def test_a_second_submit_becomes_the_owner_when_the_first_is_rolled_back(
+def test_second_submit_becomes_the_owner_when_the_first_is_rolled_back(
     db: StoreClient, other: StoreClient
 ) -> None:
     other.begin()
@@ -61,7 +61,7 @@ def test_a_second_submit_becomes_the_owner_when_the_first_is_rolled_back(
     assert db.rows("select id from laneway.jobs") == [(second.id,)]
 
 
-def test_a_submit_that_meets_the_end_of_the_holder_waits_and_becomes_the_owner(
+def test_submit_that_meets_the_end_of_the_holder_waits_and_becomes_the_owner(
     db: StoreClient, other: StoreClient
 ) -> None:
     claim = db.running(unique_key="k")
@@ -86,13 +86,13 @@ def test_every_end_frees_the_key(db: StoreClient, end: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["release", "snooze", "fail", "stalled"])
-def test_a_job_that_waits_again_keeps_its_key(db: StoreClient, kind: str) -> None:
+def test_job_that_waits_again_keeps_its_key(db: StoreClient, kind: str) -> None:
     claim = db.running(unique_key="k")
     db.settle(claim, kind, error=error(), delay_s=30)
     assert submit(db) == SubmitResult(claim.job_id, "approved", True)
 
 
-def test_the_end_of_an_old_holder_leaves_the_key_of_the_new_one(db: StoreClient) -> None:
+def test_end_of_an_old_holder_leaves_the_key_of_the_new_one(db: StoreClient) -> None:
     old = db.submit(unique_key="k")
     db.cancel(old)
     new = db.submit(unique_key="k")
@@ -114,12 +114,12 @@ def test_keys_taken_in_bulk_go_to_the_first_of_equal_ones(db: StoreClient) -> No
     ]
 
 
-def test_a_key_held_by_nothing_is_told_not_waited_for(db: StoreClient) -> None:
+def test_key_without_holder_is_reported_not_waited_for(db: StoreClient) -> None:
     db.do("insert into laneway.job_keys values ('default', 't', 'k', 10000000)")
     with pytest.raises(Exception, match="belongs to a job that does not exist"):
         submit(db)
 
 
-def test_the_id_of_a_submit_is_the_callers(db: StoreClient) -> None:
+def test_id_of_a_submit_is_the_callers(db: StoreClient) -> None:
     job_id = UUID(int=7)
     assert db.run(jobs.submit(NewJob(id=job_id, job_type="t"))).id == job_id

@@ -33,7 +33,7 @@ def watch(db: StoreClient, holder: UUID | None = None, limit: int = 200) -> Watc
     return db.run(leases.run_watchdog(holder or db.worker, 10, limit))
 
 
-def test_the_epoch_grows_with_each_new_holder_and_only_then(db: StoreClient) -> None:
+def test_epoch_grows_with_each_new_holder_and_only_then(db: StoreClient) -> None:
     ann, bob = uuid4(), uuid4()
     assert lead(db, ann) == 1
     assert lead(db, ann, "5 s") == 1
@@ -42,7 +42,7 @@ def test_the_epoch_grows_with_each_new_holder_and_only_then(db: StoreClient) -> 
     assert lead(db, ann, "130 s") == 3
 
 
-def test_a_second_holder_waits_until_the_first_has_lapsed(db: StoreClient) -> None:
+def test_second_holder_waits_until_the_first_has_lapsed(db: StoreClient) -> None:
     ann, bob = uuid4(), uuid4()
     lead(db, ann)
     assert lead(db, bob, "9.9 s") is None
@@ -51,7 +51,7 @@ def test_a_second_holder_waits_until_the_first_has_lapsed(db: StoreClient) -> No
     assert lead(db, ann, "11 s") is None
 
 
-def test_a_resignation_hands_over_at_once_and_only_ones_own(db: StoreClient) -> None:
+def test_leader_resigns_at_once_and_only_its_own_term(db: StoreClient) -> None:
     ann, bob = uuid4(), uuid4()
     lead(db, ann)
     db.run(leases.resign(bob))
@@ -84,7 +84,7 @@ def test_candidate_that_comes_second_after_a_resignation_waits(
     assert (answer.epoch, answer.next_s) == (None, None)
 
 
-def test_who_does_not_lead_takes_nothing_back(db: StoreClient) -> None:
+def test_only_leader_reclaims(db: StoreClient) -> None:
     claim = db.running()
     db.do(LAPSE)
     assert watch(db, uuid4()).reclaimed == 1
@@ -95,7 +95,7 @@ def test_who_does_not_lead_takes_nothing_back(db: StoreClient) -> None:
     assert db.places(claim.seq) == ["lease"]
 
 
-def test_a_lapsed_lease_is_taken_back_and_charged(db: StoreClient, other: StoreClient) -> None:
+def test_lapsed_lease_is_taken_back_and_charged(db: StoreClient, other: StoreClient) -> None:
     db.run(
         workers.register(
             WorkerInfo(
@@ -123,7 +123,7 @@ def test_a_lapsed_lease_is_taken_back_and_charged(db: StoreClient, other: StoreC
     assert db.slots_agree()
 
 
-def test_a_budget_spent_on_lost_workers_ends_in_failed_worker_lost(db: StoreClient) -> None:
+def test_budget_spent_on_lost_workers_ends_in_failed_worker_lost(db: StoreClient) -> None:
     claim = db.running(max_retries=2, unique_key="k")
     for attempt in (1, 2, 3):
         db.do(LAPSE)
@@ -138,7 +138,7 @@ def test_a_budget_spent_on_lost_workers_ends_in_failed_worker_lost(db: StoreClie
     assert watch(db).reclaimed == 0
 
 
-def test_a_lapsed_job_that_was_to_be_cancelled_is_cancelled(db: StoreClient) -> None:
+def test_lapsed_job_that_was_to_be_cancelled_is_cancelled(db: StoreClient) -> None:
     claim = db.running()
     db.cancel(claim.seq, "ann")
     db.do(LAPSE)
@@ -166,7 +166,7 @@ def test_no_progress_takes_back_the_types_that_ask_for_it_and_no_others(db: Stor
     assert db.places(beating.seq) == ["lease"]
 
 
-def test_a_pass_takes_back_a_bounded_number_of_one_lane_and_says_if_there_is_more(
+def test_pass_reclaims_bounded_number_per_lane_and_reports_rest(
     db: StoreClient,
 ) -> None:
     for _ in range(7):
@@ -185,7 +185,7 @@ def test_a_pass_takes_back_a_bounded_number_of_one_lane_and_says_if_there_is_mor
 
 
 @pytest.mark.parametrize("held", ["default", "interactive"])
-def test_lapsed_leases_that_somebody_holds_do_not_hide_the_others(
+def test_locked_lapsed_leases_do_not_hide_others(
     db: StoreClient, other: StoreClient, held: str
 ) -> None:
     for job_type in ("t", "polarity"):
@@ -200,7 +200,7 @@ def test_lapsed_leases_that_somebody_holds_do_not_hide_the_others(
     assert watch(db).reclaimed == 1
 
 
-def test_what_is_lapsed_when_its_lane_and_worker_are_gone_is_taken_back(db: StoreClient) -> None:
+def test_lapsed_lease_without_lane_or_worker_is_reclaimed(db: StoreClient) -> None:
     claim = db.running("polarity")
     db.do("delete from laneway.worker_lanes where name = 'interactive'")
     db.do("delete from laneway.workers")
@@ -209,7 +209,7 @@ def test_what_is_lapsed_when_its_lane_and_worker_are_gone_is_taken_back(db: Stor
     assert db.places(claim.seq) == ["delayed"]
 
 
-def test_a_zombie_is_fenced_in_every_write_after_it_was_taken_back(db: StoreClient) -> None:
+def test_zombie_is_fenced_in_every_write_after_it_was_taken_back(db: StoreClient) -> None:
     zombie = db.running()
     db.do(LAPSE)
     watch(db)
@@ -221,9 +221,7 @@ def test_a_zombie_is_fenced_in_every_write_after_it_was_taken_back(db: StoreClie
         assert answer.answer == "fenced"
 
 
-def test_a_buried_worker_is_charged_for_the_culprit_and_nothing_else(
-    db: StoreClient, other: StoreClient
-) -> None:
+def test_failed_worker_charges_only_culprit_job(db: StoreClient, other: StoreClient) -> None:
     for _ in range(3):
         db.submit()
     claims = db.claimed()
@@ -249,7 +247,7 @@ def test_a_buried_worker_is_charged_for_the_culprit_and_nothing_else(
     assert db.slots_agree()
 
 
-def test_worker_buried_without_known_culprit_charges_none_of_several(db: StoreClient) -> None:
+def test_failed_worker_without_known_culprit_charges_no_job(db: StoreClient) -> None:
     for _ in range(3):
         db.submit()
     claims = db.claimed()
@@ -311,7 +309,7 @@ def test_errors_of_the_watchdog_are_plain_json(db: StoreClient) -> None:
     assert json.loads(json.dumps(stored)) == stored
 
 
-def test_a_hung_process_without_a_known_culprit_is_charged_for_its_threads_only(
+def test_hung_process_without_a_known_culprit_is_charged_for_its_threads_only(
     db: StoreClient,
 ) -> None:
     db.do("insert into laneway.job_types (name, isolation) values ('t', 'async'), ('th', 'thread')")
