@@ -84,7 +84,7 @@ silence: env ## Measure recovery from silent networks, frozen leaders and clock 
 
 .PHONY: upgrade
 upgrade: env ## Upgrade every landed schema under load, with old workers running (ARGS=8f14018: only this one)
-	@$(RUN) tests.migration.walk $(ARGS)
+	@$(RUN) tests.migration.upgrade_all $(ARGS)
 
 .PHONY: fuzz
 fuzz: env ## Send generated requests to every route; figures go to bench/latest (ARGS=100: requests per route)

@@ -21,6 +21,7 @@ PLACES: Final = (
     *("docs/tutorial", "docs/howto", "docs/why", "docs/reference"),
     *("tests/abuse", "tests/client", "tests/conformance", "tests/crash", "tests/docs", "tests/e2e"),
     *("tests/interfaces", "tests/integrations", "tests/support", "tests/unit", "tests/conftest.py"),
+    *("tests/control", "tests/http", "tests/mcp", "tests/migration", "tests/store"),
 )
 # These quote the forbidden words.
 EXEMPT: Final = ("docs/style.md", "scripts/word_lint.py", "tests/docs/test_word_lint.py")

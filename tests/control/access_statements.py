@@ -1,4 +1,4 @@
-"""Every statement of the server about access, once, to test the rights of its role."""
+"""Every access statement of the server once, to test the rights of its role."""
 
 from __future__ import annotations
 

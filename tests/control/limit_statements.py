@@ -1,4 +1,4 @@
-"""Two lanes that want one limit, as a worker meets them; a limit held outside of jobs."""
+"""Two lanes that share a limit, and a limit held outside of jobs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def prepare_turns(scene: Scene) -> None:
 
 
 def run_turns(scene: Scene) -> None:
-    """The limit goes to the higher priority, and back when that has no more jobs."""
+    """The limit goes to the higher priority, and back when that lane has no more jobs."""
     (first,) = scene.claim("calm")
     assert scene.claim("eager") == []
     scene.settle(first)

@@ -1,4 +1,4 @@
-"""The work of each database role: every statement of its list at least once."""
+"""Every statement of each database role, at least once."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from laneway.domain.audit import AuditFilter
 from laneway.domain.bounds import USUAL
 from laneway.domain.claim import Claim
 from laneway.domain.filter import JobFilter
+from laneway.domain.freeze import Thawed
 from laneway.domain.job import NewJob, new_job_id
 from laneway.domain.lane import Lane
 from laneway.domain.limit import Limit
@@ -71,7 +72,7 @@ REACH = Reach((*OWN.terms, Term(workspace="ours")))
 
 
 class RoleSession(Scene):
-    """A scene played by another role, that remembers which statements were run."""
+    """A job factory that runs as another role and records its statements."""
 
     def __init__(self, conn: psycopg.Connection[Any]) -> None:
         super().__init__(conn)
@@ -96,7 +97,7 @@ def prepare_worker(session: RoleSession) -> None:
 
 
 def run_keys(session: RoleSession) -> None:
-    """Of three jobs with one key one runs; one is met by its claim, one is looked for."""
+    """Of three jobs with one key one runs; the claim parks one, a search finds the other."""
     (claim,) = session.claim("same", room=2)
     assert session.run(leases.park(["same"], 10)) == 1
     found = session.conn.execute(
@@ -109,7 +110,7 @@ def run_keys(session: RoleSession) -> None:
 
 
 def prepare_gates(session: RoleSession) -> None:
-    """One type that is analysed, one that is only approved, one that asks after the submit."""
+    """One type with an analysis, one with an approval, one whose policy comes after the submit."""
     session.submit("early")
     session.publish("early", approval=Approval(), has_analysis=True)
     cheap = Approval(below_cost=5, currency="EUR")
@@ -132,14 +133,14 @@ def run_gates(session: RoleSession) -> None:
 
 
 def run_earlier_worker(session: RoleSession) -> None:
-    """As workers of the version before clear what they counted."""
+    """Clear counters as workers of the previous version do."""
     for table in ("slot_usage", "limit_usage"):
         query = f"delete from laneway.{table} where worker_id = %s and running = 0"
         session.conn.execute(query.encode(), [uuid4()])
 
 
 def run_earlier_server(session: RoleSession) -> None:
-    """As servers of the version before store a batch."""
+    """Store a batch as servers of the previous version do."""
     row = session.conn.execute("select nextval('laneway.jobs_seq_seq')").fetchone()
     assert row is not None
     for text in (
@@ -163,20 +164,20 @@ def run_earlier_server(session: RoleSession) -> None:
 
 
 def run_earlier_reader(session: RoleSession) -> None:
-    """As the version before reads what is in use."""
+    """Read usage as the previous version does."""
     for table in ("slot_usage", "limit_usage"):
         session.conn.execute(f"select sum(running) from laneway.{table}".encode())
 
 
 def run_older_names(session: RoleSession, role: str) -> None:
-    """As programs of landed versions call functions, under the names of then."""
+    """Call functions by their older names, as landed versions do."""
     granted = {p.name for p in privileges(role) if p.kind == "function"}
     for name in OLDER_NAMES.keys() & granted:
         row = session.conn.execute(
             "select pronargs from pg_proc where oid = to_regproc('laneway.' || %s::text)", [name]
         ).fetchone()
         assert row is not None
-        # The right to call it is checked before the condition.
+        # PostgreSQL checks the right to call it before the condition.
         nulls = ", ".join(["null"] * row[0])
         session.conn.execute(f"select laneway.{name}({nulls}) where false".encode())
 
@@ -216,7 +217,7 @@ def run_worker(session: RoleSession, _: None) -> None:
     run_keys(session)
     run_scheduler(session)
     run_leader(session, session.run(leases.run_watchdog(session.worker_id, 10.0)).epoch)
-    # Its worker has renewed none of the others since: it was not lost alone.
+    # Its worker has renewed no other lease since: the job was not lost alone.
     session.conn.execute(
         "update laneway.lease set lease_seconds = 3600, lease_until ="
         " clock_timestamp() + case when seq = %s then -1 else 60 end * interval '1 s'",
@@ -233,7 +234,7 @@ def run_worker(session: RoleSession, _: None) -> None:
 
 
 def prepare_leader(session: RoleSession) -> None:
-    """One job for each duty of the leader."""
+    """One job for each task of the leader."""
     late, asks, waits = (session.submit(t, concurrency_key="k") for t in ("late", "asks", "waits"))
     finished = session.running("finished", unique_key="own")
     session.run(caller_transaction.finish(finished, "1", 0.1))
@@ -262,7 +263,7 @@ def run_leader(session: RoleSession, epoch: int) -> None:
     assert session.run(retention.expire_overaged(term)).ended == 1
     for duty in (retention.expire_approvals, retention.release_self_finished):
         assert session.run(duty(term)) == 1, duty
-    # Two keys without a holder: the one of run_keys, and the one put aside by hand.
+    # Two keys without a holder: the one of run_keys, and the one that was parked manually.
     assert session.run(retention.sweep_keys(term)) == 2
     session.run(retention.recount_usage(term))
     session.run(retention.prune_events(term, 60.0))
@@ -462,7 +463,7 @@ def run_control(session: RoleSession) -> None:
     undo("lane", "gone")
     assert session.run(freeze.freeze(["gone"], "me")) == ["gone"]
     assert session.run(freeze.freeze(["gone"], "me")) == ["gone"]
-    assert session.run(freeze.thaw(None, "me")) == [("gone", True, True)]
+    assert session.run(freeze.thaw(None, "me")) == [Thawed("gone", True, True)]
     undo("lane", "gone")
     undo("schedule", "nightly")
     undo("schedule", "nightly", 0)

@@ -1,4 +1,4 @@
-"""Laws of access: who is known by what, what ends its power, and what is kept of it."""
+"""Laws of access: credentials, their end, and their audit."""
 
 from __future__ import annotations
 
@@ -534,7 +534,7 @@ async def until_waiting(scene: Scene) -> None:
     """Return once a session waits for an advisory lock."""
     waiting = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
     async with asyncio.timeout(60):
-        # The table of locks has no event to wait for.
+        # pg_locks has no event to wait for.
         while scene.conn.execute(waiting).fetchall() == [(0,)]:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 

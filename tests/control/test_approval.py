@@ -158,7 +158,7 @@ async def test_retry_wakes_workers_of_next_step(db: Database, scene: Scene, wait
 
 
 async def scheduled(db: Database, scene: Scene, by: str) -> UUID:
-    """The job of a cron slot of a schedule that this person wrote."""
+    """The job of a slot of a schedule that this person wrote."""
     scene.publish("costly", approval=Approval(two_person=True))
     settings = {"job_type": "costly", "cron": "0 3 * * *"}
     await schedules.put(db, "nightly", settings, by=by)

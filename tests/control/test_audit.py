@@ -1,4 +1,4 @@
-"""Every accepted change leaves exactly one act, committed with it; what is refused leaves none."""
+"""Every accepted change commits with exactly one audit entry; a refusal leaves none."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def nothing(db: Database, scene: Scene) -> None:
 
 @dataclass(frozen=True)
 class Case:
-    """A verb, what it is called with, what it leaves, and a call that it refuses."""
+    """A verb with its arguments, its expected audit entry, and a call that it refuses."""
 
     verb: Call
     act: tuple[str, str]
@@ -337,9 +337,9 @@ CASES: dict[str, Case] = {
         after={"name": "admin", "role": "platform_admin"},
     ),
 }  # fmt: skip
-# They change nothing.
+# These change nothing.
 READERS = {"bulk.preview"}
-# They keep acts, and are what everything here is about.
+# These store audit entries; this file tests them.
 KEEPERS = {"audit.audited", "audit.refuse", "audit.note"}
 # Who acts is whom the session belongs to, and a repair needs a broken database: their own tests
 # hold the law.
@@ -379,7 +379,7 @@ async def test_accepted_verb_leaves_exactly_one_audit_entry(
     known = await case.prepare(db, scene)
     args, kwargs = case.call(known)
     prepared = len(await acts(db))
-    # Without its entry the change is undone: the door is unknown, and the same call works later.
+    # Without its entry the change is undone: the interface is invalid; the same call works later.
     with pytest.raises(psycopg.errors.CheckViolation):
         await case.verb(db, *args, **kwargs, by=Actor("ann", door="window"))  # type: ignore[arg-type]
     assert len(await acts(db)) == prepared
@@ -507,7 +507,7 @@ async def test_larger_transaction_stays_as_durable_as_it_was(db: Database) -> No
 
 
 async def test_concurrent_changes_each_record_previous_values(db: Database, scene: Scene) -> None:
-    """Read beforehand, `before` would be what neither of them changed."""
+    """If read in advance, `before` would miss the concurrent change."""
     scene.conn.execute("begin")
     scene.conn.execute("update laneway.worker_lanes set max_slots = 5 where name = 'system'")
     async with asyncio.timeout(60):

@@ -64,7 +64,7 @@ async def test_doctor_fails_while_a_claim_waits_for_a_lock(
         while (check := await health.check_blockers(db)).finding is not Finding.FAIL:
             assert time.monotonic() < deadline, check
             await asyncio.sleep(0.05)
-        # Only who holds the lock is named, not who waits for it.
+        # Only the holder of the lock is named, not the waiters.
         assert f"pid {silent.info.backend_pid} " in check.message
         assert "more" not in check.message
         silent.rollback()

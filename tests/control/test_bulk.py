@@ -1,4 +1,4 @@
-"""One verb on all that match: counted first, in batches, refusals by reason, safe to run again."""
+"""One verb on all matching jobs: counted first, in batches, refusals by reason, repeatable."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def awaiting(scene: Scene, cost: float | None = None, unit: str = "EUR", **field
     return job_id
 
 
-# -- what may be asked ------------------------------------------------------------------------
+# -- valid requests ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("verb", BulkVerb)
@@ -323,7 +323,7 @@ async def test_jobs_that_come_meanwhile_are_not_touched(db: Database, scene: Sce
 
 
 async def test_bulk_takes_exactly_counted_jobs(db: Database, scene: Scene) -> None:
-    """Two statuses, the second of which is looked at long after the first."""
+    """Two statuses, the second of which is read long after the first."""
     counted = [awaiting(scene), scene.submit("b")]
     asked = order(BulkVerb.CANCEL, everything=True)
     found = await preview(db, asked)

@@ -106,7 +106,7 @@ async def test_job_waits_while_every_worker_that_serves_it_is_full(
 
 
 def unseen(scene: Scene, ago_s: float) -> str:
-    """The worker was last seen so long ago; when, as explain writes it."""
+    """Move the worker's last heartbeat back; return its time as explain writes it."""
     row = scene.conn.execute(
         "update laneway.workers set seen_at = clock_timestamp() - make_interval(secs => %s)"
         " where id = %s returning seen_at",
@@ -276,7 +276,7 @@ async def test_explain_shows_worker_cancel_and_lapse_of_running_job(
 
 
 def renewed(scene: Scene, ago_s: float) -> datetime:
-    """The leases of 30 s were last renewed so long ago; until when they last."""
+    """Move the last renewal of the leases of 30 s back; return their end."""
     row = scene.conn.execute(
         "update laneway.lease set lease_until = clock_timestamp() + make_interval(secs => 30 - %s)"
         " returning lease_until",
@@ -290,7 +290,7 @@ def renewed(scene: Scene, ago_s: float) -> datetime:
 async def test_explain_shows_silence_of_worker_and_lease_end(db: Database, scene: Scene) -> None:
     scene.register()
     claim = scene.running()
-    # A third of the lease is when it is renewed; that may take a while.
+    # A lease is renewed after a third of its time; the renewal may take a while.
     renewed(scene, 11)
     assert await codes(db, claim.job_id) == ["running"]
     assert "it runs" in await message_of(db, claim.job_id, "running")
@@ -396,7 +396,7 @@ async def test_explain_reports_approved_job_that_needs_new_approval(
 
 
 def ended(scene: Scene, count: int) -> None:
-    """So many jobs of the lane ended within the last minute."""
+    """Let this many jobs of the lane end within the last minute."""
     for _ in range(count):
         scene.completed("pace")
     scene.conn.execute(

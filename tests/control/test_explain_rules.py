@@ -1,4 +1,4 @@
-"""Explain and the claim cannot disagree: no reason but its place ⇔ a claim with room takes it."""
+"""Explain and claim agree: a job without reasons, except its place, is one that a claim takes."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def claim(scene: Scene, room: int) -> dict[UUID, leases.Assignment]:
     statement = leases.claim(scene.worker_id, "default", state.version, room, ranges, [room])
     answer = scene.run(statement)
     while answer.parked and not answer.assignments:
-        # What stood in the way was put aside: a worker asks again.
+        # The blocking job was parked: a worker claims again.
         answer = scene.run(statement)
     return {one.claim.job_id: one for one in answer.assignments}
 
 
 def could_start(scene: Scene, job_id: UUID) -> bool:
-    """Whether explain names no reason but its place."""
+    """Whether explain gives no reason except the job's place."""
     found, job = scene.run(facts(job_id, bound=BOUND)), scene.run(jobs.get(job_id))
     return {reason.code for reason in reasons_of(job, found, 1 / 3)} <= PLACES
 
@@ -125,7 +125,7 @@ def test_job_without_a_reason_is_one_that_a_claim_takes(
         if free >= ROOM:
             assert taken == startable
         else:
-            # Who gets the slots is a matter of place; one put aside for its key may use one up.
+            # Its place decides which job gets a slot; a job parked for its key may use one.
             assert taken <= startable
             assert len(taken) <= free
             assert bool(taken) == bool(startable and free)

@@ -51,7 +51,7 @@ def session(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[RoleSession]:
     ):
         conn.execute(SQL("create role {} nologin").format(ROLE))
         conn.execute("revoke execute on all functions in schema laneway from public")
-        # So that every change is logged.
+        # Every change is logged.
         conn.execute("insert into laneway.watches (seq, until) values (0, 'infinity')")
         session = RoleSession(conn)
 
@@ -72,7 +72,7 @@ def prepare_and_run(
     prepare: Callable[[RoleSession], Any],
     run: Callable[[RoleSession, Any], None],
 ) -> None:
-    """Prepares as the owner of everything, then plays as the role."""
+    """Prepare as the owner, then run the statements as the role."""
     run_as_role(session, run, prepare(session))
 
 
@@ -99,10 +99,10 @@ def test_role_runs_all_its_statements_with_its_grants(session: RoleSession, role
 
 @pytest.mark.parametrize("role", ROLES)
 def test_no_grant_of_a_role_can_be_missed(session: RoleSession, role: str) -> None:
-    """The server's are those of the others and of the operator's verbs: only the last are tried."""
+    """The server has the grants of other roles and of operator verbs: only the latter are tried."""
     give(session, role)
     prepare, run = ROLE_WORK[role]
-    # Once for all: what runs then must not lapse before the last grant was tried.
+    # Leases must not lapse before the last grant is tried.
     session.conn.execute("update laneway.worker_lanes set lease_seconds = 3600")
     data = prepare(session)
     if role == "server":
@@ -169,7 +169,7 @@ def test_role_lacks_privileges_it_does_not_need(
 
 
 def test_rights_of_reprioritize_are_enough_for_a_running_analysis(session: RoleSession) -> None:
-    """Others of the operator's verbs write leases too, so no role would miss it."""
+    """Other operator verbs write leases too, so the loop above cannot detect it."""
     session.publish("costly", has_analysis=True)
     job_id = session.submit("costly")
     session.claim(analysis_of("costly"))
@@ -210,7 +210,7 @@ def test_owner_owns_everything_and_migrator_acts_as_owner(session: RoleSession) 
 
 
 def test_new_owner_does_not_wait_for_reader(session: RoleSession, dsn: str) -> None:
-    """Submits would queue behind it."""
+    """Submits would wait for it."""
     with psycopg.connect(dsn) as reader:
         reader.execute("select from laneway.jobs")
         with pytest.raises(psycopg.errors.LockNotAvailable):

@@ -1,4 +1,4 @@
-"""Each check finds what it is there for, and names the next step."""
+"""Each check finds its problem and names the next step."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def test_healthy_database_only_lacks_a_worker(db: Database, scene: Scene) 
     ]  # fmt: skip
     worth = {name: check.finding for name, check in found.items()}
     assert worth.pop("workers") is Finding.WARN
-    # Servers of tests may lose what they like in a crash.
+    # Servers of tests need not be durable.
     worth.pop("settings")
     assert set(worth.values()) == {Finding.OK}
     scene.register()

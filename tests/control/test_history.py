@@ -97,7 +97,7 @@ async def test_job_type_that_went_elsewhere_is_named(db: Database, scene: Scene)
 
 
 async def test_lanes_that_must_exist_are_not_deleted(db: Database, scene: Scene) -> None:
-    """Their creation is in no history; should it ever be, it is not undone."""
+    """The history does not have their creation; if it had, a rollback would not undo it."""
     for name in ("default", "analysis"):
         scene.conn.execute(
             "insert into laneway.control_history (by, kind, name, after)"
@@ -162,7 +162,7 @@ async def test_schedule_with_a_payload_above_the_default_limits_is_put_back(dsn:
     await schedules.delete(db, "large", by="ann")
     assert await history.rollback(db, "schedule", "large", by="bob") is not None
     assert (await schedules.get(db, "large")).payload == deep
-    # What is not put back, but written by hand, is checked.
+    # A manual change is checked, unlike a rollback.
     async with db.connection() as conn:
         with pytest.raises(psycopg.errors.Error, match="payload"):
             await conn.execute(

@@ -87,7 +87,7 @@ async def test_tuning_changes_only_named_settings(db: Database, scene: Scene) ->
     ],
 )
 async def test_change_outside_the_rules_is_refused(db: Database, change: dict[str, object]) -> None:
-    """`ingestion` is in another lane: the database says so, in the same words."""
+    """`ingestion` is in another lane: the database raises the same message."""
     with pytest.raises(InvalidInput):
         await lanes.tune(db, "system", change, by="me")
 

@@ -23,7 +23,7 @@ from laneway.store.rights import ROLES
 from tests.control.scene import Scene
 
 ROLE = "laneway_limited_role"
-# They have no rows of jobs to write: functions do it for them, and check.
+# These roles write no rows of jobs: functions check and write for them.
 LIMITED = ("client", "approver", "handler", "reader")
 SEAL = "laneway.seal(payload, null)"
 FORGERIES = (
@@ -57,7 +57,7 @@ FORGERIES = (
 
 @pytest.fixture
 def play(dsn: str) -> Iterator[Scene]:
-    """A scene in one transaction that is rolled back, the role included."""
+    """A job factory in one transaction that is rolled back, including the role."""
     with (
         psycopg.connect(dsn, autocommit=True, application_name="tests") as conn,
         conn.transaction(force_rollback=True),
@@ -96,7 +96,7 @@ def test_limited_role_writes_no_table_but_the_audit(role: str) -> None:
 
 
 def test_every_function_is_for_those_it_is_granted_to(play: Scene) -> None:
-    """Of each function of the schema, exactly the roles whose statements call it may execute it."""
+    """Exactly the roles whose statements call a function may execute it."""
     functions = play.conn.execute(
         "select p.oid, p.proname::text, p.prosecdef, p.proconfig,"
         " p.prorettype = 'trigger'::regtype, has_function_privilege('public', p.oid, 'execute')"
@@ -251,7 +251,7 @@ select * from laneway.submit_batch(
 
 
 def test_narrowed_batch_names_the_job_in_another_workspace(play: Scene) -> None:
-    """The function has the rights of its owner, whom row-level security does not bind."""
+    """The function has its owner's rights, and row-level security does not apply to the owner."""
     refused = r"jobs\[1\]\.workspace theirs is outside of laneway\.workspaces"
     with acting(play, "client", "server"):
         play.conn.execute("select set_config('laneway.workspaces', '{ours}', true)")

@@ -1,4 +1,4 @@
-"""The queue of secrets that are looked up after many wrong ones: bounded, and fair to addresses."""
+"""The queue of lookups after many wrong secrets: bounded, and fair to addresses."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ async def test_disconnected_caller_yields_first() -> None:
     gone.add(5)
     done.set()
     ended = await asyncio.gather(*looks, return_exceptions=True)
-    # Nothing is looked up for a caller that has hung up.
+    # A disconnected caller causes no lookup.
     assert [one for one in ended if isinstance(one, int)] == [0, 4, 6, 7]
     assert len(queue) == 0
 
@@ -100,7 +100,7 @@ async def test_cancelled_waiter_gives_way_without_an_error_for_the_next() -> Non
 
     looks = [asyncio.create_task(look("guesser")) for _ in range(4)]
     await asyncio.sleep(0)
-    # Cancelled, but not yet out of the queue when the next one comes.
+    # Cancelled, but still in the queue when the next one arrives.
     looks.append(asyncio.create_task(look("ann")))
     looks[-2].cancel()
     await asyncio.sleep(0)
@@ -231,7 +231,7 @@ async def test_refusal_checks_few_waiting_callers() -> None:
         with pytest.raises(RateLimited):
             await look(number)
     assert len(looks) <= 400 * 50
-    # Each has its turn to be looked at.
+    # Each is checked in turn.
     assert len(set(looks)) == 8000
     done.set()
     await asyncio.gather(*going)

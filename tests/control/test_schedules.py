@@ -1,4 +1,4 @@
-"""Laws of what people do with schedules."""
+"""Laws of the operator's verbs on schedules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The overview tells what the database knows, as JSON values."""
+"""The overview shows the state of the database as JSON values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client of an application in process, and the scene behind it."""
+"""A client of an application in process, and the job factory of its database."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["acts", "app", "client", "conn", "database", "no_pauses", "people", "
 
 @pytest.fixture
 async def client(app: FastAPI, people: People) -> AsyncIterator[AsyncClient]:
-    """One that may do everything."""
+    """A client with every permission."""
     admin = people.new("admin", "platform_admin")
     transport = httpx2.ASGITransport(app)
     async with AsyncClient("http://test", admin.token, transport=transport) as client:
@@ -31,7 +31,7 @@ def runner(request: pytest.FixtureRequest) -> ClientRunner:
 
 @pytest.fixture
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses that the clients would have made."""
+    """Record pauses of clients instead of sleeping."""
     waited: list[float] = []
 
     async def sleep(seconds: float) -> None:

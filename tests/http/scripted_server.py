@@ -1,4 +1,4 @@
-"""A server that is a script: each request takes the next of its answers."""
+"""A scripted server: each request gets the next response of a list."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def problem(status: int, code: str, detail: str = "why", **more: Any) -> httpx2.
 
 
 class ChunkedBody(httpx2.SyncByteStream, httpx2.AsyncByteStream):
-    """A body that comes in pieces, and breaks if an exception is among them."""
+    """A body in chunks; an exception among them breaks it."""
 
     def __init__(self, *pieces: bytes | Exception) -> None:
         self.pieces = pieces
@@ -74,7 +74,7 @@ def sse_event(number: str, name: str, data: Any) -> bytes:
 
 
 class ScriptedServer(httpx2.BaseTransport, httpx2.AsyncBaseTransport):
-    """A server that answers by a list."""
+    """A transport that returns or raises the next of its responses."""
 
     def __init__(self, *answers: Scripted) -> None:
         self.left = list(answers)
@@ -99,19 +99,19 @@ class ScriptedServer(httpx2.BaseTransport, httpx2.AsyncBaseTransport):
 
 
 class LocalServer:
-    """A real server or proxy that is well, whatever it is asked."""
+    """A real server or proxy that responds to every request with status ok."""
 
     BODY = b'{"status": "ok"}'
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.received: list[str] = []
 
     def __enter__(self) -> Self:
-        asked, body = self.asked, self.BODY
+        received, body = self.received, self.BODY
 
-        class Answers(BaseHTTPRequestHandler):
+        class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                asked.append(self.requestline)
+                received.append(self.requestline)
                 self.send_response(200)
                 self.send_header("content-type", "application/json")
                 self.send_header("content-length", str(len(body)))
@@ -120,7 +120,7 @@ class LocalServer:
 
             def log_message(self, *scripted: object) -> None: ...
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever)
         self._thread.start()
         self.url = f"http://127.0.0.1:{self._server.server_port}"
@@ -133,7 +133,7 @@ class LocalServer:
 
 
 class ClientRunner:
-    """The same method to either client."""
+    """Runs the same call on the sync or the async client."""
 
     def __init__(self, kind: type[Client] | type[AsyncClient]) -> None:
         self.kind = kind

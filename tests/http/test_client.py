@@ -88,7 +88,7 @@ def test_two_submits_have_two_keys(runner: ClientRunner) -> None:
 
 @pytest.mark.parametrize("text", ["", "é", "a\nb", " a"])
 def test_invalid_header_value_is_refused_before_sending(runner: ClientRunner, text: str) -> None:
-    # An empty key above all: it would be taken for none, and two submits for two jobs.
+    # Especially an empty key: it would count as no key, and two submits as two jobs.
     with pytest.raises(InvalidInput, match="idempotency_key"):
         runner.call(ScriptedServer(), lambda c: c.submit("greet", idempotency_key=text))
     with pytest.raises(InvalidInput, match="last_event_id"):
@@ -340,9 +340,9 @@ def test_loopback_requests_use_no_proxy(
     with LocalServer() as proxy, LocalServer() as server:
         monkeypatch.setenv("HTTP_PROXY", proxy.url)
         runner.call_at(server.url, lambda c: c.get_health())
-        assert (len(server.asked), len(proxy.asked)) == (1, 0)
+        assert (len(server.received), len(proxy.received)) == (1, 0)
         runner.call_at("http://jobs.example.org", lambda c: c.get_health(), token=None)
-    assert proxy.asked == ["GET http://jobs.example.org/healthz HTTP/1.1"]
+    assert proxy.received == ["GET http://jobs.example.org/healthz HTTP/1.1"]
 
 
 @pytest.mark.parametrize(

@@ -146,9 +146,9 @@ def test_wait_ends_in_time_though_the_job_does_not() -> None:
     now = 1.0
     assert isinstance(steps.send(b": ping\n\n"), ReadBytes)
     now = 3.0
-    # If this connection fell silent now, its read timeout would end too late.
+    # If this connection went silent now, its read timeout would end too late.
     assert isinstance(steps.send(b": ping\n\n"), Close)
-    # The server is there: whatever it says next must not be missed for a pause.
+    # The server responds: a pause could miss its next event.
     opened = steps.send(None)
     assert isinstance(opened, Open)
     assert opened.silence_s == 7.0
@@ -161,7 +161,7 @@ def test_wait_ends_in_time_though_the_job_does_not() -> None:
     assert opened.last_id == "1"
     assert isinstance(steps.send(Reply(200)), ReadBytes)
     now = 9.9
-    # So little is left that another connection would not be worth it.
+    # Too little time is left for another connection.
     assert isinstance(steps.send(b": ping\n\n"), ReadBytes)
     now = 10.0
     assert isinstance(steps.send(None), Close)

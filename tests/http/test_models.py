@@ -1,4 +1,4 @@
-"""Every answer the client reads has exactly the fields that the server describes."""
+"""Every model of the client has exactly the fields of the server's schema."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ from laneway.http import models
 from laneway.http.verbs import ClientMethod, FlowVerb, ListVerb, StreamVerb, Verbs
 from laneway.store.database import Database
 
-# By the name of the schema: the types whose fields it has, names that differ (theirs: ours), what
-# is made out of the rest, and what only we have.
+# Schema name → the types with its fields, renamed fields (theirs: ours), fields computed from
+# others, and fields that only the client has.
 SchemaFields = tuple[tuple[type, ...], dict[str, str], set[str], set[str]]
 
 
@@ -103,7 +103,7 @@ SCHEMAS: dict[str, SchemaFields] = {
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
-    """No database is asked for it."""
+    """An application without a database."""
     dsn = "postgresql://nowhere/nothing"
     settings = Settings.load(database_url=dsn)
     return describe(make_app(settings, Database(dsn, settings)))
@@ -141,7 +141,7 @@ def _fields(kind: type) -> dict[str, Any]:
 
 
 def _kind(schema: dict[str, Any]) -> frozenset[str]:
-    """The JSON types that a schema takes."""
+    """The JSON types of a schema."""
     if "$ref" in schema or schema.get("type") == "object":
         return frozenset({"object"})
     if "anyOf" in schema:
@@ -177,9 +177,9 @@ def test_event_has_the_fields_of_its_description(kind: type, document: dict[str,
     assert all(_is_read(ours[name], _kind(each)) for name, each in theirs["properties"].items())
 
 
-# Where a verb has another name than the operation of the server.
+# Methods with another name than the operation of the server.
 NAMES = {"submit_job": "submit", "submit_jobs": "submit_many"}
-# For browsers, Prometheus and people.
+# Operations for browsers, Prometheus and people.
 NOT_FOR_CLIENTS = {
     "get_openapi", "get_docs", "show_login", "log_in", "log_out", "get_metrics", "read_metrics",
 }  # fmt: skip
@@ -240,7 +240,7 @@ def test_call_goes_to_its_operation_and_has_a_key_where_that_takes_one(
 
 
 def _arguments(build: Any) -> dict[str, Any]:
-    """Something for everything that must be given."""
+    """A value for every required parameter."""
     from laneway.domain.bulk import BulkRequest
     from laneway.domain.bulk import BulkVerb as BulkVerb
     from laneway.domain.filter import JobFilter

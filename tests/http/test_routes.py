@@ -1,4 +1,4 @@
-"""Every route through the client, on a real database: answers are the values of the other doors."""
+"""Every route through the client, on a real database: results equal those of other interfaces."""
 
 from __future__ import annotations
 

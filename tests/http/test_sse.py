@@ -1,4 +1,4 @@
-"""The parser of server-sent events: whatever way the bytes are cut, the messages are the same."""
+"""The parser of server-sent events: any split of the bytes gives the same messages."""
 
 from __future__ import annotations
 

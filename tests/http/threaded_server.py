@@ -15,7 +15,7 @@ from laneway.store.database import Database
 
 @contextmanager
 def served(dsn: str, port: int = 0) -> Iterator[str]:
-    """The API of a database, in a thread, while asked."""
+    """Serve the API of a database in a thread."""
     bound = listen("127.0.0.1", port)
     ready: list[tuple[asyncio.AbstractEventLoop, Serving]] = []
 

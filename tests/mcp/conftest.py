@@ -1,4 +1,4 @@
-"""The API in process, as its own tests have it, and the command line."""
+"""The API in process, and the command line."""
 
 from tests.api.conftest import acts, app, conn, database, people, scene
 from tests.cli.conftest import program, run

@@ -1,4 +1,4 @@
-"""/mcp on the server, asked by the official client over HTTP."""
+"""/mcp on the server, called by the official client over HTTP."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.control.scene import Scene
 HOME = "http://jobs.test"
 PING = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 ACCEPT = {"Accept": "application/json, text/event-stream"}
-# Before 2026 clients shake hands first, since then every message stands for itself.
+# Before 2026 clients start with a handshake; since then every message is independent.
 MODES = ["legacy", "auto"]
 
 
@@ -88,7 +88,7 @@ async def test_tools_work_as_the_token_allows(
 async def test_clients_of_earlier_protocols_are_listed_absolute_uris_only(
     api: FastAPI, people: People
 ) -> None:
-    # As the models of mcp 1.x read a resource: one relative name made the whole list fail.
+    # As mcp 1.x parses a resource: one relative name made the whole list fail.
     absolute = TypeAdapter(Annotated[AnyUrl, UrlConstraints(host_required=False)])
     async with asked_by(api, people.new("bo", "viewer"), "legacy") as client:
         (only,) = (await client.list_resources()).resources
@@ -118,9 +118,9 @@ async def test_unreadable_message_is_refused_by_place_and_rule(
     headers = {**ACCEPT, **ann.headers, "Content-Type": "application/json"}
     async with httpx2.AsyncClient(transport=transport, base_url=HOME, headers=headers) as http:
         answer = await http.post("/mcp", content=call.encode())
-    said = answer.text
-    assert "payload.x" in said
-    assert rule in said
+    text = answer.text
+    assert "payload.x" in text
+    assert rule in text
 
 
 async def test_without_a_token_nothing_of_it_runs(

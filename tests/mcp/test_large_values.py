@@ -32,7 +32,7 @@ def small_only(monkeypatch: pytest.MonkeyPatch) -> None:
     loads = json.loads
 
     def checked(text: Any, **options: Any) -> Any:
-        # Messages are parsed by the package that speaks the protocol, and bounded.
+        # The MCP package parses messages, which are bounded.
         is_message = bytes(text[:10], "ascii") if isinstance(text, str) else text[:10]
         assert len(text) <= LARGE or is_message == b'{"jsonrpc"', "a large text is parsed"
         return loads(text, **options)
@@ -58,7 +58,7 @@ async def test_large_values_are_left_out_with_a_note(
 async def test_list_over_mcp_reads_no_payloads(
     api: FastAPI, people: People, scene: Scene, small_only: None
 ) -> None:
-    # Together they are more than a page with payloads may hold.
+    # Together they are larger than a page with payloads may be.
     text = json.dumps({"a": "x" * 1_000_000})
     made = {str(scene.submit(payload=text)) for _ in range(12)}
     async with asked_by(api, people.new("bo", "viewer")) as bo:
@@ -110,9 +110,9 @@ async def test_large_payload_is_refused_by_place_and_rule(api: FastAPI, people: 
             f"{HOME}/mcp", content=message.encode(), headers={**ann.headers, **ACCEPT}
         )
     assert (answer.status_code, answer.json()["id"]) == (400, 1)
-    said = answer.json()["error"]["message"]
-    assert said.startswith("invalid_input: params.arguments.payload.a")
-    assert said.endswith("is nested deeper than 64 levels")
+    message = answer.json()["error"]["message"]
+    assert message.startswith("invalid_input: params.arguments.payload.a")
+    assert message.endswith("is nested deeper than 64 levels")
 
 
 async def test_refusal_has_an_id_that_comes_after_the_payload(api: FastAPI, people: People) -> None:
@@ -146,5 +146,5 @@ async def test_large_message_that_is_not_json_is_a_parse_error(
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(api)) as http:
         answer = await http.post(f"{HOME}/mcp", content=sent, headers={**ann.headers, **ACCEPT})
     assert answer.status_code == 400, answer.text
-    told = answer.json()
-    assert (told["id"], told["error"]["code"]) == (7, -32700)
+    body = answer.json()
+    assert (body["id"], body["error"]["code"]) == (7, -32700)

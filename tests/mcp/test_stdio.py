@@ -30,8 +30,8 @@ async def test_program_reads_a_database_over_its_stdin(dsn: str, tmp_path: Path)
         env={**os.environ, "LANEWAY_DATABASE_URL": dsn},
         cwd=tmp_path,
     )
-    with (tmp_path / "said").open("w") as said:
-        async with Client(stdio_client(program, errlog=said)) as client:
+    with (tmp_path / "stderr").open("w") as stderr:
+        async with Client(stdio_client(program, errlog=stderr)) as client:
             found: Any = await client.call_tool("list_jobs", {})
             assert [one["id"] for one in found.structured_content["items"]] == [str(job_id)]
             ended: Any = await client.call_tool("cancel_job", {"job_id": str(job_id)})
@@ -57,8 +57,8 @@ def test_unreadable_message_is_answered_with_place_and_rule(
         '{"jsonrpc": "2.0", "method": "tools/call", "params":'
         f' {{"name": "submit_job", "arguments": {arguments}}}, "id": {json.dumps(message_id)}}}'
     )
-    said = program("mcp", "--write", input=f"{call}\n")
-    answer = json.loads(said.stdout)
+    done = program("mcp", "--write", input=f"{call}\n")
+    answer = json.loads(done.stdout)
     assert answer["id"] == message_id
     assert "message.params.arguments.payload.x" in answer["error"]["message"]
     assert rule in answer["error"]["message"]
@@ -70,7 +70,7 @@ def test_unreachable_server_is_reported_at_start(run: Run) -> None:
     readable = run("--server", "http://jobs.example.org", "--token", "lw_x", "mcp")
     assert readable.exit_code == 2
     assert "https" in readable.stderr
-    away = {"LANEWAY_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
+    away = {"LANEWAY_DATABASE_URL": "postgresql://user@127.0.0.1:1/none"}
     assert run("mcp", env=away).exit_code == 5
 
 

@@ -1,4 +1,4 @@
-"""The tools and resources, asked by the official client in memory."""
+"""The tools and resources, called by the official client in memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ READING = {"list_jobs", "get_job", "explain_job", "list_lanes", "find_lane"}
 
 @asynccontextmanager
 async def asked_by(app: FastAPI, who: Principal, *, is_writing: bool = True) -> AsyncIterator[Any]:
-    """An MCP client whose server asks the API as somebody."""
+    """An MCP client whose server calls the API as this principal."""
     transport = httpx2.ASGITransport(app)
     async with (
         AsyncClient("http://localhost", who.token, transport=transport, door="mcp") as api,
@@ -37,8 +37,8 @@ async def asked_by(app: FastAPI, who: Principal, *, is_writing: bool = True) -> 
         yield client
 
 
-async def told(client: Any, tool: str, **arguments: Any) -> Any:
-    """What a tool answers; a refusal fails."""
+async def call_tool(client: Any, tool: str, **arguments: Any) -> Any:
+    """Call a tool; return its result. A refusal fails."""
     answer = await client.call_tool(tool, arguments)
     assert not answer.is_error, answer.content
     return answer.structured_content
@@ -83,24 +83,26 @@ async def test_job_is_submitted_found_explained_moved_and_cancelled(
     app: FastAPI, people: People, conn: psycopg.Connection[Any]
 ) -> None:
     async with asked_by(app, people.new("ann", "operator")) as client:
-        job = await told(client, "submit_job", job_type="greet", payload={"name": "Bo"}, tags=["x"])
+        job = await call_tool(
+            client, "submit_job", job_type="greet", payload={"name": "Bo"}, tags=["x"]
+        )
         assert (job["status"], job["created_by"], job["tags"]) == ("approved", "ann", ["x"])
         assert job["label"] == "queued"
         again = {"job_type": "greet", "unique_key": "k"}
-        first = await told(client, "submit_job", **again)
-        assert await told(client, "submit_job", **again) == {**first, "duplicate": True}
-        page = await told(client, "list_jobs", status="approved", limit=1)
+        first = await call_tool(client, "submit_job", **again)
+        assert await call_tool(client, "submit_job", **again) == {**first, "duplicate": True}
+        page = await call_tool(client, "list_jobs", status="approved", limit=1)
         assert [one["id"] for one in page["items"]] == [first["id"]]
-        rest = await told(client, "list_jobs", cursor=page["next_cursor"])
+        rest = await call_tool(client, "list_jobs", cursor=page["next_cursor"])
         assert [one["id"] for one in rest["items"]] == [job["id"]]
-        assert (await told(client, "list_jobs", q="null"))["items"] == []
-        whole = await told(client, "get_job", job_id=job["id"])
+        assert (await call_tool(client, "list_jobs", q="null"))["items"] == []
+        whole = await call_tool(client, "get_job", job_id=job["id"])
         assert (whole["payload"], whole["attempts"]) == ({"name": "Bo"}, [])
-        reasons = (await told(client, "explain_job", job_id=job["id"]))["reasons"]
+        reasons = (await call_tool(client, "explain_job", job_id=job["id"]))["reasons"]
         assert reasons[0]["code"]
-        moved = await told(client, "reprioritize_job", job_id=job["id"], priority=7)
+        moved = await call_tool(client, "reprioritize_job", job_id=job["id"], priority=7)
         assert moved["priority"] == 7
-        ended = await told(client, "cancel_job", job_id=job["id"], reason="enough")
+        ended = await call_tool(client, "cancel_job", job_id=job["id"], reason="enough")
         assert ended["status"] == "cancelled"
     doors = conn.execute("select distinct door, actor from laneway.audit where actor = 'ann'")
     assert doors.fetchall() == [("mcp", "ann")]
@@ -117,7 +119,7 @@ async def test_assistant_reads_the_newest_log_lines_only(
             scene.settle(claim, "release")
             (claim,) = scene.claim()
     async with asked_by(app, people.new("ann", "platform_admin")) as client:
-        shown = await told(client, "get_job", job_id=str(claim.job_id))
+        shown = await call_tool(client, "get_job", job_id=str(claim.job_id))
         read = await client.read_resource(f"laneway://jobs/{claim.job_id}")
     for job in (shown, json.loads(read.contents[0].text)):
         first, second = job["attempts"]
@@ -131,24 +133,26 @@ async def test_job_is_approved_as_shown_or_rejected(
 ) -> None:
     async with asked_by(app, people.new("ann", "approver")) as client:
         one, other = (scene.submit("plan", needs="approval") for _ in range(2))
-        seal = (await told(client, "get_job", job_id=str(one)))["seal"]
+        seal = (await call_tool(client, "get_job", job_id=str(one)))["seal"]
         assert "refused" in await refused(client, "approve_job", job_id=str(one), seal="another")
-        assert (await told(client, "approve_job", job_id=str(one), seal=seal))[
+        assert (await call_tool(client, "approve_job", job_id=str(one), seal=seal))[
             "status"
         ] == "approved"
-        ended = await told(client, "reject_job", job_id=str(other), reason="too dear")
+        ended = await call_tool(client, "reject_job", job_id=str(other), reason="too dear")
         assert ended["status"] == "cancelled"
-        decisions = (await told(client, "get_job", job_id=str(other)))["decisions"]
+        decisions = (await call_tool(client, "get_job", job_id=str(other)))["decisions"]
         assert (decisions[0]["decided_by"], decisions[0]["comment"]) == ("ann", "too dear")
 
 
 async def test_lanes_are_listed_tuned_drained_and_resumed(app: FastAPI, people: People) -> None:
     async with asked_by(app, people.new("ann", "operator")) as client:
-        lanes = {lane["name"]: lane for lane in (await told(client, "list_lanes"))["items"]}
+        lanes = {lane["name"]: lane for lane in (await call_tool(client, "list_lanes"))["items"]}
         assert lanes["interactive"]["max_slots"] == 2
-        tuned = await told(client, "tune_lane", name="interactive", max_slots=5, enabled=False)
+        tuned = await call_tool(client, "tune_lane", name="interactive", max_slots=5, enabled=False)
         assert (tuned["max_slots"], tuned["enabled"], tuned["updated_by"]) == (5, False, "ann")
-        tuned = await told(client, "tune_lane", name="interactive", enabled=True, unbounded=True)
+        tuned = await call_tool(
+            client, "tune_lane", name="interactive", enabled=True, unbounded=True
+        )
         assert (tuned["max_slots"], tuned["enabled"]) == (None, True)
 
 
@@ -166,9 +170,9 @@ async def test_status_and_jobs_are_resources(app: FastAPI, people: People, scene
         read = await client.read_resource(f"laneway://jobs/{job_id}")
         assert read.contents[0].mime_type == "application/json"
         assert json.loads(read.contents[0].text)["id"] == str(job_id)
-        nobody = "00000000-0000-7000-8000-000000000000"
-        with pytest.raises(Exception, match=f"not_found: no job {nobody}"):
-            await client.read_resource(f"laneway://jobs/{nobody}")
+        unknown = "00000000-0000-7000-8000-000000000000"
+        with pytest.raises(Exception, match=f"not_found: no job {unknown}"):
+            await client.read_resource(f"laneway://jobs/{unknown}")
 
 
 async def test_call_without_permission_is_refused_and_audited(
@@ -176,8 +180,8 @@ async def test_call_without_permission_is_refused_and_audited(
 ) -> None:
     job_id = scene.submit()
     async with asked_by(app, people.new("ann", "viewer")) as client:
-        said = await refused(client, "cancel_job", job_id=str(job_id))
-        assert said == "forbidden: needs the permission jobs:cancel"
+        message = await refused(client, "cancel_job", job_id=str(job_id))
+        assert message == "forbidden: needs the permission jobs:cancel"
     assert acts() == [
         ("ann", "POST /jobs/{job_id}/cancel", "route", f"/jobs/{job_id}/cancel", "refused")
     ]
@@ -202,7 +206,7 @@ async def test_each_call_leaves_one_audit_entry_even_reads(
     async with asked_by(app, people.new("ann", "operator")) as client:
         await client.list_tools()
         for tool, (arguments, _) in calls.items():
-            await told(client, tool, **arguments)
+            await call_tool(client, tool, **arguments)
         await client.read_resource("workers/status")
         await client.read_resource(f"laneway://jobs/{job_id}")
     read = [f"GET {path}" for path in ("/admin/workers/status", "/jobs/{job_id}")]

@@ -36,7 +36,7 @@ Described = tuple[list[tuple[str, int]], list[int]]  # columns, types of paramet
 
 
 class HistoryMissing(Exception):
-    """The clone does not reach back to a landed version."""
+    """The clone does not contain a landed version."""
 
 
 class Code:
@@ -75,7 +75,7 @@ class Code:
         return [sys.executable, *arguments]
 
     def run(self, dsn: str, *arguments: str) -> str:
-        """Runs Python with this version of Laneway; answers what it printed."""
+        """Run Python with this version of Laneway; return its output."""
         done = subprocess.run(
             self.command(*arguments),
             env=self.environment(dsn),
@@ -88,7 +88,7 @@ class Code:
         return done.stdout
 
     def migrate(self, dsn: str) -> list[str]:
-        """Migrates as this version does; answers what it applied."""
+        """Migrate with this version; return the applied migrations."""
         output = self.run(dsn, "-m", "laneway", "db", "migrate")
         return output.split()
 
@@ -99,7 +99,7 @@ class Code:
 
 
 def describe(conn: psycopg.Connection[tuple[object, ...]], text: str) -> Described:
-    """Prepares a statement and answers what it takes and gives."""
+    """Prepare a statement; return its columns and parameter types."""
     names: list[str] = []
 
     def number(match: re.Match[str]) -> str:

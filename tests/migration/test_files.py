@@ -1,4 +1,4 @@
-"""Migrations are sent as one message each, so they are split and put together by us."""
+"""Each migration is sent as one message, which Laneway splits and assembles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every landed schema migrates to now, and code of landed versions goes on working on it."""
+"""Every landed schema migrates to the current one, and landed code still works on it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.store.approvals import record
 
 APP = Path(__file__).with_name("old_app.py")
 LAST_WITH_PUBLIC_FUNCTIONS = "e29a9c7"
-# They read every column of a view that has one more in the middle since then: no worker does.
+# These read every column of a view that has since gained one in the middle: no worker does.
 MOVED = {
     "27b4824": {
         "jobs/get_job",
@@ -47,7 +47,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass
 class Landed:
-    """A landed version: its code, the databases it makes, and the same migrated to now."""
+    """A landed version: its code, a database of it, and the same database migrated."""
 
     code: Code
     server: Server
@@ -109,7 +109,7 @@ def test_landed_schema_migrates_to_now(
     with version(commit).migrated() as dsn:
         check(dsn, "0.1.0")
         now, fresh = catalog(dsn), catalog(postgres.dsn_of(template_db))
-    # A column keeps the place it was added at, and functions without a successor stay for old code.
+    # A column keeps its position, and functions without a successor stay for old code.
     columns = [{repr((row[0], *row[3:])) for row in of["columns"]} for of in (now, fresh)]
     assert columns[0] == columns[1]
     assert set(fresh["functions"]) <= set(now["functions"])
@@ -129,7 +129,7 @@ def test_no_function_is_left_with_two_signatures(commit: str, version: Version) 
 
 @pytest.mark.parametrize("commit", LANDED)
 def test_statements_of_landed_code_mean_the_same_now(commit: str, version: Version) -> None:
-    """Old code reads columns by place, and its prepared statements allow no other columns."""
+    """Old code reads columns by position, and its prepared statements allow no other columns."""
     landed = version(commit)
     statements = [s for s in landed.code.statements() if s[0] not in MOVED.get(commit, ())]
     with landed.database() as dsn, psycopg.connect(dsn, autocommit=True) as conn:
@@ -180,7 +180,7 @@ def test_older_names_are_called_by_landed_code_and_by_no_code_of_now(home: Path)
 def test_limited_role_of_a_landed_version_works_on_the_schema_of_now(
     version: Version, postgres: Server
 ) -> None:
-    """With the grants of its version: those of now come when the last of it is replaced."""
+    """With the grants of its version: the current ones follow when its last process is replaced."""
     landed, role = version(LAST), f"lw_{uuid4().hex[:8]}"
     with landed.database() as dsn:
         postgres.admin.execute(SQL("create role {} login password 'pw'").format(Identifier(role)))
@@ -196,8 +196,8 @@ def test_limited_role_of_a_landed_version_works_on_the_schema_of_now(
             postgres.admin.execute(SQL("drop role {}").format(Identifier(role)))
 
 
-# Roles that lack something of now with the grants of versions before this one, such as limits
-# outside of jobs: for them the grants are run before their programs are replaced.
+# Roles that lack a current right with the grants of earlier versions, such as limits outside of
+# jobs: their grants are run before their programs are replaced.
 COMPLETE_SINCE = {"approver": "ca1cf61", "client": "e29a9c7", "reader": "e29a9c7"}
 # `laneway db grants` for each role, in one program: `sys.argv[1]` begins the names of the accounts.
 GRANTS_OF_VERSION = """
@@ -261,7 +261,7 @@ def test_code_of_now_has_its_rights_on_the_grants_of_a_landed_version(
 def test_manual_grants_still_allow_public_functions(
     version: Version, postgres: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """They relied on functions that all roles could call, which the upgrade ends."""
+    """They relied on public functions, which the upgrade restricts."""
     reads, writes = f"lw_{uuid4().hex[:8]}", f"lw_{uuid4().hex[:8]}"
     with version(LAST_WITH_PUBLIC_FUNCTIONS).database() as dsn, ExitStack() as stack:
         for name in (reads, writes):
@@ -288,7 +288,7 @@ def test_manual_grants_still_allow_public_functions(
     assert "execute on lane_of" in caplog.text
 
 
-# The first one knew no policies.
+# The first version had no policies.
 @pytest.mark.parametrize("commit", LANDED[1:])
 def test_worker_of_a_landed_version_loosens_no_policy(commit: str, version: Version) -> None:
     landed, name = version(commit), "job_types/publish_types"
@@ -322,7 +322,7 @@ def test_waiters_of_a_landed_version_keep_their_place_in_the_line(version: Versi
 
 
 def test_changed_functions_come_with_a_new_migration(version: Version) -> None:
-    """Else code of the last landing would take them back."""
+    """Otherwise code of the last landing would undo them."""
     with version(LAST).database() as dsn:
         known = dict(run(dsn, "select number, checksum from laneway.migrations"))
     assert migrations()[-1].number > max(known) or definitions().checksum == known[0], (

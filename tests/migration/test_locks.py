@@ -1,4 +1,4 @@
-"""A migration never keeps others waiting: not behind a reader, not behind its own lost client."""
+"""A migration never makes others wait: not behind a reader, not behind a lost client."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Conn = psycopg.Connection[tuple[Any, ...]]
 
 @pytest.fixture
 def other(dsn: str) -> Iterator[Conn]:
-    """A session that reads for long, in one transaction."""
+    """A session with a long read in one transaction."""
     with psycopg.connect(dsn, application_name="nightly report") as conn:
         yield conn
 
@@ -43,7 +43,7 @@ def in_background() -> Iterator[Callable[..., Future[Any]]]:
 
 
 def add(monkeypatch: pytest.MonkeyPatch, sql: str) -> Migration:
-    """A migration more, behind ours."""
+    """Add one more migration after ours."""
     made = Migration(9001, "9001_more", sql, "pre", "0.1.0")
     monkeypatch.setattr(migrating, "migrations", lambda: (*migrations(), made))
     return made
@@ -69,7 +69,7 @@ def test_migration_lets_submits_pass_while_it_waits_for_a_reader(
     other.execute("select from laneway.control")
     other.execute("select from laneway.jobs_view")
     migration = in_background(migrating.migrate, dsn)
-    # Between its tries, and while it waits, jobs are submitted.
+    # Jobs are submitted between its tries and while it waits.
     until(lambda: len(caplog.records) > 2 or migration.done(), "it has tried thrice")
     assert not migration.done()
     run(dsn, SUBMIT)
@@ -83,7 +83,7 @@ def test_migration_lets_submits_pass_while_it_waits_for_a_reader(
 def test_waits_for_several_locks_share_one_budget(
     dsn: str, other: Conn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each lock could be had within its own timeout; the first would be held for all of them."""
+    """Each lock is free within its timeout, but the first would be held for all of them."""
     waits = "; ".join(
         f"do $$ begin perform pg_sleep(0.1); insert into public.timeouts values"
         f" ({n}, current_setting('lock_timeout')::interval); end $$"
@@ -113,7 +113,7 @@ def test_migration_without_lock_names_blocker(
 
 
 def test_functions_are_replaced_under_readers_and_writers(dsn: str, other: Conn) -> None:
-    """Views and triggers that stay the same are not touched."""
+    """Unchanged views and triggers are not touched."""
     for name, kind in other.execute(
         "select c.oid::regclass::text, c.relkind from pg_class c"
         " where c.relnamespace = 'laneway'::regnamespace and c.relkind in ('r', 'v')"

@@ -1,4 +1,4 @@
-"""Migrations: applied once, whole or not at all, and never over what this code does not know."""
+"""Migrations: applied once, whole or not at all, and never to an unknown schema."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_first_migration_failing_leaves_an_empty_database(
 def test_custom_lane_named_analysis_is_reported_before_any_change(
     empty_dsn: str,
 ) -> None:
-    """From 0002 on there is one of that name, which takes the analyses of all types."""
+    """Since 0002 the lane of that name runs the analyses of all types."""
     run(empty_dsn, script(last=1))
     run(empty_dsn, "insert into laneway.worker_lanes (name, job_types) values ('analysis', '{a}')")
     with pytest.raises(InvalidInput, match="rename your lane analysis"):
@@ -198,7 +198,7 @@ def test_custom_lane_named_analysis_is_reported_before_any_change(
 def test_workers_of_before_reach_the_database_themselves_and_are_not_rewritten(
     empty_dsn: str,
 ) -> None:
-    """0004 adds what workers say of themselves, and those of the version before go on."""
+    """0004 adds data about workers, and workers of the previous version still work."""
     run(empty_dsn, script(last=3))
     old = (
         "insert into laneway.workers (id, name, host, pid, code, job_types, concurrency)"
@@ -236,7 +236,7 @@ def test_missing_schema_is_reported_with_remedy(empty_dsn: str) -> None:
 
 @pytest.fixture
 def powerless(postgres: Server, empty_dsn: str) -> Iterator[str]:
-    """A role that may connect and nothing else."""
+    """A role with the right to connect only."""
     role = f"powerless_{uuid4().hex[:8]}"
     postgres.admin.execute(f"create role {role} login password 'p'".encode())
     try:
@@ -273,7 +273,7 @@ def role(postgres: Server, empty_dsn: str) -> Iterator[str]:
 def test_role_of_before_calls_the_functions_of_now(
     empty_dsn: str, role: str, laneway_role: str
 ) -> None:
-    """Workers of the version before go on while the schema is of this one."""
+    """Workers of the previous version work on the new schema."""
     quoted = Identifier(role).as_string(None)
 
     def rights() -> set[tuple[Any, ...]]:
@@ -291,7 +291,7 @@ def test_role_of_before_calls_the_functions_of_now(
     run(empty_dsn, "update laneway.migrations set checksum = '' where number = 0")
     assert migrate(empty_dsn) == ["definitions"]
     gained = {right[:2] for right in rights() - known}
-    # Who submits may submit many; the others call functions that touch the rest for them.
+    # Roles that submit may submit many; the others call functions for the other tables.
     expected = {
         "worker": {("function", "emit"), ("table", "watches")},
         "client": {("function", "submit_batch")},

@@ -1,7 +1,7 @@
-"""An upgrade under load: a landed version works, this one migrates, and both go on side by side.
+"""An upgrade under load: a landed version works, this one migrates, and both run side by side.
 
 Meanwhile a report and a dump read, old workers are killed and come back, an older `db migrate`
-runs. `python -m tests.migration.walk` does it for every landed version.
+runs. `python -m tests.migration.upgrade_all` does it for every landed version.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PREPARE = "update laneway.worker_lanes set lease_seconds = 5, poll_interval_ms 
 
 
 class Stuck(Exception):
-    """Something that must happen did not."""
+    """An expected event did not happen in time."""
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Outcome:
 
 @dataclass
 class Upgrade:
-    """One database on its way from a landed version to now.
+    """One database on its way from a landed version to the current one.
 
     `spoil` is called with a connection right after the migration, to show that it is noticed.
     `kills` of old workers, and of a migration after each of `pauses_s`.
@@ -76,7 +76,7 @@ class Upgrade:
         self._killed: set[int] = set()
         self._doors: list[tuple[str, float]] = []
 
-    async def play(self) -> Outcome:
+    async def run(self) -> Outcome:
         try:
             await self._play()
         except (Stuck, psycopg.Error, AssertionError) as error:
@@ -120,7 +120,7 @@ class Upgrade:
     # The upgrade ------------------------------------------------------------------------------
 
     async def _migrate(self) -> None:
-        """Migrates behind a report and a dump, which end when it has waited for them."""
+        """Migrate behind a report and a dump, which end after it has waited for them."""
         began = time.monotonic()
         with self._connected() as reader:
             reader.execute("begin isolation level repeatable read")
@@ -132,7 +132,7 @@ class Upgrade:
                 reader.execute(f"lock table {table} in access share mode".encode())
             await self._kill_migrations()
             migration = self._start(self.now, "-m", "laneway", "db", "migrate")
-            # Until they were in its way, if they are at all.
+            # Until they have blocked it, if they do at all.
             await self._until(
                 lambda: migration.poll() is not None or self._waits(migration) > 1,
                 "the migration ends or waits",
@@ -166,7 +166,7 @@ class Upgrade:
             self.outcome.troubles.append(f"an older `db migrate` took back: {applied or 'some'}")
 
     async def _kill(self, supervisor: subprocess.Popen[bytes]) -> None:
-        """Kills the worker below an old supervisor, which must start another."""
+        """Kill the worker of an old supervisor, which must start another."""
         await self._until(lambda: len(self._known(supervisor)) == 1, "a worker is known")
         [pid] = self._known(supervisor)
         self._killed.add(pid)
@@ -214,7 +214,7 @@ class Upgrade:
     # Submits by SQL ---------------------------------------------------------------------------
 
     def _submit_by_sql(self) -> None:
-        """Submits one job after the other and notes how long each waited."""
+        """Submit one job after the other and record how long each waited."""
         with self._connected() as conn:
             n = 0
             while not (self.sink / "over").exists():
@@ -228,7 +228,7 @@ class Upgrade:
                 self._doors.append((str(row[0]), time.monotonic() - began))
                 time.sleep(0.01)
 
-    # What was seen ----------------------------------------------------------------------------
+    # Observations -----------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
@@ -242,7 +242,7 @@ class Upgrade:
             return row[0] if row else None
 
     def _waiting(self) -> int:
-        """Jobs that have not ended, in one look: they move from table to table."""
+        """Count unfinished jobs in one statement: they move from table to table."""
         tables = ("ready", "delayed", "lease", "key_waiters")
         counts = (f"(select count(*) from laneway.{table})" for table in tables)
         return int(self._ask(f"select {' + '.join(counts)}"))
@@ -250,14 +250,14 @@ class Upgrade:
     def _notes(self, kind: str) -> list[dict[str, Any]]:
         files = sorted(self.sink.glob(f"{kind}-*.jsonl"))
         lines = [line for file in files for line in file.read_text().splitlines(keepends=True)]
-        # The last line of a file may be under way.
+        # The last line of a file may be incomplete.
         return [json.loads(line) for line in lines if line.endswith("\n")]
 
     def _runs(self) -> list[dict[str, Any]]:
         return self._notes("run")
 
     def _known(self, supervisor: subprocess.Popen[bytes]) -> list[int]:
-        """The processes below a supervisor that run handlers."""
+        """The child processes of a supervisor that run handlers."""
         below = faults.tree(supervisor.pid)
         with self._connected() as conn:
             rows = conn.execute(
@@ -289,7 +289,7 @@ class Upgrade:
             status, attempt = ended.get(job, ("missing", 0))
             if status != "completed":
                 outcome.lost.append(f"{job} is {status} after {attempt} attempts")
-            # Only a killed process may leave a job to another, and some ask to run again.
+            # Only a killed process may leave a job to another, and some jobs request another run.
             ended_by_itself = (
                 run
                 for run in runs[job][:-1]

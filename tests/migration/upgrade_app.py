@@ -21,7 +21,7 @@ PAUSE_S = 0.02
 
 
 def note(kind: str, **what: Any) -> None:
-    """One line in a file of this process: a kill never loses half of one."""
+    """Write one line to a file of this process: a kill never leaves half a line."""
     line = json.dumps({"pid": os.getpid(), "at": time.time(), **what}).encode() + b"\n"
     path = SINK / f"{kind}-{os.getpid()}.jsonl"
     fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
@@ -68,7 +68,7 @@ KINDS: list[tuple[str, dict[str, Any]]] = [
     ("again", {}),
 ]
 
-# What the first landed version does not have.
+# Missing in the first landed version.
 if hasattr(Context, "limit"):
 
     @lw.handler("limited", max_retries=MANY, limits=["anthropic"])

@@ -1,4 +1,4 @@
-"""Job types that need an analysis or an approval, and the way of their jobs."""
+"""Job types that need an analysis or an approval, and the states of their jobs."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def publish(
     analysis: bool = False,
     **more: Any,
 ) -> None:
-    """As a worker that knows the type would."""
+    """Publish a type, as a worker with its handler does."""
     db.run(workers.publish([record(name, approval=approval, has_analysis=analysis, **more)]))
 
 
 def analyzing(db: StoreClient, name: str = "t") -> Claim:
-    """The next analysis of the type, claimed."""
+    """Claim the next analysis of the type."""
     (claim,) = db.claimed(1, [analysis_of(name)], lane="analysis")
     return claim
 

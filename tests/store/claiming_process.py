@@ -17,7 +17,7 @@ ENDINGS = ("finish", "finish", "fail", "release")
 
 
 def claim_forever(dsn: str, worker: UUID, lane: str, job_type: str, seed: int) -> None:
-    """Claims, keeps some of what it has for a while, ends the rest in every way, until killed."""
+    """Claim jobs, keep some for a while and end the others in every way, until killed."""
     rng = random.Random(seed)
     both = [Range(job_type, 1, fresh, MIN_RANK, 0, MAX_RANK) for fresh in (False, True)]
     held: list[Claim] = []
@@ -40,7 +40,7 @@ def claim_forever(dsn: str, worker: UUID, lane: str, job_type: str, seed: int) -
 def claim_mixed_forever(
     dsn: str, worker: UUID, served: dict[str, list[str]], rooms: tuple[int, ...], seed: int
 ) -> None:
-    """The same over several lanes, with jobs that need limits and keys; puts some aside."""
+    """The same over several lanes, with jobs that need limits and keys; park some of them."""
     rng = random.Random(seed)
     held: list[Claim] = []
     with psycopg.connect(dsn, autocommit=True, prepare_threshold=0) as conn:
@@ -71,7 +71,7 @@ def claim_mixed_forever(
 
 
 def claim_in_file(dsn: str, worker: UUID, lane: str, job_type: str, jobs: int) -> None:
-    """Claims and finishes one job at a time until all have ended."""
+    """Claim and finish one job at a time until all have ended."""
     both = [Range(job_type, 1, fresh, MIN_RANK, 0, MAX_RANK) for fresh in (False, True)]
     with psycopg.connect(dsn, autocommit=True, prepare_threshold=0) as conn:
         version = run_sync(conn, lanes.read()).version

@@ -74,7 +74,7 @@ def db(dsn: str) -> Iterator[StoreClient]:
 
 @pytest.fixture
 def another(dsn: str) -> Iterator[Callable[[], StoreClient]]:
-    """Opens further clients of the same database."""
+    """A function that opens further clients of the same database."""
     opened: list[StoreClient] = []
 
     def open_client() -> StoreClient:

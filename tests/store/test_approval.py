@@ -121,13 +121,13 @@ def test_policy_of_submitter_applies_before_publication(
 ) -> None:
     seq = db.submit("unheard_of", needs=needs)
     assert status(db, seq) == place
-    # Nor does a retry forget it.
+    # A retry keeps it too.
     db.cancel(seq)
     assert db.retry(seq).concerns == (
         "unheard_of" if needs == "approval" else analysis_of("unheard_of")
     )
     assert status(db, seq) == place
-    # What a published type does not ask for, a submitter still can.
+    # A submitter can require more than the published type.
     publish(db, "lenient")
     assert status(db, db.submit("lenient", needs=needs)) == place
 
@@ -139,12 +139,12 @@ def test_policy_of_submitter_applies_before_publication(
 def test_job_that_needs_both_is_analysed_first_and_approved_after(
     db: StoreClient, published: dict[str, Any] | None
 ) -> None:
-    """Whatever an older worker has published of its type."""
+    """The policy of an older worker does not matter."""
     if published is not None:
         publish(db, **published)
     seq = db.submit(needs="both")
     assert status(db, seq) == "pending"
-    # An older worker may also come later.
+    # An older worker may also start later.
     publish(db, **{**(published or {}), "approval": None})
     assert analyzed(db, analyzing(db)).status == "awaiting_approval"
     reject(db, seq)
@@ -203,7 +203,7 @@ def test_lapsed_analysis_is_tried_again_and_the_late_answer_is_void(db: StoreCli
     assert analyzed(db, late, Analysis(cost=0, currency="EUR")).answer == "fenced"
     assert view(db, seq, "status, analysis") == ("pending", None)
     assert analyzed(db, again).status == "awaiting_approval"
-    # A repeated report: the same answer and one attempt.
+    # A repeated report: the same result and one attempt.
     assert analyzed(db, again)[2:] == ("accepted", "awaiting_approval")
     assert db.slots_agree()
 
@@ -266,7 +266,7 @@ def test_lane_of_analyses_has_slots_of_its_own(db: StoreClient) -> None:
 
 
 def test_analyses_of_a_dead_worker_are_charged(db: StoreClient) -> None:
-    """A plain function that holds the interpreter must not kill workers for ever."""
+    """A plain function that blocks the interpreter must not kill workers forever."""
     publish(db, analysis=True)
     seq = db.submit()
     analyzing(db)
@@ -321,7 +321,7 @@ POLICIES = st.one_of(
 
 
 def test_status_after_an_analysis_is_the_rules(db: StoreClient) -> None:
-    """For any policy and analysis; the rule is written once more in Python."""
+    """For any policy and analysis; Python repeats the rule."""
 
     @given(POLICIES, ANALYSES)
     @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
@@ -391,7 +391,7 @@ def test_submitter_cannot_give_two_person_approval(db: StoreClient) -> None:
     assert approve(db, seq, "ann")[:2] == ("awaiting_approval", "two_person")
     assert status(db, seq) == "awaiting_approval"
     assert approve(db, seq, "bob").refusal is None
-    # One's own job may be rejected.
+    # A submitter may reject the own job.
     mine = db.submit(created_by="ann")
     assert reject(db, mine, "ann").refusal is None
 

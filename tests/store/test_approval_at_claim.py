@@ -1,4 +1,4 @@
-"""Laws of the claim: it decides about an approval by the policy then in force."""
+"""Laws of the claim: it checks an approval against the current policy."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_retry_of_a_job_that_ran_before_its_policy_waits_for_approval(db: StoreC
     approve(db, claim.seq)
     (again,) = db.claimed()
     assert again.attempt == 2
-    # The budget is what it was: a second failure is the last but one.
+    # The retry budget is unchanged: a second failure is the last but one.
     assert db.row("lease", claim.seq)["retries"] == 1
 
 

@@ -72,7 +72,7 @@ def test_only_the_running_attempt_takes_and_gives(db: StoreClient) -> None:
 
 
 def test_call_limit_filled_by_enclosing_hold_is_refused(db: StoreClient) -> None:
-    """Its other holders give theirs back; the one around it waits for the call."""
+    """Other holders release the limit, but the enclosing hold waits for the call itself."""
     claim = db.running()
     db.do("insert into laneway.limits (name, max_concurrent) values ('mine', 2)")
     assert db.run(call_limits.acquire(claim, {"mine": 1})).answer == "granted"
@@ -106,7 +106,7 @@ def test_unknown_limit_or_limit_of_type_is_refused(db: StoreClient) -> None:
 def test_concurrent_multi_limit_acquires_never_exceed_or_deadlock(
     db: StoreClient, another: Callable[[], StoreClient]
 ) -> None:
-    """In any order of names, beside those who end their jobs meanwhile."""
+    """In any order of names, while other jobs end."""
     names = ["anthropic", "ollama", "openai"]
     tops = dict(map(tuple, db.rows("select name, max_concurrent from laneway.limits")))
     seen: list[str] = []
@@ -159,7 +159,7 @@ def test_granted_again_is_held_no_longer(db: StoreClient) -> None:
 
 def test_hold_without_row_is_not_released(db: StoreClient) -> None:
     claim = db.running()
-    # As a server of the version before does.
+    # As a server of the previous version does.
     assert db.run(call_limits.acquire(claim, {"openai": 1})).answer == "granted"
     held_for(db, claim, {"openai": 2}, 0.0)
     db.do(

@@ -1,4 +1,4 @@
-"""Claims: one owner, in order, never more than there is room for."""
+"""Claims: one owner, in order, never more than the room."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ class Waiting(NamedTuple):
 
 
 def ideal(waiting: list[Waiting], groups: dict[str, int], caps: list[int], room: int) -> list[int]:
-    """Everything in order, each group up to its cap, up to the room."""
+    """The expected claim: all jobs in order, each group up to its cap, up to the room."""
     taken: list[int] = []
     used: Counter[int] = Counter()
     for row in sorted(waiting, key=lambda w: (w.rank, w.seq)):
@@ -315,7 +315,7 @@ def test_any_waiting_table_is_claimed_in_order_within_rooms_and_caps(
         assert got == best[: len(got)], "out of order"
         assert got == known(waiting, groups, caps, room)
         assert bool(got) == bool(best), "nothing taken though something could be"
-        # Asking again goes on where this one stopped.
+        # The next claim continues where this one stopped.
         if len(got) < len(best):
             assert len(got) >= probe_size(len(groups), room)
         assert db.slots_agree()

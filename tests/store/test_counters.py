@@ -1,4 +1,4 @@
-"""Counters of slots and limits move, lose no change, and count what older statements say."""
+"""Counters of slots and limits lose no change, and count writes of older statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pool: what a refusal leaves behind, and what it does not."""
+"""The pool after refusals and interrupted statements."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Act = Callable[[Database], Coroutine[Any, Any, Any]]
 
 
 class Text(Statement[Any]):
-    """A statement of a test."""
+    """A statement of this test."""
 
     @property
     def text(self) -> str:

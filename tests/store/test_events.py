@@ -1,4 +1,4 @@
-"""The log of changes: each change of what is watched once and in order, and nothing else."""
+"""The event log: each change of watched jobs once and in order, and nothing else."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def other(db: StoreClient) -> Iterator[StoreClient]:
 
 
 def watch(db: StoreClient, *seqs: int) -> None:
-    """Watches like an undisturbed replica."""
+    """Watch like an undisturbed replica."""
     unsettled = db.run(events.open_watches(seqs, KEEP))
     assert db.run(events.reconcile(seqs)) == set(seqs) or unsettled
 
 
 def settle(db: StoreClient, seq: int) -> None:
-    """Reconciles until the watch is settled: other tests have transactions on the same server."""
+    """Reconcile until the watch is settled: other tests have transactions on the same server."""
     deadline = time.monotonic() + PATIENCE
     while db.run(events.reconcile([seq])) != {seq}:
         assert time.monotonic() < deadline
@@ -186,14 +186,14 @@ def leader(db: StoreClient) -> LeaderTerm:
     return LeaderTerm(db.worker, epoch)
 
 
-# Makes a transaction, so that there is a newer one.
+# A newer transaction.
 OLDEST_UNDER_WAY = (
     "select pg_snapshot_xmin(pg_current_snapshot())::text::bigint from pg_current_xact_id()"
 )
 
 
 def prune_hours_later(db: StoreClient, term: LeaderTerm) -> int:
-    """Until something goes: a transaction of another test may be older than what is to go."""
+    """Prune until rows are deleted: a transaction of another test may be older."""
     deadline = time.monotonic() + PATIENCE
     while True:
         db.do("update laneway.event_log set new_at = new_at - interval '1 h'")
@@ -281,7 +281,7 @@ def test_pruned_or_unwatched_stream_cannot_be_resumed(db: StoreClient) -> None:
     far = Snapshot(ahead.xmin + 10**6, ahead.xmax + 10**6)
     assert not db.run(events.can_resume([0], str(far))), "of another database"
     db.report([Report(claim, done=1.0)])
-    # What a transaction of another test, under way then, may have written is kept.
+    # Rows that a concurrent transaction of another test may have written are kept.
     deadline = time.monotonic() + PATIENCE
     while (seen := Snapshot.of(latest := db.run(events.snapshot()))).xmin < seen.xmax:
         assert time.monotonic() < deadline
@@ -324,7 +324,7 @@ def test_log_is_kept_while_an_old_transaction_may_still_write_to_it(
 
 
 def test_transaction_ids_of_other_cluster_in_dump_are_harmless(db: StoreClient) -> None:
-    """Its transactions have numbers that are still to come."""
+    """Its transactions have ids that this cluster has not reached."""
     claim = db.running()
     watch(db, claim.seq)
     (old,) = db.run(events.of_job(claim.seq, None)).events
@@ -358,7 +358,7 @@ def test_cursor_is_read_as_it_was_written(text: str) -> None:
 
 
 def rows_read(db: StoreClient) -> int:
-    """By the statements of this connection so far, whatever their plan."""
+    """Rows read by the statements of this connection so far, with any plan."""
     return int(
         db.one(
             "select coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)"
@@ -369,7 +369,7 @@ def rows_read(db: StoreClient) -> int:
 
 @pytest.mark.parametrize("known", ["", "analyze laneway.events", "analyze"])
 def test_logging_and_reading_scan_no_existing_rows(db: StoreClient, known: str) -> None:
-    """However many jobs have ended and events are kept, whatever the statistics know of it."""
+    """With any number of ended jobs and stored events, and any statistics."""
     many = 20_000
     db.do(
         "insert into laneway.jobs (id, job_type, payload)"

@@ -15,7 +15,7 @@ NO_TIME = (0.0, -1.0, float("nan"), float("-inf"))
 
 
 def again(db: StoreClient, kind: str, delay_s: float | None, attempt: int = 1) -> float:
-    """Ends an attempt without charge; answers the seconds until the job is due again."""
+    """End an attempt without charge; return the seconds until the job is due again."""
     db.do("delete from laneway.ready")
     claim = db.running()
     db.do("update laneway.lease set attempt = %s where seq = %s", attempt, claim.seq)

@@ -1,4 +1,4 @@
-"""A process whose network goes silent inside a transaction of ours: the server ends it."""
+"""The server ends a transaction of a process whose network goes silent."""
 
 from __future__ import annotations
 

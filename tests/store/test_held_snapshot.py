@@ -1,4 +1,4 @@
-"""A held snapshot keeps dead rows from going: what a job costs must not grow with them."""
+"""A held snapshot keeps dead rows: the cost of a job must not grow with them."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def cost(db: StoreClient) -> dict[str, int]:
 
 
 def least_cost(db: StoreClient) -> dict[str, int]:
-    """Of a few times: the first also reads the catalog."""
+    """The least of a few runs: the first also reads the catalog."""
     costs = [cost(db) for _ in range(5)]
     return {name: min(one[name] for one in costs) for name in costs[0]}
 
@@ -202,7 +202,7 @@ def cost_of_turns(db: StoreClient) -> dict[str, int]:
     costs = {}
 
     def measure(name: str, call: str, *params: Any) -> None:
-        # A slow machine would skip a waiter that was called long ago, which reads less.
+        # A slow machine would skip a waiter that was called long ago, and read less.
         db.do("update laneway.limit_turns set called_at = null where called_at is not null")
         (top,) = db.one(f"explain (analyze, buffers, format json) select {call}", *params)
         plan = top["Plan"]

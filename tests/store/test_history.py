@@ -50,7 +50,7 @@ def roll_back(db: StoreClient, kind: str, name: str, to: int | None = None) -> R
 
 
 def knows(db: StoreClient, job_type: str) -> None:
-    """Registers the client's worker as live, with a handler of the type."""
+    """Register the client's worker as live, with a handler of the type."""
     db.do(
         "insert into laneway.workers (id, name, host, pid, code, job_types, concurrency)"
         " values (%s, 'w', 'h', 1, '0', %s, 1)",
@@ -318,7 +318,7 @@ def test_limit_that_is_needed_is_not_deleted(db: StoreClient) -> None:
 
 @pytest.mark.parametrize("state", ["stopped_at = now()", "seen_at = now() - interval '46 s'"])
 def test_limit_that_only_history_names_is_deleted(db: StoreClient, state: str) -> None:
-    """Nothing ever unpublishes a type; workers that know it are gone, and so are its jobs."""
+    """A type stays published after its workers and jobs are gone."""
     db.do("insert into laneway.job_types (name, limits) values ('chat', '{openai}')")
     knows(db, "chat")
     ended = db.running("chat")
@@ -333,7 +333,7 @@ def test_limit_that_only_history_names_is_deleted(db: StoreClient, state: str) -
     "place", ["ready", "delayed", "lease", "awaiting", "key_waiters", "pending"]
 )
 def test_limit_that_jobs_will_need_is_not_deleted(db: StoreClient, place: str) -> None:
-    """Though no worker that knows their type is there now."""
+    """No worker with their type is running now."""
     db.do("insert into laneway.job_types (name, limits) values ('chat', '{openai}')")
     needs = {"awaiting": "approval", "pending": "analysis"}.get(place)
     if place == "key_waiters":

@@ -1,4 +1,4 @@
-"""Only transactions that can bring or give back a job hold up the floors of claims."""
+"""Only transactions that can add or return a job hold back the floors of claims."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ HIDES_NOTHING: dict[str, str | Act] = {
 
 
 def act(conn: Conn, what: str | Act) -> int:
-    """Does it in a transaction that stays open, and answers the number of that."""
+    """Run it in a transaction that stays open; return the transaction id."""
     xid = int(conn.execute("select pg_current_xact_id()::text").fetchall()[0][0])
     if isinstance(what, str):
         conn.execute(what.encode())

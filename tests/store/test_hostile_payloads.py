@@ -1,4 +1,4 @@
-"""Payloads written behind our back: they reach their own job as text and touch no neighbour."""
+"""Payloads written directly to the table reach their own job as text and affect no other."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def holder(db: StoreClient, key: str = "k") -> int | None:
 
 
 def ready(db: StoreClient) -> list[int]:
-    """Those that a claim would meet."""
+    """The ready jobs."""
     return [seq for (seq,) in db.rows("select seq from laneway.ready order by rank, seq")]
 
 
@@ -39,7 +39,7 @@ def waiting(db: StoreClient) -> list[int]:
 
 
 def run_all(db: StoreClient, types: tuple[str, ...] = FIRST) -> list[int]:
-    """Claims and finishes until nothing is left; the order in which jobs ran."""
+    """Claim and finish until nothing is left; return the order of the jobs."""
     order: list[int] = []
     while (answer := db.claim(100, types)).assignments or answer.more:
         order += [a.claim.seq for a in answer.assignments]
@@ -52,7 +52,7 @@ def run_all(db: StoreClient, types: tuple[str, ...] = FIRST) -> list[int]:
 
 @pytest.fixture(autouse=True)
 def quiet(db: StoreClient) -> Iterator[None]:
-    """Whatever a test did: slots, limits and keys are those of the jobs there are."""
+    """After every test the counters of slots, limits and keys match the jobs."""
     yield
     assert db.slots_agree()
     assert db.limits_agree()
@@ -279,7 +279,7 @@ def test_max_age_ends_waiting_and_next_jobs(db: StoreClient) -> None:
 
 
 def test_finish_waits_for_claim_that_parks_a_job(db: StoreClient, other: StoreClient) -> None:
-    """Else it would see no waiter, and the waiter would never be woken."""
+    """Otherwise it would see no waiter, and the waiter would never be woken."""
     keyed(db, 1)
     claim = db.claimed()[0]
     (late,) = keyed(db, 1)

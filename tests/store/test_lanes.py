@@ -1,4 +1,4 @@
-"""Lanes: what a row may say, and that a change counts at once, through whichever door it comes."""
+"""Lanes: valid rows, and changes that apply at once through every interface."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A limit tuned while it is in use: nothing that was counted is lost, nothing gets stuck."""
+"""A limit tuned while it is in use: no count is lost, no job gets stuck."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def db(dsn: str) -> Iterator[StoreClient]:
 
 
 def start(db: StoreClient, period: float, count: int, scope: str = "cluster") -> None:
-    """A limit of 10 starts per period, of which some were made now."""
+    """A limit of 10 starts per period, with some starts just now."""
     settings: dict[str, object] = {"name": "rated", "max_concurrent": None, "rate_count": 10}
     settings |= {"rate_period_s": period, "scope": scope}
     db.run(limits.create(Limit.of(settings), "me"))

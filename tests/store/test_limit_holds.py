@@ -1,4 +1,4 @@
-"""Laws of limits held outside of jobs: what is given back is free, and what is renewed is held."""
+"""Laws of limits held outside of jobs: released ones are free, renewed ones are held."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_release_waits_for_a_renewal_under_way(db: StoreClient, other: StoreClie
 def test_renewed_hold_is_not_swept(db: StoreClient) -> None:
     hold_id = held(db)
     assert db.run(holds.renew([hold_id], LEASE_S)) == set()
-    # As by a sweep that found it lapsed before that.
+    # As if a sweep had found it lapsed earlier.
     assert db.one("select laneway.drop_holds(array[%s]::uuid[], true)", hold_id) == 0
     assert db.run(holds.renew([hold_id], LEASE_S)) == set()
     db.do("update laneway.limit_holds set lease_until = now() - interval '1 s'")

@@ -30,7 +30,7 @@ WHOM = st.sampled_from(["jobs", "ready", "key_waiters"])
 
 
 class Walk(RuleBasedStateMachine):
-    """Two workers on one connection, in a transaction that is taken back at the end."""
+    """Two workers on one connection, in a transaction that is rolled back at the end."""
 
     db: ClassVar[StoreClient]
 
@@ -43,7 +43,7 @@ class Walk(RuleBasedStateMachine):
             " values ('a', '{x}'), ('b', '{x,y}'), ('c', '{}')"
         )
         self.workers = (self.db.worker, uuid4())
-        # Enough to fight over a key from the first step on.
+        # Enough jobs to compete for a key from the first step on.
         self.seqs = [
             self.db.submit(job_type, concurrency_key="k", max_retries=1) for job_type in "cca"
         ]
@@ -218,13 +218,13 @@ class Walk(RuleBasedStateMachine):
             self.db.worker = self.workers[0]
 
     def _running(self, one: int) -> Claim | None:
-        """The attempt that runs of one of the jobs."""
+        """The running attempt of one of the jobs."""
         seq = self._pick(one, "jobs")
         rows = self.db.rows("select attempt from laneway.lease where seq = %s", seq)
         return Claim(seq, self.db.id_of(seq), rows[0][0]) if rows else None
 
     def _pick(self, one: int, whom: str) -> int:
-        """One of the jobs in a table, or of all where there is none."""
+        """One of the jobs in a table, or any job if the table is empty."""
         rows = self.db.rows(f"select seq from laneway.{whom} order by seq")
         seqs = [seq for (seq,) in rows] or self.seqs
         return seqs[one % len(seqs)]

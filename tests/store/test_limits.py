@@ -1,4 +1,4 @@
-"""Limits for a whole run: a claim never starts more than a limit lets, and passes others by."""
+"""Limits for a whole run: a claim never exceeds a limit, and skips jobs that would."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ NOON = datetime(2030, 6, 1, 12, tzinfo=UTC)
 
 
 def limit(db: StoreClient, name: str = "x", **columns: Any) -> None:
-    """Creates or changes a limit."""
+    """Create or change a limit."""
     db.do("insert into laneway.limits (name) values (%s) on conflict do nothing", name)
     for column, value in columns.items():
         db.do(f"update laneway.limits set {column} = %s where name = %s", value, name)
 
 
 def needs(db: StoreClient, job_type: str, *names: str) -> None:
-    """Publishes a job type with its limits."""
+    """Publish a job type with its limits."""
     db.do(
         "insert into laneway.job_types (name, limits) values (%s, %s)"
         " on conflict (name) do update set limits = excluded.limits",
@@ -37,7 +37,7 @@ def needs(db: StoreClient, job_type: str, *names: str) -> None:
 
 
 def sit_at(db: StoreClient, host: str) -> None:
-    """Registers the client's worker on a host."""
+    """Register the client's worker on a host."""
     db.do(
         "insert into laneway.workers (id, name, host, pid, code, job_types, concurrency)"
         " values (%s, 'w', %s, 1, '0', '{}', 1)",
@@ -56,7 +56,7 @@ class Taken(NamedTuple):
 def claim_at(
     db: StoreClient, now: datetime, room: int = 100, types: tuple[str, ...] = ("t",)
 ) -> Taken:
-    """A claim in the default lane at a time of our own."""
+    """Claim in the default lane at a given time."""
     kinds, groups, fresh, los, floors, his = zip(*(r for t in types for r in whole(t)), strict=True)
     state, limited, wait_s, seqs = db.one(
         "select state, limited, wait_s, seqs from laneway.claim(%s, 'default', %s, %s, %s, %s, %s,"

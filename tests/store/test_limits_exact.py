@@ -77,7 +77,7 @@ select (select jsonb_agg(u) from usage u
 
 
 class Observer(threading.Thread):
-    """Looks as fast as it can from outside and keeps what should not be."""
+    """Polls from outside as fast as it can and records violations."""
 
     def __init__(self, dsn: str) -> None:
         super().__init__()
@@ -122,7 +122,7 @@ def start(context: Any, dsn: str, seed: int, rooms: tuple[int, ...] = (1, 3, 20)
 
 
 def end(process: BaseProcess) -> None:
-    assert process.exitcode is None, "a claimer failed: see what it printed"
+    assert process.exitcode is None, "a claiming process failed: see its output"
     process.kill()
     process.join()
     process.close()
@@ -145,7 +145,7 @@ def meddle(db: StoreClient, rng: random.Random) -> None:
 
 
 def drain(db: StoreClient) -> None:
-    """Ends all that is left, alone."""
+    """End all remaining jobs."""
     db.do(
         "update laneway.limits set max_concurrent = null, rate_count = null, rate_period_s = null"
     )
@@ -235,7 +235,7 @@ def most_in_a_period(db: StoreClient) -> int:
 @pytest.mark.slow
 def test_large_batches_over_shared_lanes_limits_and_keys_never_deadlock(db: StoreClient) -> None:
     db.do(SET_UP)
-    # Nothing binds, so that all meet at the same rows; two types name their limits crosswise.
+    # No limit binds, so that all use the same rows; two types name limits in opposite order.
     db.do("update laneway.limits set max_concurrent = 500 where name in ('x', 'y', 'r')")
     db.do("update laneway.limits set rate_count = 100000 where name = 'r'")
     db.do("update laneway.job_types set limits = '{y,x}' where name = 'two'")
@@ -246,7 +246,7 @@ def test_large_batches_over_shared_lanes_limits_and_keys_never_deadlock(db: Stor
     pace = threading.Event()
     deadline = time.monotonic() + PATIENCE
     try:
-        # As long as there is something to fight over.
+        # While jobs are left.
         while db.one("select count(*) from laneway.outcome") < JOBS * 3 // 4:
             assert time.monotonic() < deadline
             pace.wait(0.05)
@@ -255,7 +255,7 @@ def test_large_batches_over_shared_lanes_limits_and_keys_never_deadlock(db: Stor
         for worker in workers:
             worker.kill()
             worker.join()
-    assert failed == [], "a claimer failed: see what it printed"
+    assert failed == [], "a claiming process failed: see its output"
     assert db.one(DEADLOCKS) == before
     assert db.keys_agree()
     assert db.limits_agree()

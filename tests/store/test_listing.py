@@ -1,4 +1,4 @@
-"""Lists and the view say what the tables say."""
+"""Lists and the view agree with the tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CONTRACT = {
 
 @pytest.fixture
 def many(db: StoreClient) -> dict[int, dict[str, Any]]:
-    """Some ninety jobs in every status there is; what each was submitted with."""
+    """Submit some ninety jobs in every status; return their arguments."""
     rng = random.Random(3)
     made: dict[int, dict[str, Any]] = {}
     for i in range(90):

@@ -1,4 +1,4 @@
-"""Places in the line for a limit move, lose no change, and heed statements of earlier versions."""
+"""Waiters for a limit lose no change, and respect statements of earlier versions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.store_client import StoreClient
 
 Another = Callable[[], StoreClient]
 NOTE = "select laneway.save_turn('narrow', 'low', %s, 'claim', '', %s, clock_timestamp() - %s)"
-# As functions of earlier versions write who waits.
+# As functions of earlier versions record a waiter.
 EARLIER = (
     "insert into laneway.limit_waiters as w"
     " (limit_name, lane, worker_id, kind, site, rank, lane_since, since)"
@@ -40,7 +40,7 @@ def note(db: StoreClient, rank: int | None, *, times: int = 1, ago_s: float = 0)
 
 
 def line(db: StoreClient) -> list[int]:
-    """The ranks of those that wait, of whom each has one row in both tables."""
+    """The ranks of the waiters; each has one row in both tables."""
     places = "select limit_name, lane, worker_id, kind from laneway.{} order by 1, 2, 3, 4"
     assert db.rows(places.format("limit_turns")) == db.rows(places.format("limit_waiters"))
     return [row[0] for row in db.rows("select rank from laneway.waiters_of('{narrow}')")]

@@ -1,4 +1,4 @@
-"""Names of job types follow one rule at every door, SQL included; rows that break it survive."""
+"""Names of job types follow one rule everywhere, also in SQL; rows that break it survive."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_sql_refuses_job_types_that_http_refuses(conn: psycopg.Connection[Any], 
 def test_every_character_is_judged_alike_in_python_and_sql(
     conn: psycopg.Connection[Any],
 ) -> None:
-    """Submit and the triggers hold the same list, and so does Python."""
+    """Submit, the triggers and Python have the same list."""
     (body,) = conn.execute(
         "select string_agg(prosrc, '' order by proname desc) from pg_proc"
         " where pronamespace = 'laneway'::regnamespace"

@@ -1,4 +1,4 @@
-"""Cancel, reprioritize, retry, delete: each meets the job where it is, also while it moves."""
+"""Cancel, reprioritize, retry, delete: each works in every state, also during a transition."""
 
 from __future__ import annotations
 

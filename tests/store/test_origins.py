@@ -1,4 +1,4 @@
-"""A claim that is asked where its jobs come from tells it of each of them."""
+"""A claim with `origins` returns the origin of each job."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_each_job_comes_with_its_own_wait_and_trace(db: StoreClient) -> None:
     )
     answer = claim(db)
     origins = {one.claim.seq: (one.waited_s, one.traceparent) for one in answer.assignments}
-    # Of two with one key one runs; the other's place must not shift the origins of the rest.
+    # Of two with one key one runs; the other must not shift the origins of the rest.
     assert origins.keys() == {parked[0], again, traced, late}
     assert origins[again] == (None, None)
     assert origins[traced][1] == TRACE

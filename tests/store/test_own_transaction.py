@@ -93,7 +93,7 @@ def test_cancel_does_not_wait_out_an_open_finish(db: StoreClient, other: StoreCl
 
 
 def test_open_finish_keeps_no_claim_waiting(db: StoreClient, other: StoreClient) -> None:
-    """Slots, limits and keys are given back afterwards, so nothing a claim locks is held."""
+    """Slots, limits and keys are released later, so no lock of claims is held."""
     claim = db.running()
     db.submit()
     other.begin()

@@ -35,7 +35,7 @@ PARKED = 100_000
 OWN = 2_000
 BATCH = 300
 RANGES = 2 * len(TYPES)
-# Index entries that rolled-back tests before this one left at the head of a range.
+# Index entries at the head of a range that rolled-back tests left.
 DEAD = 8000
 PROBE = 2 * -(-BATCH // len(TYPES)) + 16
 COUNTERS = """
@@ -104,7 +104,7 @@ def counters(db: StoreClient) -> dict[str, Any]:
 
 
 def spent(db: StoreClient, call: Callable[[], object]) -> Spent:
-    """Runs the call in a separate transaction and rolls it back."""
+    """Run the call in a separate transaction and roll it back."""
     db.begin()
     try:
         before = counters(db)
@@ -213,7 +213,7 @@ def test_claim_from_floor_does_not_read_rows_below(db: StoreClient) -> None:
 
 
 def limited(db: StoreClient, most: int) -> None:
-    """Lets all types but the last share a limit; in the transaction that is taken back."""
+    """Let all types but the last share a limit, in the transaction that is rolled back."""
     db.do("insert into laneway.limits (name, max_concurrent) values ('x', %s)", most)
     db.do(
         "insert into laneway.job_types (name, limits) select unnest(%s::text[]), '{x}'", TYPES[:-1]
@@ -273,7 +273,7 @@ def test_parking_reads_at_most_given_number_of_rows(db: StoreClient) -> None:
         before = counters(db)
         assert db.run(leases.park([LAST], 300)) == 200
         after = Spent(before, counters(db))
-        # Looked at, found again and deleted.
+        # Read, found again and deleted.
         assert after["ready"] <= 3 * 300 + DEAD
         # With the older versions that the change above left.
         assert after["jobs"] <= 3 * 300
@@ -336,7 +336,7 @@ def test_report_reads_its_leases_and_no_more(db: StoreClient) -> None:
     lines = [LogEntry(c, n, "info", "m", 0) for c in claims for n in (1, 2)]
     reports = [Report(c, done=1, checkpoint="{}") for c in claims]
     used = spent(db, lambda: db.report(reports, lines))
-    # Locked, updated and looked up again; older versions of a row are met on the way.
+    # Locked, updated and read again; older versions of a row are read on the way.
     assert used["lease"] <= 4 * BATCH
     assert used["progress"] <= 2 * BATCH
 
@@ -519,7 +519,7 @@ def test_measuring_one_lane_stops_counting_at_its_bound(db: StoreClient) -> None
 
 
 def test_failures_are_counted_from_a_bounded_number_of_ends(db: StoreClient) -> None:
-    db.do("vacuum laneway.outcome")  # of what a test before this one took back
+    db.do("vacuum laneway.outcome")  # of rows that an earlier test rolled back
 
     def look() -> None:
         db.do(ENDED)

@@ -1,4 +1,4 @@
-"""A pooler gives itself away, and connections go on without a session; see tests/engine too."""
+"""A pooler is detected, and connections work without a session; see tests/engine too."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PREPARED = Text("select count(*) from pg_prepared_statements", scalar)
 
 @pytest.fixture
 def pooled(dsn: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A DSN behind which no server process has the number that the client was given."""
+    """A DSN behind which no server process has the client's backend pid."""
     monkeypatch.setattr(pooler, "WHICH_PROCESS", b"select 0")
     return make_conninfo(dsn, application_name=f"laneway {id(monkeypatch)}")
 

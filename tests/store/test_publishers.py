@@ -1,4 +1,4 @@
-"""Laws of publishing: an application does not loosen what another one asks for."""
+"""Laws of publishing: an application does not loosen the policy of another one."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_applications_that_start_together_see_each_other(
 def test_thousands_of_types_are_published_in_one_statement(db: StoreClient) -> None:
     shape = json.dumps({"properties": {f"p{n}": {"title": "x" * 60} for n in range(8)}})
     many = [replace(record(f"t{n}", application="shop"), arguments=shape) for n in range(4000)]
-    # As long as a worker gives it.
+    # The longest name that a worker sends.
     db.do(f"set statement_timeout = {int(Settings().statement_timeout * 1000)}")
     db.run(workers.publish(many))
     assert db.one("select count(*) from laneway.job_types where name ~ '^t[0-9]+$'") == 4000
@@ -159,7 +159,7 @@ def test_unchanged_row_is_not_written_again(db: StoreClient) -> None:
     [
         ("gone", "44 days", True),
         ("gone", "46 days", False),
-        # Code without a file, such as a notebook: any of them has this name.
+        # Code without a file, such as a notebook: all of them have this name.
         ("__main__", "23 hours", True),
         ("__main__", "25 hours", False),
     ],

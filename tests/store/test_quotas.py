@@ -1,4 +1,4 @@
-"""Laws of the counters of what waits of each principal."""
+"""Laws of the counters of waiting jobs per principal."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def lead(db: StoreClient) -> LeaderTerm:
 
 
 def waiting(db: StoreClient, principal: UUID, count: int) -> None:
-    """Rows of jobs that are long gone, counted as if they waited."""
+    """Counters of deleted jobs, as if they waited."""
     db.do(
         "insert into laneway.queued_by select %s, 1000000 + g, 1 from generate_series(1, %s) g",
         principal,

@@ -1,4 +1,4 @@
-"""The database and Python agree on what a caller may reach."""
+"""The database and Python agree on the scope of a caller."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def test_counters_of_limits_follow_the_leases_again(db: StoreClient) -> None:
 
 def test_counters_that_match_are_left_alone(db: StoreClient) -> None:
     db.running()
-    # Also of a process that holds a limit outside of jobs.
+    # Also for a process that holds a limit outside of jobs.
     answer = db.one(
         "select answer from laneway.hold_limits(%s, %s, 'box', '{openai}', 0, 600)",
         uuid4(),
@@ -96,7 +96,7 @@ def test_end_that_waits_for_its_counter_is_counted_once(
     db.do("update laneway.slot_usage set running = 5")
     db.begin()
     db.settle(first, "finish")
-    # The counter is locked by the end of the first; the leases are counted behind that lock.
+    # The end of the first locks the counter; the leases are counted after that lock.
     mended = other.later(lambda: other.one("select laneway.recount()"))
     db.await_blocked(other)
     db.commit()

@@ -1,4 +1,4 @@
-"""The leader removes by policy, ends by age, and touches nothing that others hold."""
+"""The leader deletes by policy, ends by age, and skips locked rows."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def age(db: StoreClient, seq: int, age_s: float) -> None:
 
 
 def keeps(db: StoreClient, job_type: str, **columns: Any) -> None:
-    """Publishes a type with a policy, the rest of it as by default."""
+    """Publish a type with a policy and defaults."""
     db.do("insert into laneway.job_types (name) values (%s) on conflict do nothing", job_type)
     for name, value in columns.items():
         db.do(f"update laneway.job_types set {name} = %s where name = %s", value, job_type)
 
 
 def walk(db: StoreClient, term: LeaderTerm, **bounds: int) -> int:
-    """A whole walk; how many it removed."""
+    """Walk over all jobs; return the number of deleted ones."""
     removed, place = 0, WalkPosition()
     for _ in range(1000):
         step = db.run(retention.delete_expired(term, place, **bounds))
@@ -213,7 +213,7 @@ def overdue(db: StoreClient, *seqs: int) -> None:
 
 
 def expire(db: StoreClient, limit: int = 200) -> int:
-    """All passes there are to make; how many jobs they ended."""
+    """Run all passes; return the number of ended jobs."""
     term, count = lead(db), 0
     while True:
         answer = db.run(retention.expire_overaged(term, limit))
@@ -432,7 +432,7 @@ def test_control_changes_are_kept_for_a_year(db: StoreClient) -> None:
 
 
 def test_expired_sessions_links_and_responses_are_deleted(db: StoreClient) -> None:
-    """Sessions and links that have expired, and answers to requests after a day."""
+    """Expired sessions and links, and stored responses after a day."""
     someone = uuid4()
     db.do(
         "insert into laneway.principals (id, name, kind, created_by)"

@@ -1,4 +1,4 @@
-"""Laneway works whatever a database role sets for its sessions, or says why it cannot."""
+"""Laneway works with any settings of a database role, or reports why it cannot."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def opened(dsn: str) -> StoreClient:
 
 
 def live(db: StoreClient) -> None:
-    """Runs the life of one job, with a failure, a retry and everything a worker says of it."""
+    """Run one job with a failure, a retry and every kind of report."""
     payload = {"naïve": "日本 \\ ' \"", "n": 0.1}
     seq = db.submit(payload=payload, unique_key="ключ", tags=["a'b", "NULL"])
     (first,) = db.claimed(1)
@@ -129,7 +129,7 @@ def test_timeouts_of_a_role_do_not_end_our_sessions(
 
 
 def shadow(db: StoreClient) -> None:
-    """Makes functions with the names of those of PostgreSQL that ours call."""
+    """Create functions with the names of PostgreSQL functions that ours call."""
     found = files("laneway.store").joinpath("definitions").iterdir()
     names = {name for file in found for name in re.findall(r"[a-z_]+", file.read_text("utf-8"))}
     db.do(SHADOWS.replace("NAMES", ",".join(sorted(names))))

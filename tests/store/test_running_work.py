@@ -1,4 +1,4 @@
-"""Heartbeats and reports: fenced, never waiting, never in a circle with a settle."""
+"""Heartbeats and reports: fenced, never waiting, never in deadlock with a settle."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ def test_fired_slot_is_not_fired_again(db: StoreClient) -> None:
     (due,) = look(db).due
     fire(db, due, T0, epoch=epoch)
     assert fire(db, due, T0, epoch=epoch).answer == "moved"
-    # Even if the schedule were set back, as by a clock that was.
+    # Even if the schedule were set back, as by a clock change.
     db.do("update laneway.schedule_state set next_at = %s", T0)
     assert fire(db, due, T0, T0 + HOUR, epoch=epoch) == Fired("fired", 1, "t")
     assert outcomes(db) == [(T0, "submitted"), (T0 + HOUR, "submitted")]
@@ -270,7 +270,7 @@ def test_concurrent_change_voids_decision(db: StoreClient) -> None:
 def test_many_firers_at_once_make_one_job_per_slot(
     db: StoreClient, another: Callable[[], StoreClient]
 ) -> None:
-    """All of them hold the same right to fire, and each has looked before any fired."""
+    """All of them are leader of the same term, and each has read before any fired."""
     firers, rounds = [another() for _ in range(8)], 12
     add(db)
     epoch = lead(db)
@@ -281,7 +281,7 @@ def test_many_firers_at_once_make_one_job_per_slot(
             entries = [SlotEntry(slot, "submitted") for slot in slots]
             attempt = schedules.fire(due, entries, slots[-1] + HOUR, db.worker, epoch)
             if i % 2:
-                # Without the guard of where the schedule stands, the key alone decides.
+                # Without the guard on the schedule's position, the key alone decides.
                 attempt = schedules.fire(due, entries, due.next_at, db.worker, epoch)
             answers = list(threads.map(lambda d, a=attempt: d.run(a), firers))
             assert sum(answer.taken for answer in answers) == 2
@@ -316,7 +316,7 @@ def test_firer_killed_before_or_after_its_commit_leaves_one_job(
 def test_open_change_of_schedule_blocks_no_other(
     db: StoreClient, other: StoreClient, change: str
 ) -> None:
-    """The worker's other duties would wait with it, and behind the leader's row all workers'."""
+    """The worker's other tasks would wait too, and all workers behind the leader's row."""
     add(db)
     epoch = lead(db)
     (due,) = look(db).due
@@ -387,7 +387,7 @@ def test_one_runs_the_check_at_a_time_and_only_its_answer_counts(
 def test_check_of_a_slot_that_had_its_turn_is_not_begun(
     db: StoreClient, other: StoreClient
 ) -> None:
-    """It would keep the next slot waiting, for an answer that counts for nothing."""
+    """The next slot would wait for a result that no longer counts."""
     due = checked(db)
     assert begin(other, due)
     assert fire(other, due, T0, epoch=None, next_at=T0 + HOUR).answer == "fired"

@@ -1,4 +1,4 @@
-"""A search costs no more than its bound, whatever it looks for and whatever the statistics say."""
+"""A search costs no more than its bound, for any filter and any statistics."""
 
 from __future__ import annotations
 
@@ -124,9 +124,9 @@ def test_own_jobs_are_found_by_their_index(
 
 @pytest.mark.parametrize("is_said_to_be_empty", [False, True])
 def test_few_of_jobs_that_fit_are_read_as_whole(db: StoreClient, is_said_to_be_empty: bool) -> None:
-    """Also where nothing fits for long, and then everything."""
+    """Also where no row matches for long, and then every row."""
     kind = "case when g > 600 then 'new' else 'old' end"
-    # Without entries of rows that are gone.
+    # Without index entries of deleted rows.
     db.do("truncate laneway.jobs")
     db.do("truncate laneway.outcome")
     db.do(

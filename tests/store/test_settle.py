@@ -1,4 +1,4 @@
-"""Settling: every verdict ends its attempt in one place, once, and only if that attempt runs."""
+"""Settling: every outcome ends its attempt in one table, once, and only if that attempt runs."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_same_verdict_again_is_answered_as_the_first_and_writes_nothing(
     again = settle(db, kind, claim)
     assert _everything(db) == before
     if kind in ("lost", "stalled"):
-        return  # only the watchdog says these, and it names what it has just seen
+        return  # only the watchdog sends these, for leases that it has just read
     if first is None:
         assert again == WriteResult(claim.seq, 1, "accepted", "completed")
     else:

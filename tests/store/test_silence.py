@@ -1,4 +1,4 @@
-"""Connections that bring no answer any more are noticed and replaced; slow ones are left alone."""
+"""Silent connections are detected and replaced; slow ones are kept."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ async def test_other_pools_of_the_process_do_not_wait_for_their_dead_connections
     with pytest.raises(DatabaseUnavailable, match="stopped responding"):
         await first.run(ONE)
     assert await second.run(ONE) == 1
-    # Those made since are used again.
+    # Newer connections are reused.
     pid = Text("select pg_backend_pid()", scalar)
     assert await second.run(pid) == await second.run(pid)
 
@@ -100,7 +100,7 @@ async def test_other_pools_of_the_process_do_not_wait_for_their_dead_connections
 async def test_statement_that_the_server_works_on_is_waited_for(
     opened: Callable[..., Database],
 ) -> None:
-    # Long enough to ask the server in, on a busy machine too.
+    # Long enough to query the server, on a busy machine too.
     db = opened(silence_timeout=3.0)
     slow = Text("select 1 from pg_sleep(5)", scalar)
     assert await db.run(slow) == 1
@@ -121,7 +121,7 @@ async def test_large_answer_over_a_slow_network_is_waited_for(
 ) -> None:
     db = opened()
     await db.run(ONE)
-    # The server is done long before: its answer waits in buffers on the way.
+    # The server has finished long before: its response waits in network buffers.
     proxy.delay(0.2)
     large = Text("select repeat('x', 1000000)", scalar)
     assert len(await db.run(large)) == 1_000_000

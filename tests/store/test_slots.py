@@ -36,7 +36,7 @@ select l.max_slots, l.enabled, (select count(*) from laneway.lease where lane = 
 
 
 class Observer(threading.Thread):
-    """Looks as fast as it can from outside and keeps what should not be."""
+    """Polls from outside as fast as it can and records violations."""
 
     def __init__(self, dsn: str) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class Observer(threading.Thread):
 
 
 def fork() -> Any:
-    """Children of a server that has everything imported: a restart costs milliseconds."""
+    """Forks of a process with all imports done: a restart costs milliseconds."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.store.claiming_process"])
     return context

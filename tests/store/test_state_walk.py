@@ -38,14 +38,14 @@ WORKERS_VERDICTS = {
     "snooze": Verb.SNOOZE,
     "release": Verb.RELEASE,
     "cancel": Verb.CANCEL,
-    "analyzed": Verb.FAIL,  # not what a run may say
+    "analyzed": Verb.FAIL,  # invalid for a run
 }
 ANALYSIS_VERDICTS = {
     **WORKERS_VERDICTS,
     "analyzed": Verb.ANALYSIS_DONE,
     "fail": Verb.ANALYSIS_FAILED,
     "giveup": Verb.ANALYSIS_FAILED,
-    "finish": Verb.ANALYSIS_FAILED,  # not what an analysis may say
+    "finish": Verb.ANALYSIS_FAILED,  # invalid for an analysis
 }
 CHARGED = ("fail", "lost", "stalled")
 FREE = ("release", "snooze", "spared")
@@ -213,7 +213,7 @@ class Walk(RuleBasedStateMachine):
             delay_s=self._delay(kind),
         )
         if late or not job.is_leased:
-            # Nothing may change; the answer may be that of the first time.
+            # Nothing may change; the result may be that of the first time.
             assert answer is not None
             return
         verdicts = ANALYSIS_VERDICTS if job.is_pending else WORKERS_VERDICTS
@@ -224,7 +224,7 @@ class Walk(RuleBasedStateMachine):
 
     @rule(kind=st.sampled_from(["lost", "stalled"]))
     def reclaim(self, kind: str) -> None:
-        # An analysis has no clock of progress.
+        # An analysis has no progress time.
         running = [job for job in self._leased() if kind == "lost" or not job.is_pending]
         column, back = ("lease_until", "1 s") if kind == "lost" else ("claimed_at", "1 h")
         self.db.do(

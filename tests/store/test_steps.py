@@ -1,4 +1,4 @@
-"""Steps: kept once, by the attempt that runs, for every attempt after it."""
+"""Steps: stored once, by the running attempt, for all later attempts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_keeping_a_step_is_progress(db: StoreClient) -> None:
 
 
 def test_first_stored_response_stays(db: StoreClient) -> None:
-    """An answer may be lost: the same call again is answered alike."""
+    """A result may be lost: the repeated call returns the same."""
     claim = db.running()
     db.run(steps.save(claim, "one", "1", 0.0))
     assert db.run(steps.save(claim, "one", "2", 0.0)) == ("kept", "1")

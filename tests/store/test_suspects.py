@@ -1,4 +1,4 @@
-"""A worker that is lost takes its jobs along: only the one that may be why is charged."""
+"""A lost worker loses all its jobs: only the possible culprit is charged."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_job_lost_from_a_worker_that_lives_on_is_charged(db: StoreClient) -> Non
 
 
 def test_jobs_lost_together_are_not_charged(db: StoreClient) -> None:
-    """Also those that lapse first and last, and those that a later pass takes back."""
+    """Also leases that lapse first and last, and those that a later pass reclaims."""
     claims = running(db, 5)
     for claim, lease_s in zip(claims, (30, 60, 60, 60, 90), strict=True):
         db.do(
@@ -206,7 +206,7 @@ def test_suspects_that_live_do_not_hide_those_that_ended(db: StoreClient) -> Non
     epoch = db.run(leases.run_watchdog(holder, 60.0)).epoch
     gone = "select count(*) = 0 from laneway.suspects where seq = %s"
     for _ in range(1000):
-        # It reads two at a time, and takes away what has ended.
+        # It reads two at a time, and deletes rows of ended jobs.
         db.one("select laneway.prune_records(%s, %s, 2)", holder, epoch)
         if db.one(gone, last):
             break

@@ -1,4 +1,4 @@
-"""Laws of turns: lanes, processes and calls that want the same limit take it fairly."""
+"""Laws of turns: lanes, processes and calls share a limit fairly."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def start(db: StoreClient, lane: str, room: int = 100) -> list[Claim]:
 
 
 def wait_long(db: StoreClient) -> None:
-    """Makes every waiter have waited for a second."""
+    """Move the start of every waiter back by a second."""
     db.do(
         "update laneway.limit_turns set since = since - interval '1 s',"
         " lane_since = lane_since - interval '1 s'"
@@ -68,7 +68,7 @@ def test_higher_priority_in_another_lane_goes_first(db: StoreClient, slots: int 
         assert running.seq == seq
         assert start(db, "high") == []
     db.settle(running, "finish")
-    # No more of those: the lane says so itself, and the others go on.
+    # The lane reports that it has no more jobs, and the others continue.
     assert start(db, "high") == []
     assert len(start(db, "low")) == 1
     assert db.limits_agree()
@@ -242,7 +242,7 @@ def test_waiter_of_another_host_is_not_called(
         db.submit("background")
         db.submit("urgent", priority=10)
     (running,) = start(db, "low")
-    # There the limit is full and stays so: that one is first in line, and of no use here.
+    # The limit is full there and stays full: that waiter is first, but cannot use it here.
     assert len(start(other, "high")) == 1
     assert start(other, "high") == start(dead, "high") == []
     db.settle(running, "finish")
@@ -278,7 +278,7 @@ def asks(db: StoreClient, claim: Claim) -> str:
 
 @pytest.fixture
 def callers(db: StoreClient, other: StoreClient) -> Callable[..., Claim]:
-    """Jobs that call under a limit of 1, of two workers."""
+    """Jobs of two workers that call under a limit of 1."""
     limit_to(db, 1)
 
     def caller(of: StoreClient, **more: object) -> Claim:

@@ -18,7 +18,7 @@ LAPSE = "update laneway.lease set lease_until = clock_timestamp() - interval '1 
 
 
 def lead(db: StoreClient, holder: UUID, at: str = "0 s", ttl: float = 10) -> int | None:
-    """Leadership asked for at a time of the test's own."""
+    """Request leadership at a given time."""
     epoch = db.one(
         "select laneway.take_leadership(%s, %s, timestamptz '2030-01-01' + %s::interval)",
         holder,
@@ -72,7 +72,7 @@ def test_two_that_ask_at_once_get_one_leader(db: StoreClient, other: StoreClient
 def test_candidate_that_comes_second_after_a_resignation_waits(
     db: StoreClient, other: StoreClient
 ) -> None:
-    """It still sees the end of the old leader, which is at minus infinity."""
+    """It still sees the end of the old term, which is minus infinity."""
     watch(db)
     db.run(leases.resign(db.worker))
     other.begin()

@@ -31,7 +31,7 @@ async def inject(run: RowRun) -> None:
             kills=run.count(KILLS, 2) // 2,
             pauses_s=[run.random.uniform(0.2, 1.5) for _ in range(run.count(KILLS, 2) // 2)],
         )
-        outcome = await upgrade.play()
+        outcome = await upgrade.run()
         for _ in range(outcome.kills):
             run.fault(kind="kill")
         outcomes.append(outcome)

@@ -1,6 +1,6 @@
-"""python -m tests.migration.walk [COMMIT,COMMIT]
+"""python -m tests.migration.upgrade_all [COMMIT,COMMIT]
 
-Walks the schema of every landed version to now, under load and beside its workers. Exits 1 where an
+Upgrade the schema of every landed version under load, next to its workers. Exits with 1 if an
 upgrade failed, a job was lost or ran twice, or a submit waited for more than half a second.
 """
 
@@ -52,7 +52,7 @@ async def upgrade(code: Code, dsn: str, home: Path) -> Outcome:
     sink = home / f"{name}-sink"
     sink.mkdir()
     there = psycopg.conninfo.make_conninfo(dsn, dbname=name)
-    outcome = await Upgrade(code, Code.now(), there, sink).play()
+    outcome = await Upgrade(code, Code.now(), there, sink).run()
     print(
         f"{outcome.commit}: {outcome.jobs} jobs, {outcome.kills} kills, migrated in"
         f" {outcome.migrated_s:.1f} s after {outcome.waits} waits, longest submit"
