@@ -3,8 +3,8 @@
     uvicorn examples.fastapi_app:app          # as you would run it
     python examples/fastapi_app.py            # the same, with a client that calls it
 
-Unlike with BackgroundTasks, an accepted mail is sent even if the process ends first: another one
-runs the job. The second command prints:
+Unlike with BackgroundTasks, an accepted mail is sent even if the process ends first: another
+process runs the job. The second command prints:
 
     POST /orders/7: 202
     job: completed, mail for order 7
@@ -61,8 +61,8 @@ async def main() -> None:
         print(f"job: {mail['status']}, {mail['result']}")
         wrong = await client.get("/mails/abc")
         print(f"GET /mails/abc: {wrong.status_code}, {wrong.json()['code']}")
-        stranger = await client.get("/laneway/jobs")
-        print(f"GET /laneway/jobs without a token: {stranger.status_code}")
+        anonymous = await client.get("/laneway/jobs")
+        print(f"GET /laneway/jobs without a token: {anonymous.status_code}")
     server.should_exit = True
     await serving
 

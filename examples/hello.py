@@ -20,14 +20,9 @@ async def greet(ctx: Context, name: str) -> str:
 
 
 async def main() -> None:
-    async with lw:
-        worker = lw.worker()
-        await worker.start()
-        try:
-            job = await greet.submit(name="Ada")
-            print(await job.wait(timeout=60))
-        finally:
-            await worker.stop()
+    async with lw, lw.worker():
+        job = await greet.submit(name="Ada")
+        print(await job.wait(timeout=60))
 
 
 if __name__ == "__main__":

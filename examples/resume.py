@@ -2,8 +2,8 @@
 
     python examples/resume.py
 
-`ctx.track` stores a checkpoint. A failure, a timeout or a crash of the whole machine repeats only
-the work after the last checkpoint. It prints:
+`ctx.track` stores a checkpoint. After a failure, a timeout or a crash, the next attempt repeats
+only the work after it. It prints:
 
     attempt 1 failed: connection reset
     attempt 2 completed: started with row 7 of 10
@@ -19,8 +19,8 @@ lw = Laneway()
 @lw.handler("import_rows", retry=RetryPolicy(base=0.1))
 def import_rows(ctx: SyncContext, rows: int) -> str:
     first = 0
-    # durable=True: each row is stored before the next begins. Without it, checkpoints are collected
-    # for half a second: cheaper, but a crash repeats those rows.
+    # durable=True stores a checkpoint before each next row. Without it, checkpoints are stored
+    # every half second: cheaper, but a crash repeats the rows since then.
     for row in ctx.track(range(1, rows + 1), durable=True):
         first = first or row
         if row == 7 and ctx.attempt == 1:
@@ -29,15 +29,10 @@ def import_rows(ctx: SyncContext, rows: int) -> str:
 
 
 async def main() -> None:
-    async with lw:
-        worker = lw.worker()
-        await worker.start()
-        try:
-            handle = await import_rows.submit(rows=10)
-            await handle.wait(timeout=60)
-            job = await handle.get()
-        finally:
-            await worker.stop()
+    async with lw, lw.worker():
+        handle = await import_rows.submit(rows=10)
+        await handle.wait(timeout=60)
+        job = await handle.get()
     for attempt in job.attempts:
         text = attempt.error.message if attempt.error else job.result
         print(f"attempt {attempt.attempt} {attempt.outcome}: {text}")

@@ -2,8 +2,7 @@
 
     python examples/transaction.py
 
-An order never lacks its mail, a mail never lacks its order, and there is one system to operate. It
-prints:
+Every order gets its mail, and no mail is sent for an order that was rolled back. It prints:
 
     rolled back: 0 orders, 0 mails
     committed: 1 orders, 1 mails
@@ -37,17 +36,12 @@ async def place_order(conn: psycopg.AsyncConnection, order: int, is_paid: bool) 
 
 
 async def main() -> None:
-    async with lw:
-        worker = lw.worker()
-        await worker.start()
-        try:
-            dsn = lw.database.dsn
-            async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as conn:
-                await conn.execute("CREATE TEMPORARY TABLE orders (id integer PRIMARY KEY)")
-                await place_order(conn, 1, is_paid=False)
-                await place_order(conn, 2, is_paid=True)
-        finally:
-            await worker.stop()
+    async with lw, lw.worker():
+        dsn = lw.database.dsn
+        async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as conn:
+            await conn.execute("CREATE TEMPORARY TABLE orders (id integer PRIMARY KEY)")
+            await place_order(conn, 1, is_paid=False)
+            await place_order(conn, 2, is_paid=True)
 
 
 if __name__ == "__main__":
