@@ -189,8 +189,7 @@ def run_worker(session: RoleSession, _: None) -> None:
     run_gates(session)
     run_turns(session)
     session.run(lanes.create(Lane("video"), "worker"))
-    session.run(lanes.adopt_type("video", "encode", "worker"))
-    session.run(lanes.adopt_types([("audio", "mix")], "worker"))
+    session.run(lanes.assign_types([("audio", "mix")], "worker"))
     assert session.run(limits.find(["codec"])) == set()
     assert session.run(limits.create(Limit("codec"), "worker")) is not None
     session.publish("encode")

@@ -186,7 +186,7 @@ async def test_start_takes_no_more_statements_with_more_types(
 
         monkeypatch.setattr(Database, "run", counted)
         worker = await shop.hire()
-        assert asked.count("lanes/adopt_types") == 1
-        assert not {"lanes/adopt_type", "lanes/create_lane"} & set(asked)
+        assert asked.count("lanes/assign_types") == 1
+        assert "lanes/create_lane" not in asked
         assert len(worker.capacity.published()) == 2
         assert shop.one("select laneway.lane_of('type59')") == "lane19"

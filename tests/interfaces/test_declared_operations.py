@@ -107,7 +107,7 @@ USES = {"cli/tables.py", "api/routes/metrics.py", "control/explain.py", "control
 
 
 def test_interfaces_name_no_setting_of_lane() -> None:
-    """A new column of a lane needs a migration, three SQL files and domain/lane.py."""
+    """A new column of a lane needs a migration, tune_lane.sql and domain/lane.py."""
     named = re.compile(rf"\b({'|'.join(RANGES)})\b")
     interfaces = ("api", "cli", "http", "mcp", "operations", "control")
     found = {

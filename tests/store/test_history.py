@@ -143,7 +143,7 @@ def test_actor_set_by_caller_is_used_every_time(db: StoreClient) -> None:
     for lane in ("new", "system", "default"):
         db.run(lanes.move_type(lane, "t", "ann"))
     for name in ("a", "b"):
-        db.run(lanes.adopt_type("new", name, "ann"))
+        db.run(lanes.assign_types([("new", name)], "ann"))
     for paused in (True, False, True, False):
         db.run(lanes.pause(paused, "ann"))
     db.run(limits.create(Limit("gpu"), "ann"))

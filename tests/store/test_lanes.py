@@ -160,25 +160,28 @@ def test_type_that_moves_takes_its_waiting_jobs_along_at_once(db: StoreClient) -
     assert db.slots_agree()
 
 
-def test_type_is_adopted_only_where_no_lane_has_it(db: StoreClient) -> None:
-    db.run(lanes.adopt_type("system", "polarity", "me"))
-    db.run(lanes.adopt_type("system", "fresh", "me"))
-    db.run(lanes.adopt_type("default", "plain", "me"))
-    db.run(lanes.adopt_type("nowhere", "lost", "me"))
+def test_type_is_assigned_by_workers_of_earlier_versions(db: StoreClient) -> None:
+    def adopt(lane: str, job_type: str) -> bool:
+        return bool(db.one("select laneway.adopt_type(%s, %s, 'me')", lane, job_type))
+
+    assert not adopt("system", "polarity")
+    assert adopt("system", "fresh")
+    assert not adopt("default", "plain")
+    assert not adopt("nowhere", "lost")
     state = db.run(lanes.read())
     assert state.lane_of("polarity") == "interactive"
     assert state.lane_of("fresh") == "system"
     assert state.lane_of("plain") == state.lane_of("lost") == "default"
     version = db.version()
-    db.run(lanes.adopt_type("interactive", "fresh", "me"))
+    assert not adopt("interactive", "fresh")
     assert db.version() == version, "nothing changed, so the version stays"
 
 
-def test_types_and_their_missing_lanes_are_adopted_in_one_change(db: StoreClient) -> None:
+def test_types_and_their_missing_lanes_are_assigned_in_one_change(db: StoreClient) -> None:
     version = db.version()
     given = [("system", "polarity"), ("system", "fresh"), ("default", "plain"), ("video", "cut"),
              ("audio", "mix"), ("video", "join"), ("audio", "cut"), ("empty", None)]  # fmt: skip
-    assert db.run(lanes.adopt_types(given, "me")) == ["audio", "empty", "video"]
+    assert db.run(lanes.assign_types(given, "me")) == ["audio", "empty", "video"]
     state = db.run(lanes.read())
     assert db.version() == version + 2, "once for the lanes, once for their types"
     assert state.lane_of("polarity") == "interactive", "a row that has it wins"
@@ -188,18 +191,18 @@ def test_types_and_their_missing_lanes_are_adopted_in_one_change(db: StoreClient
         ("mix",),
     )
     assert (state.lanes["video"].max_slots, state.lanes["video"].updated_by) == (1, "me")
-    assert db.run(lanes.adopt_types(given, "you")) == []
+    assert db.run(lanes.assign_types(given, "you")) == []
     assert db.version() == version + 2, "nothing changed, so the version stays"
 
 
 @pytest.mark.parametrize("second", ["system", "maintenance"])
-def test_workers_that_start_together_adopt_types_once(
+def test_workers_that_start_together_assign_types_once(
     db: StoreClient, other: StoreClient, second: str
 ) -> None:
     other.begin()
-    other.run(lanes.adopt_types([("system", "fresh"), ("new", "first")], "one"))
+    other.run(lanes.assign_types([("system", "fresh"), ("new", "first")], "one"))
     waiting = db.later(
-        lambda: db.run(lanes.adopt_types([(second, "fresh"), ("new", "second")], "two"))
+        lambda: db.run(lanes.assign_types([(second, "fresh"), ("new", "second")], "two"))
     )
     other.await_blocked(db)
     other.commit()
@@ -209,26 +212,13 @@ def test_workers_that_start_together_adopt_types_once(
     assert state.lanes["new"].job_types == ("first", "second")
 
 
-@pytest.mark.parametrize("second", ["system", "maintenance"])
-def test_workers_that_start_together_adopt_a_type_once(
-    db: StoreClient, other: StoreClient, second: str
-) -> None:
-    other.begin()
-    other.run(lanes.adopt_type("system", "fresh", "one"))
-    waiting = db.later(lambda: db.run(lanes.adopt_type(second, "fresh", "two")))
-    other.await_blocked(db)
-    other.commit()
-    waiting.result(20)
-    assert db.run(lanes.read()).lane_of("fresh") == "system"
-
-
 def test_many_changes_at_once_are_all_kept(another: Callable[[], StoreClient]) -> None:
     clients = [another() for _ in range(4)]
 
     def add(db: StoreClient, n: int) -> None:
         for i in range(5):
             db.run(lanes.create(Lane(f"n{n}_{i}"), "me"))
-            db.run(lanes.adopt_type(f"n{n}_{i}", f"type{n}_{i}", "me"))
+            db.run(lanes.assign_types([(f"n{n}_{i}", f"type{n}_{i}")], "me"))
             db.run(lanes.tune("system", {"max_slots": n}, "me"))
 
     with ThreadPoolExecutor(4) as pool:

@@ -190,7 +190,7 @@ async def adopt(
     # `default` is missing only before the first migration.
     base = state.lanes.get(DEFAULT_LANE, Lane(DEFAULT_LANE))
     like = Lane("new", max_slots=None, poll_interval_ms=base.poll_interval_ms)
-    for lane in await database.run(lanes.adopt_types(named, by, like)):
+    for lane in await database.run(lanes.assign_types(named, by, like)):
         log.info(
             "lane %s did not exist and was created without a bound: to bound it,"
             " `laneway lanes set %s --max-slots N`",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from laneway.domain.approval import is_analysis
@@ -13,6 +15,8 @@ from laneway.domain.overview import ActiveJob, Gate, PriorityLoad
 from laneway.store.arrays import array_of_numbers, array_of_texts
 from laneway.store.leases import Range
 from laneway.store.statement import Row, Statement, nothing, scalar
+
+_COLUMNS: Final = tuple(LaneSettings.__annotations__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +39,18 @@ class ControlState:
         return self._by_type.get(job_type, "default")
 
 
-def _lane(row: Row) -> Lane:
-    name, job_types, *rest = row
-    return Lane(name, tuple(job_types), *rest)
+def _lane(stored: Mapping[str, Any]) -> Lane:
+    """The lane of a row as JSON; a newer schema may have more columns."""
+    known = {column: stored[column] for column in ("name", *_COLUMNS, "updated_by")}
+    updated_at = datetime.fromisoformat(stored["updated_at"])
+    return Lane(**{**known, "job_types": tuple(known["job_types"])}, updated_at=updated_at)
 
 
 def read() -> Statement[ControlState]:
     """All lanes, the pause gate and the version they belong to."""
 
     def decode(rows: list[Row]) -> ControlState:
-        lanes = [_lane(r[2:]) for r in rows]
+        lanes = [_lane(r[2]) for r in rows]
         return ControlState(rows[0][0], rows[0][1], {lane.name: lane for lane in lanes})
 
     return Statement("lanes/read_lanes", decode)
@@ -94,14 +100,14 @@ def find_horizon() -> Statement[int]:
     return Statement("lanes/find_horizon", lambda rows: int(rows[0][0]))
 
 
-_COLUMNS: Final = tuple(LaneSettings.__annotations__)
-
-
 def create(lane: Lane, by: str) -> Statement[bool | None]:
     """Creates a lane unless the name is taken."""
-    settings = {column: getattr(lane, column) for column in _COLUMNS}
-    given = {**settings, "job_types": list(lane.job_types)}
-    return Statement("lanes/create_lane", scalar, {"name": lane.name, **given, "by": by})
+    row = {"name": lane.name, **_settings(lane), "updated_by": by}
+    return Statement("lanes/create_lane", scalar, {"lane": json.dumps(row)})
+
+
+def _settings(lane: Lane) -> dict[str, object]:
+    return {column: getattr(lane, column) for column in _COLUMNS}
 
 
 def tune(name: str, change: Mapping[str, object], by: str) -> Statement[Lane | None]:
@@ -111,34 +117,25 @@ def tune(name: str, change: Mapping[str, object], by: str) -> Statement[Lane | N
         params["job_types"] = list(params["job_types"])
     return Statement(
         "lanes/tune_lane",
-        lambda rows: _lane(rows[0]) if rows else None,
+        lambda rows: _lane(rows[0][0]) if rows else None,
         {"name": name, "by": by, "columns": list(change), **params},
     )
 
 
-def adopt_type(lane: str, job_type: str, by: str) -> Statement[None]:
-    """Adds a job type to a lane unless it is in a lane already."""
-    return Statement("lanes/adopt_type", nothing, {"lane": lane, "job_type": job_type, "by": by})
-
-
-def adopt_types(
+def assign_types(
     given: Sequence[tuple[str, str | None]], by: str, like: Lane | None = None
 ) -> Statement[list[str]]:
     """Creates missing lanes like one, and adds (lane, type) pairs of types without a lane.
 
     All in one change. Without a type the lane is only created. Returns the lanes created.
     """
-    new = like or Lane("new")
     return Statement(
-        "lanes/adopt_types",
+        "lanes/assign_types",
         lambda rows: [row[0] for row in rows],
         {
             "lanes": [lane for lane, _ in given],
             "job_types": [job_type for _, job_type in given],
-            "max_slots": new.max_slots,
-            "poll_interval_ms": new.poll_interval_ms,
-            "stale_timeout_minutes": new.stale_timeout_minutes,
-            "lease_seconds": new.lease_seconds,
+            "like": json.dumps(_settings(like or Lane("new"))),
             "by": by,
         },
     )

@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 OLDER_NAMES: Final = {
+    "adopt_type": "assign_types",
+    "adopt_types": "assign_types",
     "binds": "is_current_publisher",
     "bury": "fail_worker",
     "charge": "charge_quota",

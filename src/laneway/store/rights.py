@@ -168,8 +168,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "lanes/list_active_jobs": (
         "select on lease", "select on jobs", "select on workers", "select on progress",
     ),
-    "lanes/adopt_type": ("execute on adopt_type",),
-    "lanes/adopt_types": ("execute on adopt_types",),
+    "lanes/assign_types": ("execute on assign_types",),
     "lanes/create_lane": ("select insert on worker_lanes", "select update on control"),
     "lanes/find_horizon": (),
     "lanes/find_below_floors": ("select on ready",),
@@ -305,7 +304,7 @@ _CLIENT: Final = (
 _WORKER: Final = (
     "control/wake_workers", "job_types/find_conflicts", "job_types/list_publishers",
     "job_types/publish_types", "job_types/touch_publishers",
-    "lanes/adopt_type", "lanes/adopt_types", "lanes/create_lane", "lanes/find_horizon",
+    "lanes/assign_types", "lanes/create_lane", "lanes/find_horizon",
     "lanes/find_below_floors",
     "lanes/peek_lanes", "lanes/read_lanes", "leases/fail_worker", "leases/claim_jobs",
     "leases/claim_with_origins",

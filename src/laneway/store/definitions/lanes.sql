@@ -9,12 +9,10 @@ create or replace function laneway.analysis_of(p_job_type text) returns text lan
     select E'\x01' || p_job_type
 $$;
 
--- Creates missing lanes like the first one given, and adds each job type that is in no lane to its named lane; existing
+-- Creates missing lanes with the settings of p_like, and adds each job type that is in no lane to its named lane; existing
 -- assignments win, and the first one of a type that is named twice. One change for all, because each change costs as
 -- much. Returns the created lanes.
-create or replace function laneway.adopt_types(
-    p_lanes text[], p_types text[], p_max_slots integer, p_poll_ms integer, p_stale_minutes integer, p_lease_s integer,
-    p_by text)
+create or replace function laneway.assign_types(p_lanes text[], p_types text[], p_like jsonb, p_by text)
 returns setof text language plpgsql volatile as $$
 begin
     if not exists (
@@ -27,10 +25,13 @@ begin
     perform pg_advisory_xact_lock(5577006791947779410);
     perform set_config('laneway.actor', p_by, true);
     return query
-    insert into laneway.worker_lanes (name, max_slots, poll_interval_ms, stale_timeout_minutes, lease_seconds, updated_by)
-    select distinct g, p_max_slots, p_poll_ms, p_stale_minutes, p_lease_s, p_by from unnest(p_lanes) g
-     where not exists (select from laneway.worker_lanes l where l.name = g)
-     order by g
+    insert into laneway.worker_lanes
+    select n.*
+      from (select distinct g as name from unnest(p_lanes) g
+             where not exists (select from laneway.worker_lanes l where l.name = g)) m
+     cross join jsonb_populate_record(null::laneway.worker_lanes, p_like || jsonb_build_object(
+               'name', m.name, 'job_types', '[]'::jsonb, 'updated_at', clock_timestamp(), 'updated_by', p_by)) n
+     order by m.name
     on conflict (name) do nothing
     returning name::text;
     update laneway.worker_lanes l set job_types = l.job_types || a.job_types, updated_by = p_by
@@ -42,18 +43,4 @@ begin
                      order by g.job_type, g.n) f
              where f.lane <> 'default' group by f.lane) a
      where l.name = a.lane;
-end $$;
-
--- Adds a job type that is in no lane to the named one; an existing assignment wins. Locks before it reads, so that
--- workers that start together do not add it twice.
-create or replace function laneway.adopt_type(p_lane text, p_job_type text, p_by text) returns boolean
-language plpgsql volatile as $$
-begin
-    if exists (select from laneway.worker_lanes where p_job_type = any (job_types)) then return false; end if;
-    perform pg_advisory_xact_lock(5577006791947779410);
-    if exists (select from laneway.worker_lanes where p_job_type = any (job_types)) then return false; end if;
-    perform set_config('laneway.actor', p_by, true);
-    update laneway.worker_lanes set job_types = job_types || p_job_type, updated_by = p_by
-     where name = p_lane and name <> 'default';
-    return found;
 end $$;

@@ -111,3 +111,23 @@ begin
         v_before := seq;
     end loop;
 end $$;
+
+create or replace function laneway.adopt_types(
+    p_lanes text[], p_types text[], p_max_slots integer, p_poll_ms integer, p_stale_minutes integer, p_lease_s integer,
+    p_by text)
+returns setof text language sql volatile as $$
+    select * from laneway.assign_types(p_lanes, p_types, jsonb_build_object(
+        'max_slots', p_max_slots, 'poll_interval_ms', p_poll_ms, 'stale_timeout_minutes', p_stale_minutes,
+        'lease_seconds', p_lease_s, 'enabled', true), p_by)
+$$;
+
+create or replace function laneway.adopt_type(p_lane text, p_job_type text, p_by text) returns boolean
+language plpgsql volatile as $$
+begin
+    if not exists (select from laneway.worker_lanes where name = p_lane)
+       or exists (select from laneway.worker_lanes where p_job_type = any (job_types)) then
+        return false;
+    end if;
+    perform laneway.assign_types(array[p_lane], array[p_job_type], '{}', p_by);
+    return exists (select from laneway.worker_lanes where name = p_lane and p_job_type = any (job_types));
+end $$;

@@ -12,5 +12,4 @@ update laneway.worker_lanes l
        updated_by            = c.actor
   from (select %(columns)s::text[] as columns, set_config('laneway.actor', %(by)s::text, true) as actor) c
  where l.name = %(name)s
-returning l.name, l.job_types, l.max_slots, l.poll_interval_ms, l.stale_timeout_minutes, l.lease_seconds,
-          l.enabled, l.updated_at, l.updated_by
+returning to_jsonb(l)
