@@ -119,7 +119,7 @@ async def test_a_long_way_back_is_written_as_it_is_read(
     _, told = await joined(app, seq, LogPosition(first.event.id))
     assert told is not None
     assert (len(told), len(written)) == (20, 0)
-    assert b"job.progressed" in told[0].numbered(None, debug=False)
+    assert b"job.progressed" in told[0].job_frame(None, debug=False)
     assert len(written) == 1
 
 

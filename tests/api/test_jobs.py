@@ -166,7 +166,7 @@ async def test_lists_hold_only_what_the_grant_covers(
 async def test_long_search_stops_and_goes_on_from_its_cursor(
     ask: Ask, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laneway.store.jobs.LOOK", 1)
+    monkeypatch.setattr("laneway.store.jobs.SCAN", 1)
     ann = people.new("ann", "operator")
     batch = [{"job_type": "greet", "tags": ["first"] if n == 0 else []} for n in range(60)]
     assert (await ask(ann, "POST", "/jobs/batch", json={"jobs": batch})).status_code == 202
@@ -373,7 +373,7 @@ async def test_a_page_of_large_jobs_is_shorter_and_none_is_missed(
 async def test_a_page_is_one_search_and_none_is_missed(
     ask: Ask, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laneway.store.jobs.LOOK", 1)
+    monkeypatch.setattr("laneway.store.jobs.SCAN", 1)
     viewer = people.new("v", "viewer")
     ids = [str(scene.submit()) for _ in range(60)]
     found = [page async for page in pages_of(ask, viewer, 200)]

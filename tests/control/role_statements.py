@@ -572,8 +572,8 @@ def run_own(session: RoleSession, data: dict[str, Any]) -> None:
     session.run(health.read_rights())
     session.run(health.current_role())
     session.run(health.settings_named(["jit"]))
-    session.run(health.find_lost(newest=9, places=2, each=2))
-    session.run(health.look_for_lost(after=0, look=9))
+    session.run(health.sample_lost(newest=9, places=2, each=2))
+    session.run(health.look_for_lost(after=0, scan=9))
     session.run(health.end_lost([1]))
     # As servers of earlier versions call it.
     session.conn.execute("select laneway.end_lost(1)")

@@ -156,13 +156,13 @@ async def test_doctor_reports_clock_difference(
 
 async def test_reaching_fails_at_once_and_in_the_servers_words() -> None:
     with pytest.raises(DatabaseUnavailable, match="refused"):
-        await probes.reach(UNREACHABLE, Settings.load())
+        await probes.check_reachable(UNREACHABLE, Settings.load())
 
 
 @pytest.mark.parametrize("dsn", ["host=x password=my secret", "postgresql://u:p w@[h/d"])
 async def test_dsn_that_cannot_be_read_is_not_repeated(dsn: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        await probes.reach(dsn, Settings.load())
+        await probes.check_reachable(dsn, Settings.load())
     assert "secret" not in str(caught.value)
     assert "p w" not in str(caught.value)
 

@@ -109,7 +109,7 @@ async def test_pooler_that_is_denied_is_named_with_the_cure(dsn: str) -> None:
     with pgbouncer(dsn) as pooled:
         denied = Settings.load(database_url=pooled, pooler=False)
         with pytest.raises(DatabaseUnavailable, match="LANEWAY_POOLER=true"):
-            await health.reach(pooled, denied)
+            await health.check_reachable(pooled, denied)
 
 
 async def test_pooler_met_later_is_found_by_its_first_error(

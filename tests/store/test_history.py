@@ -295,11 +295,11 @@ def test_lane_that_is_needed_is_not_deleted(db: StoreClient) -> None:
     db.run(lanes.create(Lane("new", ("fresh",)), "ann"))
     running = db.running("fresh")
     refused = roll_back(db, "lane", "new")
-    assert (refused.answer, refused.hindrance) == ("needed", "a job is running in it")
+    assert (refused.answer, refused.blocker) == ("needed", "a job is running in it")
     db.settle(running, "finish")
     db.do("insert into laneway.job_types (name) values ('fresh')")
     refused = roll_back(db, "lane", "new")
-    assert "in use (fresh)" in str(refused.hindrance)
+    assert "in use (fresh)" in str(refused.blocker)
     db.run(lanes.move_type("default", "fresh", "ann"))
     created = kept(db)[0]
     assert roll_back(db, "lane", "new", 0).answer == "done"
@@ -310,9 +310,9 @@ def test_limit_that_is_needed_is_not_deleted(db: StoreClient) -> None:
     db.do("insert into laneway.job_types (name, limits) values ('chat', '{openai}')")
     knows(db, "chat")
     answer = db.run(limits.delete("openai", "ann"))
-    assert (answer.is_gone, answer.hindrance) == (False, "the handlers of chat need it")
+    assert (answer.is_gone, answer.blocker) == (False, "the handlers of chat need it")
     db.do("insert into laneway.limit_usage values ('ollama', %s, 'h', 2)", db.worker)
-    assert db.run(limits.delete("ollama", "ann")).hindrance == "it is held 2 times"
+    assert db.run(limits.delete("ollama", "ann")).blocker == "it is held 2 times"
     assert kept(db) == []
 
 
@@ -347,7 +347,7 @@ def test_limit_that_jobs_will_need_is_not_deleted(db: StoreClient, place: str) -
     if place == "lease":
         db.claimed(1, ["chat"])
     assert db.one(f"select count(*) from laneway.{'ready' if needs == 'analysis' else place}") == 1
-    assert db.run(limits.delete("openai", "ann")).hindrance == "the handlers of chat need it"
+    assert db.run(limits.delete("openai", "ann")).blocker == "the handlers of chat need it"
 
 
 def test_rollback_meets_the_rules_of_now(db: StoreClient) -> None:

@@ -59,12 +59,12 @@ def status_of(db: StoreClient, seq: int) -> str:
 
 
 def page_through(
-    db: StoreClient, wanted: JobFilter, limit: int, look: int = jobs.LOOK
+    db: StoreClient, wanted: JobFilter, limit: int, scan: int = jobs.SCAN
 ) -> list[Job]:
     found: list[Job] = []
     before: int | None = None
     while True:
-        page = db.run(jobs.listing(wanted, limit=limit, before=before, look=look))
+        page = db.run(jobs.listing(wanted, limit=limit, before=before, scan=scan))
         assert len(page.items) <= limit
         found += page.items
         if page.next_cursor is None:
@@ -127,9 +127,9 @@ def test_search_within_reach_agrees_with_terms(
             for job in every
             if reach.covers(owner=job.created_by, workspace=job.workspace, lane=job.lane)
         ]
-        for limit, look in ((200, jobs.LOOK), (7, jobs.LOOK), (50, 1)):
+        for limit, scan in ((200, jobs.SCAN), (7, jobs.SCAN), (50, 1)):
             wanted = JobFilter(status=status, within=reach)
-            assert [job.id for job in page_through(db, wanted, limit, look)] == expected
+            assert [job.id for job in page_through(db, wanted, limit, scan)] == expected
 
 
 def test_search_by_worker_finds_name_and_id(
@@ -153,10 +153,10 @@ def test_search_that_stops_early_goes_on_from_its_cursor(
 ) -> None:
     for wanted in (*FILTERS, JobFilter(q='"i": 7'), JobFilter(tag="none")):
         whole = page_through(db, wanted, 200)
-        assert page_through(db, wanted, 50, look=1) == whole
-        first = db.run(jobs.listing(wanted, limit=50, look=1))
+        assert page_through(db, wanted, 50, scan=1) == whole
+        first = db.run(jobs.listing(wanted, limit=50, scan=1))
         assert (first.looked_back_to is None) or len(first.items) < 50
-        found = db.run(jobs.count(wanted, limit=200, look=1))
+        found = db.run(jobs.count(wanted, limit=200, scan=1))
         assert found.matched == len(whole) or found.is_more
         assert db.run(jobs.count(wanted, limit=200)) == (len(whole), False)
 
@@ -164,7 +164,7 @@ def test_search_that_stops_early_goes_on_from_its_cursor(
 def test_stopped_search_returns_its_position(
     db: StoreClient, many: dict[int, dict[str, Any]]
 ) -> None:
-    page = db.run(jobs.listing(JobFilter(tag="none"), limit=50, look=1))
+    page = db.run(jobs.listing(JobFilter(tag="none"), limit=50, scan=1))
     assert (page.items, page.next_cursor) == ([], sorted(many)[-25])
     at = db.one("select created_at from laneway.jobs where seq = %s", sorted(many)[-25])
     assert page.looked_back_to == at
@@ -178,7 +178,7 @@ def test_oldest_first_goes_on_from_where_it_stopped(db: StoreClient) -> None:
     found: list[int] = []
     after, pages = None, 0
     while after is not None or not pages:
-        page = db.run(jobs.awaiting(JobFilter(tag="x"), limit=10, after=after, look=6))
+        page = db.run(jobs.awaiting(JobFilter(tag="x"), limit=10, after=after, scan=6))
         found += page.numbers
         after, pages = page.next_cursor, pages + 1
     assert (found, pages) == (made[::5], 4)

@@ -29,7 +29,7 @@ PREPARED = Text("select count(*) from pg_prepared_statements", scalar)
 @pytest.fixture
 def pooled(dsn: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """A DSN behind which no server process has the client's backend pid."""
-    monkeypatch.setattr(pooler, "WHICH_PROCESS", b"select 0")
+    monkeypatch.setattr(pooler, "BACKEND_PID", b"select 0")
     return make_conninfo(dsn, application_name=f"laneway {id(monkeypatch)}")
 
 

@@ -143,18 +143,18 @@ async def test_search_for_lost_jobs_is_bounded_and_reports_it(
     database: Database, db: StoreClient
 ) -> None:
     kept, lost = _many_jobs(db)
-    newest = health.NEWEST_LOOK + health.PLACES * health.EACH_LOOK
-    used = spent(db, lambda: db.run(store.find_lost(newest=100, places=4, each=50)))
+    newest = health.NEWEST_SCANNED + health.PLACES * health.SCANNED_PER_PLACE
+    used = spent(db, lambda: db.run(store.sample_lost(newest=100, places=4, each=50)))
     # Of each job its own row, twice, and one that says its state, or none in six tables.
     assert sum(used[table] for table in ("jobs", *STATES)) <= 3 * (100 + 4 * 50) + 200
-    found = db.run(store.find_lost(newest=100, places=4, each=50))
+    found = db.run(store.sample_lost(newest=100, places=4, each=50))
     assert not found.is_whole
     assert len(found.ids) >= 50
     check = await health.check_lost(database)
     assert check.finding is Finding.FAIL
     assert f"of {newest:,} looked at" not in check.message
     looked: list[int] = []
-    assert await repair.repair(database, by="ann", on_look=looked.append) == (0, lost)
+    assert await repair.repair(database, by="ann", on_progress=looked.append) == (0, lost)
     assert await health.check_lost(database) == HealthCheck(
         "jobs", Finding.OK, "every job has a state"
     )
@@ -165,12 +165,12 @@ async def test_search_for_lost_jobs_is_bounded_and_reports_it(
 async def test_repair_looks_at_a_part_of_the_jobs_at_a_time(
     database: Database, db: StoreClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laneway.control.repair.LOOK", 300)
+    monkeypatch.setattr("laneway.control.repair.SCAN", 300)
     monkeypatch.setattr("laneway.control.repair.BATCH", 200)
-    monkeypatch.setattr("laneway.control.health.NEWEST_LOOK", 100)
+    monkeypatch.setattr("laneway.control.health.NEWEST_SCANNED", 100)
     _, lost = _many_jobs(db)
     looked: list[int] = []
-    assert await repair.repair(database, by="ann", on_look=looked.append) == (0, lost)
+    assert await repair.repair(database, by="ann", on_progress=looked.append) == (0, lost)
     assert looked == [300, 600, 900]
     check = await health.check_lost(database)
     assert check.message == "every job of 20,100 checked, the newest and a sample, has a state"

@@ -74,9 +74,9 @@ def test_search_for_rare_value_reads_bounded_number_of_rows(
 ) -> None:
     wanted = replace(SPARSE[choice], status=status)
     finds: list[Statement[Any]] = [
-        jobs.listing(wanted, limit=50, look=LOOK),
-        jobs.matching(wanted, limit=200, look=LOOK),
-        jobs.count(wanted, limit=10_001, look=LOOK),
+        jobs.listing(wanted, limit=50, scan=LOOK),
+        jobs.matching(wanted, limit=200, scan=LOOK),
+        jobs.count(wanted, limit=10_001, scan=LOOK),
     ]
     for find in finds:
         used = spent(filled, partial(filled.run, find))
@@ -116,7 +116,7 @@ def test_own_jobs_are_found_by_their_index(
     filled: StoreClient, owner: str, job_type: str | None
 ) -> None:
     wanted = JobFilter(job_type=job_type, within=Reach((Term(owner=owner),)))
-    find = jobs.matching(wanted, limit=25, look=LOOK)
+    find = jobs.matching(wanted, limit=25, scan=LOOK)
     used = spent(filled, partial(filled.run, find))
     most = 10 if owner == "absent" else LOOK
     assert sum(used[table] for table in TABLES) <= most
@@ -142,7 +142,7 @@ def test_few_of_jobs_that_fit_are_read_as_whole(db: StoreClient, is_said_to_be_e
     if is_said_to_be_empty:
         db.do(SAY_EMPTY)
     wanted = JobFilter(status=Status.COMPLETED, job_type="old", q="never")
-    used = spent(db, lambda: db.run(jobs.listing(wanted, limit=50, look=5_000)))
+    used = spent(db, lambda: db.run(jobs.listing(wanted, limit=50, scan=5_000)))
     # Of each that is read, its row and the size of its payload.
     assert 10 <= used["jobs"] <= 150
 
@@ -198,7 +198,7 @@ def test_search_of_audit_is_bounded(
             db.do(ACTS)
             db.do("analyze laneway.audit")
             before = counters(db)
-            found = db.run(audit.listing(AuditFilter(**wanted), limit=50, look=LOOK))
+            found = db.run(audit.listing(AuditFilter(**wanted), limit=50, scan=LOOK))
             assert Spent(before, counters(db))["audit"] <= most + 100
             assert (found.stopped_at is None) == is_whole
 
@@ -213,7 +213,7 @@ def test_search_of_audit_goes_on_where_it_stopped(module_dsn: str) -> None:
             found, before, pages = [], NEWEST, 0
             while True:
                 wanted = AuditFilter(workspace=None, newer_than=None, door="http", name="17999")
-                page = db.run(audit.listing(wanted, limit=5, before=before, look=LOOK))
+                page = db.run(audit.listing(wanted, limit=5, before=before, scan=LOOK))
                 found += page.entries
                 pages += 1
                 if page.stopped_at is None:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from laneway.domain.access import (
     check_lanes,
     check_life,
-    check_place,
     check_principal_name,
     check_role_permissions,
+    check_scope,
 )
 from laneway.domain.permissions import (
     PERMISSIONS,
@@ -196,7 +196,7 @@ def test_scope_and_a_workspace_that_do_not_fit_are_refused(
     scope: object, workspace: object
 ) -> None:
     with pytest.raises(InvalidInput, match=r"scope|workspace"):
-        check_place(scope, workspace)
+        check_scope(scope, workspace)
 
 
 @pytest.mark.parametrize("life", [0, -1, 1e12, float("nan"), float("inf"), "90d", True])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from laneway.domain import cron
 from laneway.domain.codec import to_json
 from laneway.domain.cron import check_cron, check_timezone, next_slot, parse, slots_after
-from laneway.domain.schedule import Schedule, decide, replanned, validate_schedule_change
+from laneway.domain.schedule import Schedule, plan_fires, replanned, validate_schedule_change
 from laneway.errors import InvalidInput
 
 BERLIN = "Europe/Berlin"
@@ -164,21 +164,21 @@ HOURLY = parse("0 * * * *", "UTC")
 def test_on_time_every_policy_fires_the_slot() -> None:
     at = utc(2026, 1, 1, 3)
     for missed in ("skip", "coalesce", "catch_up"):
-        turn = decide(HOURLY, missed, 10, at, at + timedelta(seconds=1))
+        turn = plan_fires(HOURLY, missed, 10, at, at + timedelta(seconds=1))
         assert turn == ((at,), None, None, None, at + HOUR)
 
 
 def test_schedule_does_not_fire_early() -> None:
     at = utc(2026, 1, 1, 3)
-    assert decide(HOURLY, "catch_up", 10, at, at - timedelta(seconds=1)).slots == ()
+    assert plan_fires(HOURLY, "catch_up", 10, at, at - timedelta(seconds=1)).slots == ()
 
 
 def test_skip_fires_slots_up_to_a_minute_late_and_counts_others() -> None:
     at = utc(2026, 1, 1, 3)
-    assert decide(HOURLY, "skip", 10, at, at + timedelta(seconds=60)).slots == (at,)
-    late = decide(HOURLY, "skip", 10, at, at + timedelta(seconds=61))
+    assert plan_fires(HOURLY, "skip", 10, at, at + timedelta(seconds=60)).slots == (at,)
+    late = plan_fires(HOURLY, "skip", 10, at, at + timedelta(seconds=61))
     assert late == ((), None, at, "1 slot missed since 2026-01-01T03:00:00Z", at + HOUR)
-    much = decide(HOURLY, "skip", 10, at, at + 5 * HOUR)
+    much = plan_fires(HOURLY, "skip", 10, at, at + 5 * HOUR)
     assert much.slots == (at + 5 * HOUR,)
     assert much.missed_at == at + 4 * HOUR
     assert much.missed == "5 slots missed since 2026-01-01T03:00:00Z"
@@ -186,7 +186,7 @@ def test_skip_fires_slots_up_to_a_minute_late_and_counts_others() -> None:
 
 def test_coalesce_fires_the_newest_once() -> None:
     at = utc(2026, 1, 1, 3)
-    turn = decide(HOURLY, "coalesce", 10, at, at + 5 * HOUR + timedelta(minutes=1))
+    turn = plan_fires(HOURLY, "coalesce", 10, at, at + 5 * HOUR + timedelta(minutes=1))
     assert turn.slots == (at + 5 * HOUR,)
     assert turn.note == "also for 5 slots missed since 2026-01-01T03:00:00Z"
     assert (turn.missed_at, turn.next_at) == (None, at + 6 * HOUR)
@@ -194,7 +194,7 @@ def test_coalesce_fires_the_newest_once() -> None:
 
 def test_catch_up_fires_the_newest_oldest_first() -> None:
     at = utc(2026, 1, 1, 3)
-    turn = decide(HOURLY, "catch_up", 3, at, at + 5 * HOUR)
+    turn = plan_fires(HOURLY, "catch_up", 3, at, at + 5 * HOUR)
     assert turn.slots == tuple(at + i * HOUR for i in (3, 4, 5))
     assert (turn.missed_at, turn.missed) == (
         at + 2 * HOUR,
@@ -208,7 +208,7 @@ def test_long_catch_up_is_split_into_transactions() -> None:
     fired: list[datetime] = []
     now, next_at = at + 249 * HOUR, at
     while next_at <= now:
-        turn = decide(HOURLY, "catch_up", 1000, next_at, now, 100)
+        turn = plan_fires(HOURLY, "catch_up", 1000, next_at, now, 100)
         assert len(turn.slots) <= 100
         assert turn.next_at is not None
         fired += turn.slots
@@ -220,7 +220,7 @@ def test_long_catch_up_is_split_into_transactions() -> None:
 def test_years_of_absence_cost_no_more_than_a_day(missed: str, count: int) -> None:
     every_second = parse("* * * * * *", BERLIN)
     now = utc(2026, 10, 25, 0, 30)
-    turn = decide(every_second, missed, 1000, utc(2020, 1, 1), now, 1000)
+    turn = plan_fires(every_second, missed, 1000, utc(2020, 1, 1), now, 1000)
     assert turn.slots == tuple(now - timedelta(seconds=i) for i in reversed(range(count)))
     assert "more than " in (turn.note or turn.missed or "")
     assert turn.next_at == now + timedelta(seconds=1)
@@ -242,7 +242,7 @@ def test_slots_fire_once_and_in_order_at_any_poll_rate(
     for pause in pauses:
         now += timedelta(seconds=pause)
         assert next_at is not None
-        turn = decide(timing, missed, catch_up, next_at, now, most)
+        turn = plan_fires(timing, missed, catch_up, next_at, now, most)
         assert all(next_at <= slot <= now for slot in turn.slots)
         fired += turn.slots
         if next_at <= now:

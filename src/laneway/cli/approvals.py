@@ -12,7 +12,7 @@ from rich.text import Text
 
 from laneway.cli import tables
 from laneway.cli.output import seconds, to_json, visible
-from laneway.domain.approval import excluded
+from laneway.domain.approval import excluded_approver
 
 if TYPE_CHECKING:
     from laneway.domain.job import Job
@@ -50,7 +50,7 @@ def review(seen: Review) -> RenderableType:
     if job.expires_at is not None:
         grid.add_row("seal", seen.seal)
         if seen.two_person:
-            grid.add_row("two_person", visible(f"not {excluded(job.created_by)}"))
+            grid.add_row("two_person", visible(f"not {excluded_approver(job.created_by)}"))
     parts: list[RenderableType] = [grid]
     for one in seen.decisions:
         at = one.decided_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")

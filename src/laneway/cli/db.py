@@ -79,7 +79,7 @@ def repair(json: Json = False) -> None:
 
     async def run() -> tuple[int, int]:
         async with open_database(session.settings(), role="repair") as db:
-            return await repair.repair(db, by=session.principal(), on_look=report)
+            return await repair.repair(db, by=session.principal(), on_progress=report)
 
     counters, jobs = asyncio.run(run())
     if json:

@@ -103,11 +103,11 @@ def settings() -> Settings:
 async def opened() -> AsyncIterator[Database]:
     """Open the configured or the embedded database; fail at once if it is unreachable."""
     from laneway.app.open_database import open_database
-    from laneway.store.health import reach
+    from laneway.store.health import check_reachable
 
     chosen = settings()
     if chosen.conninfo is not None:
-        await reach(chosen.conninfo, chosen)
+        await check_reachable(chosen.conninfo, chosen)
     async with open_database(chosen, role="cli") as db:
         yield db
 

@@ -152,7 +152,7 @@ class Client(LimitHolder):
                 concurrency_key=concurrency_key,
             )
             made = await run(jobs.submit(job, wake=conn is not None and bool(wake)))
-            sent.made(made.id, duplicate=made.duplicate)
+            sent.record(made.id, duplicate=made.duplicate)
         handle = JobHandle(made.id, job_type, _STATUS[made.status], made.duplicate, self)
         if conn is None and wake is not False:
             self.wake([handle])
@@ -250,7 +250,7 @@ class Client(LimitHolder):
         Returns the new state of the job; raises Refused if it had ended before.
         """
         wanted = parse_job_id(job_id)
-        verb_rules.check_words(by, reason)
+        verb_rules.check_actor(by, reason)
         async with self._transaction(conn) as runner:
             found = await decisions.cancel(runner, wanted, by, reason)
         status = verb_rules.after_cancel(wanted, found.found_in, found.concerns)

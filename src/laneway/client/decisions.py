@@ -23,7 +23,7 @@ async def cancel(runner: Runner, job_id: UUID, by: str | None, reason: str | Non
     found = await runner.run(jobs.cancel(job_id, by, reason))
     if found.found_in in _LIVE:
         status = verb_rules.after_cancel(job_id, found.found_in, found.concerns)
-        states = verb_rules.cancelled(found.found_in, status, reason)
+        states = verb_rules.audited_cancel(found.found_in, status, reason)
         await _record(runner, by, "job.cancelled", job_id, found.workspace, states)
     return found
 
@@ -33,8 +33,8 @@ async def approve(
 ) -> Decided:
     """Approves a job; returns the decision, whether or not it was accepted."""
     found = await runner.run(approvals.approve(job_id, by, comment, seal))
-    if found.is_taken:
-        states = verb_rules.decided(Status.APPROVED, comment)
+    if found.is_accepted:
+        states = verb_rules.audited_decision(Status.APPROVED, comment)
         await _record(runner, by, "job.approved", job_id, found.workspace, states)
     return found
 
@@ -42,8 +42,8 @@ async def approve(
 async def reject(runner: Runner, job_id: UUID, by: str, reason: str) -> Decided:
     """Rejects a job; returns the decision, whether or not it was accepted."""
     found = await runner.run(approvals.reject(job_id, by, reason))
-    if found.is_taken:
-        states = verb_rules.decided(Status.CANCELLED, reason)
+    if found.is_accepted:
+        states = verb_rules.audited_decision(Status.CANCELLED, reason)
         await _record(runner, by, "job.rejected", job_id, found.workspace, states)
     return found
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 from uuid import UUID, uuid4
 
-from laneway.domain.held_limits import held_around, inside
+from laneway.domain.held_limits import count_held, mark_held
 from laneway.domain.limit import check_limit_name
 from laneway.errors import DatabaseUnavailable, InvalidInput, LanewayError
 from laneway.store import holds
@@ -179,10 +179,10 @@ class LimitHolder:
         room in time, and InvalidInput if the surrounding code holds all of a limit: it would wait
         for itself.
         """
-        already_held = held_around(id(self), names)
+        already_held = count_held(id(self), names)
         held = await self.limit_holds.acquire(names, priority, timeout, already_held)
         try:
-            with inside(id(self), names):
+            with mark_held(id(self), names):
                 yield
         finally:
             await self.limit_holds.release(held)

@@ -13,7 +13,7 @@ from weakref import WeakSet
 from laneway.client.client import Client
 from laneway.client.handle import JobHandle, SyncJobHandle
 from laneway.client.portal import Portal
-from laneway.domain.held_limits import held_around, inside
+from laneway.domain.held_limits import count_held, mark_held
 from laneway.store.caller_connection import borrow, run_now
 from laneway.store.database import Database
 
@@ -74,12 +74,12 @@ class SyncClient:
     @contextmanager
     def limit(self, *names: str, priority: int = 0, timeout: float | None = None) -> Iterator[None]:
         """Holds one of each limit inside `with`, in turn with jobs that want them."""
-        already_held = held_around(id(self._client), names)
+        already_held = count_held(id(self._client), names)
         held = self._run(
             lambda client: client.limit_holds.acquire(names, priority, timeout, already_held), None
         )
         try:
-            with inside(id(self._client), names):
+            with mark_held(id(self._client), names):
                 yield
         finally:
             self._run(lambda client: client.limit_holds.release(held), None)

@@ -24,9 +24,9 @@ from laneway.domain.access import (
     check_lanes,
     check_life,
     check_new_principal_name,
-    check_place,
     check_principal_name,
     check_role_permissions,
+    check_scope,
     check_token_name,
 )
 from laneway.domain.bounds import NO_BOUNDS, NO_CHANGE, BoundsChange
@@ -36,7 +36,7 @@ from laneway.domain.missing import creation, missing
 from laneway.domain.permissions import Access
 from laneway.domain.text import check_text
 from laneway.domain.token import digest_of, new_secret
-from laneway.domain.verb_rules import check_page, check_words
+from laneway.domain.verb_rules import check_actor, check_page
 from laneway.errors import InvalidInput, NotFound, Refused, Unauthenticated
 from laneway.store import access as store
 from laneway.store import lanes as lane_store
@@ -81,7 +81,7 @@ async def review(db: Database, digests: Collection[bytes]) -> dict[bytes, Access
 
 async def create_principal(db: Database, name: str, kind: str, *, by: str) -> Principal:
     """Create a person or service, without any role."""
-    check_words(by, None)
+    check_actor(by)
     check_new_principal_name(name)
     chosen = check_kind(kind)
     async with audited(db, by, "principal.created", KIND, name) as change:
@@ -111,7 +111,7 @@ async def enable_principal(db: Database, name: str, *, by: str) -> Principal:
 
 
 async def _switch(db: Database, name: str, *, enabled: bool, by: str) -> Principal:
-    check_words(by, None)
+    check_actor(by)
     action = "principal.enabled" if enabled else "principal.disabled"
     async with audited(db, by, action, KIND, check_principal_name(name)) as change:
         found = await locked_principal(change, name)
@@ -150,7 +150,7 @@ async def list_roles(db: Database, *, limit: int = PAGE, after: str | None = Non
 
 async def create_role(db: Database, name: str, permissions: Iterable[str], *, by: str) -> Role:
     """Create a role with any set of permissions."""
-    check_words(by, None)
+    check_actor(by)
     check_lane_name(name)
     chosen = check_role_permissions(permissions)
     async with audited(db, by, "role.created", KIND, name) as change:
@@ -163,7 +163,7 @@ async def create_role(db: Database, name: str, permissions: Iterable[str], *, by
 
 async def change_role(db: Database, name: str, permissions: Iterable[str], *, by: str) -> Role:
     """Change the permissions of a role, for all principals that have it."""
-    check_words(by, None)
+    check_actor(by)
     chosen = check_role_permissions(permissions)
     async with audited(db, by, "role.changed", KIND, check_lane_name(name)) as change:
         found = await _own_role(change, name, "changed")
@@ -174,7 +174,7 @@ async def change_role(db: Database, name: str, permissions: Iterable[str], *, by
 
 async def delete_role(db: Database, name: str, *, by: str) -> None:
     """Delete a role that no principal has."""
-    check_words(by, None)
+    check_actor(by)
     async with audited(db, by, "role.deleted", KIND, check_lane_name(name)) as change:
         found = await _own_role(change, name, "deleted")
         if not await change.run(store.delete_role(name)):
@@ -210,10 +210,10 @@ async def grant_role(
     If the principal has this grant, its bounds are changed.
     """
     bounds.check()
-    check_words(by, None)
+    check_actor(by)
     check_principal_name(principal, "principal")
     check_lane_name(role, "role")
-    reach, place = check_place(scope, workspace)
+    reach, place = check_scope(scope, workspace)
     chosen = check_lanes(lanes)
     async with audited(db, by, "role.granted", KIND, principal) as change:
         found = await locked_principal(change, principal)
@@ -265,7 +265,7 @@ async def list_grants(
 
 async def revoke_grant(db: Database, grant_id: UUID, *, by: str) -> RoleGrant:
     """Revoke a grant and return it."""
-    check_words(by, None)
+    check_actor(by)
     async with audited(db, by, "role.revoked", KIND) as change:
         if await _loses_last_admin(change, grant=grant_id):
             raise Refused(_LAST_ADMIN.format("its principal"))
@@ -298,7 +298,7 @@ async def create_token(
 
     `expires_in` is in seconds; None: never. `job_types` narrows what it may claim.
     """
-    check_words(by, None)
+    check_actor(by)
     check_principal_name(principal, "principal")
     check_token_name(name)
     narrowed = None if permissions is None else check_role_permissions(permissions)
@@ -337,7 +337,7 @@ async def list_tokens(
 
 async def revoke_token(db: Database, token_id: UUID, *, by: str) -> Token:
     """Revoke a token for good."""
-    check_words(by, None)
+    check_actor(by)
     async with audited(db, by, "token.revoked", KIND) as change:
         found = await change.run(store.lock_token(token_id))
         if found is None:

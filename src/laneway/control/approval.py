@@ -49,7 +49,7 @@ async def approve(
         answer = await change.run(store.approve(job_id, by, comment, seal))
         verb_rules.after_decision(job_id, answer.found_in, answer.refusal, "approve")
         change.workspace = answer.workspace
-        change.before, change.after = verb_rules.decided(Status.APPROVED, comment)
+        change.before, change.after = verb_rules.audited_decision(Status.APPROVED, comment)
     await notifications.wake(db, [str(answer.job_type)])
     log.info("job %s: approved by %s", job_id, by)
     return await jobs.show(db, job_id)
@@ -62,6 +62,6 @@ async def reject(db: Database, job_id: UUID, *, by: str, reason: str) -> Job:
         answer = await change.run(store.reject(job_id, by, reason))
         verb_rules.after_decision(job_id, answer.found_in, answer.refusal, "reject")
         change.workspace = answer.workspace
-        change.before, change.after = verb_rules.decided(Status.CANCELLED, reason)
+        change.before, change.after = verb_rules.audited_decision(Status.CANCELLED, reason)
     log.info("job %s: rejected by %s", job_id, by)
     return await jobs.show(db, job_id)

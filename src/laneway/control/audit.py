@@ -30,7 +30,7 @@ State: TypeAlias = Mapping[str, object] | StoredJson | None
 class AuditedChange:
     """A change in progress, committed together with its audit entry.
 
-    Set `is_act` to False if there was nothing to change: then no entry is written.
+    Set `is_recorded` to False if there was nothing to change: then no entry is written.
     """
 
     _transaction: Transaction
@@ -39,7 +39,7 @@ class AuditedChange:
     workspace: str | None = None
     before: State = None
     after: State = None
-    is_act: bool = True
+    is_recorded: bool = True
 
     async def run(self, statement: Statement[T]) -> T:
         return await self._transaction.run(statement)
@@ -79,7 +79,7 @@ async def audited(
             # expired the job.
             refusal = error
         else:
-            if change.is_act:
+            if change.is_recorded:
                 await change.run(await _entry_of(change, by, kind))
     if refusal is not None:
         raise refusal

@@ -235,9 +235,9 @@ async def _retry_within(
     if limits is None or job is None:
         return await db.run(store.retry(job_id))
     bounds = limits.bounds(job)
-    if await outranks(db, job, bounds):
+    if await exceeds_priority_bound(db, job, bounds):
         return _TOO_HIGH
-    if not bounds.counts:
+    if not bounds.needs_counting:
         return await db.run(store.retry(job_id))
     quota = Quota(limits.principal_id, bounds)
     try:
@@ -253,7 +253,7 @@ async def _retry_within(
         return _TOO_MANY_TYPES
 
 
-async def outranks(db: Database, job: Job, bounds: Bounds) -> bool:
+async def exceeds_priority_bound(db: Database, job: Job, bounds: Bounds) -> bool:
     """Whether a job has a higher priority than the bounds allow.
 
     The priority that a worker published for its job type is always allowed.

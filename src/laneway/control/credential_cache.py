@@ -35,7 +35,7 @@ class CredentialCache:
     async def by_session(self, cookie: str) -> Access:
         return await self._find(session_key(cookie), verbs.authenticate_session, cookie)
 
-    def has_met(self, key: bytes) -> bool:
+    def was_valid(self, key: bytes) -> bool:
         """Whether this secret was valid recently."""
         return key in self._known
 

@@ -48,7 +48,7 @@ async def _of_grant(
         NO_BOUNDS,
     )
     change = BoundsChange(**bounds)
-    grant = Grant(permissions, scope, workspace, chosen, change.over(before))
+    grant = Grant(permissions, scope, workspace, chosen, change.applied_to(before))
     return excess(giver, _taker(principal, (grant,)))
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from uuid import UUID
 
 from laneway.control import jobs
-from laneway.domain.approval import excluded
+from laneway.domain.approval import excluded_approver
 from laneway.domain.explanation import Explanation, Reason
 from laneway.domain.job import Job
 from laneway.domain.overview import DEAD_S, Blocker
@@ -78,7 +78,7 @@ def reasons_of(
 def _approval(job: Job, found: Facts) -> Reason:
     approver = "anyone who may approve"
     if found.two_person:
-        approver = f"another person, not {excluded(job.created_by)}"
+        approver = f"another person, not {excluded_approver(job.created_by)}"
     until = f" until {_moment(job.expires_at)}" if job.expires_at else ""
     return Reason(
         "awaiting_approval",

@@ -15,7 +15,7 @@ from laneway.domain.duration import seconds_of
 from laneway.domain.freeze import Freeze, Thawed
 from laneway.domain.lane import check_lane_name
 from laneway.domain.missing import missing
-from laneway.domain.verb_rules import check_words
+from laneway.domain.verb_rules import check_actor
 from laneway.errors import InvalidInput, LanewayError, Refused
 from laneway.store import freeze as store
 from laneway.store import lanes as lane_store
@@ -53,7 +53,7 @@ async def freeze(
     a freeze that does not become quiet thaws what it drained. A second freeze continues to wait and
     keeps the states that the first one stored. `clock` and `pause` are for tests.
     """
-    check_words(by, None)
+    check_actor(by)
     if not 0 <= seconds_of(deadline, "deadline") < math.inf:
         raise InvalidInput("deadline", "must be a number of seconds, 0 or more")
     named = _check_names(lanes)
@@ -74,7 +74,7 @@ async def freeze(
 
 async def begin(db: Database, lanes: Sequence[str] | None = None, *, by: str) -> Hold:
     """Drain lanes (None: all that are enabled)."""
-    check_words(by, None)
+    check_actor(by)
     named = _check_names(lanes)
     ours = await _not_yet_frozen(db, named)
     return Hold(await _freeze(db, named, by), ours)
@@ -167,7 +167,7 @@ async def thaw(db: Database, lanes: Sequence[str] | None = None, *, by: str) -> 
 
     A lane that was resumed by hand meanwhile stays enabled.
     """
-    check_words(by, None)
+    check_actor(by)
     wanted = _check_names(lanes)
     if wanted is not None:
         known = {each.lane for each in await db.run(store.frozen())}
@@ -182,7 +182,7 @@ async def _thaw(db: Database, lanes: Sequence[str] | None, by: str) -> list[Thaw
         frozen = [each.lane for each in await change.run(store.frozen())]
         wanted = [name for name in frozen if lanes is None or name in lanes]
         thawed = await change.run(store.thaw(lanes, by))
-        change.is_act = bool(wanted or thawed)
+        change.is_recorded = bool(wanted or thawed)
         change.before = {"frozen": wanted}
         change.after = {"enabled": [each.lane for each in thawed if each.enabled]}
     log.info("lanes %s: thawed by %s", ", ".join(each.lane for each in thawed) or "none", by)

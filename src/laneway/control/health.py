@@ -25,16 +25,16 @@ LAPSED_S: Final = 30.0
 OLD_SNAPSHOT_S: Final = 300.0
 STALE_SHOWN: Final = 100
 # Job types with due jobs that `doctor` reads.
-TYPES_LOOK: Final = 10_000
+TYPES_SCANNED: Final = 10_000
 # Audit actions of remote workers whose tokens lack workers:declare.
 LIMIT_REFUSED: Final = "AcquireLimits"
 DECLARATION_IGNORED: Final = "DeclareTypes"
 LACKS_S: Final = 7 * 86_400.0
 LACKS_SHOWN: Final = 50
 # Jobs that `doctor` reads: the newest, and some at each of several places.
-NEWEST_LOOK: Final = 20_000
+NEWEST_SCANNED: Final = 20_000
 PLACES: Final = 20
-EACH_LOOK: Final = 1000
+SCANNED_PER_PLACE: Final = 1000
 REVOKE_PUBLIC: Final = (
     "run `laneway db migrate`, or as the owner"
     " `revoke execute on all functions in schema laneway from public`"
@@ -304,7 +304,7 @@ async def check_publishers(db: Database) -> HealthCheck:
 async def check_handlers(db: Database) -> HealthCheck:
     """A live worker handles every job type with due jobs, in its lane."""
     name = "handlers"
-    found = await db.run(health.find_unhandled(most=TYPES_LOOK))
+    found = await db.run(health.find_unhandled(most=TYPES_SCANNED))
     if not found:
         return _ok(name, "live workers handle every waiting job type")
     first = found[0]
@@ -367,8 +367,10 @@ async def check_blockers(db: Database) -> HealthCheck:
 async def check_lost(db: Database) -> HealthCheck:
     """Every job is waiting, running or finished."""
     name = "jobs"
-    found = await db.run(health.find_lost(newest=NEWEST_LOOK, places=PLACES, each=EACH_LOOK))
-    most = NEWEST_LOOK + PLACES * EACH_LOOK
+    found = await db.run(
+        health.sample_lost(newest=NEWEST_SCANNED, places=PLACES, each=SCANNED_PER_PLACE)
+    )
+    most = NEWEST_SCANNED + PLACES * SCANNED_PER_PLACE
     looked_at = "" if found.is_whole else f" of {most:,} checked, the newest and a sample,"
     if not found.ids:
         return _ok(name, f"every job{looked_at} has a state")

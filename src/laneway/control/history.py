@@ -13,7 +13,7 @@ from laneway.control.audit import AuditedChange, audited
 from laneway.domain.change import KINDS, LARGEST_ID, RESTORABLE, Change
 from laneway.domain.lane import check_lane_name
 from laneway.domain.page import Page
-from laneway.domain.verb_rules import check_page, check_words, position
+from laneway.domain.verb_rules import check_actor, check_page, position
 from laneway.errors import InvalidInput, NotFound, Refused
 from laneway.store import history as store
 from laneway.store.database import Database
@@ -63,7 +63,7 @@ async def rollback(
     is there again. It is a change like any other, answered here; None when it was so already.
     With `as_text`, its large states are `StoredJson`.
     """
-    check_words(by, None)
+    check_actor(by)
     _check_kind(kind, RESTORABLE)
     check_lane_name(name)
     if to is not None:
@@ -95,10 +95,10 @@ async def _roll_back(
     if answer.answer == "needed":
         raise Refused(
             f"the {kind} {name} cannot be rolled back, because that would delete it: "
-            f"{answer.hindrance}"
+            f"{answer.blocker}"
         )
     if answer.id is None:
-        audited_change.is_act = False
+        audited_change.is_recorded = False
         return None
     (change,) = await audited_change.run(
         store.listing([kind], limit=1, before=answer.id + 1, as_text=as_text)

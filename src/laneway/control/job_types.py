@@ -66,7 +66,7 @@ async def forget_publisher(
 
     The settings of other applications take effect when their workers publish next, at their start.
     """
-    verb_rules.check_words(by, None)
+    verb_rules.check_actor(by)
     check_text(application, "application", max_bytes=APPLICATION_BYTES)
     named = None if job_type is None else _type(job_type)
     async with audited(db, by, "application.forgotten", "application", application) as change:

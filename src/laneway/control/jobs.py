@@ -158,12 +158,12 @@ async def cancel(
 
     `only` refuses a job that is not waiting, or not running, at that moment.
     """
-    verb_rules.check_words(by, reason)
+    verb_rules.check_actor(by, reason)
     async with audited(db, by, "job.cancelled", "job", str(job_id)) as change:
         answer = await change.run(store.cancel(job_id, by, reason, only))
         status = verb_rules.after_cancel(job_id, answer.found_in, answer.concerns, only)
         change.workspace = answer.workspace
-        change.before, change.after = verb_rules.cancelled(answer.found_in, status, reason)
+        change.before, change.after = verb_rules.audited_cancel(answer.found_in, status, reason)
     if answer.concerns is not None:
         await notifications.notify_cancel(db, answer.concerns)
     log.info("job %s: cancel requested by %s", job_id, by)
@@ -172,7 +172,7 @@ async def cancel(
 
 async def reprioritize(db: Database, job_id: UUID, priority: int, *, by: str) -> Job:
     """Change the priority of a waiting job."""
-    verb_rules.check_words(by, None)
+    verb_rules.check_actor(by)
     check_priority(priority)
     async with audited(db, by, "job.reprioritized", "job", str(job_id)) as change:
         job = await _get(change, job_id)
@@ -188,7 +188,7 @@ async def reprioritize(db: Database, job_id: UUID, priority: int, *, by: str) ->
 
 async def retry(db: Database, job_id: UUID, *, by: str) -> Job:
     """Queue a failed or cancelled job again, with a new retry budget."""
-    verb_rules.check_words(by, None)
+    verb_rules.check_actor(by)
     async with audited(db, by, "job.retried", "job", str(job_id)) as change:
         answer = await change.run(store.retry(job_id))
         if answer.found_in == "duplicate":
@@ -206,7 +206,7 @@ async def retry(db: Database, job_id: UUID, *, by: str) -> Job:
 
 async def delete(db: Database, job_id: UUID, *, by: str) -> None:
     """Delete a job that has ended, with its history."""
-    verb_rules.check_words(by, None)
+    verb_rules.check_actor(by)
     async with audited(db, by, "job.deleted", "job", str(job_id)) as change:
         job = await check_deletable(change, job_id)
         if await change.run(store.delete(job_id)) is None:

@@ -19,7 +19,7 @@ from laneway.domain.lane import (
 )
 from laneway.domain.missing import missing
 from laneway.domain.overview import DEPTH_BOUND, Gate, LaneDetail, LaneStatus, TypeLoad
-from laneway.domain.verb_rules import check_words
+from laneway.domain.verb_rules import check_actor
 from laneway.errors import InvalidInput, Refused
 from laneway.store import freeze
 from laneway.store import lanes as store
@@ -83,7 +83,7 @@ def _status(lane: Lane, loads: list[LaneLoad], frozen_by: str | None) -> LaneSta
 
 async def create(db: Database, settings: Mapping[str, object], *, by: str) -> Lane:
     """A new lane; what is not given takes a new lane's defaults."""
-    check_words(by, None)
+    check_actor(by)
     lane = Lane.of(settings)
     async with audited(db, by, "lane.created", "lane", lane.name) as change:
         if not await change.run(store.create(lane, by)):
@@ -101,7 +101,7 @@ async def tune(
 
     With `as_text`, large states of the change that is returned are `StoredJson`.
     """
-    check_words(by, None)
+    check_actor(by)
     checked = validate_lane_change(change)
     if not checked:
         raise InvalidInput("lane", "nothing to change was given")
@@ -135,7 +135,7 @@ async def resume(db: Database, name: str, *, by: str) -> TunedLane:
 
 async def move_type(db: Database, job_type: str, name: str, *, by: str) -> Lane:
     """Puts a job type, with its waiting jobs, into a lane and takes it out of any other."""
-    check_words(by, None)
+    check_actor(by)
     check_job_type(job_type)
     check_lane_name(name)
     async with audited(db, by, "lane.type_moved", "lane", name) as change:
@@ -179,7 +179,7 @@ async def resume_all(db: Database, *, by: str) -> Gate:
 
 
 async def _set_gate(db: Database, paused: bool, by: str) -> None:
-    check_words(by, None)
+    check_actor(by)
     action = "gate.shut" if paused else "gate.opened"
     async with audited(db, by, action, "gate", GATE) as change:
         await change.run(store.pause(paused, by))

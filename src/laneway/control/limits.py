@@ -10,7 +10,7 @@ from laneway.control import notifications
 from laneway.control.audit import audited
 from laneway.domain.limit import Limit, LimitStatus, Tuned, check_limit_name, validate_limit_change
 from laneway.domain.missing import missing
-from laneway.domain.verb_rules import check_words
+from laneway.domain.verb_rules import check_actor
 from laneway.errors import InvalidInput, MissingRight, Refused
 from laneway.store import holds
 from laneway.store import limits as store
@@ -67,7 +67,7 @@ async def _holders(db: Database, loads: Sequence[LimitLoad]) -> dict[str, tuple[
 
 async def tune(db: Database, name: str, change: Mapping[str, object], *, by: str) -> Tuned:
     """Change or create a limit; takes effect at every worker's next claim."""
-    check_words(by, None)
+    check_actor(by)
     check_limit_name(name)
     checked = validate_limit_change(change)
     if not checked:
@@ -92,12 +92,12 @@ async def tune(db: Database, name: str, change: Mapping[str, object], *, by: str
 
 async def delete(db: Database, name: str, *, by: str) -> None:
     """Delete a limit that nothing needs."""
-    check_words(by, None)
+    check_actor(by)
     check_limit_name(name)
     async with audited(db, by, "limit.deleted", "limit", name) as audited_change:
         answer = await audited_change.run(store.delete(name, by))
-        if answer.hindrance is not None:
-            raise Refused(f"the limit {name} cannot be deleted: {answer.hindrance}")
+        if answer.blocker is not None:
+            raise Refused(f"the limit {name} cannot be deleted: {answer.blocker}")
         if not answer.is_gone:
             raise missing("limit", name)
         await audited_change.compare("limit", name, {"name": name})

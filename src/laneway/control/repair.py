@@ -10,31 +10,34 @@ from laneway.store import health
 from laneway.store.database import Database
 
 # Jobs that one statement reads.
-LOOK: Final = 10_000
+SCAN: Final = 10_000
 BATCH: Final = 1000
 
 
 async def repair(
-    db: Database, *, by: str, on_look: Callable[[int], None] = lambda looked: None
+    db: Database, *, by: str, on_progress: Callable[[int], None] = lambda looked: None
 ) -> tuple[int, int]:
     """Repair counters, and end lost jobs as failed, in batches; return the number of each.
 
-    `on_look` is called with the number of jobs read so far.
+    `on_progress` is called with the number of jobs read so far.
     """
     # In a separate transaction: claims wait for counters that are being repaired.
     async with audited(db, by, "database.repaired", "database") as change:
         counters = await change.run(health.recount_usage())
-        change.is_act, change.after = counters > 0, {"counters": counters}
+        change.is_recorded, change.after = counters > 0, {"counters": counters}
     ended, looked, after = 0, 0, 0
     while True:
-        lost = await db.run(health.look_for_lost(after=after, look=LOOK))
+        lost = await db.run(health.look_for_lost(after=after, scan=SCAN))
         for start in range(0, len(lost.numbers), BATCH):
             batch = lost.numbers[start : start + BATCH]
             async with audited(db, by, "database.repaired", "database") as change:
                 found = await change.run(health.end_lost(batch))
-                change.is_act, change.after = bool(found), {"jobs": [str(one) for one in found]}
+                change.is_recorded, change.after = (
+                    bool(found),
+                    {"jobs": [str(one) for one in found]},
+                )
             ended += len(found)
         if lost.next_after is None:
             return counters, ended
-        after, looked = lost.next_after, looked + LOOK
-        on_look(looked)
+        after, looked = lost.next_after, looked + SCAN
+        on_progress(looked)

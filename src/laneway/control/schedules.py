@@ -52,7 +52,7 @@ async def listing(db: Database) -> list[Schedule]:
     return [each.schedule for each in await db.run(store.read())]
 
 
-async def places(db: Database) -> list[ScheduleScope]:
+async def scopes(db: Database) -> list[ScheduleScope]:
     """Every schedule by name, with the fields that decide who sees it."""
     return await db.run(store.scopes())
 
@@ -83,7 +83,7 @@ async def put(
     `is_new`: only create it, or only change it. With `as_text`, a large payload in the result is
     `StoredJson`.
     """
-    verb_rules.check_words(by, None)
+    verb_rules.check_actor(by)
     check_schedule_name(name)
     async with audited(db, by, "schedule.changed", "schedule", name) as audited_change:
         checked = await _put(
@@ -151,7 +151,7 @@ async def disable(db: Database, name: str, *, by: str) -> Schedule:
 
 async def delete(db: Database, name: str, *, by: str) -> None:
     """Delete a schedule and its slots; its jobs stay."""
-    verb_rules.check_words(by, None)
+    verb_rules.check_actor(by)
     check_schedule_name(name)
     async with audited(db, by, "schedule.deleted", "schedule", name) as audited_change:
         audited_change.workspace = (await _read(audited_change, name)).schedule.workspace
@@ -168,7 +168,7 @@ async def run_now(
 
     Its job is counted against the quota.
     """
-    verb_rules.check_words(by, None)
+    verb_rules.check_actor(by)
     check_schedule_name(name)
     async with audited(db, by, "schedule.ran", "schedule", name) as audited_change:
         if quota is not None:

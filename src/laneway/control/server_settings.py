@@ -28,7 +28,7 @@ def _is_short(found: str) -> bool:
     return 0 < int(found) < SHORTEST_MS
 
 
-def _is_off_postgresql(found: str) -> bool:
+def _shadows_pg_catalog(found: str) -> bool:
     schemas = [part.strip().strip('"') for part in found.split(",")]
     return schemas.index("pg_catalog") > 0 if "pg_catalog" in schemas else False
 
@@ -83,7 +83,7 @@ RULES: Final = (
         "alter role … set jit = off;", only_pooled=True,
     ),
     _of_role(
-        "search_path", '"$user", public', _is_off_postgresql,
+        "search_path", '"$user", public', _shadows_pg_catalog,
         "functions of that schema replace those of PostgreSQL", only_pooled=True,
     ),
 )  # fmt: skip

@@ -12,7 +12,7 @@ from laneway.domain.actor import Actor
 from laneway.domain.codec import to_json
 from laneway.domain.permissions import Access
 from laneway.domain.token import digest_of, new_secret
-from laneway.domain.verb_rules import check_words
+from laneway.domain.verb_rules import check_actor
 from laneway.errors import Refused, Unauthenticated
 from laneway.store import access, audit
 from laneway.store import sessions as store
@@ -35,7 +35,7 @@ class NewSession(NamedTuple):
 
 async def create_login_link(db: Database, principal: str, *, by: str) -> str:
     """The secret of a link that opens one session of a person within ten minutes."""
-    check_words(by, None)
+    check_actor(by)
     check_principal_name(principal, "principal")
     async with audited(db, by, "link.created", KIND, principal) as change:
         found = await locked_principal(change, principal)
@@ -110,7 +110,7 @@ async def bootstrap(db: Database, by: str) -> str | None:
 
     None if a principal exists. If several replicas start together, one creates it.
     """
-    check_words(by, None)
+    check_actor(by)
     async with db.transaction() as transaction:
         first = await transaction.run(access.create_first_principal(FIRST_PRINCIPAL, by))
         if first is None:

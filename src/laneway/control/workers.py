@@ -8,7 +8,7 @@ from uuid import UUID
 from laneway.control import lanes, notifications
 from laneway.control.audit import audited
 from laneway.domain.overview import OldSnapshot, Overview, WorkerRow
-from laneway.domain.verb_rules import check_words
+from laneway.domain.verb_rules import check_actor
 from laneway.errors import NotFound, Refused
 from laneway.store import health
 from laneway.store import lanes as lane_store
@@ -56,7 +56,7 @@ async def resume(db: Database, worker_id: UUID, *, by: str) -> WorkerRow:
 
 
 async def _set_drained(db: Database, worker_id: UUID, by: str, *, drained: bool) -> WorkerRow:
-    check_words(by, None)
+    check_actor(by)
     verb = "drained" if drained else "resumed"
     async with audited(db, by, f"worker.{verb}", "worker", str(worker_id)) as change:
         await change.run(worker_store.lock(worker_id))

@@ -206,7 +206,7 @@ def check_job_types(given: object) -> tuple[str, ...] | None:
     return tuple(sorted(names))
 
 
-def check_place(scope: object, workspace: object) -> tuple[Scope, str | None]:
+def check_scope(scope: object, workspace: object) -> tuple[Scope, str | None]:
     """A scope and its workspace."""
     if scope not in SCOPES:
         raise InvalidInput("scope", f"must be one of {', '.join(SCOPES)}")

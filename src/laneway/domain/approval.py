@@ -184,7 +184,7 @@ def as_approval(given: object) -> Approval | None:
     raise InvalidInput("approval", 'must be True, False, "always", "never" or an Approval')
 
 
-def excluded(created_by: str | None) -> str:
+def excluded_approver(created_by: str | None) -> str:
     """Text about who cannot approve a job under the two-person rule."""
     if created_by is None:
         return "anyone, because its submitter is unknown"

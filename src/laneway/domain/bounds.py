@@ -31,7 +31,7 @@ class Bounds:
     max_types: int = _MAX_COUNT
 
     @property
-    def counts(self) -> bool:
+    def needs_counting(self) -> bool:
         """Whether jobs must be counted to enforce them."""
         return (self.max_queued, self.max_queued_bytes, self.max_types) != (
             _MAX_COUNT,
@@ -115,7 +115,7 @@ class BoundsChange:
         """The names of the bounds that are removed."""
         return [name for name, value in asdict(self).items() if value == USUAL_WORD]
 
-    def over(self, before: GrantBounds) -> GrantBounds:
+    def applied_to(self, before: GrantBounds) -> GrantBounds:
         """The bounds that result."""
         given = {name: value for name, value in asdict(self.given).items() if value is not None}
         return replace(before, **{**dict.fromkeys(self.cleared), **given})

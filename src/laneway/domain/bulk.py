@@ -57,7 +57,7 @@ class BulkRequest:
     def check(self, by: str) -> BulkRequest:
         """This request; InvalidInput or Refused names the rule that it breaks."""
         self.wanted.check()
-        verb_rules.check_words(by, self.reason)
+        verb_rules.check_actor(by, self.reason)
         if self.wanted.is_empty and not self.everything:
             raise Refused(f"{self.verb} without a filter takes every job: set all to do that")
         allowed = STATUSES[self.verb]

@@ -32,7 +32,7 @@ _TIMES: Final = (
     "cancel_requested_at", "started_at", "finished_at",
 )  # fmt: skip
 # Changes of many jobs at once that may concern approvers.
-_DECIDES: Final = frozenset({"submitted", "settled", "ended", None})
+_APPROVAL_CHANGES: Final = frozenset({"submitted", "settled", "ended", None})
 
 
 class Event(NamedTuple):
@@ -60,15 +60,15 @@ def job_at(event: Event, job: Job, *, debug: bool) -> dict[str, Any]:
     """
     shown = job.to_dict(debug=False)
     del shown["attempts"]
-    is_as_now = shown["attempt"] == event.state["attempt"]
+    is_same_attempt = shown["attempt"] == event.state["attempt"]
     shown |= event.state
     shown["error"] = _error(event, debug=debug)
     shown |= {name: _time(event.state.get(name)) for name in _TIMES}
     shown["label"] = label_of(Status(event.state["status"]), event.state.get("approved_by"))
     shown["lane"] = event.lane
-    if not (is_as_now and event.state["status"] == Status.RUNNING):
+    if not (is_same_attempt and event.state["status"] == Status.RUNNING):
         shown["lease_until"] = None
-    if not (is_as_now and event.is_terminal):
+    if not (is_same_attempt and event.is_terminal):
         shown["result"] = None
     return shown
 
@@ -121,7 +121,7 @@ class Topic:
     def __str__(self) -> str:
         return self.kind if self.name is None else f"{self.kind}:{self.name}"
 
-    def has(self, event: Event) -> bool:
+    def matches(self, event: Event) -> bool:
         """Whether an event about jobs belongs to this topic; `job` is matched by its number."""
         match self.kind:
             case "jobs":
@@ -131,15 +131,15 @@ class Topic:
             case "job_type":
                 return event.job_type in (self.name, None)
             case "approvals":
-                return _is_of_approval(event)
+                return _concerns_approval(event)
         return False
 
 
-def _is_of_approval(event: Event) -> bool:
+def _concerns_approval(event: Event) -> bool:
     """Whether a job began to wait for an approval, or stopped waiting."""
     state = event.state
     if event.seq is None:
-        return state.get("change") in _DECIDES
+        return state.get("change") in _APPROVAL_CHANGES
     return (
         state["status"] == Status.AWAITING_APPROVAL
         or event.name == "job.approved"
@@ -164,13 +164,13 @@ class Snapshot:
         return f"{self.xmin}:{self.xmax}:{','.join(map(str, self.running))}"
 
     @property
-    def code(self) -> str:
+    def encoded(self) -> str:
         """A short form: all other numbers count from the first."""
         rest = (self.xmax, *self.running)
         return ".".join(f"{number:x}" for number in (self.xmin, *(n - self.xmin for n in rest)))
 
     @classmethod
-    def read(cls, code: str) -> Snapshot:
+    def decode(cls, code: str) -> Snapshot:
         if not _HEX.fullmatch(code):
             raise ValueError(code)
         xmin, *rest = (int(part, 16) for part in code.split("."))
@@ -216,7 +216,7 @@ class Cursor:
 
     def __str__(self) -> str:
         log = "" if self.log is None else f"/{self.log}"
-        return f"{self.prev.code}/{self.next.code}/{self.id}{log}"
+        return f"{self.prev.encoded}/{self.next.encoded}/{self.id}{log}"
 
     @classmethod
     def read(cls, text: str) -> Cursor:
@@ -224,6 +224,6 @@ class Cursor:
         try:
             prev, following, number, *rest = text[:LONGEST_CURSOR].split("/")
             position = LogPosition.read(".".join((number, *rest)))
-            return cls(Snapshot.read(prev), Snapshot.read(following), position.id, position.log)
+            return cls(Snapshot.decode(prev), Snapshot.decode(following), position.id, position.log)
         except (ValueError, InvalidInput):
             raise InvalidInput("Last-Event-ID", "must be the id of an event of /events") from None

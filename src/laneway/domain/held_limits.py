@@ -27,14 +27,14 @@ class _Block:
 _blocks: ContextVar[tuple[_Block, ...]] = ContextVar("laneway held limits", default=())
 
 
-def held_around(owner: Hashable, names: Collection[str]) -> dict[str, int]:
+def count_held(owner: Hashable, names: Collection[str]) -> dict[str, int]:
     """Counts of these limits that the owner holds around the calling code; no zeros."""
     held = (one.names for one in _blocks.get() if one.is_open and one.owner == owner)
     return dict(Counter(name for block in held for name in block if name in names))
 
 
 @contextmanager
-def inside(owner: Hashable, names: Iterable[str]) -> Iterator[None]:
+def mark_held(owner: Hashable, names: Iterable[str]) -> Iterator[None]:
     """Mark the block, and tasks that it starts, as holding the limits."""
     block = _Block(owner, names)
     _blocks.set((*_blocks.get(), block))

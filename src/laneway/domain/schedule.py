@@ -286,7 +286,7 @@ class FirePlan(NamedTuple):
     next_at: datetime | None
 
 
-def decide(
+def plan_fires(
     timing: Timing,
     missed: str,
     catch_up: int,
@@ -323,10 +323,10 @@ def decide(
         counted = "1 slot"
     if missed == "coalesce":
         return FirePlan(
-            slots, f"also for {counted} missed since {_minute(first)}", None, None, next_at
+            slots, f"also for {counted} missed since {_utc_text(first)}", None, None, next_at
         )
     missed_at = found.newest[-len(due) - 1]
-    return FirePlan(slots, None, missed_at, f"{counted} missed since {_minute(first)}", next_at)
+    return FirePlan(slots, None, missed_at, f"{counted} missed since {_utc_text(first)}", next_at)
 
 
 def replanned(
@@ -345,5 +345,5 @@ def replanned(
     return cron_.next_slot(timing, max(now - GRACE, min(since, now)))
 
 
-def _minute(at: datetime) -> str:
+def _utc_text(at: datetime) -> str:
     return at.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -17,8 +17,8 @@ LONGEST_PAGE: Final = 200
 CancelOnly = Literal["waiting", "running"]
 
 
-def check_words(by: str | None, reason: str | None) -> None:
-    """Refuse names and reasons that must not be stored."""
+def check_actor(by: str | None, reason: str | None = None) -> None:
+    """Refuse an actor name or a reason that must not be stored."""
     if by is not None:
         check_name(by, "by", max_bytes=2 * NAME_BYTES)
     if reason is not None:
@@ -107,7 +107,7 @@ def after_decision(job_id: UUID, found_in: str | None, refusal: str | None, verb
 State = dict[str, object]
 
 
-def cancelled(found_in: str | None, status: Status, reason: str | None) -> tuple[State, State]:
+def audited_cancel(found_in: str | None, status: Status, reason: str | None) -> tuple[State, State]:
     """The audited states before and after a cancel."""
     after: State = {"status": status.value, "reason": reason and redact(reason)}
     if status is not Status.CANCELLED:
@@ -115,7 +115,7 @@ def cancelled(found_in: str | None, status: Status, reason: str | None) -> tuple
     return {"status": found_in}, after
 
 
-def decided(status: Status, comment: str | None) -> tuple[State, State]:
+def audited_decision(status: Status, comment: str | None) -> tuple[State, State]:
     """The audited states before and after a decision."""
     return {"status": Status.AWAITING_APPROVAL.value}, {
         "status": status.value,

@@ -87,7 +87,7 @@ class Sending:
     def __init__(self, span: Span | None) -> None:
         self._span = span
 
-    def made(self, job_id: UUID, *, duplicate: bool) -> None:
+    def record(self, job_id: UUID, *, duplicate: bool) -> None:
         """Records the job that was stored, or found as a duplicate."""
         if self._span is not None:
             self._span.set_attribute("messaging.message.id", str(job_id))

@@ -20,7 +20,7 @@ class Decided(NamedTuple):
     workspace: str | None = None
 
     @property
-    def is_taken(self) -> bool:
+    def is_accepted(self) -> bool:
         return self.found_in == "awaiting_approval" and self.refusal is None
 
 

@@ -15,7 +15,7 @@ from laneway.store.history import NEWEST, state_of
 from laneway.store.statement import Row, Statement, nothing
 
 # How many entries one search reads.
-LOOK = 50_000
+SCAN = 50_000
 
 
 def record(
@@ -78,7 +78,7 @@ def listing(
     *,
     limit: int = 50,
     before: int = NEWEST,
-    look: int | None = None,
+    scan: int | None = None,
     as_text: bool = False,
 ) -> Statement[FoundEntries]:
     """Entries with ids below `before`, newest first, within the reach of one search.
@@ -94,6 +94,6 @@ def listing(
     return Statement(
         "audit/list_entries",
         decode,
-        {**params, "limit": limit, "before_id": before, "look": look or LOOK},
+        {**params, "limit": limit, "before_id": before, "scan": scan or SCAN},
         may_be_large=True,
     )

@@ -77,7 +77,7 @@ async def connect(dsn: str, settings: Settings, role: str) -> AsyncConn:
     """Opens a connection; behind a pooler it does not rely on session state."""
     was_pooled = pooler.is_pooled(dsn, settings)
     options = connection_options(dsn, settings, role)
-    conn = await pooler.connect(dsn, options, may_ask=settings.pooler is None)
+    conn = await pooler.connect(dsn, options, may_detect=settings.pooler is None)
     if pooler.is_pooled(dsn, settings) and not was_pooled:
         # This one found the pooler: reconnect with a unique name, to find its server session.
         await conn.close()

@@ -32,7 +32,7 @@ _SUCCESSORS: Final = {"submit": "submit_batch", "measure": "is_current_publisher
 # A database role that may call all of these has the Laneway role, granted by any version: no other
 # Laneway role may call them all. Workers and servers of a new version start before the grants run
 # again, so `migrate` grants them what they need now.
-_MARKS: Final = {
+_ROLE_FUNCTIONS: Final = {
     "server": frozenset({
         "adopt_type", "cancel", "claim", "heartbeat", "lane_of", "measure", "peek", "report",
         "reprioritize", "retry", "settle", "submit",
@@ -117,7 +117,7 @@ def grants(roles: Sequence[str], to: str, owner: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def kept(role: str, functions: Iterable[str]) -> list[str]:
+def regrant(role: str, functions: Iterable[str]) -> list[str]:
     """SQL that lets a database role call these functions, with all rights they need now.
 
     `role` is quoted. A role keeps the functions that it could call before an upgrade. A role with
@@ -127,7 +127,7 @@ def kept(role: str, functions: Iterable[str]) -> list[str]:
     callable_now += [_SUCCESSORS[name] for name in callable_now if name in _SUCCESSORS]
     callable_now += [old for old, new in OLDER_NAMES.items() if new in callable_now]
     wanted = set(expand(f"execute on {name}" for name in callable_now))
-    for laneway_role, mark in _MARKS.items():
+    for laneway_role, mark in _ROLE_FUNCTIONS.items():
         if mark.issubset(callable_now):
             wanted |= privileges(laneway_role)
     return _granting(wanted, role)

@@ -76,7 +76,7 @@ class LostSample(NamedTuple):
     is_whole: bool
 
 
-def find_lost(*, newest: int, places: int, each: int) -> Statement[LostSample]:
+def sample_lost(*, newest: int, places: int, each: int) -> Statement[LostSample]:
     """Jobs without a state, as after some tables were truncated or restored.
 
     Checks the newest jobs, and some jobs at each of several places spread over the others.
@@ -95,14 +95,14 @@ class LostAmong(NamedTuple):
     next_after: int | None
 
 
-def look_for_lost(*, after: int, look: int) -> Statement[LostAmong]:
-    """Jobs without a state among the `look` jobs after one."""
+def look_for_lost(*, after: int, scan: int) -> Statement[LostAmong]:
+    """Jobs without a state among the `scan` jobs after one."""
 
     def decode(rows: list[Row]) -> LostAmong:
         stopped = rows[-1][0] if rows and rows[-1][1] is None else None
         return LostAmong([row[0] for row in rows if row[1] is not None], stopped)
 
-    return Statement("health/look_for_lost", decode, {"after": after, "look": look})
+    return Statement("health/look_for_lost", decode, {"after": after, "scan": scan})
 
 
 def end_lost(numbers: Sequence[int]) -> Statement[list[UUID]]:
@@ -227,7 +227,7 @@ def _plain(dsn: str, timeout_s: int) -> AbstractAsyncContextManager[AsyncConnect
     )
 
 
-async def reach(dsn: str, settings: Settings) -> None:
+async def check_reachable(dsn: str, settings: Settings) -> None:
     """Connects once; raises the server's error at once.
 
     A pool would retry until its timeout and hide the cause.
@@ -270,7 +270,7 @@ async def find_pooler(dsn: str, timeout_s: int) -> Literal["transaction", "sessi
     async with _plain(dsn, timeout_s) as first, _plain(dsn, timeout_s) as second:
         if await pooler.is_shared(first, second):
             return "transaction"
-        return "session" if await pooler.is_between(first) else None
+        return "session" if await pooler.has_pooler(first) else None
 
 
 async def receives_notifications(dsn: str, timeout_s: int) -> bool:

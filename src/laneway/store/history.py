@@ -55,12 +55,12 @@ def listing(
 class RollbackAnswer(NamedTuple):
     """The result: done (as the change `id`), same, needed, no_object or no_change.
 
-    `hindrance`: for needed, what still needs the object.
+    `blocker`: for needed, what still needs the object.
     """
 
     answer: str
     id: int | None
-    hindrance: str | None
+    blocker: str | None
 
 
 def roll_back(kind: str, name: str, to: int | None, by: str) -> Statement[RollbackAnswer]:

@@ -36,9 +36,9 @@ MAX_ATTEMPTS = 50
 MAX_LINES_EACH = 200
 MAX_LINES = 1000
 # Rows that one search reads, with expensive rows counting more: about 30 ms.
-LOOK = 30_000
+SCAN = 30_000
 # Jobs that await an approval are read completely, so fewer of them.
-LOOK_AWAITING = 1000
+SCAN_AWAITING = 1000
 _keeps_text: ContextVar[bool] = ContextVar("keeps_text", default=False)
 
 
@@ -287,10 +287,10 @@ def _page(rows: list[Row], limit: int) -> JobRows:
 
 
 def listing(
-    wanted: JobFilter, *, limit: int = 50, before: int | None = None, look: int | None = None
+    wanted: JobFilter, *, limit: int = 50, before: int | None = None, scan: int | None = None
 ) -> Statement[JobRows]:
     """A page of jobs, newest first; an expensive search ends before the page is full."""
-    params = {**_bounded(wanted, limit, before), "look": look or LOOK}
+    params = {**_bounded(wanted, limit, before), "scan": scan or SCAN}
     return Statement("jobs/list_jobs", lambda rows: _page(rows, limit), params, may_be_large=True)
 
 
@@ -318,22 +318,22 @@ def _found(rows: list[Row], limit: int) -> MatchingIds:
 
 
 def awaiting(
-    wanted: JobFilter, *, limit: int = 50, after: int | None = None, look: int | None = None
+    wanted: JobFilter, *, limit: int = 50, after: int | None = None, scan: int | None = None
 ) -> Statement[MatchingIds]:
     """One page of jobs that await an approval, oldest first."""
     params = {**_bounded(wanted, limit, None), "after": after if after is not None else 0}
     del params["status"], params["before"], params["private"]
     owners = {term.owner for term in wanted.within.terms} if wanted.within is not None else set()
     params["owner"] = owners.pop() if len(owners) == 1 else None
-    params["look"] = look or LOOK_AWAITING
+    params["scan"] = scan or SCAN_AWAITING
     return Statement("jobs/list_awaiting", lambda rows: _found(rows, limit), params)
 
 
 def matching(
-    wanted: JobFilter, *, limit: int, before: int | None = None, look: int | None = None
+    wanted: JobFilter, *, limit: int, before: int | None = None, scan: int | None = None
 ) -> Statement[MatchingIds]:
     """One page of jobs that match, newest first."""
-    params = {**_bounded(wanted, limit, before), "look": look or LOOK}
+    params = {**_bounded(wanted, limit, before), "scan": scan or SCAN}
     return Statement("jobs/match_jobs", lambda rows: _found(rows, limit), params)
 
 
@@ -345,13 +345,13 @@ class Counted(NamedTuple):
 
 
 def count(
-    wanted: JobFilter, *, limit: int, before: int | None = None, look: int | None = None
+    wanted: JobFilter, *, limit: int, before: int | None = None, scan: int | None = None
 ) -> Statement[Counted]:
     """Counts the jobs that match, up to the limit."""
     return Statement(
         "jobs/count_jobs",
         lambda rows: Counted(*rows[0]),
-        {**_bounded(wanted, limit, before), "look": look or LOOK},
+        {**_bounded(wanted, limit, before), "scan": scan or SCAN},
     )
 
 

@@ -67,7 +67,7 @@ class Deletion(NamedTuple):
     """Whether a limit was deleted, and if not, what needs it; neither: unknown limit."""
 
     is_gone: bool
-    hindrance: str | None
+    blocker: str | None
 
 
 def delete(name: str, by: str) -> Statement[Deletion]:

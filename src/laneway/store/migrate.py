@@ -23,7 +23,7 @@ from psycopg import errors as pg
 
 from laneway.errors import DatabaseUnavailable, MissingRight, SchemaMismatch
 from laneway.store.failures import translated
-from laneway.store.grants import kept
+from laneway.store.grants import regrant
 from laneway.store.login import logging_in
 from laneway.store.migration_files import (
     LOCK,
@@ -239,7 +239,7 @@ def _text(
     grants = []
     if migration.is_definitions:
         for role, functions in [*conn.execute(CALLERS).fetchall(), *by_hand]:
-            grants += kept(role, functions)
+            grants += regrant(role, functions)
     return transaction(migration, first=_GUARD.format(seen=checksums), after=grants)
 
 

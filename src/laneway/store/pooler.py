@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("laneway")
 
 CURE: Final = "the database is behind a transaction pooler: set LANEWAY_POOLER=true"
-WHICH_PROCESS: Final = b"select pg_catalog.pg_backend_pid()"
+BACKEND_PID: Final = b"select pg_catalog.pg_backend_pid()"
 _REFUSED_OPTIONS: Final = "unsupported startup parameter"
 _ROUNDS: Final = 5
 # DSN → whether it leads to a pooler.
@@ -69,21 +69,23 @@ async def _connect(dsn: str, options: Mapping[str, Any]) -> AsyncConnection[Any]
         raise error.with_traceback(None)  # noqa: B904 - the same one
 
 
-async def connect(dsn: str, options: Mapping[str, Any], *, may_ask: bool) -> AsyncConnection[Any]:
+async def connect(
+    dsn: str, options: Mapping[str, Any], *, may_detect: bool
+) -> AsyncConnection[Any]:
     """Opens a connection; behind a pooler, without the options that it cannot keep."""
-    if may_ask and known.get(dsn):
+    if may_detect and known.get(dsn):
         options = without_session(options)
-    may_ask = may_ask and dsn not in known
+    may_detect = may_detect and dsn not in known
     try:
         conn = await _connect(dsn, options)
     except psycopg.OperationalError as error:
-        if not (may_ask and is_pooler_error(error)):
+        if not (may_detect and is_pooler_error(error)):
             raise
         mark_pooled(dsn)
         return await _connect(dsn, without_session(options))
-    if may_ask:
+    if may_detect:
         try:
-            cursor = await conn.execute(WHICH_PROCESS, prepare=False)
+            cursor = await conn.execute(BACKEND_PID, prepare=False)
             _compare(dsn, conn, await cursor.fetchone())
         except BaseException:
             await conn.close()
@@ -91,23 +93,23 @@ async def connect(dsn: str, options: Mapping[str, Any], *, may_ask: bool) -> Asy
     return conn
 
 
-def connect_sync(dsn: str, options: Mapping[str, Any], *, may_ask: bool) -> Connection[Any]:
+def connect_sync(dsn: str, options: Mapping[str, Any], *, may_detect: bool) -> Connection[Any]:
     """The same for a worker's heartbeat thread; the worker logs the pooler."""
-    if may_ask and known.get(dsn):
+    if may_detect and known.get(dsn):
         options = without_session(options)
-    may_ask = may_ask and dsn not in known
+    may_detect = may_detect and dsn not in known
     try:
         with logging_in(dsn):
             conn = psycopg.connect(dsn, **options)
     except psycopg.OperationalError as error:
-        if not (may_ask and is_pooler_error(error)):
+        if not (may_detect and is_pooler_error(error)):
             raise
         mark_pooled(dsn, quietly=True)
         with logging_in(dsn):
             return psycopg.connect(dsn, **without_session(options))
-    if may_ask:
+    if may_detect:
         try:
-            _compare(dsn, conn, conn.execute(WHICH_PROCESS, prepare=False).fetchone(), quietly=True)
+            _compare(dsn, conn, conn.execute(BACKEND_PID, prepare=False).fetchone(), quietly=True)
         except BaseException:
             conn.close()
             raise
@@ -124,9 +126,9 @@ def _compare(
         conn.prepare_threshold = None
 
 
-async def is_between(conn: AsyncConnection[Any]) -> bool:
+async def has_pooler(conn: AsyncConnection[Any]) -> bool:
     """Whether the server reports another process id than the client was given."""
-    row = await (await conn.execute(WHICH_PROCESS, prepare=False)).fetchone()
+    row = await (await conn.execute(BACKEND_PID, prepare=False)).fetchone()
     return row is not None and row[0] != conn.info.backend_pid
 
 
@@ -135,6 +137,6 @@ async def is_shared(first: AsyncConnection[Any], second: AsyncConnection[Any]) -
     seen: tuple[set[int], set[int]] = (set(), set())
     for _ in range(_ROUNDS):
         for conn, pids in zip((first, second), seen, strict=True):
-            row = await (await conn.execute(WHICH_PROCESS, prepare=False)).fetchone()
+            row = await (await conn.execute(BACKEND_PID, prepare=False)).fetchone()
             pids.add(row[0] if row else 0)
     return len(seen[0] | seen[1]) != 2 or bool(seen[0] & seen[1])

@@ -68,7 +68,7 @@ def touch(
     streams: Sequence[tuple[UUID, UUID]],
     memory_bytes: Sequence[int | None],
     rooms: Sequence[Mapping[str, object]],
-    news: Sequence[bool],
+    changed: Sequence[bool],
 ) -> Statement[list[StreamState]]:
     """Records that workers (id, session) are live, with their memory and capacity.
 
@@ -81,7 +81,7 @@ def touch(
             **_streams(streams),
             "memory": list(memory_bytes),
             "rooms": [json.dumps(room) for room in rooms],
-            "news": list(news),
+            "changed": list(changed),
         },
     )
 

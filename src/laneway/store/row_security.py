@@ -9,9 +9,9 @@ from laneway.store.statement import Statement, nothing, scalar
 
 def applies() -> Statement[bool]:
     """Whether row-level security restricts this role."""
-    return Statement("rows/check_binding", scalar)
+    return Statement("row_security/check_role", scalar)
 
 
 def restrict(workspaces: Collection[str]) -> Statement[None]:
     """Restricts the rest of the transaction to jobs of these workspaces."""
-    return Statement("rows/narrow_jobs", nothing, {"workspaces": sorted(workspaces)})
+    return Statement("row_security/restrict_jobs", nothing, {"workspaces": sorted(workspaces)})

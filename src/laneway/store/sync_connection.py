@@ -30,8 +30,8 @@ class SyncConnection:
         """Runs a statement; closes the connection if no result arrives `within_s`."""
         with translated():
             if self._conn is None or self._conn.closed:
-                may_ask = "options" in self._options
-                self._conn = pooler.connect_sync(self._dsn, self._options, may_ask=may_ask)
+                may_detect = "options" in self._options
+                self._conn = pooler.connect_sync(self._dsn, self._options, may_detect=may_detect)
             timer = None
             if within_s is not None:
                 timer = threading.Timer(within_s, hang_up, [self._conn])

@@ -28,11 +28,11 @@ class VisibleEvent(NamedTuple):
     def event(self) -> Event:
         return self.rendering.event
 
-    def placed(self, *, debug: bool) -> bytes:
-        return self.rendering.placed(self.prev, self.next, self.log, debug=debug)
+    def topic_frame(self, *, debug: bool) -> bytes:
+        return self.rendering.topic_frame(self.prev, self.next, self.log, debug=debug)
 
-    def numbered(self, *, debug: bool) -> bytes:
-        return self.rendering.numbered(self.log, debug=debug)
+    def job_frame(self, *, debug: bool) -> bytes:
+        return self.rendering.job_frame(self.log, debug=debug)
 
 
 class LogReplaced(Exception):
@@ -132,7 +132,9 @@ async def between(
                 for event in part:
                     if event.seq is None or event.seq in jobs:
                         debug = shows_debug(event)
-                        yield rendered(event, jobs).placed(prev, following, since.log, debug=debug)
+                        yield rendered(event, jobs).topic_frame(
+                            prev, following, since.log, debug=debug
+                        )
             is_more = len(found) == events.PAGE
             after = found[-1].id if found else after
 

@@ -33,7 +33,7 @@ class Rendering:
         self._name = name or event.name
 
     @cached_property
-    def is_alike(self) -> bool:
+    def is_same_for_all(self) -> bool:
         """Whether all readers see the same fields."""
         return self._job is None or not has_private_error(self.event)
 
@@ -46,14 +46,16 @@ class Rendering:
         return _body(self._name, _data(self.event, self._job, debug=True))
 
     def _body(self, *, debug: bool) -> bytes:
-        return self._private if debug and not self.is_alike else self._public
+        return self._private if debug and not self.is_same_for_all else self._public
 
-    def numbered(self, log: str | None, *, debug: bool) -> bytes:
+    def job_frame(self, log: str | None, *, debug: bool) -> bytes:
         """The frame for a stream of its job."""
         place = str(LogPosition(self.event.id, log))
         return b"id: %b\n%b" % (place.encode(), self._body(debug=debug))
 
-    def placed(self, prev: Snapshot, following: Snapshot, log: str | None, *, debug: bool) -> bytes:
+    def topic_frame(
+        self, prev: Snapshot, following: Snapshot, log: str | None, *, debug: bool
+    ) -> bytes:
         """The frame for a stream of topics, which read it between two snapshots."""
         cursor = Cursor(prev, following, self.event.id, log)
         return b"id: %b\n%b" % (str(cursor).encode(), self._body(debug=debug))

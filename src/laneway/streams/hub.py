@@ -34,19 +34,19 @@ log = logging.getLogger(__name__)
 Review = Callable[[Collection[bytes]], Awaitable[dict[bytes, Access]]]
 
 # The poll interval despite LISTEN: notifications only make things faster.
-SAFETY_S: Final = 5.0
+LISTEN_POLL_S: Final = 5.0
 # A revoked token's streams end within five seconds: this, plus two seconds of cached access.
 REVIEW_S: Final = 2.0
 RETRY_S: Final = 1.0
 # The minimum time between two reads.
-SOONEST_S: Final = 0.01
+MIN_READ_GAP_S: Final = 0.01
 # Delay between a notification and the read. A submitted job is claimed right after: one read serves
 # both, and the processor is free for the workers.
-GATHER_S: Final = 0.02
+NOTIFY_DELAY_S: Final = 0.02
 # How long the tasks continue after the last stream has left; a new one may follow soon.
 LINGER_S: Final = 10.0
 # When the server stops, readers have this long to read the remaining frames.
-LAST_WORDS_S: Final = 2.0
+FLUSH_S: Final = 2.0
 
 
 class Hub:
@@ -67,7 +67,7 @@ class Hub:
         # Held while the log is read and while a stream joins, so that no event is missed.
         self._reading = asyncio.Lock()
         self._changed = asyncio.Event()
-        self._notified = Debounce(GATHER_S, self._changed.set)
+        self._notified = Debounce(NOTIFY_DELAY_S, self._changed.set)
         self._listener: Listener | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._stopped: set[asyncio.Task[None]] = set()
@@ -196,7 +196,7 @@ class Hub:
         for stream in list(self._streams):
             stream.end()
         if self._streams:
-            asyncio.get_running_loop().call_later(LAST_WORDS_S, self._drop_all)
+            asyncio.get_running_loop().call_later(FLUSH_S, self._drop_all)
 
     def _drop_all(self) -> None:
         for stream in list(self._streams):
@@ -216,7 +216,7 @@ class Hub:
         is_failing = False
         while True:
             await self._pause()
-            await asyncio.sleep(max(0.0, read_at + SOONEST_S - time.monotonic()))
+            await asyncio.sleep(max(0.0, read_at + MIN_READ_GAP_S - time.monotonic()))
             read_at = time.monotonic()
             if self._streams:
                 idle_since = time.monotonic()
@@ -246,7 +246,7 @@ class Hub:
         is_slow = self.is_listening and not watches_every_job and not self._unsettled
         try:
             async with asyncio.timeout(
-                SAFETY_S if is_slow else self._settings.event_poll_ms / 1000
+                LISTEN_POLL_S if is_slow else self._settings.event_poll_ms / 1000
             ):
                 await self._changed.wait()
         except TimeoutError:
@@ -302,9 +302,9 @@ class Hub:
         written: dict[tuple[bool, bool], bytes] = {}
         for stream in self._readers(found.event):
             of_job = isinstance(stream, JobStream)
-            debug = not found.rendering.is_alike and stream.shows_debug(found.event)
+            debug = not found.rendering.is_same_for_all and stream.shows_debug(found.event)
             if (of_job, debug) not in written:
-                frame = found.numbered if of_job else found.placed
+                frame = found.job_frame if of_job else found.topic_frame
                 written[of_job, debug] = frame(debug=debug)
             stream.offer(found.event, written[of_job, debug])
 

@@ -154,7 +154,7 @@ class TopicStream(Stream):
 
     def wants(self, event: Event) -> bool:
         if event.seq is not None or event.name == "jobs.changed":
-            is_wanted = event.seq in self.seqs or any(topic.has(event) for topic in self.topics)
+            is_wanted = event.seq in self.seqs or any(topic.matches(event) for topic in self.topics)
             return is_wanted and (event.workspace is None or covers(self.reach, event))
         return self.wants_control and sees_control(self.access, event)
 

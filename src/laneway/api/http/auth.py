@@ -132,7 +132,7 @@ async def _authenticate(request: Request) -> tuple[Access, bool]:
     access = await throttle.check(
         address_of(request),
         lambda: find(secret),
-        is_known=credentials.has_met(key),
+        is_known=credentials.was_valid(key),
         is_gone=request.scope.get(GONE),
     )
     throttle.count(key)

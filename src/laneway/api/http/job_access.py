@@ -10,7 +10,7 @@ from fastapi import Request
 
 from laneway.api.http.auth import Caller
 from laneway.api.http.full_principals import FullPrincipals
-from laneway.control.bulk import outranks
+from laneway.control.bulk import exceeds_priority_bound
 from laneway.domain.bounds import Bounds, check_priority_bound, narrowest
 from laneway.domain.job import Job
 from laneway.domain.permissions import Access, Reach, Term
@@ -90,13 +90,13 @@ async def check_retry(who: Caller, job: Job) -> Quota | None:
     """Refuse a job above the priority that the grants allow; return the quota it counts against."""
     at = {"owner": job.created_by, "workspace": job.workspace, "lane": job.lane}
     bounds = who.access.reach("jobs:cancel").bounds(**at)
-    if await outranks(who.database, job, bounds):
+    if await exceeds_priority_bound(who.database, job, bounds):
         check_priority_bound(job.priority, bounds)
     return quota_of(who, bounds)
 
 
 def quota_of(who: Caller, bounds: Bounds) -> Quota | None:
-    return Quota(who.access.principal_id, bounds) if bounds.counts else None
+    return Quota(who.access.principal_id, bounds) if bounds.needs_counting else None
 
 
 async def within_quota(

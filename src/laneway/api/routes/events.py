@@ -131,7 +131,7 @@ async def _frames(stream: JobStream, first: deque[Rendering]) -> AsyncIterator[b
     # One at a time: all of them together may not fit into memory.
     while first:
         event = first.popleft()
-        yield event.numbered(stream.log, debug=stream.shows_debug(event.event))
+        yield event.job_frame(stream.log, debug=stream.shows_debug(event.event))
 
 
 async def _number(who: Caller, job_id: UUID) -> int:

@@ -89,7 +89,7 @@ async def _submit_plain(request: Request, who: Caller, job: JobRequest) -> Respo
         stored = await within_quota(
             request, quota, lambda: group_commit.submit(new, who.actor, quota)
         )
-        sent.made(stored.id, duplicate=False)
+        sent.record(stored.id, duplicate=False)
     client.wake([JobHandle(stored.id, stored.job_type, stored.status, False, client)])
     headers = {"Location": location(request, f"/jobs/{stored.id}")}
     return Json(shown(who, stored), 202, headers)
@@ -139,7 +139,7 @@ async def submit_job(
             if stored is None:
                 # The existing job was deleted between the two statements.
                 raise Refused("the job with this unique_key was just deleted: submit again")
-            change.is_act = not handle.duplicate
+            change.is_recorded = not handle.duplicate
             change.name, change.workspace = str(handle.id), stored.workspace
             change.after = {"job_type": stored.job_type, "status": handle.status.value}
         values = shown(who, _own_or_readable(who, stored, handle))
@@ -194,7 +194,7 @@ async def submit_jobs(
                 await one.run(quotas.charge(quota, [handle.id for handle in fresh]))
             if len(fresh) < len(made) and not who.access.allows_everywhere("jobs:read"):
                 await _check_duplicates(one, who, made)
-            change.is_act = bool(fresh)
+            change.is_recorded = bool(fresh)
             change.after = {
                 "count": len(fresh),
                 "job_types": sorted({handle.job_type for handle in fresh}),

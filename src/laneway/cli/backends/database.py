@@ -66,7 +66,7 @@ class DatabaseBackend(OperationBackend):
         ):
             given = {**options, "created_by": self._by}
             handle = await client.submit(job_type, payload, conn=conn, **given)
-            deed.is_act = not handle.duplicate
+            deed.is_recorded = not handle.duplicate
             deed.name, deed.workspace = str(handle.id), options.get("workspace", DEFAULT_WORKSPACE)
             deed.after = {"job_type": job_type, "status": handle.status.value}
         client.wake([handle])

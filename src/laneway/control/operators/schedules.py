@@ -21,7 +21,7 @@ async def _list_schedules(who: Operator, page: PageRequest) -> Page[Schedule]:
     state = await who.db.run(lanes.read())
     seen = [
         each.name
-        for each in await schedules.places(who.db)
+        for each in await schedules.scopes(who.db)
         if who.reach is None
         or who.reach.covers(owner=None, workspace=each.workspace, lane=state.lane_of(each.job_type))
     ]

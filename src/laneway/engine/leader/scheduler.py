@@ -19,7 +19,7 @@ from uuid import UUID
 from laneway.domain import cron
 from laneway.domain.cron import Timing
 from laneway.domain.redaction import redact
-from laneway.domain.schedule import BATCH, FirePlan, decide, replanned
+from laneway.domain.schedule import BATCH, FirePlan, plan_fires, replanned
 from laneway.domain.text import escape_text
 from laneway.engine.leader.schedule_checks import ScheduleCheck
 from laneway.engine.run.exception_text import message_of, name_of
@@ -133,7 +133,9 @@ class Scheduler(Service):
                 return False
             if due.next_at is None:
                 return await self._plan(due, timing, now)
-            plan = decide(timing, due.missed, due.catch_up, due.next_at, now, BATCH, due.last_at)
+            plan = plan_fires(
+                timing, due.missed, due.catch_up, due.next_at, now, BATCH, due.last_at
+            )
             entries = [*_missed(plan), *(SlotEntry(s, "submitted", plan.note) for s in plan.slots)]
             return await self._fire(due, entries, plan.next_at, epoch) == "fired"
         except DatabaseUnavailable:
@@ -244,7 +246,7 @@ class Scheduler(Service):
         else:
             # One slot at a time: the check may answer differently for the next.
             first = due.next_at or now
-            plan = decide(timing, due.missed, due.catch_up, first, now, 1, due.last_at)
+            plan = plan_fires(timing, due.missed, due.catch_up, first, now, 1, due.last_at)
         outcome, note, error = "submitted", plan.note, None
         if plan.slots:
             outcome, note, error = await self._ask(check, plan.note)

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 from uuid import UUID
 
-from laneway.domain.held_limits import held_around, inside
+from laneway.domain.held_limits import count_held, mark_held
 from laneway.domain.payload import PayloadLimits, encode
 from laneway.domain.redaction import redact
 from laneway.domain.step_results import UNSET
@@ -236,9 +236,9 @@ class Context(_Common):
         """Hold one of each named limit inside `async with`, waiting for them if needed."""
         claim, taken = self._channel.claim, _limit_names(names)
         self._check_open("limit")
-        await self._channel.ask("acquire", names=taken, inside=held_around(claim, taken))
+        await self._channel.ask("acquire", names=taken, inside=count_held(claim, taken))
         try:
-            with inside(claim, taken):
+            with mark_held(claim, taken):
                 yield
         finally:
             await run_to_completion(self._channel.ask("release", names=taken))
@@ -351,10 +351,10 @@ class SyncContext(_Common):
         self.check()
         claim, taken = self._channel.claim, _limit_names(names)
         self._check_open("limit")
-        self._channel.ask_blocking("acquire", names=taken, inside=held_around(claim, taken))
+        self._channel.ask_blocking("acquire", names=taken, inside=count_held(claim, taken))
         try:
             self.check()
-            with inside(claim, taken):
+            with mark_held(claim, taken):
                 yield
         finally:
             self._channel.ask_blocking("release", names=taken)

@@ -88,7 +88,7 @@ class Authenticator:
         access = await self._throttle.check(
             address,
             lambda: self._credential_cache.by_token(token),
-            is_known=self._credential_cache.has_met(key),
+            is_known=self._credential_cache.was_valid(key),
             peer=context.peer(),
         )
         self._throttle.count(key)

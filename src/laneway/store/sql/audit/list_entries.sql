@@ -7,7 +7,7 @@ with found as materialized (
            and (%(actor)s::text is null or w.actor = %(actor)s::text)
            and (%(kind)s::text is null or w.kind = %(kind)s::text)
            and (%(name)s::text is null or w.name = %(name)s::text or %(kind)s::text is null)
-         order by w.id desc limit %(look)s::integer) a
+         order by w.id desc limit %(scan)s::integer) a
      where (%(door)s::text is null or a.door = %(door)s::text)
        and (%(action)s::text is null or a.action = %(action)s::text)
        and (%(name)s::text is null or a.name = %(name)s::text)
@@ -28,7 +28,7 @@ select s.id, s.at, null, null, null, null, null, null, null, null, null, null, n
            and (%(actor)s::text is null or w.actor = %(actor)s::text)
            and (%(kind)s::text is null or w.kind = %(kind)s::text)
            and (%(name)s::text is null or w.name = %(name)s::text or %(kind)s::text is null)
-         order by w.id desc offset %(look)s::integer - 1 limit 1) s
+         order by w.id desc offset %(scan)s::integer - 1 limit 1) s
  -- No older entries are requested.
  where (%(since)s::timestamptz is null or s.at >= %(since)s::timestamptz)
    and (%(newer_than)s::double precision is null

@@ -5,7 +5,7 @@ with walked as materialized (
       where %(owner)s::text is null and a.seq > %(after)s::bigint
         and (%(job_type)s::text is null or a.job_type = %(job_type)s::text)
         and (%(workspace)s::text is null or a.workspace = %(workspace)s::text)
-      order by a.seq limit %(look)s::integer)
+      order by a.seq limit %(scan)s::integer)
     union all
     (select o.seq, coalesce((select true from laneway.awaiting a where a.seq = o.seq), false) from laneway.jobs o
       where o.created_by collate "C" = %(owner)s::text and o.seq > %(after)s::bigint
@@ -13,7 +13,7 @@ with walked as materialized (
         and o.seq >= (select coalesce((select a.seq from laneway.awaiting a order by a.seq limit 1), 9223372036854775807))
         and (%(job_type)s::text is null or o.job_type = %(job_type)s::text)
         and (%(workspace)s::text is null or o.workspace = %(workspace)s::text)
-      order by o.seq limit 5 * %(look)s::integer)
+      order by o.seq limit 5 * %(scan)s::integer)
 ), found as materialized (
     select j.seq, j.id
       from (select w.seq from walked w where w.is_here order by w.seq) w
@@ -35,6 +35,6 @@ select f.seq, f.id, null::timestamptz as looked_back_to from found f
 union all
 select s.seq, null, (select j.created_at from laneway.jobs j where j.seq = s.seq)
   from (select max(w.seq) as seq from walked w
-        having count(*) >= case when %(owner)s::text is null then 1 else 5 end * %(look)s::integer
+        having count(*) >= case when %(owner)s::text is null then 1 else 5 end * %(scan)s::integer
            and (select count(*) from found) < %(limit)s::integer) s
  order by looked_back_to nulls first, seq
