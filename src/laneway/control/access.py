@@ -166,7 +166,7 @@ async def change_role(db: Database, name: str, permissions: Iterable[str], *, by
     check_actor(by)
     chosen = check_role_permissions(permissions)
     async with audited(db, by, "role.changed", KIND, check_lane_name(name)) as change:
-        found = await _own_role(change, name, "changed")
+        found = await _custom_role(change, name, "changed")
         changed = await change.run(store.change_role(name, chosen, by))
         change.before, change.after = to_json(found), to_json(changed)
     return changed
@@ -176,13 +176,13 @@ async def delete_role(db: Database, name: str, *, by: str) -> None:
     """Delete a role that no principal has."""
     check_actor(by)
     async with audited(db, by, "role.deleted", KIND, check_lane_name(name)) as change:
-        found = await _own_role(change, name, "deleted")
+        found = await _custom_role(change, name, "deleted")
         if not await change.run(store.delete_role(name)):
             raise Refused(f"the role {name} is granted: revoke its grants first")
         change.before = to_json(found)
 
 
-async def _own_role(change: AuditedChange, name: str, verb: str) -> Role:
+async def _custom_role(change: AuditedChange, name: str, verb: str) -> Role:
     found = await change.run(store.lock_role(name))
     if found is None:
         raise missing("role", name)
@@ -213,7 +213,7 @@ async def grant_role(
     check_actor(by)
     check_principal_name(principal, "principal")
     check_lane_name(role, "role")
-    reach, place = check_scope(scope, workspace)
+    checked_scope, place = check_scope(scope, workspace)
     chosen = check_lanes(lanes)
     async with audited(db, by, "role.granted", KIND, principal) as change:
         found = await locked_principal(change, principal)
@@ -223,7 +223,7 @@ async def grant_role(
         if role == "platform_admin" and bounds.given != NO_BOUNDS:
             await _check_last_admin(change, principal, chosen)
         answer = await change.run(
-            store.grant_role(found.id, role, reach, place, chosen, by, bounds)
+            store.grant_role(found.id, role, checked_scope, place, chosen, by, bounds)
         )
         if answer is None:
             raise Refused(f"{principal} already has the role {role} there")
@@ -237,12 +237,12 @@ async def _check_last_admin(
     change: AuditedChange, principal: str, lanes: Collection[str] | None
 ) -> None:
     """Refuse bounds for the last platform_admin who could remove them."""
-    for each in await change.run(
+    for grant in await change.run(
         store.list_grants(PAGE, principal=principal, role="platform_admin")
     ):
-        if lanes is not None or each.scope != "all" or each.lanes is not None:
+        if lanes is not None or grant.scope != "all" or grant.lanes is not None:
             continue
-        if await _loses_last_admin(change, grant=each.id):
+        if await _loses_last_admin(change, grant=grant.id):
             raise Refused(
                 f"{principal} is the last platform_admin without bounds, so no one could remove"
                 " them: grant that role to another principal first"
@@ -272,11 +272,8 @@ async def revoke_grant(db: Database, grant_id: UUID, *, by: str) -> RoleGrant:
         gone = await change.run(store.revoke_grant(grant_id))
         if gone is None:
             raise NotFound(f"no grant {grant_id}")
-        change.name, change.workspace, change.before = (
-            gone.principal,
-            gone.workspace,
-            to_json(gone),
-        )
+        change.name, change.workspace = gone.principal, gone.workspace
+        change.before = to_json(gone)
     return gone
 
 

@@ -30,7 +30,7 @@ State: TypeAlias = Mapping[str, object] | StoredJson | None
 class AuditedChange:
     """A change in progress, committed together with its audit entry.
 
-    Set `is_recorded` to False if there was nothing to change: then no entry is written.
+    Set `is_recorded` to False if nothing changed: then no entry is written.
     """
 
     _transaction: Transaction
@@ -49,18 +49,18 @@ class AuditedChange:
         return await self.run(history.transaction_changes(kind))
 
     async def compare(
-        self, kind: str, name: str, asked: State, *, as_text: bool = True
+        self, kind: str, name: str, requested: State, *, as_text: bool = True
     ) -> Change | None:
         """Take before and after from the history, and return that change.
 
-        Where nothing changed, `asked` is both and None is returned.
+        If nothing changed, both are `requested` and it returns None.
         """
         made = await self.run(history.transaction_changes(kind, as_text=as_text))
         for each in reversed(made):
             if each.name == name:
                 self.before, self.after = each.before, each.after
                 return each
-        self.before = self.after = asked
+        self.before = self.after = requested
         return None
 
 

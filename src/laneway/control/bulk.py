@@ -265,14 +265,13 @@ async def exceeds_priority_bound(db: Database, job: Job, bounds: Bounds) -> bool
 
 
 async def _retry(db: Database, job: Job, quota: Quota) -> store.FoundState:
-    job_id = job.id
-    asked = quotas.RequestedJob(job.workspace, job.job_type, None)
+    requested = quotas.RequestedJob(job.workspace, job.job_type, None)
     async with db.transaction() as transaction:
         if job.status in STATUSES[BulkVerb.RETRY]:
-            await transaction.run(quotas.check(quota, [asked]))
-        found = await transaction.run(store.retry(job_id))
+            await transaction.run(quotas.check(quota, [requested]))
+        found = await transaction.run(store.retry(job.id))
         if _refusal(BulkVerb.RETRY, found.found_in) is None:
-            await transaction.run(quotas.charge(quota, [job_id]))
+            await transaction.run(quotas.charge(quota, [job.id]))
         return found
 
 

@@ -89,7 +89,18 @@ async def wait(
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> Freeze:
     """Wait until the lanes are quiet, at most `deadline` seconds."""
-    return await _until_quiet(db, hold.lanes, deadline, clock, pause)
+    began = clock()
+    delay = _FIRST_PAUSE
+    while True:
+        watched = await db.run(store.progress(hold.lanes, JOBS_NAMED))
+        resumed = [lane.lane for lane in watched if lane.enabled]
+        if resumed:
+            raise Refused(f"{', '.join(resumed)} was resumed meanwhile: it is not frozen")
+        seen = Freeze(tuple(watched), round(clock() - began, 3))
+        if seen.is_quiet or seen.waited_s >= deadline:
+            return seen
+        await pause(min(delay, deadline - seen.waited_s))
+        delay = min(delay * 1.5, _LONGEST_PAUSE)
 
 
 async def end(db: Database, hold: Hold, seen: Freeze, *, by: str, or_thaw: bool) -> Freeze:
@@ -139,27 +150,6 @@ async def _not_yet_frozen(db: Database, named: Sequence[str] | None) -> list[str
     held = {each.lane for each in await db.run(store.frozen())}
     wanted = known if named is None else named
     return [name for name in wanted if known[name].enabled or name not in held]
-
-
-async def _until_quiet(
-    db: Database,
-    lanes: Sequence[str],
-    deadline: float,
-    clock: Callable[[], float],
-    pause: Callable[[float], Awaitable[None]],
-) -> Freeze:
-    began = clock()
-    wait = _FIRST_PAUSE
-    while True:
-        watched = await db.run(store.progress(lanes, JOBS_NAMED))
-        resumed = [each.lane for each in watched if each.enabled]
-        if resumed:
-            raise Refused(f"{', '.join(resumed)} was resumed meanwhile: it is not frozen")
-        seen = Freeze(tuple(watched), round(clock() - began, 3))
-        if seen.is_quiet or seen.waited_s >= deadline:
-            return seen
-        await pause(min(wait, deadline - seen.waited_s))
-        wait = min(wait * 1.5, _LONGEST_PAUSE)
 
 
 async def thaw(db: Database, lanes: Sequence[str] | None = None, *, by: str) -> list[Thawed]:

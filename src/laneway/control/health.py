@@ -232,15 +232,17 @@ async def check_clock(db: Database) -> HealthCheck:
 
 
 async def check_workers(db: Database) -> HealthCheck:
+    """A live worker runs jobs."""
     name = "workers"
-    there = [worker for worker in await db.run(workers.listing()) if worker.is_live]
+    live = [worker for worker in await db.run(workers.listing()) if worker.is_live]
     # A server may lead without running jobs.
-    live = [worker for worker in there if worker.concurrency > 0]
-    if not live:
+    running = [worker for worker in live if worker.concurrency > 0]
+    if not running:
         return _warn(name, "no worker is alive: no jobs run", "laneway worker APP")
-    leader = next((worker.name for worker in there if worker.is_leader), None)
+    leader = next((worker.name for worker in live if worker.is_leader), None)
     leads = f"led by {leader}" if leader else "no leader yet"
-    return _ok(name, f"{len(live)} alive, {leads}, {sum(w.running for w in live)} jobs running")
+    jobs = sum(worker.running for worker in running)
+    return _ok(name, f"{len(running)} alive, {leads}, {jobs} jobs running")
 
 
 async def check_leases(db: Database) -> HealthCheck:
@@ -356,12 +358,13 @@ async def check_blockers(db: Database) -> HealthCheck:
     found = await db.run(health.find_blockers())
     if not found:
         return _ok(name, "no session holds locks that claims need")
-    first = found[0]
-    rest = f", and {len(found) - 1} more" if len(found) > 1 else ""
-    step = f"select pg_terminate_backend({first.pid});"
-    if any(one.waiting for one in found):
-        return _fail(name, f"{first.describe()}{rest}: claims wait", step)
-    return _warn(name, f"{first.describe()}{rest}", step)
+    text, step = (
+        f"{found[0].describe()}{_more(found)}",
+        f"select pg_terminate_backend({found[0].pid});",
+    )
+    if any(blocker.waiting for blocker in found):
+        return _fail(name, f"{text}: claims wait", step)
+    return _warn(name, text, step)
 
 
 async def check_lost(db: Database) -> HealthCheck:

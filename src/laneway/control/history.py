@@ -57,11 +57,11 @@ async def page(
 async def rollback(
     db: Database, kind: str, name: str, *, to: int | None = None, by: str, as_text: bool = False
 ) -> Change | None:
-    """Puts an object back to what it was before its newest change, or right after the change `to`.
+    """Restore an object to its state before its newest change, or right after the change `to`.
 
-    `to=0` means before the first change that is kept. What was created is deleted, what was deleted
-    is there again. It is a change like any other, answered here; None when it was so already.
-    With `as_text`, its large states are `StoredJson`.
+    `to=0` is the state before the first kept change. This may delete or create the object. Returns
+    the change that it made; None: the object already had that state. With `as_text`, large states
+    are `StoredJson`.
     """
     check_actor(by)
     _check_kind(kind, RESTORABLE)

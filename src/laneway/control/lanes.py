@@ -28,7 +28,7 @@ from laneway.store.lanes import LaneLoad
 
 log = logging.getLogger("laneway.control")
 
-# As the history calls it.
+# The name of the pause gate in the history.
 GATE: Final = "pause"
 
 
@@ -38,7 +38,7 @@ async def inspect(db: Database) -> list[LaneStatus]:
     loads = await db.run(store.measure(DEPTH_BOUND))
     frozen_by = {each.lane: each.frozen_by for each in await db.run(freeze.frozen())}
     return [
-        # One that was resumed by hand is remembered until the thaw, but not frozen.
+        # A frozen lane that was resumed by hand is listed until the thaw, but not frozen.
         _status(
             lane,
             [load for load in loads if load.lane == lane.name],
@@ -49,7 +49,7 @@ async def inspect(db: Database) -> list[LaneStatus]:
 
 
 async def get(db: Database, name: str) -> LaneDetail:
-    """One lane with its utilization, and what waits in it by priority."""
+    """One lane with its utilization, and its waiting jobs by priority."""
     check_lane_name(name)
     found = next((each for each in await inspect(db) if each.lane.name == name), None)
     if found is None:
@@ -61,7 +61,7 @@ async def get(db: Database, name: str) -> LaneDetail:
 
 
 async def find(db: Database, job_type: str) -> Lane:
-    """The lane in force for a job type."""
+    """The lane of a job type."""
     check_job_type(job_type)
     state = await db.run(store.read())
     return state.lanes[state.lane_of(job_type)]
@@ -82,7 +82,7 @@ def _status(lane: Lane, loads: list[LaneLoad], frozen_by: str | None) -> LaneSta
 
 
 async def create(db: Database, settings: Mapping[str, object], *, by: str) -> Lane:
-    """A new lane; what is not given takes a new lane's defaults."""
+    """Create a lane; settings that are not given take their defaults."""
     check_actor(by)
     lane = Lane.of(settings)
     async with audited(db, by, "lane.created", "lane", lane.name) as change:
@@ -97,16 +97,16 @@ async def create(db: Database, settings: Mapping[str, object], *, by: str) -> La
 async def tune(
     db: Database, name: str, change: Mapping[str, object], *, by: str, as_text: bool = False
 ) -> TunedLane:
-    """Change what `change` names; in force at every worker's next claim.
+    """Change the given settings, in force at every worker's next claim.
 
-    With `as_text`, large states of the change that is returned are `StoredJson`.
+    With `as_text`, large states of the returned change are `StoredJson`.
     """
     check_actor(by)
     checked = validate_lane_change(change)
     if not checked:
         raise InvalidInput("lane", "nothing to change was given")
     check_lane_name(name)
-    async with audited(db, by, _tuned(checked), "lane", name) as audited_change:
+    async with audited(db, by, _action(checked), "lane", name) as audited_change:
         lane = await audited_change.run(store.tune(name, checked, by))
         if lane is None:
             raise missing("lane", name)
@@ -116,31 +116,30 @@ async def tune(
     return TunedLane.after(made, lane)
 
 
-def _tuned(change: Mapping[str, object]) -> str:
-    """The change as people call it."""
+def _action(change: Mapping[str, object]) -> str:
+    """The action that the audit records for a change."""
     if change.keys() == {"enabled"}:
         return "lane.resumed" if change["enabled"] else "lane.drained"
     return "lane.tuned"
 
 
 async def drain(db: Database, name: str, *, by: str) -> TunedLane:
-    """Nothing new is claimed in the lane; what runs finishes."""
+    """Claim nothing new in the lane; running jobs finish."""
     return await tune(db, name, {"enabled": False}, by=by)
 
 
 async def resume(db: Database, name: str, *, by: str) -> TunedLane:
-    """The lane's jobs are claimed again."""
+    """Claim jobs of the lane again."""
     return await tune(db, name, {"enabled": True}, by=by)
 
 
 async def move_type(db: Database, job_type: str, name: str, *, by: str) -> Lane:
-    """Puts a job type, with its waiting jobs, into a lane and takes it out of any other."""
+    """Move a job type with its waiting jobs to another lane."""
     check_actor(by)
     check_job_type(job_type)
     check_lane_name(name)
     async with audited(db, by, "lane.type_moved", "lane", name) as change:
-        # Before the move: it takes the type out of its old lane whether or not the new one is
-        # there.
+        # Check first: the move removes the type from its old lane even if the new one is missing.
         await _read(change, name)
         await change.run(store.move_type(name, job_type, by))
         old = _lane_before(await change.changes("lane"), job_type, name)
@@ -152,7 +151,7 @@ async def move_type(db: Database, job_type: str, name: str, *, by: str) -> Lane:
 
 
 def _lane_before(moved: Sequence[Change], job_type: str, name: str) -> str:
-    """The lane of a type before the changes that moved it to the lane named."""
+    """The lane of a type before the changes that moved it to the lane `name`."""
     if not moved:
         return name
     listed = (each.name for each in moved if job_type in _types(each.before))
@@ -164,14 +163,14 @@ def _types(state: Mapping[str, object] | None) -> Sequence[str]:
 
 
 async def pause(db: Database, *, by: str) -> Gate:
-    """Shuts the pause gate: no claim commits until it is opened."""
+    """Close the pause gate: no claim commits until it is opened."""
     await _set_gate(db, True, by)
-    log.info("pause gate: shut by %s", by)
+    log.info("pause gate: closed by %s", by)
     return await db.run(store.read_gate())
 
 
 async def resume_all(db: Database, *, by: str) -> Gate:
-    """Opens the pause gate; drained lanes stay drained."""
+    """Open the pause gate; drained lanes stay drained."""
     await _set_gate(db, False, by)
     log.info("pause gate: opened by %s", by)
     await notifications.wake(db, None)

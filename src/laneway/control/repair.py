@@ -15,7 +15,7 @@ BATCH: Final = 1000
 
 
 async def repair(
-    db: Database, *, by: str, on_progress: Callable[[int], None] = lambda looked: None
+    db: Database, *, by: str, on_progress: Callable[[int], None] = lambda scanned: None
 ) -> tuple[int, int]:
     """Repair counters, and end lost jobs as failed, in batches; return the number of each.
 
@@ -25,7 +25,7 @@ async def repair(
     async with audited(db, by, "database.repaired", "database") as change:
         counters = await change.run(health.recount_usage())
         change.is_recorded, change.after = counters > 0, {"counters": counters}
-    ended, looked, after = 0, 0, 0
+    ended, scanned, after = 0, 0, 0
     while True:
         lost = await db.run(health.look_for_lost(after=after, scan=SCAN))
         for start in range(0, len(lost.numbers), BATCH):
@@ -39,5 +39,5 @@ async def repair(
             ended += len(found)
         if lost.next_after is None:
             return counters, ended
-        after, looked = lost.next_after, looked + SCAN
-        on_progress(looked)
+        after, scanned = lost.next_after, scanned + SCAN
+        on_progress(scanned)

@@ -53,7 +53,7 @@ async def listing(db: Database) -> list[Schedule]:
 
 
 async def scopes(db: Database) -> list[ScheduleScope]:
-    """Every schedule by name, with the fields that decide who sees it."""
+    """Every schedule by name, with the fields that decide which callers see it."""
     return await db.run(store.scopes())
 
 

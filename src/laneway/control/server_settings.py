@@ -30,7 +30,7 @@ def _is_short(found: str) -> bool:
 
 def _shadows_pg_catalog(found: str) -> bool:
     schemas = [part.strip().strip('"') for part in found.split(",")]
-    return schemas.index("pg_catalog") > 0 if "pg_catalog" in schemas else False
+    return "pg_catalog" in schemas and schemas[0] != "pg_catalog"
 
 
 def _of_server(name: str, value: str, is_harmful: Callable[[str], bool], effect: str) -> Rule:
