@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from laneway import Cancel, Context, PublicError, SyncContext
+from laneway.domain.codec import to_json
 from laneway.engine.process.logs import JsonLines, TextLines
 from tests.engine import isolated
 from tests.engine.workshop import Workshop, until
@@ -111,5 +112,5 @@ async def test_only_public_error_is_marked_public(
         assert job.error is not None
         assert job.error.is_public is public
         assert "row 7" in (job.error.traceback or "")
-        assert ("row 7" in str(job.error.to_dict(debug=False))) is False
-        assert ("page 7 does not exist" in str(job.error.to_dict(debug=False))) is public
+        assert ("row 7" in str(to_json(job.error.public()))) is False
+        assert ("page 7 does not exist" in str(to_json(job.error.public()))) is public

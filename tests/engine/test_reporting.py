@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from laneway import Context, SyncContext
+from laneway.domain.codec import to_json
 from laneway.engine.run import context
 from laneway.errors import InvalidInput
 from laneway.store.statement import Statement
@@ -39,7 +40,7 @@ async def test_progress_is_there_while_the_job_runs(either_shop: Workshop, isola
     await until(lambda: shop.rows("select 1 from laneway.progress"))
     running = await job.get()
     assert running.progress is not None
-    assert running.progress.to_dict() == {
+    assert to_json(running.progress) == {
         "stage": "one",
         "done": 2,
         "total": 4,

@@ -14,10 +14,12 @@ from fastapi import FastAPI
 from mcp import Client
 
 from laneway.api.models import jobs
+from laneway.domain.job import Attempt, Progress
 from laneway.http import AsyncClient
 from laneway.mcp import outputs
 from laneway.mcp.server import always, make_server
 from laneway.mcp.tools import TOOLS
+from laneway.operations.models import output_model
 from laneway.store import leases
 from laneway.store.leases import LogEntry
 from tests.api.conftest import People, Principal
@@ -247,8 +249,8 @@ def test_names_are_those_of_the_api() -> None:
     for own, of_api in (
         (outputs.JobDetailResult, jobs.JobDetailOut),
         (outputs.JobResult, jobs.JobOut),
-        (outputs.AttemptResult, jobs.AttemptOut),
-        (outputs.ProgressResult, jobs.ProgressOut),
+        (outputs.AttemptResult, output_model(Attempt)),
+        (outputs.ProgressResult, output_model(Progress)),
         (outputs.ExplanationResult, jobs.ExplanationOut),
     ):
         assert own.model_fields.keys() <= of_api.model_fields.keys(), own

@@ -191,7 +191,7 @@ def show_(
 def _show_attempts(job_id: UUID, before: int, json: bool) -> None:
     page = session.run(lambda backend: backend.attempts(job_id, limit=PAGE, cursor=str(before)))
     if json:
-        show_json_lines(each.to_dict() for each in page.items)
+        show_json_lines(page.items)
     elif not page.items:
         note(f"no attempts before {before}")
     else:

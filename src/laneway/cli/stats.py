@@ -36,7 +36,7 @@ def counts(chosen: Chosen, json: Json = False) -> None:
 
     found = session.run(verb)
     if json:
-        show_json_lines(each.to_dict() for each in found)
+        show_json_lines(found)
         return
     from laneway.cli import stats_tables
 

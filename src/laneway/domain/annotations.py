@@ -75,6 +75,14 @@ class _Mark:
 INLINE: Final = _Mark()
 # A field that JSON does not show.
 HIDDEN: Final = _Mark()
+# A field that JSON shows only to those who may see private parts.
+PRIVATE: Final = _Mark()
+# A field that JSON shows only if it is true.
+IF_TRUE: Final = _Mark()
+# A field that a server always sends, although Python allows None.
+ALWAYS_SENT: Final = _Mark()
+# A time that JSON writes in UTC with `Z`.
+WITH_Z: Final = _Mark()
 
 
 def unwrap(hint: Any) -> tuple[Any, tuple[Any, ...]]:

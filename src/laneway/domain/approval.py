@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
+from laneway.domain.annotations import WITH_Z, Doc
 from laneway.domain.duration import DAY_S, check_duration, seconds_of
 from laneway.domain.states import Status
 from laneway.domain.text import check_text
@@ -94,22 +95,13 @@ def cost_of(analysis: object) -> Cost | None:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A decision about a job; `seal` is the fingerprint of what was decided about."""
+    """An approval or rejection of a job."""
 
     decision: str
-    decided_at: datetime
+    decided_at: Annotated[datetime, WITH_Z]
     decided_by: str | None
     comment: str | None
-    seal: str | None
-
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "decision": self.decision,
-            "decided_at": self.decided_at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
-            "decided_by": self.decided_by,
-            "comment": self.comment,
-            "seal": self.seal,
-        }
+    seal: Annotated[str | None, Doc("The seal of the version that was decided on")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

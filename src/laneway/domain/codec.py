@@ -1,20 +1,32 @@
 """Dataclasses of the domain as JSON values, and back; every door uses the same.
 
 A dataclass shows its fields under their own names, then the properties that its class attribute
-`computed` lists. `INLINE` and `HIDDEN` are the exceptions.
+`computed` lists; `computed_after` has a property by the field that it follows. The marks of
+`annotations` are the exceptions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import Enum
-from functools import cache
-from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+from functools import cache, partial
+from typing import Any, Final, NamedTuple, get_args, get_origin, get_type_hints
 from uuid import UUID
 
-from laneway.domain.annotations import HIDDEN, INLINE, non_null, unwrap
+from laneway.domain.annotations import (
+    HIDDEN,
+    IF_TRUE,
+    INLINE,
+    PRIVATE,
+    WITH_Z,
+    non_null,
+    unwrap,
+)
+
+# Types whose values are JSON already.
+_PLAIN: Final = (str, int, float, bool, object)
 
 
 class JsonField(NamedTuple):
@@ -23,8 +35,20 @@ class JsonField(NamedTuple):
     name: str
     hint: Any
     is_computed: bool = False
-    is_inline: bool = False
     is_required: bool = True
+
+    @property
+    def marks(self) -> tuple[Any, ...]:
+        return unwrap(self.hint)[1]
+
+    @property
+    def is_inline(self) -> bool:
+        return INLINE in self.marks
+
+    @property
+    def may_be_absent(self) -> bool:
+        """Whether JSON may leave it out."""
+        return PRIVATE in self.marks or IF_TRUE in self.marks
 
 
 class UnreadableJson(ValueError):
@@ -34,31 +58,33 @@ class UnreadableJson(ValueError):
 @cache
 def json_fields(kind: Any) -> tuple[JsonField, ...]:
     """The JSON fields of a dataclass, in order."""
+    return tuple(_fields(kind))
+
+
+def _fields(kind: Any) -> Iterator[JsonField]:
     hints = get_type_hints(kind, include_extras=True)
-    own = [
-        JsonField(
-            each.name,
-            hints[each.name],
-            is_inline=INLINE in unwrap(hints[each.name])[1],
-            is_required=each.default is MISSING and each.default_factory is MISSING,
-        )
-        for each in fields(kind)
-        if HIDDEN not in unwrap(hints[each.name])[1]
-    ]
-    names: tuple[str, ...] = getattr(kind, "computed", ())
-    return (*own, *(JsonField(name, _returned(kind, name), is_computed=True) for name in names))
+    after: Mapping[str, str] = getattr(kind, "computed_after", {})
+    for each in fields(kind):
+        if HIDDEN not in unwrap(hints[each.name])[1]:
+            is_required = each.default is MISSING and each.default_factory is MISSING
+            yield JsonField(each.name, hints[each.name], is_required=is_required)
+        if each.name in after:
+            yield _computed(kind, after[each.name])
+    for name in getattr(kind, "computed", ()):
+        yield _computed(kind, name)
 
 
-def _returned(kind: Any, name: str) -> Any:
-    return get_type_hints(getattr(kind, name).fget, include_extras=True)["return"]
+def _computed(kind: Any, name: str) -> JsonField:
+    hint = get_type_hints(getattr(kind, name).fget, include_extras=True)["return"]
+    return JsonField(name, hint, is_computed=True)
 
 
-def to_json(value: Any) -> Any:
-    """The value as JSON; mappings are JSON already."""
+def to_json(value: Any, *, private: bool = True) -> Any:
+    """The value as JSON; mappings are JSON already. `private=False` leaves out private fields."""
     if is_dataclass(value):
-        return _object(value)
+        return _object(value, private)
     if isinstance(value, (list, tuple)):
-        return [to_json(each) for each in value]
+        return [to_json(each, private=private) for each in value]
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, Enum):
@@ -66,18 +92,58 @@ def to_json(value: Any) -> Any:
     return str(value) if isinstance(value, UUID) else value
 
 
-def _object(value: Any) -> dict[str, Any]:
+def json_time(at: datetime) -> str:
+    """A time in UTC with `Z`, as jobs have it."""
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _object(value: Any, private: bool) -> dict[str, Any]:
     kind: Any = type(value)
     shown: dict[str, Any] = {}
-    for name, hint, _, is_inline, _ in json_fields(kind):
+    for name, write, is_inline, is_if_true in _members(kind, private):
         found = getattr(value, name)
         if is_inline:
-            shown.update(_object(found))
-        elif mapped_class(unwrap(hint)[0]) is not None:
-            shown[name] = {key: to_json(each) for key, each in found.items()}
-        else:
-            shown[name] = to_json(found)
+            shown.update(_object(found, private))
+        elif write is not None and found is not None:
+            shown[name] = write(found)
+        elif found or not is_if_true:
+            shown[name] = found
     return shown
+
+
+@cache
+def _members(kind: Any, private: bool) -> tuple[_Member, ...]:
+    return tuple(
+        _Member(each.name, _writer(each.hint, private), each.is_inline, IF_TRUE in each.marks)
+        for each in json_fields(kind)
+        if private or PRIVATE not in each.marks
+    )
+
+
+class _Member(NamedTuple):
+    """How a field is written; without `write`, it is JSON already."""
+
+    name: str
+    write: Callable[[Any], Any] | None
+    is_inline: bool
+    is_if_true: bool
+
+
+def _writer(hint: Any, private: bool) -> Callable[[Any], Any] | None:
+    kind, marks = unwrap(hint)
+    if (inner := non_null(kind)) is not None:
+        kind, marks = unwrap(inner)
+    if kind in _PLAIN:
+        return None
+    if kind is UUID:
+        return str
+    if WITH_Z in marks:
+        return json_time
+    if get_origin(kind) in (list, tuple) and get_args(kind)[0] in _PLAIN:
+        return list
+    if mapped_class(kind) is not None:
+        return lambda found: {key: to_json(each) for key, each in found.items()}
+    return partial(to_json, private=private)
 
 
 def mapped_class(kind: Any) -> Any:
@@ -108,13 +174,16 @@ def _read_object(kind: Any, value: Any, place: str) -> Any:
     if not isinstance(value, Mapping):
         raise UnreadableJson(f"{place}: must be an object")
     given: dict[str, Any] = {}
-    for name, hint, is_computed, is_inline, is_required in json_fields(kind):
+    for each in json_fields(kind):
+        name, hint = each.name, each.hint
         where = f"{place}.{name}".lstrip(".")
-        if is_inline:
+        if each.is_inline:
             given[name] = from_json(hint, value, place)
-        elif name in value and not is_computed:
+        elif each.is_computed or (each.may_be_absent and value.get(name) is None):
+            continue
+        elif name in value:
             given[name] = from_json(hint, value[name], where)
-        elif is_required and not is_computed:
+        elif each.is_required:
             raise UnreadableJson(f"{where}: is missing")
     return kind(**given)
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
+from laneway.domain.annotations import Doc
 from laneway.domain.states import Status
 
 
 @dataclass(frozen=True, slots=True)
 class StateCount:
-    """The number of jobs in one state; if `is_capped`, there may be more."""
+    """Jobs in one state."""
 
     status: Status
     count: int
-    is_capped: bool
-
-    def to_dict(self) -> dict[str, object]:
-        return {"status": self.status.value, "count": self.count, "is_capped": self.is_capped}
+    is_capped: Annotated[
+        bool, Doc("Not all jobs of the state were examined: there may be more than `count`")
+    ]

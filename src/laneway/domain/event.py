@@ -9,7 +9,8 @@ from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 from uuid import UUID
 
-from laneway.domain.job import Job, json_time
+from laneway.domain.codec import json_time, to_json
+from laneway.domain.job import Job
 from laneway.domain.job_error import PRIVATE_MESSAGE
 from laneway.domain.lane import check_job_type, check_lane_name
 from laneway.domain.states import TERMINAL, Status, label_of
@@ -58,8 +59,7 @@ def job_at(event: Event, job: Job, *, debug: bool) -> dict[str, Any]:
     `job` is the job now, for values that do not change or are too large for the log. `debug` adds
     the message of a private error.
     """
-    shown = job.to_dict(debug=False)
-    del shown["attempts"]
+    shown: dict[str, Any] = to_json(job, private=False)
     is_same_attempt = shown["attempt"] == event.state["attempt"]
     shown |= event.state
     shown["error"] = _error(event, debug=debug)

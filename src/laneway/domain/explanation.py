@@ -3,39 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated, Any
 from uuid import UUID
 
+from laneway.domain.annotations import ALWAYS_SENT, Doc
+from laneway.domain.codec import to_json
 from laneway.domain.job import Job
 from laneway.domain.states import Status
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One reason; `code` is stable, `message` is for people."""
+    """One reason for the state of a job; `message` is for people."""
 
-    code: str
+    code: Annotated[str, Doc("Stable: programs may rely on it")]
     message: str
 
-    def to_dict(self) -> dict[str, object]:
-        return {"code": self.code, "message": self.message}
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """A job and the reasons for its state, the most decisive first.
+    """The state of a job and the reasons for it, the most decisive first.
 
-    `runs_for_s` is how long jobs of its type ran recently; None if none did. `label` is the
-    status for people; servers of older versions do not send it.
+    Servers of older versions do not send `label`.
     """
 
     id: UUID
     job_type: str
     lane: str
     status: Status
+    label: Annotated[str | None, Doc("The status for people, as in a job"), ALWAYS_SENT] = None
     reasons: list[Reason]
-    starts_in_s: float | None = None
-    runs_for_s: float | None = None
-    label: str | None = None
+    starts_in_s: Annotated[float | None, Doc("An estimate; null: unknown")] = None
+    runs_for_s: Annotated[float | None, Doc("The recent run time of jobs of its type")] = None
 
     @classmethod
     def of(
@@ -45,19 +44,9 @@ class Explanation:
         starts_in_s: float | None = None,
         runs_for_s: float | None = None,
     ) -> Explanation:
-        return cls(
-            *(job.id, job.job_type, job.lane, job.status, reasons, starts_in_s, runs_for_s),
-            label=job.label,
-        )
+        same = {name: getattr(job, name) for name in ("id", "job_type", "lane", "status", "label")}
+        return cls(**same, reasons=reasons, starts_in_s=starts_in_s, runs_for_s=runs_for_s)
 
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "id": str(self.id),
-            "job_type": self.job_type,
-            "lane": self.lane,
-            "status": self.status.value,
-            "label": self.label,
-            "reasons": [reason.to_dict() for reason in self.reasons],
-            "starts_in_s": self.starts_in_s,
-            "runs_for_s": self.runs_for_s,
-        }
+    def to_dict(self) -> dict[str, Any]:
+        shown: dict[str, Any] = to_json(self)
+        return shown

@@ -8,11 +8,13 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import Final
+from datetime import datetime
+from typing import Annotated, Any, ClassVar, Final, Protocol
 from uuid import UUID
 
+from laneway.domain.annotations import ALWAYS_SENT, HIDDEN, IF_TRUE, PRIVATE, WITH_Z, Doc
 from laneway.domain.approval import Cost, cost_of
+from laneway.domain.codec import to_json
 from laneway.domain.duration import CENTURY_S
 from laneway.domain.job_error import JobError
 from laneway.domain.lane import check_job_type
@@ -30,6 +32,15 @@ LONGEST_DELAY: Final = CENTURY_S
 MAX_TAGS: Final = 64
 TAG_BYTES: Final = 128
 NAME_BYTES: Final = 128
+
+Moment = Annotated[datetime, WITH_Z]
+Label = Annotated[
+    str,
+    Doc(
+        "The status for people: `queued` for an approved job that needed no approval, `analysing`"
+        " for a pending one"
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,69 +67,55 @@ class Progress:
             percent = round(min(100.0, max(0.0, 100.0 * done / total)), 2)
         return cls(stage, done, total, percent, message)
 
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "stage": self.stage,
-            "done": self.done,
-            "total": self.total,
-            "percent": self.percent,
-            "message": self.message,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One line that a handler logged."""
+    """One line a handler logged."""
 
-    at: datetime
+    at: Moment
     level: str
     message: str
-
-    def to_dict(self) -> dict[str, object]:
-        return {"at": json_time(self.at), "level": self.level, "message": self.message}
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One claim of a job and how it ended; `outcome` is None while it runs.
-
-    `log` holds the newest of its `log_lines` lines.
-    """
+    """One claim of a job and how it ended."""
 
     attempt: int
     worker: str | None = None
     claimed_by: UUID | None = None
-    claimed_at: datetime | None = None
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
-    outcome: str | None = None
+    claimed_at: Moment | None = None
+    started_at: Moment | None = None
+    finished_at: Moment | None = None
+    outcome: Annotated[str | None, Doc("null while it runs")] = None
     error: JobError | None = None
-    log: tuple[LogLine, ...] = ()
-    log_lines: int = 0
+    log: Annotated[
+        tuple[LogLine, ...],
+        Doc("The newest lines; only with jobs:debug, or for one's own job"),
+        PRIVATE,
+    ] = ()
+    log_lines: Annotated[
+        int, Doc("Number of all lines; shown under the same rule as `log`"), PRIVATE
+    ] = 0
 
-    def to_dict(self, *, debug: bool = True) -> dict[str, object]:
-        shown: dict[str, object] = {
-            "attempt": self.attempt,
-            "worker": self.worker,
-            "claimed_by": str(self.claimed_by) if self.claimed_by else None,
-            "claimed_at": json_time(self.claimed_at),
-            "started_at": json_time(self.started_at),
-            "finished_at": json_time(self.finished_at),
-            "outcome": self.outcome,
-            "error": self.error.to_dict(debug=debug) if self.error else None,
-        }
-        if debug:
-            shown["log"] = [line.to_dict() for line in self.log]
-            shown["log_lines"] = self.log_lines
-        return shown
+    def public(self) -> Attempt:
+        """The attempt with the public part of its error, and without its log."""
+        return replace(self, error=self.error and self.error.public(), log=(), log_lines=0)
+
+
+Attempts = Annotated[
+    tuple[Attempt, ...], Doc("The newest 50, in order; `/jobs/{job_id}/attempts` has all")
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One job, with the same field names in every interface.
+    """A job.
 
-    `duplicate` is True only in the result of a submit that found this job by its `unique_key`.
+    It has the same field names in every interface. Only a `Review` shows the attempts.
     """
+
+    computed_after: ClassVar = {"status": "label"}
 
     id: UUID
     job_type: str
@@ -138,27 +135,40 @@ class Job:
     tags: tuple[str, ...] = ()
     unique_key: str | None = None
     concurrency_key: str | None = None
-    created_at: datetime | None = None
+    created_at: Annotated[Moment | None, ALWAYS_SENT] = None
     created_by: str | None = None
-    approved_at: datetime | None = None
+    approved_at: Moment | None = None
     approved_by: str | None = None
-    expires_at: datetime | None = None
-    run_at: datetime | None = None
+    expires_at: Moment | None = None
+    run_at: Moment | None = None
     claimed_by: UUID | None = None
     worker: str | None = None
-    claimed_at: datetime | None = None
-    lease_until: datetime | None = None
-    last_progress_at: datetime | None = None
-    cancel_requested_at: datetime | None = None
+    claimed_at: Moment | None = None
+    lease_until: Moment | None = None
+    last_progress_at: Moment | None = None
+    cancel_requested_at: Annotated[
+        Moment | None, Doc("Not set if the job was rejected or its approval expired")
+    ] = None
     cancel_reason: str | None = None
-    cancelled_by: str | None = None
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
-    attempts: tuple[Attempt, ...] = ()
-    duplicate: bool = False
+    cancelled_by: Annotated[
+        str | None,
+        Doc(
+            "The principal that cancelled or rejected it, or requested that; `laneway` if its"
+            " approval expired; null if its handler cancelled it"
+        ),
+    ] = None
+    started_at: Annotated[
+        Moment | None,
+        Doc("While it runs: when it was claimed; afterwards: when its handler started"),
+    ] = None
+    finished_at: Moment | None = None
+    attempts: Annotated[tuple[Attempt, ...], HIDDEN] = ()
+    duplicate: Annotated[
+        bool, Doc("true in the response to a submit that found this existing job"), IF_TRUE
+    ] = False
 
     @property
-    def label(self) -> str:
+    def label(self) -> Label:
         """The status for people."""
         return label_of(self.status, self.approved_by)
 
@@ -186,53 +196,28 @@ class Job:
         return f": {self.error.type}: {self.error.message}" if self.error else ""
 
     def public(self) -> Job:
-        """The job with the public part of its error, and without attempts."""
-        error = self.error.public() if self.error else None
-        return replace(self, error=error, attempts=())
+        """The job with the public parts of its errors only."""
+        if self.error is None and not self.attempts:
+            return self
+        attempts = tuple(each.public() for each in self.attempts)
+        return replace(self, error=self.error and self.error.public(), attempts=attempts)
 
-    def to_dict(self, *, debug: bool = True) -> dict[str, object]:
-        """The job as JSON values; `debug=False` leaves out private ones."""
-        shown: dict[str, object] = {
-            "id": str(self.id),
-            "job_type": self.job_type,
-            "lane": self.lane,
-            "status": self.status.value,
-            "label": self.label,
-            "priority": self.priority,
-            "payload": self.payload,
-            "result": self.result,
-            "error": self.error.to_dict(debug=debug) if self.error else None,
-            "progress": self.progress.to_dict() if self.progress else None,
-            "checkpoint": self.checkpoint,
-            "analysis": self.analysis,
-            "attempt": self.attempt,
-            "retries": self.retries,
-            "max_retries": self.max_retries,
-            "workspace": self.workspace,
-            "tags": list(self.tags),
-            "unique_key": self.unique_key,
-            "concurrency_key": self.concurrency_key,
-            "created_at": json_time(self.created_at),
-            "created_by": self.created_by,
-            "approved_at": json_time(self.approved_at),
-            "approved_by": self.approved_by,
-            "expires_at": json_time(self.expires_at),
-            "run_at": json_time(self.run_at),
-            "claimed_by": str(self.claimed_by) if self.claimed_by else None,
-            "worker": self.worker,
-            "claimed_at": json_time(self.claimed_at),
-            "lease_until": json_time(self.lease_until),
-            "last_progress_at": json_time(self.last_progress_at),
-            "cancel_requested_at": json_time(self.cancel_requested_at),
-            "cancel_reason": self.cancel_reason,
-            "cancelled_by": self.cancelled_by,
-            "started_at": json_time(self.started_at),
-            "finished_at": json_time(self.finished_at),
-            "attempts": [attempt.to_dict(debug=debug) for attempt in self.attempts],
-        }
-        if self.duplicate:
-            shown["duplicate"] = True
-        return shown
+    def to_dict(self, *, debug: bool = True) -> dict[str, Any]:
+        """The job with its attempts as JSON values; `debug=False` leaves out private ones."""
+        attempts = [shown(each, debug=debug) for each in self.attempts]
+        return {**shown(self, debug=debug), "attempts": attempts}
+
+
+class HasPrivateParts(Protocol):
+    """A job, an attempt or a review."""
+
+    def public(self) -> HasPrivateParts: ...
+
+
+def shown(value: HasPrivateParts, *, debug: bool) -> dict[str, Any]:
+    """The value as JSON values; `debug=False` leaves out private ones."""
+    made: dict[str, Any] = to_json(value if debug else value.public(), private=debug)
+    return made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -348,13 +333,6 @@ def _fresh_ids() -> None:
 if hasattr(os, "register_at_fork"):
     # A child must neither continue its parent's counter nor inherit a held lock.
     os.register_at_fork(after_in_child=_fresh_ids)
-
-
-def json_time(at: datetime | None) -> str | None:
-    """A time as JSON has it: ISO 8601 in UTC."""
-    if at is None:
-        return None
-    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def check_priority(value: object) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Annotated, ClassVar, Final
+
+from laneway.domain.annotations import HIDDEN, PRIVATE, Doc
 
 # Shown instead of a private message.
 PRIVATE_MESSAGE: Final = (
@@ -13,21 +15,21 @@ PRIVATE_MESSAGE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class JobError:
-    """The error of an attempt or a job.
+    """The error of a failed attempt or job.
 
     `is_public`: all readers of the job may see the message, as that of a PublicError.
     """
 
-    type: str
-    message: str
-    traceback: str | None = None
-    is_public: bool = False
+    schema_name: ClassVar = "Error"
 
-    def to_dict(self, *, debug: bool = True) -> dict[str, object]:
-        if not debug:
-            shown = self.public()
-            return {"type": shown.type, "message": shown.message}
-        return {"type": self.type, "message": self.message, "traceback": self.traceback}
+    type: str
+    message: Annotated[
+        str, Doc("Private messages are shown only with jobs:debug, or for one's own job")
+    ]
+    traceback: Annotated[str | None, Doc("Only with jobs:debug, or for one's own job"), PRIVATE] = (
+        None
+    )
+    is_public: Annotated[bool, HIDDEN] = False
 
     def public(self) -> JobError:
         """The error without its traceback, and without its message unless that is public."""

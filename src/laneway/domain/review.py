@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
 
+from laneway.domain.annotations import INLINE, Doc
 from laneway.domain.approval import Decision
-from laneway.domain.job import Job
+from laneway.domain.job import Attempts, Job, shown
 
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A job with its decisions, and the seal by which to approve exactly what is shown.
+    """A job with its attempts and decisions."""
 
-    `traceparent` (W3C Trace Context) is the span that submitted it, if any.
-    """
+    computed_after: ClassVar = {"job": "attempts"}
+    schema_name: ClassVar = "JobDetail"
 
-    job: Job
-    seal: str
-    two_person: bool
+    job: Annotated[Job, INLINE]
+    seal: Annotated[str, Doc("Identifies this version: approve with it to approve only this")]
+    two_person: Annotated[bool, Doc("Its submitter may not approve it")]
     decisions: tuple[Decision, ...]
-    traceparent: str | None = None
+    traceparent: Annotated[
+        str | None, Doc("The span that submitted it (W3C Trace Context), to find its trace")
+    ] = None
 
-    def to_dict(self) -> dict[str, object]:
-        return {
-            **self.job.to_dict(),
-            "seal": self.seal,
-            "two_person": self.two_person,
-            "decisions": [one.to_dict() for one in self.decisions],
-            "traceparent": self.traceparent,
-        }
+    @property
+    def attempts(self) -> Attempts:
+        return self.job.attempts
+
+    def public(self) -> Review:
+        """The review with the public parts of errors only."""
+        return replace(self, job=self.job.public())
+
+    def to_dict(self, *, debug: bool = True) -> dict[str, Any]:
+        """The job with the rest as JSON values; `debug=False` leaves out private ones."""
+        return shown(self, debug=debug)

@@ -13,6 +13,7 @@ from laneway.api.http.full_principals import FullPrincipals
 from laneway.control.bulk import exceeds_priority_bound
 from laneway.domain.bounds import Bounds, check_priority_bound, narrowest
 from laneway.domain.job import Job
+from laneway.domain.job import shown as private_shown
 from laneway.domain.permissions import Access, Reach, Term
 from laneway.domain.review import Review
 from laneway.errors import NotFound, QuotaExceeded
@@ -129,11 +130,9 @@ def shows_debug(who: Caller, job: Job) -> bool:
 
 def shown(who: Caller, job: Job) -> dict[str, Any]:
     """A job as lists and verbs return it."""
-    values = job.to_dict(debug=shows_debug(who, job))
-    del values["attempts"]
-    return values
+    return private_shown(job, debug=shows_debug(who, job))
 
 
 def shown_whole(who: Caller, review: Review) -> dict[str, Any]:
     """A job with its attempts and decisions."""
-    return {**review.to_dict(), **review.job.to_dict(debug=shows_debug(who, review.job))}
+    return review.to_dict(debug=shows_debug(who, review.job))

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from laneway.api.http.auth import Caller
 from laneway.api.http.job_access import covers
+from laneway.domain.codec import to_json
 from laneway.domain.explanation import Explanation, Reason
 from laneway.domain.states import TERMINAL
 from laneway.store import jobs as store
@@ -36,8 +37,7 @@ async def as_seen(who: Caller, explanation: Explanation) -> dict[str, Any]:
         )
     if not who.access.allows_everywhere("jobs:read"):
         reasons = await _in_reach(who, explanation.id, reasons)
-    shown["reasons"] = [{"code": one.code, "message": one.message} for one in reasons]
-    return shown
+    return {**shown, "reasons": to_json(reasons)}
 
 
 async def _in_reach(who: Caller, own: UUID, reasons: list[Reason]) -> list[Reason]:

@@ -8,8 +8,10 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from laneway.api.http.paging import PageOut, RequestBody
+from laneway.api.http.paging import RequestBody
+from laneway.api.models.declared import page_model
 from laneway.domain.approval import LARGEST_AMOUNT
+from laneway.domain.explanation import Explanation
 from laneway.domain.filter import LONGEST_AGE, JobFilter
 from laneway.domain.job import (
     DEFAULT_WORKSPACE,
@@ -17,9 +19,11 @@ from laneway.domain.job import (
     MAX_RETRIES_RANGE,
     MAX_TAGS,
     PRIORITY_RANGE,
-    Progress,
+    Attempt,
+    Job,
 )
 from laneway.domain.permissions import Reach
+from laneway.domain.review import Review
 from laneway.domain.states import Status
 from laneway.domain.verb_rules import LONGEST_PAGE
 from laneway.operations.models import output_model
@@ -92,156 +96,21 @@ class SubmittedJobs(BaseModel):
     items: list[SubmittedOut]
 
 
-class ErrorOut(BaseModel):
-    """The error of a failed attempt or job."""
-
-    type: str
-    message: str = Field(
-        description="Private messages are shown only with jobs:debug, or for one's own job"
-    )
-    traceback: str | None = Field(
-        default=None, description="Only with jobs:debug, or for one's own job"
-    )
+JobOut = output_model(Job)
+JobDetailOut = output_model(Review)
+ExplanationOut = output_model(Explanation)
 
 
-ProgressOut = output_model(Progress)
-
-
-class LogLineOut(BaseModel):
-    """One line a handler logged."""
-
-    at: datetime
-    level: str
-    message: str
-
-
-class AttemptOut(BaseModel):
-    """One claim of a job and how it ended."""
-
-    attempt: int
-    worker: str | None
-    claimed_by: UUID | None
-    claimed_at: datetime | None
-    started_at: datetime | None
-    finished_at: datetime | None
-    outcome: str | None = Field(description="null while it runs")
-    error: ErrorOut | None
-    log: list[LogLineOut] | None = Field(
-        default=None,
-        description="The newest lines; only with jobs:debug, or for one's own job",
-    )
-    log_lines: int | None = Field(
-        default=None, description="Number of all lines; shown under the same rule as `log`"
-    )
-
-
-class JobOut(BaseModel):
-    """A job."""
-
-    id: UUID
-    job_type: str
-    lane: str
-    status: Status
-    label: str = Field(
-        description="The status for people: `queued` for an approved job that needed no approval,"
-        " `analysing` for a pending one"
-    )
-    priority: int
-    payload: Any
-    result: Any
-    error: ErrorOut | None
-    progress: ProgressOut | None  # type: ignore[valid-type]
-    checkpoint: Any
-    analysis: Any
-    attempt: int
-    retries: int
-    max_retries: int
-    workspace: str
-    tags: list[str]
-    unique_key: str | None
-    concurrency_key: str | None
-    created_at: datetime
-    created_by: str | None
-    approved_at: datetime | None
-    approved_by: str | None
-    expires_at: datetime | None
-    run_at: datetime | None
-    claimed_by: UUID | None
-    worker: str | None
-    claimed_at: datetime | None
-    lease_until: datetime | None
-    last_progress_at: datetime | None
-    cancel_requested_at: datetime | None = Field(
-        description="Not set if the job was rejected or its approval expired"
-    )
-    cancel_reason: str | None
-    cancelled_by: str | None = Field(
-        description="The principal that cancelled or rejected it, or requested that; `laneway` if"
-        " its approval expired; null if its handler cancelled it"
-    )
-    started_at: datetime | None = Field(
-        description="While it runs: when it was claimed; afterwards: when its handler started"
-    )
-    finished_at: datetime | None
-    duplicate: bool | None = Field(
-        default=None, description="true in the response to a submit that found this existing job"
-    )
-
-
-class DecisionOut(BaseModel):
-    """An approval or rejection of a job."""
-
-    decision: str
-    decided_at: datetime
-    decided_by: str | None
-    comment: str | None
-    seal: str | None = Field(description="The seal of the version that was decided on")
-
-
-class JobDetailOut(JobOut):
-    """A job with its attempts and decisions."""
-
-    attempts: list[AttemptOut] = Field(
-        description="The newest 50, in order; `/jobs/{job_id}/attempts` has all"
-    )
-    two_person: bool = Field(description="Its submitter may not approve it")
-    seal: str = Field(description="Identifies this version: approve with it to approve only this")
-    decisions: list[DecisionOut]
-    traceparent: str | None = Field(
-        description="The span that submitted it (W3C Trace Context), to find its trace"
-    )
-
-
-class AttemptPage(PageOut[AttemptOut]):
+class AttemptPage(page_model(Attempt)):  # type: ignore[misc]
     """Attempts of a job, newest first."""
 
 
-class JobPage(PageOut[JobOut]):
+class JobPage(page_model(Job)):  # type: ignore[misc]
     """Jobs, newest first. A page is shorter if jobs are large or the search takes long."""
 
     looked_back_to: datetime | None = Field(
         description="The search stopped at a job of this time; `next_cursor` continues from there"
     )
-
-
-class ReasonOut(BaseModel):
-    """One reason for the state of a job."""
-
-    code: str = Field(description="Stable: programs may rely on it")
-    message: str
-
-
-class ExplanationOut(BaseModel):
-    """The state of a job and the reasons for it."""
-
-    id: UUID
-    job_type: str
-    lane: str
-    status: Status
-    label: str = Field(description="The status for people, as in a job")
-    reasons: list[ReasonOut]
-    starts_in_s: float | None = Field(description="An estimate; null: unknown")
-    runs_for_s: float | None = Field(description="The recent run time of jobs of its type")
 
 
 class JobChoice(RequestBody):

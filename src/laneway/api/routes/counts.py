@@ -13,8 +13,10 @@ from laneway.api.http.problems import errors
 from laneway.api.http.read_slots import EXPENSIVE
 from laneway.api.models.jobs import Moment
 from laneway.control import jobs
+from laneway.domain.codec import to_json
+from laneway.domain.counts import StateCount
 from laneway.domain.filter import LONGEST_AGE, JobFilter
-from laneway.domain.states import Status
+from laneway.operations.models import output_model
 
 router = APIRouter(tags=["jobs"])
 
@@ -35,20 +37,10 @@ class CountQuery(RequestBody):
     newer_than: float | None = Field(default=None, ge=0, le=LONGEST_AGE, description="Seconds")
 
 
-class StateCountOut(BaseModel):
-    """Jobs in one state."""
-
-    status: Status
-    count: int
-    is_capped: bool = Field(
-        description="Not all jobs of the state were examined: there may be more than `count`"
-    )
-
-
 class CountsOut(BaseModel):
     """The number of jobs in reach by state, for every state, in life-cycle order."""
 
-    items: list[StateCountOut]
+    items: list[output_model(StateCount)]  # type: ignore[valid-type]
 
 
 @router.get(
@@ -63,4 +55,4 @@ async def count_jobs(
 ) -> Any:
     """Count the jobs in reach by state; about 10,000 of each state are examined."""
     wanted = JobFilter(within=who.access.reach("jobs:read"), **query.model_dump())
-    return {"items": [each.to_dict() for each in await jobs.counts(who.database, wanted)]}
+    return {"items": to_json(await jobs.counts(who.database, wanted))}

@@ -41,6 +41,7 @@ from laneway.api.models.jobs import (
 from laneway.control import approval, explain
 from laneway.control import jobs as verbs
 from laneway.domain.job import Job
+from laneway.domain.job import shown as shown_attempt
 from laneway.domain.json_writer import omits_large_values, write_json
 from laneway.domain.states import TERMINAL
 from laneway.store import quotas
@@ -121,7 +122,7 @@ async def list_attempts(
     job = await readable(who, job_id)
     page = await verbs.attempts(who.database, job_id, limit=limit, cursor=cursor)
     debug = shows_debug(who, job)
-    items = [one.to_dict(debug=debug) for one in page.items]
+    items = [shown_attempt(one, debug=debug) for one in page.items]
     return Json({"items": items, "next_cursor": page.next_cursor})
 
 
