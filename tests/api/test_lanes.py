@@ -107,13 +107,13 @@ async def test_missing_name_is_answered_with_nearest_names_to_who_sees_all(
 ) -> None:
     olga = people.new("olga", "operator")
     answer = await ask(olga, "GET", f"{LANES}/interactve")
-    assert answer.json()["detail"].startswith("no lane interactve; there is interactive")
+    assert answer.json()["detail"].startswith("no lane interactve; existing: interactive")
     answer = await ask(olga, "PATCH", f"{LANES}/interactve", json={"max_slots": 1})
-    assert "; there is interactive" in answer.json()["detail"]
+    assert "; existing: interactive" in answer.json()["detail"]
     answer = await ask(olga, "GET", "/admin/limits/opnai")
-    assert answer.json()["detail"].startswith("no limit opnai; there is openai")
+    assert answer.json()["detail"].startswith("no limit opnai; existing: openai")
     answer = await ask(olga, "DELETE", "/admin/schedules/nightly")
-    assert answer.json()["detail"].startswith("no schedule nightly; there is none yet; to create")
+    assert answer.json()["detail"].startswith("no schedule nightly; none exists yet; to create")
 
 
 async def test_missing_name_is_answered_plainly_to_who_sees_some(ask: Ask, people: People) -> None:

@@ -200,7 +200,7 @@ def test_doctor_of_a_limited_role_says_what_it_may_not_check(
     checks = {check["name"]: check for check in map(json.loads, shown.stdout.splitlines())}
     assert "examination" not in checks
     assert checks["snapshots"]["finding"] == "ok"
-    not_checked = f"not checked: the role {name} lacks a right ("
+    not_checked = f"not checked: the database role {name} lacks a right ("
     if role is None:
         assert shown.exit_code == 1, shown.stdout
         assert checks["schema"]["finding"] == "fail"

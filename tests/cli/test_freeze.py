@@ -23,7 +23,7 @@ def test_quiet_lanes_are_frozen_and_thawed(run: Run, scene: Scene) -> None:
     run("lanes", "drain", "maintenance")
     frozen = run("--by", "ann", "freeze")
     assert (frozen.exit_code, frozen.stdout) == (0, "")
-    assert frozen.stderr.startswith("frozen and quiet: analysis, default, interactive, system")
+    assert frozen.stderr.startswith("frozen, no job runs: analysis, default, interactive, system")
     assert enabled(scene) == set()
     thawed = run("thaw", "system")
     assert thawed.stderr == "lane system: enabled\n"

@@ -235,5 +235,5 @@ def test_a_lane_that_is_not_there_is_said_when_nothing_is_found(run: Run, scene:
     for args in (("ls",), ("ls", "--json"), ("cancel", "--dry-run", "--json"), ("counts",)):
         found = run("jobs", *args, "--lane", "typo")
         assert found.exit_code == 0
-        assert found.stderr.startswith("no lane typo; there is ")
+        assert found.stderr.startswith("no lane typo; existing: ")
     assert run("jobs", "ls", "--lane", "system").stderr == "no jobs\n"

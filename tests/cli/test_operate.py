@@ -92,7 +92,7 @@ def test_where_nothing_is_found_it_is_said_of_what(
     scene.failed("ingestion")
     typo = run("admin", *command, "--lane", "typo")
     output, _, rest = typo.stderr.partition("\n")
-    assert output.startswith("no lane typo; there is ")
+    assert output.startswith("no lane typo; existing: ")
     assert output.endswith("; to create it: `laneway lanes create typo`")
     assert rest == shown.format("typo")
     assert run("admin", *command, "--lane", "system").stderr == shown.format("system")

@@ -272,7 +272,7 @@ async def test_explain_shows_worker_cancel_and_lapse_of_running_job(
     scene.conn.execute("update laneway.lease set lease_until = clock_timestamp() - interval '9 s'")
     assert await codes(db, claim.job_id) == ["running", "cancel_requested", "lease_lapsed"]
     message = await message_of(db, claim.job_id, "lease_lapsed")
-    assert re.search(r"the lease lapsed \d+ s ago, and a worker must be started", message)
+    assert re.search(r"the lease lapsed \d+ s ago: no watchdog runs: start a worker", message)
 
 
 def renewed(scene: Scene, ago_s: float) -> datetime:
@@ -320,13 +320,13 @@ async def test_only_leader_reclaims_lease(db: Database, scene: Scene) -> None:
     scene.register()
     claim = scene.running()
     renewed(scene, 20)
-    assert "a worker must be started" in await message_of(db, claim.job_id, "worker_silent")
+    assert "no watchdog runs: start a worker" in await message_of(db, claim.job_id, "worker_silent")
     scene.run(leases.run_watchdog(uuid4(), 60.0))
-    assert "the watchdog takes the job away" in await message_of(db, claim.job_id, "worker_silent")
+    assert "the watchdog takes the job back" in await message_of(db, claim.job_id, "worker_silent")
     scene.conn.execute("update laneway.leader set held_until = clock_timestamp()")
-    assert "a worker must be started" in await message_of(db, claim.job_id, "worker_silent")
+    assert "no watchdog runs: start a worker" in await message_of(db, claim.job_id, "worker_silent")
     Scene(scene.conn).register(name="host:2")
-    assert "the watchdog takes the job away" in await message_of(db, claim.job_id, "worker_silent")
+    assert "the watchdog takes the job back" in await message_of(db, claim.job_id, "worker_silent")
 
 
 async def test_explain_reports_silent_worker_of_analysis(db: Database, scene: Scene) -> None:
@@ -344,7 +344,9 @@ async def test_explain_reports_silent_worker_of_analysis(db: Database, scene: Sc
 async def test_explain_shows_how_job_ended(db: Database, scene: Scene) -> None:
     assert await codes(db, scene.completed()) == ["completed"]
     job_id = scene.failed("other")
-    assert "ValueError: no; retry it" in await message_of(db, job_id, "failed")
+    assert "ValueError: no; `laneway jobs retry` runs it again" in await message_of(
+        db, job_id, "failed"
+    )
 
 
 async def test_unknown_job_cannot_be_explained(db: Database) -> None:

@@ -120,7 +120,7 @@ async def test_job_in_no_state_is_shown_found_and_mended(
     assert "laneway db repair" in shown.error.message
     check = await health.check_lost(database)
     assert (check.finding, check.next) == (Finding.FAIL, "laneway db repair")
-    assert check.message.startswith(f"2 jobs are in no state, the first is {db.id_of(lost[0])}")
+    assert check.message.startswith(f"2 jobs have no state, the first is {db.id_of(lost[0])}")
     assert await repair.repair(database, by="ann") == (0, 2)
     assert await repair.repair(database, by="ann") == (0, 0)
     ((who, after),) = db.rows("select actor, after from laneway.audit where kind = 'database'")

@@ -229,7 +229,7 @@ def test_unbounded_lane_can_be_written_in_toml_and_json(monkeypatch: pytest.Monk
         ("[1]", "must hold a table"),
         ("[[[", "neither JSON nor TOML"),
         ("[" * 100_000, "neither JSON nor TOML"),
-        ("missing.toml", "cannot be read"),
+        ("missing.toml", "cannot read the file"),
     ],
 )
 def test_wrong_lanes_are_refused_by_name(

@@ -15,10 +15,10 @@ def test_error_has_kind_and_name() -> None:
 @pytest.mark.parametrize(
     "known, names",
     [
-        ([], "there is none yet"),
-        (["audio", "video", "default"], "there is video and 2 more"),
-        (["b", "a"], "there is a, b"),
-        ([f"vide{n}" for n in range(9)], "there is vide8, vide7, vide6, vide5, vide4 and 4 more"),
+        ([], "none exists yet"),
+        (["audio", "video", "default"], "existing: video and 2 more"),
+        (["b", "a"], "existing: a, b"),
+        ([f"vide{n}" for n in range(9)], "existing: vide8, vide7, vide6, vide5, vide4 and 4 more"),
     ],
 )
 def test_nearest_names_are_named(known: list[str], names: str) -> None:

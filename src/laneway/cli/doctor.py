@@ -19,7 +19,7 @@ MARKS = {"ok": "✔", "warn": "!", "fail": "✘"}
 
 
 def doctor(json: Json = False) -> None:
-    """Check database, schema, pooler, notifications, settings, clock, workers and leases."""
+    """Check the database, workers and jobs; name the next step for each problem found."""
     import asyncio
 
     found = asyncio.run(_check_all(json))
@@ -77,6 +77,6 @@ def _show(check: HealthCheck, json: bool) -> None:
     if json:
         show_json(check.to_dict())
         return
-    line(f"{MARKS[check.finding.value]} {check.name:10} {visible(check.message)}")
+    line(f"{MARKS[check.finding.value]} {check.name:13} {visible(check.message)}")
     if check.next:
-        line(f"  {'':10} next: {visible(check.next)}")
+        line(f"  {'':13} next: {visible(check.next)}")

@@ -56,7 +56,7 @@ def _show(frozen: Freeze) -> None:
     if not names:
         note("no lane is enabled: nothing to freeze")
     elif frozen.is_quiet:
-        note(f"frozen and quiet: {names} (`laneway thaw` restores them)")
+        note(f"frozen, no job runs: {names} (`laneway thaw` restores them)")
     else:
         from laneway.cli import tables
 

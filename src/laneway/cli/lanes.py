@@ -15,7 +15,7 @@ from laneway.domain.lane import Lane, LaneSettings, TunedLane
 from laneway.operations import lanes as operations
 from laneway.operations.workers import pause_claims, resume_claims
 
-app = group("Look at lanes and tune them while they work.")
+app = group("Show and change lanes while jobs run.")
 
 Name = Annotated[str, typer.Argument(metavar="LANE", help="The lane's name.")]
 JobType = Annotated[str, typer.Argument(metavar="TYPE", help="The job type.")]
@@ -66,7 +66,7 @@ def show_(name: Name, json: Json = False) -> None:
 @app.command()
 @with_settings
 def create(lane: Name, settings: LaneSettings, json: Json = False) -> None:
-    """Create a lane: 1 slot, a poll every 5 s and stale after 30 min by default."""
+    """Create a lane; by default 1 slot, a poll every 5 s, stale after 30 min."""
     _show_done(session.call(operations.create_lane(lane, settings)), "created", json)
 
 
@@ -79,8 +79,12 @@ def set_(lane: Name, settings: LaneSettings, json: Json = False) -> None:
 
 @app.command()
 def drain(lane: Name, json: Json = False) -> None:
-    """Claim nothing new in a lane; what runs finishes."""
-    _show_tuned(session.call(operations.tune_lane(lane, {"enabled": False})), "drains", json)
+    """Stop claiming jobs of a lane; running jobs finish."""
+    _show_tuned(
+        session.call(operations.tune_lane(lane, {"enabled": False})),
+        "drained: nothing new is claimed, running jobs finish",
+        json,
+    )
 
 
 @app.command("resume")
@@ -93,7 +97,7 @@ def resume_lane(lane: Name, json: Json = False) -> None:
 def move(job_type: JobType, lane: Name, json: Json = False) -> None:
     """Move a job type, with its waiting jobs, to another lane."""
     changed = session.call(operations.take_type(lane, job_type))
-    _show_done(changed, f"takes {visible(job_type)}", json)
+    _show_done(changed, f"now takes {visible(job_type)}", json)
 
 
 @app.command("of")
@@ -107,12 +111,12 @@ history.add_commands(app, "lane", operations.list_lane_changes, operations.roll_
 
 
 def pause() -> None:
-    """Shut the pause gate: nothing is claimed anywhere; what runs finishes."""
+    """Stop claiming in all lanes (close the pause gate); running jobs finish."""
     session.call(pause_claims())
-    note("paused: nothing is claimed until `laneway resume`")
+    note("paused: nothing is claimed until `laneway resume`; running jobs finish")
 
 
 def resume() -> None:
-    """Open the pause gate; drained lanes stay drained."""
+    """Claim in all lanes again (open the pause gate); drained lanes stay drained."""
     session.call(resume_claims())
-    note("resumed")
+    note("resumed: jobs are claimed again, except in drained lanes")

@@ -30,7 +30,7 @@ STYLES = {
     "approved": "blue",
 }
 # Lanes that list no job types.
-_TYPES_OF = {"default": "every other", "analysis": "analyses"}
+_TYPES_OF = {"default": "every other type", "analysis": "analyses of all types"}
 _BAR = 12
 _LONGEST_VALUE = 80
 

@@ -23,7 +23,12 @@ _NEVER = "never"
 
 
 def _life(text: str) -> float | str:
-    return _NEVER if text == _NEVER else inputs.duration(text)
+    if text == _NEVER:
+        return _NEVER
+    try:
+        return inputs.duration(text)
+    except typer.BadParameter as error:
+        raise typer.BadParameter(f"{error.message}, or `never`") from None
 
 
 @app.command()

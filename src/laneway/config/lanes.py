@@ -41,7 +41,7 @@ def _lane_data(text: str) -> object:
             text = Path(text).expanduser().read_text(encoding="utf-8").strip()
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or type(error).__name__
-            raise ValueError(f"names a file that cannot be read ({reason})") from None
+            raise ValueError(f"cannot read the file {text[:200]} ({reason})") from None
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -337,5 +337,5 @@ def _explain(error: ValidationError, given: Mapping[str, object]) -> str:
         else:
             shown = f"{name} in {os.environ.get(f'{PREFIX}CONFIG') or CONFIG_FILE}"
         rule = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-        lines.append(f"{shown}: {rule}")
+        lines.append(f"{shown}: {rule.partition(', unable to ')[0]}")
     return escape_text("; ".join(lines))

@@ -306,7 +306,7 @@ async def create_token(
     async with audited(db, by, "token.created", KIND, principal) as change:
         found = await locked_principal(change, principal)
         if found.is_disabled:
-            raise Refused(f"{principal} is disabled")
+            raise Refused(f"the principal {principal} is disabled: enable it first")
         await _check_known(change, chosen)
         made = await change.run(
             store.create_token(

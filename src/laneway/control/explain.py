@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from shlex import quote
 from typing import Final
 from uuid import UUID
 
@@ -65,7 +66,7 @@ def reasons_of(
     blocks = [*_time(job, found), *_gates(found), *_workers(found), *_locks(blockers)]
     if job.status is Status.PENDING:
         # Limits and keys apply to runs only.
-        blocks.insert(0, Reason("pending", "its analysis waits"))
+        blocks.insert(0, Reason("pending", "its analysis has not started yet"))
     else:
         blocks += [*_limits(found), *_key(found)]
     if job.status is Status.AWAITING_APPROVAL:
@@ -82,7 +83,7 @@ def _approval(job: Job, found: Facts) -> Reason:
     until = f" until {_moment(job.expires_at)}" if job.expires_at else ""
     return Reason(
         "awaiting_approval",
-        f"it waits for an approval by {approver}{until}: `laneway jobs approve`",
+        f"it waits for an approval by {approver}{until}: `laneway jobs approve {job.id}`",
     )
 
 
@@ -96,7 +97,7 @@ def _sent_back(job: Job, status: str) -> Reason:
 
 
 def _ended(job: Job) -> Reason:
-    hint = "" if job.status is Status.COMPLETED else "; retry it to run it again"
+    hint = "" if job.status is Status.COMPLETED else "; `laneway jobs retry` runs it again"
     return Reason(job.status.value, f"it has ended: {job.status.value}{job.why_ended}{hint}")
 
 
@@ -104,7 +105,9 @@ def _running(job: Job, late: list[Reason]) -> list[Reason]:
     how = "it is leased" if late else "it runs"
     found = [Reason("running", f"{how}: attempt {job.attempt} on {job.worker or job.claimed_by}")]
     if job.cancel_requested_at is not None:
-        found.append(Reason("cancel_requested", "its worker was asked to stop it"))
+        found.append(
+            Reason("cancel_requested", "its worker was asked to stop it and has not yet done so")
+        )
     return found + late
 
 
@@ -124,14 +127,14 @@ def _late_renewal(job: Job, found: Facts, renewed_at: float) -> list[Reason]:
         return []
     since = found.lease_until - timedelta(seconds=found.lease_s)
     text = f"its worker has not renewed its lease since {_moment(since)}, {silent_s:.0f} s ago"
-    next_step = "the watchdog takes the job away from it"
+    next_step = "the watchdog takes the job back"
     if not found.is_watched:
-        next_step = "a worker must be started to take the job away from it"
+        next_step = "no watchdog runs: start a worker, which takes the job back"
     if found.lapsed_s > 0:
         return [
             Reason(
                 "lease_lapsed",
-                f"{text}; the lease lapsed {found.lapsed_s:.0f} s ago, and {next_step}",
+                f"{text}; the lease lapsed {found.lapsed_s:.0f} s ago: {next_step}",
             )
         ]
     left = f"{-found.lapsed_s:.0f} s, at {_moment(found.lease_until)}"
@@ -155,17 +158,24 @@ def _gates(found: Facts) -> list[Reason]:
     if found.paused:
         by = f" by {found.paused_by}" if found.paused_by else ""
         reasons.append(
-            Reason("paused", f"all lanes are paused{by}: nothing is claimed until resume")
+            Reason("paused", f"all lanes are paused{by}: nothing starts until `laneway resume`")
         )
     if found.enabled is False:
         reasons.append(
             Reason(
                 "lane_disabled",
-                f"the lane {found.lane} is drained: nothing is claimed until it is resumed",
+                f"the lane {found.lane} is drained: nothing starts in it until"
+                f" `laneway lanes resume {found.lane}`",
             )
         )
     if found.max_slots == 0:
-        reasons.append(Reason("no_slots", f"the lane {found.lane} has max_slots 0: nothing starts"))
+        reasons.append(
+            Reason(
+                "no_slots",
+                f"the lane {found.lane} has max_slots 0: nothing starts in it until"
+                f" `laneway lanes set {found.lane} --max-slots N`",
+            )
+        )
     elif found.max_slots is not None and found.slots_used >= found.max_slots:
         held = ", ".join(str(holder) for holder in found.holders)
         more = found.slots_used - len(found.holders)
@@ -189,13 +199,17 @@ def _limits(found: Facts) -> list[Reason]:
         held = ", ".join(str(holder) for holder in limit.holders)
         if limit.max_concurrent == 0:
             reasons.append(
-                Reason("limit_zero", f"the limit {limit.name} has max_concurrent 0: nothing starts")
+                Reason(
+                    "limit_zero",
+                    f"the limit {limit.name} has max_concurrent 0: nothing that needs it starts"
+                    f" until `laneway limits set {quote(limit.name)} --max-concurrent N`",
+                )
             )
             continue
         if limit.room:
-            line = f"{limit.room} more may start, and {limit.before} jobs need it before this one"
+            line = f"room for {limit.room} more, but {limit.before} jobs that need it go first"
         else:
-            line = f"used up, held by {held}" if held else "used up"
+            line = f"fully used, held by {held}" if held else "fully used"
         if limit.next_lane is not None:
             line += f"; next turn: lane {limit.next_lane}, priority {limit.next_priority}"
         reasons.append(Reason("limit", f"the limit {limit.name}: {line}"))
@@ -206,7 +220,7 @@ def _key(found: Facts) -> list[Reason]:
     if found.key_holder is None and not found.key_waits:
         return []
     before = f"; {found.key_ahead} wait for it before this one" if found.key_ahead else ""
-    state = f"held by job {found.key_holder}" if found.key_holder else "being passed on"
+    state = f"held by job {found.key_holder}" if found.key_holder else "about to be passed on"
     return [Reason("key", f"its concurrency_key is {state}{before}")]
 
 
@@ -219,7 +233,9 @@ def _workers(found: Facts) -> list[Reason]:
         died = f"; the last one, {last.name}, was last seen at {_moment(last.seen_at)}"
     if not found.live:
         lane = f", so none serves the lane {found.lane}{died}" if last else ""
-        return [Reason("no_worker", f"no worker is alive{lane}")]
+        return [
+            Reason("no_worker", f"no worker is alive{lane}: start one with `laneway worker APP`")
+        ]
     live = f"{found.live} live worker{'s' if found.live > 1 else ''}"
     if not found.knowing:
         return [
@@ -229,7 +245,7 @@ def _workers(found: Facts) -> list[Reason]:
         return [
             Reason(
                 "lane_not_served",
-                f"none of the live workers that know {found.job_type} serves the lane "
+                f"no live worker with a handler for {found.job_type} serves the lane "
                 f"{found.lane}{died}",
             )
         ]
@@ -237,8 +253,8 @@ def _workers(found: Facts) -> list[Reason]:
         return [
             Reason(
                 "workers_drained",
-                f"every worker that serves {found.job_type} is drained: it claims nothing until it "
-                "is resumed",
+                f"every worker that serves {found.job_type} is drained: the job starts once one is"
+                " resumed with `laneway admin workers resume WORKER`",
             )
         ]
     return _unavailable(found)
@@ -296,7 +312,7 @@ def _place(found: Facts, *, is_blocked: bool) -> list[Reason]:
         ]
     if is_blocked:
         return [Reason("first_in_lane", f"it is the first to start in the lane {found.lane}")]
-    return [Reason("about_to_start", "nothing blocks it: a worker takes it shortly")]
+    return [Reason("about_to_start", "nothing blocks it: a worker will claim it shortly")]
 
 
 def _capped_count(count: int) -> str:
@@ -315,7 +331,14 @@ def _with_own(reasons: list[Reason], own: list[UUID]) -> list[Reason]:
 
 
 def _locks(blockers: Sequence[Blocker]) -> list[Reason]:
-    return [Reason("locked", f"{one.describe()}: no claim gets past it") for one in blockers]
+    return [
+        Reason(
+            "locked",
+            f"{one.describe()}: claims wait for it;"
+            f" `select pg_terminate_backend({one.pid})` ends it",
+        )
+        for one in blockers
+    ]
 
 
 def _published(found: Facts) -> list[Reason]:

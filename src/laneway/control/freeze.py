@@ -95,7 +95,7 @@ async def wait(
         watched = await db.run(store.progress(hold.lanes, JOBS_NAMED))
         resumed = [lane.lane for lane in watched if lane.enabled]
         if resumed:
-            raise Refused(f"{', '.join(resumed)} was resumed meanwhile: it is not frozen")
+            raise Refused(f"{', '.join(resumed)} was resumed during the freeze: it is not frozen")
         seen = Freeze(tuple(watched), round(clock() - began, 3))
         if seen.is_quiet or seen.waited_s >= deadline:
             return seen

@@ -124,7 +124,7 @@ async def _allowed(
         found = _fail if check is check_schema else _warn
         return found(
             name,
-            f"not checked: the role {role} lacks a right ({error.message})",
+            f"not checked: the database role {role} lacks a right ({error.message})",
             "run `laneway doctor` as the schema's owner, or as a role with the rights of"
             " `laneway db grants --role server`",
         )
@@ -156,14 +156,14 @@ async def check_schema(db: Database) -> HealthCheck:
     except LanewayError as error:
         return _fail(name, str(error), "laneway db status")
     if state.pending:
-        return _fail(name, f"missing: {', '.join(state.pending)}", "laneway db migrate")
+        return _fail(name, f"not applied yet: {', '.join(state.pending)}", "laneway db migrate")
     if state.changed:
         return _fail(
-            name, f"applied in another form: {', '.join(state.changed)}", "laneway db status"
+            name, f"changed since applied: {', '.join(state.changed)}", "laneway db status"
         )
     if state.unknown:
         return _warn(
-            name, f"newer than this code: {', '.join(state.unknown)}", "upgrade this installation"
+            name, f"newer than this code: {', '.join(state.unknown)}", "upgrade Laneway here"
         )
     return _ok(name, f"up to date at {state.applied[-1]}")
 
@@ -174,7 +174,8 @@ async def check_pooler(db: Database) -> HealthCheck:
     pooling = await health.find_pooler(db.dsn, db.settings.connect_timeout)
     seen = pooling == "transaction"
     if seen and db.settings.pooler is False:
-        return _fail(name, "the connection uses a transaction pooler", "LANEWAY_POOLER=true")
+        text = "the connection uses a transaction pooler, but LANEWAY_POOLER is false"
+        return _fail(name, text, "set LANEWAY_POOLER=true")
     if seen and db.settings.pooler is None:
         return _ok(name, "a transaction pooler, detected: no prepared statements, no LISTEN")
     if db.settings.pooler and not seen:
@@ -185,7 +186,7 @@ async def check_pooler(db: Database) -> HealthCheck:
         )
     if pooling == "session":
         return _ok(name, "a session pooler: notifications and session settings work")
-    return _ok(name, "a transaction pooler, as configured" if seen else "a direct connection")
+    return _ok(name, "a transaction pooler, as configured" if seen else "none: a direct connection")
 
 
 async def _is_shared(db: Database) -> bool:
@@ -203,7 +204,7 @@ async def check_listen(db: Database) -> HealthCheck:
     dsn = settings.listen_dsn or db.dsn
     if await health.receives_notifications(dsn, settings.connect_timeout):
         return _ok(name, "notifications arrive: jobs start immediately")
-    step = "LANEWAY_LISTEN_DSN=<a direct connection>, or LANEWAY_LISTEN=false"
+    step = "set LANEWAY_LISTEN_DSN to a direct connection, or LANEWAY_LISTEN=false"
     return _warn(name, "notifications do not arrive: jobs start at the next poll", step)
 
 
@@ -215,7 +216,7 @@ async def check_settings(db: Database) -> HealthCheck:
     found = await health.read_settings(db.dsn, limit_s, server_settings.NAMES)
     broken = server_settings.harmful(found, is_pooled=is_pooled)
     if not broken:
-        return _ok(name, "no setting of the server is harmful")
+        return _ok(name, "no harmful PostgreSQL setting")
     text = "; ".join(f"{rule.name} = {found[rule.name]}: {rule.effect}" for rule in broken)
     return _warn(name, text, " ".join(rule.cure for rule in broken))
 
@@ -225,7 +226,7 @@ async def check_clock(db: Database) -> HealthCheck:
     name = "clock"
     server, took = await health.probe(db.dsn, db.settings.connect_timeout)
     skew = (server.now - datetime.now(UTC)).total_seconds() + took / 2
-    text = f"database {abs(skew):.3f} s {'ahead of' if skew > 0 else 'behind'} this host"
+    text = f"the database is {abs(skew):.3f} s {'ahead of' if skew > 0 else 'behind'} this host"
     if abs(skew) > SKEW_S + took:
         return _warn(name, text, "synchronise the clocks (NTP): log times disagree with job times")
     return _ok(name, text)
@@ -238,7 +239,7 @@ async def check_workers(db: Database) -> HealthCheck:
     # A server may lead without running jobs.
     running = [worker for worker in live if worker.concurrency > 0]
     if not running:
-        return _warn(name, "no worker is alive: no jobs run", "laneway worker APP")
+        return _warn(name, "no worker is alive: no job runs", "laneway worker APP")
     leader = next((worker.name for worker in live if worker.is_leader), None)
     leads = f"led by {leader}" if leader else "no leader yet"
     jobs = sum(worker.running for worker in running)
@@ -250,11 +251,11 @@ async def check_leases(db: Database) -> HealthCheck:
     name = "leases"
     lapsed = await db.run(health.count_lapsed())
     if not lapsed.leases or lapsed.oldest_s is None:
-        return _ok(name, "none lapsed")
-    text = f"{lapsed.leases} lapsed, the oldest {lapsed.oldest_s:.0f} s ago"
+        return _ok(name, "no lapsed lease")
+    text = f"{lapsed.leases} leases lapsed, the oldest {lapsed.oldest_s:.0f} s ago"
     if lapsed.oldest_s > LAPSED_S:
-        return _fail(name, f"{text}: no watchdog reclaims them", "laneway worker APP")
-    return _ok(name, f"{text}; the watchdog reclaims them")
+        return _fail(name, f"{text}: no watchdog takes the jobs back", "laneway worker APP")
+    return _ok(name, f"{text}; the watchdog takes the jobs back")
 
 
 async def check_rights(db: Database) -> HealthCheck:
@@ -276,10 +277,10 @@ async def check_rights(db: Database) -> HealthCheck:
         named = found.writers
         return _warn(
             name,
-            f"the role {named[0]}{_more(named)} may write jobs without the checks of functions",
+            f"the database role {named[0]}{_more(named)} may write jobs directly, unchecked",
             "run `laneway db grants` again for each role, once all its programs are upgraded",
         )
-    return _ok(name, "functions are open only to the roles that they are granted to")
+    return _ok(name, "no function is open to PUBLIC, no limited role writes jobs directly")
 
 
 async def check_publishers(db: Database) -> HealthCheck:
@@ -294,11 +295,11 @@ async def check_publishers(db: Database) -> HealthCheck:
         )
     found = await db.run(workers.conflicts())
     if not found:
-        return _ok(name, "no application contradicts another")
+        return _ok(name, "applications agree about every job type")
     step = forget_command("APPLICATION", found[0].job_type)
     return _warn(
         name,
-        f"{found[0]}{_more(found)}: the stricter policy is in force",
+        f"{found[0]}{_more(found)}: the stricter policy applies",
         f"make the handlers equal; for an application that is gone, {step}",
     )
 
@@ -312,9 +313,9 @@ async def check_handlers(db: Database) -> HealthCheck:
     first = found[0]
     return _warn(
         name,
-        f"no live worker handles {visible(first.job_type)} in its lane {visible(first.lane)};"
-        f" its first job has waited {first.waited_s:.0f} s{_more(found)}",
-        "start a worker that has the handler and serves the lane, or cancel the jobs:"
+        f"no live worker handles {visible(first.job_type)} in the lane {visible(first.lane)};"
+        f" its first job has waited {first.waited_s:.0f} s{_more(found, noun=' job types')}",
+        "start a worker that has the handler and serves the lane; list the jobs with"
         f" `laneway jobs ls --status approved --type {quote(visible(first.job_type))}`",
     )
 
@@ -338,7 +339,7 @@ async def check_remote_tokens(db: Database) -> HealthCheck:
         actors = ", ".join(sorted({entry.actor for entry in types.items}))
         problems.append(f"{actors} declares job types that differ from the published ones")
     if not problems:
-        return _ok(name, "no remote worker asked for more than its token may")
+        return _ok(name, "no remote worker exceeded its token within a week")
     step = (
         "grant workers:declare in the lanes of the jobs; or name limits in the handler's limits=[…]"
         " and make declarations equal to the published ones"
@@ -346,10 +347,10 @@ async def check_remote_tokens(db: Database) -> HealthCheck:
     return _warn(name, "; ".join(problems), step)
 
 
-def _more(found: Sequence[object], most: int | None = None) -> str:
+def _more(found: Sequence[object], most: int | None = None, noun: str = "") -> str:
     others = len(found) - 1
     shown = f"{most - 1}+" if most is not None and len(found) > most else str(others)
-    return f", and {shown} more" if others else ""
+    return f", and {shown} more{noun}" if others else ""
 
 
 async def check_blockers(db: Database) -> HealthCheck:
@@ -377,7 +378,7 @@ async def check_lost(db: Database) -> HealthCheck:
     looked_at = "" if found.is_whole else f" of {most:,} checked, the newest and a sample,"
     if not found.ids:
         return _ok(name, f"every job{looked_at} has a state")
-    text = f"{len(found.ids)} jobs{looked_at} are in no state, the first is {found.ids[0]}"
+    text = f"{len(found.ids)} jobs{looked_at} have no state, the first is {found.ids[0]}"
     return _fail(name, f"{text}: tables were truncated or restored in part", "laneway db repair")
 
 
@@ -386,13 +387,12 @@ async def check_snapshots(db: Database) -> HealthCheck:
     name = "snapshots"
     oldest = await db.run(health.oldest_snapshot())
     if oldest is None:
-        return _ok(name, "no other transaction pins dead rows")
+        return _ok(name, "no long transaction keeps vacuum from removing dead rows")
     text = (
         f"pid {oldest.pid} ({oldest.application or 'no name'}, {oldest.user}) has kept a "
         f"transaction open for {oldest.age_s:.0f} s"
     )
     if oldest.age_s > OLD_SNAPSHOT_S:
-        return _warn(
-            name, f"{text}; dead rows pile up", f"select pg_terminate_backend({oldest.pid});"
-        )
+        step = f"select pg_terminate_backend({oldest.pid});"
+        return _warn(name, f"{text}: vacuum cannot remove dead rows", step)
     return _ok(name, text)

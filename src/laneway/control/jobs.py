@@ -129,7 +129,10 @@ async def counts(db: Database, wanted: JobFilter, *, bound: int = DEPTH_BOUND) -
     wanted.check()
     for field in ("status", "worker", "q", "max_cost", "unit"):
         if getattr(wanted, field) is not None:
-            raise InvalidInput(field, "does not narrow counts: list the jobs instead")
+            raise InvalidInput(
+                field,
+                "cannot filter counts, because every job would be read: list the jobs instead",
+            )
     return await db.run(store.count_states(wanted, bound=bound))
 
 

@@ -87,7 +87,9 @@ async def create(db: Database, settings: Mapping[str, object], *, by: str) -> La
     lane = Lane.of(settings)
     async with audited(db, by, "lane.created", "lane", lane.name) as change:
         if not await change.run(store.create(lane, by)):
-            raise Refused(f"the lane {lane.name} exists already: change it with `lanes set`")
+            raise Refused(
+                f"the lane {lane.name} already exists: change it with `laneway lanes set`"
+            )
         await change.compare("lane", lane.name, settings)
     log.info("lane %s: created by %s", lane.name, by)
     await _wake(db, lane)
@@ -104,7 +106,7 @@ async def tune(
     check_actor(by)
     checked = validate_lane_change(change)
     if not checked:
-        raise InvalidInput("lane", "nothing to change was given")
+        raise InvalidInput("lane", "give at least one setting to change")
     check_lane_name(name)
     async with audited(db, by, _action(checked), "lane", name) as audited_change:
         lane = await audited_change.run(store.tune(name, checked, by))

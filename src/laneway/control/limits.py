@@ -71,7 +71,7 @@ async def tune(db: Database, name: str, change: Mapping[str, object], *, by: str
     check_limit_name(name)
     checked = validate_limit_change(change)
     if not checked:
-        raise InvalidInput("limit", "nothing to change was given")
+        raise InvalidInput("limit", "give at least one setting to change")
     async with audited(db, by, "limit.tuned", "limit", name) as audited_change:
         changed = await audited_change.run(store.tune(name, checked, by))
         made = None
@@ -80,7 +80,7 @@ async def tune(db: Database, name: str, change: Mapping[str, object], *, by: str
             # None: another caller created it a moment ago.
             changed = made or await audited_change.run(store.tune(name, checked, by))
         if changed is None:
-            raise Refused(f"others create and delete the limit {name} right now: try again")
+            raise Refused(f"the limit {name} is being created or deleted by others: try again")
         if made is not None:
             audited_change.action = "limit.created"
         await audited_change.compare("limit", name, checked)

@@ -116,7 +116,7 @@ async def _put(
     if found:
         checked = validate_schedule_change(change, limits=limits)
         if not checked:
-            raise InvalidInput("schedule", "nothing to change was given")
+            raise InvalidInput("schedule", "give at least one setting to change")
         now = found[0].schedule
     else:
         checked = validate_schedule_change({"name": name, **change}, new=True, limits=limits)

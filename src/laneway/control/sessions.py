@@ -40,7 +40,7 @@ async def create_login_link(db: Database, principal: str, *, by: str) -> str:
     async with audited(db, by, "link.created", KIND, principal) as change:
         found = await locked_principal(change, principal)
         if found.is_disabled:
-            raise Refused(f"{principal} is disabled")
+            raise Refused(f"the principal {principal} is disabled: enable it first")
         if found.kind != "person":
             raise Refused(f"{principal} is a service: it uses a token, not a browser")
         secret = await _new_link(change, found.id)

@@ -33,7 +33,7 @@ async def series(
     """
     _check_window(window_s, job_type)
     if not SHORTEST_BUCKET_S <= bucket_s <= window_s:
-        raise InvalidInput("bucket_s", f"must be from {SHORTEST_BUCKET_S} to window_s")
+        raise InvalidInput("bucket_s", f"must be from {SHORTEST_BUCKET_S} seconds to window_s")
     return await db.run(
         store.count_ends(
             window_s=window_s,
@@ -72,6 +72,8 @@ async def failures(
 
 def _check_window(window_s: int, job_type: str | None) -> None:
     if not SHORTEST_BUCKET_S <= window_s <= LONGEST_WINDOW_S:
-        raise InvalidInput("window_s", f"must be from {SHORTEST_BUCKET_S} to {LONGEST_WINDOW_S}")
+        raise InvalidInput(
+            "window_s", f"must be from {SHORTEST_BUCKET_S} to {LONGEST_WINDOW_S} seconds"
+        )
     if job_type is not None:
         check_job_type(job_type)

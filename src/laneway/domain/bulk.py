@@ -59,7 +59,7 @@ class BulkRequest:
         self.wanted.check()
         verb_rules.check_actor(by, self.reason)
         if self.wanted.is_empty and not self.everything:
-            raise Refused(f"{self.verb} without a filter takes every job: set all to do that")
+            raise Refused(f"{self.verb} without a filter takes every job: set all to confirm that")
         allowed = STATUSES[self.verb]
         if self.wanted.status is not None and self.wanted.status not in allowed:
             raise InvalidInput("status", f"{self.verb} takes jobs that are {', '.join(allowed)}")

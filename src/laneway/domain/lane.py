@@ -73,16 +73,20 @@ JobTypes = Annotated[
 MaxSlots = Annotated[
     int | None,
     Interval(ge=0, le=10_000),
-    Doc("Running jobs in the whole cluster; 0 lets none start"),
+    Doc("Most running jobs in the whole cluster; 0: none starts"),
     NullWord("unbounded"),
 ]
 PollIntervalMs = Annotated[
-    int, Interval(ge=100, le=120_000), Doc("Pause between two looks of an idle worker")
+    int, Interval(ge=100, le=120_000), Doc("Time between two polls of an idle worker")
 ]
 StaleTimeoutMinutes = Annotated[
-    int, Interval(ge=1, le=1440), Doc("Longest time without progress, for types that opt in")
+    int,
+    Interval(ge=1, le=1440),
+    Doc("Longest time without progress, for handlers with stale=progress"),
 ]
-LeaseSeconds = Annotated[int, Interval(ge=2, le=3600), Doc("Life of a lease without a heartbeat")]
+LeaseSeconds = Annotated[
+    int, Interval(ge=2, le=3600), Doc("Time until a lease without a heartbeat lapses")
+]
 Enabled = Annotated[bool, Doc("false drains the lane: running jobs finish, no more are claimed")]
 
 

@@ -32,7 +32,7 @@ LimitName = LaneName
 MaxConcurrent = Annotated[
     int | None,
     Interval(ge=0, le=10_000),
-    Doc("Holders at once; 0 lets nothing start"),
+    Doc("Most holders at once; 0: nothing that needs it starts"),
     NullWord("unbounded"),
 ]
 RateCount = Annotated[

@@ -37,10 +37,11 @@ def hint(kind: str, name: str, known: Iterable[str]) -> str:
     names = sorted(set(known))
     near = get_close_matches(name, names, MAX_SUGGESTIONS) or names[:MAX_SUGGESTIONS]
     more = f" and {len(names) - len(near)} more" if len(names) > len(near) else ""
-    there = f"there is {', '.join(near)}{more}" if near else "there is none yet"
-    return f"{visible(there)}; {creation(kind, name)}"
+    exist = f"existing: {', '.join(near)}{more}" if near else "none exists yet"
+    return f"{visible(exist)}; {creation(kind, name)}"
 
 
 def creation(kind: str, name: str) -> str:
     """The command that creates it; safe for all readers, because it names nothing else."""
-    return f"to create it: `{_CREATED_BY[kind].format(quote(visible(name)))}`"
+    verb = "start" if kind == "worker" else "create"
+    return f"to {verb} it: `{_CREATED_BY[kind].format(quote(visible(name)))}`"

@@ -19,7 +19,7 @@ from laneway.store import jobs as store
 _ID: Final = r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b"
 _ONE: Final = re.compile(_ID)
 _LOCKED: Final = Reason(
-    "locked", "a session of the database holds locks that claims need: no claim gets past it"
+    "locked", "a database session holds locks that claims need: claims wait for it"
 )
 _SEVERAL: Final = re.compile(rf"(?:\bjob )?{_ID}(?:, {_ID})*(?: and (\d+) more)?")
 

@@ -138,7 +138,7 @@ class ServerBackend(OperationBackend):
     async def delete(self, job_id: UUID) -> None:
         if await self._client.delete_job(job_id) is not None:
             # Retried since it was looked at: the server cancels what waits.
-            raise Refused(f"job {job_id} waited again: it was cancelled, not deleted")
+            raise Refused(f"job {job_id} was queued again meanwhile: it was cancelled, not deleted")
 
     async def preview(self, order: BulkRequest) -> Preview:
         order.check("nobody")
@@ -163,7 +163,9 @@ class ServerBackend(OperationBackend):
             run = await self._client.get_bulk(run.id)
             yield BulkProgress(run.verb, run.done, Counter(run.refused))
         if run.state != "done":
-            raise ServerError(f"the server's run {run.id} is {run.state}: order it again")
+            raise ServerError(
+                f"the server's bulk run {run.id} is {run.state}: run the command again"
+            )
 
     # -- lanes and workers --------------------------------------------------------------------
 
@@ -219,7 +221,7 @@ class ServerBackend(OperationBackend):
     async def tune_limit(self, name: str, change: Mapping[str, object]) -> Tuned:
         checked: dict[str, Any] = validate_limit_change(change)
         if not checked:
-            raise InvalidInput("limit", "nothing to change was given")
+            raise InvalidInput("limit", "give at least one setting to change")
         try:
             now = (await self._client.get_limit(name)).limit
         except NotFound:
@@ -233,7 +235,7 @@ class ServerBackend(OperationBackend):
             validate_schedule_change({"name": name, **change}, new=True)
             return await self._client.create_schedule(name, change)
         if not validate_schedule_change(change):
-            raise InvalidInput("schedule", "nothing to change was given")
+            raise InvalidInput("schedule", "give at least one setting to change")
         return await self._client.change_schedule(name, change)
 
     async def history(

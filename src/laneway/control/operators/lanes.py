@@ -21,7 +21,7 @@ async def _list_lanes(who: Operator, page: PageRequest) -> Page[Any]:
 async def _find_lane(who: Operator, job_type: str) -> Lane:
     lane = await lanes.find(who.db, job_type)
     if not who.reaches(lane.name):
-        raise NotFound(f"no lane in reach takes {job_type}")
+        raise NotFound(f"no lane that you may see takes {job_type}")
     return lane
 
 
