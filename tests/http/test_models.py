@@ -15,6 +15,7 @@ from laneway.config.settings import Settings
 from laneway.domain.access import Principal, Role, RoleGrant, Token
 from laneway.domain.approval import Decision
 from laneway.domain.audit import AuditEntry
+from laneway.domain.bulk import BulkPreview, BulkRun
 from laneway.domain.change import Change
 from laneway.domain.counts import StateCount
 from laneway.domain.explanation import Explanation, Reason
@@ -64,8 +65,8 @@ SCHEMAS: dict[str, SchemaFields] = {
     "ReasonOut": fields_of(Reason),
     "SubmittedOut": fields_of(models.Submitted),
     "JobSummaryOut": fields_of(JobSummary),
-    "PreviewOut": fields_of(models.BulkPreview),
-    "BulkRunOut": fields_of(models.BulkRun),
+    "PreviewOut": fields_of(BulkPreview),
+    "BulkRunOut": fields_of(BulkRun, own="principal_id"),
     "LaneOut": fields_of(Lane, own="named"),
     "TypeLoadOut": fields_of(TypeLoad),
     "PriorityLoadOut": fields_of(PriorityLoad),

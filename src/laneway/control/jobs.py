@@ -12,7 +12,7 @@ from uuid import UUID
 from laneway.control import notifications
 from laneway.control.audit import audited
 from laneway.domain import verb_rules
-from laneway.domain.counts import StateCount
+from laneway.domain.counts import NOT_COUNTED, StateCount
 from laneway.domain.filter import JobFilter
 from laneway.domain.job import Attempt, Job, check_priority
 from laneway.domain.overview import DEPTH_BOUND
@@ -127,7 +127,7 @@ def _is_wanted(wanted: JobFilter, job: Job | None) -> bool:
 async def counts(db: Database, wanted: JobFilter, *, bound: int = DEPTH_BOUND) -> list[StateCount]:
     """The number of jobs in each state, in the order of the life cycle, up to the bound."""
     wanted.check()
-    for field in ("status", "worker", "q", "max_cost", "unit"):
+    for field in NOT_COUNTED:
         if getattr(wanted, field) is not None:
             raise InvalidInput(
                 field,

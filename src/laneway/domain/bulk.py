@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Any, ClassVar, Final
+from uuid import UUID
 
 from laneway.domain import verb_rules
+from laneway.domain.annotations import HIDDEN, Doc
+from laneway.domain.codec import to_json
 from laneway.domain.filter import JobFilter
 from laneway.domain.job import Job, check_priority
 from laneway.domain.states import Status
@@ -96,15 +100,47 @@ class Preview:
         """The number for people."""
         return f"{self.matched:,} or more" if self.is_more else f"{self.matched:,}"
 
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "verb": self.verb.value,
-            "dry_run": True,
-            "matched": self.matched,
-            "is_more": self.is_more,
-            "sample": [str(job.id) for job in self.sample],
-            "upto": self.upto,
-        }
+    def to_dict(self) -> dict[str, Any]:
+        ids = [job.id for job in self.sample]
+        found = BulkPreview(self.verb, True, self.matched, self.is_more, ids, self.upto)
+        shown: dict[str, Any] = to_json(found)
+        return shown
+
+
+@dataclass(frozen=True, slots=True)
+class BulkPreview:
+    """The result of a dry run."""
+
+    schema_name: ClassVar = "Preview"
+
+    verb: BulkVerb
+    dry_run: bool
+    matched: int
+    is_more: Annotated[bool, Doc("Counting stopped at `matched`")]
+    sample: list[UUID]
+    upto: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkRun:
+    """The progress of a bulk run."""
+
+    id: UUID
+    verb: BulkVerb
+    state: Annotated[
+        str, Doc("running, done, failed, or interrupted (its server is gone: send it again)")
+    ]
+    done: int
+    refused: Annotated[dict[str, int], Doc("Number of refused jobs by reason")]
+    ordered_by: str
+    started_at: datetime
+    updated_at: datetime
+    # Known to the server only.
+    principal_id: Annotated[UUID | None, HIDDEN] = None
+
+    @property
+    def is_over(self) -> bool:
+        return self.state != "running"
 
 
 @dataclass(slots=True)

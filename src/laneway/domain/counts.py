@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
 
 from laneway.domain.annotations import Doc
 from laneway.domain.states import Status
+
+# Conditions of a filter that do not narrow counts.
+NOT_COUNTED: Final = ("status", "worker", "q", "max_cost", "unit")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+from annotated_types import Interval, MaxLen, MinLen
+
+from laneway.domain.annotations import HIDDEN, Doc
 from laneway.domain.approval import LARGEST_AMOUNT
 from laneway.domain.duration import CENTURY_S
 from laneway.domain.job import NAME_BYTES, TAG_BYTES
-from laneway.domain.lane import check_job_type, check_lane_name
+from laneway.domain.lane import LANE_NAME_BYTES, check_job_type, check_lane_name
 from laneway.domain.missing import suggest
 from laneway.domain.permissions import Reach
 from laneway.domain.states import Status
@@ -19,6 +22,9 @@ from laneway.errors import InvalidInput
 
 QUERY_BYTES: Final = 1000
 LONGEST_AGE: Final = CENTURY_S
+
+Word = Annotated[str, MinLen(1), MaxLen(NAME_BYTES)]
+Age = Annotated[float | None, Interval(ge=0, le=LONGEST_AGE), Doc("Seconds")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,20 +41,31 @@ class JobFilter:
     """
 
     status: Status | None = None
-    lane: str | None = None
-    job_type: str | None = None
-    tag: str | None = None
-    worker: str | None = None
-    workspace: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-    older_than: float | None = None
-    newer_than: float | None = None
-    q: str | None = None
-    max_cost: float | None = None
-    unit: str | None = None
-    within: Reach | None = None
-    private: Reach | None = None
+    lane: Annotated[str | None, MinLen(1), MaxLen(LANE_NAME_BYTES)] = None
+    job_type: Word | None = None
+    tag: Word | None = None
+    worker: Annotated[
+        str | None, MinLen(1), MaxLen(2 * NAME_BYTES), Doc("Name or id of a worker")
+    ] = None
+    workspace: Word | None = None
+    since: Annotated[datetime | None, Doc("Submitted at this time or later")] = None
+    until: Annotated[datetime | None, Doc("Submitted before this time")] = None
+    older_than: Age = None
+    newer_than: Age = None
+    q: Annotated[
+        str | None,
+        MinLen(1),
+        MaxLen(QUERY_BYTES),
+        Doc("Text in id, job type, payload or error; private messages need jobs:debug"),
+    ] = None
+    max_cost: Annotated[
+        float | None,
+        Interval(ge=0, le=LARGEST_AMOUNT),
+        Doc("Estimated by its analysis, in `unit`"),
+    ] = None
+    unit: Word | None = None
+    within: Annotated[Reach | None, HIDDEN] = None
+    private: Annotated[Reach | None, HIDDEN] = None
 
     @classmethod
     def of(cls, conditions: Mapping[str, Any]) -> JobFilter:

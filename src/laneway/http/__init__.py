@@ -14,11 +14,10 @@ problems.py    the server's errors as laneway.errors
 Uses domain, errors and tracing; only app, cli and mcp may use it.
 """
 
+from laneway.domain.bulk import BulkPreview, BulkRun
 from laneway.domain.overview import JobSummary
 from laneway.http.client import AsyncClient, Client
 from laneway.http.models import (
-    BulkPreview,
-    BulkRun,
     ControlChanged,
     Event,
     Health,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from laneway.domain.bulk import BulkRequest
+from laneway.domain.bulk import BulkPreview, BulkRequest, BulkRun
 from laneway.domain.duration import seconds_of
 from laneway.domain.explanation import Explanation
 from laneway.domain.filter import JobFilter
@@ -27,7 +27,7 @@ from laneway.http.call import (
     query_params,
     without_none,
 )
-from laneway.http.models import BulkPreview, BulkRun, Submitted
+from laneway.http.models import Submitted
 
 
 def submit(
@@ -114,17 +114,8 @@ def list_jobs(
         "workspace": workspace, "since": since, "until": until, "q": q,
         "oldest_first": oldest_first or None,
     }  # fmt: skip
-    given = {**filter_fields(wanted or JobFilter()), **without_none(fields)}
+    given = {**(wanted or JobFilter()).conditions, **without_none(fields)}
     return Listing("/jobs", decode.job, query_params(given))
-
-
-def filter_fields(wanted: JobFilter) -> dict[str, object]:
-    """The fields of a filter that are set."""
-    names = (
-        "status", "lane", "job_type", "tag", "worker", "workspace", "since", "until",
-        "older_than", "newer_than", "q", "max_cost", "unit",
-    )  # fmt: skip
-    return without_none({name: getattr(wanted, name) for name in names})
 
 
 def get_job(job_id: UUID | str) -> Call[Job]:
@@ -213,7 +204,7 @@ def _bulk_body(request: BulkRequest, *, dry_run: bool) -> dict[str, object]:
     more = without_none({"reason": request.reason, "priority": request.priority})
     return {
         "verb": request.verb,
-        "filter": filter_fields(request.wanted),
+        "filter": request.wanted.conditions,
         "all": request.everything,
         "dry_run": dry_run,
         **more,

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from laneway.domain.bulk import BulkVerb
 from laneway.domain.job import Job
 from laneway.domain.states import TERMINAL, Status
 from laneway.domain.storage import Storage
@@ -22,36 +20,6 @@ class Submitted:
     job_type: str
     status: Status
     duplicate: bool
-
-
-@dataclass(frozen=True, slots=True)
-class BulkPreview:
-    """The effect of a bulk request before it runs; `is_more`: counting stopped at `matched`."""
-
-    verb: BulkVerb
-    dry_run: bool
-    matched: int
-    is_more: bool
-    sample: list[UUID]
-    upto: int
-
-
-@dataclass(frozen=True, slots=True)
-class BulkRun:
-    """The progress of a bulk request; `state` is running, done, failed or interrupted."""
-
-    id: UUID
-    verb: BulkVerb
-    state: str
-    done: int
-    refused: dict[str, int]
-    ordered_by: str
-    started_at: datetime
-    updated_at: datetime
-
-    @property
-    def is_over(self) -> bool:
-        return self.state != "running"
 
 
 @dataclass(frozen=True, slots=True)

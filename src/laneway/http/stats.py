@@ -10,7 +10,6 @@ from laneway.domain.stats import Failures
 from laneway.http import decode
 from laneway.http.call import Call, CallResponse, in_path, query_params, without_none
 from laneway.http.declared import call_for
-from laneway.http.jobs import filter_fields
 from laneway.http.models import DatabaseState
 from laneway.operations import workers
 
@@ -32,7 +31,7 @@ def count_jobs(
         "lane": lane, "job_type": job_type, "tag": tag, "workspace": workspace, "since": since,
         "until": until,
     }  # fmt: skip
-    given = {**filter_fields(wanted or JobFilter()), **without_none(own)}
+    given = {**(wanted or JobFilter()).conditions, **without_none(own)}
     return Call("GET", "/jobs/counts", _counts, tuple(query_params(given)))
 
 

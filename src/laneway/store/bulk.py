@@ -4,35 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from typing import Final
 from uuid import UUID
 
+from laneway.domain.bulk import BulkRun, BulkVerb
 from laneway.store.statement import Row, Statement, nothing
 
-
-@dataclass(frozen=True, slots=True)
-class StoredBulkRun:
-    """One run: running, done, failed, or interrupted because its server stopped."""
-
-    id: UUID
-    principal_id: UUID
-    ordered_by: str
-    verb: str
-    state: str
-    done: int
-    refused: Mapping[str, int]
-    started_at: datetime
-    updated_at: datetime
+_COLUMNS: Final = (
+    "id", "principal_id", "ordered_by", "verb", "state", "done", "refused", "started_at",
+    "updated_at",
+)  # fmt: skip
 
 
-def _run(row: Row) -> StoredBulkRun:
-    values = list(row)
-    values[6] = json.loads(values[6])
-    return StoredBulkRun(*values)
+def _run(row: Row) -> BulkRun:
+    found = dict(zip(_COLUMNS, row, strict=True))
+    found |= {"verb": BulkVerb(found["verb"]), "refused": json.loads(found["refused"])}
+    return BulkRun(**found)
 
 
-def begin(run_id: UUID, principal_id: UUID, by: str, verb: str) -> Statement[StoredBulkRun]:
+def begin(run_id: UUID, principal_id: UUID, by: str, verb: str) -> Statement[BulkRun]:
     return Statement(
         "bulk/begin_run",
         lambda rows: _run(rows[0]),
@@ -48,5 +38,5 @@ def report(run_id: UUID, state: str, done: int, refused: Mapping[str, int]) -> S
     )
 
 
-def read(run_id: UUID) -> Statement[StoredBulkRun | None]:
+def read(run_id: UUID) -> Statement[BulkRun | None]:
     return Statement("bulk/read_run", lambda rows: _run(rows[0]) if rows else None, {"id": run_id})

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import MISSING, fields
+from datetime import datetime
+from enum import Enum
 from types import NoneType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from pydantic import (
+    AwareDatetime,
     BaseModel,
     FailFast,
     Field,
@@ -17,7 +20,7 @@ from pydantic import (
 )
 
 from laneway.api.http.paging import UNCHANGED, PageOut, RequestBody
-from laneway.domain.annotations import non_null, unwrap
+from laneway.domain.annotations import HIDDEN, Doc, NullWord, find_mark, non_null, unwrap
 from laneway.domain.payload import JsonText
 from laneway.operations.models import output_model, output_type
 from laneway.operations.operation import Operation
@@ -53,13 +56,22 @@ def body_model(operation: AnyOperation) -> type[BaseModel] | None:
     return create_model(name, __base__=RequestBody, **taken) if taken else None
 
 
-def settings_model(name: str, settings: type, defaults: type) -> type[BaseModel]:
+def settings_model(
+    name: str, settings: type, defaults: type, without: Collection[str] = ()
+) -> type[BaseModel]:
     """The schema of a body that consists of settings."""
     taken: dict[str, Any] = {
-        each: (_strict(hint), _default(defaults, each))
+        each: (_described(hint), _default(defaults, each))
         for each, hint in get_type_hints(settings, include_extras=True).items()
+        if each not in without and HIDDEN not in unwrap(hint)[1]
     }
     return create_model(name, __base__=RequestBody, **taken)
+
+
+def _described(hint: Any) -> Any:
+    """The type of an input, with a description that a query shows too."""
+    doc = None if find_mark(hint, NullWord) else find_mark(hint, Doc)
+    return _strict(hint) if doc is None else Annotated[_strict(hint), Field(description=doc.text)]
 
 
 def _default(defaults: type | None, name: str) -> Any:
@@ -81,6 +93,10 @@ def _strict(hint: Any) -> Any:
     items, more = unwrap(kind if inner is None else inner)
     if get_origin(items) is dict:
         return Annotated[hint, WrapValidator(_object_or_text)]
+    if items is datetime or (isinstance(items, type) and issubclass(items, Enum)):
+        # JSON has no type for times and enumerations, so text is accepted.
+        text: Any = Annotated[AwareDatetime if items is datetime else items, Field(strict=False)]
+        return Annotated[(text if inner is None else text | None, *more, *marks, Field())]
     if get_origin(items) not in (list, Iterable):
         return hint
     made: Any = list[get_args(items)[0]]  # type: ignore[misc]

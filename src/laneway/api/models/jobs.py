@@ -9,10 +9,9 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from laneway.api.http.paging import RequestBody
-from laneway.api.models.declared import page_model
-from laneway.domain.approval import LARGEST_AMOUNT
+from laneway.api.models.declared import page_model, settings_model
 from laneway.domain.explanation import Explanation
-from laneway.domain.filter import LONGEST_AGE, JobFilter
+from laneway.domain.filter import JobFilter
 from laneway.domain.job import (
     DEFAULT_WORKSPACE,
     LONGEST_DELAY,
@@ -30,7 +29,6 @@ from laneway.operations.models import output_model
 
 # JSON has no type for times, so text is parsed although models are strict.
 Moment = Annotated[AwareDatetime, Field(strict=False)]
-_Status = Annotated[Status, Field(strict=False)]
 MAX_JOBS = 1000
 
 
@@ -113,31 +111,8 @@ class JobPage(page_model(Job)):  # type: ignore[misc]
     )
 
 
-class JobChoice(RequestBody):
+class JobChoice(settings_model("JobChoice", JobFilter, JobFilter)):  # type: ignore[misc]
     """A filter of jobs; all given conditions must hold."""
-
-    status: _Status | None = None
-    lane: str | None = Field(default=None, min_length=1, max_length=63)
-    job_type: str | None = Field(default=None, min_length=1, max_length=128)
-    tag: str | None = Field(default=None, min_length=1, max_length=128)
-    worker: str | None = Field(
-        default=None, min_length=1, max_length=256, description="Name or id of a worker"
-    )
-    workspace: str | None = Field(default=None, min_length=1, max_length=128)
-    since: Moment | None = Field(default=None, description="Submitted at this time or later")
-    until: Moment | None = Field(default=None, description="Submitted before this time")
-    older_than: float | None = Field(default=None, ge=0, le=LONGEST_AGE, description="Seconds")
-    newer_than: float | None = Field(default=None, ge=0, le=LONGEST_AGE, description="Seconds")
-    q: str | None = Field(
-        default=None,
-        min_length=1,
-        max_length=1000,
-        description="Text in id, job type, payload or error; private messages need jobs:debug",
-    )
-    max_cost: float | None = Field(
-        default=None, ge=0, le=LARGEST_AMOUNT, description="Estimated by its analysis, in `unit`"
-    )
-    unit: str | None = Field(default=None, min_length=1, max_length=128)
 
     def within(self, reach: Reach, private: Reach) -> JobFilter:
         """The filter for jobs in reach; `private`: jobs whose private errors are searched too."""

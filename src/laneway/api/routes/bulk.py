@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID, uuid4
 
 from fastapi import APIRouter, Depends, Request, Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from laneway.api.http.auth import Caller, action_of, caller, gate, secret_digest
 from laneway.api.http.idempotency import Idempotent
@@ -20,11 +19,12 @@ from laneway.api.models.jobs import JobChoice
 from laneway.control import bulk
 from laneway.control.bulk_runs import PERMISSION, BulkCaller, BulkRuns, reach_of
 from laneway.domain.bounds import check_priority_bound
-from laneway.domain.bulk import BulkRequest, BulkVerb
+from laneway.domain.bulk import BulkPreview, BulkRequest, BulkRun, BulkVerb
+from laneway.domain.codec import to_json
 from laneway.domain.job import PRIORITY_RANGE
 from laneway.errors import NotFound
+from laneway.operations.models import output_model
 from laneway.store import bulk as store
-from laneway.store.bulk import StoredBulkRun
 from laneway.store.database import Database
 
 router = APIRouter(prefix="/jobs/bulk", tags=["jobs"])
@@ -51,30 +51,7 @@ class BulkRunRequest(RequestBody):
     )
 
 
-class PreviewOut(BaseModel):
-    """The result of a dry run."""
-
-    verb: BulkVerb
-    dry_run: bool
-    matched: int
-    is_more: bool = Field(description="Counting stopped at `matched`")
-    sample: list[UUID]
-    upto: int
-
-
-class BulkRunOut(BaseModel):
-    """The progress of a bulk run."""
-
-    id: UUID
-    verb: BulkVerb
-    state: str = Field(
-        description="running, done, failed, or interrupted (its server is gone: send it again)"
-    )
-    done: int
-    refused: dict[str, int] = Field(description="Number of refused jobs by reason")
-    ordered_by: str
-    started_at: datetime
-    updated_at: datetime
+BulkRunOut = output_model(BulkRun)
 
 
 async def _may_run_any(request: Request, who: Caller) -> Caller:
@@ -92,7 +69,7 @@ async def _may_run_any(request: Request, who: Caller) -> Caller:
     response_model=BulkRunOut,
     response_description="Started: read its progress at Location",
     responses={
-        200: {"model": PreviewOut, "description": "A dry run: nothing was changed"},
+        200: {"model": output_model(BulkPreview), "description": "A dry run: nothing was changed"},
         202: {
             "headers": {
                 "Location": {"description": "Path of the run", "schema": {"type": "string"}}
@@ -132,7 +109,7 @@ async def start_bulk(
     async def apply(db: Database) -> Response:
         runs.check(principal)
         run = await db.run(store.begin(run_id, principal, who.actor, checked.verb))
-        return Json(_shown(run), 202, {"Location": location(request, f"/jobs/bulk/{run_id}")})
+        return Json(to_json(run), 202, {"Location": location(request, f"/jobs/bulk/{run_id}")})
 
     def start() -> None:
         runs.start(run_id, bulk_caller, checked, who.actor, body.upto)
@@ -149,17 +126,4 @@ async def get_bulk(who: Annotated[Caller, Depends(caller)], run_id: UUID) -> Res
     )
     if run is None or not may_see:
         raise NotFound(f"no bulk run {run_id}")
-    return Json(_shown(run))
-
-
-def _shown(run: StoredBulkRun) -> dict[str, Any]:
-    return {
-        "id": str(run.id),
-        "verb": run.verb,
-        "state": run.state,
-        "done": run.done,
-        "refused": dict(run.refused),
-        "ordered_by": run.ordered_by,
-        "started_at": run.started_at.isoformat(),
-        "updated_at": run.updated_at.isoformat(),
-    }
+    return Json(to_json(run))

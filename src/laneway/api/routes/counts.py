@@ -5,36 +5,28 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from laneway.api.http.auth import Caller, needs
-from laneway.api.http.paging import RequestBody
 from laneway.api.http.problems import errors
 from laneway.api.http.read_slots import EXPENSIVE
-from laneway.api.models.jobs import Moment
+from laneway.api.models.declared import settings_model
 from laneway.control import jobs
 from laneway.domain.codec import to_json
-from laneway.domain.counts import StateCount
-from laneway.domain.filter import LONGEST_AGE, JobFilter
+from laneway.domain.counts import NOT_COUNTED, StateCount
+from laneway.domain.filter import JobFilter
 from laneway.operations.models import output_model
 
 router = APIRouter(tags=["jobs"])
 
 
-class CountQuery(RequestBody):
+class CountQuery(
+    settings_model("CountQuery", JobFilter, JobFilter, NOT_COUNTED)  # type: ignore[misc]
+):
     """A filter of the jobs to count; all given conditions must hold."""
 
     # All values of a query string are text.
     model_config = ConfigDict(extra="forbid", strict=False)
-
-    lane: str | None = Field(default=None, min_length=1, max_length=63)
-    job_type: str | None = Field(default=None, min_length=1, max_length=128)
-    tag: str | None = Field(default=None, min_length=1, max_length=128)
-    workspace: str | None = Field(default=None, min_length=1, max_length=128)
-    since: Moment | None = Field(default=None, description="Submitted at this time or later")
-    until: Moment | None = Field(default=None, description="Submitted before this time")
-    older_than: float | None = Field(default=None, ge=0, le=LONGEST_AGE, description="Seconds")
-    newer_than: float | None = Field(default=None, ge=0, le=LONGEST_AGE, description="Seconds")
 
 
 class CountsOut(BaseModel):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from functools import partial
 from typing import Annotated
 from uuid import UUID
 
@@ -53,6 +54,7 @@ router = APIRouter(prefix="/jobs", tags=["jobs"])
 Reader = Annotated[Caller, Depends(needs("jobs:read"))]
 Canceller = Annotated[Caller, Depends(needs("jobs:cancel"))]
 Approver = Annotated[Caller, Depends(needs("jobs:approve"))]
+_post = partial(router.post, response_model=JobOut, responses=errors(404, 409, 413))
 
 
 @router.get(
@@ -140,12 +142,7 @@ async def explain_job(who: Reader, job_id: UUID) -> Response:
     return Json(await as_seen(who, found))
 
 
-@router.post(
-    "/{job_id}/cancel",
-    operation_id="cancel_job",
-    response_model=JobOut,
-    responses=errors(404, 409, 413),
-)
+@_post("/{job_id}/cancel", operation_id="cancel_job")
 async def cancel_job(
     who: Canceller, job_id: UUID, guard: Idempotent, body: CancelRequest | None = None
 ) -> Response:
@@ -159,12 +156,7 @@ async def cancel_job(
     return await guard.run(apply)
 
 
-@router.post(
-    "/{job_id}/approve",
-    operation_id="approve_job",
-    response_model=JobOut,
-    responses=errors(404, 409, 413),
-)
+@_post("/{job_id}/approve", operation_id="approve_job")
 async def approve_job(
     who: Approver, job_id: UUID, guard: Idempotent, decision: ApprovalRequest | None = None
 ) -> Response:
@@ -181,12 +173,7 @@ async def approve_job(
     return await guard.run(apply)
 
 
-@router.post(
-    "/{job_id}/reject",
-    operation_id="reject_job",
-    response_model=JobOut,
-    responses=errors(404, 409, 413),
-)
+@_post("/{job_id}/reject", operation_id="reject_job")
 async def reject_job(
     who: Approver, job_id: UUID, guard: Idempotent, decision: Rejection
 ) -> Response:
@@ -200,12 +187,7 @@ async def reject_job(
     return await guard.run(apply)
 
 
-@router.post(
-    "/{job_id}/retry",
-    operation_id="retry_job",
-    response_model=JobOut,
-    responses=errors(404, 409, 413),
-)
+@_post("/{job_id}/retry", operation_id="retry_job")
 async def retry_job(request: Request, who: Canceller, job_id: UUID, guard: Idempotent) -> Response:
     """Queue a failed or cancelled job again, with a new retry budget."""
     found = await actable(who, job_id, "jobs:cancel", "job.retried")
