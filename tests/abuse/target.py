@@ -18,7 +18,7 @@ from laneway.embedded.postgres import EmbeddedPostgres
 from laneway.store.migrate import migrate
 from tests.abuse.case import Target
 from tests.api.conftest import People
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 # Part of another tenant's payload: a response to any other caller with it is a leak.
 MARKER = "of-another-tenant-7391"
@@ -44,7 +44,7 @@ def served(**variables: str) -> Iterator[Target]:
 
 def _create_data(dsn: str) -> tuple[dict[str, str], dict[str, str]]:
     with psycopg.connect(dsn, autocommit=True) as conn:
-        people, scene = People(conn), Scene(conn)
+        people, factory = People(conn), JobFactory(conn)
         tokens = {"nobody": people.new("nobody").token}
         tokens["submitter"] = people.new("submitter", "submitter", workspace="mine").token
         tokens["own"] = people.new("own", "submitter").token
@@ -58,18 +58,18 @@ def _create_data(dsn: str) -> tuple[dict[str, str], dict[str, str]]:
         tokens["worker"] = people.new("worker", "remote_worker", lanes=lanes).token
         jobs = {
             "theirs": str(
-                scene.submit(
+                factory.submit(
                     workspace="theirs", payload=json.dumps({"word": MARKER}), created_by="other"
                 )
             ),
-            "mine": str(scene.submit(workspace="mine", created_by="submitter")),
+            "mine": str(factory.submit(workspace="mine", created_by="submitter")),
         }
         for number in range(LARGE_JOBS):
             text = json.dumps({"n": number, "text": "a " * 450_000})
-            scene.submit("large", workspace="mine", payload=text)
+            factory.submit("large", workspace="mine", payload=text)
         text = json.dumps(LISTS, separators=(",", ":"))
         for _ in range(JOBS_OF_LISTS):
-            jobs["lists"] = str(scene.submit("lists", workspace="mine", payload=text))
+            jobs["lists"] = str(factory.submit("lists", workspace="mine", payload=text))
         # PostgreSQL counts the spaces that it adds.
         fewer = json.dumps({"a": [[]] * 250_000}, separators=(",", ":"))
         for number in range(JOBS_OF_LISTS):

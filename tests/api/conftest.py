@@ -3,7 +3,7 @@
 `app`      the application of `make_app`
 `people`   makes principals: `people.new("ann", "submitter", scope="own")` answers a Principal
 `ask`      `await ask(ann, "POST", "/jobs", json={...})`; None asks without a token
-`scene`    the database from behind: submits, claims and ends jobs without the API
+`factory`    the database from behind: submits, claims and ends jobs without the API
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from laneway.config.settings import Settings
 from laneway.domain.permissions import SEEDED_ROLES
 from laneway.domain.token import new_secret
 from laneway.store.database import Database
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 Ask = Callable[..., Coroutine[Any, Any, httpx2.Response]]
 # What each seeded role is usually granted for.
@@ -141,8 +141,8 @@ def conn(dsn: str) -> Iterator[psycopg.Connection[Any]]:
 
 
 @pytest.fixture
-def scene(conn: psycopg.Connection[Any]) -> Scene:
-    return Scene(conn)
+def factory(conn: psycopg.Connection[Any]) -> JobFactory:
+    return JobFactory(conn)
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ from laneway.embedded.postgres import EmbeddedPostgres
 from laneway.store.database import Database
 from laneway.store.migrate import migrate
 from tests.api.conftest import People, Principal
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 FIGURES: Final = Path(__file__).resolve().parents[2] / "bench" / "latest" / "fuzz.json"
 CHECKS: Final[list[Any]] = [
@@ -125,10 +125,10 @@ def bridged(dsn: str) -> Iterator[tuple[Bridge, dict[str, Any]]]:
 
 def furnish(conn: psycopg.Connection[Any]) -> tuple[Principal, dict[str, list[UUID]]]:
     """Somebody who may do everything, and the ids of jobs in every state and of a worker."""
-    scene = Scene(conn)
-    ended = [scene.completed(), scene.failed(), scene.running().job_id]
-    waiting = [scene.submit("greet", tags=("a",), unique_key="k"), scene.submit("ingestion")]
-    known = {"job_id": [*ended, *waiting], "worker_id": [scene.register()]}
+    factory = JobFactory(conn)
+    ended = [factory.completed(), factory.failed(), factory.running().job_id]
+    waiting = [factory.submit("greet", tags=("a",), unique_key="k"), factory.submit("ingestion")]
+    known = {"job_id": [*ended, *waiting], "worker_id": [factory.register()]}
     return People(conn).new("fuzz", "platform_admin"), known
 
 

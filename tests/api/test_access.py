@@ -46,7 +46,7 @@ async def test_a_principal_gets_a_role_and_a_token_and_loses_them(
 
 
 async def test_a_secret_is_in_one_answer_and_nowhere_else(
-    ask: Ask, people: People, scene: Any
+    ask: Ask, people: People, factory: Any
 ) -> None:
     admin = people.new("admin", "platform_admin")
     headers = {"Idempotency-Key": "once"}
@@ -55,11 +55,11 @@ async def test_a_secret_is_in_one_answer_and_nowhere_else(
     secret = made.json()["secret"]
     for path in ("/admin/tokens", "/admin/audit", "/admin/principals", "/me"):
         assert secret not in (await ask(admin, "GET", path)).text
-    for (table,) in scene.conn.execute(
+    for (table,) in factory.conn.execute(
         "select c.relname from pg_class c where c.relnamespace = 'laneway'::regnamespace"
         " and c.relkind = 'r'"
     ).fetchall():
-        found = scene.conn.execute(
+        found = factory.conn.execute(
             f"select count(*) from laneway.{table} t where t::text like '%%' || %s || '%%'",
             [secret[3:]],
         )

@@ -23,7 +23,7 @@ from laneway.engine.process.logs import JsonLines, TextLines
 from laneway.store import jobs as job_store
 from laneway.store.database import Database
 from tests.api.conftest import Ask, People
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 OPEN = {
     ("GET", "/healthz"),
@@ -214,7 +214,7 @@ async def test_the_page_for_people_has_no_script(ask: Ask, people: People) -> No
 
 
 async def test_a_link_opens_one_session_and_changes_need_its_csrf_token(
-    ask: Ask, database: Database, scene: Scene, acts: Callable[[], list[Any]]
+    ask: Ask, database: Database, factory: JobFactory, acts: Callable[[], list[Any]]
 ) -> None:
     secret = await sessions.bootstrap(database, "tests")
     page = await ask(None, "GET", "/login", params={"link": f'{secret}"><script>'})

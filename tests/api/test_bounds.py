@@ -16,8 +16,8 @@ from laneway.config.settings import Settings
 from laneway.domain.bounds import USUAL
 from laneway.store.database import Database
 from tests.api.conftest import Ask, People
-from tests.control.scene import Scene
-from tests.engine.workshop import until
+from tests.support.job_factory import JobFactory
+from tests.support.worker_harness import wait_until
 
 CRON = {"name": "nightly", "job_type": "greet", "cron": "0 3 * * *"}
 
@@ -50,21 +50,21 @@ async def test_priority_of_each_job_of_a_batch_is_bounded(ask: Ask, people: Peop
 
 
 async def test_priority_that_a_worker_published_is_not_the_submitters(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
-    scene.publish("greet")
-    scene.conn.execute("update laneway.job_types set priority = 500 where name = 'greet'")
+    factory.publish("greet")
+    factory.conn.execute("update laneway.job_types set priority = 500 where name = 'greet'")
     ann = people.new("ann", "submitter")
     answer = await ask(ann, "POST", "/jobs", json=job())
     assert (answer.status_code, answer.json()["priority"]) == (202, 500)
 
 
 async def test_operator_gives_any_priority_unless_its_grant_says_otherwise(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
     free, bound = people.new("free", "operator"), people.new("bound")
     people.grant(bound.id, "operator", max_priority=50)
-    job_id = scene.submit("greet")
+    job_id = factory.submit("greet")
     path = f"/admin/workers/jobs/{job_id}/priority"
     assert (await ask(free, "PATCH", path, json={"priority": 32767})).status_code == 200
     assert rules(await ask(bound, "PATCH", path, json={"priority": 51}))[0].startswith("priority")
@@ -94,7 +94,7 @@ def full(answer: Any, bound: str) -> bool:
 
 
 async def test_jobs_that_wait_are_bounded_and_counted_again_when_they_start(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
     ann, bob = people.new("ann"), people.new("bob", "submitter")
     people.grant(ann.id, "submitter", max_queued=3)
@@ -107,17 +107,17 @@ async def test_jobs_that_wait_are_bounded_and_counted_again_when_they_start(
         assert int(answer.headers["Retry-After"]) >= 1
     assert full(await ask(ann, "POST", "/jobs/batch", json=batch), "max_queued")
     assert (await ask(bob, "POST", "/jobs", json=job())).status_code == 202
-    counted = scene.conn.execute("select count(*) from laneway.jobs").fetchone()
+    counted = factory.conn.execute("select count(*) from laneway.jobs").fetchone()
     assert counted == (4,)
-    scene.claim("greet", room=2)
-    rested(scene)
+    factory.claim("greet", room=2)
+    rested(factory)
     assert (await ask(ann, "POST", "/jobs/batch", json=batch)).status_code == 202
     assert full(await ask(ann, "POST", "/jobs", json=job()), "max_queued")
 
 
-def rested(scene: Scene) -> None:
+def rested(factory: JobFactory) -> None:
     """The pause between two looks at what has started is over."""
-    scene.conn.execute("update laneway.queue_usage set swept_at = '2020-01-01'")
+    factory.conn.execute("update laneway.queue_usage set swept_at = '2020-01-01'")
 
 
 async def test_duplicate_is_not_counted(ask: Ask, people: People) -> None:
@@ -138,28 +138,28 @@ async def test_bytes_that_wait_are_bounded(ask: Ask, people: People) -> None:
     assert (await ask(ann, "POST", "/jobs", json=job())).status_code == 202
 
 
-async def test_retry_counts_like_a_submit(ask: Ask, people: People, scene: Scene) -> None:
+async def test_retry_counts_like_a_submit(ask: Ask, people: People, factory: JobFactory) -> None:
     ann = people.new("ann")
     people.grant(ann.id, "submitter", max_queued=1)
     ended = (await ask(ann, "POST", "/jobs", json=job())).json()["id"]
-    (claim,) = scene.claim("greet")
-    scene.settle(claim, "giveup", error="{}")
+    (claim,) = factory.claim("greet")
+    factory.settle(claim, "giveup", error="{}")
     assert (await ask(ann, "POST", "/jobs", json=job())).status_code == 202
     assert full(await ask(ann, "POST", f"/jobs/{ended}/retry"), "max_queued")
-    scene.claim("greet")
-    rested(scene)
+    factory.claim("greet")
+    rested(factory)
     assert (await ask(ann, "POST", f"/jobs/{ended}/retry")).status_code == 200
     assert full(await ask(ann, "POST", "/jobs", json=job()), "max_queued")
 
 
 async def test_retry_does_not_bring_back_a_priority_beyond_the_bound(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
     ann = people.new("ann", "submitter")
-    scene.publish("ranked")
-    scene.conn.execute("update laneway.job_types set priority = 500 where name = 'ranked'")
+    factory.publish("ranked")
+    factory.conn.execute("update laneway.job_types set priority = 500 where name = 'ranked'")
     said, published = (
-        scene.failed(job_type, created_by="ann", **more)
+        factory.failed(job_type, created_by="ann", **more)
         for job_type, more in (("greet", {"priority": 101}), ("ranked", {}))
     )
     (rule,) = rules(await ask(ann, "POST", f"/jobs/{said}/retry"))
@@ -167,12 +167,14 @@ async def test_retry_does_not_bring_back_a_priority_beyond_the_bound(
     assert (await ask(ann, "POST", f"/jobs/{published}/retry")).status_code == 200
 
 
-async def test_bulk_retry_counts_like_submits(ask: Ask, people: People, scene: Scene) -> None:
+async def test_bulk_retry_counts_like_submits(
+    ask: Ask, people: People, factory: JobFactory
+) -> None:
     ann = people.new("ann")
     people.grant(ann.id, "submitter", max_queued=2)
     for _ in range(3):
-        claim = scene.running("greet", created_by="ann")
-        scene.settle(claim, "giveup", error="{}")
+        claim = factory.running("greet", created_by="ann")
+        factory.settle(claim, "giveup", error="{}")
     order = {"verb": "retry", "all": True}
     begun = await ask(ann, "POST", "/jobs/bulk", json=order)
     run = begun.json()
@@ -184,22 +186,22 @@ async def test_bulk_retry_counts_like_submits(ask: Ask, people: People, scene: S
 
 
 async def test_job_types_that_nobody_published_are_bounded(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
     ann = people.new("ann")
     people.grant(ann.id, "submitter", max_types=2)
-    scene.publish("known")
+    factory.publish("known")
     for name in ("a", "b", "a", "known"):
         assert (await ask(ann, "POST", "/jobs", json=job(name))).status_code == 202
     for path, body in (("/jobs", job("c")), ("/jobs/batch", {"jobs": [job("a"), job("c")]})):
         (rule,) = rules(await ask(ann, "POST", path, json=body))
         assert rule.startswith('job_type: no worker has published "c", and your grants allow 2')
-    scene.publish("b")
+    factory.publish("b")
     assert (await ask(ann, "POST", "/jobs", json=job("c"))).status_code == 202
 
 
 async def test_submits_at_once_exceed_a_bound_by_what_is_under_way_at_most(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
     ann = people.new("ann")
     people.grant(ann.id, "submitter", max_queued=10)
@@ -209,7 +211,7 @@ async def test_submits_at_once_exceed_a_bound_by_what_is_under_way_at_most(
     # Commits of the server that are under way at once see none of each other's jobs; none of them
     # stores more than the bound.
     assert 10 <= codes.count(202) <= AT_ONCE * 10
-    rows = scene.conn.execute("select sum(jobs) from laneway.queue_usage").fetchone()
+    rows = factory.conn.execute("select sum(jobs) from laneway.queue_usage").fetchone()
     assert rows == (codes.count(202),)
     assert full(await ask(ann, "POST", "/jobs", json=job()), "max_queued")
 
@@ -222,7 +224,7 @@ select count(*) from pg_stat_activity
 
 
 async def test_only_commits_under_way_exceed_a_bound(
-    dsn: str, people: People, scene: Scene
+    dsn: str, people: People, factory: JobFactory
 ) -> None:
     ann, bob = people.new("ann"), people.new("bob", "viewer")
     people.grant(ann.id, "submitter", max_queued=1)
@@ -232,7 +234,7 @@ async def test_only_commits_under_way_exceed_a_bound(
     transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
 
     def waiting() -> int:
-        return int((scene.conn.execute(WAITING).fetchone() or (0,))[0])
+        return int((factory.conn.execute(WAITING).fetchone() or (0,))[0])
 
     async with httpx2.AsyncClient(transport=transport, base_url="http://test") as client:
         with psycopg.connect(dsn) as holder:
@@ -242,7 +244,7 @@ async def test_only_commits_under_way_exceed_a_bound(
                 asyncio.create_task(client.post("/jobs", headers=ann.headers, json=job()))
                 for _ in range(60)
             ]
-            await until(lambda: waiting() >= AT_ONCE)
+            await wait_until(lambda: waiting() >= AT_ONCE)
             assert (await client.get("/jobs", headers=bob.headers)).status_code == 200
             assert waiting() == AT_ONCE
         codes = [answer.status_code for answer in await asyncio.gather(*tried)]
@@ -262,7 +264,7 @@ async def test_several_grants_allow_what_the_widest_does(ask: Ask, people: Peopl
 
 
 async def test_bounds_are_granted_shown_changed_and_kept(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
     root = people.new("root", "platform_admin")
     people.new("ann")
@@ -274,7 +276,7 @@ async def test_bounds_are_granted_shown_changed_and_kept(
     assert (changed.json()["id"], changed.json()["max_priority"]) == (made.json()["id"], 9)
     (shown,) = (await ask(root, "GET", "/admin/grants?principal=ann")).json()["items"]
     assert (shown["max_priority"], shown["max_queued"]) == (9, None)
-    kept = scene.conn.execute(
+    kept = factory.conn.execute(
         "select before ->> 'max_priority', after ->> 'max_priority' from laneway.audit"
         " where action = 'role.granted' order by id"
     ).fetchall()
@@ -347,13 +349,13 @@ async def bulk(ask: Ask, who: Any, **order: Any) -> dict[str, Any]:
 
 
 async def test_bulk_retry_refuses_jobs_that_a_retry_refuses(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
     ann = people.new("ann")
     people.grant(ann.id, "submitter", max_types=1)
-    scene.failed("greet", created_by="ann", priority=101)
-    scene.failed("unheard", created_by="ann")
-    scene.failed("unknown", created_by="ann")
+    factory.failed("greet", created_by="ann", priority=101)
+    factory.failed("unheard", created_by="ann")
+    factory.failed("unknown", created_by="ann")
     run = await bulk(ask, ann, verb="retry")
     assert (run["state"], run["done"]) == ("done", 1)
     assert run["refused"] == {
@@ -370,7 +372,7 @@ async def test_bulk_verb_on_nothing_in_reach_does_nothing(ask: Ask, people: Peop
 
 
 async def test_every_use_of_a_schedule_checks_its_priority(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
     root = people.new("root", "operator")
     planner = people.new("planner", people.role("planner", "schedules:manage", "schedules:view"))
@@ -414,15 +416,15 @@ async def test_run_of_a_schedule_counts_like_a_submit(ask: Ask, people: People) 
     ],
 )
 async def test_refused_submit_writes_no_job(
-    ask: Ask, people: People, scene: Scene, path: str, body: Any
+    ask: Ask, people: People, factory: JobFactory, path: str, body: Any
 ) -> None:
     ann = people.new("ann")
     people.grant(ann.id, "submitter", max_queued=0)
     number = "select last_value, is_called from laneway.jobs_seq_seq"
-    before = scene.conn.execute(number).fetchone()
+    before = factory.conn.execute(number).fetchone()
     for _ in range(2):
         assert full(await ask(ann, "POST", path, json=body), "max_queued")
-    assert scene.conn.execute(number).fetchone() == before
+    assert factory.conn.execute(number).fetchone() == before
 
 
 @pytest.mark.parametrize("bounds", [{"max_queued_bytes": 1000}, {"max_queued": 1}])
@@ -451,7 +453,7 @@ async def test_large_payload_counts_as_it_is_stored(ask: Ask, people: People, bo
 
 
 async def test_batch_of_too_many_bytes_leaves_no_job(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
     ann = people.new("ann")
     people.grant(ann.id, "submitter", max_queued_bytes=1000)
@@ -461,7 +463,7 @@ async def test_batch_of_too_many_bytes_leaves_no_job(
     batch = {"jobs": [held, *jobs]}
     for _ in range(2):
         assert full(await ask(ann, "POST", "/jobs/batch", json=batch), "max_queued_bytes")
-    assert scene.conn.execute("select count(*) from laneway.jobs").fetchone() == (1,)
+    assert factory.conn.execute("select count(*) from laneway.jobs").fetchone() == (1,)
     # A job that is there already takes no bytes.
     answer = await ask(ann, "POST", "/jobs/batch", json={"jobs": [held, jobs[0]]})
     assert answer.status_code == 202

@@ -13,8 +13,8 @@ from fastapi import FastAPI
 from laneway.control import access
 from laneway.store.database import Database
 from tests.api.conftest import Ask, People, Principal
-from tests.control.scene import Scene
-from tests.engine.workshop import until
+from tests.support.job_factory import JobFactory
+from tests.support.worker_harness import wait_until
 
 GREET = {"job_type": "greet"}
 
@@ -27,15 +27,15 @@ async def ended(ask: Ask, app: FastAPI, who: Principal, begun: httpx2.Response) 
         run = (await ask(who, "GET", begun.headers["location"])).json()
         return None if run["state"] == "running" else run
 
-    return await until(at_its_end)
+    return await wait_until(at_its_end)
 
 
 async def test_a_run_takes_the_jobs_in_reach_and_no_other(
-    ask: Ask, app: FastAPI, people: People, scene: Scene, acts: Callable[[], list[Any]]
+    ask: Ask, app: FastAPI, people: People, factory: JobFactory, acts: Callable[[], list[Any]]
 ) -> None:
     ann = people.new("ann", "submitter")
-    mine = [scene.submit(created_by="ann") for _ in range(3)]
-    theirs = scene.submit(created_by="bob")
+    mine = [factory.submit(created_by="ann") for _ in range(3)]
+    theirs = factory.submit(created_by="bob")
     order = {"verb": "cancel", "filter": GREET, "reason": "late"}
     counted = await ask(ann, "POST", "/jobs/bulk", json={**order, "dry_run": True})
     assert counted.status_code == 200
@@ -50,7 +50,7 @@ async def test_a_run_takes_the_jobs_in_reach_and_no_other(
 
 
 async def test_what_may_not_be_read_is_neither_counted_nor_taken(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
     """As for a single job: else a filter would tell what stands in the payloads of others."""
     people.role("stopper", "jobs:cancel")
@@ -59,9 +59,9 @@ async def test_what_may_not_be_read_is_neither_counted_nor_taken(
     people.grant(owns.id, "submitter")
     ours = people.new("ours", "stopper", lanes=["default"])
     people.grant(ours.id, "viewer", workspace="ours")
-    scene.submit(created_by="owns")
-    scene.submit(created_by="somebody", workspace="ours")
-    scene.submit("restore", created_by="somebody", workspace="ours")
+    factory.submit(created_by="owns")
+    factory.submit(created_by="somebody", workspace="ours")
+    factory.submit("restore", created_by="somebody", workspace="ours")
     order = {"verb": "cancel", "all": True, "dry_run": True}
     for who, matched in ((stops, 0), (owns, 1), (ours, 1)):
         answer = await ask(who, "POST", "/jobs/bulk", json=order)
@@ -71,14 +71,14 @@ async def test_what_may_not_be_read_is_neither_counted_nor_taken(
 
 
 async def test_nobody_has_more_than_a_few_runs_at_once(
-    ask: Ask, app: FastAPI, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    ask: Ask, app: FastAPI, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.control.bulk_runs.MAX_RUNS", 2)
     ann, bob = people.new("ann", "submitter"), people.new("bob", "submitter")
     order = {"verb": "cancel", "filter": GREET}
-    with scene.conn.transaction():
+    with factory.conn.transaction():
         # So that none of them comes to its end.
-        scene.conn.execute("lock table laneway.audit in access exclusive mode")
+        factory.conn.execute("lock table laneway.audit in access exclusive mode")
         sent = [await ask(ann, "POST", "/jobs/bulk", json=order) for _ in range(3)]
         assert [answer.status_code for answer in sent] == [202, 202, 429]
         assert sent[2].headers["retry-after"] == "5"
@@ -89,7 +89,7 @@ async def test_nobody_has_more_than_a_few_runs_at_once(
     async def is_let() -> bool:
         return (await ask(ann, "POST", "/jobs/bulk", json=order)).status_code == 202
 
-    await until(is_let)
+    await wait_until(is_let)
 
 
 async def test_every_verb_needs_its_own_permission(
@@ -127,14 +127,14 @@ async def test_a_run_is_seen_by_who_ordered_it_and_who_sees_all_jobs(
 
 
 async def test_an_order_with_a_key_runs_once(
-    ask: Ask, app: FastAPI, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    ask: Ask, app: FastAPI, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ann = people.new("ann", "submitter")
     order = {"verb": "cancel", "filter": GREET}
     key = {"Idempotency-Key": "k"}
     first = await ask(ann, "POST", "/jobs/bulk", json=order, headers=key)
     await ended(ask, app, ann, first)
-    later = scene.submit(created_by="ann")
+    later = factory.submit(created_by="ann")
     again = await ask(ann, "POST", "/jobs/bulk", json=order, headers=key)
     assert again.json() == first.json()
     await ended(ask, app, ann, again)
@@ -145,33 +145,33 @@ async def test_an_order_with_a_key_runs_once(
 
 
 async def test_a_run_whose_server_is_gone_says_so(
-    ask: Ask, app: FastAPI, people: People, scene: Scene
+    ask: Ask, app: FastAPI, people: People, factory: JobFactory
 ) -> None:
     ben = people.new("ben", "operator")
     begun = await ask(ben, "POST", "/jobs/bulk", json={"verb": "retry", "filter": GREET})
     await ended(ask, app, ben, begun)
-    scene.conn.execute(
+    factory.conn.execute(
         "update laneway.bulk_runs set state = 'running', updated_at = now() - interval '1 hour'"
     )
     assert (await ask(ben, "GET", begun.headers["location"])).json()["state"] == "interrupted"
 
 
 async def test_run_stops_when_its_principal_loses_its_power(
-    ask: Ask, app: FastAPI, people: People, scene: Scene
+    ask: Ask, app: FastAPI, people: People, factory: JobFactory
 ) -> None:
     for lost in (
         "update laneway.principals set disabled_at = now() where name = 'ann'",
         "update laneway.tokens set revoked_at = now(), revoked_by = 'tests'",
         "delete from laneway.role_grants",
     ):
-        scene.conn.execute("delete from laneway.tokens")
-        scene.conn.execute("delete from laneway.role_grants")
-        scene.conn.execute("update laneway.principals set name = id::text, disabled_at = now()")
+        factory.conn.execute("delete from laneway.tokens")
+        factory.conn.execute("delete from laneway.role_grants")
+        factory.conn.execute("update laneway.principals set name = id::text, disabled_at = now()")
         ann = people.new("ann", "submitter")
         for _ in range(450):
-            scene.submit(created_by="ann")
+            factory.submit(created_by="ann")
         begun = await ask(ann, "POST", "/jobs/bulk", json={"verb": "cancel", "filter": GREET})
-        scene.conn.execute(lost)
+        factory.conn.execute(lost)
         admin = people.new("admin", "platform_admin")
         run = await ended(ask, app, admin, begun)
         assert run["state"] == "failed", lost
@@ -179,11 +179,11 @@ async def test_run_stops_when_its_principal_loses_its_power(
 
 
 async def test_run_goes_on_when_its_principal_gains_power(
-    ask: Ask, app: FastAPI, people: People, scene: Scene, database: Database
+    ask: Ask, app: FastAPI, people: People, factory: JobFactory, database: Database
 ) -> None:
     ann = people.new("ann", "submitter")
     for _ in range(450):
-        scene.submit(created_by="ann")
+        factory.submit(created_by="ann")
     begun = await ask(ann, "POST", "/jobs/bulk", json={"verb": "cancel", "filter": GREET})
     await access.grant_role(database, "ann", "operator", "all", by="tests")
     run = await ended(ask, app, ann, begun)

@@ -12,7 +12,7 @@ from laneway.domain.states import Status
 from laneway.store import jobs as store
 from laneway.store.database import Database
 from tests.api.conftest import Ask, People, Principal
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 COUNTS = "/jobs/counts"
 
@@ -27,20 +27,20 @@ async def told(ask: Ask, who: Principal, **params: Any) -> dict[str, int]:
     return {each["status"]: each["count"] for each in items if each["count"]}
 
 
-def one_of_each(scene: Scene, **fields: Any) -> None:
+def one_of_each(factory: JobFactory, **fields: Any) -> None:
     """A job in every state, and an approved one in each of the places where it may wait."""
-    scene.publish("gated", approval=Approval())
-    scene.publish("costly", has_analysis=True)
-    scene.submit("gated", **fields)
-    scene.submit("costly", **fields)
-    scene.submit("greet", delay=60.0, **fields)
-    scene.completed("ingestion", **fields)
-    scene.failed("restore", **fields)
-    scene.run(store.cancel(scene.submit("restore", **fields), "me", None))
-    scene.running("polarity", concurrency_key="k", **fields)
-    scene.submit("polarity", concurrency_key="k", **fields)
-    scene.claim("polarity")
-    scene.submit("greet", **fields)
+    factory.publish("gated", approval=Approval())
+    factory.publish("costly", has_analysis=True)
+    factory.submit("gated", **fields)
+    factory.submit("costly", **fields)
+    factory.submit("greet", delay=60.0, **fields)
+    factory.completed("ingestion", **fields)
+    factory.failed("restore", **fields)
+    factory.run(store.cancel(factory.submit("restore", **fields), "me", None))
+    factory.running("polarity", concurrency_key="k", **fields)
+    factory.submit("polarity", concurrency_key="k", **fields)
+    factory.claim("polarity")
+    factory.submit("greet", **fields)
 
 
 ALL = {
@@ -49,14 +49,16 @@ ALL = {
 }  # fmt: skip
 
 
-async def test_every_state_has_its_count(ask: Ask, people: People, scene: Scene) -> None:
-    one_of_each(scene)
+async def test_every_state_has_its_count(ask: Ask, people: People, factory: JobFactory) -> None:
+    one_of_each(factory)
     assert await told(ask, people.new("vera", "viewer")) == ALL
 
 
-async def test_only_jobs_in_reach_are_counted(ask: Ask, people: People, scene: Scene) -> None:
-    one_of_each(scene, workspace="theirs", created_by="somebody")
-    one_of_each(scene, workspace="ours", created_by="sue")
+async def test_only_jobs_in_reach_are_counted(
+    ask: Ask, people: People, factory: JobFactory
+) -> None:
+    one_of_each(factory, workspace="theirs", created_by="somebody")
+    one_of_each(factory, workspace="ours", created_by="sue")
     assert await told(ask, people.new("vera", "viewer", workspace="ours")) == ALL
     assert await told(ask, people.new("sue", "submitter", scope="own")) == ALL
     assert await told(ask, people.new("new", "submitter", scope="own")) == {}
@@ -68,9 +70,9 @@ async def test_only_jobs_in_reach_are_counted(ask: Ask, people: People, scene: S
     assert await told(ask, lane) == {"approved": 2, "running": 2, "completed": 2}
 
 
-async def test_counts_agree_with_lists(ask: Ask, people: People, scene: Scene) -> None:
-    one_of_each(scene, workspace="ours", tags=("a",))
-    one_of_each(scene, workspace="theirs")
+async def test_counts_agree_with_lists(ask: Ask, people: People, factory: JobFactory) -> None:
+    one_of_each(factory, workspace="ours", tags=("a",))
+    one_of_each(factory, workspace="theirs")
     vera = people.new("vera", "viewer")
     choices: list[dict[str, Any]] = [
         {"lane": "interactive"},
@@ -97,10 +99,12 @@ async def test_what_would_read_every_job_is_refused(ask: Ask, people: People) ->
         assert (await ask(vera, "GET", COUNTS, params=params)).status_code == 422, params
 
 
-async def test_counting_stops_at_the_bound_and_says_so(database: Database, scene: Scene) -> None:
+async def test_counting_stops_at_the_bound_and_says_so(
+    database: Database, factory: JobFactory
+) -> None:
     for _ in range(3):
-        scene.completed(created_by="ann")
-    scene.failed()
+        factory.completed(created_by="ann")
+    factory.failed()
 
     async def seen(within: Reach | None = None, **wanted: Any) -> dict[Status, tuple[int, bool]]:
         found = await jobs.counts(database, JobFilter(within=within, **wanted), bound=2)

@@ -9,16 +9,16 @@ from uuid import uuid4
 import pytest
 
 from tests.api.conftest import Ask, People
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 ADMIN = "/admin/workers"
 Acts = Callable[[], list[tuple[Any, ...]]]
 
 
 async def test_a_drained_worker_is_told_in_the_status_until_it_is_resumed(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
-    path = f"{ADMIN}/{scene.register()}"
+    path = f"{ADMIN}/{factory.register()}"
     olga, vera = people.new("olga", "operator"), people.new("vera", "viewer")
     drained = await ask(olga, "POST", f"{path}/drain")
     assert (drained.status_code, drained.json()["drain_requested_by"]) == (200, "olga")
@@ -29,9 +29,9 @@ async def test_a_drained_worker_is_told_in_the_status_until_it_is_resumed(
 
 
 async def test_a_drain_with_a_key_is_done_once(
-    ask: Ask, people: People, scene: Scene, acts: Acts
+    ask: Ask, people: People, factory: JobFactory, acts: Acts
 ) -> None:
-    path = f"{ADMIN}/{scene.register()}"
+    path = f"{ADMIN}/{factory.register()}"
     olga = people.new("olga", "operator")
     key = {"Idempotency-Key": "k"}
     first = await ask(olga, "POST", f"{path}/drain", headers=key)
@@ -45,11 +45,11 @@ async def test_a_drain_with_a_key_is_done_once(
 
 
 async def test_a_worker_that_is_gone_or_was_never_there_is_not_drained(
-    ask: Ask, people: People, scene: Scene, acts: Acts
+    ask: Ask, people: People, factory: JobFactory, acts: Acts
 ) -> None:
     olga = people.new("olga", "operator")
-    path = f"{ADMIN}/{scene.register()}/drain"
-    scene.conn.execute("update laneway.workers set stopped_at = seen_at")
+    path = f"{ADMIN}/{factory.register()}/drain"
+    factory.conn.execute("update laneway.workers set stopped_at = seen_at")
     gone = await ask(olga, "POST", path)
     assert (gone.status_code, gone.json()["code"]) == (409, "refused")
     assert (await ask(olga, "POST", f"{ADMIN}/{uuid4()}/drain")).status_code == 404
@@ -69,13 +69,13 @@ async def test_a_worker_that_is_gone_or_was_never_there_is_not_drained(
 async def test_whoever_drains_a_worker_reaches_every_lane_that_it_serves(
     ask: Ask,
     people: People,
-    scene: Scene,
+    factory: JobFactory,
     acts: Acts,
     serves: tuple[str, ...] | None,
     status: int,
     kept: list[str],
 ) -> None:
     otto = people.new("otto", "operator", lanes=["interactive"])
-    path = f"{ADMIN}/{scene.register(serves=serves)}/drain"
+    path = f"{ADMIN}/{factory.register(serves=serves)}/drain"
     assert (await ask(otto, "POST", path)).status_code == status
     assert [act[4] for act in acts()] == kept

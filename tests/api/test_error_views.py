@@ -14,7 +14,7 @@ from laneway.domain.job_error import PRIVATE_MESSAGE
 from laneway.engine.run.attempt_outcomes import error_json
 from tests.api.conftest import Ask, People, Principal
 from tests.api.streaming import reading
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 TEXT = "table pages of customer 7"
 TRACE = "Traceback: here"
@@ -26,9 +26,9 @@ def readers(people: People) -> dict[str, Principal]:
     return {name: people.new(name, role) for name, role in roles.items()}
 
 
-def failed(scene: Scene, *, is_public: bool) -> str:
-    claim = scene.running(created_by="ann", max_retries=0)
-    scene.settle(claim, "giveup", error=error_json("Boom", TEXT, TRACE, is_public=is_public))
+def failed(factory: JobFactory, *, is_public: bool) -> str:
+    claim = factory.running(created_by="ann", max_retries=0)
+    factory.settle(claim, "giveup", error=error_json("Boom", TEXT, TRACE, is_public=is_public))
     return str(claim.job_id)
 
 
@@ -46,9 +46,9 @@ async def told(ask: Ask, app: FastAPI, who: Principal, job_id: str) -> dict[str,
 
 
 async def test_private_message_is_for_debuggers_and_owners(
-    ask: Ask, app: FastAPI, readers: dict[str, Principal], scene: Scene
+    ask: Ask, app: FastAPI, readers: dict[str, Principal], factory: JobFactory
 ) -> None:
-    job_id = failed(scene, is_public=False)
+    job_id = failed(factory, is_public=False)
     for name, who in readers.items():
         for door, text in (await told(ask, app, who, job_id)).items():
             assert (TEXT in text) is (name != "eve"), (name, door)
@@ -57,9 +57,9 @@ async def test_private_message_is_for_debuggers_and_owners(
 
 
 async def test_public_message_is_for_everybody_who_sees_job(
-    ask: Ask, app: FastAPI, readers: dict[str, Principal], scene: Scene
+    ask: Ask, app: FastAPI, readers: dict[str, Principal], factory: JobFactory
 ) -> None:
-    job_id = failed(scene, is_public=True)
+    job_id = failed(factory, is_public=True)
     for name, who in readers.items():
         for door, text in (await told(ask, app, who, job_id)).items():
             assert TEXT in text, (name, door)
@@ -67,9 +67,9 @@ async def test_public_message_is_for_everybody_who_sees_job(
 
 
 async def test_all_readers_of_topic_get_their_own_text_of_error(
-    app: FastAPI, readers: dict[str, Principal], scene: Scene
+    app: FastAPI, readers: dict[str, Principal], factory: JobFactory
 ) -> None:
-    claim = scene.running(created_by="ann", max_retries=0)
+    claim = factory.running(created_by="ann", max_retries=0)
     path, topics = "/events", ("jobs",)
     async with (
         reading(app, readers["ben"], path, topics=topics) as debugger,
@@ -77,7 +77,7 @@ async def test_all_readers_of_topic_get_their_own_text_of_error(
     ):
         await debugger.until("stream.opened")
         (opened,) = await viewer.until("stream.opened")
-        scene.settle(claim, "giveup", error=error_json("Boom", TEXT))
+        factory.settle(claim, "giveup", error=error_json("Boom", TEXT))
         assert (await debugger.until("job.failed"))[-1].data["error"]["message"] == TEXT
         live = (await viewer.until("job.failed"))[-1]
     async with reading(app, readers["eve"], path, topics=topics, last=opened.id) as viewer:
@@ -86,11 +86,11 @@ async def test_all_readers_of_topic_get_their_own_text_of_error(
 
 
 async def test_laneways_own_errors_are_public(
-    ask: Ask, readers: dict[str, Principal], scene: Scene
+    ask: Ask, readers: dict[str, Principal], factory: JobFactory
 ) -> None:
-    claim = scene.running(created_by="ann", max_retries=0)
-    scene.conn.execute("update laneway.lease set lease_until = now() - interval '1 hour'")
-    scene.conn.execute(
+    claim = factory.running(created_by="ann", max_retries=0)
+    factory.conn.execute("update laneway.lease set lease_until = now() - interval '1 hour'")
+    factory.conn.execute(
         "select laneway.settle(array[x.seq], array[x.attempt], array['lost'], null,"
         " array[x.error], null, null) from laneway.overdue_leases(now()) x"
     )
@@ -99,9 +99,9 @@ async def test_laneways_own_errors_are_public(
 
 
 async def test_search_finds_private_message_only_for_its_readers(
-    ask: Ask, readers: dict[str, Principal], scene: Scene
+    ask: Ask, readers: dict[str, Principal], factory: JobFactory
 ) -> None:
-    secret, shared = failed(scene, is_public=False), failed(scene, is_public=True)
+    secret, shared = failed(factory, is_public=False), failed(factory, is_public=True)
     for name, who in readers.items():
         found = (await ask(who, "GET", "/jobs?q=customer%207")).json()["items"]
         expected = [shared] if name == "eve" else [shared, secret]
@@ -111,9 +111,9 @@ async def test_search_finds_private_message_only_for_its_readers(
 
 
 async def test_bulk_preview_counts_private_messages_only_for_their_readers(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
-    failed(scene, is_public=False)
+    failed(factory, is_public=False)
     people.role("retrier", "jobs:read", "jobs:cancel")
     order = {"verb": "retry", "filter": {"q": "customer 7"}, "dry_run": True}
     for role, matched in (("retrier", 0), ("operator", 1)):
@@ -122,19 +122,19 @@ async def test_bulk_preview_counts_private_messages_only_for_their_readers(
 
 
 async def test_explain_shows_error_with_ids_as_it_is(
-    ask: Ask, readers: dict[str, Principal], scene: Scene
+    ask: Ask, readers: dict[str, Principal], factory: JobFactory
 ) -> None:
     text = f"no customers {uuid4()}, {uuid4()}"
-    claim = scene.running(created_by="ann", max_retries=0)
-    scene.settle(claim, "giveup", error=error_json("Boom", text, is_public=True))
+    claim = factory.running(created_by="ann", max_retries=0)
+    factory.settle(claim, "giveup", error=error_json("Boom", text, is_public=True))
     shown = (await ask(readers["ann"], "GET", f"/jobs/{claim.job_id}/explain")).json()
     assert text in shown["reasons"][0]["message"]
 
 
 async def test_explain_names_sessions_only_to_who_sees_workers(
-    ask: Ask, readers: dict[str, Principal], scene: Scene, dsn: str
+    ask: Ask, readers: dict[str, Principal], factory: JobFactory, dsn: str
 ) -> None:
-    job_id = scene.submit(created_by="ann")
+    job_id = factory.submit(created_by="ann")
     with psycopg.connect(dsn, application_name="payroll") as silent:
         silent.execute("select pg_advisory_xact_lock(5577006791947779410)")
         silent.execute("select pg_sleep(1)")

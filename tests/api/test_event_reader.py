@@ -24,7 +24,7 @@ from laneway.streams.frames import Rendering
 from laneway.streams.stream import JobStream
 from tests.api.conftest import People
 from tests.api.streaming import reading
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 T = TypeVar("T")
 MOST = 50
@@ -54,7 +54,7 @@ async def database(dsn: str) -> AsyncIterator[Watched]:
 
 
 async def test_few_jobs_are_held_at_once_and_each_is_told_once_whatever_fails(
-    database: Watched, scene: Scene
+    database: Watched, factory: JobFactory
 ) -> None:
     """A payload may be a megabyte, and what is told at once hundreds of them."""
     await database.run(events.open_watches([EVERY_JOB], 60))
@@ -62,7 +62,7 @@ async def test_few_jobs_are_held_at_once_and_each_is_told_once_whatever_fails(
     tail = EventReader(database)
     await tail.begin()
     since = Cursor(tail.here, tail.here)
-    ids = [scene.submit() for _ in range(3 * MOST)]
+    ids = [factory.submit() for _ in range(3 * MOST)]
     told: list[int] = []
 
     def tell(found: Any) -> None:
@@ -76,7 +76,7 @@ async def test_few_jobs_are_held_at_once_and_each_is_told_once_whatever_fails(
     with pytest.raises(DatabaseUnavailable):
         await tail.advance(is_wanted, tell, tell)
     assert len(told) == 2 * MOST
-    ids.append(scene.submit())
+    ids.append(factory.submit())
     await tail.advance(is_wanted, tell, tell)
     assert len(told) == len(set(told)) == len(ids)
     assert database.most <= MOST
@@ -90,16 +90,16 @@ async def test_few_jobs_are_held_at_once_and_each_is_told_once_whatever_fails(
 
 
 async def test_a_way_back_of_exactly_a_page_has_an_end(
-    app: FastAPI, people: People, scene: Scene, conn: psycopg.Connection[Any]
+    app: FastAPI, people: People, factory: JobFactory, conn: psycopg.Connection[Any]
 ) -> None:
-    viewer, claim = people.new("v", "viewer"), scene.running()
+    viewer, claim = people.new("v", "viewer"), factory.running()
     path = f"/jobs/{claim.job_id}/stream"
     async with reading(app, viewer, path) as stream:
         first = await stream.next()
         assert first is not None
     log_again(conn, events.PAGE)
     async with reading(app, viewer, path, last=first.id) as stream:
-        scene.settle(claim)
+        factory.settle(claim)
         heard = await stream.rest()
     assert len(heard) == events.PAGE + 1
     assert [e.number for e in heard] == sorted({e.number for e in heard})
@@ -107,9 +107,12 @@ async def test_a_way_back_of_exactly_a_page_has_an_end(
 
 
 async def test_a_long_way_back_is_written_as_it_is_read(
-    app: FastAPI, scene: Scene, conn: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+    app: FastAPI,
+    factory: JobFactory,
+    conn: psycopg.Connection[Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    claim = scene.running()
+    claim = factory.running()
     (seq,) = (await app.state.database.run(events.numbers([claim.job_id]))).values()
     (first,) = (await joined(app, seq, None))[1] or [None]
     assert first is not None
@@ -124,15 +127,15 @@ async def test_a_long_way_back_is_written_as_it_is_read(
 
 
 async def test_a_job_that_was_deleted_meanwhile_has_no_stream_without_end(
-    app: FastAPI, scene: Scene, conn: psycopg.Connection[Any]
+    app: FastAPI, factory: JobFactory, conn: psycopg.Connection[Any]
 ) -> None:
     """Whoever looked for it a moment ago found it."""
-    job_id = scene.submit()
+    job_id = factory.submit()
     (seq,) = (await app.state.database.run(events.numbers([job_id]))).values()
     (first,) = (await joined(app, seq, None))[1] or [None]
     assert first is not None
-    scene.run(jobs.cancel(job_id, "me", None))
-    scene.run(jobs.delete(job_id))
+    factory.run(jobs.cancel(job_id, "me", None))
+    factory.run(jobs.delete(job_id))
     log_again(conn, 1)
     stream, told = await joined(app, seq, LogPosition(first.event.id))
     assert not told

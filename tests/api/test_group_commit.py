@@ -23,7 +23,7 @@ from laneway.errors import DatabaseUnavailable, InvalidInput, QuotaExceeded
 from laneway.store.database import Database
 from laneway.store.quotas import Quota
 from laneway.store.statement import Statement
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 T = TypeVar("T")
 ACTOR = Actor("ann", door="http", principal_id=uuid4(), request_id="r1", address="127.0.0.1")
@@ -138,7 +138,7 @@ async def test_a_commit_bears_the_name_of_no_request(dsn: str) -> None:
 
 
 async def test_principal_at_its_bound_is_kept_out_of_the_commits_of_others(
-    database: Database, scene: Scene
+    database: Database, factory: JobFactory
 ) -> None:
     """A refusal undoes the commit of all who share it."""
     together = GroupCommit(database)
@@ -153,5 +153,5 @@ async def test_principal_at_its_bound_is_kept_out_of_the_commits_of_others(
     )
     assert isinstance(refused, QuotaExceeded)
     assert all(isinstance(each, Job) for each in stored)
-    commits = scene.conn.execute("select count(distinct xmin::text) from laneway.jobs").fetchone()
+    commits = factory.conn.execute("select count(distinct xmin::text) from laneway.jobs").fetchone()
     assert commits == (1,)

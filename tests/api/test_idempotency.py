@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from laneway.store import idempotency
 from laneway.store.database import run_sync
 from tests.api.conftest import Ask, People
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 KEY = {"Idempotency-Key": "k1"}
 BODY = {"job_type": "greet"}
@@ -41,10 +41,10 @@ async def test_the_same_request_gets_the_same_answer(
 
 
 async def test_another_request_with_the_key_is_refused(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
     ann = people.new("ann", "submitter")
-    mine = scene.submit("greet", created_by="ann")
+    mine = factory.submit("greet", created_by="ann")
     await ask(ann, "POST", "/jobs", json=BODY, headers=KEY)
     for path, body in (
         ("/jobs", {**BODY, "priority": 1}),
@@ -69,9 +69,11 @@ async def test_a_key_is_of_one_principal_and_of_one_day(
     assert count(conn) == 3
 
 
-async def test_what_was_refused_may_be_sent_again(ask: Ask, people: People, scene: Scene) -> None:
+async def test_what_was_refused_may_be_sent_again(
+    ask: Ask, people: People, factory: JobFactory
+) -> None:
     ann = people.new("ann", "submitter")
-    mine = scene.submit("greet", created_by="ann")
+    mine = factory.submit("greet", created_by="ann")
     early = await ask(ann, "POST", f"/jobs/{mine}/retry", headers=KEY)
     assert early.status_code == 409
     assert (await ask(ann, "POST", f"/jobs/{mine}/cancel")).status_code == 200

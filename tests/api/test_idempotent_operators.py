@@ -18,7 +18,7 @@ from laneway.api.http.idempotency import idempotency_guard
 from laneway.control import freeze as freezing
 from laneway.store.database import Database
 from tests.api.conftest import Ask, People, Principal
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 ADMIN = "/admin/workers"
 FREEZE = f"{ADMIN}/freeze"
@@ -142,13 +142,13 @@ def freeze_of(ask: Ask, who: Principal, key: str = "k1", **more: Any) -> asyncio
 
 
 async def test_a_freeze_is_answered_again_as_it_was(
-    ask: Ask, people: People, scene: Scene, acts: Acts
+    ask: Ask, people: People, factory: JobFactory, acts: Acts
 ) -> None:
     olga = people.new("olga", "operator")
-    claim = scene.running("ingestion")
+    claim = factory.running("ingestion")
     body = {"lanes": ["interactive"]}
     first = await ask(olga, "POST", FREEZE, json=body, headers=KEY)
-    scene.settle(claim)
+    factory.settle(claim)
     again = await ask(olga, "POST", FREEZE, json=body, headers=KEY)
     assert (first.json()["running"], again.content) == (1, first.content)
     assert again.headers["idempotent-replayed"] == "true"
@@ -158,15 +158,15 @@ async def test_a_freeze_is_answered_again_as_it_was(
 
 
 async def test_who_sends_a_freeze_again_waits_with_the_first(
-    ask: Ask, narrow: Ask, people: People, scene: Scene, waiting: Waiting, acts: Acts
+    ask: Ask, narrow: Ask, people: People, factory: JobFactory, waiting: Waiting, acts: Acts
 ) -> None:
     olga = people.new("olga", "operator")
-    claim = scene.running("ingestion")
+    claim = factory.running("ingestion")
     first = freeze_of(ask, olga)
     await waiting.until(1)
     again = freeze_of(narrow, olga)
     await waiting.until(2)
-    scene.settle(claim)
+    factory.settle(claim)
     waiting.goes_on.set()
     one, other = (await first).json(), (await again).json()
     assert (one["is_quiet"], other["is_quiet"]) == (True, True)
@@ -175,86 +175,86 @@ async def test_who_sends_a_freeze_again_waits_with_the_first(
 
 
 async def test_a_freeze_whose_server_went_away_is_gone_on_with(
-    ask: Ask, narrow: Ask, people: People, scene: Scene, waiting: Waiting, acts: Acts
+    ask: Ask, narrow: Ask, people: People, factory: JobFactory, waiting: Waiting, acts: Acts
 ) -> None:
     olga = people.new("olga", "operator")
-    claim = scene.running("ingestion")
+    claim = factory.running("ingestion")
     first = freeze_of(narrow, olga)
     await waiting.until(1)
     first.cancel()
     await asyncio.gather(first, return_exceptions=True)
-    assert "interactive" not in enabled(scene.conn)
+    assert "interactive" not in enabled(factory.conn)
     again = freeze_of(ask, olga)
     await waiting.until(2)
-    scene.settle(claim)
+    factory.settle(claim)
     waiting.goes_on.set()
     assert (await again).json()["is_quiet"] is True
     assert [act[1] for act in acts()] == ["lane.frozen"]
-    assert begun(scene.conn) == 0
+    assert begun(factory.conn) == 0
 
 
 async def test_or_thaw_takes_back_what_the_first_has_drained_whoever_ends_it(
-    ask: Ask, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    ask: Ask, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     olga = people.new("olga", "operator")
-    scene.running("ingestion")
+    factory.running("ingestion")
 
     async def lost(*given: Any, **more: Any) -> Any:
         raise ConnectionError("as if the process had died here")
 
     body = {"lanes": ["interactive"], "deadline": 0, "or_thaw": True}
-    before = enabled(scene.conn)
+    before = enabled(factory.conn)
     with monkeypatch.context() as patched:
         patched.setattr(freezing, "wait", lost)
         died = await ask(olga, "POST", FREEZE, json=body, headers=KEY)
     assert died.status_code == 500
-    assert "interactive" not in enabled(scene.conn)
+    assert "interactive" not in enabled(factory.conn)
     again = (await ask(olga, "POST", FREEZE, json=body, headers=KEY)).json()
-    assert (again["is_thawed"], enabled(scene.conn)) == (True, before)
+    assert (again["is_thawed"], enabled(factory.conn)) == (True, before)
 
 
 @pytest.mark.parametrize("or_thaw", [True, False])
 async def test_a_freeze_that_is_left_with_or_thaw_may_be_sent_again(
-    ask: Ask, people: People, scene: Scene, waiting: Waiting, or_thaw: bool
+    ask: Ask, people: People, factory: JobFactory, waiting: Waiting, or_thaw: bool
 ) -> None:
     olga = people.new("olga", "operator")
-    before = enabled(scene.conn)
-    claim = scene.running("ingestion")
+    before = enabled(factory.conn)
+    claim = factory.running("ingestion")
     first = freeze_of(ask, olga, or_thaw=or_thaw)
     await waiting.until(1)
     first.cancel()
     await asyncio.gather(first, return_exceptions=True)
-    assert (enabled(scene.conn) == before) is or_thaw
-    assert begun(scene.conn) == (0 if or_thaw else 1)
-    scene.settle(claim)
+    assert (enabled(factory.conn) == before) is or_thaw
+    assert begun(factory.conn) == (0 if or_thaw else 1)
+    factory.settle(claim)
     again = await freeze_of(ask, olga, or_thaw=or_thaw)
     assert again.json()["is_quiet"] is True
-    assert "interactive" not in enabled(scene.conn)
+    assert "interactive" not in enabled(factory.conn)
 
 
 async def test_a_freeze_that_was_refused_may_be_sent_again(
-    ask: Ask, people: People, scene: Scene, waiting: Waiting
+    ask: Ask, people: People, factory: JobFactory, waiting: Waiting
 ) -> None:
     olga = people.new("olga", "operator")
-    claim = scene.running("ingestion")
+    claim = factory.running("ingestion")
     first = freeze_of(ask, olga)
     await waiting.until(1)
     await ask(olga, "PATCH", f"{ADMIN}/lanes/interactive", json={"enabled": True})
     waiting.goes_on.set()
     assert (await first).status_code == 409
-    scene.settle(claim)
+    factory.settle(claim)
     assert (await freeze_of(ask, olga)).json()["is_quiet"] is True
 
 
 async def test_a_freeze_that_another_took_back_is_not_said_to_be_quiet(
-    ask: Ask, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    ask: Ask, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     olga = people.new("olga", "operator")
     wait = freezing.wait
 
     async def taken_back_meanwhile(*given: Any) -> Any:
         seen = await wait(*given)
-        scene.conn.execute("delete from laneway.idempotency")
+        factory.conn.execute("delete from laneway.idempotency")
         return seen
 
     with monkeypatch.context() as patched:
@@ -264,10 +264,10 @@ async def test_a_freeze_that_another_took_back_is_not_said_to_be_quiet(
 
 
 async def test_a_freeze_that_the_first_took_back_meanwhile_is_answered_as_the_first_was(
-    ask: Ask, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    ask: Ask, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     olga = people.new("olga", "operator")
-    scene.running("ingestion")
+    factory.running("ingestion")
     wait, turns = freezing.wait, [Waiting(), Waiting()]
     first_turn, second_turn = turns
 
@@ -290,14 +290,14 @@ async def test_a_freeze_that_the_first_took_back_meanwhile_is_answered_as_the_fi
 
 
 async def test_many_freezes_that_wait_hold_no_connection(
-    narrow: Ask, people: People, scene: Scene, waiting: Waiting
+    narrow: Ask, people: People, factory: JobFactory, waiting: Waiting
 ) -> None:
     olga = people.new("olga", "operator")
-    claim = scene.running("ingestion")
+    claim = factory.running("ingestion")
     under_way = [freeze_of(narrow, olga, key=f"k{n}", or_thaw=True) for n in range(6)]
     await waiting.until(6)
     assert (await narrow(olga, "GET", f"{ADMIN}/status")).status_code == 200
-    scene.settle(claim)
+    factory.settle(claim)
     waiting.goes_on.set()
     answers = await asyncio.gather(*under_way)
     assert [answer.json()["is_quiet"] for answer in answers] == [True] * 6

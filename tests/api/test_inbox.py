@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from laneway.domain.approval import Approval
 from tests.api.conftest import Ask, People
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 INBOX = {"status": "awaiting_approval", "oldest_first": True}
 
 
-async def test_the_oldest_comes_first_page_by_page(ask: Ask, people: People, scene: Scene) -> None:
-    scene.publish("gated", approval=Approval())
-    ids = [str(scene.submit("gated")) for _ in range(5)]
-    scene.submit("greet")
+async def test_the_oldest_comes_first_page_by_page(
+    ask: Ask, people: People, factory: JobFactory
+) -> None:
+    factory.publish("gated", approval=Approval())
+    ids = [str(factory.submit("gated")) for _ in range(5)]
+    factory.submit("greet")
     ann = people.new("ann", "approver")
     seen: list[str] = []
     cursor = None
@@ -28,12 +30,12 @@ async def test_the_oldest_comes_first_page_by_page(ask: Ask, people: People, sce
 
 
 async def test_who_reaches_own_jobs_only_sees_those_page_by_page(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
-    scene.publish("gated", approval=Approval())
-    scene.submit("gated", created_by="bert")
-    first, second = (str(scene.submit("gated", created_by="ann")) for _ in range(2))
-    scene.submit("greet", created_by="ann")
+    factory.publish("gated", approval=Approval())
+    factory.submit("gated", created_by="bert")
+    first, second = (str(factory.submit("gated", created_by="ann")) for _ in range(2))
+    factory.submit("greet", created_by="ann")
     ann = people.new("ann", "submitter")
     answer = (await ask(ann, "GET", "/jobs", params={**INBOX, "limit": 1})).json()
     assert [each["id"] for each in answer["items"]] == [first]
@@ -42,11 +44,13 @@ async def test_who_reaches_own_jobs_only_sees_those_page_by_page(
     assert ([each["id"] for each in answer["items"]], answer["next_cursor"]) == ([second], None)
 
 
-async def test_it_is_narrowed_as_other_lists_are(ask: Ask, people: People, scene: Scene) -> None:
-    scene.publish("gated", approval=Approval())
-    scene.submit("gated", workspace="theirs", tags=("a",))
-    first = str(scene.submit("gated", workspace="ours", tags=("a",)))
-    scene.submit("gated", workspace="ours")
+async def test_it_is_narrowed_as_other_lists_are(
+    ask: Ask, people: People, factory: JobFactory
+) -> None:
+    factory.publish("gated", approval=Approval())
+    factory.submit("gated", workspace="theirs", tags=("a",))
+    first = str(factory.submit("gated", workspace="ours", tags=("a",)))
+    factory.submit("gated", workspace="ours")
     ann = people.new("ann", "approver", workspace="ours")
     for choice in ({"tag": "a"}, {"tag": "a", "job_type": "gated", "lane": "default"}):
         answer = await ask(ann, "GET", "/jobs", params={**INBOX, **choice})

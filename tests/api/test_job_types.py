@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from laneway.domain.approval import Approval
 from tests.api.conftest import Ask, People
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 TYPES = "/admin/workers/types"
 SCHEMA = '{"type": "object", "properties": {"path": {"type": "string"}}}'
 
 
 async def test_a_published_type_is_told_with_its_policy(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
-    scene.publish(
+    factory.publish(
         "ingestion",
         SCHEMA,
         approval=Approval(below_cost=5, currency="EUR"),
@@ -30,11 +30,11 @@ async def test_a_published_type_is_told_with_its_policy(
 
 
 async def test_a_type_that_no_living_worker_knows_is_told_apart(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
-    scene.publish("greet")
-    scene.publish("forgotten")
-    scene.register(("greet",))
+    factory.publish("greet")
+    factory.publish("forgotten")
+    factory.register(("greet",))
     vera = people.new("vera", "viewer")
 
     async def known() -> dict[str, bool]:
@@ -42,15 +42,15 @@ async def test_a_type_that_no_living_worker_knows_is_told_apart(
         return {each["name"]: each["is_known"] for each in items}
 
     assert await known() == {"forgotten": False, "greet": True}
-    scene.conn.execute("update laneway.workers set seen_at = seen_at - interval '1 min'")
+    factory.conn.execute("update laneway.workers set seen_at = seen_at - interval '1 min'")
     assert await known() == {"forgotten": False, "greet": False}
 
 
 async def test_types_are_paged_by_name_and_only_of_lanes_in_reach(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
     for name in ("restore", "polarity", "ingestion", "greet"):
-        scene.publish(name)
+        factory.publish(name)
     vera = people.new("vera", "viewer")
     first = (await ask(vera, "GET", TYPES, params={"limit": 3})).json()
     rest = (await ask(vera, "GET", TYPES, params={"cursor": first["next_cursor"]})).json()
@@ -68,11 +68,11 @@ PUBLISHERS = "/admin/workers/publishers"
 
 
 async def test_publishers_are_listed_by_type_and_paged(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
     for job_type, application in (("refund", "shop"), ("refund", "old/shop"), ("pay", "shop")):
-        scene.publish(job_type, application=application)
-    scene.conn.execute(
+        factory.publish(job_type, application=application)
+    factory.conn.execute(
         "update laneway.type_publishers set seen_at = seen_at - interval '60 days'"
         " where application = 'old/shop'"
     )
@@ -92,16 +92,16 @@ async def test_publishers_are_listed_by_type_and_paged(
 
 
 async def test_forgotten_application_no_longer_binds_others(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
-    scene.publish("refund", application="old/shop", approval=Approval())
-    scene.publish("refund", application="shop")
+    factory.publish("refund", application="old/shop", approval=Approval())
+    factory.publish("refund", application="shop")
     admin, vera = people.new("ann", "platform_admin"), people.new("vera", "viewer")
     where = f"{PUBLISHERS}/old%2Fshop"
     assert (await ask(vera, "DELETE", where)).status_code == 403
     answer = await ask(admin, "DELETE", where, params={"job_type": "refund"})
     assert answer.json() == {"application": "old/shop", "job_types": ["refund"]}
     assert (await ask(admin, "DELETE", where)).status_code == 404
-    scene.publish("refund", application="shop")
+    factory.publish("refund", application="shop")
     (seen,) = (await ask(vera, "GET", TYPES)).json()["items"]
     assert seen["approval"] == "never"

@@ -13,7 +13,7 @@ import pytest
 from laneway.api.http.job_access import actable
 from laneway.domain.approval import Approval
 from tests.api.conftest import Ask, People, Principal
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 Acts = Callable[[], list[tuple[Any, ...]]]
 
@@ -66,10 +66,10 @@ async def test_a_submit_leaves_its_act_and_a_duplicate_none(
 
 
 async def test_a_key_held_by_a_foreign_job_tells_nothing_of_it(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
     ann = people.new("ann", "submitter")
-    theirs = scene.submit("greet", unique_key="k", created_by="bob")
+    theirs = factory.submit("greet", unique_key="k", created_by="bob")
     body = {"job_type": "greet", "unique_key": "k"}
     one = await ask(ann, "POST", "/jobs", json=body)
     batch = {"jobs": [{"job_type": "greet"}, body]}
@@ -101,10 +101,10 @@ async def test_bad_input_names_the_field(ask: Ask, people: People) -> None:
 
 
 async def test_arguments_are_checked_as_they_were_published(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
     ann = people.new("ann", "submitter")
-    scene.publish("greet", '{"type": "object", "properties": {"n": {"type": "integer"}}}')
+    factory.publish("greet", '{"type": "object", "properties": {"n": {"type": "integer"}}}')
     answer = await ask(ann, "POST", "/jobs", json={"job_type": "greet", "payload": {"n": "x"}})
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["field"] == "payload.n"
@@ -127,10 +127,10 @@ async def test_a_batch_is_stored_whole_or_not_at_all(ask: Ask, people: People, a
 
 
 async def test_pages_of_jobs_in_reach_hold_each_once(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
     ann = people.new("ann", "submitter")
-    mine = [str(scene.submit("greet", created_by=who)) for who in ("ann", "bob") * 5][::2]
+    mine = [str(factory.submit("greet", created_by=who)) for who in ("ann", "bob") * 5][::2]
     seen: list[str] = []
     cursor: dict[str, str] = {}
     while True:
@@ -143,13 +143,13 @@ async def test_pages_of_jobs_in_reach_hold_each_once(
 
 
 async def test_lists_hold_only_what_the_grant_covers(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
     role = people.role("reader", "jobs:read")
     lane = people.new("lane", role, scope="all", lanes=["interactive"])
     place = people.new("place", role, workspace="lab")
-    scene.conn.execute("update laneway.worker_lanes set max_slots = 9")
-    for make in (scene.completed, scene.failed, scene.running, scene.submit):
+    factory.conn.execute("update laneway.worker_lanes set max_slots = 9")
+    for make in (factory.completed, factory.failed, factory.running, factory.submit):
         for job_type in ("ingestion", "greet"):
             for workspace in ("lab", "default"):
                 make(job_type, workspace=workspace)
@@ -183,10 +183,10 @@ async def test_long_search_stops_and_goes_on_from_its_cursor(
 
 
 async def test_job_with_many_attempts_is_shown_with_newest_and_pages_hold_all(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
-    job_id = scene.submit("greet")
-    scene.conn.execute(
+    job_id = factory.submit("greet")
+    factory.conn.execute(
         "insert into laneway.attempts (seq, attempt, outcome, error)"
         ' select j.seq, g, \'failed\', \'{"type": "E", "message": "secret"}\''
         " from laneway.jobs j, generate_series(1, 120) g where j.id = %s",
@@ -217,9 +217,9 @@ async def test_a_misspelt_filter_is_refused(ask: Ask, people: People) -> None:
 
 
 async def test_tracebacks_and_logs_are_for_debuggers_and_owners(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
-    job_id = scene.failed("greet", created_by="ann")
+    job_id = factory.failed("greet", created_by="ann")
     seen = {}
     for name, role in (("ann", "submitter"), ("ben", "operator"), ("eve", "viewer")):
         who = people.new(name, role)
@@ -235,10 +235,10 @@ async def test_tracebacks_and_logs_are_for_debuggers_and_owners(
 
 
 async def test_foreign_jobs_are_not_there_whatever_the_verb(
-    ask: Ask, people: People, scene: Scene, acts: Acts
+    ask: Ask, people: People, factory: JobFactory, acts: Acts
 ) -> None:
     ann = people.new("ann", "submitter")
-    theirs, nobodys = scene.submit("greet", created_by="bob"), uuid4()
+    theirs, nobodys = factory.submit("greet", created_by="bob"), uuid4()
     for job_id in (theirs, nobodys):
         for method, path in VERBS:
             answer = await ask(ann, method, f"/jobs/{job_id}{path}")
@@ -255,19 +255,21 @@ async def test_foreign_jobs_are_not_there_whatever_the_verb(
 
 
 async def test_a_verb_on_a_job_that_may_only_be_read_is_refused_and_kept(
-    ask: Ask, people: People, scene: Scene, acts: Acts
+    ask: Ask, people: People, factory: JobFactory, acts: Acts
 ) -> None:
     ann = people.new("ann", "viewer")
     people.grant(ann.id, "submitter")
-    job_id = scene.submit("greet", created_by="bob")
+    job_id = factory.submit("greet", created_by="bob")
     answer = await ask(ann, "POST", f"/jobs/{job_id}/cancel")
     assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
     assert acts() == [("ann", "job.cancelled", "job", str(job_id), "refused")]
 
 
-async def test_the_verbs_of_a_jobs_life(ask: Ask, people: People, scene: Scene, acts: Acts) -> None:
+async def test_the_verbs_of_a_jobs_life(
+    ask: Ask, people: People, factory: JobFactory, acts: Acts
+) -> None:
     ben = people.new("ben", "operator")
-    job_id = scene.submit("greet")
+    job_id = factory.submit("greet")
 
     async def status(method: str, verb: str, **more: Any) -> tuple[int, Any]:
         answer = await ask(ben, method, f"/jobs/{job_id}{verb}", **more)
@@ -277,25 +279,25 @@ async def test_the_verbs_of_a_jobs_life(ask: Ask, people: People, scene: Scene, 
     assert await status("POST", "/cancel", json={"reason": "late"}) == (200, "cancelled")
     assert await status("POST", "/cancel") == (409, 409)
     assert await status("POST", "/retry") == (200, "approved")
-    (claim,) = scene.claim()
+    (claim,) = factory.claim()
     assert await status("DELETE", "") == (409, 409)
     assert (await ask(ben, "GET", f"/jobs/{job_id}/explain")).json()["reasons"][0][
         "code"
     ] == "running"
-    scene.settle(claim)
+    factory.settle(claim)
     assert await status("DELETE", "") == (204, None)
     assert await status("GET", "") == (404, 404)
     assert [act[1] for act in acts()] == ["job.cancelled", "job.retried", "job.deleted"]
-    job_id = scene.submit("greet")
+    job_id = factory.submit("greet")
     assert await status("DELETE", "") == (200, "cancelled")
 
 
 async def test_a_job_is_approved_as_it_was_shown_and_rejected_with_a_reason(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
     eve = people.new("eve", "approver")
-    scene.publish("costly", approval=Approval())
-    first, second = scene.submit("costly"), scene.submit("costly")
+    factory.publish("costly", approval=Approval())
+    first, second = factory.submit("costly"), factory.submit("costly")
     shown = (await ask(eve, "GET", f"/jobs/{first}")).json()
     wrong = await ask(eve, "POST", f"/jobs/{first}/approve", json={"seal": "x" + shown["seal"]})
     assert wrong.status_code == 409
@@ -307,11 +309,11 @@ async def test_a_job_is_approved_as_it_was_shown_and_rejected_with_a_reason(
     assert gone.json()["status"] == "cancelled"
 
 
-async def test_explain_names_no_foreign_job(ask: Ask, people: People, scene: Scene) -> None:
+async def test_explain_names_no_foreign_job(ask: Ask, people: People, factory: JobFactory) -> None:
     ann, ben = people.new("ann", "submitter"), people.new("ben", "operator")
-    scene.conn.execute("update laneway.worker_lanes set max_slots = 1 where name = 'interactive'")
-    theirs = scene.running("ingestion", created_by="bob").job_id
-    mine = scene.submit("ingestion", created_by="ann")
+    factory.conn.execute("update laneway.worker_lanes set max_slots = 1 where name = 'interactive'")
+    theirs = factory.running("ingestion", created_by="bob").job_id
+    mine = factory.submit("ingestion", created_by="ann")
     told = (await ask(ben, "GET", f"/jobs/{mine}/explain")).text
     assert str(theirs) in told
     told = (await ask(ann, "GET", f"/jobs/{mine}/explain")).text
@@ -354,28 +356,28 @@ async def test_who_asks_is_told_what_it_may(ask: Ask, people: People) -> None:
 
 
 async def test_a_page_of_large_jobs_is_shorter_and_none_is_missed(
-    ask: Ask, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    ask: Ask, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("routes.jobs", "http.portions"):
         monkeypatch.setattr(f"laneway.api.{module}.MAX_BYTES", 40_000)
     viewer = people.new("v", "viewer")
-    ids = [str(scene.submit()) for _ in range(30)]
+    ids = [str(factory.submit()) for _ in range(30)]
     for limit, pages in ((30, [30]), (29, [29, 1]), (25, [25, 5]), (7, [7, 7, 7, 7, 2])):
         found = [page async for page in pages_of(ask, viewer, limit)]
         assert [len(page) for page in found] == pages
         assert [one for page in found for one in page] == ids[::-1]
-    ids += [str(scene.submit(payload=json.dumps({"a": "x" * 5000}))) for _ in range(30)]
+    ids += [str(factory.submit(payload=json.dumps({"a": "x" * 5000}))) for _ in range(30)]
     found = [page async for page in pages_of(ask, viewer, 200)]
     assert all(5 <= len(page) <= 10 for page in found[:3])
     assert [one for page in found for one in page] == ids[::-1]
 
 
 async def test_a_page_is_one_search_and_none_is_missed(
-    ask: Ask, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    ask: Ask, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.store.jobs.SCAN", 1)
     viewer = people.new("v", "viewer")
-    ids = [str(scene.submit()) for _ in range(60)]
+    ids = [str(factory.submit()) for _ in range(60)]
     found = [page async for page in pages_of(ask, viewer, 200)]
     assert [len(page) for page in found] == [25, 25, 10]
     assert [one for page in found for one in page] == ids[::-1]
@@ -394,14 +396,14 @@ async def pages_of(ask: Ask, who: Principal, limit: int) -> AsyncIterator[list[s
 
 
 async def test_a_job_claimed_between_look_and_act_is_refused_and_runs_on(
-    ask: Ask, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch, acts: Acts
+    ask: Ask, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch, acts: Acts
 ) -> None:
     olga = people.new("olga", "operator")
-    waiting = scene.submit()
+    waiting = factory.submit()
 
     async def claimed_meanwhile(*given: Any) -> Any:
         seen = await actable(*given)
-        scene.claim()
+        factory.claim()
         return seen
 
     monkeypatch.setattr("laneway.api.routes.jobs.actable", claimed_meanwhile)
@@ -413,10 +415,10 @@ async def test_a_job_claimed_between_look_and_act_is_refused_and_runs_on(
 
 
 async def test_a_job_tells_the_trace_it_was_submitted_in(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     vera = people.new("vera", "viewer")
-    traced, plain = scene.submit(traceparent=trace), scene.submit()
+    traced, plain = factory.submit(traceparent=trace), factory.submit()
     seen = [(await ask(vera, "GET", f"/jobs/{each}")).json() for each in (traced, plain)]
     assert [one["traceparent"] for one in seen] == [trace, None]

@@ -6,17 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.api.conftest import Ask, People
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 LANES = "/admin/workers/lanes"
 Acts = Callable[[], list[tuple[Any, ...]]]
 
 
 async def test_lanes_are_listed_with_policy_use_and_depth(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
-    scene.running("ingestion")
-    scene.submit("ingestion")
+    factory.running("ingestion")
+    factory.submit("ingestion")
     answer = await ask(people.new("vera", "viewer"), "GET", LANES)
     assert answer.status_code == 200
     lanes = {lane["name"]: lane for lane in answer.json()["items"]}
@@ -196,15 +196,15 @@ async def test_a_token_narrowed_to_lanes_narrows_its_principal(ask: Ask, people:
 
 
 async def test_one_lane_tells_what_waits_by_type_and_priority(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
     for priority in (5, 5, 0):
-        scene.submit("ingestion", priority=priority)
+        factory.submit("ingestion", priority=priority)
     # One that comes back waits with the others of its priority.
-    claim = scene.claim("ingestion")[0]
-    scene.settle(claim, "release")
-    scene.submit("polarity", priority=9)
-    scene.submit("restore")
+    claim = factory.claim("ingestion")[0]
+    factory.settle(claim, "release")
+    factory.submit("polarity", priority=9)
+    factory.submit("restore")
     answer = await ask(people.new("vera", "viewer"), "GET", f"{LANES}/interactive")
     assert answer.status_code == 200, answer.text
     seen = answer.json()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.api.conftest import Ask, People
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 LIMITS = "/admin/limits"
 Acts = Callable[[], list[tuple[Any, ...]]]
@@ -39,10 +39,10 @@ async def test_a_limit_is_put_replaced_and_deleted(ask: Ask, people: People, act
 
 
 async def test_a_limit_that_is_needed_is_not_deleted(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
-    scene.publish("chat", limits=("openai",))
-    scene.register(("chat",))
+    factory.publish("chat", limits=("openai",))
+    factory.register(("chat",))
     answer = await ask(people.new("olga", "operator"), "DELETE", f"{LIMITS}/openai")
     assert (answer.status_code, answer.json()["code"]) == (409, "refused")
 

@@ -21,7 +21,7 @@ from tests.api.conftest import Ask, People, Principal
 from tests.api.matrix import ENTRIES, MARK, PEOPLE, PLACES, Entry, Person, Side
 from tests.api.streaming import reading
 from tests.api.test_app import OPEN, served
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 # What changes nothing as it is asked here: without a session, as a dry run.
 NO_ACTS = {("POST", "/logout"), ("POST", "/jobs/bulk")}
@@ -35,7 +35,7 @@ class World:
 
     def __init__(self, conn: psycopg.Connection[Any]) -> None:
         self._conn = conn
-        self._scene = Scene(conn)
+        self._scene = JobFactory(conn)
         self._people = People(conn)
         self._numbers: Iterator[int] = count(1)
         self.far_jobs: set[str] = set()

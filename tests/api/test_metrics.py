@@ -19,8 +19,8 @@ from laneway.observability import metrics
 from laneway.observability.counters import MAX_LANES, OTHER, Counters
 from laneway.store.database import Database
 from tests.api.conftest import Ask, People
-from tests.control.scene import Scene
 from tests.engine.spans import Spans, spans
+from tests.support.job_factory import JobFactory
 
 __all__ = ["spans"]
 
@@ -36,14 +36,14 @@ def figures(page: str) -> Figures:
 
 
 async def test_the_page_tells_the_cluster_and_this_process(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
     ops = people.new("ops", "operator")
-    scene.register(("ingestion",))
+    factory.register(("ingestion",))
     for _ in range(3):
-        scene.submit("ingestion")
-    scene.claim("ingestion")
-    scene.conn.execute("update laneway.worker_lanes set enabled = false where name = 'system'")
+        factory.submit("ingestion")
+    factory.claim("ingestion")
+    factory.conn.execute("update laneway.worker_lanes set enabled = false where name = 'system'")
     answer = await ask(ops, "GET", "/metrics")
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
@@ -68,11 +68,11 @@ async def test_the_page_tells_the_cluster_and_this_process(
 
 
 async def test_requests_are_counted_by_the_template_of_their_route(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
     ops = people.new("ops", "operator")
     before = figures((await ask(ops, "GET", "/metrics")).text)
-    job_id = scene.submit()
+    job_id = factory.submit()
     for path in (f"/jobs/{job_id}", f"/jobs/{job_id}", "/no/such/place"):
         await ask(ops, "GET", path)
     page = (await ask(ops, "GET", "/metrics")).text
@@ -138,10 +138,10 @@ async def test_a_database_that_is_away_or_behind_is_told_as_such(
 
 
 async def test_a_depth_is_not_counted_beyond_its_bound(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
     ops = people.new("ops", "operator")
-    scene.conn.execute(
+    factory.conn.execute(
         "insert into laneway.ready (seq, job_type, rank)"
         " select i, 'many', 0 from generate_series(1, 10002) i"
     )
@@ -162,7 +162,7 @@ async def test_ready_tells_the_listener(ask: Ask, app: FastAPI) -> None:
 
 @pytest.mark.parametrize("path", ["/jobs", "/jobs/batch"])
 async def test_a_request_continues_the_trace_of_its_caller(
-    ask: Ask, people: People, scene: Scene, spans: Spans, path: str
+    ask: Ask, people: People, factory: JobFactory, spans: Spans, path: str
 ) -> None:
     ann = people.new("ann", "submitter")
     trace_id = "0af7651916cd43dd8448eb211c80319c"
@@ -174,7 +174,7 @@ async def test_a_request_continues_the_trace_of_its_caller(
     sent = spans.one("send greet").get_span_context()
     assert sent is not None
     assert f"{sent.trace_id:032x}" == trace_id
-    kept = scene.conn.execute("select traceparent from laneway.jobs").fetchone()
+    kept = factory.conn.execute("select traceparent from laneway.jobs").fetchone()
     assert kept is not None
     assert kept[0].startswith(f"00-{trace_id}-{sent.span_id:016x}-")
 

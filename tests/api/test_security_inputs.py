@@ -23,7 +23,7 @@ from tests.api.conftest import Ask, People, Principal
 from tests.api.matrix import ENTRIES, PLACES
 from tests.api.test_app import served
 from tests.api.test_security_entry import concrete
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 SOURCE = Path(laneway.__file__).parent
 
@@ -135,12 +135,12 @@ def _whole(conn: psycopg.Connection[Any]) -> Any:
 
 
 async def test_forty_hostile_names_in_every_path_and_filter_are_data(
-    ask: Ask, app: FastAPI, admin: Principal, scene: Scene
+    ask: Ask, app: FastAPI, admin: Principal, factory: JobFactory
 ) -> None:
     assert len(HOSTILE) >= 40
     app.state.throttle = _unbounded()
-    scene.submit()
-    before = _whole(scene.conn)
+    factory.submit()
+    before = _whole(factory.conn)
     asked = 0
     for path, operations in describe(app)["paths"].items():
         for method, operation in operations.items():
@@ -162,7 +162,7 @@ async def test_forty_hostile_names_in_every_path_and_filter_are_data(
                     assert not TOLD.search(answer.text), (path, name, answer.text)
                     assert "x=y" not in answer.headers.get("set-cookie", "")
     assert asked > 700
-    assert _whole(scene.conn) == before
+    assert _whole(factory.conn) == before
 
 
 def _is_text(schema: dict[str, Any]) -> bool:
@@ -218,7 +218,7 @@ class Tags(HTMLParser):
 
 
 async def test_what_jobs_hold_is_only_ever_answered_as_json(
-    ask: Ask, app: FastAPI, people: People, scene: Scene
+    ask: Ask, app: FastAPI, people: People, factory: JobFactory
 ) -> None:
     admin = people.new(XSS, "platform_admin")
     made = await ask(
@@ -228,8 +228,8 @@ async def test_what_jobs_hold_is_only_ever_answered_as_json(
         json={"job_type": XSS[:100], "payload": {XSS: XSS}, "tags": [XSS], "workspace": XSS},
     )
     assert made.status_code == 202
-    claim = scene.running(payload=json.dumps({"a": XSS}))
-    scene.settle(claim, "giveup", error=json.dumps({"type": XSS, "message": XSS}))
+    claim = factory.running(payload=json.dumps({"a": XSS}))
+    factory.settle(claim, "giveup", error=json.dumps({"type": XSS, "message": XSS}))
     pages = 0
     for method, path in set(served(app)):
         if method != "GET" or path.endswith("/stream") or path == "/events":

@@ -30,7 +30,7 @@ from laneway.errors import InvalidInput, RateLimited
 from laneway.store.database import Database
 from laneway.store.statement import Statement, scalar
 from tests.api.conftest import Ask, People
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 MIB = 1024 * 1024
 
@@ -333,10 +333,10 @@ EXPENSIVE_READS: list[tuple[str, str, Any]] = [
 
 
 async def test_lists_are_read_in_the_line_of_their_caller(
-    ask: Ask, app: FastAPI, people: People, scene: Scene
+    ask: Ask, app: FastAPI, people: People, factory: JobFactory
 ) -> None:
     ann, bob = (people.new(name, "platform_admin") for name in ("ann", "bob"))
-    job_id = scene.submit()
+    job_id = factory.submit()
     nightly = {"name": "nightly", "job_type": "greet", "cron": "0 3 * * *"}
     assert (await ask(bob, "POST", "/admin/schedules", json=nightly)).status_code == 201
     slots: ReadSlots = app.state.read_slots

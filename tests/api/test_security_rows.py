@@ -28,7 +28,7 @@ from laneway.store.database import Database
 from laneway.store.grants import grants
 from laneway.store.statement import Statement, scalar
 from tests.api.conftest import People
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 OURS, THEIRS = "ours", "theirs, and 'odd' {\"ones\"}"
 
@@ -64,24 +64,24 @@ async def database(server_dsn: str) -> AsyncIterator[Database]:
     await database.close()
 
 
-def furnish(scene: Scene) -> dict[str, list[Any]]:
+def furnish(factory: JobFactory) -> dict[str, list[Any]]:
     """Jobs in every place, in both workspaces."""
     made: dict[str, list[Any]] = {}
     for workspace in (OURS, THEIRS):
         made[workspace] = [
-            scene.completed(workspace=workspace),
-            scene.failed(workspace=workspace),
-            scene.running(workspace=workspace).job_id,
-            scene.submit(workspace=workspace, delay=60.0),
-            scene.submit("polarity", workspace=workspace),
+            factory.completed(workspace=workspace),
+            factory.failed(workspace=workspace),
+            factory.running(workspace=workspace).job_id,
+            factory.submit(workspace=workspace, delay=60.0),
+            factory.submit("polarity", workspace=workspace),
         ]
     return made
 
 
 async def test_without_the_applications_filter_other_workspaces_stay_unseen(
-    database: Database, scene: Scene
+    database: Database, factory: JobFactory
 ) -> None:
-    made = furnish(scene)
+    made = furnish(factory)
     ours = await database.within([OURS])
     listed = (await ours.run(jobs.listing(JobFilter(), limit=200))).items
     assert {job.id for job in listed} == set(made[OURS])
@@ -113,18 +113,18 @@ def _count(table: str) -> Statement[int]:
 
 
 async def test_odd_names_no_names_and_several_names_are_told_apart(
-    database: Database, scene: Scene
+    database: Database, factory: JobFactory
 ) -> None:
-    made = furnish(scene)
+    made = furnish(factory)
     for names in ([], [OURS], [THEIRS], [OURS, THEIRS], ["nowhere", "{}", ""]):
         seen = await (await database.within(names)).run(jobs.listing(JobFilter(), limit=200))
         assert {job.id for job in seen.items} == {i for name in names for i in made.get(name, [])}
 
 
 async def test_a_narrowed_transaction_leaves_nothing_to_the_next(
-    database: Database, scene: Scene
+    database: Database, factory: JobFactory
 ) -> None:
-    made = furnish(scene)
+    made = furnish(factory)
     everything = sum(map(len, made.values()))
     ours = await database.within([OURS])
     await ours.run(jobs.newest())
@@ -150,9 +150,9 @@ async def test_what_is_stored_elsewhere_is_refused(database: Database) -> None:
 
 
 async def test_the_api_works_as_before_and_is_narrowed_by_the_callers_grants(
-    database: Database, scene: Scene, people: People
+    database: Database, factory: JobFactory, people: People
 ) -> None:
-    made = furnish(scene)
+    made = furnish(factory)
     app = make_app(database.settings, database)
     transport = httpx2.ASGITransport(app)
     ann = people.new("ann", "operator", workspace=OURS)
@@ -183,9 +183,9 @@ async def test_the_api_works_as_before_and_is_narrowed_by_the_callers_grants(
 
 
 async def test_other_roles_are_not_bound(
-    client_dsn: str, scene: Scene, conn: psycopg.Connection[Any]
+    client_dsn: str, factory: JobFactory, conn: psycopg.Connection[Any]
 ) -> None:
-    made = furnish(scene)
+    made = furnish(factory)
     database = Database(client_dsn, Settings.load(database_url=client_dsn), role="tests api")
     client = Client(database, database.settings)
     for workspace, ids in made.items():

@@ -22,7 +22,7 @@ from laneway.engine.process.logs import JsonLines, TextLines
 from laneway.store import jobs as job_store
 from laneway.store.database import Database, connection_options
 from tests.api.conftest import Ask, People
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 SECRET = "s3cr3t-that-must-not-show"
 INNARDS = re.compile(
@@ -50,11 +50,11 @@ def lines(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
 
 
 async def test_a_dump_of_the_database_lets_nobody_in(
-    ask: Ask, app: FastAPI, people: People, scene: Scene
+    ask: Ask, app: FastAPI, people: People, factory: JobFactory
 ) -> None:
     """test_access.py looks that no table holds a secret; here each thing it holds is tried."""
     people.new("ann", "platform_admin")
-    kept = scene.conn.execute(
+    kept = factory.conn.execute(
         "select encode(digest, 'hex'), encode(digest, 'base64'), hint, id::text from laneway.tokens"
     ).fetchone()
     assert kept is not None
@@ -69,7 +69,7 @@ async def test_a_dump_of_the_database_lets_nobody_in(
 
 
 async def test_an_act_keeps_who_what_where_from_and_which_request(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
     admin = people.new("admin", "platform_admin")
     path = "/admin/workers/lanes/system"
@@ -77,7 +77,7 @@ async def test_an_act_keeps_who_what_where_from_and_which_request(
         admin, "PATCH", path, json={"max_slots": 7}, headers={"X-Request-Id": "mine-1"}
     )
     assert changed.status_code == 200
-    row = scene.conn.execute(
+    row = factory.conn.execute(
         "select actor, principal_id, door, kind, name, outcome, before ->> 'max_slots',"
         " after ->> 'max_slots', request_id, address from laneway.audit"
     ).fetchall()
@@ -89,10 +89,10 @@ async def test_an_act_keeps_who_what_where_from_and_which_request(
 
 
 async def test_what_sounds_secret_is_in_no_log_no_audit_and_no_problem(
-    ask: Ask, people: People, scene: Scene, lines: list[str]
+    ask: Ask, people: People, factory: JobFactory, lines: list[str]
 ) -> None:
     admin = people.new("admin", "platform_admin")
-    scene.publish(
+    factory.publish(
         "login",
         json.dumps(
             {
@@ -127,7 +127,7 @@ async def test_what_sounds_secret_is_in_no_log_no_audit_and_no_problem(
     listed = await ask(admin, "GET", "/admin/audit", params={"limit": 200})
     assert SECRET not in listed.text
     assert "[redacted]" in listed.text
-    kept = scene.conn.execute(
+    kept = factory.conn.execute(
         "select count(*) from laneway.audit a where a::text like '%%' || %s || '%%'", [SECRET]
     ).fetchone()
     assert kept == (0,)
@@ -208,9 +208,9 @@ async def test_a_mistake_of_ours_tells_nothing_but_its_request(
     tells_nothing(answer, 500)
 
 
-async def test_each_kind_of_refusal_is_plain(ask: Ask, people: People, scene: Scene) -> None:
+async def test_each_kind_of_refusal_is_plain(ask: Ask, people: People, factory: JobFactory) -> None:
     admin = people.new("admin", "platform_admin")
-    done = scene.completed()
+    done = factory.completed()
     cases: list[tuple[Any, str, str, dict[str, Any], int]] = [
         (None, "GET", "/jobs", {}, 401),
         (people.new("ann"), "GET", "/jobs", {}, 403),

@@ -6,19 +6,19 @@ from laneway.control import stats
 from laneway.domain.approval import analysis_of
 from laneway.store.database import Database
 from tests.api.conftest import Ask, People
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 STATS = "/admin/stats"
 
 
 async def test_starts_ends_and_waits_are_counted_per_lane_and_type(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
     for _ in range(2):
-        scene.completed("ingestion")
-    scene.failed("ingestion")
-    scene.completed("restore")
-    scene.running("ingestion")
+        factory.completed("ingestion")
+    factory.failed("ingestion")
+    factory.completed("restore")
+    factory.running("ingestion")
     answer = await ask(people.new("vera", "viewer"), "GET", STATS)
     assert answer.status_code == 200
     seen = answer.json()
@@ -32,10 +32,12 @@ async def test_starts_ends_and_waits_are_counted_per_lane_and_type(
     assert any(wait is not None and wait >= 0 for wait in waits)
 
 
-async def test_charts_show_lanes_in_reach_only(ask: Ask, people: People, scene: Scene) -> None:
-    scene.completed("ingestion")
-    scene.running("ingestion")
-    scene.completed("restore")
+async def test_charts_show_lanes_in_reach_only(
+    ask: Ask, people: People, factory: JobFactory
+) -> None:
+    factory.completed("ingestion")
+    factory.running("ingestion")
+    factory.completed("restore")
     vera = people.new("vera", "viewer", lanes=["system"])
     seen = (await ask(vera, "GET", STATS)).json()
     assert {point["lane"] for point in seen["points"]} == {"system"}
@@ -43,10 +45,12 @@ async def test_charts_show_lanes_in_reach_only(ask: Ask, people: People, scene: 
     assert foreign.status_code == 404
 
 
-async def test_charts_narrow_to_a_lane_and_a_type(ask: Ask, people: People, scene: Scene) -> None:
-    scene.completed("ingestion")
-    scene.completed("polarity")
-    scene.completed("restore")
+async def test_charts_narrow_to_a_lane_and_a_type(
+    ask: Ask, people: People, factory: JobFactory
+) -> None:
+    factory.completed("ingestion")
+    factory.completed("polarity")
+    factory.completed("restore")
     vera = people.new("vera", "viewer")
     params = {"lane": "interactive", "job_type": "polarity"}
     points = (await ask(vera, "GET", STATS, params=params)).json()["points"]
@@ -68,20 +72,22 @@ async def test_a_window_is_a_day_at_most(ask: Ask, people: People) -> None:
 
 
 async def test_only_the_newest_ends_are_looked_at_and_it_says_so(
-    database: Database, scene: Scene
+    database: Database, factory: JobFactory
 ) -> None:
     for _ in range(3):
-        scene.completed("ingestion")
+        factory.completed("ingestion")
     found = await stats.series(database, bound=2)
     assert found.is_capped
     assert sum(point.completed for point in found.points) == 2
 
 
-async def test_a_lane_is_one_point_when_asked_so(ask: Ask, people: People, scene: Scene) -> None:
+async def test_a_lane_is_one_point_when_asked_so(
+    ask: Ask, people: People, factory: JobFactory
+) -> None:
     for job_type in ("ingestion", "polarity", "polarity"):
-        scene.completed(job_type)
-    scene.failed("ingestion")
-    scene.conn.execute("update laneway.outcome set started_at = claimed_at")
+        factory.completed(job_type)
+    factory.failed("ingestion")
+    factory.conn.execute("update laneway.outcome set started_at = claimed_at")
     vera = people.new("vera", "viewer")
     params = {"window_s": 1800, "bucket_s": 1800, "by_lane": True}
     (point,) = (await ask(vera, "GET", STATS, params=params)).json()["points"]
@@ -90,10 +96,10 @@ async def test_a_lane_is_one_point_when_asked_so(ask: Ask, people: People, scene
     assert 0 <= point["run_p50_s"] <= point["run_p95_s"]
 
 
-def failing(scene: Scene, job_type: str, error: str) -> str:
-    claim = scene.running(job_type)
+def failing(factory: JobFactory, job_type: str, error: str) -> str:
+    claim = factory.running(job_type)
     told = f'{{"type": "{error}", "message": "s3cret", "traceback": "s3cret"}}'
-    scene.settle(claim, "giveup", error=told)
+    factory.settle(claim, "giveup", error=told)
     return str(claim.job_id)
 
 
@@ -101,12 +107,12 @@ FAILURES = f"{STATS}/failures"
 
 
 async def test_a_failed_analysis_counts_where_its_job_would_have_run(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
-    scene.publish("restore", has_analysis=True)
-    job_id = scene.submit("restore")
-    (claim,) = scene.claim(analysis_of("restore"))
-    scene.settle(claim, "giveup", error='{"type": "OSError", "message": "no"}')
+    factory.publish("restore", has_analysis=True)
+    job_id = factory.submit("restore")
+    (claim,) = factory.claim(analysis_of("restore"))
+    factory.settle(claim, "giveup", error='{"type": "OSError", "message": "no"}')
     vera = people.new("vera", "viewer", lanes=["system"])
     (failure,) = (await ask(vera, "GET", FAILURES)).json()["items"]
     assert (failure["lane"], failure["example"]) == ("system", str(job_id))
@@ -116,13 +122,13 @@ async def test_a_failed_analysis_counts_where_its_job_would_have_run(
 
 
 async def test_failures_are_told_by_type_and_error_without_their_words(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
-    failing(scene, "ingestion", "OSError")
-    newest = failing(scene, "ingestion", "OSError")
-    failing(scene, "ingestion", "ValueError")
-    failing(scene, "restore", "OSError")
-    scene.completed("ingestion")
+    failing(factory, "ingestion", "OSError")
+    newest = failing(factory, "ingestion", "OSError")
+    failing(factory, "ingestion", "ValueError")
+    failing(factory, "restore", "OSError")
+    factory.completed("ingestion")
     vera = people.new("vera", "viewer")
     answer = await ask(vera, "GET", FAILURES)
     assert answer.status_code == 200, answer.text
@@ -143,35 +149,35 @@ async def test_failures_are_told_by_type_and_error_without_their_words(
 
 
 async def test_failures_are_of_lanes_in_reach_and_of_the_window(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
-    failing(scene, "ingestion", "OSError")
-    failing(scene, "restore", "OSError")
+    failing(factory, "ingestion", "OSError")
+    failing(factory, "restore", "OSError")
     larry = people.new("larry", "viewer", lanes=["system"])
     seen = (await ask(larry, "GET", FAILURES)).json()["items"]
     assert [each["lane"] for each in seen] == ["system"]
     foreign = await ask(larry, "GET", FAILURES, params={"lane": "interactive"})
     assert foreign.status_code == 404
-    scene.conn.execute("update laneway.outcome set finished_at = finished_at - interval '2 min'")
+    factory.conn.execute("update laneway.outcome set finished_at = finished_at - interval '2 min'")
     assert (await ask(larry, "GET", FAILURES, params={"window_s": 60})).json()["items"] == []
 
 
 async def test_a_job_that_failed_before_it_ran_counts_in_the_lane_it_waited_for(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
-    failing(scene, "ingestion", "TooOld")
-    scene.conn.execute("update laneway.outcome set lane = null")
+    failing(factory, "ingestion", "TooOld")
+    factory.conn.execute("update laneway.outcome set lane = null")
     vera = people.new("vera", "viewer")
     (seen,) = (await ask(vera, "GET", FAILURES)).json()["items"]
     assert seen["lane"] == "interactive"
 
 
 async def test_only_the_newest_ends_are_looked_at_for_failures(
-    database: Database, scene: Scene
+    database: Database, factory: JobFactory
 ) -> None:
-    failing(scene, "ingestion", "OSError")
+    failing(factory, "ingestion", "OSError")
     for _ in range(2):
-        scene.completed("ingestion")
+        factory.completed("ingestion")
     capped = await stats.failures(database, bound=2)
     assert (capped.items, capped.is_capped) == ([], True)
     found = await stats.failures(database, bound=4)

@@ -9,15 +9,15 @@ import pytest
 
 from laneway.store.migrate import migrations
 from tests.api.conftest import Ask, People
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 PAGE = "/admin/database"
 
 
 async def test_versions_sizes_and_the_way_to_the_database_are_told(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
-    scene.submit()
+    factory.submit()
     answer = await ask(people.new("vera", "viewer"), "GET", PAGE)
     assert answer.status_code == 200, answer.text
     seen = answer.json()
@@ -43,7 +43,7 @@ async def test_it_says_what_is_missing_and_what_is_newer(
 
 
 async def test_a_transaction_that_pins_dead_rows_is_told(
-    ask: Ask, people: People, scene: Scene, dsn: str
+    ask: Ask, people: People, factory: JobFactory, dsn: str
 ) -> None:
     vera = people.new("vera", "viewer")
     with psycopg.connect(dsn, application_name="forgotten") as other:

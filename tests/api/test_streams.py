@@ -23,7 +23,7 @@ from laneway.streams import hub
 from laneway.streams import stream as limits
 from tests.api.conftest import Ask, People, serve
 from tests.api.streaming import PATIENCE_S, Heard, reading
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 
 @pytest.fixture
@@ -55,10 +55,10 @@ async def until(is_so: Callable[[], bool]) -> None:
 
 
 async def test_a_whole_life_is_heard_once_and_in_order_on_another_replica(
-    replica: FastAPI, ask: Ask, people: People, scene: Scene
+    replica: FastAPI, ask: Ask, people: People, factory: JobFactory
 ) -> None:
-    scene.publish("costly", approval=Approval(), has_analysis=True)
-    scene.register(("costly",))
+    factory.publish("costly", approval=Approval(), has_analysis=True)
+    factory.register(("costly",))
     boss = people.new("boss", "operator")
     job_id = (await ask(boss, "POST", "/jobs", json={"job_type": "costly"})).json()["id"]
     async with reading(replica, boss, f"/jobs/{job_id}/stream") as stream:
@@ -68,14 +68,14 @@ async def test_a_whole_life_is_heard_once_and_in_order_on_another_replica(
         first = await stream.next()
         assert first is not None
         assert (first.name, first.data["status"]) == ("job.state", "pending")
-        (claim,) = scene.claim("\x01costly")
-        scene.settle(claim, "analyzed", result='{"plan": "x"}')
+        (claim,) = factory.claim("\x01costly")
+        factory.settle(claim, "analyzed", result='{"plan": "x"}')
         assert (await ask(boss, "POST", f"/jobs/{job_id}/approve")).status_code == 200
-        (claim,) = scene.claim("costly")
-        scene.run(leases.report([Report(claim, done=1.0, total=4.0)], []))
-        scene.settle(claim, "fail", error='{"type": "E", "message": "m"}', delay_s=0.0)
-        (claim,) = scene.claim("costly")
-        scene.settle(claim, result='{"ok": true}')
+        (claim,) = factory.claim("costly")
+        factory.run(leases.report([Report(claim, done=1.0, total=4.0)], []))
+        factory.settle(claim, "fail", error='{"type": "E", "message": "m"}', delay_s=0.0)
+        (claim,) = factory.claim("costly")
+        factory.settle(claim, result='{"ok": true}')
         heard = await stream.rest()
     assert names(heard) == [
         "job.claimed", "job.analyzed", "job.approved", "job.claimed", "job.progressed",
@@ -93,17 +93,17 @@ async def test_a_whole_life_is_heard_once_and_in_order_on_another_replica(
 
 
 async def test_a_stream_goes_on_at_another_replica_without_gap_or_repetition(
-    app: FastAPI, replica: FastAPI, people: People, scene: Scene
+    app: FastAPI, replica: FastAPI, people: People, factory: JobFactory
 ) -> None:
-    viewer, claim = people.new("v", "viewer"), scene.running()
+    viewer, claim = people.new("v", "viewer"), factory.running()
     path = f"/jobs/{claim.job_id}/stream"
     async with reading(app, viewer, path) as stream:
-        scene.run(leases.report([Report(claim, done=1.0)], []))
+        factory.run(leases.report([Report(claim, done=1.0)], []))
         last = (await stream.until("job.progressed"))[-1]
     for done in (2.0, 3.0):
-        scene.run(leases.report([Report(claim, done=done)], []))
+        factory.run(leases.report([Report(claim, done=done)], []))
     async with reading(replica, viewer, path, last=last.id) as stream:
-        scene.settle(claim)
+        factory.settle(claim)
         heard = await stream.rest()
     assert names(heard) == ["job.progressed", "job.progressed", "job.completed"]
     assert [e.data["progress"]["done"] for e in heard] == [2.0, 3.0, 3.0]
@@ -112,9 +112,9 @@ async def test_a_stream_goes_on_at_another_replica_without_gap_or_repetition(
 
 
 async def test_an_ended_job_is_told_by_its_end_alone(
-    app: FastAPI, people: People, scene: Scene
+    app: FastAPI, people: People, factory: JobFactory
 ) -> None:
-    viewer, job_id = people.new("v", "viewer"), scene.failed()
+    viewer, job_id = people.new("v", "viewer"), factory.failed()
     for _ in range(2):
         async with reading(app, viewer, f"/jobs/{job_id}/stream") as stream:
             (only,) = await stream.rest()
@@ -126,11 +126,11 @@ async def test_an_ended_job_is_told_by_its_end_alone(
 
 
 async def test_an_end_by_who_did_not_see_the_watch_is_heard(
-    app: FastAPI, people: People, scene: Scene, dsn: str
+    app: FastAPI, people: People, factory: JobFactory, dsn: str
 ) -> None:
-    viewer, claim = people.new("v", "viewer"), scene.running()
+    viewer, claim = people.new("v", "viewer"), factory.running()
     with psycopg.connect(dsn) as other:
-        Scene(other).settle(claim)
+        JobFactory(other).settle(claim)
         async with reading(app, viewer, f"/jobs/{claim.job_id}/stream") as stream:
             first = await stream.next()
             assert first is not None
@@ -140,90 +140,90 @@ async def test_an_end_by_who_did_not_see_the_watch_is_heard(
 
 
 async def test_a_stream_outlives_the_connections_it_is_fed_by(
-    app: FastAPI, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    app: FastAPI, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.streams.hub.RETRY_S", 0.01)
-    viewer, claim = people.new("v", "viewer"), scene.running()
+    viewer, claim = people.new("v", "viewer"), factory.running()
     async with reading(app, viewer, f"/jobs/{claim.job_id}/stream") as stream:
         await stream.next()
         await until(lambda: app.state.hub.is_listening)
         for _ in range(2):
-            scene.conn.execute(
+            factory.conn.execute(
                 "select pg_terminate_backend(pid) from pg_stat_activity"
                 " where datname = current_database() and application_name like 'laneway%'"
             )
-            scene.run(leases.report([Report(claim, done=1.0)], []))
+            factory.run(leases.report([Report(claim, done=1.0)], []))
             (heard,) = await stream.until("job.progressed")
-        scene.settle(claim)
+        factory.settle(claim)
         assert names(await stream.rest()) == ["job.completed"]
     assert heard.data["progress"]["done"] == 1.0
 
 
 async def test_a_change_by_others_is_heard_by_its_notification(
-    patient: FastAPI, people: People, scene: Scene
+    patient: FastAPI, people: People, factory: JobFactory
 ) -> None:
-    viewer, claim = people.new("v", "viewer"), scene.running()
+    viewer, claim = people.new("v", "viewer"), factory.running()
     async with reading(patient, viewer, f"/jobs/{claim.job_id}/stream") as stream:
         await stream.next()
         await until(lambda: patient.state.hub.is_listening)
         # Who begins to listen looks once: the second can be heard in no other way.
-        scene.run(leases.report([Report(claim, done=1.0)], []))
+        factory.run(leases.report([Report(claim, done=1.0)], []))
         await stream.until("job.progressed")
-        scene.settle(claim)
+        factory.settle(claim)
         assert names(await stream.rest()) == ["job.completed"]
 
 
 async def test_own_change_does_not_wait_for_changes_by_others(
-    dsn: str, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    dsn: str, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Notifications are gathered for an hour here; a look by the replica finds all at once."""
     assert hub.NOTIFY_DELAY_S <= 0.05, "of the 100 ms in which a change is to be seen"
     monkeypatch.setattr(hub, "NOTIFY_DELAY_S", 3600.0)
     monkeypatch.setattr(hub, "LISTEN_POLL_S", 3600.0)
-    viewer, claim = people.new("v", "viewer"), scene.running()
+    viewer, claim = people.new("v", "viewer"), factory.running()
     async for app in serve(dsn, event_poll_ms=3_600_000):
         streams = app.state.hub
         async with reading(app, viewer, f"/jobs/{claim.job_id}/stream") as stream:
             await stream.next()
             await until(lambda streams=streams: streams.is_listening)  # type: ignore[misc]
             for done in range(5):
-                scene.run(leases.report([Report(claim, done=float(done))], []))
+                factory.run(leases.report([Report(claim, done=float(done))], []))
             streams.wake()
             heard = [(await stream.until("job.progressed"))[-1] for _ in range(5)]
             assert [e.data["progress"]["done"] for e in heard] == [0.0, 1.0, 2.0, 3.0, 4.0]
 
 
 async def test_a_stream_that_has_nothing_to_tell_pings(
-    app: FastAPI, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    app: FastAPI, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert event_response.PING_S <= 15
     monkeypatch.setattr(event_response, "PING_S", 0.005)
-    viewer, claim = people.new("v", "viewer"), scene.running()
+    viewer, claim = people.new("v", "viewer"), factory.running()
     async with reading(app, viewer, f"/jobs/{claim.job_id}/stream") as stream:
         await stream.next()
         rest = asyncio.ensure_future(stream.rest())
         await until(lambda: stream.pings > 1)
-        scene.settle(claim)
+        factory.settle(claim)
         assert names(await rest) == ["job.completed"]
 
 
 async def test_without_notifications_changes_are_found_by_looking(
-    dsn: str, people: People, scene: Scene
+    dsn: str, people: People, factory: JobFactory
 ) -> None:
-    viewer, claim = people.new("v", "viewer"), scene.running()
+    viewer, claim = people.new("v", "viewer"), factory.running()
     async for deaf in serve(dsn, listen=False, event_poll_ms=20):
         async with reading(deaf, viewer, f"/jobs/{claim.job_id}/stream") as stream:
             await stream.next()
-            scene.settle(claim)
+            factory.settle(claim)
             assert names(await stream.rest()) == ["job.completed"]
             assert not deaf.state.hub.is_listening
 
 
 async def test_a_change_by_the_same_replica_is_heard_at_once(
-    dsn: str, people: People, scene: Scene
+    dsn: str, people: People, factory: JobFactory
 ) -> None:
     """Without notifications, and it does not look for an hour."""
-    boss, job_id = people.new("boss", "operator"), scene.submit()
+    boss, job_id = people.new("boss", "operator"), factory.submit()
     async for deaf in serve(dsn, listen=False, event_poll_ms=3_600_000):
         async with reading(deaf, boss, f"/jobs/{job_id}/stream") as stream:
             await stream.next()
@@ -231,7 +231,7 @@ async def test_a_change_by_the_same_replica_is_heard_at_once(
             async with httpx2.AsyncClient(transport=transport, base_url="http://test") as client:
                 await client.post(f"/jobs/{job_id}/cancel", headers=boss.headers)
             assert names(await stream.rest()) == ["job.cancelled"]
-        claim = scene.running()
+        claim = factory.running()
         async with reading(deaf, boss, f"/jobs/{claim.job_id}/stream") as stream:
             await stream.next()
             # As a worker in this process does it, on connections of its own.
@@ -245,20 +245,20 @@ async def test_a_change_by_the_same_replica_is_heard_at_once(
 
 
 async def test_topics_go_on_without_gap_or_repetition_where_ids_become_visible_late(
-    app: FastAPI, replica: FastAPI, people: People, scene: Scene, dsn: str
+    app: FastAPI, replica: FastAPI, people: People, factory: JobFactory, dsn: str
 ) -> None:
     viewer = people.new("v", "viewer")
     with psycopg.connect(dsn) as other:
-        late = Scene(other)
+        late = JobFactory(other)
         async with reading(app, viewer, "/events", topics=("jobs",)) as stream:
             opened = await stream.next()
             assert opened is not None
             assert (opened.name, opened.data["resumed"]) == ("stream.opened", False)
             slow_id = late.submit("slow")
-            seen_id = scene.submit("quick")
+            seen_id = factory.submit("quick")
             *_, seen = await stream.until("job.submitted")
             assert seen.data["id"] == str(seen_id)
-        missed_id = scene.submit("quick")
+        missed_id = factory.submit("quick")
         other.commit()
         async with reading(replica, viewer, "/events", topics=("jobs",), last=seen.id) as stream:
             first = await stream.next()
@@ -266,7 +266,7 @@ async def test_topics_go_on_without_gap_or_repetition_where_ids_become_visible_l
             assert first.data["resumed"] is True
             heard = [(await stream.until("job.submitted"))[-1] for _ in range(2)]
             assert {e.data["id"] for e in heard} == {str(slow_id), str(missed_id)}
-            scene.submit("last")
+            factory.submit("last")
             *_, last = await stream.until("job.submitted")
             assert last.data["job_type"] == "last"
         # From wherever it stood in between, exactly what came after.
@@ -276,7 +276,9 @@ async def test_topics_go_on_without_gap_or_repetition_where_ids_become_visible_l
             assert [e.data["id"] for e in again] == [heard[1].data["id"], last.data["id"]]
 
 
-async def test_topics_tell_each_what_he_may_see(app: FastAPI, people: People, scene: Scene) -> None:
+async def test_topics_tell_each_what_he_may_see(
+    app: FastAPI, people: People, factory: JobFactory
+) -> None:
     """Own jobs, jobs of a workspace, jobs of a lane, all jobs: by topic, and never more."""
     readers = {
         people.new("own", "submitter"): ["mine"],
@@ -287,10 +289,10 @@ async def test_topics_tell_each_what_he_may_see(app: FastAPI, people: People, sc
     for who, expected in readers.items():
         async with reading(app, who, "/events", topics=("jobs", "approvals")) as stream:
             await stream.next()
-            scene.submit("ingestion", workspace="ours", tags=("near",))
-            scene.submit("restore", workspace="theirs", tags=("far",))
-            scene.submit("ingestion", workspace="theirs", created_by="own", tags=("mine",))
-            end = scene.submit("ingestion", workspace="ours", created_by="own", tags=("end",))
+            factory.submit("ingestion", workspace="ours", tags=("near",))
+            factory.submit("restore", workspace="theirs", tags=("far",))
+            factory.submit("ingestion", workspace="theirs", created_by="own", tags=("mine",))
+            end = factory.submit("ingestion", workspace="ours", created_by="own", tags=("end",))
             heard: list[Heard] = []
             while not heard or heard[-1].data["id"] != str(end):
                 heard += await stream.until("job.submitted")
@@ -298,20 +300,20 @@ async def test_topics_tell_each_what_he_may_see(app: FastAPI, people: People, sc
 
 
 async def test_each_topic_is_about_what_it_names(
-    app: FastAPI, people: People, scene: Scene, conn: psycopg.Connection[Any]
+    app: FastAPI, people: People, factory: JobFactory, conn: psycopg.Connection[Any]
 ) -> None:
     boss = people.new("boss", "operator")
-    scene.publish("costly", approval=Approval(), has_analysis=True)
-    named = scene.submit("restore")
+    factory.publish("costly", approval=Approval(), has_analysis=True)
+    named = factory.submit("restore")
     topics = ("lane:interactive", "job_type:greet", f"job:{named}", "approvals", "lanes")
     async with reading(app, boss, "/events", topics=topics) as stream:
         await stream.next()
-        scene.submit("projection")
-        scene.submit("polarity")
-        scene.submit("greet")
-        scene.claim("restore")
-        waits = scene.analyzed(Analysis())
-        scene.run(approvals.reject(waits, "you", "no"))
+        factory.submit("projection")
+        factory.submit("polarity")
+        factory.submit("greet")
+        factory.claim("restore")
+        waits = factory.analyzed(Analysis())
+        factory.run(approvals.reject(waits, "you", "no"))
         conn.execute("update laneway.worker_lanes set max_slots = 7 where name = 'system'")
         heard = await stream.until("lane.changed")
     assert [(e.name, e.data.get("job_type")) for e in heard[:-1]] == [
@@ -323,7 +325,7 @@ async def test_each_topic_is_about_what_it_names(
 
 
 async def test_a_page_learns_that_a_job_is_deleted(
-    app: FastAPI, replica: FastAPI, ask: Ask, people: People, scene: Scene
+    app: FastAPI, replica: FastAPI, ask: Ask, people: People, factory: JobFactory
 ) -> None:
     boss = people.new("boss", "operator")
     ours = people.new("ours", "viewer", workspace="ours")
@@ -331,7 +333,7 @@ async def test_a_page_learns_that_a_job_is_deleted(
         async with reading(elsewhere, ours, "/events", topics=("jobs",)) as stream:
             await stream.next()
             for workspace in ("theirs", "ours"):
-                job_id = scene.completed("polarity", workspace=workspace)
+                job_id = factory.completed("polarity", workspace=workspace)
                 await ask(boss, "DELETE", f"/jobs/{job_id}")
             told = [e.data for e in await stream.until("jobs.changed") if e.name == "jobs.changed"]
             while told[-1]["change"] is None:
@@ -378,7 +380,7 @@ async def test_a_schedule_tells_nothing_of_what_it_was_elsewhere(
 
 
 async def test_one_bad_look_does_not_keep_anybody_whose_power_ended(
-    app: FastAPI, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    app: FastAPI, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.streams.hub.REVIEW_S", 0.0)
     looks: list[object] = []
@@ -389,19 +391,21 @@ async def test_one_bad_look_does_not_keep_anybody_whose_power_ended(
             raise RuntimeError("ours")
         return {}
 
-    viewer, path = people.new("v", "viewer"), f"/jobs/{scene.submit()}/stream"
+    viewer, path = people.new("v", "viewer"), f"/jobs/{factory.submit()}/stream"
     monkeypatch.setattr(app.state.credentials, "review", review)
     async with reading(app, viewer, path) as stream:
         await stream.rest()
     assert len(looks) > 1
 
 
-async def test_what_cannot_be_resumed_is_said(app: FastAPI, people: People, scene: Scene) -> None:
+async def test_what_cannot_be_resumed_is_said(
+    app: FastAPI, people: People, factory: JobFactory
+) -> None:
     viewer = people.new("v", "viewer")
     async with reading(app, viewer, "/events", topics=("jobs",)) as stream:
         opened = await stream.next()
         assert opened is not None
-    scene.conn.execute("delete from laneway.watches")
+    factory.conn.execute("delete from laneway.watches")
     async with reading(app, viewer, "/events", topics=("jobs",), last=opened.id) as stream:
         again = await stream.next()
         assert again is not None
@@ -412,10 +416,10 @@ async def test_what_cannot_be_resumed_is_said(app: FastAPI, people: People, scen
 
 
 async def test_foreign_and_missing_jobs_have_no_stream(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
     own = people.new("own", "submitter")
-    job_id = scene.submit(created_by="somebody")
+    job_id = factory.submit(created_by="somebody")
     for path in (f"/jobs/{job_id}/stream", f"/jobs/{uuid4()}/stream"):
         assert (await ask(own, "GET", path)).status_code == 404
     answer = await ask(own, "GET", "/events", params={"topic": f"job:{job_id}"})
@@ -427,9 +431,9 @@ async def test_foreign_and_missing_jobs_have_no_stream(
     "last", ["x", "-1", "1.5", "9" * 20, "1/2", "1.0/1.0/x", "5.1/../1", "0.0/0.0/0"]
 )
 async def test_an_id_that_no_stream_sends_is_refused(
-    ask: Ask, people: People, scene: Scene, last: str
+    ask: Ask, people: People, factory: JobFactory, last: str
 ) -> None:
-    viewer, job_id = people.new("v", "viewer"), scene.submit()
+    viewer, job_id = people.new("v", "viewer"), factory.submit()
     for path in (f"/jobs/{job_id}/stream", "/events?topic=jobs"):
         answer = await ask(viewer, "GET", path, headers={"Last-Event-ID": last})
         assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "Last-Event-ID")
@@ -444,30 +448,30 @@ async def test_a_topic_there_is_not_is_refused(ask: Ask, people: People, topic: 
 
 
 async def test_a_reader_who_does_not_read_is_dropped_and_can_resume(
-    app: FastAPI, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    app: FastAPI, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "MAX_FRAMES", 3)
-    viewer, claim = people.new("v", "viewer"), scene.running()
+    viewer, claim = people.new("v", "viewer"), factory.running()
     path = f"/jobs/{claim.job_id}/stream"
     async with reading(app, viewer, path) as slow, reading(app, viewer, path) as quick:
         first = await slow.next()
         assert first is not None
         slow.reads.clear()
         for done in range(8):
-            scene.run(leases.report([Report(claim, done=float(done))], []))
+            factory.run(leases.report([Report(claim, done=float(done))], []))
             await quick.until("job.progressed")
         await until(lambda: app.state.hub.open_streams == 1)
     async with reading(app, viewer, path, last=first.id) as stream:
-        scene.settle(claim)
+        factory.settle(claim)
         heard = await stream.rest()
     assert [e.data["progress"]["done"] for e in heard] == [*map(float, range(8)), 7.0]
 
 
 async def test_streams_of_a_token_and_of_a_server_are_bounded(
-    dsn: str, people: People, scene: Scene
+    dsn: str, people: People, factory: JobFactory
 ) -> None:
     a, b = people.new("a", "viewer"), people.new("b", "viewer")
-    path = f"/jobs/{scene.submit()}/stream"
+    path = f"/jobs/{factory.submit()}/stream"
     async for app in serve(dsn, max_streams=3, max_streams_per_token=2):
         async with reading(app, a, path), reading(app, a, path):
             async with reading(app, a, path) as refused:
@@ -483,7 +487,7 @@ async def test_streams_of_a_token_and_of_a_server_are_bounded(
 
 
 async def test_who_loses_the_right_to_read_loses_his_streams(
-    app: FastAPI, people: People, scene: Scene, conn: psycopg.Connection[Any]
+    app: FastAPI, people: People, factory: JobFactory, conn: psycopg.Connection[Any]
 ) -> None:
     assert hub.REVIEW_S < 5, "within five seconds, at every replica"
     people.new("stays", "viewer")
@@ -493,7 +497,7 @@ async def test_who_loses_the_right_to_read_loses_his_streams(
         "update laneway.principals set disabled_at = clock_timestamp() where id = %s",
         "delete from laneway.role_grants where principal_id = %s",
     )
-    path = f"/jobs/{scene.submit()}/stream"
+    path = f"/jobs/{factory.submit()}/stream"
     for number, change in enumerate(cases):
         who = people.new(f"p{number}", "viewer")
         async with (
@@ -510,7 +514,7 @@ async def test_who_loses_the_right_to_read_loses_his_streams(
 
 
 async def test_the_streams_of_a_browser_end_with_its_session(
-    app: FastAPI, people: People, scene: Scene, conn: psycopg.Connection[Any]
+    app: FastAPI, people: People, factory: JobFactory, conn: psycopg.Connection[Any]
 ) -> None:
     secret = new_secret("session")
     conn.execute(
@@ -518,7 +522,7 @@ async def test_the_streams_of_a_browser_end_with_its_session(
         " values (%s, %s, 'x', now() + interval '1 h')",
         [secret.digest, people.new("v", "viewer").id],
     )
-    path = f"/jobs/{scene.submit()}/stream"
+    path = f"/jobs/{factory.submit()}/stream"
     async with reading(app, None, path, cookie=secret.text) as stream:
         await stream.next()
         await app.state.hub.review()
@@ -529,9 +533,9 @@ async def test_the_streams_of_a_browser_end_with_its_session(
 
 
 async def test_a_server_that_stops_lets_its_readers_go(
-    app: FastAPI, people: People, scene: Scene
+    app: FastAPI, people: People, factory: JobFactory
 ) -> None:
-    viewer, path = people.new("v", "viewer"), f"/jobs/{scene.submit()}/stream"
+    viewer, path = people.new("v", "viewer"), f"/jobs/{factory.submit()}/stream"
     async with reading(app, viewer, path) as stream:
         await stream.next()
         await app.state.close()
@@ -541,10 +545,10 @@ async def test_a_server_that_stops_lets_its_readers_go(
 
 
 async def test_nothing_is_asked_when_nobody_reads(
-    app: FastAPI, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    app: FastAPI, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.streams.hub.LINGER_S", 0.0)
-    viewer, path = people.new("v", "viewer"), f"/jobs/{scene.submit()}/stream"
+    viewer, path = people.new("v", "viewer"), f"/jobs/{factory.submit()}/stream"
     async with reading(app, viewer, path) as stream:
         await stream.next()
         await until(lambda: app.state.hub.is_listening)
@@ -557,9 +561,9 @@ async def test_nothing_is_asked_when_nobody_reads(
 
 
 async def test_a_watch_that_was_lost_lets_its_readers_begin_anew(
-    app: FastAPI, people: People, scene: Scene, conn: psycopg.Connection[Any]
+    app: FastAPI, people: People, factory: JobFactory, conn: psycopg.Connection[Any]
 ) -> None:
-    viewer, path = people.new("v", "viewer"), f"/jobs/{scene.submit()}/stream"
+    viewer, path = people.new("v", "viewer"), f"/jobs/{factory.submit()}/stream"
     async with reading(app, viewer, path) as stream:
         await stream.next()
         await app.state.hub.renew_watches()

@@ -18,8 +18,8 @@ from laneway.store.migrate import migrate
 from laneway.streams.event_reader import EventReader
 from tests.api.conftest import People, serve
 from tests.api.streaming import reading
-from tests.control.scene import Scene
-from tests.engine.workshop import until
+from tests.support.job_factory import JobFactory
+from tests.support.worker_harness import wait_until
 
 MANY = 300
 
@@ -48,7 +48,7 @@ async def unread(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
     monkeypatch.setattr(EventReader, "advance", later)
     app.state.hub.wake()
-    await until(lambda: held)
+    await wait_until(lambda: held)
     yield
     may_read.set()
 
@@ -56,25 +56,25 @@ async def unread(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 async def test_what_has_the_number_of_a_lost_transaction_is_told_once(
     app: FastAPI,
     people: People,
-    scene: Scene,
+    factory: JobFactory,
     own_postgres: EmbeddedPostgres,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    viewer, claim = people.new("v", "viewer"), scene.running()
+    viewer, claim = people.new("v", "viewer"), factory.running()
     path = f"/jobs/{claim.job_id}/stream"
     async with (
         reading(app, viewer, path) as of_one,
         reading(app, viewer, "/events", topics=("jobs",)) as of_all,
     ):
         async with unread(app, monkeypatch):
-            scene.run(leases.report([Report(claim, done=1.0)], []))
-            lost = burn_numbers(scene.conn)
+            factory.run(leases.report([Report(claim, done=1.0)], []))
+            lost = burn_numbers(factory.conn)
         (_, seen) = await of_all.until("job.progressed")
         await of_one.until("job.progressed")
 
         await asyncio.to_thread(own_postgres.restart, "immediate")
         with psycopg.connect(own_postgres.dsn, autocommit=True) as conn:
-            Scene(conn).settle(claim)
+            JobFactory(conn).settle(claim)
             assert number(conn) < lost, "no number was given out twice: this shows nothing"
         (last,) = await of_one.rest()
         (same,) = await of_all.until("job.completed")

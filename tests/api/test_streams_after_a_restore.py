@@ -19,7 +19,7 @@ from laneway.store.leases import Report
 from tests.api.conftest import People, Principal
 from tests.api.streaming import Heard, Reading, reading
 from tests.conftest import Server
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 
 class Copies:
@@ -46,10 +46,10 @@ class Copies:
         self._server.drop(str(self._name))
         self._server.admin.execute(f'alter database "{self.copy}" rename to "{self._name}"')
 
-    def scene(self) -> Scene:
+    def factory(self) -> JobFactory:
         """The database from behind; connections from before a copy was made are gone."""
         self._conns.append(psycopg.connect(self._dsn, autocommit=True, application_name="tests"))
-        return Scene(self._conns[-1])
+        return JobFactory(self._conns[-1])
 
     def close(self) -> None:
         for conn in self._conns:
@@ -65,22 +65,22 @@ def copies(postgres: Server, dsn: str) -> Iterator[Copies]:
 
 
 async def test_an_end_with_a_number_that_was_used_before_reaches_its_reader(
-    app: FastAPI, people: People, scene: Scene, copies: Copies
+    app: FastAPI, people: People, factory: JobFactory, copies: Copies
 ) -> None:
-    viewer, claim = people.new("v", "viewer"), scene.running()
+    viewer, claim = people.new("v", "viewer"), factory.running()
     path = f"/jobs/{claim.job_id}/stream"
     async with (
         reading(app, viewer, path) as of_one,
         reading(app, viewer, "/events", topics=("jobs",)) as of_all,
     ):
         await asyncio.to_thread(copies.dump)
-        scene = copies.scene()
+        factory = copies.factory()
         for done in range(1, 6):
-            scene.run(leases.report([Report(claim, done=float(done))], []))
+            factory.run(leases.report([Report(claim, done=float(done))], []))
             heard = await of_one.until("job.progressed")
         at = await of_all.until("job.progressed")
         await asyncio.to_thread(copies.restore)
-        copies.scene().settle(claim)
+        copies.factory().settle(claim)
         ends = await until_end(app, viewer, path, of_one, heard[-1])
         assert ends[-1].data["status"] == "completed"
         await of_all.rest()
@@ -91,36 +91,36 @@ async def test_an_end_with_a_number_that_was_used_before_reaches_its_reader(
 
 
 async def test_the_end_of_a_job_whose_watch_is_not_in_the_copy_reaches_its_reader(
-    app: FastAPI, people: People, scene: Scene, copies: Copies
+    app: FastAPI, people: People, factory: JobFactory, copies: Copies
 ) -> None:
-    viewer, claim = people.new("v", "viewer"), scene.running()
+    viewer, claim = people.new("v", "viewer"), factory.running()
     path = f"/jobs/{claim.job_id}/stream"
     await asyncio.to_thread(copies.dump)
     async with reading(app, viewer, path) as stream:
         first = await stream.next()
         assert first is not None
         await asyncio.to_thread(copies.restore)
-        copies.scene().settle(claim)
+        copies.factory().settle(claim)
         ends = await until_end(app, viewer, path, stream, first)
     assert ends[-1].data["status"] == "completed"
 
 
 async def test_a_place_in_another_log_is_not_taken_for_one_in_this(
-    app: FastAPI, people: People, scene: Scene, copies: Copies
+    app: FastAPI, people: People, factory: JobFactory, copies: Copies
 ) -> None:
-    viewer, claim = people.new("v", "viewer"), scene.running()
+    viewer, claim = people.new("v", "viewer"), factory.running()
     path = f"/jobs/{claim.job_id}/stream"
     async with reading(app, viewer, path) as stream:
         await stream.next()
     await asyncio.to_thread(copies.dump)
     async with reading(app, viewer, path) as stream:
-        copies.scene().run(leases.report([Report(claim, done=1.0)], []))
+        copies.factory().run(leases.report([Report(claim, done=1.0)], []))
         (*_, last) = await stream.until("job.progressed")
     await asyncio.to_thread(copies.restore)
     # The same number for the same job, and it is its end.
-    scene = copies.scene()
-    scene.conn.execute("select setval('laneway.events_id_seq', %s, false)", [last.number])
-    scene.settle(claim)
+    factory = copies.factory()
+    factory.conn.execute("select setval('laneway.events_id_seq', %s, false)", [last.number])
+    factory.settle(claim)
     async with reading(app, viewer, path, last=last.id) as stream:
         assert stream.status == 200
         (end,) = await until_end(app, viewer, path, stream, last)
@@ -129,18 +129,18 @@ async def test_a_place_in_another_log_is_not_taken_for_one_in_this(
 
 
 async def test_a_stream_never_shows_another_job_that_got_the_number_of_its_own(
-    app: FastAPI, people: People, scene: Scene, copies: Copies
+    app: FastAPI, people: People, factory: JobFactory, copies: Copies
 ) -> None:
     viewer = people.new("v", "viewer")
     await asyncio.to_thread(copies.dump)
-    mine = copies.scene().submit()
+    mine = copies.factory().submit()
     async with reading(app, viewer, f"/jobs/{mine}/stream") as stream:
         first = await stream.next()
         assert first is not None
         await asyncio.to_thread(copies.restore)
-        scene = copies.scene()
-        other = scene.running()
-        scene.settle(other)
+        factory = copies.factory()
+        other = factory.running()
+        factory.settle(other)
         assert {UUID(heard.data["id"]) for heard in [first, *await stream.rest()]} == {mine}
 
 

@@ -14,7 +14,7 @@ from laneway.store import jobs
 from laneway.store.database import Database
 from tests.api.conftest import Ask, People
 from tests.api.streaming import reading
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 ENDS = ("cancel_requested_at", "cancel_reason", "cancelled_by")
 
@@ -32,24 +32,24 @@ async def told(ask: Ask, app: FastAPI, people: People, job_id: object) -> dict[s
 
 
 async def test_cancelled_job_shows_reason_and_actor(
-    ask: Ask, app: FastAPI, people: People, scene: Scene
+    ask: Ask, app: FastAPI, people: People, factory: JobFactory
 ) -> None:
-    job_id = scene.submit(created_by="ann")
+    job_id = factory.submit(created_by="ann")
     ben = people.new("ben", "operator")
     await ask(ben, "POST", f"/jobs/{job_id}/cancel", json={"reason": "wrong file"})
     shown = await told(ask, app, people, job_id)
     assert (shown["cancel_reason"], shown["cancelled_by"]) == ("wrong file", "ben")
     assert shown["cancel_requested_at"] is not None
-    row = scene.conn.execute("select cancel_reason, cancelled_by from laneway.jobs_view")
+    row = factory.conn.execute("select cancel_reason, cancelled_by from laneway.jobs_view")
     assert row.fetchone() == ("wrong file", "ben")
     explained = (await ask(ben, "GET", f"/jobs/{job_id}/explain")).json()
     assert "cancelled by ben: wrong file" in explained["reasons"][0]["message"]
 
 
 async def test_running_job_shows_who_asked_to_cancel_it(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
-    job_id = scene.running(created_by="ann").job_id
+    job_id = factory.running(created_by="ann").job_id
     ben = people.new("ben", "operator")
     await ask(ben, "POST", f"/jobs/{job_id}/cancel", json={"reason": "too slow"})
     shown = (await ask(ben, "GET", f"/jobs/{job_id}")).json()
@@ -58,10 +58,10 @@ async def test_running_job_shows_who_asked_to_cancel_it(
 
 
 async def test_secret_in_a_reason_of_sql_is_shown_to_nobody(
-    ask: Ask, app: FastAPI, people: People, scene: Scene, database: Database
+    ask: Ask, app: FastAPI, people: People, factory: JobFactory, database: Database
 ) -> None:
-    job_id = scene.submit(created_by="ann")
-    scene.conn.execute(
+    job_id = factory.submit(created_by="ann")
+    factory.conn.execute(
         "select laneway.cancel(seq, 'ben', 'leaked api_key=hunter2hunter2') from laneway.jobs"
     )
     shown = await told(ask, app, people, job_id)
@@ -75,11 +75,11 @@ async def test_secret_in_a_reason_of_sql_is_shown_to_nobody(
 
 
 async def test_secret_in_a_comment_of_sql_is_shown_to_nobody(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
-    scene.publish("gated", approval=Approval())
-    job_id = scene.submit("gated", created_by="ann")
-    scene.conn.execute(
+    factory.publish("gated", approval=Approval())
+    job_id = factory.submit("gated", created_by="ann")
+    factory.conn.execute(
         "select laneway.decide(seq, true, 'ben', 'with password=hunter2hunter2', null)"
         " from laneway.jobs"
     )
@@ -89,31 +89,31 @@ async def test_secret_in_a_comment_of_sql_is_shown_to_nobody(
 
 @pytest.mark.parametrize("how", ["rejected", "expired"])
 async def test_job_without_approval_shows_no_cancel_request(
-    ask: Ask, app: FastAPI, people: People, scene: Scene, how: str
+    ask: Ask, app: FastAPI, people: People, factory: JobFactory, how: str
 ) -> None:
-    scene.publish("costly", approval=Approval())
-    job_id = scene.submit("costly", created_by="ann")
+    factory.publish("costly", approval=Approval())
+    job_id = factory.submit("costly", created_by="ann")
     if how == "rejected":
         eve = people.new("eve", "approver")
         await ask(eve, "POST", f"/jobs/{job_id}/reject", json={"reason": "too much"})
         expected = {"cancel_reason": "rejected: too much", "cancelled_by": "eve"}
     else:
-        scene.conn.execute("update laneway.awaiting set expires_at = now()")
-        scene.conn.execute("select laneway.expire_approvals()")
+        factory.conn.execute("update laneway.awaiting set expires_at = now()")
+        factory.conn.execute("select laneway.expire_approvals()")
         expected = {"cancel_reason": "approval expired", "cancelled_by": "laneway"}
     assert await told(ask, app, people, job_id) == {"cancel_requested_at": None, **expected}
 
 
 async def test_explain_names_own_jobs_and_counts_others(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
     ann = people.new("ann", "submitter")
-    scene.conn.execute("update laneway.worker_lanes set max_slots = 3 where name = 'interactive'")
-    mine = scene.running("ingestion", created_by="ann").job_id
-    theirs = [scene.running("ingestion", created_by="bob").job_id for _ in range(2)]
-    first = scene.submit("ingestion", created_by="ann")
-    other = scene.submit("ingestion", created_by="bob")
-    job_id = scene.submit("ingestion", created_by="ann")
+    factory.conn.execute("update laneway.worker_lanes set max_slots = 3 where name = 'interactive'")
+    mine = factory.running("ingestion", created_by="ann").job_id
+    theirs = [factory.running("ingestion", created_by="bob").job_id for _ in range(2)]
+    first = factory.submit("ingestion", created_by="ann")
+    other = factory.submit("ingestion", created_by="bob")
+    job_id = factory.submit("ingestion", created_by="ann")
     told = (await ask(ann, "GET", f"/jobs/{job_id}/explain")).json()
     reasons = {one["code"]: one["message"] for one in told["reasons"]}
     assert reasons["slots_full"].endswith(f"are in use, held by {mine} and 2 other jobs")
@@ -123,19 +123,19 @@ async def test_explain_names_own_jobs_and_counts_others(
         assert str(hidden) not in str(told)
 
 
-def test_analysis_does_not_count_as_try(scene: Scene) -> None:
+def test_analysis_does_not_count_as_try(factory: JobFactory) -> None:
 
-    scene.publish("costly", approval=Approval(), has_analysis=True)
-    job_id = scene.analyzed(Analysis(plan="much"), "costly")
-    assert scene.run(jobs.get(job_id)).tries == 0
-    scene.conn.execute("select laneway.decide(seq, true, 'eve', null, null) from laneway.jobs")
-    waiting = scene.run(jobs.get(job_id))
+    factory.publish("costly", approval=Approval(), has_analysis=True)
+    job_id = factory.analyzed(Analysis(plan="much"), "costly")
+    assert factory.run(jobs.get(job_id)).tries == 0
+    factory.conn.execute("select laneway.decide(seq, true, 'eve', null, null) from laneway.jobs")
+    waiting = factory.run(jobs.get(job_id))
     assert (waiting.attempt, waiting.tries) == (1, 0)
-    (claim,) = scene.claim("costly")
-    running = scene.run(jobs.get(job_id))
+    (claim,) = factory.claim("costly")
+    running = factory.run(jobs.get(job_id))
     assert (running.attempt, running.tries) == (2, 1)
-    scene.settle(claim, "fail", error='{"type": "E", "message": "m"}', delay_s=0.0)
-    assert scene.run(jobs.get(job_id)).tries == 1
-    (claim,) = scene.claim("costly")
-    scene.settle(claim)
-    assert scene.run(jobs.get(job_id)).tries == 2
+    factory.settle(claim, "fail", error='{"type": "E", "message": "m"}', delay_s=0.0)
+    assert factory.run(jobs.get(job_id)).tries == 1
+    (claim,) = factory.claim("costly")
+    factory.settle(claim)
+    assert factory.run(jobs.get(job_id)).tries == 2

@@ -10,18 +10,18 @@ import pytest
 
 from laneway.control import jobs
 from tests.api.conftest import Ask, People
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 ADMIN = "/admin/workers"
 Acts = Callable[[], list[tuple[Any, ...]]]
 
 
 async def test_the_status_tells_slots_jobs_waits_and_workers(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
-    scene.register(("ingestion",), name="host:7")
-    claim = scene.running("ingestion")
-    scene.submit("ingestion")
+    factory.register(("ingestion",), name="host:7")
+    claim = factory.running("ingestion")
+    factory.submit("ingestion")
     answer = await ask(people.new("vera", "viewer"), "GET", f"{ADMIN}/status")
     assert answer.status_code == 200
     seen = answer.json()
@@ -40,8 +40,10 @@ async def test_the_status_tells_slots_jobs_waits_and_workers(
     assert [worker["name"] for worker in seen["workers"]] == ["host:7"]
 
 
-async def test_the_status_tells_who_fell_silent(ask: Ask, people: People, scene: Scene) -> None:
-    scene.register(serves=("interactive",), name="host:7")
+async def test_the_status_tells_who_fell_silent(
+    ask: Ask, people: People, factory: JobFactory
+) -> None:
+    factory.register(serves=("interactive",), name="host:7")
     vera, otto = people.new("vera", "viewer"), people.new("otto", "viewer", lanes=["system"])
     silence = "update laneway.workers set seen_at = seen_at - interval '95 seconds'"
     for change, live, silent in (
@@ -49,7 +51,7 @@ async def test_the_status_tells_who_fell_silent(ask: Ask, people: People, scene:
         (silence, [], ["host:7"]),
         ("update laneway.workers set stopped_at = seen_at", [], []),
     ):
-        scene.conn.execute(change.encode())
+        factory.conn.execute(change.encode())
         told = (await ask(vera, "GET", f"{ADMIN}/status")).json()
         assert [each["name"] for each in told["workers"]] == live
         assert [each["name"] for each in told["silent"]] == silent
@@ -59,11 +61,11 @@ async def test_the_status_tells_who_fell_silent(ask: Ask, people: People, scene:
 
 
 async def test_the_status_of_some_lanes_tells_nothing_of_others(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
-    scene.register(("ingestion",), serves=("interactive",))
-    scene.running("ingestion")
-    scene.submit("ingestion")
+    factory.register(("ingestion",), serves=("interactive",))
+    factory.running("ingestion")
+    factory.submit("ingestion")
     vera = people.new("vera", "viewer", lanes=["system"])
     seen = (await ask(vera, "GET", f"{ADMIN}/status")).json()
     assert [lane["name"] for lane in seen["lanes"]] == ["system"]
@@ -89,15 +91,15 @@ async def test_what_stops_everything_needs_every_lane(ask: Ask, people: People, 
 
 
 async def test_a_freeze_answers_at_once_what_still_runs(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
-    scene.register(("ingestion",))
-    claim = scene.running("ingestion")
+    factory.register(("ingestion",))
+    claim = factory.running("ingestion")
     olga = people.new("olga", "operator")
     frozen = (await ask(olga, "POST", f"{ADMIN}/freeze", json={"lanes": ["interactive"]})).json()
     assert (frozen["is_quiet"], frozen["running"]) == (False, 1)
     assert frozen["lanes"][0]["jobs"][0]["id"] == str(claim.job_id)
-    scene.settle(claim)
+    factory.settle(claim)
     again = (await ask(olga, "POST", f"{ADMIN}/freeze", json={"lanes": ["interactive"]})).json()
     assert again["is_quiet"] is True
     thawed = (await ask(olga, "POST", f"{ADMIN}/thaw")).json()
@@ -120,8 +122,10 @@ async def test_lanes_of_ones_own_are_frozen_and_foreign_ones_are_not_there(
     assert foreign.status_code == 404
 
 
-async def test_a_running_job_is_asked_to_stop(ask: Ask, people: People, scene: Scene) -> None:
-    claim = scene.running("ingestion")
+async def test_a_running_job_is_asked_to_stop(
+    ask: Ask, people: People, factory: JobFactory
+) -> None:
+    claim = factory.running("ingestion")
     olga = people.new("olga", "operator")
     path = f"{ADMIN}/jobs/{claim.job_id}/cancel"
     answer = await ask(olga, "POST", path, json={"reason": "too slow"})
@@ -130,36 +134,38 @@ async def test_a_running_job_is_asked_to_stop(ask: Ask, people: People, scene: S
     assert answer.json()["cancel_requested_at"] is not None
 
 
-async def test_only_running_jobs_are_cancelled_here(ask: Ask, people: People, scene: Scene) -> None:
+async def test_only_running_jobs_are_cancelled_here(
+    ask: Ask, people: People, factory: JobFactory
+) -> None:
     olga = people.new("olga", "operator")
-    for job_id in (scene.completed(), scene.submit()):
+    for job_id in (factory.completed(), factory.submit()):
         answer = await ask(olga, "POST", f"{ADMIN}/jobs/{job_id}/cancel")
         assert (answer.status_code, answer.json()["code"]) == (409, "refused")
 
 
 async def test_a_job_that_no_longer_runs_when_it_is_cancelled_waits_on(
-    ask: Ask, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch, acts: Acts
+    ask: Ask, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch, acts: Acts
 ) -> None:
-    claim = scene.running()
+    claim = factory.running()
     olga = people.new("olga", "operator")
     cancel = jobs.cancel
 
     async def released_meanwhile(*given: Any, **more: Any) -> Any:
-        scene.settle(claim, "release")
+        factory.settle(claim, "release")
         return await cancel(*given, **more)
 
     monkeypatch.setattr(jobs, "cancel", released_meanwhile)
     answer = await ask(olga, "POST", f"{ADMIN}/jobs/{claim.job_id}/cancel")
     assert (answer.status_code, answer.json()["code"]) == (409, "refused")
-    assert [each.job_id for each in scene.claim()] == [claim.job_id]
+    assert [each.job_id for each in factory.claim()] == [claim.job_id]
     assert acts() == []
 
 
 async def test_only_waiting_jobs_take_another_priority(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
     olga = people.new("olga", "operator")
-    done, running, waiting = scene.completed(), scene.running().job_id, scene.submit()
+    done, running, waiting = factory.completed(), factory.running().job_id, factory.submit()
     for job_id, status in ((done, 409), (running, 409), (waiting, 200)):
         path = f"{ADMIN}/jobs/{job_id}/priority"
         answer = await ask(olga, "PATCH", path, json={"priority": 7})
@@ -176,18 +182,18 @@ NO_PRIORITIES: list[dict[str, Any]] = [
 
 
 async def test_a_priority_is_a_whole_number_in_its_range(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
     olga = people.new("olga", "operator")
-    path = f"{ADMIN}/jobs/{scene.submit()}/priority"
+    path = f"{ADMIN}/jobs/{factory.submit()}/priority"
     for body in NO_PRIORITIES:
         assert (await ask(olga, "PATCH", path, json=body)).status_code == 422, body
 
 
 async def test_a_job_out_of_reach_is_not_there(
-    ask: Ask, people: People, scene: Scene, acts: Acts
+    ask: Ask, people: People, factory: JobFactory, acts: Acts
 ) -> None:
-    job_id = scene.submit("ingestion", workspace="theirs")
+    job_id = factory.submit("ingestion", workspace="theirs")
     lane = people.new("lane", "operator", lanes=["system"])
     team = people.new("team", "operator", workspace="ours")
     paths: list[tuple[str, str, dict[str, Any]]] = [
@@ -204,9 +210,9 @@ async def test_a_job_out_of_reach_is_not_there(
 
 
 async def test_a_job_that_may_be_read_but_not_managed_is_forbidden(
-    ask: Ask, people: People, scene: Scene, acts: Acts
+    ask: Ask, people: People, factory: JobFactory, acts: Acts
 ) -> None:
-    job_id = scene.submit("ingestion")
+    job_id = factory.submit("ingestion")
     otto = people.new("otto", "operator", lanes=["system"])
     people.grant(otto.id, "viewer")
     path = f"{ADMIN}/jobs/{job_id}/priority"
@@ -217,8 +223,8 @@ async def test_a_job_that_may_be_read_but_not_managed_is_forbidden(
 
 
 async def test_an_operator_of_a_workspace_manages_its_jobs(
-    ask: Ask, people: People, scene: Scene
+    ask: Ask, people: People, factory: JobFactory
 ) -> None:
     team = people.new("team", "operator", workspace="ours")
-    path = f"{ADMIN}/jobs/{scene.submit('ingestion', workspace='ours')}/priority"
+    path = f"{ADMIN}/jobs/{factory.submit('ingestion', workspace='ours')}/priority"
     assert (await ask(team, "PATCH", path, json={"priority": 1})).status_code == 200

@@ -16,7 +16,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from laneway.cli.main import app
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 Run = Callable[..., Any]
 
@@ -33,9 +33,9 @@ def invoke(*args: object, input: str | None = None, env: Mapping[str, str] | Non
 
 
 @pytest.fixture
-def scene(dsn: str) -> Iterator[Scene]:
+def factory(dsn: str) -> Iterator[JobFactory]:
     with psycopg.connect(dsn, autocommit=True, application_name="tests") as conn:
-        yield Scene(conn)
+        yield JobFactory(conn)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Run
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 
 def lines(result: Any) -> list[dict[str, Any]]:
@@ -17,7 +17,7 @@ def lines(result: Any) -> list[dict[str, Any]]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
-def test_a_principal_gets_a_role_and_a_token_and_loses_them(run: Run, scene: Scene) -> None:
+def test_a_principal_gets_a_role_and_a_token_and_loses_them(run: Run, factory: JobFactory) -> None:
     assert "no principals" in run("principals", "ls").stderr
     assert run("principals", "create", "ann").stderr == "principal ann: person, enabled\n"
     assert lines(run("roles", "create", "tuner", "--permissions", "workers:view", "--json"))
@@ -46,7 +46,7 @@ def test_a_principal_gets_a_role_and_a_token_and_loses_them(run: Run, scene: Sce
     assert run("tokens", "revoke", token["id"]).exit_code == 4
     assert run("principals", "disable", "ann").stderr == "principal ann: person, disabled\n"
     assert run("principals", "enable", "ann").stderr == "principal ann: person, enabled\n"
-    assert scene.conn.execute(
+    assert factory.conn.execute(
         "select count(*) from laneway.audit where kind = 'access'"
     ).fetchone() == (10,)
 

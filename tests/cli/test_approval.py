@@ -10,15 +10,15 @@ import pytest
 
 from laneway.domain.approval import Analysis, Approval
 from tests.cli.conftest import Run
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 DEAR = Analysis(plan=["drop", "build"], cost=1250, currency="EUR", warnings=["takes a day"])
 
 
 @pytest.fixture
-def waiting(scene: Scene) -> UUID:
-    scene.publish("costly", approval=Approval(two_person=True), has_analysis=True)
-    return scene.analyzed(DEAR, created_by="ann")
+def waiting(factory: JobFactory) -> UUID:
+    factory.publish("costly", approval=Approval(two_person=True), has_analysis=True)
+    return factory.analyzed(DEAR, created_by="ann")
 
 
 def test_the_list_of_what_waits_shows_cost_and_expiry(run: Run, waiting: UUID) -> None:
@@ -49,24 +49,24 @@ def test_show_says_plan_cost_warnings_seal_and_decisions(run: Run, waiting: UUID
     ]
 
 
-def test_show_of_a_plain_job_says_nothing_of_approvals(run: Run, scene: Scene) -> None:
-    shown = run("jobs", "show", scene.submit()).stdout
+def test_show_of_a_plain_job_says_nothing_of_approvals(run: Run, factory: JobFactory) -> None:
+    shown = run("jobs", "show", factory.submit()).stdout
     assert "seal" not in shown
     assert "cost" not in shown
 
 
-def test_show_obeys_no_text_of_an_analysis(run: Run, scene: Scene) -> None:
-    scene.publish("costly", approval=Approval(), has_analysis=True)
-    job_id = scene.analyzed(Analysis(plan="\x1b[31mred", warnings=["a\x1b]0;title\x07b"]))
+def test_show_obeys_no_text_of_an_analysis(run: Run, factory: JobFactory) -> None:
+    factory.publish("costly", approval=Approval(), has_analysis=True)
+    job_id = factory.analyzed(Analysis(plan="\x1b[31mred", warnings=["a\x1b]0;title\x07b"]))
     for shown in (run("jobs", "show", job_id), run("jobs", "ls", "--status", "awaiting_approval")):
         assert shown.exit_code == 0
         assert "\x1b" not in shown.stdout
 
 
-def test_approve_and_reject_say_so(run: Run, scene: Scene, waiting: UUID) -> None:
+def test_approve_and_reject_say_so(run: Run, factory: JobFactory, waiting: UUID) -> None:
     done = run("--by", "bob", "jobs", "approve", waiting)
     assert (done.exit_code, done.stderr) == (0, f"job {waiting}: approved\n")
-    other = scene.analyzed(DEAR, created_by="ann")
+    other = factory.analyzed(DEAR, created_by="ann")
     assert run("jobs", "reject", other).exit_code == 2
     done = run("--by", "bob", "jobs", "reject", other, "--reason", "too dear", "--json")
     assert (done.exit_code, json.loads(done.stdout)["status"]) == (0, "cancelled")
@@ -95,7 +95,7 @@ def test_submit_takes_a_concurrency_key(run: Run) -> None:
     assert run("jobs", "submit", "greet", "--concurrency-key", "").exit_code == 2
 
 
-def test_submit_says_where_a_job_waits(run: Run, scene: Scene) -> None:
-    scene.publish("costly", approval=Approval())
+def test_submit_says_where_a_job_waits(run: Run, factory: JobFactory) -> None:
+    factory.publish("costly", approval=Approval())
     made = run("jobs", "submit", "costly", "--json")
     assert json.loads(made.stdout)["status"] == "awaiting_approval"

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Run
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 
 def found(answer: Any) -> list[dict[str, Any]]:
     return [json.loads(line) for line in answer.stdout.splitlines()]
 
 
-def test_what_the_command_line_changes_is_audited_as_such(run: Run, scene: Scene) -> None:
-    job_id = scene.submit()
+def test_what_the_command_line_changes_is_audited_as_such(run: Run, factory: JobFactory) -> None:
+    job_id = factory.submit()
     assert run("--by", "ann", "jobs", "cancel", job_id).exit_code == 0
     for change in (
         ("lanes", "set", "system", "--max-slots", 3),
@@ -58,9 +58,9 @@ def test_a_submit_is_one_act_and_its_duplicate_none(run: Run) -> None:
     )  # fmt: skip
 
 
-def test_a_bulk_order_is_one_act_with_what_was_counted(run: Run, scene: Scene) -> None:
+def test_a_bulk_order_is_one_act_with_what_was_counted(run: Run, factory: JobFactory) -> None:
     for _ in range(2):
-        scene.submit("many")
+        factory.submit("many")
     assert run("jobs", "cancel", "--type", "many", "--yes").exit_code == 0
     (act,) = found(run("audit", "--json"))
     assert (act["action"], act["after"]["matched"]) == ("job.bulk_cancelled", 2)

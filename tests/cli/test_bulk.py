@@ -12,12 +12,12 @@ import pytest
 from laneway.domain.filter import JobFilter
 from tests.cli.conftest import Run
 from tests.cli.test_terminal import terminal
-from tests.control.scene import Scene
 from tests.control.test_bulk import awaiting
+from tests.support.job_factory import JobFactory
 
 
-def test_a_dry_run_counts_and_changes_nothing(run: Run, scene: Scene) -> None:
-    failed = [scene.failed() for _ in range(7)]
+def test_a_dry_run_counts_and_changes_nothing(run: Run, factory: JobFactory) -> None:
+    failed = [factory.failed() for _ in range(7)]
     shown = run("jobs", "retry", "--type", "greet", "--dry-run")
     assert (shown.exit_code, shown.stderr) == (0, "")
     head, *sample = shown.stdout.splitlines()
@@ -28,10 +28,10 @@ def test_a_dry_run_counts_and_changes_nothing(run: Run, scene: Scene) -> None:
     assert run("jobs", "ls", "--status", "failed", "--json").stdout.count("\n") == 7
 
 
-def test_a_bulk_verb_says_what_it_did_and_refused(run: Run, scene: Scene) -> None:
-    scene.failed(tags=("red",))
-    scene.failed(tags=("red",), unique_key="k")
-    scene.submit(unique_key="k")
+def test_a_bulk_verb_says_what_it_did_and_refused(run: Run, factory: JobFactory) -> None:
+    factory.failed(tags=("red",))
+    factory.failed(tags=("red",), unique_key="k")
+    factory.submit(unique_key="k")
     done = run("jobs", "retry", "--tag", "red", "--yes")
     assert (done.exit_code, done.stdout) == (4, "")
     assert done.stderr == (
@@ -43,27 +43,27 @@ def test_a_bulk_verb_says_what_it_did_and_refused(run: Run, scene: Scene) -> Non
     assert run("jobs", "delete", "--tag", "red", "--yes").exit_code == 0
 
 
-def test_cancel_keeps_who_and_why(run: Run, scene: Scene) -> None:
-    job_id = scene.submit("b")
+def test_cancel_keeps_who_and_why(run: Run, factory: JobFactory) -> None:
+    job_id = factory.submit("b")
     done = run("--by", "ann", "jobs", "cancel", "--all", "--reason", "storm", "--yes")
     assert (done.exit_code, done.stderr) == (0, "1 job cancelled\n")
-    output = scene.conn.execute("select cancel_by, cancel_reason from laneway.jobs_view"
+    output = factory.conn.execute("select cancel_by, cancel_reason from laneway.jobs_view"
                               " where id = %s", [job_id]).fetchone()  # fmt: skip
     assert output == ("ann", "storm")
 
 
-def test_cancel_tells_jobs_that_were_only_asked_to_stop(run: Run, scene: Scene) -> None:
+def test_cancel_tells_jobs_that_were_only_asked_to_stop(run: Run, factory: JobFactory) -> None:
     for _ in range(2):
-        scene.running()
-    scene.submit()
+        factory.running()
+    factory.submit()
     done = run("jobs", "cancel", "--all", "--yes")
     assert (done.exit_code, done.stderr) == (0, "1 job cancelled, 2 asked to stop\n")
     again = json.loads(run("jobs", "cancel", "--all", "--yes", "--json").stdout)
     assert again["asked_to_stop"] == again["done"] == 2
 
 
-def test_approve_and_reject_decide_by_id_and_by_filter(run: Run, scene: Scene) -> None:
-    cheap, dear, dearest = (awaiting(scene, cost) for cost in (1.0, 9.0, 99.0))
+def test_approve_and_reject_decide_by_id_and_by_filter(run: Run, factory: JobFactory) -> None:
+    cheap, dear, dearest = (awaiting(factory, cost) for cost in (1.0, 9.0, 99.0))
     cheap_enough = ("--max-cost", 5, "--unit", "EUR")
     shown = run("jobs", "approve", *cheap_enough, "--dry-run")
     assert shown.stdout.splitlines() == [
@@ -119,16 +119,16 @@ def test_what_breaks_a_rule_is_a_usage_error(run: Run, args: list[str]) -> None:
     assert (refused.exit_code, refused.stdout) == (2, "")
 
 
-def test_where_nobody_can_be_asked_it_wants_a_yes(run: Run, scene: Scene) -> None:
-    scene.failed()
+def test_where_nobody_can_be_asked_it_wants_a_yes(run: Run, factory: JobFactory) -> None:
+    factory.failed()
     refused = run("jobs", "retry", "--all")
     assert (refused.exit_code, "--yes" in refused.stderr) == (4, True)
     assert run("jobs", "ls", "--status", "failed", "--json").stdout.count("\n") == 1
 
 
-def test_a_person_is_shown_the_count_and_asked(dsn: str, scene: Scene) -> None:
-    job_id = scene.failed()
-    scene.failed()
+def test_a_person_is_shown_the_count_and_asked(dsn: str, factory: JobFactory) -> None:
+    job_id = factory.failed()
+    factory.failed()
     with terminal(dsn, "jobs", "retry", "--type", "greet") as shown:
         shown.until("Retry 2 jobs?")
         shown.type("n\n")
@@ -141,18 +141,18 @@ def test_a_person_is_shown_the_count_and_asked(dsn: str, scene: Scene) -> None:
     assert "2 jobs retried" in shown.seen
 
 
-def test_dead_letters_are_searched_by_their_error(run: Run, scene: Scene) -> None:
-    claim = scene.running("fetch")
-    scene.settle(claim, "giveup", error='{"type": "ReadTimeout", "message": "after 30 s"}')
-    scene.failed("fetch")
+def test_dead_letters_are_searched_by_their_error(run: Run, factory: JobFactory) -> None:
+    claim = factory.running("fetch")
+    factory.settle(claim, "giveup", error='{"type": "ReadTimeout", "message": "after 30 s"}')
+    factory.failed("fetch")
     listed = run("jobs", "ls", "--status", "failed", "--q", "TIMEOUT", "--json").stdout
     assert [json.loads(each)["id"] for each in listed.splitlines()] == [str(claim.job_id)]
 
 
-def test_a_list_narrows_by_worker_age_and_cost(run: Run, scene: Scene) -> None:
-    worker_id = scene.register(name="host:1")
-    job_id = scene.completed()
-    scene.submit()
+def test_a_list_narrows_by_worker_age_and_cost(run: Run, factory: JobFactory) -> None:
+    worker_id = factory.register(name="host:1")
+    job_id = factory.completed()
+    factory.submit()
 
     def listed(*args: object) -> list[str]:
         lines = run("jobs", "ls", "--json", *args).stdout.splitlines()
@@ -166,7 +166,7 @@ def test_a_list_narrows_by_worker_age_and_cost(run: Run, scene: Scene) -> None:
 
 
 def test_how_long_ago_is_told_by_the_databases_clock(
-    run: Run, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    run: Run, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the clock of this machine says, a duration arrives as it was given."""
     from laneway.control import jobs as control
@@ -186,27 +186,29 @@ def test_how_long_ago_is_told_by_the_databases_clock(
     ]  # fmt: skip
 
 
-def test_many_jobs_take_another_priority(run: Run, scene: Scene) -> None:
-    first, second = (scene.submit("a", tags=("urgent",)) for _ in range(2))
-    scene.submit("a")
+def test_many_jobs_take_another_priority(run: Run, factory: JobFactory) -> None:
+    first, second = (factory.submit("a", tags=("urgent",)) for _ in range(2))
+    factory.submit("a")
     shown = run("jobs", "reprioritize", "--tag", "urgent", "--priority", 9, "--dry-run")
     assert shown.stdout.startswith("2 jobs would be reprioritized\n")
     done = run("jobs", "reprioritize", "--tag", "urgent", "--priority", 9, "--yes")
     assert (done.exit_code, done.stderr) == (0, "2 jobs reprioritized\n")
-    assert [claim.job_id for claim in scene.claim("a", room=2)] == [first, second]
-    job_id = scene.submit("b")
+    assert [claim.job_id for claim in factory.claim("a", room=2)] == [first, second]
+    job_id = factory.submit("b")
     assert run("jobs", "reprioritize", job_id, 3).stderr == f"job {job_id}: priority 3\n"
     assert run("jobs", "reprioritize", job_id, "--", -3).stderr == f"job {job_id}: priority -3\n"
     done = run("jobs", "reprioritize", job_id, "--priority", -4)
     assert done.stderr == f"job {job_id}: priority -4\n"
 
 
-def test_a_job_that_comes_while_a_person_is_asked_is_not_taken(dsn: str, scene: Scene) -> None:
-    scene.submit("a")
+def test_a_job_that_comes_while_a_person_is_asked_is_not_taken(
+    dsn: str, factory: JobFactory
+) -> None:
+    factory.submit("a")
     with terminal(dsn, "jobs", "cancel", "--type", "a") as shown:
         shown.until("Cancel 1 job?")
-        late = scene.submit("a")
+        late = factory.submit("a")
         shown.type("y\n")
         assert shown.wait() == 0
     assert "1 job cancelled" in shown.seen
-    assert [claim.job_id for claim in scene.claim("a", room=2)] == [late]
+    assert [claim.job_id for claim in factory.claim("a", room=2)] == [late]

@@ -16,7 +16,7 @@ from laneway.cli import worker
 from laneway.store.grants import grants
 from laneway.store.rights import ALL_ROLES
 from tests.cli.conftest import Run, invoke
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 
 def test_migrate_and_status_tell_what_was_and_is(
@@ -72,25 +72,25 @@ def test_grants_to_a_role_that_does_not_exist_fail_in_psql(program: Run) -> None
     assert applied.stderr.count("ERROR") == 1
 
 
-def test_grants_are_given_all_or_none(program: Run, scene: Scene, dsn: str) -> None:
+def test_grants_are_given_all_or_none(program: Run, factory: JobFactory, dsn: str) -> None:
     """The row-level security of the server comes last, and waits for no lock."""
     name = f"limited_{uuid4().hex}"
-    scene.conn.execute(f"create role {name} nologin".encode())
+    factory.conn.execute(f"create role {name} nologin".encode())
     try:
-        scene.conn.execute(grants(["worker"], name, "missing").encode())
+        factory.conn.execute(grants(["worker"], name, "missing").encode())
         printed = program("db", "grants", "--role", "server", "--to", name).stdout
         with psycopg.connect(dsn) as reader:
             reader.execute("select from laneway.jobs")
             refused = program("db", "psql", input=printed)
         assert (refused.returncode, "lock timeout" in refused.stderr) == (3, True)
         rights = "select has_table_privilege(%s, 'laneway.audit', 'insert')"
-        assert scene.conn.execute(rights, [name]).fetchone() == (False,)
+        assert factory.conn.execute(rights, [name]).fetchone() == (False,)
         assert program("db", "psql", input=printed).returncode == 0
-        assert scene.conn.execute(rights, [name]).fetchone() == (True,)
+        assert factory.conn.execute(rights, [name]).fetchone() == (True,)
     finally:
-        scene.conn.execute(f"drop policy if exists {name} on laneway.jobs".encode())
-        scene.conn.execute(f"drop owned by {name}".encode())
-        scene.conn.execute(f"drop role {name}".encode())
+        factory.conn.execute(f"drop policy if exists {name} on laneway.jobs".encode())
+        factory.conn.execute(f"drop owned by {name}".encode())
+        factory.conn.execute(f"drop role {name}".encode())
 
 
 def test_owner_and_migrator_can_be_prepared_on_an_empty_database(
@@ -184,19 +184,19 @@ def test_doctor_fails_where_work_cannot_be_done(
 
 @pytest.mark.parametrize("role", [None, "reader", "client", "worker"])
 def test_doctor_of_a_limited_role_says_what_it_may_not_check(
-    run: Run, dsn: str, scene: Scene, monkeypatch: pytest.MonkeyPatch, role: str | None
+    run: Run, dsn: str, factory: JobFactory, monkeypatch: pytest.MonkeyPatch, role: str | None
 ) -> None:
     name = f"limited_{uuid4().hex}"
-    scene.conn.execute(f"create role {name} nologin".encode())
+    factory.conn.execute(f"create role {name} nologin".encode())
     try:
         if role is not None:
-            scene.conn.execute(grants([role], name, "missing").encode())
+            factory.conn.execute(grants([role], name, "missing").encode())
         limited = make_conninfo(dsn, options=f"-c role={name}")
         monkeypatch.setenv("LANEWAY_DATABASE_URL", limited)
         shown = run("doctor", "--json")
     finally:
-        scene.conn.execute(f"drop owned by {name}".encode())
-        scene.conn.execute(f"drop role {name}".encode())
+        factory.conn.execute(f"drop owned by {name}".encode())
+        factory.conn.execute(f"drop role {name}".encode())
     checks = {check["name"]: check for check in map(json.loads, shown.stdout.splitlines())}
     assert "examination" not in checks
     assert checks["snapshots"]["finding"] == "ok"

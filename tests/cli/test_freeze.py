@@ -10,36 +10,38 @@ import subprocess
 import pytest
 
 from tests.cli.conftest import PROGRAM, Run
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 
-def enabled(scene: Scene) -> set[str]:
-    rows = scene.conn.execute("select name from laneway.worker_lanes where enabled").fetchall()
+def enabled(factory: JobFactory) -> set[str]:
+    rows = factory.conn.execute("select name from laneway.worker_lanes where enabled").fetchall()
     return {row[0] for row in rows}
 
 
-def test_quiet_lanes_are_frozen_and_thawed(run: Run, scene: Scene) -> None:
-    before = enabled(scene)
+def test_quiet_lanes_are_frozen_and_thawed(run: Run, factory: JobFactory) -> None:
+    before = enabled(factory)
     run("lanes", "drain", "maintenance")
     frozen = run("--by", "ann", "freeze")
     assert (frozen.exit_code, frozen.stdout) == (0, "")
     assert frozen.stderr.startswith("frozen, no job runs: analysis, default, interactive, system")
-    assert enabled(scene) == set()
+    assert enabled(factory) == set()
     thawed = run("thaw", "system")
     assert thawed.stderr == "lane system: enabled\n"
     shown = json.loads(run("thaw", "--json").stdout)
     assert {"lane": "interactive", "was_enabled": True, "enabled": True} in shown["lanes"]
-    assert enabled(scene) == before - {"maintenance"}
+    assert enabled(factory) == before - {"maintenance"}
     assert run("thaw").stderr == "nothing is frozen\n"
 
 
-def test_what_still_runs_at_the_deadline_is_listed_and_is_a_failure(run: Run, scene: Scene) -> None:
-    claim = scene.running("ingestion")
+def test_what_still_runs_at_the_deadline_is_listed_and_is_a_failure(
+    run: Run, factory: JobFactory
+) -> None:
+    claim = factory.running("ingestion")
     late = run("freeze", "interactive", "system", "--deadline", "0")
     assert late.exit_code == 1
     assert str(claim.job_id) in late.stdout
     assert "1 still running" in late.stderr
-    assert "interactive" not in enabled(scene)
+    assert "interactive" not in enabled(factory)
     shown = run("freeze", "--deadline", "50ms", "--json")
     assert shown.exit_code == 1
     seen = json.loads(shown.stdout)
@@ -47,17 +49,17 @@ def test_what_still_runs_at_the_deadline_is_listed_and_is_a_failure(run: Run, sc
     by_lane = {each["lane"]: each for each in seen["lanes"]}
     assert by_lane["interactive"]["jobs"][0]["id"] == str(claim.job_id)
     assert by_lane["system"]["running"] == 0
-    scene.settle(claim)
+    factory.settle(claim)
     assert run("freeze").exit_code == 0
 
 
-def test_or_thaw_leaves_the_lanes_as_they_were(run: Run, scene: Scene) -> None:
-    before = enabled(scene)
-    scene.running("ingestion")
+def test_or_thaw_leaves_the_lanes_as_they_were(run: Run, factory: JobFactory) -> None:
+    before = enabled(factory)
+    factory.running("ingestion")
     late = run("freeze", "--deadline", "0", "--or-thaw")
     assert late.exit_code == 1
     assert ": thawed" in late.stderr
-    assert enabled(scene) == before
+    assert enabled(factory) == before
 
 
 @pytest.mark.parametrize(
@@ -71,22 +73,22 @@ def test_or_thaw_leaves_the_lanes_as_they_were(run: Run, scene: Scene) -> None:
     ],
 )
 def test_what_breaks_a_rule_is_refused_by_its_code(
-    run: Run, scene: Scene, args: list[str], code: int
+    run: Run, factory: JobFactory, args: list[str], code: int
 ) -> None:
-    before = enabled(scene)
+    before = enabled(factory)
     refused = run(*args)
     assert (refused.exit_code, refused.stdout) == (code, "")
-    assert enabled(scene) == before
+    assert enabled(factory) == before
 
 
 @pytest.mark.parametrize(
     "option,output", [([], "drained lanes stay drained"), (["--or-thaw"], "thawed")]
 )
 def test_an_interrupted_freeze_says_how_it_left_the_lanes(
-    dsn: str, scene: Scene, option: list[str], output: str
+    dsn: str, factory: JobFactory, option: list[str], output: str
 ) -> None:
-    before = enabled(scene)
-    scene.running("ingestion")
+    before = enabled(factory)
+    factory.running("ingestion")
     with subprocess.Popen(
         [*PROGRAM, "freeze", *option],
         env={**os.environ, "LANEWAY_DATABASE_URL": dsn},
@@ -94,7 +96,7 @@ def test_an_interrupted_freeze_says_how_it_left_the_lanes(
         text=True,
     ) as waiting:
         try:
-            while enabled(scene):
+            while enabled(factory):
                 assert waiting.poll() is None
             waiting.send_signal(signal.SIGINT)
             _, shown = waiting.communicate(timeout=60)
@@ -102,7 +104,7 @@ def test_an_interrupted_freeze_says_how_it_left_the_lanes(
             waiting.kill()
     assert waiting.returncode == 130
     assert f"interrupted: {output}" in shown
-    assert enabled(scene) == (before if option else set())
+    assert enabled(factory) == (before if option else set())
 
 
 def test_lanes_say_that_they_are_frozen_and_by_whom(run: Run) -> None:

@@ -11,10 +11,10 @@ import pytest
 from laneway.store import leases
 from laneway.store.leases import LogEntry, Report
 from tests.cli.conftest import Run
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 
-def test_submit_prints_only_the_id_on_stdout(run: Run, scene: Scene) -> None:
+def test_submit_prints_only_the_id_on_stdout(run: Run, factory: JobFactory) -> None:
     made = run("jobs", "submit", "greet", '{"name": "ann"}')
     assert made.exit_code == 0
     assert "no worker has published greet yet" in made.stderr
@@ -81,16 +81,18 @@ def test_what_breaks_a_rule_is_a_usage_error_that_names_it(
     assert output in made.stderr
 
 
-def test_a_published_schema_is_enforced_without_the_handlers_code(run: Run, scene: Scene) -> None:
+def test_a_published_schema_is_enforced_without_the_handlers_code(
+    run: Run, factory: JobFactory
+) -> None:
     schema = '{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}'
-    scene.publish("greet", schema)
+    factory.publish("greet", schema)
     assert run("jobs", "submit", "greet", '{"n": "x"}').exit_code == 2
     assert run("jobs", "submit", "greet", '{"n": 1}').exit_code == 0
 
 
-def test_ls_filters_and_pages(run: Run, scene: Scene) -> None:
-    done = scene.completed("a", tags=("red",))
-    waiting = [scene.submit("b") for _ in range(3)]
+def test_ls_filters_and_pages(run: Run, factory: JobFactory) -> None:
+    done = factory.completed("a", tags=("red",))
+    waiting = [factory.submit("b") for _ in range(3)]
 
     def listed(*args: object) -> list[UUID]:
         lines = run("jobs", "ls", "--json", *args).stdout.splitlines()
@@ -109,22 +111,24 @@ def test_ls_filters_and_pages(run: Run, scene: Scene) -> None:
     assert run("jobs", "ls", "--limit", 0).exit_code == 2
 
 
-def test_show_leaves_out_progress_without_values(run: Run, scene: Scene) -> None:
-    claim = scene.running()
-    scene.run(leases.report([Report(claim)], []))
+def test_show_leaves_out_progress_without_values(run: Run, factory: JobFactory) -> None:
+    claim = factory.running()
+    factory.run(leases.report([Report(claim)], []))
     shown = run("jobs", "show", claim.job_id).stdout.splitlines()
     assert [line for line in shown if line.split()[:1] == ["progress"]] == []
-    scene.run(leases.report([Report(claim, message="half")], []))
+    factory.run(leases.report([Report(claim, message="half")], []))
     assert "half" in run("jobs", "show", claim.job_id).stdout
 
 
-def test_show_tells_attempts_errors_and_log_without_obeying_them(run: Run, scene: Scene) -> None:
-    scene.register(name="host\x1b]0;title\x07")
-    claim = scene.running(payload='{"evil": "\\u001b[31mred[bold]"}')
+def test_show_tells_attempts_errors_and_log_without_obeying_them(
+    run: Run, factory: JobFactory
+) -> None:
+    factory.register(name="host\x1b]0;title\x07")
+    claim = factory.running(payload='{"evil": "\\u001b[31mred[bold]"}')
     line = LogEntry(claim, 1, "INFO", "one\x1b[2Jtwo\u009b", 0.0)
-    scene.run(leases.report([Report(claim, done=1.0, total=4.0)], [line]))
+    factory.run(leases.report([Report(claim, done=1.0, total=4.0)], [line]))
     error = json.dumps({"type": "E", "message": "bad\x1b[0m[/x]", "traceback": "a\nb\x07"})
-    scene.settle(claim, "giveup", error=error)
+    factory.settle(claim, "giveup", error=error)
     for args in ((), ("--json",)):
         shown = run("jobs", "show", claim.job_id, *args)
         assert shown.exit_code == 0
@@ -136,10 +140,10 @@ def test_show_tells_attempts_errors_and_log_without_obeying_them(run: Run, scene
     assert job["attempts"][0]["log"][0]["message"] == "one\x1b[2Jtwo\u009b"
 
 
-def test_show_says_how_many_log_lines_it_leaves_out(run: Run, scene: Scene) -> None:
-    claim = scene.running()
+def test_show_says_how_many_log_lines_it_leaves_out(run: Run, factory: JobFactory) -> None:
+    claim = factory.running()
     lines = [LogEntry(claim, n, "INFO", f"line {n}", 0.0) for n in range(1, 1502)]
-    scene.run(leases.report([], lines))
+    factory.run(leases.report([], lines))
     text = run("jobs", "show", claim.job_id).stdout
     assert "… and 1,301 earlier lines" in text
     assert ("line 1301\n" in text, "line 1302\n" in text) == (False, True)
@@ -160,8 +164,8 @@ def test_an_unknown_job_exits_3_and_a_malformed_id_exits_2(run: Run, verb: str) 
     assert "full UUID" in malformed.stderr
 
 
-def test_cancel_retry_and_reprioritize_change_the_job(run: Run, scene: Scene) -> None:
-    job_id = scene.submit()
+def test_cancel_retry_and_reprioritize_change_the_job(run: Run, factory: JobFactory) -> None:
+    job_id = factory.submit()
     assert run("jobs", "reprioritize", job_id, 7).stderr == f"job {job_id}: priority 7\n"
     assert run("jobs", "reprioritize", job_id, "--", -7).exit_code == 0
     cancelled = run("jobs", "cancel", job_id, "--reason", "not needed", "--json")
@@ -172,21 +176,21 @@ def test_cancel_retry_and_reprioritize_change_the_job(run: Run, scene: Scene) ->
     assert run("jobs", "retry", job_id).exit_code == 4
 
 
-def test_cancelling_a_running_job_says_whom_it_asked(run: Run, scene: Scene) -> None:
-    scene.register()
-    claim = scene.running()
+def test_cancelling_a_running_job_says_whom_it_asked(run: Run, factory: JobFactory) -> None:
+    factory.register()
+    claim = factory.running()
     assert run("jobs", "cancel", claim.job_id).stderr.endswith("host:1 was asked to stop\n")
 
 
-def test_one_refusal_does_not_keep_the_verb_from_the_others(run: Run, scene: Scene) -> None:
-    done, waiting = scene.completed(), scene.submit()
+def test_one_refusal_does_not_keep_the_verb_from_the_others(run: Run, factory: JobFactory) -> None:
+    done, waiting = factory.completed(), factory.submit()
     result = run("jobs", "cancel", done, uuid4(), waiting)
     assert result.exit_code != 0
     assert f"job {waiting}: cancelled" in result.stderr
 
 
-def test_delete_wants_a_yes_where_nobody_can_be_asked(run: Run, scene: Scene) -> None:
-    done = scene.completed()
+def test_delete_wants_a_yes_where_nobody_can_be_asked(run: Run, factory: JobFactory) -> None:
+    done = factory.completed()
     refused = run("jobs", "delete", done)
     assert (refused.exit_code, "--yes" in refused.stderr) == (4, True)
     dry = run("jobs", "delete", done, "--dry-run")
@@ -196,16 +200,16 @@ def test_delete_wants_a_yes_where_nobody_can_be_asked(run: Run, scene: Scene) ->
     assert run("jobs", "show", done).exit_code == 3
 
 
-def test_delete_refuses_what_has_not_ended(run: Run, scene: Scene) -> None:
-    for job_id in (scene.submit("a"), scene.running("b").job_id):
+def test_delete_refuses_what_has_not_ended(run: Run, factory: JobFactory) -> None:
+    for job_id in (factory.submit("a"), factory.running("b").job_id):
         refused = run("jobs", "delete", job_id, "--yes")
         assert refused.exit_code == 4
         assert "cancel it first" in refused.stderr
 
 
-def test_the_exit_code_of_watch_is_the_outcome(run: Run, scene: Scene) -> None:
-    done, failed = scene.completed("a"), scene.failed("b")
-    waiting = scene.submit()
+def test_the_exit_code_of_watch_is_the_outcome(run: Run, factory: JobFactory) -> None:
+    done, failed = factory.completed("a"), factory.failed("b")
+    waiting = factory.submit()
     run("jobs", "cancel", waiting)
     for job_id, code in ((done, 0), (failed, 1), (waiting, 1)):
         watched = run("jobs", "watch", job_id)
@@ -215,15 +219,15 @@ def test_the_exit_code_of_watch_is_the_outcome(run: Run, scene: Scene) -> None:
         assert "attempts" not in json.loads(watched.stdout)
 
 
-def test_explain_names_codes(run: Run, scene: Scene) -> None:
-    job_id = scene.submit()
+def test_explain_names_codes(run: Run, factory: JobFactory) -> None:
+    job_id = factory.submit()
     explained = json.loads(run("jobs", "explain", job_id, "--json").stdout)
     assert "no_worker" in [reason["code"] for reason in explained["reasons"]]
     assert "  no_worker: no worker is alive" in run("jobs", "explain", job_id).stdout
 
 
-def test_job_without_approval_is_shown_as_queued(run: Run, scene: Scene) -> None:
-    job_id = scene.submit()
+def test_job_without_approval_is_shown_as_queued(run: Run, factory: JobFactory) -> None:
+    job_id = factory.submit()
     assert " queued " in run("jobs", "ls", "--status", "approved").stdout
     assert "queued (approved)" in run("jobs", "show", job_id).stdout
     assert run("jobs", "explain", job_id).stdout.splitlines()[0].endswith(": queued")
@@ -231,7 +235,9 @@ def test_job_without_approval_is_shown_as_queued(run: Run, scene: Scene) -> None
     assert (shown["status"], shown["label"]) == ("approved", "queued")
 
 
-def test_a_lane_that_is_not_there_is_said_when_nothing_is_found(run: Run, scene: Scene) -> None:
+def test_a_lane_that_is_not_there_is_said_when_nothing_is_found(
+    run: Run, factory: JobFactory
+) -> None:
     for args in (("ls",), ("ls", "--json"), ("cancel", "--dry-run", "--json"), ("counts",)):
         found = run("jobs", *args, "--lane", "typo")
         assert found.exit_code == 0

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Run
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 
 def lines(result: Any) -> list[dict[str, Any]]:
@@ -16,7 +16,7 @@ def lines(result: Any) -> list[dict[str, Any]]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
-def test_limits_are_created_set_listed_and_deleted(run: Run, scene: Scene) -> None:
+def test_limits_are_created_set_listed_and_deleted(run: Run, factory: JobFactory) -> None:
     made = run("--by", "ann", "limits", "set", "gpu", "--scope", "host", "--json")
     assert (made.exit_code, json.loads(made.stdout)["max_concurrent"]) == (0, 1)
     assert run("limits", "set", "cpu", "--max-concurrent", 2).stderr == "limit cpu: created\n"
@@ -37,25 +37,25 @@ def test_limits_are_created_set_listed_and_deleted(run: Run, scene: Scene) -> No
     assert run("limits", "delete", "cpu").exit_code == 3
 
 
-def test_ls_names_who_holds_a_limit(run: Run, scene: Scene) -> None:
-    scene.publish("draw", limits=("openai",))
-    scene.running("draw")
+def test_ls_names_who_holds_a_limit(run: Run, factory: JobFactory) -> None:
+    factory.publish("draw", limits=("openai",))
+    factory.running("draw")
     listed = {each["name"]: each for each in lines(run("limits", "ls", "--json"))}
     assert listed["openai"]["holders"] == ["a job of type draw"]
     assert listed["ollama"]["holders"] == []
     assert "a job of type draw" in run("limits", "ls").stdout
 
 
-def test_set_without_options_names_them_and_creates_nothing(run: Run, scene: Scene) -> None:
+def test_set_without_options_names_them_and_creates_nothing(run: Run, factory: JobFactory) -> None:
     refused = run("limits", "set", "zz")
     assert refused.exit_code == 2
     assert "--max-concurrent, --rate or --scope" in refused.stderr
     assert "zz" not in run("limits", "ls").stdout
 
 
-def test_a_limit_that_is_needed_is_refused(run: Run, scene: Scene) -> None:
-    scene.conn.execute("insert into laneway.job_types (name, limits) values ('chat', '{openai}')")
-    scene.register(("chat",))
+def test_a_limit_that_is_needed_is_refused(run: Run, factory: JobFactory) -> None:
+    factory.conn.execute("insert into laneway.job_types (name, limits) values ('chat', '{openai}')")
+    factory.register(("chat",))
     refused = run("limits", "delete", "openai")
     assert (refused.exit_code, refused.stdout) == (4, "")
     assert "the handlers of chat need it" in refused.stderr
@@ -181,9 +181,9 @@ def test_a_huge_number_is_a_usage_error_that_names_its_option(run: Run, args: li
 
 @pytest.mark.parametrize("by,rule", [("a\udcffb", "lone surrogate"), ("ann\xa0", "blank")])
 def test_a_name_that_nobody_can_have_changes_nothing(
-    run: Run, scene: Scene, by: str, rule: str
+    run: Run, factory: JobFactory, by: str, rule: str
 ) -> None:
-    job_id = scene.submit()
+    job_id = factory.submit()
     for args in (
         ["lanes", "drain", "system"],
         ["pause"],

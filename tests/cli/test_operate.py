@@ -10,10 +10,12 @@ import pytest
 from laneway.cli.backends.database import DatabaseBackend
 from laneway.errors import DatabaseUnavailable
 from tests.cli.conftest import Run
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 
-def test_lanes_are_listed_created_set_drained_resumed_and_moved(run: Run, scene: Scene) -> None:
+def test_lanes_are_listed_created_set_drained_resumed_and_moved(
+    run: Run, factory: JobFactory
+) -> None:
     made = run(
         "--by", "ann", "lanes", "create", "video", "--max-slots", "unbounded",
         "--poll-interval-ms", 500, "--job-types", "encode, cut", "--json",
@@ -63,7 +65,7 @@ def test_what_breaks_a_rule_is_refused_by_its_code(run: Run, args: list[str], co
 
 
 def test_setting_a_lane_is_one_operation(
-    run: Run, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    run: Run, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The response includes the change; the history is not read."""
 
@@ -86,10 +88,10 @@ def test_setting_a_lane_is_one_operation(
     ],
 )
 def test_where_nothing_is_found_it_is_said_of_what(
-    run: Run, scene: Scene, command: list[str], shown: str
+    run: Run, factory: JobFactory, command: list[str], shown: str
 ) -> None:
-    scene.publish("ingestion")
-    scene.failed("ingestion")
+    factory.publish("ingestion")
+    factory.failed("ingestion")
     typo = run("admin", *command, "--lane", "typo")
     output, _, rest = typo.stderr.partition("\n")
     assert output.startswith("no lane typo; existing: ")
@@ -98,21 +100,21 @@ def test_where_nothing_is_found_it_is_said_of_what(
     assert run("admin", *command, "--lane", "system").stderr == shown.format("system")
 
 
-def test_pause_and_resume_move_the_gate(run: Run, scene: Scene) -> None:
-    scene.submit()
+def test_pause_and_resume_move_the_gate(run: Run, factory: JobFactory) -> None:
+    factory.submit()
     assert run("--by", "ann", "pause").exit_code == 0
-    assert scene.claim() == []
+    assert factory.claim() == []
     assert run("top", "--once").stdout.startswith("PAUSED by ann")
     assert run("resume").exit_code == 0
-    assert len(scene.claim()) == 1
+    assert len(factory.claim()) == 1
 
 
 @pytest.mark.parametrize("command", [["admin", "workers"], ["top"], ["top", "--once"]])
 def test_the_overview_shows_lanes_jobs_and_workers(
-    run: Run, scene: Scene, command: list[str]
+    run: Run, factory: JobFactory, command: list[str]
 ) -> None:
-    scene.register()
-    claim = scene.running("ingestion")
+    factory.register()
+    claim = factory.running("ingestion")
     text = run(*command).stdout
     assert str(claim.job_id) in text
     assert "host:1" in text
@@ -122,10 +124,10 @@ def test_the_overview_shows_lanes_jobs_and_workers(
     assert len(shown["lanes"]) == 5
 
 
-def test_overview_marks_a_dead_worker(run: Run, scene: Scene) -> None:
-    scene.register()
+def test_overview_marks_a_dead_worker(run: Run, factory: JobFactory) -> None:
+    factory.register()
     assert "dead" not in run("admin", "workers").stdout
-    scene.conn.execute("update laneway.workers set seen_at = seen_at - interval '95 seconds'")
+    factory.conn.execute("update laneway.workers set seen_at = seen_at - interval '95 seconds'")
     text = run("admin", "workers").stdout
     assert "no live workers" in text
     assert "dead" in text
@@ -133,40 +135,40 @@ def test_overview_marks_a_dead_worker(run: Run, scene: Scene) -> None:
     assert (shown["workers"], [each["state"] for each in shown["silent"]]) == ([], ["dead"])
 
 
-def test_one_worker_is_drained_and_resumed_by_its_name_or_id(run: Run, scene: Scene) -> None:
-    scene.register()
-    scene.running("greet")
+def test_one_worker_is_drained_and_resumed_by_its_name_or_id(run: Run, factory: JobFactory) -> None:
+    factory.register()
+    factory.running("greet")
     drained = run("--by", "ann", "admin", "workers", "drain", "host:1")
     assert (drained.exit_code, drained.stderr) == (0, "worker host:1: drained, 1 running\n")
     assert "drained by ann" in run("admin", "workers").stdout
-    resumed = run("admin", "workers", "resume", scene.worker_id, "--json")
+    resumed = run("admin", "workers", "resume", factory.worker_id, "--json")
     assert json.loads(resumed.stdout)["drain_requested_at"] is None
     assert "drained" not in run("admin", "workers").stdout
 
     assert run("admin", "workers", "drain", "host:2").exit_code == 3
     assert run("admin", "workers", "drain", UUID(int=7)).exit_code == 3
-    scene.worker_id = UUID(int=8)
-    scene.register()
+    factory.worker_id = UUID(int=8)
+    factory.register()
     both = run("admin", "workers", "drain", "host:1")
     assert both.exit_code == 4
     assert str(UUID(int=8)) in both.stderr
-    scene.conn.execute("update laneway.workers set stopped_at = seen_at")
+    factory.conn.execute("update laneway.workers set stopped_at = seen_at")
     assert run("admin", "workers", "drain", UUID(int=8)).exit_code == 4
 
 
 def test_the_overview_tells_the_memory_of_workers_and_how_they_reach_the_database(
-    run: Run, scene: Scene
+    run: Run, factory: JobFactory
 ) -> None:
-    scene.register()
+    factory.register()
     assert "database" in run("admin", "workers").stdout
-    scene.conn.execute("update laneway.workers set memory_bytes = 61500000, transport = 'grpc'")
+    factory.conn.execute("update laneway.workers set memory_bytes = 61500000, transport = 'grpc'")
     text = run("admin", "workers").stdout
     assert "62 MB" in text
     assert "grpc" in text
 
 
-def test_options_have_twins_in_the_environment(run: Run, scene: Scene) -> None:
+def test_options_have_twins_in_the_environment(run: Run, factory: JobFactory) -> None:
     for _ in range(3):
-        scene.submit()
+        factory.submit()
     listed = run("jobs", "ls", env={"LANEWAY_JOBS_LS_LIMIT": "2", "LANEWAY_JOBS_LS_JSON": "1"})
     assert len(listed.stdout.splitlines()) == 2

@@ -19,7 +19,7 @@ from laneway.engine.run.attempt_outcomes import error_json
 from laneway.store import jobs
 from tests.cli.conftest import PROGRAM, Run
 from tests.conftest import short_data_dir
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 # Seconds of processor time: what a person waits on a quiet machine, and a busy one cannot spoil.
 HELP_S = 0.3
@@ -36,7 +36,7 @@ def start(dsn: str, *args: object) -> subprocess.Popen[str]:
     )
 
 
-def test_a_job_goes_from_submit_to_delete(program: Run, scene: Scene) -> None:
+def test_a_job_goes_from_submit_to_delete(program: Run, factory: JobFactory) -> None:
     made = program("jobs", "submit", "greet", "-", input='{"a": 1}')
     assert made.returncode == 0
     assert "no worker has published greet yet" in made.stderr
@@ -49,52 +49,52 @@ def test_a_job_goes_from_submit_to_delete(program: Run, scene: Scene) -> None:
     assert program("jobs", "show", job_id).returncode == 3
 
 
-def test_watch_tells_each_change_and_ends_with_the_outcome(dsn: str, scene: Scene) -> None:
-    job_id = scene.submit()
+def test_watch_tells_each_change_and_ends_with_the_outcome(dsn: str, factory: JobFactory) -> None:
+    job_id = factory.submit()
     with start(dsn, "jobs", "watch", job_id, "--interval", "50ms") as watching:
         assert watching.stdout is not None
         assert json.loads(watching.stdout.readline())["status"] == "approved"
-        (claim,) = scene.claim()
+        (claim,) = factory.claim()
         assert json.loads(watching.stdout.readline())["status"] == "running"
-        scene.settle(claim)
+        factory.settle(claim)
         assert json.loads(watching.stdout.readline())["status"] == "completed"
         out, err = watching.communicate(timeout=100)
     assert (out, err, watching.returncode) == ("", "", 0)
 
 
-def test_submit_and_wait_prints_the_result(dsn: str, scene: Scene) -> None:
+def test_submit_and_wait_prints_the_result(dsn: str, factory: JobFactory) -> None:
     with start(dsn, "jobs", "submit", "greet", "--wait") as waiting:
         assert waiting.stderr is not None
         assert "no worker has published" in waiting.stderr.readline()
         assert "submitted" in waiting.stderr.readline()
-        (claim,) = scene.claim()
-        scene.settle(claim, result='{"ok": true}')
+        (claim,) = factory.claim()
+        factory.settle(claim, result='{"ok": true}')
         out, err = waiting.communicate(timeout=100)
     assert (json.loads(out), waiting.returncode) == ({"ok": True}, 0)
     assert f"job {claim.job_id} completed" in err
 
 
-def test_submit_and_wait_prints_error_or_who_cancelled(dsn: str, scene: Scene) -> None:
+def test_submit_and_wait_prints_error_or_who_cancelled(dsn: str, factory: JobFactory) -> None:
     for how in ("failed", "cancelled"):
         with start(dsn, "jobs", "submit", "greet", "--wait") as waiting:
             assert waiting.stderr is not None
             while "submitted" not in waiting.stderr.readline():
                 pass
-            (claim,) = scene.claim()
+            (claim,) = factory.claim()
             if how == "failed":
                 error = error_json("ValueError", "no page 7")
-                scene.settle(claim, "giveup", error=error)
+                factory.settle(claim, "giveup", error=error)
             else:
-                scene.run(jobs.cancel(claim.job_id, "ann", "wrong file"))
-                scene.settle(claim, "cancel")
+                factory.run(jobs.cancel(claim.job_id, "ann", "wrong file"))
+                factory.settle(claim, "cancel")
             out, err = waiting.communicate(timeout=100)
         why = ": ValueError: no page 7" if how == "failed" else " by ann: wrong file"
         assert f"job {claim.job_id} {how}{why}" in err
         assert (out, waiting.returncode) == ("", 1)
 
 
-def test_an_interrupt_exits_130_without_a_traceback(dsn: str, scene: Scene) -> None:
-    with start(dsn, "jobs", "watch", scene.submit()) as watching:
+def test_an_interrupt_exits_130_without_a_traceback(dsn: str, factory: JobFactory) -> None:
+    with start(dsn, "jobs", "watch", factory.submit()) as watching:
         assert watching.stdout is not None
         watching.stdout.readline()
         watching.send_signal(signal.SIGINT)
@@ -175,7 +175,7 @@ def test_the_option_beats_the_variable(program: Run, dsn: str) -> None:
     assert chosen.returncode == 0
 
 
-def test_a_reader_that_leaves_costs_no_traceback(dsn: str, scene: Scene) -> None:
+def test_a_reader_that_leaves_costs_no_traceback(dsn: str, factory: JobFactory) -> None:
     with start(dsn, "db", "sql") as printing:
         assert printing.stdout is not None
         printing.stdout.readline()

@@ -19,9 +19,9 @@ from laneway.http import AsyncClient
 from tests.api.conftest import People
 from tests.cli.conftest import invoke
 from tests.conftest import Server
-from tests.control.scene import Scene
 from tests.http.scripted_server import JOB, ScriptedServer, answer, job
 from tests.http.threaded_server import served
+from tests.support.job_factory import JobFactory
 
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)?")
@@ -45,8 +45,10 @@ class Said(NamedTuple):
 class Teller:
     """Runs commands one way; replaces the ids in their output by names."""
 
-    def __init__(self, dsn: str, scene: Scene, options: list[str], env: dict[str, str]) -> None:
-        self.scene = scene
+    def __init__(
+        self, dsn: str, factory: JobFactory, options: list[str], env: dict[str, str]
+    ) -> None:
+        self.factory = factory
         self.dsn = dsn
         self._options = options
         self._env = env
@@ -91,8 +93,10 @@ def tellers(
         People(here).new("admin", "platform_admin")
         admin = People(there).new("admin", "platform_admin")
         yield [
-            Teller(one, Scene(here), ["--by", "admin"], {"LANEWAY_DATABASE_URL": one}),
-            Teller(other, Scene(there), [], {"LANEWAY_SERVER": url, "LANEWAY_TOKEN": admin.token}),
+            Teller(one, JobFactory(here), ["--by", "admin"], {"LANEWAY_DATABASE_URL": one}),
+            Teller(
+                other, JobFactory(there), [], {"LANEWAY_SERVER": url, "LANEWAY_TOKEN": admin.token}
+            ),
         ]
         monkeypatch.delenv("LANEWAY_DATABASE_URL", raising=False)
 
@@ -102,16 +106,20 @@ Story = Callable[[Teller], Iterator[Said]]
 
 def jobs(tell: Teller) -> Iterator[Said]:
     """Submit, look, decide, operate."""
-    scene = tell.scene
-    scene.publish("greet", '{"type": "object", "properties": {"n": {"type": "integer"}}}')
+    factory = tell.factory
+    factory.publish("greet", '{"type": "object", "properties": {"n": {"type": "integer"}}}')
     yield tell("jobs", "submit", "greet", '{"n": 1}', "--priority", 5, "--tag", "a", "--json")
     yield tell("jobs", "submit", "greet", "--unique-key", "k", "--delay", "1h")
     yield tell("jobs", "submit", "greet", "--unique-key", "k", "--json")
     yield tell("jobs", "submit", "unheard")
     yield tell("jobs", "submit", "greet", '{"n": "x"}')
     yield tell("jobs", "submit", "greet", "--priority", 10**6)
-    done, failed, running = scene.completed("quick"), scene.failed("bad"), scene.running("slow")
-    waiting = scene.submit("later")
+    done, failed, running = (
+        factory.completed("quick"),
+        factory.failed("bad"),
+        factory.running("slow"),
+    )
+    waiting = factory.submit("later")
     yield tell("jobs", "ls")
     yield tell("jobs", "ls", "--json", "--type", "greet", "--limit", 1)
     yield tell("jobs", "ls", "--status", "failed", "--since", "1h")
@@ -139,9 +147,9 @@ def jobs(tell: Teller) -> Iterator[Said]:
 
 def approvals(tell: Teller) -> Iterator[Said]:
     """Jobs that await approval."""
-    tell.scene.publish("costly", has_analysis=True, approval=Approval())
+    tell.factory.publish("costly", has_analysis=True, approval=Approval())
     output = Analysis(plan="much", cost=3, currency="EUR", warnings=["dear"])
-    first, second, third = (tell.scene.analyzed(output) for _ in range(3))
+    first, second, third = (tell.factory.analyzed(output) for _ in range(3))
     yield tell("jobs", "ls", "--status", "awaiting_approval")
     yield tell("jobs", "approve", first, "--seal", "wrong")
     yield tell("jobs", "approve", first, "--comment", "fine")
@@ -155,9 +163,9 @@ def approvals(tell: Teller) -> Iterator[Said]:
 def bulk(tell: Teller) -> Iterator[Said]:
     """One verb on many jobs."""
     for _ in range(3):
-        tell.scene.submit("greet")
-    tell.scene.failed("bad")
-    tell.scene.running("long")
+        tell.factory.submit("greet")
+    tell.factory.failed("bad")
+    tell.factory.running("long")
     yield tell("jobs", "cancel", "--type", "long", "--yes")
     yield tell("jobs", "cancel", "--type", "long", "--status", "running", "--yes", "--json")
     yield tell("jobs", "cancel", "--type", "greet", "--dry-run")
@@ -173,9 +181,9 @@ def bulk(tell: Teller) -> Iterator[Said]:
 
 def lanes(tell: Teller) -> Iterator[Said]:
     """Lanes, the gate, freezing, and what operators look at."""
-    tell.scene.register()
-    tell.scene.running("ingestion")
-    tell.scene.submit("ingestion")
+    tell.factory.register()
+    tell.factory.running("ingestion")
+    tell.factory.submit("ingestion")
     yield tell("lanes", "create", "video", "--max-slots", "unbounded", "--json")
     yield tell("lanes", "create", "video")
     yield tell("lanes", "create", "Bad Name")
@@ -205,7 +213,7 @@ def lanes(tell: Teller) -> Iterator[Said]:
     yield tell("top", "--once", "--json")
     yield tell("resume")
     yield tell("admin", "workers", "drain", "host:1")
-    yield tell("admin", "workers", "drain", tell.scene.worker_id, "--json")
+    yield tell("admin", "workers", "drain", tell.factory.worker_id, "--json")
     yield tell("admin", "workers")
     yield tell("admin", "workers", "resume", "host:1")
     yield tell("admin", "workers", "resume", "missing")
@@ -229,16 +237,18 @@ def lanes(tell: Teller) -> Iterator[Said]:
 
 def figures(tell: Teller) -> Iterator[Said]:
     """Counts of jobs, failures and job types."""
-    scene = tell.scene
+    factory = tell.factory
     yield tell("admin", "workers", "types")
     yield tell("admin", "failures")
-    scene.publish("ingestion", limits=("openai",), approval=Approval(below_cost=5, currency="EUR"))
-    scene.publish("old")
-    scene.register(("ingestion",))
-    scene.failed("bad")
-    scene.failed("bad")
-    scene.completed("quick")
-    scene.submit("quick")
+    factory.publish(
+        "ingestion", limits=("openai",), approval=Approval(below_cost=5, currency="EUR")
+    )
+    factory.publish("old")
+    factory.register(("ingestion",))
+    factory.failed("bad")
+    factory.failed("bad")
+    factory.completed("quick")
+    factory.submit("quick")
     yield tell("jobs", "counts")
     yield tell("jobs", "counts", "--type", "quick", "--json")
     yield tell("jobs", "counts", "--lane", "system", "--since", "1h")
@@ -248,7 +258,7 @@ def figures(tell: Teller) -> Iterator[Said]:
     yield tell("admin", "workers", "types", "--lane", "Bad Name")
     yield tell("admin", "workers", "publishers")
     for application in ("shop", "old shop"):
-        scene.publish("refund", application=application)
+        factory.publish("refund", application=application)
     yield tell("admin", "workers", "publishers")
     yield tell("admin", "workers", "publishers", "--type", "refund", "--json")
     yield tell("admin", "workers", "publishers", "--stale")
@@ -343,7 +353,7 @@ def access(tell: Teller) -> Iterator[Said]:
 
 def following(tell: Teller) -> Iterator[Said]:
     """A job that has ended is followed to its end at once."""
-    done, failed = tell.scene.completed(), tell.scene.failed("bad")
+    done, failed = tell.factory.completed(), tell.factory.failed("bad")
     yield tell("jobs", "watch", done)
     yield tell("jobs", "watch", failed, "--json")
     yield tell("jobs", "watch", UUID(int=1))
@@ -466,10 +476,10 @@ async def test_a_job_that_was_cancelled_instead_is_not_said_to_be_deleted() -> N
 
 
 def test_who_may_not_is_refused(
-    dsn: str, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    dsn: str, factory: JobFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job_id = scene.submit(created_by="another")
-    viewer = People(scene.conn).new("viewer", "viewer")
+    job_id = factory.submit(created_by="another")
+    viewer = People(factory.conn).new("viewer", "viewer")
     kept = tmp_path / "token"
     kept.write_text(f"{viewer.token}\n")
     monkeypatch.setenv("LANEWAY_TOKEN_FILE", str(kept))

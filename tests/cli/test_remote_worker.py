@@ -12,14 +12,14 @@ import pytest
 from laneway.cli.exits import ExitCode
 from laneway.rpc._generated import dispatch_pb2 as pb
 from tests.cli.conftest import invoke
-from tests.engine.workshop import until
-from tests.rpc.processes import APP, Remote
-from tests.rpc.script import TOKEN, Scripted, assignment
+from tests.rpc.processes import APP, RemoteWorkerCommand
+from tests.rpc.scripted_server import TOKEN, ScriptedServer, assignment
+from tests.support.worker_harness import wait_until
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[Scripted]:
-    async with Scripted() as server:
+async def server() -> AsyncIterator[ScriptedServer]:
+    async with ScriptedServer() as server:
         yield server
 
 
@@ -43,60 +43,60 @@ def test_wrong_use_is_said_in_one_line_without_the_token() -> None:
 
 
 async def test_a_refused_token_ends_it_with_the_servers_words(
-    server: Scripted, tmp_path: Path
+    server: ScriptedServer, tmp_path: Path
 ) -> None:
     server.refusals["Heartbeat"] = grpc.StatusCode.PERMISSION_DENIED, "needs workers:claim"
     log = tmp_path / "log"
     for options in ((), ("--processes=2",)):
-        with Remote(server.address, *options, log=log) as worker:
-            await until(lambda of=worker: of.process.poll() is not None)  # type: ignore[misc]
+        with RemoteWorkerCommand(server.address, *options, log=log) as worker:
+            await wait_until(lambda of=worker: of.process.poll() is not None)  # type: ignore[misc]
             assert worker.process.returncode == ExitCode.REFUSED
             assert "laneway: needs workers:claim" in log.read_text()
 
 
 async def test_a_signal_drains_and_a_second_one_releases_at_once(
-    server: Scripted, tmp_path: Path
+    server: ScriptedServer, tmp_path: Path
 ) -> None:
     log = tmp_path / "log"
-    with Remote(server.address, "--grace=60s", "--name=far away", log=log) as worker:
-        await until(lambda: server.handshakes)
+    with RemoteWorkerCommand(server.address, "--grace=60s", "--name=far away", log=log) as worker:
+        await wait_until(lambda: server.handshakes)
         assert server.handshakes[0].name == "far away"
         one = assignment("wait")
         server.send(one)
-        await until(lambda: server.of(pb.ReportProgressRequest))
+        await wait_until(lambda: server.of(pb.ReportProgressRequest))
         worker.terminate()
-        await until(lambda: len(server.handshakes) == 2)
+        await wait_until(lambda: len(server.handshakes) == 2)
         assert server.handshakes[1].max_in_flight == 0
         worker.terminate()
-        await until(worker.all_gone)
+        await wait_until(worker.all_gone)
     assert worker.process.returncode == 0
     assert server.results[one.job_id].WhichOneof("outcome") == "release"
     assert "Traceback" not in log.read_text()
 
 
 async def test_several_processes_are_several_workers_and_a_killed_one_is_replaced(
-    server: Scripted,
+    server: ScriptedServer,
 ) -> None:
-    with Remote(server.address, "--processes=2", "--concurrency=3") as crew:
-        await until(lambda: len(server.handshakes) == 2)
+    with RemoteWorkerCommand(server.address, "--processes=2", "--concurrency=3") as crew:
+        await wait_until(lambda: len(server.handshakes) == 2)
         assert len({one.worker_id for one in server.handshakes}) == 2
         assert {one.max_async for one in server.handshakes} == {3}
         (killed, _) = (one.pid for one in server.handshakes)
         next(p for p in crew.tree() if p.pid == killed).kill()
-        await until(lambda: len({one.worker_id for one in server.handshakes}) == 3)
+        await wait_until(lambda: len({one.worker_id for one in server.handshakes}) == 3)
         crew.terminate()
-        await until(crew.all_gone)
+        await wait_until(crew.all_gone)
     assert crew.process.returncode == 0
 
 
 async def test_no_database_is_started_behind_the_back_of_a_remote_worker(
-    server: Scripted, tmp_path: Path
+    server: ScriptedServer, tmp_path: Path
 ) -> None:
     data = tmp_path / "data"
-    with Remote(server.address, LANEWAY_DATA_DIR=str(data)):
-        await until(lambda: server.handshakes)
+    with RemoteWorkerCommand(server.address, LANEWAY_DATA_DIR=str(data)):
+        await wait_until(lambda: server.handshakes)
         one = assignment("submit_process")
         server.send(one)
-        await until(lambda: one.job_id in server.results)
+        await wait_until(lambda: one.job_id in server.results)
     assert server.results[one.job_id].fail.error.type == "NeedsDatabase"
     assert not data.exists()

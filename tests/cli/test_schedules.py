@@ -8,7 +8,7 @@ import re
 import pytest
 
 from tests.cli.conftest import Run
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 SET = ("schedules", "set", "nightly", "--type", "greet", "--cron", "0 3 * * *")
 
@@ -58,10 +58,10 @@ def test_disable_and_enable(run: Run) -> None:
     assert json.loads(run("schedules", "enable", "nightly", "--json").stdout)["next_at"]
 
 
-def test_run_now_prints_the_job_and_its_slot_is_kept(run: Run, scene: Scene) -> None:
+def test_run_now_prints_the_job_and_its_slot_is_kept(run: Run, factory: JobFactory) -> None:
     run(*SET, "--check", "is_full")
     ran = run("--by", "ann", "schedules", "run", "nightly")
-    (claim,) = scene.claim("greet")
+    (claim,) = factory.claim("greet")
     assert ran.stdout == f"{claim.job_id}\n"
     output = run("schedules", "run", "nightly", "--check").stderr
     assert "requested; a worker runs the check" in output

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from tests.cli.conftest import PROGRAM
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 SECONDS = 60.0
 
@@ -78,11 +78,11 @@ def terminal(dsn: str, *args: object) -> Iterator[Terminal]:
         os.close(screen)
 
 
-def test_watch_draws_a_bar_and_says_the_outcome(dsn: str, scene: Scene) -> None:
-    claim = scene.running()
+def test_watch_draws_a_bar_and_says_the_outcome(dsn: str, factory: JobFactory) -> None:
+    claim = factory.running()
     with terminal(dsn, "jobs", "watch", claim.job_id, "--interval", "50ms") as shown:
         shown.until("greet running")
-        scene.settle(claim, "giveup", error='{"type": "E", "message": "no luck"}')
+        factory.settle(claim, "giveup", error='{"type": "E", "message": "no luck"}')
         assert shown.wait() == 1
     assert f"job {claim.job_id} failed: E: no luck" in shown.seen
 
@@ -95,18 +95,18 @@ def test_top_shows_the_lanes_until_interrupted(dsn: str) -> None:
     assert "Traceback" not in shown.seen
 
 
-def test_delete_asks_and_takes_no_for_an_answer(dsn: str, scene: Scene) -> None:
-    job_id = scene.completed()
+def test_delete_asks_and_takes_no_for_an_answer(dsn: str, factory: JobFactory) -> None:
+    job_id = factory.completed()
     with terminal(dsn, "jobs", "delete", job_id) as shown:
         shown.until("Delete 1 job?")
         shown.type("n\n")
         assert shown.wait() == 1
-    assert _exists(scene, job_id)
+    assert _exists(factory, job_id)
     with terminal(dsn, "jobs", "delete", job_id) as shown:
         shown.until("Delete 1 job?")
         shown.type("y\n")
         assert shown.wait() == 0
-    assert not _exists(scene, job_id)
+    assert not _exists(factory, job_id)
 
 
 def test_colour_is_for_terminals_unless_it_is_refused(dsn: str) -> None:
@@ -118,6 +118,6 @@ def test_colour_is_for_terminals_unless_it_is_refused(dsn: str) -> None:
     assert "\x1b[3" not in plain.seen
 
 
-def _exists(scene: Scene, job_id: UUID) -> bool:
-    found: Any = scene.conn.execute("select from laneway.jobs where id = %s", [job_id]).fetchone()
+def _exists(factory: JobFactory, job_id: UUID) -> bool:
+    found: Any = factory.conn.execute("select from laneway.jobs where id = %s", [job_id]).fetchone()
     return found is not None

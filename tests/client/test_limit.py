@@ -14,8 +14,8 @@ from laneway.client import Client
 from laneway.errors import InvalidInput, Refused
 from laneway.store import call_limits, holds
 from laneway.store.statement import Statement
-from tests.engine.workshop import until
 from tests.support.store_client import StoreClient
+from tests.support.worker_harness import wait_until
 
 USED = "select coalesce(sum(running), 0)::integer from laneway.limit_usage"
 LAPSED = "update laneway.limit_holds set lease_until = clock_timestamp() - interval '1 s'"
@@ -122,7 +122,7 @@ async def test_hold_is_renewed_while_the_block_runs(
     monkeypatch.setattr("laneway.client.limits.RENEW_S", 0.01)
     async with client.limit("narrow"):
         db.do(LAPSED)
-        await until(
+        await wait_until(
             lambda: db.one("select lease_until > clock_timestamp() from laneway.limit_holds")
         )
 
@@ -139,7 +139,7 @@ def test_hold_is_renewed_in_a_later_event_loop(
         db.do("delete from laneway.limit_holds")
         async with plain_client.limit("narrow"):
             db.do(LAPSED)
-            await until(
+            await wait_until(
                 lambda: db.one("select lease_until > clock_timestamp() from laneway.limit_holds")
             )
         await plain_client.database.close()
@@ -162,7 +162,7 @@ async def test_renewing_goes_on_after_any_failure(
     monkeypatch.setattr(holds, "renew", fail_once)
     async with client.limit("narrow"):
         db.do(LAPSED)
-        await until(
+        await wait_until(
             lambda: db.one("select lease_until > clock_timestamp() from laneway.limit_holds")
         )
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from laneway.domain.bounds import BoundsChange
 from laneway.domain.token import new_secret
 from laneway.store import access, sessions
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 
-def run_access(factory: Scene) -> None:
+def run_access(factory: JobFactory) -> None:
     first = factory.run(access.create_first_principal("admin", "server"))
     factory.run(access.lock_admins())
     factory.run(access.loses_last_admin())

@@ -9,13 +9,13 @@ import pytest
 
 from laneway.config.settings import Settings
 from laneway.store.database import Database
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 
 @pytest.fixture
-def scene(dsn: str) -> Iterator[Scene]:
+def factory(dsn: str) -> Iterator[JobFactory]:
     with psycopg.connect(dsn, autocommit=True, application_name="tests") as conn:
-        yield Scene(conn)
+        yield JobFactory(conn)
 
 
 @pytest.fixture

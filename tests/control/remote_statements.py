@@ -9,10 +9,10 @@ from laneway.store import call_limits, lanes, leases, remote, steps
 from laneway.store.leases import MAX_RANK, MIN_RANK, Range
 from laneway.store.remote import StreamInfo
 from laneway.store.steps import StepResult
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 
-def run_remote(session: Scene) -> None:
+def run_remote(session: JobFactory) -> None:
     stream = StreamInfo(
         id=uuid4(),
         session=uuid4(),

@@ -64,14 +64,14 @@ from laneway.store.schedules import SlotEntry
 from tests.control.access_statements import run_access
 from tests.control.limit_statements import prepare_turns, run_holds, run_turns
 from tests.control.remote_statements import run_remote
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 from tests.support.store_client import PAST_CHECKS
 
 OWN = Reach((Term(owner="me"),))
 REACH = Reach((*OWN.terms, Term(workspace="ours")))
 
 
-class RoleSession(Scene):
+class RoleSession(JobFactory):
     """A job factory that runs as another role and records its statements."""
 
     def __init__(self, conn: psycopg.Connection[Any]) -> None:

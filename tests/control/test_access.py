@@ -20,14 +20,14 @@ from laneway.domain.token import new_secret
 from laneway.errors import InvalidInput, NotFound, Refused, Unauthenticated
 from laneway.store import access as store
 from laneway.store.database import Database
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 Verb = Callable[[Database], Awaitable[Any]]
 PAST = "clock_timestamp() - interval '1 second'"
 
 
-def acts(scene: Scene) -> list[tuple[Any, ...]]:
-    return scene.conn.execute(
+def acts(factory: JobFactory) -> list[tuple[Any, ...]]:
+    return factory.conn.execute(
         "select actor, action, kind, name, outcome from laneway.audit order by id"
     ).fetchall()
 
@@ -98,10 +98,12 @@ async def test_narrowed_token_is_shown_as_narrowed(db: Database) -> None:
         "delete from laneway.tokens",
     ],
 )
-async def test_token_without_power_is_nobodys(db: Database, scene: Scene, ending: str) -> None:
+async def test_token_without_power_is_nobodys(
+    db: Database, factory: JobFactory, ending: str
+) -> None:
     made = await a_token(db)
     assert await is_known(db, made.secret)
-    scene.conn.execute(ending.encode())
+    factory.conn.execute(ending.encode())
     with pytest.raises(Unauthenticated, match=r"^the token is not valid$"):
         await access.authenticate(db, made.secret)
 
@@ -125,22 +127,24 @@ async def test_revoking_and_disabling_work_at_once(db: Database) -> None:
         await access.revoke_token(db, made.token.id, by="eve")
 
 
-async def test_token_lives_ninety_days_by_default(db: Database, scene: Scene) -> None:
+async def test_token_lives_ninety_days_by_default(db: Database, factory: JobFactory) -> None:
     await a_token(db)
     for life in (60.0, None):
         await access.create_token(db, "ann", "other", expires_in=life, by="root")
-    lives = scene.conn.execute(
+    lives = factory.conn.execute(
         "select round(extract(epoch from expires_at - created_at))::integer from laneway.tokens"
         " order by id"
     ).fetchall()
     assert lives == [(90 * 86400,), (60,), (None,)]
 
 
-async def test_its_use_is_noted_once_a_minute(db: Database, scene: Scene) -> None:
+async def test_its_use_is_noted_once_a_minute(db: Database, factory: JobFactory) -> None:
     made = await a_token(db)
 
     def used() -> Any:
-        found = scene.conn.execute("select last_used_at, xmin::text from laneway.tokens").fetchone()
+        found = factory.conn.execute(
+            "select last_used_at, xmin::text from laneway.tokens"
+        ).fetchone()
         assert found is not None
         return found
 
@@ -149,19 +153,21 @@ async def test_its_use_is_noted_once_a_minute(db: Database, scene: Scene) -> Non
     assert first[0] is not None
     await access.authenticate(db, made.secret)
     assert used() == first
-    scene.conn.execute("update laneway.tokens set last_used_at = last_used_at - interval '61 s'")
+    factory.conn.execute("update laneway.tokens set last_used_at = last_used_at - interval '61 s'")
     await access.authenticate(db, made.secret)
     assert used()[0] > first[0]
 
 
-async def test_authentication_does_not_wait_for_locked_token(db: Database, scene: Scene) -> None:
+async def test_authentication_does_not_wait_for_locked_token(
+    db: Database, factory: JobFactory
+) -> None:
     made = await a_token(db)
-    with scene.conn.transaction():
-        scene.conn.execute("select from laneway.tokens for update")
+    with factory.conn.transaction():
+        factory.conn.execute("select from laneway.tokens for update")
         assert (await access.authenticate(db, made.secret)).name == "ann"
 
 
-async def test_database_holds_no_usable_secret(db: Database, scene: Scene) -> None:
+async def test_database_holds_no_usable_secret(db: Database, factory: JobFactory) -> None:
     made = await a_token(db)
     link = await sessions.create_login_link(db, "ann", by="root")
     opened = await sessions.open_session(db, link, by="browser")
@@ -170,7 +176,7 @@ async def test_database_holds_no_usable_secret(db: Database, scene: Scene) -> No
     dump = "\n".join(
         str(row)
         for table in tables
-        for row in scene.conn.execute(f"select to_jsonb(t)::text from laneway.{table} t".encode())
+        for row in factory.conn.execute(f"select to_jsonb(t)::text from laneway.{table} t".encode())
     )
     for secret in (made.secret, link, opened.cookie, other):
         assert secret.split("_", 1)[1] not in dump
@@ -299,18 +305,18 @@ REFUSALS: list[tuple[type[Exception], Verb]] = [
 
 
 async def test_refused_verb_changes_nothing_and_leaves_no_audit_entry(
-    db: Database, scene: Scene
+    db: Database, factory: JobFactory
 ) -> None:
     await ann(db)
-    before = acts(scene)
+    before = acts(factory)
     for error, verb in REFUSALS:
         with pytest.raises(error):
             await verb(db)
-    assert acts(scene) == before
+    assert acts(factory) == before
     assert [p.name for p in await access.list_principals(db)] == ["ann"]
 
 
-async def test_every_change_leaves_one_audit_entry(db: Database, scene: Scene) -> None:
+async def test_every_change_leaves_one_audit_entry(db: Database, factory: JobFactory) -> None:
     root = Actor("root", door="http", request_id="r1", address="::1")
     await access.create_principal(db, "ann", "person", by=root)
     await access.create_role(db, "tuner", ["jobs:read"], by=root)
@@ -326,7 +332,7 @@ async def test_every_change_leaves_one_audit_entry(db: Database, scene: Scene) -
     opened = await sessions.open_session(db, link, by=Actor("unknown", door="http"))
     await sessions.close_session(db, opened.cookie, by=Actor("ann", door="http"))
     await sessions.close_session(db, opened.cookie, by="ann")
-    assert acts(scene) == [
+    assert acts(factory) == [
         (actor, action, "access", name, "done")
         for actor, action, name in [
             ("root", "principal.created", "ann"),
@@ -344,7 +350,7 @@ async def test_every_change_leaves_one_audit_entry(db: Database, scene: Scene) -
             ("ann", "session.closed", "ann"),
         ]
     ]
-    kept = scene.conn.execute(
+    kept = factory.conn.execute(
         "select before ->> 'permissions', after ->> 'permissions', door, request_id, address"
         " from laneway.audit where action = 'role.changed'"
     ).fetchone()
@@ -388,15 +394,17 @@ async def test_link_opens_one_session(db: Database) -> None:
     assert opened.cookie != found.csrf
 
 
-async def test_link_that_was_not_used_in_time_opens_nothing(db: Database, scene: Scene) -> None:
+async def test_link_that_was_not_used_in_time_opens_nothing(
+    db: Database, factory: JobFactory
+) -> None:
     await ann(db)
     link = await sessions.create_login_link(db, "ann", by="root")
-    left = scene.conn.execute(
+    left = factory.conn.execute(
         "select extract(epoch from expires_at - clock_timestamp()) from laneway.login_links"
     ).fetchone()
     assert left is not None
     assert 0 < left[0] <= 600
-    scene.conn.execute(f"update laneway.login_links set expires_at = {PAST}".encode())
+    factory.conn.execute(f"update laneway.login_links set expires_at = {PAST}".encode())
     with pytest.raises(Unauthenticated):
         await sessions.open_session(db, link, by="browser")
 
@@ -422,20 +430,22 @@ async def test_only_enabled_person_gets_link(db: Database) -> None:
     ],
 )
 async def test_session_ends_by_age_by_idleness_and_with_its_owner(
-    db: Database, scene: Scene, ending: str
+    db: Database, factory: JobFactory, ending: str
 ) -> None:
     opened = await logged_in(db)
-    scene.conn.execute(ending.encode())
+    factory.conn.execute(ending.encode())
     with pytest.raises(Unauthenticated, match="session has ended"):
         await access.authenticate_session(db, opened.cookie)
 
 
-async def test_session_in_use_is_not_idle_but_still_ends(db: Database, scene: Scene) -> None:
+async def test_session_in_use_is_not_idle_but_still_ends(db: Database, factory: JobFactory) -> None:
     opened = await logged_in(db)
     for _ in range(2):
-        scene.conn.execute("update laneway.sessions set seen_at = seen_at - interval '119 minutes'")
+        factory.conn.execute(
+            "update laneway.sessions set seen_at = seen_at - interval '119 minutes'"
+        )
         assert await is_known(db, opened.cookie)
-    life = scene.conn.execute(
+    life = factory.conn.execute(
         "select round(extract(epoch from expires_at - created_at))::integer from laneway.sessions"
     ).fetchone()
     assert life == (12 * 3600,)
@@ -482,14 +492,14 @@ async def test_secret_is_valid_only_for_its_purpose(db: Database) -> None:
 # -- the first start --------------------------------------------------------------------------
 
 
-async def test_first_start_makes_an_admin_once(db: Database, scene: Scene) -> None:
+async def test_first_start_makes_an_admin_once(db: Database, factory: JobFactory) -> None:
     answers = await asyncio.gather(*(sessions.bootstrap(db, "laneway server") for _ in range(3)))
     (link,) = [each for each in answers if each is not None]
     assert await sessions.bootstrap(db, "laneway server") is None
     opened = await sessions.open_session(db, link, by="browser")
     assert (opened.access.name, opened.access.kind) == ("admin", "person")
     assert opened.access.allows_everywhere("access:manage")
-    assert [act[1] for act in acts(scene)] == ["principal.created", "session.opened"]
+    assert [act[1] for act in acts(factory)] == ["principal.created", "session.opened"]
     assert await access.list_tokens(db) == []
 
 
@@ -517,34 +527,36 @@ async def test_last_platform_admin_keeps_its_power(db: Database) -> None:
     await access.disable_principal(db, "ann", by="root")
 
 
-async def test_two_admins_cannot_disable_each_other_at_once(db: Database, scene: Scene) -> None:
+async def test_two_admins_cannot_disable_each_other_at_once(
+    db: Database, factory: JobFactory
+) -> None:
     for name in ("ann", "bob"):
         await access.create_principal(db, name, "person", by="root")
         await access.grant_role(db, name, "platform_admin", "all", by="root")
-    with scene.conn.transaction():
-        scene.run(store.lock_admins())
-        scene.conn.execute("update laneway.principals set disabled_at = now() where name = 'bob'")
+    with factory.conn.transaction():
+        factory.run(store.lock_admins())
+        factory.conn.execute("update laneway.principals set disabled_at = now() where name = 'bob'")
         disabling = asyncio.create_task(access.disable_principal(db, "ann", by="root"))
-        await until_waiting(scene)
+        await until_waiting(factory)
     with pytest.raises(Refused, match="last platform_admin"):
         await disabling
 
 
-async def until_waiting(scene: Scene) -> None:
+async def until_waiting(factory: JobFactory) -> None:
     """Return once a session waits for an advisory lock."""
     waiting = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
     async with asyncio.timeout(60):
         # pg_locks has no event to wait for.
-        while scene.conn.execute(waiting).fetchall() == [(0,)]:  # noqa: ASYNC110
+        while factory.conn.execute(waiting).fetchall() == [(0,)]:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 
-async def test_audit_names_owner_of_token_or_link(db: Database, scene: Scene) -> None:
+async def test_audit_names_owner_of_token_or_link(db: Database, factory: JobFactory) -> None:
     await ann(db)
     await access.create_token(db, "ann", "laptop", by="keeper")
     await sessions.create_login_link(db, "ann", by="keeper")
     await access.create_token(db, "ann", "phone", by="ann")
-    kept = scene.conn.execute(
+    kept = factory.conn.execute(
         "select after ->> 'acting_for' from laneway.audit where name = 'ann'"
         " and action in ('token.created', 'link.created') order by id"
     ).fetchall()

@@ -40,7 +40,7 @@ from laneway.domain.freeze import Freeze, LaneWatch
 from laneway.domain.redaction import HIDDEN_FIELD
 from laneway.errors import InvalidInput, NotFound, Refused
 from laneway.store.database import Database
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 ANN = Actor("ann", door="http", principal_id=uuid4(), request_id="req-1", address="192.0.2.7")
 NIGHTLY = {"job_type": "greet", "cron": "0 3 * * *", "workspace": "north"}
@@ -49,7 +49,7 @@ GONE = UUID(int=7)
 Call = Callable[..., Awaitable[object]]
 
 
-async def nothing(db: Database, scene: Scene) -> None:
+async def nothing(db: Database, factory: JobFactory) -> None:
     return None
 
 
@@ -61,7 +61,7 @@ class Case:
     act: tuple[str, str]
     call: Callable[[Any], tuple[tuple[Any, ...], dict[str, Any]]]
     refused: Callable[[], tuple[tuple[Any, ...], dict[str, Any]]] | None
-    prepare: Callable[[Database, Scene], Awaitable[Any]] = nothing
+    prepare: Callable[[Database, JobFactory], Awaitable[Any]] = nothing
     before: dict[str, object] | None = None
     after: dict[str, object] | None = None
     workspace: str | None = None
@@ -71,77 +71,77 @@ def given(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return args, kwargs
 
 
-async def waiting(db: Database, scene: Scene) -> UUID:
-    return scene.submit(workspace="north")
+async def waiting(db: Database, factory: JobFactory) -> UUID:
+    return factory.submit(workspace="north")
 
 
-async def failed(db: Database, scene: Scene) -> UUID:
-    return scene.failed(workspace="north")
+async def failed(db: Database, factory: JobFactory) -> UUID:
+    return factory.failed(workspace="north")
 
 
-async def gated(db: Database, scene: Scene) -> UUID:
-    scene.publish("gated", approval=Approval())
-    return scene.submit("gated", workspace="north")
+async def gated(db: Database, factory: JobFactory) -> UUID:
+    factory.publish("gated", approval=Approval())
+    return factory.submit("gated", workspace="north")
 
 
-async def published_twice(db: Database, scene: Scene) -> None:
+async def published_twice(db: Database, factory: JobFactory) -> None:
     for application in ("old_shop", "shop"):
-        scene.publish("refund", application=application)
+        factory.publish("refund", application=application)
 
 
-async def scheduled(db: Database, scene: Scene) -> None:
+async def scheduled(db: Database, factory: JobFactory) -> None:
     await schedules.put(db, "nightly", NIGHTLY, by="setup")
 
 
-async def disabled(db: Database, scene: Scene) -> None:
+async def disabled(db: Database, factory: JobFactory) -> None:
     await schedules.put(db, "nightly", {**NIGHTLY, "enabled": False}, by="setup")
 
 
-async def drained(db: Database, scene: Scene) -> None:
+async def drained(db: Database, factory: JobFactory) -> None:
     await lanes.drain(db, "system", by="setup")
 
 
-async def worker(db: Database, scene: Scene) -> UUID:
-    return scene.register()
+async def worker(db: Database, factory: JobFactory) -> UUID:
+    return factory.register()
 
 
-async def drained_worker(db: Database, scene: Scene) -> UUID:
-    return (await workers.drain(db, scene.register(), by="setup")).id
+async def drained_worker(db: Database, factory: JobFactory) -> UUID:
+    return (await workers.drain(db, factory.register(), by="setup")).id
 
 
-async def shut(db: Database, scene: Scene) -> None:
+async def shut(db: Database, factory: JobFactory) -> None:
     await lanes.pause(db, by="setup")
 
 
-async def frozen(db: Database, scene: Scene) -> None:
+async def frozen(db: Database, factory: JobFactory) -> None:
     await freeze.freeze(db, ["system"], by="setup", deadline=0)
 
 
-async def frozen_by_ann(db: Database, scene: Scene) -> None:
+async def frozen_by_ann(db: Database, factory: JobFactory) -> None:
     await freeze.freeze(db, ["system"], by="ann", deadline=0)
 
 
-async def bert(db: Database, scene: Scene) -> str:
+async def bert(db: Database, factory: JobFactory) -> str:
     return (await access.create_principal(db, "bert", "person", by="setup")).name
 
 
-async def disabled_bert(db: Database, scene: Scene) -> str:
-    await bert(db, scene)
+async def disabled_bert(db: Database, factory: JobFactory) -> str:
+    await bert(db, factory)
     return (await access.disable_principal(db, "bert", by="setup")).name
 
 
-async def role(db: Database, scene: Scene) -> str:
+async def role(db: Database, factory: JobFactory) -> str:
     return (await access.create_role(db, "clerk", ["jobs:read"], by="setup")).name
 
 
-async def granted(db: Database, scene: Scene) -> UUID:
-    await bert(db, scene)
+async def granted(db: Database, factory: JobFactory) -> UUID:
+    await bert(db, factory)
     made = await access.grant_role(db, "bert", "viewer", "workspace", "north", by="setup")
     return made.id
 
 
-async def token(db: Database, scene: Scene) -> UUID:
-    await bert(db, scene)
+async def token(db: Database, factory: JobFactory) -> UUID:
+    await bert(db, factory)
     return (await access.create_token(db, "bert", "ci", by="setup")).token.id
 
 
@@ -373,10 +373,10 @@ def test_every_verb_with_actor_is_audited() -> None:
 
 @pytest.mark.parametrize("name", CASES)
 async def test_accepted_verb_leaves_exactly_one_audit_entry(
-    db: Database, scene: Scene, name: str
+    db: Database, factory: JobFactory, name: str
 ) -> None:
     case = CASES[name]
-    known = await case.prepare(db, scene)
+    known = await case.prepare(db, factory)
     args, kwargs = case.call(known)
     prepared = len(await acts(db))
     # Without its entry the change is undone: the interface is invalid; the same call works later.
@@ -419,17 +419,21 @@ async def test_refused_verb_leaves_none(db: Database) -> None:
         assert await acts(db) == [], name
 
 
-async def test_cancel_of_running_job_is_requested_and_audited(db: Database, scene: Scene) -> None:
-    claim = scene.running()
+async def test_cancel_of_running_job_is_requested_and_audited(
+    db: Database, factory: JobFactory
+) -> None:
+    claim = factory.running()
     await jobs.cancel(db, claim.job_id, by=ANN)
     (act,) = await acts(db)
     assert act.before == {"status": "running"}
     assert act.after == {"status": "running", "reason": None, "cancel_requested": True}
 
 
-async def test_late_approval_expires_job_and_is_not_audited(db: Database, scene: Scene) -> None:
-    job_id = await gated(db, scene)
-    scene.conn.execute("update laneway.awaiting set expires_at = clock_timestamp()")
+async def test_late_approval_expires_job_and_is_not_audited(
+    db: Database, factory: JobFactory
+) -> None:
+    job_id = await gated(db, factory)
+    factory.conn.execute("update laneway.awaiting set expires_at = clock_timestamp()")
     with pytest.raises(Refused, match="is cancelled"):
         await approval.approve(db, job_id, by=ANN)
     assert (await jobs.show(db, job_id)).status == "cancelled"
@@ -450,8 +454,8 @@ async def test_rollback_or_thaw_without_effect_is_not_audited(db: Database) -> N
     assert [act.action for act in await acts(db)] == ["limit.tuned"]
 
 
-async def test_schedule_is_rolled_back_in_its_workspace(db: Database, scene: Scene) -> None:
-    await scheduled(db, scene)
+async def test_schedule_is_rolled_back_in_its_workspace(db: Database, factory: JobFactory) -> None:
+    await scheduled(db, factory)
     await schedules.disable(db, "nightly", by="setup")
     await history.rollback(db, "schedule", "nightly", by=ANN)
     await history.rollback(db, "schedule", "nightly", to=0, by=ANN)
@@ -468,9 +472,9 @@ async def test_limit_that_is_new_was_created(db: Database) -> None:
     assert (act.action, act.before) == ("limit.created", None)
 
 
-async def test_bulk_request_leaves_one_audit_entry(db: Database, scene: Scene) -> None:
+async def test_bulk_request_leaves_one_audit_entry(db: Database, factory: JobFactory) -> None:
     for _ in range(3):
-        scene.submit("many")
+        factory.submit("many")
     order = BulkRequest(verb=BulkVerb.REPRIORITIZE, wanted=JobFilter(job_type="many"), priority=9)
     await run_bulk(db, order, by=ANN)
     (act,) = await acts(db)
@@ -506,15 +510,17 @@ async def test_larger_transaction_stays_as_durable_as_it_was(db: Database) -> No
     assert found == ("on",)
 
 
-async def test_concurrent_changes_each_record_previous_values(db: Database, scene: Scene) -> None:
+async def test_concurrent_changes_each_record_previous_values(
+    db: Database, factory: JobFactory
+) -> None:
     """If read in advance, `before` would miss the concurrent change."""
-    scene.conn.execute("begin")
-    scene.conn.execute("update laneway.worker_lanes set max_slots = 5 where name = 'system'")
+    factory.conn.execute("begin")
+    factory.conn.execute("update laneway.worker_lanes set max_slots = 5 where name = 'system'")
     async with asyncio.timeout(60):
         tuning = asyncio.create_task(lanes.tune(db, "system", {"max_slots": 7}, by=ANN))
         while not await _is_blocked(db):
             pass
-        scene.conn.execute("commit")
+        factory.conn.execute("commit")
         await tuning
     (act,) = await acts(db)
     assert part_of(act.before, {"max_slots": 5}) == {"max_slots": 5}

@@ -13,7 +13,7 @@ from laneway.control import health
 from laneway.control.explain import explain
 from laneway.control.health import Finding
 from laneway.store.database import Database
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 PATIENCE_S = 60.0
 LANE = "select from laneway.worker_lanes where name = 'default' for no key update"
@@ -29,11 +29,11 @@ def silent(dsn: str) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
 
 @pytest.mark.parametrize("lock", [LANE, GATE, LIMIT])
 async def test_explain_and_doctor_name_holders_of_claim_locks(
-    db: Database, scene: Scene, silent: psycopg.Connection[tuple[object, ...]], lock: str
+    db: Database, factory: JobFactory, silent: psycopg.Connection[tuple[object, ...]], lock: str
 ) -> None:
-    scene.register()
-    scene.publish()
-    job_id = scene.submit()
+    factory.register()
+    factory.publish()
+    job_id = factory.submit()
     silent.execute(lock.encode())
     deadline = time.monotonic() + PATIENCE_S
     while "locked" not in (codes := [r.code for r in (await explain(db, job_id)).reasons]):
@@ -55,7 +55,7 @@ async def test_explain_and_doctor_name_holders_of_claim_locks(
 
 
 async def test_doctor_fails_while_a_claim_waits_for_a_lock(
-    db: Database, scene: Scene, silent: psycopg.Connection[tuple[object, ...]], dsn: str
+    db: Database, factory: JobFactory, silent: psycopg.Connection[tuple[object, ...]], dsn: str
 ) -> None:
     silent.execute(LANE)
     with psycopg.connect(dsn, application_name="laneway claim") as claim:

@@ -16,7 +16,7 @@ from laneway.domain.states import Status
 from laneway.errors import DatabaseUnavailable, InvalidInput, LanewayError, Refused
 from laneway.store import jobs as store
 from laneway.store.database import Database
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 EVERY = JobFilter()
 
@@ -34,14 +34,16 @@ async def run(db: Database, asked: BulkRequest, upto: int | None = None) -> Bulk
     return tallies[-1] if tallies else BulkProgress(asked.verb)
 
 
-def statuses(scene: Scene) -> dict[UUID, str]:
-    return dict(scene.conn.execute("select id, status from laneway.jobs_view").fetchall())
+def statuses(factory: JobFactory) -> dict[UUID, str]:
+    return dict(factory.conn.execute("select id, status from laneway.jobs_view").fetchall())
 
 
-def awaiting(scene: Scene, cost: float | None = None, unit: str = "EUR", **fields: Any) -> UUID:
+def awaiting(
+    factory: JobFactory, cost: float | None = None, unit: str = "EUR", **fields: Any
+) -> UUID:
     """A job that waits for approval."""
-    job_id = scene.submit("spend", **fields)
-    scene.conn.execute(
+    job_id = factory.submit("spend", **fields)
+    factory.conn.execute(
         "with r as (delete from laneway.ready w using laneway.jobs j"
         "           where j.id = %s and w.seq = j.seq returning w.seq, w.rank),"
         " a as (insert into laneway.approvals (seq, analysis, cost, unit)"
@@ -95,27 +97,27 @@ async def test_order_that_breaks_a_rule_is_refused_before_it_begins(
 
 
 async def test_preview_counts_shows_the_newest_and_changes_nothing(
-    db: Database, scene: Scene
+    db: Database, factory: JobFactory
 ) -> None:
-    failed = [scene.failed() for _ in range(7)]
-    scene.completed()
-    before = statuses(scene)
+    failed = [factory.failed() for _ in range(7)]
+    factory.completed()
+    before = statuses(factory)
     found = await preview(db, order(BulkVerb.RETRY, JobFilter(job_type="greet")))
     assert (found.matched, found.is_more, found.count) == (7, False, "7")
     assert [job.id for job in found.sample] == failed[:1:-1]
     assert found.to_dict()["sample"] == [str(job_id) for job_id in failed[:1:-1]]
-    assert statuses(scene) == before
+    assert statuses(factory) == before
 
 
 async def test_counting_stops_at_the_bound(
-    db: Database, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    db: Database, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bulk, "COUNT_BOUND", 4)
     for _ in range(3):
-        scene.submit("a")
+        factory.submit("a")
     assert (await preview(db, order(BulkVerb.CANCEL, everything=True))).count == "3"
     for _ in range(3):
-        scene.running("b")
+        factory.running("b")
     found = await preview(db, order(BulkVerb.CANCEL, everything=True))
     assert (found.matched, found.is_more, found.count) == (4, True, "4 or more")
 
@@ -123,109 +125,111 @@ async def test_counting_stops_at_the_bound(
 # -- doing ------------------------------------------------------------------------------------
 
 
-async def test_cancel_takes_all_that_has_not_ended(db: Database, scene: Scene) -> None:
-    waiting = [scene.submit("a"), scene.submit("b", delay=60.0), awaiting(scene)]
-    running, done = scene.running("c"), scene.completed("d")
-    with scene.listening() as heard:
+async def test_cancel_takes_all_that_has_not_ended(db: Database, factory: JobFactory) -> None:
+    waiting = [factory.submit("a"), factory.submit("b", delay=60.0), awaiting(factory)]
+    running, done = factory.running("c"), factory.completed("d")
+    with factory.listening() as heard:
         tally = await run(db, order(BulkVerb.CANCEL, everything=True, reason="enough"))
     assert (tally.done, tally.refused) == (4, {})
-    assert heard == [f"cancel {scene.worker_id}"]
-    now = statuses(scene)
+    assert heard == [f"cancel {factory.worker_id}"]
+    now = statuses(factory)
     assert [now[job_id] for job_id in waiting] == ["cancelled"] * 3
     assert (now[running.job_id], now[done]) == ("running", "completed")
-    stored = scene.conn.execute("select distinct cancel_by, cancel_reason from laneway.outcome"
+    stored = factory.conn.execute("select distinct cancel_by, cancel_reason from laneway.outcome"
                               " where status = 'cancelled'").fetchall()  # fmt: skip
     assert stored == [("ann", "enough")]
 
 
 async def test_retry_takes_failed_jobs_and_cancelled_ones_only_by_name(
-    db: Database, scene: Scene
+    db: Database, factory: JobFactory
 ) -> None:
-    failed, cancelled = scene.failed("a"), scene.submit("b")
+    failed, cancelled = factory.failed("a"), factory.submit("b")
     await run(db, order(BulkVerb.CANCEL, everything=True))
-    with scene.listening() as heard:
+    with factory.listening() as heard:
         assert (await run(db, order(BulkVerb.RETRY, everything=True))).done == 1
     assert heard == ["wake a"]
-    assert statuses(scene) == {failed: "approved", cancelled: "cancelled"}
+    assert statuses(factory) == {failed: "approved", cancelled: "cancelled"}
     assert (await run(db, order(BulkVerb.RETRY, JobFilter(status=Status.CANCELLED)))).done == 1
-    assert statuses(scene)[cancelled] == "approved"
+    assert statuses(factory)[cancelled] == "approved"
 
 
-async def test_delete_takes_all_that_has_ended(db: Database, scene: Scene) -> None:
-    for make in (scene.completed, scene.failed):
+async def test_delete_takes_all_that_has_ended(db: Database, factory: JobFactory) -> None:
+    for make in (factory.completed, factory.failed):
         make("a")
-    waiting = scene.submit("b")
+    waiting = factory.submit("b")
     assert (await run(db, order(BulkVerb.DELETE, everything=True))).done == 2
-    assert statuses(scene) == {waiting: "approved"}
+    assert statuses(factory) == {waiting: "approved"}
 
 
-async def test_bulk_reprioritize_takes_waiting_jobs(db: Database, scene: Scene) -> None:
-    job_id = scene.submit("a", tags=("urgent",))
-    scene.submit("a")
+async def test_bulk_reprioritize_takes_waiting_jobs(db: Database, factory: JobFactory) -> None:
+    job_id = factory.submit("a", tags=("urgent",))
+    factory.submit("a")
     assert (
         await run(db, order(BulkVerb.REPRIORITIZE, JobFilter(tag="urgent"), priority=9))
     ).done == 1
-    assert scene.claim("a")[0].job_id == job_id
+    assert factory.claim("a")[0].job_id == job_id
 
 
-async def test_bulk_approve_takes_only_jobs_with_known_low_cost(db: Database, scene: Scene) -> None:
-    cheap, dear, unknown = (awaiting(scene, cost) for cost in (4.5, 12.0, None))
-    tokens = awaiting(scene, 3.0, "tokens")
+async def test_bulk_approve_takes_only_jobs_with_known_low_cost(
+    db: Database, factory: JobFactory
+) -> None:
+    cheap, dear, unknown = (awaiting(factory, cost) for cost in (4.5, 12.0, None))
+    tokens = awaiting(factory, 3.0, "tokens")
     wanted = JobFilter(max_cost=5, unit="EUR")
     assert (await preview(db, order(BulkVerb.APPROVE, wanted))).matched == 1
-    with scene.listening() as heard:
+    with factory.listening() as heard:
         tally = await run(db, order(BulkVerb.APPROVE, wanted, reason="small"))
     assert (tally.done, tally.refused) == (1, {})
     assert heard == ["wake spend"]
-    now = statuses(scene)
+    now = statuses(factory)
     assert now[cheap] == "approved"
     assert {now[job_id] for job_id in (dear, unknown, tokens)} == {"awaiting_approval"}
-    stored = scene.conn.execute("select decided_by, comment from laneway.approvals"
+    stored = factory.conn.execute("select decided_by, comment from laneway.approvals"
                               " where decision = 'approved'").fetchall()  # fmt: skip
     assert stored == [("ann", "small")]
 
 
-async def test_bulk_approval_requires_second_person(db: Database, scene: Scene) -> None:
-    scene.publish("spend")
-    scene.conn.execute("update laneway.job_types set two_person = true where name = 'spend'")
-    mine, hers = (awaiting(scene, 1.0, created_by=who) for who in ("ann", "bea"))
+async def test_bulk_approval_requires_second_person(db: Database, factory: JobFactory) -> None:
+    factory.publish("spend")
+    factory.conn.execute("update laneway.job_types set two_person = true where name = 'spend'")
+    mine, hers = (awaiting(factory, 1.0, created_by=who) for who in ("ann", "bea"))
     tally = await run(db, order(BulkVerb.APPROVE, JobFilter(job_type="spend")))
     assert (tally.done, tally.refused.total()) == (1, 1)
     assert "another person" in next(iter(tally.refused))
-    assert statuses(scene) == {mine: "awaiting_approval", hers: "approved"}
+    assert statuses(factory) == {mine: "awaiting_approval", hers: "approved"}
 
 
-async def test_reject_cancels_with_the_reason(db: Database, scene: Scene) -> None:
-    job_id = awaiting(scene)
+async def test_reject_cancels_with_the_reason(db: Database, factory: JobFactory) -> None:
+    job_id = awaiting(factory)
     assert (await run(db, order(BulkVerb.REJECT, everything=True, reason="no money"))).done == 1
-    stored = scene.conn.execute("select status, cancel_reason from laneway.jobs_view"
+    stored = factory.conn.execute("select status, cancel_reason from laneway.jobs_view"
                               " where id = %s", [job_id]).fetchone()  # fmt: skip
     assert stored == ("cancelled", "rejected: no money")
 
 
-async def test_refusals_are_counted_by_reason(db: Database, scene: Scene) -> None:
+async def test_refusals_are_counted_by_reason(db: Database, factory: JobFactory) -> None:
     for _ in range(2):
-        scene.failed(unique_key="k")
-    scene.submit(unique_key="k")
+        factory.failed(unique_key="k")
+    factory.submit(unique_key="k")
     tally = await run(db, order(BulkVerb.RETRY, JobFilter(job_type="greet")))
     assert tally.done == 0
     assert tally.refused == {"another job that has not ended holds its unique_key": 2}
     assert tally.to_dict()["refused"] == dict(tally.refused)
 
 
-async def test_every_filter_narrows(db: Database, scene: Scene) -> None:
-    scene.register(name="host:1")
-    mine = scene.failed("a", tags=("x",), workspace="w", payload='{"path": "Invoice-7.PDF"}')
-    scene.failed("b")
-    scene.conn.execute(
+async def test_every_filter_narrows(db: Database, factory: JobFactory) -> None:
+    factory.register(name="host:1")
+    mine = factory.failed("a", tags=("x",), workspace="w", payload='{"path": "Invoice-7.PDF"}')
+    factory.failed("b")
+    factory.conn.execute(
         "update laneway.jobs set created_at = created_at - interval '2 days' where id = %s", [mine]
     )
-    scene.conn.execute(
+    factory.conn.execute(
         "insert into laneway.approvals (seq, cost, unit) select seq, 4.5, 'EUR' from laneway.jobs"
         " where id = %s",
         [mine],
     )
-    yesterday = scene.conn.execute("select clock_timestamp() - interval '1 day'").fetchone()
+    yesterday = factory.conn.execute("select clock_timestamp() - interval '1 day'").fetchone()
     assert yesterday is not None
     for wanted in (
         JobFilter(job_type="a"),
@@ -238,7 +242,7 @@ async def test_every_filter_narrows(db: Database, scene: Scene) -> None:
         JobFilter(max_cost=4.5, unit="EUR"),
         JobFilter(max_cost=5, unit="EUR"),
         JobFilter(worker="host:1", lane="default", tag="x"),
-        JobFilter(worker=str(scene.worker_id), tag="x"),
+        JobFilter(worker=str(factory.worker_id), tag="x"),
     ):
         found = await preview(db, order(BulkVerb.RETRY, wanted))
         assert [job.id for job in found.sample] == [mine], wanted
@@ -253,10 +257,10 @@ async def test_every_filter_narrows(db: Database, scene: Scene) -> None:
         assert (await preview(db, order(BulkVerb.RETRY, nothing))).matched == 0, nothing
 
 
-async def test_text_of_an_error_is_found_in_either_case(db: Database, scene: Scene) -> None:
-    claim = scene.running()
-    scene.settle(claim, "giveup", error='{"type": "Timeout", "message": "Read Timed Out"}')
-    scene.failed()
+async def test_text_of_an_error_is_found_in_either_case(db: Database, factory: JobFactory) -> None:
+    claim = factory.running()
+    factory.settle(claim, "giveup", error='{"type": "Timeout", "message": "Read Timed Out"}')
+    factory.failed()
     for q in ("timed out", "TIMEOUT", "timeout: read"):
         found = await preview(db, order(BulkVerb.RETRY, JobFilter(status=Status.FAILED, q=q)))
         assert [job.id for job in found.sample] == [claim.job_id]
@@ -265,8 +269,8 @@ async def test_text_of_an_error_is_found_in_either_case(db: Database, scene: Sce
 # -- large, interrupted, raced ----------------------------------------------------------------
 
 
-def fail_many(scene: Scene, count: int) -> None:
-    scene.conn.execute(
+def fail_many(factory: JobFactory, count: int) -> None:
+    factory.conn.execute(
         "with j as (insert into laneway.jobs (id, job_type, payload)"
         "  select gen_random_uuid(), 'many', '{}' from generate_series(1, %s) returning seq)"
         " insert into laneway.outcome"
@@ -276,8 +280,8 @@ def fail_many(scene: Scene, count: int) -> None:
     )
 
 
-async def test_it_goes_in_batches_and_run_again_goes_on(db: Database, scene: Scene) -> None:
-    fail_many(scene, 450)
+async def test_it_goes_in_batches_and_run_again_goes_on(db: Database, factory: JobFactory) -> None:
+    fail_many(factory, 450)
     asked = order(BulkVerb.RETRY, JobFilter(job_type="many"))
     seen = []
     rounds = bulk.run(db, asked, by="ann")
@@ -289,13 +293,13 @@ async def test_it_goes_in_batches_and_run_again_goes_on(db: Database, scene: Sce
     assert seen == [200, 400]
     assert (await preview(db, asked)).matched == 50
     assert (await run(db, asked)).done == 50
-    assert set(statuses(scene).values()) == {"approved"}
+    assert set(statuses(factory).values()) == {"approved"}
 
 
 async def test_lost_database_keeps_finished_part(
-    db: Database, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    db: Database, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fail_many(scene, 20)
+    fail_many(factory, 20)
     seen = 0
     retry: Callable[[UUID], Any] = store.retry
 
@@ -309,47 +313,47 @@ async def test_lost_database_keeps_finished_part(
     monkeypatch.setattr(store, "retry", broken)
     with pytest.raises(LanewayError):
         await run(db, order(BulkVerb.RETRY, JobFilter(job_type="many")))
-    assert sorted(statuses(scene).values()) == ["approved"] * 7 + ["failed"] * 13
+    assert sorted(statuses(factory).values()) == ["approved"] * 7 + ["failed"] * 13
 
 
-async def test_jobs_that_come_meanwhile_are_not_touched(db: Database, scene: Scene) -> None:
-    fail_many(scene, 300)
+async def test_jobs_that_come_meanwhile_are_not_touched(db: Database, factory: JobFactory) -> None:
+    fail_many(factory, 300)
     rounds = bulk.run(db, order(BulkVerb.DELETE, JobFilter(job_type="many")), by="ann")
     await anext(rounds)
-    fail_many(scene, 10)
+    fail_many(factory, 10)
     async for _ in rounds:
         pass
-    assert len(statuses(scene)) == 10
+    assert len(statuses(factory)) == 10
 
 
-async def test_bulk_takes_exactly_counted_jobs(db: Database, scene: Scene) -> None:
+async def test_bulk_takes_exactly_counted_jobs(db: Database, factory: JobFactory) -> None:
     """Two statuses, the second of which is read long after the first."""
-    counted = [awaiting(scene), scene.submit("b")]
+    counted = [awaiting(factory), factory.submit("b")]
     asked = order(BulkVerb.CANCEL, everything=True)
     found = await preview(db, asked)
     assert found.matched == 2
     assert found.to_dict()["upto"] == found.upto
-    after_the_preview = [awaiting(scene), scene.submit("b")]
+    after_the_preview = [awaiting(factory), factory.submit("b")]
     rounds = bulk.run(db, asked, by="ann", upto=found.upto)
     assert (await anext(rounds)).done == 1
-    after_the_beginning = [scene.submit("b"), scene.running("c").job_id]
+    after_the_beginning = [factory.submit("b"), factory.running("c").job_id]
     assert [tally.done async for tally in rounds] == [2]
-    now = statuses(scene)
+    now = statuses(factory)
     assert {now[job_id] for job_id in counted} == {"cancelled"}
     assert "cancelled" not in {now[job_id] for job_id in after_the_preview + after_the_beginning}
 
 
 async def test_bulk_without_preview_takes_jobs_existing_at_start(
-    db: Database, scene: Scene
+    db: Database, factory: JobFactory
 ) -> None:
-    awaiting(scene)
-    scene.submit("b")
+    awaiting(factory)
+    factory.submit("b")
     rounds = bulk.run(db, order(BulkVerb.CANCEL, everything=True), by="ann")
     await anext(rounds)
-    later = [scene.submit("b"), scene.running("c").job_id]
+    later = [factory.submit("b"), factory.running("c").job_id]
     assert [tally.done async for tally in rounds] == [2]
-    now = statuses(scene)
-    asked = scene.conn.execute("select count(*) from laneway.lease where cancel_requested_at"
+    now = statuses(factory)
+    asked = factory.conn.execute("select count(*) from laneway.lease where cancel_requested_at"
                                " is not null").fetchone()  # fmt: skip
     assert ([now[job_id] for job_id in later], asked) == (["approved", "running"], (0,))
 
@@ -360,9 +364,9 @@ async def test_unknown_end_of_preview_is_refused(db: Database, upto: Any) -> Non
         await run(db, order(BulkVerb.CANCEL, everything=True), upto)
 
 
-async def test_age_of_jobs_uses_databases_clock(db: Database, scene: Scene) -> None:
-    old, new = scene.failed("a"), scene.failed("a")
-    scene.conn.execute(
+async def test_age_of_jobs_uses_databases_clock(db: Database, factory: JobFactory) -> None:
+    old, new = factory.failed("a"), factory.failed("a")
+    factory.conn.execute(
         "update laneway.jobs set created_at = created_at - interval '2 h' where id = %s", [old]
     )
     for wanted, ids in (

@@ -13,7 +13,7 @@ from laneway.domain.states import TERMINAL, Status
 from laneway.store import jobs, lanes, leases
 from laneway.store.explain import facts
 from laneway.store.leases import MAX_RANK, MIN_RANK, Range, Verdict
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 # Types that need no limit, one, two, one that needs an approval and one an analysis, and one whose
 # approval is asked for only after its jobs were submitted.
@@ -41,22 +41,22 @@ NEW_JOBS = st.builds(
 CEILINGS = st.sampled_from([None, 0, 1, 2, 3])
 
 
-def claim(scene: Scene, room: int) -> dict[UUID, leases.Assignment]:
-    state = scene.run(lanes.read())
+def claim(factory: JobFactory, room: int) -> dict[UUID, leases.Assignment]:
+    state = factory.run(lanes.read())
     ranges = [
         Range(name, 1, fresh, MIN_RANK, 0, MAX_RANK) for name in NEEDS for fresh in (False, True)
     ]
-    statement = leases.claim(scene.worker_id, "default", state.version, room, ranges, [room])
-    answer = scene.run(statement)
+    statement = leases.claim(factory.worker_id, "default", state.version, room, ranges, [room])
+    answer = factory.run(statement)
     while answer.parked and not answer.assignments:
         # The blocking job was parked: a worker claims again.
-        answer = scene.run(statement)
+        answer = factory.run(statement)
     return {one.claim.job_id: one for one in answer.assignments}
 
 
-def could_start(scene: Scene, job_id: UUID) -> bool:
+def could_start(factory: JobFactory, job_id: UUID) -> bool:
     """Whether explain gives no reason except the job's place."""
-    found, job = scene.run(facts(job_id, bound=BOUND)), scene.run(jobs.get(job_id))
+    found, job = factory.run(facts(job_id, bound=BOUND)), factory.run(jobs.get(job_id))
     return {reason.code for reason in reasons_of(job, found, 1 / 3)} <= PLACES
 
 
@@ -76,7 +76,7 @@ def could_start(scene: Scene, job_id: UUID) -> bool:
     slots=st.sampled_from([None, None, 1, 3, 6]),
 )
 def test_job_without_a_reason_is_one_that_a_claim_takes(
-    scene: Scene,
+    factory: JobFactory,
     new: list[NewJob],
     later: list[NewJob],
     first_room: int,
@@ -88,40 +88,42 @@ def test_job_without_a_reason_is_one_that_a_claim_takes(
     gate: str,
     slots: int | None,
 ) -> None:
-    with scene.conn.transaction(force_rollback=True):
-        scene.register(tuple(NEEDS))
+    with factory.conn.transaction(force_rollback=True):
+        factory.register(tuple(NEEDS))
         for name, needs in NEEDS.items():
-            scene.publish(name)
-            scene.conn.execute(
+            factory.publish(name)
+            factory.conn.execute(
                 "update laneway.job_types set limits = %s::text[], approval = %s, has_analysis = %s"
                 " where name = %s",
                 [needs, "always" if name == "asked" else "never", name == "analysed", name],
             )
-        scene.conn.execute(
+        factory.conn.execute(
             "insert into laneway.limits (name, max_concurrent, rate_count, rate_period_s, scope)"
             " values ('x', %s, %s, %s, %s), ('y', %s, null, null, 'cluster')",
             [x, rate, None if rate is None else 3600, scope, y],
         )
-        submitted = [submit(scene, one) for one in new]
-        held = claim(scene, first_room)
+        submitted = [submit(factory, one) for one in new]
+        held = claim(factory, first_room)
         for job_id in sorted(held, key=str)[: len(held) // 2]:
-            scene.run(leases.settle([Verdict(held[job_id].claim, ended, delay_s=0.0)]))
-        submitted += [submit(scene, one) for one in later]
-        scene.conn.execute(
+            factory.run(leases.settle([Verdict(held[job_id].claim, ended, delay_s=0.0)]))
+        submitted += [submit(factory, one) for one in later]
+        factory.conn.execute(
             "update laneway.worker_lanes set max_slots = %s where name = 'default'", [slots]
         )
-        scene.conn.execute("update laneway.job_types set approval = 'always' where name = 'later'")
-        shut(scene, gate)
+        factory.conn.execute(
+            "update laneway.job_types set approval = 'always' where name = 'later'"
+        )
+        shut(factory, gate)
         waiting = [
             job_id
             for job_id in submitted
-            if scene.run(jobs.get(job_id)).status not in (Status.RUNNING, *TERMINAL)
+            if factory.run(jobs.get(job_id)).status not in (Status.RUNNING, *TERMINAL)
         ]
-        startable = {job_id for job_id in waiting if could_start(scene, job_id)}
-        used = scene.conn.execute("select count(*) from laneway.lease").fetchone()
+        startable = {job_id for job_id in waiting if could_start(factory, job_id)}
+        used = factory.conn.execute("select count(*) from laneway.lease").fetchone()
         assert used is not None
         free = ROOM if slots is None else max(slots - used[0], 0)
-        taken = set(claim(scene, ROOM))
+        taken = set(claim(factory, ROOM))
         if free >= ROOM:
             assert taken == startable
         else:
@@ -131,8 +133,8 @@ def test_job_without_a_reason_is_one_that_a_claim_takes(
             assert bool(taken) == bool(startable and free)
 
 
-def submit(scene: Scene, one: NewJob) -> UUID:
-    return scene.submit(
+def submit(factory: JobFactory, one: NewJob) -> UUID:
+    return factory.submit(
         one.job_type,
         priority=one.priority,
         concurrency_key=one.key,
@@ -140,10 +142,12 @@ def submit(scene: Scene, one: NewJob) -> UUID:
     )
 
 
-def shut(scene: Scene, gate: str) -> None:
+def shut(factory: JobFactory, gate: str) -> None:
     if gate == "paused":
-        scene.conn.execute("update laneway.control set paused = true")
+        factory.conn.execute("update laneway.control set paused = true")
     elif gate == "drained":
-        scene.conn.execute("update laneway.worker_lanes set enabled = false where name = 'default'")
+        factory.conn.execute(
+            "update laneway.worker_lanes set enabled = false where name = 'default'"
+        )
     elif gate == "no slots":
-        scene.conn.execute("update laneway.worker_lanes set max_slots = 0 where name = 'default'")
+        factory.conn.execute("update laneway.worker_lanes set max_slots = 0 where name = 'default'")

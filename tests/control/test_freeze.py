@@ -15,7 +15,7 @@ from laneway.domain.codec import to_json
 from laneway.domain.freeze import Thawed
 from laneway.errors import DatabaseUnavailable, InvalidInput, NotFound, Refused
 from laneway.store.database import Database
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 
 class Pace:
@@ -42,29 +42,29 @@ async def enabled(db: Database) -> set[str]:
     return {each.lane.name for each in await lanes.inspect(db) if each.lane.enabled}
 
 
-async def test_enabled_lanes_are_drained_and_restored(db: Database, scene: Scene) -> None:
+async def test_enabled_lanes_are_drained_and_restored(db: Database, factory: JobFactory) -> None:
     await lanes.drain(db, "maintenance", by="me")
     before = await enabled(db)
-    scene.submit()
+    factory.submit()
     quiet = await freeze(db, by="ann")
     assert quiet.is_quiet
     assert {each.lane for each in quiet.lanes} == before
     assert await enabled(db) == set()
-    assert scene.claim() == []
+    assert factory.claim() == []
     assert {(each.was_enabled, each.frozen_by) for each in await frozen(db)} == {(True, "ann")}
-    with scene.listening() as heard:
+    with factory.listening() as heard:
         thawed = await thaw(db, by="bob")
     assert heard == ["wake *"]
     assert {each.lane for each in thawed} == before
     assert await enabled(db) == before
     assert await frozen(db) == []
-    assert len(scene.claim()) == 1
+    assert len(factory.claim()) == 1
 
 
-async def test_it_waits_until_the_last_job_has_ended(db: Database, scene: Scene) -> None:
-    first, second = scene.running("ingestion"), scene.running("polarity")
-    elsewhere = scene.running("restore")
-    pace = Pace(lambda: scene.settle(first), lambda: None, lambda: scene.settle(second))
+async def test_it_waits_until_the_last_job_has_ended(db: Database, factory: JobFactory) -> None:
+    first, second = factory.running("ingestion"), factory.running("polarity")
+    elsewhere = factory.running("restore")
+    pace = Pace(lambda: factory.settle(first), lambda: None, lambda: factory.settle(second))
     seen = await freeze(
         db, ["interactive", "maintenance"], by="me", clock=pace.clock, pause=pace.pause
     )
@@ -75,11 +75,13 @@ async def test_it_waits_until_the_last_job_has_ended(db: Database, scene: Scene)
         ("interactive", 0), ("maintenance", 0),
     ]  # fmt: skip
     assert "system" in await enabled(db), "a lane that was not named goes on"
-    scene.settle(elsewhere)
+    factory.settle(elsewhere)
 
 
-async def test_pauses_grow_to_a_second_and_end_at_the_deadline(db: Database, scene: Scene) -> None:
-    scene.running("ingestion")
+async def test_pauses_grow_to_a_second_and_end_at_the_deadline(
+    db: Database, factory: JobFactory
+) -> None:
+    factory.running("ingestion")
     pace = Pace()
     seen = await freeze(
         db, ["interactive"], by="me", deadline=30.0, clock=pace.clock, pause=pace.pause
@@ -90,10 +92,10 @@ async def test_pauses_grow_to_a_second_and_end_at_the_deadline(db: Database, sce
 
 
 async def test_drain_deadline_names_running_jobs_and_keeps_lanes_drained(
-    db: Database, scene: Scene
+    db: Database, factory: JobFactory
 ) -> None:
-    scene.register(("ingestion",))
-    claim = scene.running("ingestion")
+    factory.register(("ingestion",))
+    claim = factory.running("ingestion")
     seen = await freeze(db, by="me", deadline=0)
     assert not seen.is_quiet
     assert seen.running == 1
@@ -105,44 +107,46 @@ async def test_drain_deadline_names_running_jobs_and_keeps_lanes_drained(
     assert await enabled(db) == set()
     shown = to_json(seen)
     assert (shown["is_quiet"], shown["is_thawed"], shown["running"]) == (False, False, 1)
-    scene.settle(claim)
+    factory.settle(claim)
     assert (await freeze(db, by="me", deadline=0)).is_quiet
 
 
 async def test_many_jobs_are_counted_and_some_are_named(
-    db: Database, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    db: Database, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(verbs, "JOBS_NAMED", 2)
     for _ in range(3):
-        scene.running()
+        factory.running()
     seen = await freeze(db, ["default"], by="me", deadline=0)
     assert (seen.lanes[0].running, len(seen.lanes[0].jobs)) == (3, 2)
 
 
-async def test_or_thaw_takes_it_back_at_the_deadline(db: Database, scene: Scene) -> None:
+async def test_or_thaw_takes_it_back_at_the_deadline(db: Database, factory: JobFactory) -> None:
     before = await enabled(db)
-    claim = scene.running()
+    claim = factory.running()
     seen = await freeze(db, by="me", deadline=0, or_thaw=True)
     assert (seen.is_thawed, seen.is_quiet, seen.running) == (True, False, 1)
     assert await enabled(db) == before
     assert await frozen(db) == []
-    scene.settle(claim)
+    factory.settle(claim)
     assert (await freeze(db, by="me", deadline=0, or_thaw=True)).is_quiet
     assert await enabled(db) == set()
 
 
-async def test_or_thaw_keeps_freeze_of_another_caller(db: Database, scene: Scene) -> None:
+async def test_or_thaw_keeps_freeze_of_another_caller(db: Database, factory: JobFactory) -> None:
     before = await enabled(db)
     await freeze(db, ["system", "maintenance"], by="ann")
     await lanes.resume(db, "maintenance", by="eve")
-    scene.running()
+    factory.running()
     assert (await freeze(db, by="bob", deadline=0, or_thaw=True)).is_thawed
     assert await enabled(db) == before - {"system"}
     assert [each.lane for each in await frozen(db)] == ["system"]
 
 
-async def test_or_thaw_keeps_later_freeze_of_another_caller(db: Database, scene: Scene) -> None:
-    scene.running("ingestion")
+async def test_or_thaw_keeps_later_freeze_of_another_caller(
+    db: Database, factory: JobFactory
+) -> None:
+    factory.running("ingestion")
 
     async def again() -> None:
         await thaw(db, ["interactive"], by="bob")
@@ -156,9 +160,9 @@ async def test_or_thaw_keeps_later_freeze_of_another_caller(db: Database, scene:
     assert "interactive" not in await enabled(db)
 
 
-async def test_or_thaw_thaws_when_waiting_is_interrupted(db: Database, scene: Scene) -> None:
+async def test_or_thaw_thaws_when_waiting_is_interrupted(db: Database, factory: JobFactory) -> None:
     before = await enabled(db)
-    scene.running()
+    factory.running()
     waits = asyncio.Event()
 
     async def forever(seconds: float) -> None:
@@ -210,17 +214,17 @@ async def test_lane_resumed_by_hand_and_frozen_again_was_enabled(db: Database) -
     assert "system" in await enabled(db)
 
 
-async def test_lane_resumed_while_we_wait_ends_the_wait(db: Database, scene: Scene) -> None:
-    scene.running("restore")
+async def test_lane_resumed_while_we_wait_ends_the_wait(db: Database, factory: JobFactory) -> None:
+    factory.running("restore")
     pace = Pace(lambda: lanes.resume(db, "system", by="eve"))
     with pytest.raises(Refused, match="system was resumed"):
         await freeze(db, ["system"], by="me", clock=pace.clock, pause=pace.pause)
 
 
-async def test_lane_that_is_gone_is_forgotten(db: Database, scene: Scene) -> None:
+async def test_lane_that_is_gone_is_forgotten(db: Database, factory: JobFactory) -> None:
     await lanes.create(db, {"name": "video"}, by="me")
     await freeze(db, ["video"], by="me")
-    scene.conn.execute("delete from laneway.worker_lanes where name = 'video'")
+    factory.conn.execute("delete from laneway.worker_lanes where name = 'video'")
     assert await thaw(db, by="me") == []
     assert await frozen(db) == []
 
@@ -260,10 +264,10 @@ async def test_invalid_request_changes_nothing(db: Database) -> None:
 
 @pytest.mark.parametrize("or_thaw", [True, False])
 async def test_or_thaw_takes_it_back_when_the_wait_is_refused(
-    db: Database, scene: Scene, or_thaw: bool
+    db: Database, factory: JobFactory, or_thaw: bool
 ) -> None:
     before = await enabled(db)
-    scene.running("restore")
+    factory.running("restore")
     pace = Pace(lambda: lanes.resume(db, "system", by="eve"))
     with pytest.raises(Refused, match="system was resumed"):
         await freeze(db, by="me", or_thaw=or_thaw, clock=pace.clock, pause=pace.pause)
@@ -273,10 +277,10 @@ async def test_or_thaw_takes_it_back_when_the_wait_is_refused(
 
 @pytest.mark.parametrize("or_thaw", [True, False])
 async def test_or_thaw_takes_it_back_when_the_database_was_away(
-    db: Database, scene: Scene, or_thaw: bool
+    db: Database, factory: JobFactory, or_thaw: bool
 ) -> None:
     before = await enabled(db)
-    scene.running()
+    factory.running()
 
     async def cut_off(seconds: float) -> None:
         raise DatabaseUnavailable("gone")

@@ -17,7 +17,7 @@ from laneway.errors import ConfigError, DatabaseUnavailable
 from laneway.store import health as probes
 from laneway.store import leases
 from laneway.store.database import Database
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 from tests.support.pgbouncer import pgbouncer
 
 UNREACHABLE = "postgresql://someone:secret@127.0.0.1:1/nowhere"
@@ -38,7 +38,7 @@ async def behind(dsn: str, request: pytest.FixtureRequest) -> AsyncIterator[Data
     await found.close()
 
 
-async def test_healthy_database_only_lacks_a_worker(db: Database, scene: Scene) -> None:
+async def test_healthy_database_only_lacks_a_worker(db: Database, factory: JobFactory) -> None:
     found = await all_checks(db)
     assert list(found) == [
         "database", "schema", "pooler", "listen", "settings", "clock", "workers", "leases",
@@ -49,7 +49,7 @@ async def test_healthy_database_only_lacks_a_worker(db: Database, scene: Scene) 
     # Servers of tests need not be durable.
     worth.pop("settings")
     assert set(worth.values()) == {Finding.OK}
-    scene.register()
+    factory.register()
     assert (await health.check_workers(db)).finding is Finding.OK
 
 
@@ -70,14 +70,14 @@ async def test_missing_schema_names_the_command(empty_dsn: str) -> None:
     assert "workers" not in found
 
 
-async def test_doctor_reports_changed_or_newer_schema(db: Database, scene: Scene) -> None:
-    scene.conn.execute(
+async def test_doctor_reports_changed_or_newer_schema(db: Database, factory: JobFactory) -> None:
+    factory.conn.execute(
         "insert into laneway.migrations (number, name, checksum, safe_with)"
         " values (9999, '9999_later', '', '0.0.1')"
     )
     newer = await health.check_schema(db)
     assert (newer.finding, "9999_later" in newer.message) == (Finding.WARN, True)
-    scene.conn.execute("update laneway.migrations set checksum = 'x' where number = 1")
+    factory.conn.execute("update laneway.migrations set checksum = 'x' where number = 1")
     assert (await health.check_schema(db)).finding is Finding.FAIL
 
 
@@ -122,14 +122,18 @@ def test_setting_hurts_only_where_it_reaches_our_sessions(
     assert [rule.name for rule in harmful(settings, is_pooled=is_pooled)] == named
 
 
-async def test_doctor_reports_unreclaimed_lapsed_leases(db: Database, scene: Scene) -> None:
-    scene.running()
-    scene.conn.execute("update laneway.lease set lease_until = clock_timestamp() - interval '9 s'")
+async def test_doctor_reports_unreclaimed_lapsed_leases(db: Database, factory: JobFactory) -> None:
+    factory.running()
+    factory.conn.execute(
+        "update laneway.lease set lease_until = clock_timestamp() - interval '9 s'"
+    )
     assert (await health.check_leases(db)).finding is Finding.OK
-    scene.conn.execute("update laneway.lease set lease_until = clock_timestamp() - interval '1 h'")
+    factory.conn.execute(
+        "update laneway.lease set lease_until = clock_timestamp() - interval '1 h'"
+    )
     found = await health.check_leases(db)
     assert (found.finding, found.next) == (Finding.FAIL, "laneway worker APP")
-    scene.run(leases.run_watchdog(scene.worker_id, 10.0))
+    factory.run(leases.run_watchdog(factory.worker_id, 10.0))
     assert (await health.check_leases(db)).message == "none lapsed"
 
 
@@ -234,13 +238,13 @@ async def test_doctor_reports_notifications_lost_in_pooler(
     assert not await probes.receives_notifications(pooled_dsn, 5)
 
 
-async def test_doctor_reports_jobs_without_handler(db: Database, scene: Scene) -> None:
-    scene.register()
-    scene.submit()
+async def test_doctor_reports_jobs_without_handler(db: Database, factory: JobFactory) -> None:
+    factory.register()
+    factory.submit()
     assert (await health.check_handlers(db)).finding is Finding.OK
     for job_type in ("orphan", "stray"):
-        scene.submit(job_type)
-    scene.conn.execute(
+        factory.submit(job_type)
+    factory.conn.execute(
         "update laneway.jobs set created_at = now() - interval '11 minutes', run_at = null"
     )
     found = await health.check_handlers(db)
@@ -250,9 +254,9 @@ async def test_doctor_reports_jobs_without_handler(db: Database, scene: Scene) -
     assert found.message.endswith(" s, and 1 more")
     assert found.next is not None
     assert "laneway jobs ls --status approved --type orphan" in found.next
-    scene.worker_id = uuid4()
-    scene.register(job_types=("orphan", "stray"), serves=("interactive",))
+    factory.worker_id = uuid4()
+    factory.register(job_types=("orphan", "stray"), serves=("interactive",))
     assert (await health.check_handlers(db)).finding is Finding.WARN
-    scene.worker_id = uuid4()
-    scene.register(job_types=("orphan", "stray"), serves=("interactive", "default"))
+    factory.worker_id = uuid4()
+    factory.register(job_types=("orphan", "stray"), serves=("interactive", "default"))
     assert (await health.check_handlers(db)).finding is Finding.OK

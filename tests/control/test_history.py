@@ -11,7 +11,7 @@ from laneway.config.settings import Settings
 from laneway.control import history, lanes, limits, schedules
 from laneway.errors import InvalidInput, NotFound, Refused
 from laneway.store.database import Database
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 
 async def test_history_lists_changes_with_actor_newest_first(db: Database) -> None:
@@ -27,24 +27,24 @@ async def test_history_lists_changes_with_actor_newest_first(db: Database) -> No
     assert [each.by for each in older] == ["ann"]
 
 
-async def test_rollback_undoes_and_wakes_the_workers(db: Database, scene: Scene) -> None:
-    scene.submit("restore")
+async def test_rollback_undoes_and_wakes_the_workers(db: Database, factory: JobFactory) -> None:
+    factory.submit("restore")
     await lanes.drain(db, "system", by="ann")
-    assert scene.claim("restore") == []
-    with scene.listening() as heard:
+    assert factory.claim("restore") == []
+    with factory.listening() as heard:
         change = await history.rollback(db, "lane", "system", by="bob")
     assert heard == ["wake *"]
     assert change is not None
     assert (change.by, change.name, change.differences) == (
         "bob", "system", {"enabled": (False, True)},
     )  # fmt: skip
-    assert len(scene.claim("restore")) == 1
+    assert len(factory.claim("restore")) == 1
 
 
-async def test_going_back_to_where_it_is_changes_nothing(db: Database, scene: Scene) -> None:
+async def test_going_back_to_where_it_is_changes_nothing(db: Database, factory: JobFactory) -> None:
     await limits.tune(db, "openai", {"max_concurrent": 3}, by="ann")
     (change,) = await history.history(db, "limit", "openai")
-    with scene.listening() as heard:
+    with factory.listening() as heard:
         assert await history.rollback(db, "limit", "openai", to=change.id, by="bob") is None
     assert heard == []
 
@@ -75,20 +75,20 @@ async def test_schedule_is_rolled_back_and_planned_again(db: Database) -> None:
     assert (await schedules.get(db, "nightly")).cron == "0 3 * * *"
 
 
-async def test_rollback_does_not_delete_objects_in_use(db: Database, scene: Scene) -> None:
+async def test_rollback_does_not_delete_objects_in_use(db: Database, factory: JobFactory) -> None:
     await lanes.create(db, {"name": "video", "job_types": ["cut"]}, by="ann")
-    scene.publish("cut")
-    scene.register(("cut",))
+    factory.publish("cut")
+    factory.register(("cut",))
     with pytest.raises(Refused, match=r"in use \(cut\); move them"):
         await history.rollback(db, "lane", "video", by="bob")
     await limits.tune(db, "gpu", {"max_concurrent": 1}, by="ann")
-    scene.conn.execute("update laneway.job_types set limits = '{gpu}' where name = 'cut'")
+    factory.conn.execute("update laneway.job_types set limits = '{gpu}' where name = 'cut'")
     with pytest.raises(Refused, match="the handlers of cut need it"):
         await history.rollback(db, "limit", "gpu", by="bob")
 
 
-async def test_job_type_that_went_elsewhere_is_named(db: Database, scene: Scene) -> None:
-    scene.conn.execute("delete from laneway.worker_lanes where name = 'interactive'")
+async def test_job_type_that_went_elsewhere_is_named(db: Database, factory: JobFactory) -> None:
+    factory.conn.execute("delete from laneway.worker_lanes where name = 'interactive'")
     await lanes.move_type(db, "polarity", "system", by="ann")
     with pytest.raises(Refused, match="polarity may be in one lane only"):
         await history.rollback(db, "lane", "interactive", by="bob")
@@ -96,10 +96,10 @@ async def test_job_type_that_went_elsewhere_is_named(db: Database, scene: Scene)
     assert await history.rollback(db, "lane", "interactive", by="bob") is not None
 
 
-async def test_lanes_that_must_exist_are_not_deleted(db: Database, scene: Scene) -> None:
+async def test_lanes_that_must_exist_are_not_deleted(db: Database, factory: JobFactory) -> None:
     """The history does not have their creation; if it had, a rollback would not undo it."""
     for name in ("default", "analysis"):
-        scene.conn.execute(
+        factory.conn.execute(
             "insert into laneway.control_history (by, kind, name, after)"
             " values ('x', 'lane', %s, '{}')",
             [name],

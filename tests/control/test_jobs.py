@@ -17,7 +17,7 @@ from laneway.errors import DatabaseUnavailable, InvalidInput, NotFound, Refused
 from laneway.store import notify
 from laneway.store.database import Database
 from laneway.store.statement import Statement
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 
 async def test_every_verb_on_unknown_job_is_not_found(db: Database) -> None:
@@ -35,26 +35,26 @@ async def test_every_verb_on_unknown_job_is_not_found(db: Database) -> None:
 
 
 async def test_running_job_has_started_and_one_that_is_analyzed_has_not(
-    db: Database, scene: Scene
+    db: Database, factory: JobFactory
 ) -> None:
-    scene.publish("costly", has_analysis=True)
-    analyzed = scene.submit("costly")
-    assert len(scene.claim(analysis_of("costly"))) == 1
-    claim = scene.running()
+    factory.publish("costly", has_analysis=True)
+    analyzed = factory.submit("costly")
+    assert len(factory.claim(analysis_of("costly"))) == 1
+    claim = factory.running()
     running = await jobs.show(db, claim.job_id)
     assert running.started_at == running.claimed_at == running.attempts[0].started_at
     assert running.started_at is not None
     waiting = await jobs.show(db, analyzed)
     assert (waiting.status, waiting.started_at) == (Status.PENDING, None)
-    scene.settle(claim, "release")
+    factory.settle(claim, "release")
     assert (await jobs.show(db, claim.job_id)).started_at is None
 
 
-async def test_show_lists_every_attempt(db: Database, scene: Scene) -> None:
-    scene.register()
-    claim = scene.running()
-    scene.settle(claim, "fail", error='{"type": "E", "message": "m"}', delay_s=0.0)
-    (again,) = scene.claim()
+async def test_show_lists_every_attempt(db: Database, factory: JobFactory) -> None:
+    factory.register()
+    claim = factory.running()
+    factory.settle(claim, "fail", error='{"type": "E", "message": "m"}', delay_s=0.0)
+    (again,) = factory.claim()
     job = await jobs.show(db, claim.job_id)
     assert job.status is Status.RUNNING
     assert [(a.attempt, a.outcome) for a in job.attempts] == [(1, "failed"), (2, None)]
@@ -63,8 +63,8 @@ async def test_show_lists_every_attempt(db: Database, scene: Scene) -> None:
     assert again.attempt == job.attempt == 2
 
 
-async def test_pages_follow_each_other_without_a_gap(db: Database, scene: Scene) -> None:
-    made = [scene.submit() for _ in range(5)]
+async def test_pages_follow_each_other_without_a_gap(db: Database, factory: JobFactory) -> None:
+    made = [factory.submit() for _ in range(5)]
     seen = []
     cursor = None
     while True:
@@ -84,41 +84,45 @@ async def test_page_outside_the_rules_is_refused(
         await jobs.listing(db, JobFilter(), limit=limit, cursor=cursor)
 
 
-async def test_cancelling_waiting_job_ends_it_without_wake_up(db: Database, scene: Scene) -> None:
-    job_id = scene.submit()
-    with scene.listening() as heard:
+async def test_cancelling_waiting_job_ends_it_without_wake_up(
+    db: Database, factory: JobFactory
+) -> None:
+    job_id = factory.submit()
+    with factory.listening() as heard:
         job = await jobs.cancel(db, job_id, by="me", reason="why not")
     assert job.status is Status.CANCELLED
     assert heard == []
 
 
-async def test_cancelling_a_running_job_reaches_its_worker(db: Database, scene: Scene) -> None:
-    claim = scene.running()
-    with scene.listening() as heard:
+async def test_cancelling_a_running_job_reaches_its_worker(
+    db: Database, factory: JobFactory
+) -> None:
+    claim = factory.running()
+    with factory.listening() as heard:
         job = await jobs.cancel(db, claim.job_id, by="me")
     assert job.status is Status.RUNNING
     assert job.cancel_requested_at is not None
-    assert heard == [f"cancel {scene.worker_id}"]
+    assert heard == [f"cancel {factory.worker_id}"]
 
 
-async def test_ended_job_cannot_be_cancelled(db: Database, scene: Scene) -> None:
-    job_id = scene.completed()
+async def test_ended_job_cannot_be_cancelled(db: Database, factory: JobFactory) -> None:
+    job_id = factory.completed()
     with pytest.raises(Refused, match="completed"):
         await jobs.cancel(db, job_id, by="me")
 
 
 async def test_lost_signal_does_not_fail_the_verb(
-    db: Database, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    db: Database, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unavailable(message: str) -> Statement[None]:
         raise DatabaseUnavailable("gone")
 
     monkeypatch.setattr(notify, "wake", unavailable)
-    assert (await jobs.cancel(db, scene.submit(), by="me")).status is Status.CANCELLED
+    assert (await jobs.cancel(db, factory.submit(), by="me")).status is Status.CANCELLED
 
 
-async def test_only_waiting_jobs_take_another_priority(db: Database, scene: Scene) -> None:
-    waiting, running = scene.submit(), scene.running("other").job_id
+async def test_only_waiting_jobs_take_another_priority(db: Database, factory: JobFactory) -> None:
+    waiting, running = factory.submit(), factory.running("other").job_id
     assert (await jobs.reprioritize(db, waiting, -7, by="me")).priority == -7
     with pytest.raises(Refused, match="running"):
         await jobs.reprioritize(db, running, 1, by="me")
@@ -127,30 +131,34 @@ async def test_only_waiting_jobs_take_another_priority(db: Database, scene: Scen
 
 
 async def test_retry_lets_a_failed_job_wait_again_and_wakes_workers(
-    db: Database, scene: Scene
+    db: Database, factory: JobFactory
 ) -> None:
-    job_id = scene.failed()
-    with scene.listening() as heard:
+    job_id = factory.failed()
+    with factory.listening() as heard:
         job = await jobs.retry(db, job_id, by="me")
     assert (job.status, job.retries, job.attempt) == (Status.APPROVED, 0, 1)
     assert heard == ["wake greet"]
 
 
-async def test_neither_completed_nor_live_jobs_are_retried(db: Database, scene: Scene) -> None:
-    for job_id in (scene.completed(), scene.running("b").job_id, scene.submit("c")):
+async def test_neither_completed_nor_live_jobs_are_retried(
+    db: Database, factory: JobFactory
+) -> None:
+    for job_id in (factory.completed(), factory.running("b").job_id, factory.submit("c")):
         with pytest.raises(Refused, match="only failed and cancelled"):
             await jobs.retry(db, job_id, by="me")
 
 
-async def test_retry_respects_the_unique_key_of_a_live_job(db: Database, scene: Scene) -> None:
-    job_id = scene.failed(unique_key="k")
-    scene.submit(unique_key="k")
+async def test_retry_respects_the_unique_key_of_a_live_job(
+    db: Database, factory: JobFactory
+) -> None:
+    job_id = factory.failed(unique_key="k")
+    factory.submit(unique_key="k")
     with pytest.raises(Refused, match="unique_key"):
         await jobs.retry(db, job_id, by="me")
 
 
-async def test_only_ended_jobs_are_deleted(db: Database, scene: Scene) -> None:
-    ended, running, waiting = scene.completed(), scene.running("b").job_id, scene.submit("c")
+async def test_only_ended_jobs_are_deleted(db: Database, factory: JobFactory) -> None:
+    ended, running, waiting = factory.completed(), factory.running("b").job_id, factory.submit("c")
     for job_id in (running, waiting):
         with pytest.raises(Refused, match="cancel it first"):
             await jobs.delete(db, job_id, by="me")
@@ -159,23 +167,27 @@ async def test_only_ended_jobs_are_deleted(db: Database, scene: Scene) -> None:
         await jobs.show(db, ended)
 
 
-async def test_follow_yields_each_change_once_until_job_ends(db: Database, scene: Scene) -> None:
-    job_id = scene.submit()
+async def test_follow_yields_each_change_once_until_job_ends(
+    db: Database, factory: JobFactory
+) -> None:
+    job_id = factory.submit()
     seen: list[Status] = []
     held: list[Claim] = []
     async for job in jobs.follow(db, job_id, interval=0):
         seen.append(job.status)
         if job.status is Status.APPROVED:
-            held = await asyncio.to_thread(scene.claim)
+            held = await asyncio.to_thread(factory.claim)
         elif job.status is Status.RUNNING:
-            await asyncio.to_thread(scene.settle, held[0])
+            await asyncio.to_thread(factory.settle, held[0])
     assert seen == [Status.APPROVED, Status.RUNNING, Status.COMPLETED]
 
 
 @pytest.mark.parametrize("priority", ["5", 5.0, True, None, 10**400])
-async def test_invalid_priority_is_refused(db: Database, scene: Scene, priority: Any) -> None:
+async def test_invalid_priority_is_refused(
+    db: Database, factory: JobFactory, priority: Any
+) -> None:
     with pytest.raises(InvalidInput, match="priority: must be a whole number"):
-        await jobs.reprioritize(db, scene.submit(), priority, by="me")
+        await jobs.reprioritize(db, factory.submit(), priority, by="me")
 
 
 @pytest.mark.parametrize("limit", ["x", "5", 0, 201, True, 2.0, 10**400])
@@ -192,9 +204,9 @@ async def test_page_has_a_whole_number_of_rows(db: Database, limit: Any) -> None
 
 @pytest.mark.parametrize("by", ["", "a\ud800", " ann", "ann\n", 7])
 async def test_no_verb_takes_a_name_that_no_row_should_hold(
-    db: Database, scene: Scene, by: Any
+    db: Database, factory: JobFactory, by: Any
 ) -> None:
-    job_id, ended = scene.submit(), scene.completed("b")
+    job_id, ended = factory.submit(), factory.completed("b")
     for ask in (
         lambda: jobs.cancel(db, job_id, by=by),
         lambda: jobs.reprioritize(db, job_id, 5, by=by),
@@ -225,13 +237,13 @@ async def test_no_verb_takes_a_name_that_no_row_should_hold(
 
 @pytest.mark.parametrize("at", ["33715-01-01Z", "0044-03-15Z BC"])
 async def test_date_that_python_cannot_hold_stops_no_reader(
-    db: Database, scene: Scene, at: str
+    db: Database, factory: JobFactory, at: str
 ) -> None:
-    job_id, other = scene.submit(delay=60.0), scene.submit()
-    scene.conn.execute(
+    job_id, other = factory.submit(delay=60.0), factory.submit()
+    factory.conn.execute(
         "update laneway.jobs set run_at = %s::timestamptz where id = %s", (at, job_id)
     )
-    scene.conn.execute("update laneway.delayed set run_at = %s::timestamptz", (at,))
+    factory.conn.execute("update laneway.delayed set run_at = %s::timestamptz", (at,))
     assert {job.id for job in (await jobs.listing(db, JobFilter())).items} == {job_id, other}
     shown = await jobs.show(db, job_id)
     assert shown.run_at is not None

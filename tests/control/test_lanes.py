@@ -9,18 +9,18 @@ from laneway.domain.lane import SEEDED_LANES, Lane
 from laneway.domain.overview import DEPTH_BOUND, LaneStatus, TypeLoad
 from laneway.errors import InvalidInput, NotFound, Refused
 from laneway.store.database import Database
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 
 async def status_of(db: Database, name: str) -> LaneStatus:
     return {each.lane.name: each for each in await lanes.inspect(db)}[name]
 
 
-async def test_inspect_shows_slots_depth_and_oldest_wait(db: Database, scene: Scene) -> None:
-    scene.running("ingestion")
-    scene.submit("ingestion")
-    scene.submit("polarity")
-    scene.submit("greet", delay=60.0)
+async def test_inspect_shows_slots_depth_and_oldest_wait(db: Database, factory: JobFactory) -> None:
+    factory.running("ingestion")
+    factory.submit("ingestion")
+    factory.submit("polarity")
+    factory.submit("greet", delay=60.0)
     seen = await status_of(db, "interactive")
     assert (seen.slots_used, seen.utilization, seen.depth, seen.depth_is_capped) == (
         1,
@@ -38,14 +38,14 @@ async def test_inspect_shows_slots_depth_and_oldest_wait(db: Database, scene: Sc
 
 
 async def test_queue_depth_over_bound_is_shown_as_capped(
-    db: Database, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    db: Database, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lanes, "DEPTH_BOUND", 3)
     for _ in range(3):
-        scene.submit()
+        factory.submit()
     exact = await status_of(db, "default")
     assert (exact.depth, exact.depth_is_capped) == (3, False)
-    scene.submit()
+    factory.submit()
     over = await status_of(db, "default")
     assert (over.depth, over.depth_is_capped) == (3, True)
 
@@ -66,9 +66,9 @@ async def test_new_lane_takes_defaults_and_an_existing_one_is_never_overwritten(
         await lanes.create(db, {"name": "video"}, by="me")
 
 
-async def test_tuning_changes_only_named_settings(db: Database, scene: Scene) -> None:
+async def test_tuning_changes_only_named_settings(db: Database, factory: JobFactory) -> None:
     before = (await status_of(db, "interactive")).lane
-    with scene.listening() as heard:
+    with factory.listening() as heard:
         after = await lanes.tune(db, "interactive", {"max_slots": 7}, by="me")
     assert (after.max_slots, after.job_types) == (7, before.job_types)
     assert after.updated_by == "me"
@@ -116,34 +116,36 @@ async def test_failed_move_leaves_the_type_where_it_was(db: Database) -> None:
     assert "ingestion" in (await status_of(db, "interactive")).lane.job_types
 
 
-async def test_moved_type_takes_its_waiting_jobs_along(db: Database, scene: Scene) -> None:
-    job_id = scene.submit("ingestion")
-    with scene.listening() as heard:
+async def test_moved_type_takes_its_waiting_jobs_along(db: Database, factory: JobFactory) -> None:
+    job_id = factory.submit("ingestion")
+    with factory.listening() as heard:
         await lanes.move_type(db, "ingestion", "system", by="me")
     assert heard == ["wake ingestion"]
     assert (await status_of(db, "system")).depth == 1
-    (claim,) = scene.claim("ingestion")
+    (claim,) = factory.claim("ingestion")
     assert claim.job_id == job_id
     back = await lanes.move_type(db, "ingestion", "default", by="me")
     assert back.job_types == ()
     assert (await status_of(db, "system")).lane.job_types.count("ingestion") == 0
 
 
-async def test_drained_lane_claims_nothing_until_it_is_resumed(db: Database, scene: Scene) -> None:
-    scene.submit("ingestion")
+async def test_drained_lane_claims_nothing_until_it_is_resumed(
+    db: Database, factory: JobFactory
+) -> None:
+    factory.submit("ingestion")
     assert not (await lanes.drain(db, "interactive", by="me")).enabled
-    assert scene.claim("ingestion") == []
+    assert factory.claim("ingestion") == []
     assert (await lanes.resume(db, "interactive", by="me")).enabled
-    assert len(scene.claim("ingestion")) == 1
+    assert len(factory.claim("ingestion")) == 1
 
 
-async def test_pause_stops_every_claim_and_names_actor(db: Database, scene: Scene) -> None:
-    scene.submit()
+async def test_pause_stops_every_claim_and_names_actor(db: Database, factory: JobFactory) -> None:
+    factory.submit()
     gate = await lanes.pause(db, by="ann")
     assert gate.paused
     assert gate.paused_by == "ann"
-    assert scene.claim() == []
-    with scene.listening() as heard:
+    assert factory.claim() == []
+    with factory.listening() as heard:
         assert not (await lanes.resume_all(db, by="bob")).paused
     assert heard == ["wake *"]
-    assert len(scene.claim()) == 1
+    assert len(factory.claim()) == 1

@@ -20,7 +20,7 @@ from laneway.store.database import Database
 from laneway.store.function_rights import FUNCTIONS
 from laneway.store.grants import grants, privileges
 from laneway.store.rights import ROLES
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 ROLE = "laneway_limited_role"
 # These roles write no rows of jobs: functions check and write for them.
@@ -56,28 +56,28 @@ FORGERIES = (
 
 
 @pytest.fixture
-def play(dsn: str) -> Iterator[Scene]:
+def play(dsn: str) -> Iterator[JobFactory]:
     """A job factory in one transaction that is rolled back, including the role."""
     with (
         psycopg.connect(dsn, autocommit=True, application_name="tests") as conn,
         conn.transaction(force_rollback=True),
     ):
         conn.execute(SQL("create role {} nologin").format(Identifier(ROLE)))
-        yield Scene(conn)
+        yield JobFactory(conn)
 
 
 @contextmanager
-def acting(scene: Scene, *roles: str) -> Iterator[None]:
-    scene.conn.execute(grants(roles, ROLE, "no_owner").encode())
-    scene.conn.execute(SQL("set local role {}").format(Identifier(ROLE)))
+def acting(factory: JobFactory, *roles: str) -> Iterator[None]:
+    factory.conn.execute(grants(roles, ROLE, "no_owner").encode())
+    factory.conn.execute(SQL("set local role {}").format(Identifier(ROLE)))
     yield
-    scene.conn.execute("reset role")
+    factory.conn.execute("reset role")
 
 
 @pytest.mark.parametrize("forgery", FORGERIES)
 @pytest.mark.parametrize("role", LIMITED)
 def test_limited_role_cannot_write_a_decision_or_a_place_in_the_queue(
-    play: Scene, role: str, forgery: str
+    play: JobFactory, role: str, forgery: str
 ) -> None:
     play.publish("t", approval=Approval(two_person=True))
     play.submit("t", created_by="ann")
@@ -95,7 +95,7 @@ def test_limited_role_writes_no_table_but_the_audit(role: str) -> None:
     assert written <= {"audit"}
 
 
-def test_every_function_is_for_those_it_is_granted_to(play: Scene) -> None:
+def test_every_function_is_for_those_it_is_granted_to(play: JobFactory) -> None:
     """Exactly the roles whose statements call a function may execute it."""
     functions = play.conn.execute(
         "select p.oid, p.proname::text, p.prosecdef, p.proconfig,"
@@ -139,7 +139,7 @@ def test_every_function_is_for_those_it_is_granted_to(play: Scene) -> None:
         "select laneway.cancel(1, 'me', null)",
     ],
 )
-def test_reader_and_other_roles_call_no_writing_function(play: Scene, call: str) -> None:
+def test_reader_and_other_roles_call_no_writing_function(play: JobFactory, call: str) -> None:
     for roles in ([], ["reader"]):
         play.conn.execute(SQL("grant usage on schema laneway to {}").format(Identifier(ROLE)))
         if roles:
@@ -150,7 +150,7 @@ def test_reader_and_other_roles_call_no_writing_function(play: Scene, call: str)
         play.conn.execute("reset role")
 
 
-async def test_client_role_submits_batches_of_every_kind(play: Scene) -> None:
+async def test_client_role_submits_batches_of_every_kind(play: JobFactory) -> None:
     play.publish("gated", approval=Approval())
     play.publish("aged", max_age_s=60.0)
     play.publish("two", approval=Approval(two_person=True))
@@ -185,7 +185,7 @@ async def test_client_role_submits_batches_of_every_kind(play: Scene) -> None:
     assert play.conn.execute("select count(*) from laneway.delayed").fetchone() == (1,)
 
 
-def test_batch_of_a_client_never_skips_the_approval_in_force(play: Scene) -> None:
+def test_batch_of_a_client_never_skips_the_approval_in_force(play: JobFactory) -> None:
     play.publish("gated", approval=Approval())
     with acting(play, "client"):
         play.conn.execute(
@@ -199,8 +199,8 @@ def test_batch_of_a_client_never_skips_the_approval_in_force(play: Scene) -> Non
 
 
 @pytest.fixture
-def other(scene: Scene) -> Iterator[str]:
-    name, conn = f"lw {uuid4().hex[:12]}", scene.conn
+def other(factory: JobFactory) -> Iterator[str]:
+    name, conn = f"lw {uuid4().hex[:12]}", factory.conn
     role = Identifier(name)
     conn.execute(SQL("create role {} nologin").format(role))
     yield name
@@ -208,13 +208,13 @@ def other(scene: Scene) -> Iterator[str]:
     conn.execute(SQL("drop role {}").format(role))
 
 
-async def test_doctor_names_public_functions(db: Database, scene: Scene) -> None:
+async def test_doctor_names_public_functions(db: Database, factory: JobFactory) -> None:
     assert (await health.check_rights(db)).finding is Finding.OK
-    scene.conn.execute("grant execute on function laneway.lane_of to public")
+    factory.conn.execute("grant execute on function laneway.lane_of to public")
     found = await health.check_rights(db)
     assert found.finding is Finding.WARN
     assert "lane_of" in found.message
-    scene.conn.execute("grant execute on function laneway.fire to public")
+    factory.conn.execute("grant execute on function laneway.fire to public")
     found = await health.check_rights(db)
     assert found.finding is Finding.FAIL
     assert "fire" in found.message
@@ -223,19 +223,19 @@ async def test_doctor_names_public_functions(db: Database, scene: Scene) -> None
 
 
 async def test_doctor_names_roles_with_the_grants_of_an_earlier_version(
-    db: Database, scene: Scene, other: str
+    db: Database, factory: JobFactory, other: str
 ) -> None:
-    scene.conn.execute(SQL("grant insert on laneway.ready to {}").format(Identifier(other)))
+    factory.conn.execute(SQL("grant insert on laneway.ready to {}").format(Identifier(other)))
     found = await health.check_rights(db)
     assert (found.finding, other in found.message) == (Finding.WARN, True)
     assert "laneway db grants" in str(found.next)
-    scene.conn.execute(grants(["client"], other, "no_owner").encode())
+    factory.conn.execute(grants(["client"], other, "no_owner").encode())
     assert (await health.check_rights(db)).finding is Finding.OK
-    scene.conn.execute(grants(["worker"], other, "no_owner").encode())
+    factory.conn.execute(grants(["worker"], other, "no_owner").encode())
     assert (await health.check_rights(db)).finding is Finding.OK
 
 
-def test_narrowed_server_cannot_submit_into_another_workspace(play: Scene) -> None:
+def test_narrowed_server_cannot_submit_into_another_workspace(play: JobFactory) -> None:
     with acting(play, "server"):
         play.conn.execute("select set_config('laneway.workspaces', '{ours}', true)")
         play.submit("t", workspace="ours")
@@ -250,7 +250,7 @@ select * from laneway.submit_batch(
 """
 
 
-def test_narrowed_batch_names_the_job_in_another_workspace(play: Scene) -> None:
+def test_narrowed_batch_names_the_job_in_another_workspace(play: JobFactory) -> None:
     """The function has its owner's rights, and row-level security does not apply to the owner."""
     refused = r"jobs\[1\]\.workspace theirs is outside of laneway\.workspaces"
     with acting(play, "client", "server"):
@@ -274,7 +274,7 @@ create trigger drop_row before insert on laneway.jobs
 """
 
 
-def test_batch_is_refused_where_the_table_does_not_take_every_job(play: Scene) -> None:
+def test_batch_is_refused_where_the_table_does_not_take_every_job(play: JobFactory) -> None:
     play.conn.execute(DROPS_ROWS)
     with (
         acting(play, "client"),

@@ -10,18 +10,18 @@ from laneway.control import limits
 from laneway.domain.limit import SEEDED_LIMITS
 from laneway.errors import InvalidInput, NotFound, Refused
 from laneway.store.database import Database
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 
-def need(scene: Scene, job_type: str, *names: str) -> None:
+def need(factory: JobFactory, job_type: str, *names: str) -> None:
     """As if a worker had published a handler with these limits."""
-    scene.conn.execute(
+    factory.conn.execute(
         "insert into laneway.job_types (name, limits) values (%s, %s)", [job_type, list(names)]
     )
 
 
-def hold(scene: Scene, name: str, host: str, running: int) -> None:
-    scene.conn.execute(
+def hold(factory: JobFactory, name: str, host: str, running: int) -> None:
+    factory.conn.execute(
         "insert into laneway.limit_usage values (%s, gen_random_uuid(), %s, %s)",
         [name, host, running],
     )
@@ -37,35 +37,37 @@ async def test_seeded_limits_are_there_and_idle(db: Database) -> None:
 
 @pytest.mark.parametrize("scope,busiest", [("cluster", 6), ("host", 4), ("process", 3)])
 async def test_limit_shows_total_use_and_highest_use(
-    db: Database, scene: Scene, scope: str, busiest: int
+    db: Database, factory: JobFactory, scope: str, busiest: int
 ) -> None:
     await limits.tune(db, "openai", {"scope": scope}, by="me")
     for host, running in (("a", 3), ("a", 1), ("b", 2)):
-        hold(scene, "openai", host, running)
+        hold(factory, "openai", host, running)
     seen = await limits.get(db, "openai")
     assert (seen.running, seen.busiest) == (6, busiest)
 
 
 async def test_due_jobs_that_need_a_limit_are_counted_up_to_a_bound(
-    db: Database, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    db: Database, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "WAITING_BOUND", 3)
-    need(scene, "chat", "openai", "anthropic")
-    need(scene, "embed", "openai")
+    need(factory, "chat", "openai", "anthropic")
+    need(factory, "embed", "openai")
     for job_type in ("chat", "chat", "embed", "greet"):
-        scene.submit(job_type)
-    scene.submit("chat", delay=60.0)
+        factory.submit(job_type)
+    factory.submit("chat", delay=60.0)
     waits = {
         each.limit.name: (each.waiting, each.waiting_is_capped) for each in await limits.inspect(db)
     }
     assert waits == {"anthropic": (2, False), "ollama": (0, False), "openai": (3, False)}
-    scene.submit("embed")
+    factory.submit("embed")
     seen = await limits.get(db, "openai")
     assert (seen.waiting, seen.waiting_is_capped) == (3, True)
 
 
-async def test_tuning_changes_named_settings_and_wakes_workers(db: Database, scene: Scene) -> None:
-    with scene.listening() as heard:
+async def test_tuning_changes_named_settings_and_wakes_workers(
+    db: Database, factory: JobFactory
+) -> None:
+    with factory.listening() as heard:
         rated = await limits.tune(db, "openai", {"rate_count": 60, "rate_period_s": 60}, by="ann")
     assert heard == ["wake *"]
     assert not rated.is_new
@@ -111,12 +113,12 @@ async def test_actor_must_be_storable_text(db: Database) -> None:
             await limits.delete(db, "openai", by=by)
 
 
-async def test_limit_is_deleted_unless_it_is_needed(db: Database, scene: Scene) -> None:
-    need(scene, "chat", "openai")
-    scene.register(("chat",))
+async def test_limit_is_deleted_unless_it_is_needed(db: Database, factory: JobFactory) -> None:
+    need(factory, "chat", "openai")
+    factory.register(("chat",))
     with pytest.raises(Refused, match="the handlers of chat need it"):
         await limits.delete(db, "openai", by="me")
-    hold(scene, "ollama", "a", 1)
+    hold(factory, "ollama", "a", 1)
     with pytest.raises(Refused, match="held once"):
         await limits.delete(db, "ollama", by="me")
     await limits.delete(db, "anthropic", by="me")

@@ -11,7 +11,7 @@ import pytest
 from laneway.control import history, schedules
 from laneway.errors import InvalidInput, NotFound, Refused
 from laneway.store.database import Database
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 from tests.support.store_client import PAST_CHECKS
 
 NIGHTLY: dict[str, Any] = {"job_type": "greet", "cron": "0 3 * * *", "timezone": "Europe/Berlin"}
@@ -25,8 +25,8 @@ SCHEMA = json.dumps(
 )
 
 
-async def test_schedule_is_created_planned_and_notified(db: Database, scene: Scene) -> None:
-    with scene.listening() as heard:
+async def test_schedule_is_created_planned_and_notified(db: Database, factory: JobFactory) -> None:
+    with factory.listening() as heard:
         made = await schedules.put(db, "nightly", NIGHTLY, by="ann")
     assert set(heard) == {"schedules"}
     assert made.next_at is not None
@@ -70,24 +70,26 @@ async def test_wrong_change_is_refused_by_field(
     assert caught.value.field.split(".")[0] == field
 
 
-async def test_payload_is_checked_against_published_schema(db: Database, scene: Scene) -> None:
-    scene.publish("greet", SCHEMA)
+async def test_payload_is_checked_against_published_schema(
+    db: Database, factory: JobFactory
+) -> None:
+    factory.publish("greet", SCHEMA)
     with pytest.raises(InvalidInput, match="name"):
         await schedules.put(db, "nightly", NIGHTLY, by="ann")
     await schedules.put(db, "nightly", {**NIGHTLY, "payload": {"name": "ada"}}, by="ann")
     with pytest.raises(InvalidInput, match="name"):
         await schedules.put(db, "nightly", {"payload": {"name": 1}}, by="ann")
-    scene.publish("other", SCHEMA.replace("name", "title"))
+    factory.publish("other", SCHEMA.replace("name", "title"))
     with pytest.raises(InvalidInput, match="title: is required"):
         await schedules.put(db, "nightly", {"job_type": "other"}, by="ann")
     assert (await schedules.get(db, "nightly")).job_type == "greet"
 
 
-async def test_schedule_is_disabled_enabled_and_deleted(db: Database, scene: Scene) -> None:
+async def test_schedule_is_disabled_enabled_and_deleted(db: Database, factory: JobFactory) -> None:
     await schedules.put(db, "nightly", NIGHTLY, by="ann")
     off = await schedules.disable(db, "nightly", by="ann")
     assert (off.enabled, off.next_at) == (False, None)
-    scene.conn.execute("update laneway.schedules set error = 'no'")
+    factory.conn.execute("update laneway.schedules set error = 'no'")
     on = await schedules.enable(db, "nightly", by="ann")
     assert (on.enabled, on.error) == (True, None)
     assert on.next_at is not None
@@ -106,25 +108,25 @@ async def test_missing_object_is_not_found(db: Database) -> None:
             await look(db, "missing")
 
 
-async def test_run_now_submits_at_once_and_wakes(db: Database, scene: Scene) -> None:
+async def test_run_now_submits_at_once_and_wakes(db: Database, factory: JobFactory) -> None:
     await schedules.put(db, "nightly", {**NIGHTLY, "check_name": "is_full"}, by="ann")
-    with scene.listening() as heard:
+    with factory.listening() as heard:
         ran = await schedules.run_now(db, "nightly", by="ann")
     assert heard == ["wake greet"]
-    (claim,) = scene.claim("greet")
+    (claim,) = factory.claim("greet")
     assert claim.job_id == ran.job_id
     (slot,) = await schedules.slots(db, "nightly")
     assert (slot.manual, slot.outcome, slot.job_id) == (True, "submitted", ran.job_id)
-    with scene.listening() as heard:
+    with factory.listening() as heard:
         asked = await schedules.run_now(db, "nightly", by="ann", check=True)
     assert (asked.answer, asked.job_id, heard) == ("asked", None, ["schedules"])
 
 
 async def test_job_that_cannot_be_submitted_is_recorded_as_error(
-    db: Database, scene: Scene
+    db: Database, factory: JobFactory
 ) -> None:
     await schedules.put(db, "nightly", NIGHTLY, by="ann")
-    scene.conn.execute(PAST_CHECKS.format("update laneway.schedules set workspace = ''").encode())
+    factory.conn.execute(PAST_CHECKS.format("update laneway.schedules set workspace = ''").encode())
     with pytest.raises(Refused, match="workspace: 1 to 128 bytes"):
         await schedules.run_now(db, "nightly", by="ann")
     (slot,) = await schedules.slots(db, "nightly")

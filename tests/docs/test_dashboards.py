@@ -13,8 +13,8 @@ from psycopg.sql import SQL, Identifier
 
 from laneway.observability.metrics import FAMILIES
 from laneway.store.grants import grants
-from tests.control.scene import Scene
 from tests.docs.promql import InvalidQuery, Query
+from tests.support.job_factory import JobFactory
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 LABELS = {family.name: {*family.labels} for family in FAMILIES}
@@ -83,25 +83,25 @@ def test_alerts_have_a_name_a_severity_and_a_summary() -> None:
 
 
 @pytest.fixture
-def reader(dsn: str) -> Iterator[Scene]:
+def reader(dsn: str) -> Iterator[JobFactory]:
     """Jobs in many states, read with the grants of `laneway db grants reader`."""
     with (
         psycopg.connect(dsn, autocommit=True, application_name="tests") as conn,
         conn.transaction(force_rollback=True),
     ):
-        scene = Scene(conn)
-        scene.register(("greet",))
-        scene.settle(scene.running(), ran_s=0.5)
-        scene.failed()
-        scene.running()
-        scene.submit()
+        factory = JobFactory(conn)
+        factory.register(("greet",))
+        factory.settle(factory.running(), ran_s=0.5)
+        factory.failed()
+        factory.running()
+        factory.submit()
         conn.execute(SQL("create role {} nologin").format(Identifier(READER)))
         conn.execute(grants(["reader"], READER, conn.info.user).encode())
         conn.execute(SQL("set local role {}").format(Identifier(READER)))
-        yield scene
+        yield factory
 
 
-def test_reader_can_run_every_query_of_the_sql_dashboard(reader: Scene) -> None:
+def test_reader_can_run_every_query_of_the_sql_dashboard(reader: JobFactory) -> None:
     answers = {}
     for panel in panels("laneway-sql.json"):
         (target,) = panel["targets"]

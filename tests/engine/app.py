@@ -8,7 +8,7 @@ import os
 import time
 
 from laneway import Analysis, Context, Laneway, SyncContext
-from tests.engine.workshop import SOON
+from tests.support.worker_harness import SOON
 
 lw = Laneway()
 

@@ -1,4 +1,4 @@
-"""`workshop` makes an application on a fresh database; `shop` is one with default settings."""
+"""`make_harness` makes an application on a fresh database; `harness` has default settings."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from tests.engine.workshop import Workshop
+from tests.support.worker_harness import WorkerHarness
 
 
 @pytest.fixture
-async def workshop(dsn: str) -> AsyncIterator[Callable[..., Workshop]]:
+async def make_harness(dsn: str) -> AsyncIterator[Callable[..., WorkerHarness]]:
     async with AsyncExitStack() as stack:
-        made: list[Workshop] = []
+        made: list[WorkerHarness] = []
 
-        def make(**settings: object) -> Workshop:
-            made.append(Workshop(dsn, **settings))
+        def make(**settings: object) -> WorkerHarness:
+            made.append(WorkerHarness(dsn, **settings))
             stack.push_async_exit(made[-1].__aexit__)
             return made[-1]
 
@@ -24,13 +24,15 @@ async def workshop(dsn: str) -> AsyncIterator[Callable[..., Workshop]]:
 
 
 @pytest.fixture
-def shop(workshop: Callable[..., Workshop]) -> Workshop:
-    return workshop()
+def harness(make_harness: Callable[..., WorkerHarness]) -> WorkerHarness:
+    return make_harness()
 
 
 @pytest.fixture(params=[True, False], ids=["listening", "polling"])
-def either_shop(workshop: Callable[..., Workshop], request: pytest.FixtureRequest) -> Workshop:
+def either_harness(
+    make_harness: Callable[..., WorkerHarness], request: pytest.FixtureRequest
+) -> WorkerHarness:
     """With notifications and without: what holds with the one holds with the other."""
-    shop = workshop(listen=request.param)
-    shop.lane("default", poll_interval_ms=100)
-    return shop
+    harness = make_harness(listen=request.param)
+    harness.lane("default", poll_interval_ms=100)
+    return harness

@@ -14,7 +14,7 @@ from multiprocessing import get_context
 
 from laneway import Context, Laneway, SyncContext
 from laneway.engine.process import deadline
-from tests.engine.workshop import SOON
+from tests.support.worker_harness import SOON
 
 lw = Laneway()
 if "FORK_APP_EXIT_S" in os.environ:

@@ -14,20 +14,20 @@ from laneway import Context, SyncContext
 from laneway.errors import DatabaseUnavailable, InvalidInput
 from laneway.store.database import Database
 from laneway.store.statement import Statement
-from tests.engine import held
-from tests.engine.workshop import SOON, Workshop, until
+from tests.engine import child_features
+from tests.support.worker_harness import SOON, WorkerHarness, wait_until
 
 HELD = "select coalesce(sum(running), 0)::integer from laneway.limit_usage"
 
 
-def limit(shop: Workshop, name: str, most: int | None = 1) -> None:
-    shop.do("insert into laneway.limits (name, max_concurrent) values (%s, %s)", name, most)
+def limit(harness: WorkerHarness, name: str, most: int | None = 1) -> None:
+    harness.do("insert into laneway.limits (name, max_concurrent) values (%s, %s)", name, most)
 
 
-def is_free(shop: Workshop) -> bool:
+def is_free(harness: WorkerHarness) -> bool:
     """Nothing is held, neither by a lease nor by the counters."""
-    leased = shop.one("select count(*) from laneway.lease where cardinality(limits) > 0")
-    used = shop.one("select coalesce(sum(abs(running)), 0)::integer from laneway.limit_usage")
+    leased = harness.one("select count(*) from laneway.lease where cardinality(limits) > 0")
+    used = harness.one("select coalesce(sum(abs(running)), 0)::integer from laneway.limit_usage")
     return bool(leased == 0 and used == 0)
 
 
@@ -52,75 +52,77 @@ class Room:
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread"])
-async def test_no_more_than_the_limit_are_inside_at_once(shop: Workshop, isolation: str) -> None:
-    limit(shop, "narrow", 2)
+async def test_no_more_than_the_limit_are_inside_at_once(
+    harness: WorkerHarness, isolation: str
+) -> None:
+    limit(harness, "narrow", 2)
     room, seen = Room(), []
 
-    @shop.lw.handler("async_job")
+    @harness.lw.handler("async_job")
     async def async_job(ctx: Context, n: int) -> None:
         async with ctx.limit("narrow"):
             room.enter(n)
-            seen.append(await asyncio.to_thread(shop.one, HELD))
+            seen.append(await asyncio.to_thread(harness.one, HELD))
             room.leave()
 
-    @shop.lw.handler("thread_job")
+    @harness.lw.handler("thread_job")
     def thread_job(ctx: SyncContext, n: int) -> None:
         with ctx.limit("narrow"):
             room.enter(n)
             with shop_lock:
-                seen.append(shop.one(HELD))
+                seen.append(harness.one(HELD))
             room.leave()
 
     shop_lock = threading.Lock()
     # Two workers: as good as two processes.
-    await shop.hire()
-    await shop.hire()
-    jobs = [await shop.lw.submit(f"{isolation}_job", {"n": n}) for n in range(12)]
+    await harness.start_worker()
+    await harness.start_worker()
+    jobs = [await harness.lw.submit(f"{isolation}_job", {"n": n}) for n in range(12)]
     for job in jobs:
         await job.wait(60)
     assert len(room.order) == 12
     assert 1 <= room.most <= 2
     assert all(1 <= now <= 2 for now in seen)
-    await until(lambda: is_free(shop))
+    await wait_until(lambda: is_free(harness))
 
 
 @pytest.mark.parametrize("job_type", ["child_limit", "async_child_limit"])
-async def test_a_child_holds_a_limit(shop: Workshop, job_type: str) -> None:
-    limit(shop, "narrow")
-    await held.adopted_by(shop)
-    jobs = [await shop.lw.submit(job_type) for _ in range(3)]
+async def test_a_child_holds_a_limit(harness: WorkerHarness, job_type: str) -> None:
+    limit(harness, "narrow")
+    await child_features.adopted_by(harness)
+    jobs = [await harness.lw.submit(job_type) for _ in range(3)]
     for job in jobs:
         assert await job.wait(60) == "held"
-    await until(lambda: is_free(shop))
+    await wait_until(lambda: is_free(harness))
 
 
-async def test_first_waiting_call_of_a_process_is_served_first(shop: Workshop) -> None:
-    limit(shop, "narrow", 0)
+async def test_first_waiting_call_of_a_process_is_served_first(harness: WorkerHarness) -> None:
+    limit(harness, "narrow", 0)
     waiting: list[int] = []
     room = Room()
 
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context, n: int) -> None:
         waiting.append(n)
         async with ctx.limit("narrow"):
             room.enter(n)
             room.leave()
 
-    await shop.hire()
+    await harness.start_worker()
     jobs = []
     for n in range(6):
-        jobs.append(await shop.lw.submit("job", {"n": n}))
-        await until(lambda: len(waiting) == len(jobs))
-    shop.do("update laneway.limits set max_concurrent = 1 where name = 'narrow'")
+        jobs.append(await harness.lw.submit("job", {"n": n}))
+        await wait_until(lambda: len(waiting) == len(jobs))
+    harness.do("update laneway.limits set max_concurrent = 1 where name = 'narrow'")
     for each in jobs:
         await each.wait(60)
     assert room.order == list(range(6))
 
 
 async def test_only_the_first_waiting_call_asks(
-    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limit(shop, "narrow", 0)
+    limit(harness, "narrow", 0)
     asked: list[int] = []
     run = Database.run
 
@@ -131,24 +133,26 @@ async def test_only_the_first_waiting_call_asks(
 
     monkeypatch.setattr(Database, "run", remember)
 
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> None:
         async with ctx.limit("narrow"):
             pass
 
-    await shop.hire()
+    await harness.start_worker()
     for _ in range(5):
-        await shop.running(await shop.lw.submit("job"))
-    await until(lambda: len(asked) > 5)
+        await harness.running(await harness.lw.submit("job"))
+    await wait_until(lambda: len(asked) > 5)
     assert len(set(asked)) == 1
 
 
-async def test_a_job_may_hold_a_limit_several_times_and_several_limits(shop: Workshop) -> None:
-    limit(shop, "one", 3)
-    limit(shop, "two", 1)
+async def test_a_job_may_hold_a_limit_several_times_and_several_limits(
+    harness: WorkerHarness,
+) -> None:
+    limit(harness, "one", 3)
+    limit(harness, "two", 1)
     seen: list[Any] = []
 
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> None:
         async def call() -> None:
             async with ctx.limit("one"):
@@ -157,26 +161,26 @@ async def test_a_job_may_hold_a_limit_several_times_and_several_limits(shop: Wor
         everybody = asyncio.Barrier(3)
         await asyncio.gather(call(), call(), call())
         async with ctx.limit("two", "one", "two"):
-            seen.append(shop.one("select limits from laneway.lease"))
+            seen.append(harness.one("select limits from laneway.lease"))
 
-    await shop.hire()
-    await (await shop.lw.submit("job")).wait(60)
+    await harness.start_worker()
+    await (await harness.lw.submit("job")).wait(60)
     assert sorted(seen[0]) == ["one", "two"]
-    await until(lambda: is_free(shop))
+    await wait_until(lambda: is_free(harness))
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread"])
 async def test_a_job_does_not_wait_for_itself(
-    shop: Workshop, isolation: str, monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, isolation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor behind another that waits for it."""
-    limit(shop, "narrow", 1)
+    limit(harness, "narrow", 1)
     rule = (
         "limit: narrow is held by this job already, around this call, and its max_concurrent is 1"
     )
-    asked = held.when_full(monkeypatch)
+    asked = child_features.when_full(monkeypatch)
 
-    @shop.lw.handler("async_job", max_retries=0)
+    @harness.lw.handler("async_job", max_retries=0)
     async def async_job(ctx: Context) -> None:
         async def deeper() -> None:
             with pytest.raises(InvalidInput, match=rule):
@@ -190,25 +194,25 @@ async def test_a_job_does_not_wait_for_itself(
         async with ctx.limit("narrow"):
             pass
 
-    @shop.lw.handler("thread_job", max_retries=0)
+    @harness.lw.handler("thread_job", max_retries=0)
     def thread_job(ctx: SyncContext) -> None:
         with ctx.limit("narrow"):
             asked.wait(120)
             with pytest.raises(InvalidInput, match=rule), ctx.limit("narrow"):
                 raise AssertionError("never inside")
 
-    @shop.lw.handler("other")
+    @harness.lw.handler("other")
     async def other(ctx: Context) -> None:
         await _inside(ctx, "narrow")
 
-    await shop.hire()
-    job = await shop.lw.submit(f"{isolation}_job")
-    await until(lambda: shop.one(HELD) == 1)
-    behind = await shop.lw.submit("other")
-    ended = await shop.ended(job)
+    await harness.start_worker()
+    job = await harness.lw.submit(f"{isolation}_job")
+    await wait_until(lambda: harness.one(HELD) == 1)
+    behind = await harness.lw.submit("other")
+    ended = await harness.ended(job)
     assert ended.status == "completed", ended.error
     await behind.wait(60)
-    await until(lambda: is_free(shop))
+    await wait_until(lambda: is_free(harness))
 
 
 async def _inside(ctx: Context, name: str) -> None:
@@ -218,15 +222,15 @@ async def _inside(ctx: Context, name: str) -> None:
 
 @pytest.mark.parametrize("isolation", ["async", "thread"])
 async def test_a_jobs_own_calls_side_by_side_wait_for_each_other(
-    shop: Workshop, isolation: str
+    harness: WorkerHarness, isolation: str
 ) -> None:
-    limit(shop, "narrow", 2)
+    limit(harness, "narrow", 2)
 
-    @shop.lw.handler("async_job", max_retries=0)
+    @harness.lw.handler("async_job", max_retries=0)
     async def async_job(ctx: Context) -> None:
         await asyncio.gather(*(_inside(ctx, "narrow") for _ in range(8)))
 
-    @shop.lw.handler("thread_job", max_retries=0)
+    @harness.lw.handler("thread_job", max_retries=0)
     def thread_job(ctx: SyncContext) -> None:
         def call(_: int) -> None:
             with ctx.limit("narrow"):
@@ -235,16 +239,16 @@ async def test_a_jobs_own_calls_side_by_side_wait_for_each_other(
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(call, range(8)))
 
-    await shop.hire()
-    ended = await shop.ended(await shop.lw.submit(f"{isolation}_job"))
+    await harness.start_worker()
+    ended = await harness.ended(await harness.lw.submit(f"{isolation}_job"))
     assert ended.status == "completed", ended.error
-    await until(lambda: is_free(shop))
+    await wait_until(lambda: is_free(harness))
 
 
-async def test_task_that_outlives_its_block_is_not_refused(shop: Workshop) -> None:
-    limit(shop, "narrow")
+async def test_task_that_outlives_its_block_is_not_refused(harness: WorkerHarness) -> None:
+    limit(harness, "narrow")
 
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> str:
         has_ended = asyncio.Event()
 
@@ -259,76 +263,78 @@ async def test_task_that_outlives_its_block_is_not_refused(shop: Workshop) -> No
         has_ended.set()
         return await task
 
-    await shop.hire()
-    assert await (await shop.lw.submit("job")).wait(60) == "held"
+    await harness.start_worker()
+    assert await (await harness.lw.submit("job")).wait(60) == "held"
 
 
-async def test_all_are_taken_or_none(shop: Workshop) -> None:
-    limit(shop, "free", 1)
-    limit(shop, "taken", 0)
+async def test_all_are_taken_or_none(harness: WorkerHarness) -> None:
+    limit(harness, "free", 1)
+    limit(harness, "taken", 0)
 
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> None:
         async with ctx.limit("free", "taken"):
             pass
 
-    await shop.hire()
-    submitted = await shop.lw.submit("job")
-    await shop.running(submitted)
-    shop.do("update laneway.limits set max_concurrent = 1 where name = 'taken'")
+    await harness.start_worker()
+    submitted = await harness.lw.submit("job")
+    await harness.running(submitted)
+    harness.do("update laneway.limits set max_concurrent = 1 where name = 'taken'")
     await submitted.wait(60)
-    await until(lambda: is_free(shop))
+    await wait_until(lambda: is_free(harness))
 
 
-async def test_a_rate_is_waited_for(shop: Workshop) -> None:
-    limit(shop, "rated", None)
-    shop.do("update laneway.limits set rate_count = 2, rate_period_s = 0.5 where name = 'rated'")
+async def test_a_rate_is_waited_for(harness: WorkerHarness) -> None:
+    limit(harness, "rated", None)
+    harness.do("update laneway.limits set rate_count = 2, rate_period_s = 0.5 where name = 'rated'")
 
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> None:
         async with ctx.limit("rated"):
             pass
 
-    await shop.hire()
-    jobs = [await shop.lw.submit("job") for _ in range(5)]
+    await harness.start_worker()
+    jobs = [await harness.lw.submit("job") for _ in range(5)]
     for each in jobs:
         await each.wait(60)
-    slices = shop.rows("select slice, started from laneway.limit_starts")
+    slices = harness.rows("select slice, started from laneway.limit_starts")
     sums = [sum(n for at, n in slices if first <= at < first + 500_000) for first, _ in slices]
     assert max(sums) <= 2
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread", "child", "async_child"])
-async def test_a_cancelled_waiter_leaves_nothing_behind(shop: Workshop, isolation: str) -> None:
-    limit(shop, "narrow", 0)
+async def test_a_cancelled_waiter_leaves_nothing_behind(
+    harness: WorkerHarness, isolation: str
+) -> None:
+    limit(harness, "narrow", 0)
 
-    @shop.lw.handler("async_limit")
+    @harness.lw.handler("async_limit")
     async def async_job(ctx: Context) -> None:
         async with ctx.limit("narrow"):
             raise AssertionError("never inside")
 
-    @shop.lw.handler("thread_limit")
+    @harness.lw.handler("thread_limit")
     def thread_job(ctx: SyncContext) -> None:
         with ctx.limit("narrow"):
             raise AssertionError("never inside")
 
-    await held.adopted_by(shop)
-    job = await shop.lw.submit(f"{isolation}_limit")
-    await shop.running(job)
-    behind = await shop.lw.submit(f"{isolation}_limit")
-    await shop.running(behind)
+    await child_features.adopted_by(harness)
+    job = await harness.lw.submit(f"{isolation}_limit")
+    await harness.running(job)
+    behind = await harness.lw.submit(f"{isolation}_limit")
+    await harness.running(behind)
     await job.cancel()
-    assert (await shop.ended(job, 60)).status == "cancelled"
+    assert (await harness.ended(job, 60)).status == "cancelled"
     await behind.cancel()
-    assert (await shop.ended(behind, 60)).status == "cancelled"
-    await until(shop.holds_nothing)
-    assert is_free(shop)
+    assert (await harness.ended(behind, 60)).status == "cancelled"
+    await wait_until(harness.holds_nothing)
+    assert is_free(harness)
 
 
 async def test_grant_to_a_cancelled_call_is_released(
-    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limit(shop, "narrow", 1)
+    limit(harness, "narrow", 1)
     granted, may_answer = asyncio.Event(), asyncio.Event()
     run, calls = Database.run, iter(range(100))
 
@@ -341,7 +347,7 @@ async def test_grant_to_a_cancelled_call_is_released(
 
     monkeypatch.setattr(Database, "run", hold_back)
 
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> str:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.01), ctx.limit("narrow"):
@@ -351,15 +357,15 @@ async def test_grant_to_a_cancelled_call_is_released(
         async with ctx.limit("narrow"):
             return "held"
 
-    await shop.hire()
-    assert await (await shop.lw.submit("job")).wait(60) == "held"
-    await until(lambda: is_free(shop))
+    await harness.start_worker()
+    assert await (await harness.lw.submit("job")).wait(60) == "held"
+    await wait_until(lambda: is_free(harness))
 
 
 async def test_an_answer_lost_is_no_second_holder(
-    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limit(shop, "narrow", 1)
+    limit(harness, "narrow", 1)
     run, losses = Database.run, iter([True, False, True, False])
 
     async def lose(self: Database, statement: Statement[Any]) -> Any:
@@ -370,22 +376,22 @@ async def test_an_answer_lost_is_no_second_holder(
 
     monkeypatch.setattr(Database, "run", lose)
 
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> list[str]:
         async with ctx.limit("narrow"):
-            return list(shop.one("select limits from laneway.lease"))
+            return list(harness.one("select limits from laneway.lease"))
 
-    await shop.hire()
-    assert await (await shop.lw.submit("job")).wait(60) == ["narrow"]
-    await until(lambda: is_free(shop))
+    await harness.start_worker()
+    assert await (await harness.lw.submit("job")).wait(60) == ["narrow"]
+    await wait_until(lambda: is_free(harness))
 
 
-async def test_a_limit_goes_back_with_the_lease(shop: Workshop) -> None:
+async def test_a_limit_goes_back_with_the_lease(harness: WorkerHarness) -> None:
     """A crash inside gives it back as it gives back the slot."""
-    limit(shop, "narrow", 1)
+    limit(harness, "narrow", 1)
     inside, let_go = threading.Event(), threading.Event()
 
-    @shop.lw.handler("job", retry=SOON)
+    @harness.lw.handler("job", retry=SOON)
     def job(ctx: SyncContext) -> str:
         with ctx.limit("narrow"):
             if ctx.attempt == 1:
@@ -393,21 +399,21 @@ async def test_a_limit_goes_back_with_the_lease(shop: Workshop) -> None:
                 let_go.wait(120)
             return "held"
 
-    await shop.hire_unlike({"heartbeat_fraction": 0.99})
-    submitted = await shop.lw.submit("job")
-    await until(inside.is_set)
-    shop.lapse(submitted)
+    await harness.start_worker_with({"heartbeat_fraction": 0.99})
+    submitted = await harness.lw.submit("job")
+    await wait_until(inside.is_set)
+    harness.lapse(submitted)
     assert await submitted.wait(60) == "held"
     let_go.set()
-    await until(shop.holds_nothing)
-    await until(lambda: is_free(shop))
+    await wait_until(harness.holds_nothing)
+    await wait_until(lambda: is_free(harness))
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread"])
-async def test_undefined_limit_is_refused_by_name(shop: Workshop, isolation: str) -> None:
-    limit(shop, "mine", 1)
+async def test_undefined_limit_is_refused_by_name(harness: WorkerHarness, isolation: str) -> None:
+    limit(harness, "mine", 1)
 
-    @shop.lw.handler("async_job", limits=["mine"], max_retries=0)
+    @harness.lw.handler("async_job", limits=["mine"], max_retries=0)
     async def async_job(ctx: Context) -> None:
         with pytest.raises(InvalidInput, match="limit: nowhere does not exist"):
             async with ctx.limit("openai", "nowhere"):
@@ -419,46 +425,46 @@ async def test_undefined_limit_is_refused_by_name(shop: Workshop, isolation: str
             async with ctx.limit():
                 pass
 
-    @shop.lw.handler("thread_job", limits=["mine"], max_retries=0)
+    @harness.lw.handler("thread_job", limits=["mine"], max_retries=0)
     def thread_job(ctx: SyncContext) -> None:
         for names, rule in (("openai nowhere", "nowhere does not exist"), ("mine", "mine is held")):
             with pytest.raises(InvalidInput, match=rule), ctx.limit(*names.split()):
                 pass
 
-    await shop.hire()
-    ended = await shop.ended(await shop.lw.submit(f"{isolation}_job"))
+    await harness.start_worker()
+    ended = await harness.ended(await harness.lw.submit(f"{isolation}_job"))
     assert ended.status == "completed", ended.error
-    await until(lambda: is_free(shop))
+    await wait_until(lambda: is_free(harness))
 
 
-async def test_child_gets_the_error_of_a_wrong_limit(shop: Workshop) -> None:
-    await held.adopted_by(shop)
-    ended = await shop.ended(await shop.lw.submit("child_refused", {"how": "limit"}), 60)
+async def test_child_gets_the_error_of_a_wrong_limit(harness: WorkerHarness) -> None:
+    await child_features.adopted_by(harness)
+    ended = await harness.ended(await harness.lw.submit("child_refused", {"how": "limit"}), 60)
     assert ended.error is not None
     assert ended.error.type == "InvalidInput"
     assert ended.error.message.startswith("limit: nowhere does not exist; create it with")
 
 
 async def test_waiting_handlers_do_not_keep_a_worker_from_stopping(
-    workshop: Callable[..., Workshop],
+    make_harness: Callable[..., WorkerHarness],
 ) -> None:
-    shop = workshop(shutdown_grace=0.1)
-    limit(shop, "narrow", 0)
+    harness = make_harness(shutdown_grace=0.1)
+    limit(harness, "narrow", 0)
 
-    @shop.lw.handler("async_job")
+    @harness.lw.handler("async_job")
     async def async_job(ctx: Context) -> None:
         async with ctx.limit("narrow"):
             pass
 
-    @shop.lw.handler("thread_job")
+    @harness.lw.handler("thread_job")
     def thread_job(ctx: SyncContext) -> None:
         with ctx.limit("narrow"):
             pass
 
-    worker = await shop.hire()
-    jobs = [await shop.lw.submit(kind) for kind in ("async_job", "thread_job")]
+    worker = await harness.start_worker()
+    jobs = [await harness.lw.submit(kind) for kind in ("async_job", "thread_job")]
     for job in jobs:
-        await shop.running(job)
+        await harness.running(job)
     await worker.stop()
-    assert [shop.status(job) for job in jobs] == ["approved", "approved"]
-    assert shop.holds_nothing()
+    assert [harness.status(job) for job in jobs] == ["approved", "approved"]
+    assert harness.holds_nothing()

@@ -14,8 +14,8 @@ import pytest
 from laneway import Context, Retry, RetryPolicy, Snooze, SyncContext
 from laneway.engine.run.call_retry import CallRetryOptions, retry_after
 from laneway.errors import InvalidInput, JobFailed
-from tests.engine import held
-from tests.engine.workshop import SOON, Workshop, until
+from tests.engine import child_features
+from tests.support.worker_harness import SOON, WorkerHarness, wait_until
 
 
 class Busy(Exception):
@@ -27,7 +27,7 @@ class Busy(Exception):
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread"])
-async def test_call_is_tried_again_without_a_charge(shop: Workshop, isolation: str) -> None:
+async def test_call_is_tried_again_without_a_charge(harness: WorkerHarness, isolation: str) -> None:
     calls: list[str] = []
 
     def flaky(text: str, *, end: str) -> str:
@@ -39,16 +39,16 @@ async def test_call_is_tried_again_without_a_charge(shop: Workshop, isolation: s
     async def flaky_async(text: str, *, end: str) -> str:
         return flaky(text, end=end)
 
-    @shop.lw.handler("async_job", max_retries=0)
+    @harness.lw.handler("async_job", max_retries=0)
     async def async_job(ctx: Context) -> str:
         return str(await ctx.retry(flaky_async, "done", end="!", policy=SOON))
 
-    @shop.lw.handler("thread_job", max_retries=0)
+    @harness.lw.handler("thread_job", max_retries=0)
     def thread_job(ctx: SyncContext) -> str:
         return ctx.retry(flaky, "done", end="!", policy=SOON)
 
-    await shop.hire()
-    job = await shop.lw.submit(f"{isolation}_job")
+    await harness.start_worker()
+    job = await harness.lw.submit(f"{isolation}_job")
     assert await job.wait(60) == "done!"
     found = await job.get()
     assert (len(calls), found.attempt, found.retries) == (3, 1, 0)
@@ -56,32 +56,32 @@ async def test_call_is_tried_again_without_a_charge(shop: Workshop, isolation: s
     assert "try 1 of 5 failed with ConnectionError" in attempt.log[0].message
 
 
-async def test_call_is_tried_again_in_a_child_process(shop: Workshop) -> None:
-    await held.adopted_by(shop)
-    job = await shop.lw.submit("child_retry")
+async def test_call_is_tried_again_in_a_child_process(harness: WorkerHarness) -> None:
+    await child_features.adopted_by(harness)
+    job = await harness.lw.submit("child_retry")
     assert await job.wait(60) == 3
 
 
-async def test_last_error_of_a_call_fails_the_attempt(shop: Workshop) -> None:
+async def test_last_error_of_a_call_fails_the_attempt(harness: WorkerHarness) -> None:
     calls: list[int] = []
 
     def broken() -> None:
         calls.append(1)
         raise ValueError("never")
 
-    @shop.lw.handler("job", max_retries=0)
+    @harness.lw.handler("job", max_retries=0)
     async def job(ctx: Context) -> None:
         await ctx.retry(broken, tries=2, policy=SOON)
 
-    await shop.hire()
-    handle = await shop.lw.submit("job")
+    await harness.start_worker()
+    handle = await harness.lw.submit("job")
     with pytest.raises(JobFailed, match="never"):
         await handle.wait(60)
     assert len(calls) == 2
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread"])
-async def test_cancel_ends_the_pause_between_tries(shop: Workshop, isolation: str) -> None:
+async def test_cancel_ends_the_pause_between_tries(harness: WorkerHarness, isolation: str) -> None:
     tried = threading.Event()
     hour = RetryPolicy(base=3600, cap=3600)
 
@@ -89,24 +89,24 @@ async def test_cancel_ends_the_pause_between_tries(shop: Workshop, isolation: st
         tried.set()
         raise ConnectionError("busy")
 
-    @shop.lw.handler("async_job")
+    @harness.lw.handler("async_job")
     async def async_job(ctx: Context) -> None:
         await ctx.retry(broken, policy=hour)
 
-    @shop.lw.handler("thread_job")
+    @harness.lw.handler("thread_job")
     def thread_job(ctx: SyncContext) -> None:
         ctx.retry(broken, policy=hour)
 
-    await shop.hire()
-    job = await shop.lw.submit(f"{isolation}_job")
+    await harness.start_worker()
+    job = await harness.lw.submit(f"{isolation}_job")
     await asyncio.to_thread(tried.wait, 30)
     await job.cancel()
-    await until(lambda: shop.status(job) == "cancelled")
+    await wait_until(lambda: harness.status(job) == "cancelled")
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread"])
 async def test_job_that_waits_for_its_next_try_is_not_stalled(
-    shop: Workshop, isolation: str, monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, isolation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.engine.run.call_retry.MOVE_S", 0.05)
     hour = RetryPolicy(base=3600, cap=3600)
@@ -114,23 +114,23 @@ async def test_job_that_waits_for_its_next_try_is_not_stalled(
     def broken() -> None:
         raise ConnectionError("busy")
 
-    @shop.lw.handler("async_job", stale="progress")
+    @harness.lw.handler("async_job", stale="progress")
     async def async_job(ctx: Context) -> None:
         await ctx.retry(broken, policy=hour)
 
-    @shop.lw.handler("thread_job", stale="progress")
+    @harness.lw.handler("thread_job", stale="progress")
     def thread_job(ctx: SyncContext) -> None:
         ctx.retry(broken, policy=hour)
 
-    await shop.hire()
-    await shop.lw.submit(f"{isolation}_job")
+    await harness.start_worker()
+    await harness.lw.submit(f"{isolation}_job")
     moved: set[Any] = set()
 
     def has_moved_on() -> bool:
-        moved.update(shop.rows("select last_progress_at from laneway.lease"))
+        moved.update(harness.rows("select last_progress_at from laneway.lease"))
         return len(moved - {(None,)}) >= 3
 
-    await until(has_moved_on)
+    await wait_until(has_moved_on)
 
 
 # -- how long -------------------------------------------------------------------------------------

@@ -12,37 +12,37 @@ import pytest
 
 from laneway import Context, JobHandle, Laneway, Snooze, SyncContext
 from laneway.errors import JobFailed
-from tests.engine import isolated
-from tests.engine.workshop import Workshop, until
+from tests.engine import isolation_handlers
+from tests.support.worker_harness import WorkerHarness, wait_until
 
 
-async def test_a_queued_job_that_is_cancelled_never_starts(either_shop: Workshop) -> None:
-    shop = either_shop
+async def test_a_queued_job_that_is_cancelled_never_starts(either_harness: WorkerHarness) -> None:
+    harness = either_harness
     ran: list[str] = []
 
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context, name: str) -> None:
         ran.append(name)
 
-    first = await shop.lw.submit("job", {"name": "cancelled"})
-    later = await shop.lw.submit("job", {"name": "delayed"}, delay=0.2)
+    first = await harness.lw.submit("job", {"name": "cancelled"})
+    later = await harness.lw.submit("job", {"name": "delayed"}, delay=0.2)
     assert await first.cancel("changed my mind") == "cancelled"
     assert await later.cancel() == "cancelled"
-    last = await shop.lw.submit("job", {"name": "kept"}, delay=0.4)
-    await shop.hire()
+    last = await harness.lw.submit("job", {"name": "kept"}, delay=0.4)
+    await harness.start_worker()
     await last.wait(60)
     assert ran == ["kept"]
-    assert shop.status(first) == shop.status(later) == "cancelled"
+    assert harness.status(first) == harness.status(later) == "cancelled"
 
 
-def waiting_handlers(shop: Workshop) -> None:
-    @shop.lw.handler("async_wait")
+def waiting_handlers(harness: WorkerHarness) -> None:
+    @harness.lw.handler("async_wait")
     async def async_wait(ctx: Context) -> None:
         await ctx.save({"page": 7})
         await ctx.progress(1, 2, "waiting")
         await asyncio.Event().wait()
 
-    @shop.lw.handler("thread_wait")
+    @harness.lw.handler("thread_wait")
     def thread_wait(ctx: SyncContext) -> None:
         ctx.save({"page": 7})
         ctx.progress(1, 2, "waiting")
@@ -50,34 +50,36 @@ def waiting_handlers(shop: Workshop) -> None:
             ctx.check()
             threading.Event().wait(0.01)
 
-    shop.lw.handlers.add(isolated.lw.handlers["process_wait"])
+    harness.lw.handlers.add(isolation_handlers.lw.handlers["process_wait"])
 
 
-async def saved(shop: Workshop, job: JobHandle) -> None:
-    seq = shop.seq(job)
-    await until(lambda: shop.rows("select 1 from laneway.progress where seq = %s", seq))
+async def saved(harness: WorkerHarness, job: JobHandle) -> None:
+    seq = harness.seq(job)
+    await wait_until(lambda: harness.rows("select 1 from laneway.progress where seq = %s", seq))
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread", "process"])
 async def test_a_running_job_is_cancelled_by_notification(
-    shop: Workshop, isolation: str, caplog: pytest.LogCaptureFixture
+    harness: WorkerHarness, isolation: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The lease is an hour: neither a heartbeat nor a report brings the news."""
     caplog.set_level(logging.INFO, "laneway")
-    waiting_handlers(shop)
-    shop.lane("default", lease_seconds=3600)
-    await shop.hire()
-    job = await shop.lw.submit(f"{isolation}_wait")
-    await until(lambda: shop.rows("select 1 from laneway.progress where message = 'waiting'"))
+    waiting_handlers(harness)
+    harness.lane("default", lease_seconds=3600)
+    await harness.start_worker()
+    job = await harness.lw.submit(f"{isolation}_wait")
+    await wait_until(
+        lambda: harness.rows("select 1 from laneway.progress where message = 'waiting'")
+    )
     assert await job.cancel("enough") == "running"
-    ended = await shop.ended(job)
+    ended = await harness.ended(job)
     assert ended.status == "cancelled"
     assert ended.checkpoint == {"page": 7}
     assert ended.progress is not None
     assert ended.progress.message == "waiting"
     assert [a.outcome for a in ended.attempts] == ["cancelled"]
     assert ended.retries == 0
-    await until(shop.holds_nothing)
+    await wait_until(harness.holds_nothing)
     with pytest.raises(JobFailed, match="cancelled"):
         await job.wait(60)
     assert [(r.levelname, r.getMessage()) for r in caplog.records if "attempt" in r.msg] == [
@@ -90,25 +92,25 @@ async def test_a_running_job_is_cancelled_by_notification(
 
 @pytest.mark.parametrize("isolation", ["async", "thread", "process"])
 async def test_heartbeat_reports_cancellation_without_notifications(
-    workshop: Callable[..., Workshop], isolation: str
+    make_harness: Callable[..., WorkerHarness], isolation: str
 ) -> None:
-    shop = workshop(listen=False)
-    shop.lane("default", lease_seconds=2, poll_interval_ms=100)
-    waiting_handlers(shop)
-    await shop.hire()
-    job = await shop.lw.submit(f"{isolation}_wait")
-    await shop.running(job)
+    harness = make_harness(listen=False)
+    harness.lane("default", lease_seconds=2, poll_interval_ms=100)
+    waiting_handlers(harness)
+    await harness.start_worker()
+    job = await harness.lw.submit(f"{isolation}_wait")
+    await harness.running(job)
     await job.cancel()
-    ended = await shop.ended(job)
+    ended = await harness.ended(job)
     assert ended.status == "cancelled"
 
 
 async def test_a_handler_that_returns_after_its_cancellation_keeps_its_result(
-    shop: Workshop,
+    harness: WorkerHarness,
 ) -> None:
     was_cancelled = asyncio.Event()
 
-    @shop.lw.handler("async_obliging")
+    @harness.lw.handler("async_obliging")
     async def async_obliging(ctx: Context) -> str:
         try:
             await asyncio.Event().wait()
@@ -116,63 +118,65 @@ async def test_a_handler_that_returns_after_its_cancellation_keeps_its_result(
             was_cancelled.set()
         return "kept"
 
-    @shop.lw.handler("thread_obliging")
+    @harness.lw.handler("thread_obliging")
     def thread_obliging(ctx: SyncContext) -> str:
         while not ctx.cancelled:
             threading.Event().wait(0.01)
         return "kept"
 
-    shop.lw.handlers.add(isolated.lw.handlers["process_obliging"])
-    await shop.hire()
+    harness.lw.handlers.add(isolation_handlers.lw.handlers["process_obliging"])
+    await harness.start_worker()
     for isolation in ("async", "thread", "process"):
-        job = await shop.lw.submit(f"{isolation}_obliging")
-        await shop.running(job)
+        job = await harness.lw.submit(f"{isolation}_obliging")
+        await harness.running(job)
         if isolation == "process":
-            await saved(shop, job)
+            await saved(harness, job)
         await job.cancel()
-        ended = await shop.ended(job)
+        ended = await harness.ended(job)
         assert (ended.status, ended.result) == ("cancelled", "kept"), isolation
     assert was_cancelled.is_set()
 
 
-async def test_a_failure_or_snooze_after_a_cancellation_is_not_retried(shop: Workshop) -> None:
-    @shop.lw.handler("job")
+async def test_a_failure_or_snooze_after_a_cancellation_is_not_retried(
+    harness: WorkerHarness,
+) -> None:
+    @harness.lw.handler("job")
     async def job(ctx: Context, snooze: bool) -> None:
         try:
             await asyncio.Event().wait()
         finally:
             raise Snooze(0) if snooze else ValueError("too late")
 
-    await shop.hire()
+    await harness.start_worker()
     for snooze in (True, False):
-        submitted = await shop.lw.submit("job", {"snooze": snooze})
-        await shop.running(submitted)
+        submitted = await harness.lw.submit("job", {"snooze": snooze})
+        await harness.running(submitted)
         await submitted.cancel()
-        ended = await shop.ended(submitted)
+        ended = await harness.ended(submitted)
         assert (ended.status, ended.attempt) == ("cancelled", 1)
 
 
-async def test_a_lapse_after_a_cancellation_is_not_retried(shop: Workshop) -> None:
-    @shop.lw.handler("job")
+async def test_a_lapse_after_a_cancellation_is_not_retried(harness: WorkerHarness) -> None:
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> None:
         await asyncio.Event().wait()
 
-    await shop.hire()
-    submitted = await shop.lw.submit("job")
-    await shop.running(submitted)
+    await harness.start_worker()
+    submitted = await harness.lw.submit("job")
+    await harness.running(submitted)
     # Requested without a notification, as if the worker could not receive it.
-    shop.do("update laneway.lease set cancel_requested_at = clock_timestamp()")
-    shop.lapse(submitted)
-    ended = await shop.ended(submitted)
+    harness.do("update laneway.lease set cancel_requested_at = clock_timestamp()")
+    harness.lapse(submitted)
+    ended = await harness.ended(submitted)
     assert (ended.status, ended.attempt) == ("cancelled", 1)
 
 
 async def test_async_handler_that_swallows_its_cancellation_is_abandoned(
-    shop: Workshop,
+    harness: WorkerHarness,
 ) -> None:
     let_go = asyncio.Event()
 
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> str:
         while not let_go.is_set():
             try:
@@ -181,76 +185,78 @@ async def test_async_handler_that_swallows_its_cancellation_is_abandoned(
                 continue
         return "ignored"
 
-    worker = await shop.hire()
-    submitted = await shop.lw.submit("job")
-    await shop.running(submitted)
+    worker = await harness.start_worker()
+    submitted = await harness.lw.submit("job")
+    await harness.running(submitted)
     await submitted.cancel()
-    ended = await shop.ended(submitted)
+    ended = await harness.ended(submitted)
     assert (ended.status, ended.result) == ("cancelled", None)
     assert worker.capacity.in_use == 1
     let_go.set()
-    await until(lambda: worker.capacity.in_use == 0)
+    await wait_until(lambda: worker.capacity.in_use == 0)
     assert (await submitted.get()).result is None
 
 
 async def test_thread_that_ignores_cancellation_keeps_its_room_until_it_returns(
-    shop: Workshop,
+    harness: WorkerHarness,
 ) -> None:
     let_go = threading.Event()
     void: list[str] = []
 
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     def job(ctx: SyncContext) -> str:
         let_go.wait(120)
         ctx.log("too late")
         void.append("not reached")
         return "ignored"
 
-    worker = await shop.hire()
-    submitted = await shop.lw.submit("job")
-    await shop.running(submitted)
+    worker = await harness.start_worker()
+    submitted = await harness.lw.submit("job")
+    await harness.running(submitted)
     await submitted.cancel()
-    ended = await shop.ended(submitted)
+    ended = await harness.ended(submitted)
     assert (ended.status, ended.result) == ("cancelled", None)
-    await until(shop.holds_nothing)
+    await wait_until(harness.holds_nothing)
     assert worker.capacity.in_use == 1
     let_go.set()
-    await until(lambda: worker.capacity.in_use == 0)
+    await wait_until(lambda: worker.capacity.in_use == 0)
     ended = await submitted.get()
     assert (ended.result, ended.attempts[0].log) == (None, ())
 
 
-async def test_a_child_process_that_ignores_its_cancellation_is_killed(shop: Workshop) -> None:
-    shop.lw.handlers.add(isolated.lw.handlers["process_deaf"])
-    worker = await shop.hire()
-    submitted = await shop.lw.submit("process_deaf")
-    await saved(shop, submitted)
+async def test_a_child_process_that_ignores_its_cancellation_is_killed(
+    harness: WorkerHarness,
+) -> None:
+    harness.lw.handlers.add(isolation_handlers.lw.handlers["process_deaf"])
+    worker = await harness.start_worker()
+    submitted = await harness.lw.submit("process_deaf")
+    await saved(harness, submitted)
     pid = (await submitted.get()).checkpoint
     assert isinstance(pid, int)
     await submitted.cancel()
-    ended = await shop.ended(submitted)
+    ended = await harness.ended(submitted)
     assert (ended.status, ended.checkpoint) == ("cancelled", pid)
-    await until(lambda: not psutil.pid_exists(pid))
-    await until(lambda: worker.capacity.in_use == 0)
+    await wait_until(lambda: not psutil.pid_exists(pid))
+    await wait_until(lambda: worker.capacity.in_use == 0)
 
 
 async def test_worker_of_another_application_stops_a_cancelled_job(
-    shop: Workshop,
+    harness: WorkerHarness,
 ) -> None:
     """The one who cancels knows neither handler nor worker."""
 
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> None:
         await asyncio.Event().wait()
 
-    await shop.hire()
-    submitted = await shop.lw.submit("job")
-    await shop.running(submitted)
-    async with Laneway(shop.dsn) as other:
+    await harness.start_worker()
+    submitted = await harness.lw.submit("job")
+    await harness.running(submitted)
+    async with Laneway(harness.dsn) as other:
         await other.cancel(submitted.id, "from elsewhere", by="someone")
-    ended = await shop.ended(submitted)
+    ended = await harness.ended(submitted)
     assert ended.status == "cancelled"
-    assert shop.one("select cancel_by, cancel_reason from laneway.outcome") == (
+    assert harness.one("select cancel_by, cancel_reason from laneway.outcome") == (
         "someone",
         "from elsewhere",
     )

@@ -16,7 +16,7 @@ from laneway.domain.overview import RoomUse
 from laneway.engine.claim.capacity import Capacity
 from laneway.store.database import Database
 from laneway.store.statement import Statement
-from tests.engine.workshop import Workshop, until
+from tests.support.worker_harness import WorkerHarness, wait_until
 
 
 def full(capacity: Capacity) -> Any:
@@ -53,7 +53,7 @@ def test_kind_that_lane_does_not_need_is_not_published_as_full() -> None:
 
 @pytest.mark.parametrize("kind", ["async", "thread"])
 async def test_explain_names_worker_that_is_full_while_it_lasts(dsn: str, kind: str) -> None:
-    async with Workshop(dsn, concurrency=1, threads=1) as shop:
+    async with WorkerHarness(dsn, concurrency=1, threads=1) as harness:
         go, go_on = asyncio.Event(), threading.Event()
 
         async def slow(ctx: Context) -> None:
@@ -62,73 +62,73 @@ async def test_explain_names_worker_that_is_full_while_it_lasts(dsn: str, kind: 
         def slow_thread(ctx: Context) -> None:
             go_on.wait(120)
 
-        shop.lw.handler("slow")(slow if kind == "async" else slow_thread)
-        first = await shop.lw.submit("slow")
-        worker = await shop.hire()
-        await shop.running(first)
-        second = await shop.lw.submit("slow")
+        harness.lw.handler("slow")(slow if kind == "async" else slow_thread)
+        first = await harness.lw.submit("slow")
+        worker = await harness.start_worker()
+        await harness.running(first)
+        second = await harness.lw.submit("slow")
 
         async def is_told() -> bool:
-            explained = await explain.explain(shop.lw.database, second.id)
+            explained = await explain.explain(harness.lw.database, second.id)
             return explained.reasons[0].code == "workers_full"
 
-        await until(is_told)
-        assert (await workers.get(shop.lw.database, worker.id)).room[kind] == RoomUse(1, 1)
+        await wait_until(is_told)
+        assert (await workers.get(harness.lw.database, worker.id)).room[kind] == RoomUse(1, 1)
         go.set()
         go_on.set()
-        await shop.ended(second)
+        await harness.ended(second)
 
 
 async def test_explain_names_slots_of_worker_that_is_at_them(dsn: str) -> None:
-    async with Workshop(dsn, slots=1) as shop:
+    async with WorkerHarness(dsn, slots=1) as harness:
         go = asyncio.Event()
 
-        @shop.lw.handler("slow")
+        @harness.lw.handler("slow")
         async def slow(ctx: Context) -> None:
             await go.wait()
 
-        @shop.lw.handler("plain")
+        @harness.lw.handler("plain")
         def plain(ctx: Context) -> None: ...
 
-        first = await shop.lw.submit("slow")
-        worker = await shop.hire()
-        await shop.running(first)
-        second = await shop.lw.submit("plain")
+        first = await harness.lw.submit("slow")
+        worker = await harness.start_worker()
+        await harness.running(first)
+        second = await harness.lw.submit("plain")
 
         async def is_named() -> bool:
-            found = await explain.explain(shop.lw.database, second.id)
+            found = await explain.explain(harness.lw.database, second.id)
             return f"{worker.name} (slots 1 of 1, since" in found.reasons[0].message
 
-        await until(is_named)
-        assert (await workers.get(shop.lw.database, worker.id)).room["slots"] == RoomUse(1, 1)
+        await wait_until(is_named)
+        assert (await workers.get(harness.lw.database, worker.id)).room["slots"] == RoomUse(1, 1)
         go.set()
-        await shop.ended(second)
+        await harness.ended(second)
 
 
 async def test_stopping_worker_is_shown_as_stopping_until_it_stopped(dsn: str) -> None:
     # One at a time: the second job is not claimed before the worker stops.
-    async with Workshop(dsn, concurrency=1) as shop:
+    async with WorkerHarness(dsn, concurrency=1) as harness:
         go = asyncio.Event()
 
-        @shop.lw.handler("slow")
+        @harness.lw.handler("slow")
         async def slow(ctx: Context) -> None:
             await go.wait()
 
-        first = await shop.lw.submit("slow")
-        worker = await shop.hire()
-        await shop.running(first)
-        second = await shop.lw.submit("slow")
+        first = await harness.lw.submit("slow")
+        worker = await harness.start_worker()
+        await harness.running(first)
+        second = await harness.lw.submit("slow")
         stopping = asyncio.create_task(worker.stop(60.0))
 
         async def is_named() -> bool:
-            found = await explain.explain(shop.lw.database, second.id)
+            found = await explain.explain(harness.lw.database, second.id)
             return "workers_stopping" in [reason.code for reason in found.reasons]
 
-        await until(is_named)
-        assert (await workers.get(shop.lw.database, worker.id)).is_stopping
+        await wait_until(is_named)
+        assert (await workers.get(harness.lw.database, worker.id)).is_stopping
         go.set()
         await stopping
-        row = await workers.get(shop.lw.database, worker.id)
+        row = await workers.get(harness.lw.database, worker.id)
         assert (row.state, row.is_stopping) == ("stopped", False)
 
 
@@ -178,15 +178,15 @@ async def test_start_takes_no_more_statements_with_more_types(
         asked.append(statement.name)
         return await run(self, statement)
 
-    async with Workshop(dsn) as shop:
+    async with WorkerHarness(dsn) as harness:
         for i in range(60):
 
-            @shop.lw.handler(f"type{i}", lane=f"lane{i % 20}")
+            @harness.lw.handler(f"type{i}", lane=f"lane{i % 20}")
             async def job(ctx: Context) -> None: ...
 
         monkeypatch.setattr(Database, "run", counted)
-        worker = await shop.hire()
+        worker = await harness.start_worker()
         assert asked.count("lanes/assign_types") == 1
         assert "lanes/create_lane" not in asked
         assert len(worker.capacity.published()) == 2
-        assert shop.one("select laneway.lane_of('type59')") == "lane19"
+        assert harness.one("select laneway.lane_of('type59')") == "lane19"

@@ -8,11 +8,11 @@ import threading
 from collections.abc import Callable
 
 from laneway import Context, SyncContext
-from tests.engine.workshop import SOON, Workshop, until
+from tests.support.worker_harness import SOON, WorkerHarness, wait_until
 
 
-def connections(shop: Workshop) -> list[str]:
-    rows = shop.rows(
+def connections(harness: WorkerHarness) -> list[str]:
+    rows = harness.rows(
         "select application_name from pg_stat_activity where datname = current_database()"
         " and application_name like 'laneway%' and application_name not like 'laneway client%'"
         # Open for a moment every few seconds.
@@ -28,39 +28,41 @@ def handler_threads() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name.startswith("laneway-")}
 
 
-async def test_fifty_running_jobs_need_no_more_than_five_connections(shop: Workshop) -> None:
+async def test_fifty_running_jobs_need_no_more_than_five_connections(
+    harness: WorkerHarness,
+) -> None:
     let_go = threading.Event()
     others = handler_threads()
 
-    @shop.lw.handler("async_job")
+    @harness.lw.handler("async_job")
     async def async_job(ctx: Context) -> None:
         while not let_go.is_set():
             await ctx.progress(1)
             await asyncio.sleep(0.05)
 
-    @shop.lw.handler("thread_job")
+    @harness.lw.handler("thread_job")
     def thread_job(ctx: SyncContext) -> None:
         ctx.save(1)
         let_go.wait(120)
 
-    shop.lane("default", lease_seconds=2)
-    await shop.hire()
-    jobs = await shop.lw.submit_many([("async_job", {})] * 50 + [("thread_job", {})] * 40)
+    harness.lane("default", lease_seconds=2)
+    await harness.start_worker()
+    jobs = await harness.lw.submit_many([("async_job", {})] * 50 + [("thread_job", {})] * 40)
     seen: set[int] = set()
 
     def busy() -> bool:
-        seen.add(len(connections(shop)))
-        return bool(shop.one("select count(*) from laneway.lease") == 50 + 32)
+        seen.add(len(connections(harness)))
+        return bool(harness.one("select count(*) from laneway.lease") == 50 + 32)
 
-    await until(busy)
-    await until(lambda: shop.one("select count(*) from laneway.progress") == 50 + 32)
-    await until(lambda: "laneway heartbeat" in connections(shop))
-    seen.add(len(connections(shop)))
+    await wait_until(busy)
+    await wait_until(lambda: harness.one("select count(*) from laneway.progress") == 50 + 32)
+    await wait_until(lambda: "laneway heartbeat" in connections(harness))
+    seen.add(len(connections(harness)))
     assert max(seen) <= 5
     assert len(handler_threads() - others) == 32
     let_go.set()
-    await until(lambda: shop.count("completed") == len(jobs))
-    assert connections(shop) == [
+    await wait_until(lambda: harness.count("completed") == len(jobs))
+    assert connections(harness) == [
         "laneway claim",
         "laneway heartbeat",
         "laneway listen",
@@ -70,13 +72,13 @@ async def test_fifty_running_jobs_need_no_more_than_five_connections(shop: Works
 
 
 async def test_worker_behind_a_pooler_neither_prepares_nor_listens(
-    workshop: Callable[..., Workshop],
+    make_harness: Callable[..., WorkerHarness],
 ) -> None:
-    shop = workshop(pooler=True)
-    shop.lane("default", lease_seconds=2, poll_interval_ms=100)
+    harness = make_harness(pooler=True)
+    harness.lane("default", lease_seconds=2, poll_interval_ms=100)
     let_go = asyncio.Event()
 
-    @shop.lw.handler("job", retry=SOON)
+    @harness.lw.handler("job", retry=SOON)
     async def job(ctx: Context, n: int) -> int:
         await ctx.save(n)
         if n == 1 and ctx.attempt == 1:
@@ -85,24 +87,24 @@ async def test_worker_behind_a_pooler_neither_prepares_nor_listens(
             await let_go.wait()
         return n
 
-    @shop.lw.handler("wait")
+    @harness.lw.handler("wait")
     async def wait(ctx: Context) -> None:
         await asyncio.Event().wait()
 
-    worker = await shop.hire()
-    jobs = [await shop.lw.submit("job", {"n": n}) for n in range(3)]
-    later = await shop.lw.submit("job", {"n": 3}, delay=0.3)
-    cancelled = await shop.lw.submit("wait")
+    worker = await harness.start_worker()
+    jobs = [await harness.lw.submit("job", {"n": n}) for n in range(3)]
+    later = await harness.lw.submit("job", {"n": 3}, delay=0.3)
+    cancelled = await harness.lw.submit("wait")
     assert [await job.wait(60) for job in (*jobs[:2], later)] == [0, 1, 3]
     await cancelled.cancel()
-    assert (await shop.ended(cancelled)).status == "cancelled"
-    assert set(connections(shop)) == {
+    assert (await harness.ended(cancelled)).status == "cancelled"
+    assert set(connections(harness)) == {
         "laneway claim",
         "laneway heartbeat",
         "laneway settle",
         "laneway worker",
     }
-    for database in (*worker.databases, shop.lw.database):
+    for database in (*worker.databases, harness.lw.database):
         async with database.connection() as conn:
             cursor = await conn.execute("select count(*) from pg_prepared_statements")
             assert await cursor.fetchone() == (0,)
@@ -111,18 +113,18 @@ async def test_worker_behind_a_pooler_neither_prepares_nor_listens(
     let_go.set()
     assert await jobs[2].wait(60) == 2
     await worker.stop()
-    assert shop.holds_nothing()
+    assert harness.holds_nothing()
 
 
 async def test_worker_behind_a_pooler_listens_by_a_separate_connection(
-    workshop: Callable[..., Workshop], dsn: str
+    make_harness: Callable[..., WorkerHarness], dsn: str
 ) -> None:
-    shop = workshop(pooler=True, listen_dsn=dsn)
-    shop.lane("default", poll_interval_ms=120000)
+    harness = make_harness(pooler=True, listen_dsn=dsn)
+    harness.lane("default", poll_interval_ms=120000)
 
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> None: ...
 
-    worker = await shop.hire()
-    await until(lambda: worker.wakeups.is_listening and worker.heartbeat.is_ready)
-    await (await shop.lw.submit("job")).wait(60)
+    worker = await harness.start_worker()
+    await wait_until(lambda: worker.wakeups.is_listening and worker.heartbeat.is_ready)
+    await (await harness.lw.submit("job")).wait(60)

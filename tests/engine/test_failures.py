@@ -14,7 +14,7 @@ from laneway.engine.registry import make_handler
 from laneway.engine.run.attempt import Run
 from laneway.engine.run.attempt_outcomes import error_json
 from laneway.store.leases import Assignment, Verdict, WriteResult
-from tests.engine.workshop import Workshop, until
+from tests.support.worker_harness import WorkerHarness, wait_until
 
 POLICY = RetryPolicy(base=0.05, cap=0.1, jitter=0)
 
@@ -24,18 +24,18 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
 
 
 async def test_each_failed_attempt_is_logged_with_its_consequence(
-    shop: Workshop, caplog: pytest.LogCaptureFixture
+    harness: WorkerHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
-    @shop.lw.handler("mail", max_retries=2, retry=POLICY)
+    @harness.lw.handler("mail", max_retries=2, retry=POLICY)
     async def mail(ctx: Context) -> None:
         if ctx.attempt == 2:
             raise Retry("busy", after=0.01)
         raise ValueError("two\nlines \x1b[31m" + "x" * 5000)
 
-    await shop.hire()
-    job = await shop.lw.submit("mail")
-    await shop.ended(job)
-    await until(lambda: len(lines(caplog)) == 3)
+    await harness.start_worker()
+    job = await harness.lw.submit("mail")
+    await harness.ended(job)
+    await wait_until(lambda: len(lines(caplog)) == 3)
     shown = "ValueError: two lines \\x1b[31m" + "x" * 5000
     short = shown[: attempt_log.LONGEST] + "…"
     assert lines(caplog) == [
@@ -46,39 +46,39 @@ async def test_each_failed_attempt_is_logged_with_its_consequence(
 
 
 async def test_only_failures_are_logged_as_failures(
-    shop: Workshop, caplog: pytest.LogCaptureFixture
+    harness: WorkerHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
-    @shop.lw.handler("mail")
+    @harness.lw.handler("mail")
     async def mail(ctx: Context, how: str) -> None:
         if how == "cancel":
             raise Cancel("nothing to do")
         if how == "snooze" and ctx.attempt == 1:
             raise Snooze(0.01)
 
-    worker = await shop.hire()
+    worker = await harness.start_worker()
     for how in ("cancel", "snooze", "finish"):
-        await shop.ended(await shop.lw.submit("mail", {"how": how}))
+        await harness.ended(await harness.lw.submit("mail", {"how": how}))
     await worker.stop()
     assert lines(caplog) == []
 
 
 async def test_many_failures_are_counted_instead_of_logged_one_by_one(
-    shop: Workshop, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(attempt_log, "INTERVAL_S", 3600.0)
 
-    @shop.lw.handler("mail", max_retries=0)
+    @harness.lw.handler("mail", max_retries=0)
     async def mail(ctx: Context) -> None:
         raise ValueError("no")
 
-    @shop.lw.handler("rare", max_retries=0)
+    @harness.lw.handler("rare", max_retries=0)
     async def rare(ctx: Context) -> None:
         raise ValueError("rare")
 
-    worker = await shop.hire()
-    await shop.lw.submit_many([("mail", {})] * 1000)
-    await until(lambda: shop.count("failed") == 1000)
-    await shop.ended(await shop.lw.submit("rare"))
+    worker = await harness.start_worker()
+    await harness.lw.submit_many([("mail", {})] * 1000)
+    await wait_until(lambda: harness.count("failed") == 1000)
+    await harness.ended(await harness.lw.submit("rare"))
     await worker.stop()
     texts = [text for _, text in lines(caplog)]
     assert sum("attempt 1 failed" in text and text.startswith("mail") for text in texts) == 10

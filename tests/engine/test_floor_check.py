@@ -13,7 +13,7 @@ from laneway.engine.claim.floors import Floors
 from laneway.observability.log_throttle import LogThrottle
 from laneway.store import statement
 from laneway.store.database import Database
-from tests.engine.workshop import Workshop, until
+from tests.support.worker_harness import WorkerHarness, wait_until
 
 LOOKING = (
     "select pid from pg_stat_activity where datname = current_database()"
@@ -45,38 +45,38 @@ class Raised(Floors):
 
 @pytest.mark.usefixtures("slow_look")
 async def test_progress_is_stored_while_a_look_is_blocked(
-    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(floor_check, "EVERY_S", 0.05)
     monkeypatch.setattr(floor_check, "LONGEST_S", 3600.0)
     looking = asyncio.Event()
 
-    @shop.lw.handler("first")
+    @harness.lw.handler("first")
     async def first(ctx: Context) -> None: ...
 
-    @shop.lw.handler("second")
+    @harness.lw.handler("second")
     async def second(ctx: Context) -> str:
         await looking.wait()
         await ctx.save({"at": 1})
         return "saved"
 
-    await shop.hire_unlike({"statement_timeout": 3600.0})
+    await harness.start_worker_with({"statement_timeout": 3600.0})
     for _ in range(3):
         # Floors rise with a claim after the one that saw the jobs.
-        await (await shop.lw.submit("first")).wait(60)
-    job = await shop.lw.submit("second")
-    before = await until(lambda: shop.rows(LOOKING))
+        await (await harness.lw.submit("first")).wait(60)
+    job = await harness.lw.submit("second")
+    before = await wait_until(lambda: harness.rows(LOOKING))
     looking.set()
     assert await job.wait(60) == "saved"
-    assert shop.rows(LOOKING) == before, "the same look is still under way"
+    assert harness.rows(LOOKING) == before, "the same look is still under way"
 
 
 @pytest.mark.usefixtures("slow_look")
 async def test_look_that_takes_too_long_is_given_up_and_leaves_no_connection(
-    shop: Workshop, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(floor_check, "LONGEST_S", 0.2)
-    database = Database(shop.dsn, shop.lw.settings, role="tests", size=1)
+    database = Database(harness.dsn, harness.lw.settings, role="tests", size=1)
     found: list[set[str]] = []
     look = FloorCheck(database, LogThrottle(), lambda: [Raised()], found.append)
     delay = await look.run_once()
@@ -85,6 +85,6 @@ async def test_look_that_takes_too_long_is_given_up_and_leaves_no_connection(
     assert delay >= floor_check.EVERY_S, "a failed look is not repeated at once"
     assert delay >= floor_check.PAUSE_TIMES * 0.2
     assert found == []
-    await until(lambda: shop.one(COUNT) == 0)
+    await wait_until(lambda: harness.one(COUNT) == 0)
     assert database.in_use == database.idle == 0
     await database.close()

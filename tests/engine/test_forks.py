@@ -13,19 +13,19 @@ from typing import Any
 import pytest
 
 from laneway import JobHandle
-from tests.engine.crew import Crew
 from tests.engine.fork_app import lw as fork_app
-from tests.engine.workshop import Workshop, until
+from tests.support.worker_command import WorkerCommand
+from tests.support.worker_harness import WorkerHarness, wait_until
 
 APP = "tests.engine.fork_app:lw"
 
 
-def saved_pids(shop: Workshop, job: JobHandle) -> list[int]:
+def saved_pids(harness: WorkerHarness, job: JobHandle) -> list[int]:
     """The worker's process and what it has forked, by what the handler saved."""
-    rows = shop.rows(
+    rows = harness.rows(
         "select p.checkpoint from laneway.progress p join laneway.lease l using (seq, attempt)"
         " where seq = %s",
-        shop.seq(job),
+        harness.seq(job),
     )
     return list(rows[0][0]) if rows else []
 
@@ -41,28 +41,28 @@ def ended_after(pids: list[int]) -> Iterator[None]:
                 os.kill(pid, signal.SIGKILL)
 
 
-def adopt(shop: Workshop, *job_types: str) -> None:
+def adopt(harness: WorkerHarness, *job_types: str) -> None:
     for job_type in job_types:
         handler = fork_app.handlers.get(job_type)
         assert handler is not None
-        shop.lw.handlers.add(handler)
+        harness.lw.handlers.add(handler)
 
 
 @pytest.mark.parametrize("job_type", ["fork_and_wait", "c_fork_and_wait", "thread_pool_and_wait"])
 async def test_forked_child_does_not_keep_lease_of_killed_worker(
-    shop: Workshop, job_type: str
+    harness: WorkerHarness, job_type: str
 ) -> None:
-    shop.lane("default", lease_seconds=2)
-    with Crew(shop.dsn, app=APP) as crew:
-        job = await shop.lw.submit(job_type)
-        worker, forked = await until(lambda: saved_pids(shop, job))
+    harness.lane("default", lease_seconds=2)
+    with WorkerCommand(harness.dsn, app=APP) as command:
+        job = await harness.lw.submit(job_type)
+        worker, forked = await wait_until(lambda: saved_pids(harness, job))
         with ended_after([forked]):
-            (heartbeat,) = crew.of("heartbeat_child")
-            assert worker == crew.process.pid
-            crew.kill()
-            await until(lambda: not heartbeat.is_running() or heartbeat.status() == "zombie")
-            adopt(shop, job_type)
-            await shop.hire()
+            (heartbeat,) = command.of("heartbeat_child")
+            assert worker == command.process.pid
+            command.kill()
+            await wait_until(lambda: not heartbeat.is_running() or heartbeat.status() == "zombie")
+            adopt(harness, job_type)
+            await harness.start_worker()
             assert await job.wait(60) == 2
             os.kill(forked, 0)  # it lives, and kept nothing
 
@@ -81,17 +81,17 @@ SUPERVISED = ("--processes=1",)
     ],
 )
 async def test_worker_stops_within_grace_while_forked_child_lives(
-    shop: Workshop, job_type: str, options: tuple[str, ...]
+    harness: WorkerHarness, job_type: str, options: tuple[str, ...]
 ) -> None:
-    with Crew(shop.dsn, *options, app=APP, LANEWAY_SHUTDOWN_GRACE="0.5") as crew:
-        job = await shop.lw.submit(job_type)
-        _, forked = await until(lambda: saved_pids(shop, job))
+    with WorkerCommand(harness.dsn, *options, app=APP, LANEWAY_SHUTDOWN_GRACE="0.5") as command:
+        job = await harness.lw.submit(job_type)
+        _, forked = await wait_until(lambda: saved_pids(harness, job))
         with ended_after([forked]):
-            crew.of("heartbeat_child")
-            crew.process.send_signal(signal.SIGTERM)
-            await until(lambda: crew.process.poll() is not None)
-            assert not crew.of("heartbeat_child")
-    assert crew.process.returncode == 0
+            command.of("heartbeat_child")
+            command.process.send_signal(signal.SIGTERM)
+            await wait_until(lambda: command.process.poll() is not None)
+            assert not command.of("heartbeat_child")
+    assert command.process.returncode == 0
     ended = await job.get()
     assert (ended.status, ended.retries, ended.attempts[0].outcome) == ("approved", 0, "released")
 
@@ -100,10 +100,10 @@ async def test_worker_stops_within_grace_while_forked_child_lives(
     "job_type", ["fork_async", "fork_thread", "fork_process", "fork_async_process"]
 )
 async def test_forked_child_that_leaves_handler_ends_there(
-    shop: Workshop, forker: Crew, job_type: str
+    harness: WorkerHarness, forker: WorkerCommand, job_type: str
 ) -> None:
     jobs = {
-        code: await shop.lw.submit(job_type, {"how": how})
+        code: await harness.lw.submit(job_type, {"how": how})
         for how, code in (("return", 0), ("raise", 1), ("exit", 7))
     }
     for code, job in jobs.items():
@@ -111,45 +111,45 @@ async def test_forked_child_that_leaves_handler_ends_there(
         ended = await job.get()
         assert (ended.status, ended.attempt) == ("completed", 1)
     # The worker goes on.
-    assert await (await shop.lw.submit("pid")).wait(60) == forker.process.pid
+    assert await (await harness.lw.submit("pid")).wait(60) == forker.process.pid
 
 
 async def test_forked_task_of_handler_does_not_run_the_loop_on(
-    shop: Workshop, forker: Crew
+    harness: WorkerHarness, forker: WorkerCommand
 ) -> None:
-    job = await shop.lw.submit("fork_task")
+    job = await harness.lw.submit("fork_task")
     assert await job.wait(60) == ["parent", 0]
-    assert await (await shop.lw.submit("pid")).wait(60) == forker.process.pid
+    assert await (await harness.lw.submit("pid")).wait(60) == forker.process.pid
 
 
 async def test_signal_to_forked_child_does_not_reach_the_worker(
-    shop: Workshop, forker: Crew
+    harness: WorkerHarness, forker: WorkerCommand
 ) -> None:
-    job = await shop.lw.submit("terminate_fork")
+    job = await harness.lw.submit("terminate_fork")
     assert await job.wait(60) == -signal.SIGTERM
-    assert await (await shop.lw.submit("pid")).wait(60) == forker.process.pid
+    assert await (await harness.lw.submit("pid")).wait(60) == forker.process.pid
 
 
 async def test_forked_child_holds_no_connection_or_pipe_of_its_worker(
-    shop: Workshop, forker: Crew
+    harness: WorkerHarness, forker: WorkerCommand
 ) -> None:
     # So that an isolated child and its socket are there too.
-    await (await shop.lw.submit("isolated_pid")).wait(60)
-    found: Any = await (await shop.lw.submit("descriptors")).wait(60)
+    await (await harness.lw.submit("isolated_pid")).wait(60)
+    found: Any = await (await harness.lw.submit("descriptors")).wait(60)
     sockets = [line for line in found if "socket:" in line]
     # The two ends by which the worker's loop is woken from threads stay; they say nothing.
     assert len(sockets) <= 2, found
 
 
 @pytest.fixture
-async def forker(shop: Workshop) -> AsyncIterator[Crew]:
+async def forker(harness: WorkerHarness) -> AsyncIterator[WorkerCommand]:
     """One worker process with the handlers that fork; it must stop by itself at the end."""
-    with Crew(shop.dsn, app=APP) as crew:
-        yield crew
-        assert crew.process.poll() is None
-        crew.terminate()
-        await until(crew.all_gone)
-        assert crew.process.returncode == 0
+    with WorkerCommand(harness.dsn, app=APP) as command:
+        yield command
+        assert command.process.poll() is None
+        command.terminate()
+        await wait_until(command.all_gone)
+        assert command.process.returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -157,45 +157,47 @@ async def forker(shop: Workshop) -> AsyncIterator[Crew]:
     [(signal.SIGTERM, ALONE), (signal.SIGTERM, SUPERVISED), (signal.SIGCHLD, ALONE)],
 )
 async def test_worker_stops_though_handler_ignores_signal(
-    shop: Workshop, number: int, options: tuple[str, ...]
+    harness: WorkerHarness, number: int, options: tuple[str, ...]
 ) -> None:
-    with Crew(shop.dsn, *options, app=APP, LANEWAY_SHUTDOWN_GRACE="0.5") as crew:
-        job = await shop.lw.submit("ignore_signal", {"number": int(number)})
-        await until(lambda: saved_pids(shop, job))
+    with WorkerCommand(harness.dsn, *options, app=APP, LANEWAY_SHUTDOWN_GRACE="0.5") as command:
+        job = await harness.lw.submit("ignore_signal", {"number": int(number)})
+        await wait_until(lambda: saved_pids(harness, job))
         if number == signal.SIGCHLD:
             # A child that ends is noticed all the same.
-            died = await shop.ended(await shop.lw.submit("isolated_exit"))
+            died = await harness.ended(await harness.lw.submit("isolated_exit"))
             assert died.error is not None
             assert died.error.type == "ChildDied"
-        await until(crew.is_sent_away)
-    assert crew.process.returncode == 0
+        await wait_until(command.is_sent_away)
+    assert command.process.returncode == 0
     ended = await job.get()
     assert (ended.status, ended.retries) == ("approved", 0)
 
 
 @pytest.mark.parametrize("options", [ALONE, SUPERVISED], ids=["alone", "supervised"])
 async def test_worker_stops_though_handler_blocks_its_loop(
-    shop: Workshop, options: tuple[str, ...]
+    harness: WorkerHarness, options: tuple[str, ...]
 ) -> None:
     quick = {"LANEWAY_SHUTDOWN_GRACE": "0.2", "FORK_APP_EXIT_S": "1"}
-    with Crew(shop.dsn, *options, app=APP, **quick) as crew:
-        job = await shop.lw.submit("block")
-        await until(lambda: saved_pids(shop, job))
-        crew.terminate()
-        await until(crew.all_gone)
+    with WorkerCommand(harness.dsn, *options, app=APP, **quick) as command:
+        job = await harness.lw.submit("block")
+        await wait_until(lambda: saved_pids(harness, job))
+        command.terminate()
+        await wait_until(command.all_gone)
 
 
 @pytest.mark.parametrize("why", ["hook", "thread"])
-async def test_nothing_that_waits_at_exit_keeps_a_stopped_worker(shop: Workshop, why: str) -> None:
+async def test_nothing_that_waits_at_exit_keeps_a_stopped_worker(
+    harness: WorkerHarness, why: str
+) -> None:
     quick = {"LANEWAY_SHUTDOWN_GRACE": "0.2", "FORK_APP_EXIT_S": "4"}
     if why == "hook":
         quick["FORK_APP_HANG_ON_STOP"] = "1"
-    with Crew(shop.dsn, app=APP, **quick) as crew:
-        job = await shop.lw.submit("nap_in_executor" if why == "thread" else "wait")
-        await until(lambda: saved_pids(shop, job))
-        crew.terminate()
-        await until(crew.all_gone)
-    assert shop.status(job) == "approved"
+    with WorkerCommand(harness.dsn, app=APP, **quick) as command:
+        job = await harness.lw.submit("nap_in_executor" if why == "thread" else "wait")
+        await wait_until(lambda: saved_pids(harness, job))
+        command.terminate()
+        await wait_until(command.all_gone)
+    assert harness.status(job) == "approved"
 
 
 IMPATIENT = """

@@ -22,9 +22,9 @@ from laneway.engine.lease.heartbeat import Heartbeat
 from laneway.engine.process import health as module
 from laneway.engine.process.health import WorkerHealth
 from laneway.observability.metrics_endpoint import served
-from tests.engine.crew import Crew
 from tests.engine.test_metrics import two_ports
-from tests.engine.workshop import Workshop, until
+from tests.support.worker_command import WorkerCommand
+from tests.support.worker_harness import WorkerHarness, wait_until
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
@@ -49,26 +49,28 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "FRESH_S", -1.0)
 
 
-async def test_worker_is_ready_only_while_it_would_run_jobs(shop: Workshop, fresh: None) -> None:
-    @shop.lw.handler("job")
+async def test_worker_is_ready_only_while_it_would_run_jobs(
+    harness: WorkerHarness, fresh: None
+) -> None:
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> None: ...
 
-    health = WorkerHealth(shop.lw.settings)
+    health = WorkerHealth(harness.lw.settings)
     with served(0, "127.0.0.1", route=health.route) as port:
         assert (await asked(port, "/readyz"))[0] == 503
-        worker = await shop.hire()
+        worker = await harness.start_worker()
         health.watch(worker)
-        await until(lambda: worker.heartbeat.is_ready)
+        await wait_until(lambda: worker.heartbeat.is_ready)
         health.turned()
         assert await asked(port, "/readyz") == (200, {"status": "ok"})
         pid = worker.heartbeat.pid
         assert pid is not None
         os.kill(pid, signal.SIGSTOP)
-        await until(lambda: not worker.heartbeat.is_ready)
+        await wait_until(lambda: not worker.heartbeat.is_ready)
         health.turned()
         code, body = await asked(port, "/readyz")
         assert (code, body["reason"]) == (503, "heartbeats do not get through")
-        await until(lambda: worker.heartbeat.is_ready)
+        await wait_until(lambda: worker.heartbeat.is_ready)
         await worker.stop()
         health.turned()
         code, body = await asked(port, "/readyz")
@@ -76,16 +78,16 @@ async def test_worker_is_ready_only_while_it_would_run_jobs(shop: Workshop, fres
 
 
 async def test_worker_is_starting_until_its_first_heartbeat(
-    shop: Workshop, fresh: None, monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, fresh: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> None: ...
 
     # A process that reads and never says that it is ready.
-    monkeypatch.setattr(Heartbeat, "child", "tests.engine.mute_heartbeat")
-    health = WorkerHealth(shop.lw.settings)
+    monkeypatch.setattr(Heartbeat, "child", "tests.engine.silent_heartbeat")
+    health = WorkerHealth(harness.lw.settings)
     with served(0, "127.0.0.1", route=health.route) as port:
-        worker = await shop.hire()
+        worker = await harness.start_worker()
         health.watch(worker)
         health.turned()
         code, body = await asked(port, "/readyz")
@@ -99,7 +101,7 @@ async def test_worker_is_starting_until_its_first_heartbeat(
             health.turned()
             return (await asked(port, "/readyz"))[1]["reason"] == "heartbeats do not get through"
 
-        await until(is_late)
+        await wait_until(is_late)
 
 
 async def test_health_names_a_loop_that_does_not_turn() -> None:
@@ -133,10 +135,10 @@ async def test_other_paths_are_not_found() -> None:
             assert (await asked(port, path))[0] == 404
 
 
-async def test_worker_command_has_a_name_and_a_health_endpoint(shop: Workshop) -> None:
+async def test_worker_command_has_a_name_and_a_health_endpoint(harness: WorkerHarness) -> None:
     port = two_ports()
     options = ("--name=press", f"--metrics-port={port}")
-    with Crew(shop.dsn, *options) as crew:
+    with WorkerCommand(harness.dsn, *options) as command:
 
         def code_of(path: str) -> Callable[[], bool]:
             def look() -> bool:
@@ -147,15 +149,15 @@ async def test_worker_command_has_a_name_and_a_health_endpoint(shop: Workshop) -
 
             return look
 
-        await until(lambda: asyncio.to_thread(code_of("/healthz")))
-        await until(lambda: asyncio.to_thread(code_of("/readyz")))
-        assert shop.one("select name from laneway.workers") == "press"
-        await until(crew.is_sent_away)
+        await wait_until(lambda: asyncio.to_thread(code_of("/healthz")))
+        await wait_until(lambda: asyncio.to_thread(code_of("/readyz")))
+        assert harness.one("select name from laneway.workers") == "press"
+        await wait_until(command.is_sent_away)
 
 
-async def test_supervised_processes_have_numbered_names(shop: Workshop) -> None:
-    with Crew(shop.dsn, "--processes=2", LANEWAY_WORKER_NAME="press") as crew:
-        await until(lambda: shop.one("select count(*) = 2 from laneway.workers"))
-        names = {name for (name,) in shop.rows("select name from laneway.workers")}
+async def test_supervised_processes_have_numbered_names(harness: WorkerHarness) -> None:
+    with WorkerCommand(harness.dsn, "--processes=2", LANEWAY_WORKER_NAME="press") as command:
+        await wait_until(lambda: harness.one("select count(*) = 2 from laneway.workers"))
+        names = {name for (name,) in harness.rows("select name from laneway.workers")}
         assert names == {"press-1", "press-2"}
-        await until(crew.is_sent_away)
+        await wait_until(command.is_sent_away)

@@ -20,73 +20,73 @@ from laneway.engine.lease.heartbeat_child import HUNG, LeaseRenewer, ReportWrite
 from laneway.engine.lease.heartbeat_wire import Pair
 from laneway.errors import DatabaseUnavailable
 from laneway.store.leases import WriteResult
-from tests.engine.crew import Crew
-from tests.engine.workshop import Workshop, until
+from tests.support.worker_command import WorkerCommand
+from tests.support.worker_harness import WorkerHarness, wait_until
 
 
 @pytest.mark.parametrize("job_type", ["block_loop", "hold_gil"])
 async def test_handler_that_blocks_the_worker_for_three_leases_keeps_its_lease(
-    shop: Workshop, job_type: str
+    harness: WorkerHarness, job_type: str
 ) -> None:
-    shop.lane("default", lease_seconds=2)
-    with Crew(shop.dsn) as crew:
-        job = await shop.lw.submit(job_type, {"seconds": 6.5})
-        await until(lambda: shop.status(job) == "running")
+    harness.lane("default", lease_seconds=2)
+    with WorkerCommand(harness.dsn) as command:
+        job = await harness.lw.submit(job_type, {"seconds": 6.5})
+        await wait_until(lambda: harness.status(job) == "running")
         holder = uuid4()
 
         def taken_back() -> int:
             return int(
-                shop.one("select reclaimed from laneway.run_watchdog(%s, 60, 100)", holder) or 0
+                harness.one("select reclaimed from laneway.run_watchdog(%s, 60, 100)", holder) or 0
             )
 
-        while shop.status(job) == "running":
+        while harness.status(job) == "running":
             assert taken_back() == 0
             await asyncio.sleep(0.05)
-        ended = await shop.ended(job)
+        ended = await harness.ended(job)
         assert (ended.status, ended.result, ended.attempt) == ("completed", "still mine", 1)
         assert ended.finished_at is not None
         assert ended.claimed_at is not None
         assert (ended.finished_at - ended.claimed_at).total_seconds() > 6
-        crew.terminate()
-        await until(crew.all_gone)
+        command.terminate()
+        await wait_until(command.all_gone)
 
 
 async def test_a_heartbeat_process_that_hangs_as_it_starts_is_replaced(
-    shop: Workshop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> int:
         return ctx.attempt
 
     monkeypatch.setattr("laneway.engine.lease.heartbeat.READY_S", 0.2)
-    monkeypatch.setattr(Heartbeat, "child", "tests.engine.hung")
-    await shop.hire()
-    submitted = await shop.lw.submit("job")
-    await until(lambda: "not ready after" in caplog.text)
+    monkeypatch.setattr(Heartbeat, "child", "tests.engine.hanging_heartbeat")
+    await harness.start_worker()
+    submitted = await harness.lw.submit("job")
+    await wait_until(lambda: "not ready after" in caplog.text)
     monkeypatch.undo()
     assert await submitted.wait(60) == 1
 
 
 async def test_a_heartbeat_process_that_dies_is_replaced_before_a_lease_is_lost(
-    shop: Workshop,
+    harness: WorkerHarness,
 ) -> None:
     let_go = asyncio.Event()
 
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> int:
         await let_go.wait()
         return ctx.attempt
 
-    shop.lane("default", lease_seconds=4)
-    worker = await shop.hire()
-    submitted = await shop.lw.submit("job")
-    await shop.running(submitted)
+    harness.lane("default", lease_seconds=4)
+    worker = await harness.start_worker()
+    submitted = await harness.lw.submit("job")
+    await harness.running(submitted)
     old = worker.heartbeat.pid
     assert old is not None
     os.kill(old, signal.SIGKILL)
-    await until(lambda: worker.heartbeat.pid not in (None, old) and worker.heartbeat.is_ready)
-    await until(
-        lambda: shop.one(
+    await wait_until(lambda: worker.heartbeat.pid not in (None, old) and worker.heartbeat.is_ready)
+    await wait_until(
+        lambda: harness.one(
             "select extract(epoch from lease_until - claimed_at) > 8 from laneway.lease"
         )
     )
@@ -95,45 +95,47 @@ async def test_a_heartbeat_process_that_dies_is_replaced_before_a_lease_is_lost(
 
 
 async def test_frozen_heartbeat_process_is_replaced_and_job_keeps_its_attempt(
-    shop: Workshop,
+    harness: WorkerHarness,
 ) -> None:
     let_go = asyncio.Event()
 
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> int:
         await let_go.wait()
         return ctx.attempt
 
-    worker = await shop.hire()
-    submitted = await shop.lw.submit("job")
-    await shop.running(submitted)
+    worker = await harness.start_worker()
+    submitted = await harness.lw.submit("job")
+    await harness.running(submitted)
     frozen = worker.heartbeat.pid
     assert frozen is not None
     os.kill(frozen, signal.SIGSTOP)
     # It claims nothing whose lease would not be renewed.
-    await until(lambda: not worker.heartbeat.is_ready)
-    await until(lambda: worker.heartbeat.pid not in (None, frozen) and worker.heartbeat.is_ready)
+    await wait_until(lambda: not worker.heartbeat.is_ready)
+    await wait_until(
+        lambda: worker.heartbeat.pid not in (None, frozen) and worker.heartbeat.is_ready
+    )
     assert not psutil.pid_exists(frozen)
     let_go.set()
     assert await submitted.wait(60) == 1
 
 
 async def test_nothing_is_claimed_while_renewals_do_not_get_through(
-    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The heartbeat process cannot log in; the worker's own connections can."""
 
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context, naps: bool) -> int:
         if naps:
             await asyncio.Event().wait()
         return ctx.attempt
 
-    shop.lane("default", lease_seconds=2)
-    worker = await shop.hire()
-    await until(lambda: worker.heartbeat.is_ready)
-    held = await shop.lw.submit("job", {"naps": True})
-    await shop.running(held)
+    harness.lane("default", lease_seconds=2)
+    worker = await harness.start_worker()
+    await wait_until(lambda: worker.heartbeat.is_ready)
+    held = await harness.lw.submit("job", {"naps": True})
+    await harness.running(held)
     refuse = (
         "select pg_terminate_backend(pid) from pg_stat_activity"
         " where application_name = 'laneway heartbeat' and datname = current_database()"
@@ -142,16 +144,16 @@ async def test_nothing_is_claimed_while_renewals_do_not_get_through(
 
     async def cut_off() -> None:
         while not stop.is_set():
-            shop.rows(refuse)
+            harness.rows(refuse)
             await asyncio.sleep(0.01)
 
     cutting = asyncio.create_task(cut_off())
     try:
-        await until(lambda: not worker.heartbeat.is_ready)
-        late = await shop.lw.submit("job", {"naps": False})
+        await wait_until(lambda: not worker.heartbeat.is_ready)
+        late = await harness.lw.submit("job", {"naps": False})
         (loop,) = worker.loops.values()
         assert await loop.run_once() is not None
-        assert shop.status(late) == "approved"
+        assert harness.status(late) == "approved"
     finally:
         stop.set()
         await cutting
@@ -160,39 +162,39 @@ async def test_nothing_is_claimed_while_renewals_do_not_get_through(
 
 
 async def test_nothing_is_claimed_without_a_heartbeat_process(
-    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> None: ...
 
-    monkeypatch.setattr(Heartbeat, "child", "tests.engine.hung")
-    worker = await shop.hire()
-    submitted = await shop.lw.submit("job")
-    hung = await until(lambda: worker.heartbeat.pid)
+    monkeypatch.setattr(Heartbeat, "child", "tests.engine.hanging_heartbeat")
+    worker = await harness.start_worker()
+    submitted = await harness.lw.submit("job")
+    hung = await wait_until(lambda: worker.heartbeat.pid)
     (loop,) = worker.loops.values()
     assert await loop.run_once() is not None
-    assert shop.status(submitted) == "approved"
+    assert harness.status(submitted) == "approved"
     monkeypatch.undo()
     os.kill(hung, signal.SIGKILL)
     await submitted.wait(60)
 
 
 async def test_while_no_heartbeat_process_can_be_started_leases_are_lost_in_time(
-    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stopped = asyncio.Event()
 
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> None:
         try:
             await asyncio.Event().wait()
         finally:
             stopped.set()
 
-    shop.lane("default", lease_seconds=2)
-    worker = await shop.hire()
-    submitted = await shop.lw.submit("job", max_retries=0)
-    await shop.running(submitted)
+    harness.lane("default", lease_seconds=2)
+    worker = await harness.start_worker()
+    submitted = await harness.lw.submit("job", max_retries=0)
+    await harness.running(submitted)
 
     def refuse(*args: Any, **options: Any) -> Any:
         raise OSError("out of processes")
@@ -201,75 +203,75 @@ async def test_while_no_heartbeat_process_can_be_started_leases_are_lost_in_time
     pid = worker.heartbeat.pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
-    await until(stopped.is_set)
-    ended = await shop.ended(submitted)
+    await wait_until(stopped.is_set)
+    ended = await harness.ended(submitted)
     assert ended.error is not None
     assert (ended.status, ended.error.type) == ("failed", "WorkerLost")
 
 
-async def test_the_heartbeat_process_ends_when_its_worker_is_killed(shop: Workshop) -> None:
-    with Crew(shop.dsn) as crew:
-        job = await shop.lw.submit("wait")
-        await until(lambda: shop.rows("select 1 from laneway.progress"))
-        (heartbeat,) = crew.of("heartbeat_child")
-        crew.kill()
-        await until(lambda: not heartbeat.is_running() or heartbeat.status() == "zombie")
-        assert shop.status(job) == "running"
+async def test_the_heartbeat_process_ends_when_its_worker_is_killed(harness: WorkerHarness) -> None:
+    with WorkerCommand(harness.dsn) as command:
+        job = await harness.lw.submit("wait")
+        await wait_until(lambda: harness.rows("select 1 from laneway.progress"))
+        (heartbeat,) = command.of("heartbeat_child")
+        command.kill()
+        await wait_until(lambda: not heartbeat.is_running() or heartbeat.status() == "zombie")
+        assert harness.status(job) == "running"
 
 
-async def test_signals_to_the_whole_group_do_not_end_the_heartbeat(shop: Workshop) -> None:
-    @shop.lw.handler("job")
+async def test_signals_to_the_whole_group_do_not_end_the_heartbeat(harness: WorkerHarness) -> None:
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> None: ...
 
-    worker = await shop.hire()
-    await until(lambda: worker.heartbeat.is_ready)
+    worker = await harness.start_worker()
+    await wait_until(lambda: worker.heartbeat.is_ready)
     assert worker.heartbeat.pid is not None
     heartbeat = psutil.Process(worker.heartbeat.pid)
     for number in (signal.SIGINT, signal.SIGTERM):
         heartbeat.send_signal(number)
-    await (await shop.lw.submit("job")).wait(60)
+    await (await harness.lw.submit("job")).wait(60)
     assert heartbeat.is_running()
     assert worker.heartbeat.pid == heartbeat.pid
 
 
-async def test_a_worker_that_is_stopped_does_not_keep_its_leases(shop: Workshop) -> None:
+async def test_a_worker_that_is_stopped_does_not_keep_its_leases(harness: WorkerHarness) -> None:
     """SIGSTOP the worker and only it: its heartbeat process must not speak for it."""
 
-    @shop.lw.handler("wait")
+    @harness.lw.handler("wait")
     async def wait(ctx: Context) -> int:
         return ctx.attempt
 
-    shop.lane("default", lease_seconds=2)
-    with Crew(shop.dsn) as crew:
-        job = await shop.lw.submit("wait")
-        await until(lambda: shop.rows("select 1 from laneway.progress"))
-        os.kill(crew.process.pid, signal.SIGSTOP)
-        await shop.hire()
+    harness.lane("default", lease_seconds=2)
+    with WorkerCommand(harness.dsn) as command:
+        job = await harness.lw.submit("wait")
+        await wait_until(lambda: harness.rows("select 1 from laneway.progress"))
+        os.kill(command.process.pid, signal.SIGSTOP)
+        await harness.start_worker()
         assert await job.wait(60) == 2
-        os.kill(crew.process.pid, signal.SIGCONT)
-        crew.terminate()
-        await until(crew.all_gone)
+        os.kill(command.process.pid, signal.SIGCONT)
+        command.terminate()
+        await wait_until(command.all_gone)
     ended = await job.get()
     assert [a.outcome for a in ended.attempts] == ["lost", "completed"]
 
 
 async def test_a_worker_silent_for_longer_than_its_loop_timeout_loses_its_leases(
-    shop: Workshop,
+    harness: WorkerHarness,
 ) -> None:
     """Also without a supervisor that would kill it."""
 
-    @shop.lw.handler("block_loop")
+    @harness.lw.handler("block_loop")
     async def block_loop(ctx: Context, seconds: float) -> int:
         return ctx.attempt
 
-    shop.lane("default", lease_seconds=2)
-    with Crew(shop.dsn, LANEWAY_LOOP_TIMEOUT="1") as crew:
-        job = await shop.lw.submit("block_loop", {"seconds": 60})
-        await shop.running(job)
-        await shop.hire()
+    harness.lane("default", lease_seconds=2)
+    with WorkerCommand(harness.dsn, LANEWAY_LOOP_TIMEOUT="1") as command:
+        job = await harness.lw.submit("block_loop", {"seconds": 60})
+        await harness.running(job)
+        await harness.start_worker()
         assert await job.wait(60) == 2
-        crew.kill()
-        await until(crew.all_gone)
+        command.kill()
+        await wait_until(command.all_gone)
 
 
 # -- the renewer by itself ------------------------------------------------------------------------

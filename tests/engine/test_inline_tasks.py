@@ -11,12 +11,12 @@ from typing import Any, cast
 
 from laneway.engine.run.attempt import Run
 from laneway.engine.run.inline_tasks import InlineTasks
-from tests.engine.workshop import until
+from tests.support.worker_harness import wait_until
 
 MARK: ContextVar[int] = ContextVar("MARK", default=0)
 
 
-class Crew:
+class RecordedRuns:
     """Runs that are only numbers, and what became of them."""
 
     def __init__(self, work: Callable[[int], Coroutine[Any, Any, None]]) -> None:
@@ -52,10 +52,10 @@ async def test_those_that_never_wait_share_one_task() -> None:
     async def work(n: int) -> None:
         tasks.add(asyncio.current_task())
 
-    crew = Crew(work)
-    crew.start(100)
-    await crew.done()
-    assert crew.ended == list(range(100))
+    runs = RecordedRuns(work)
+    runs.start(100)
+    await runs.done()
+    assert runs.ended == list(range(100))
     assert len(tasks) == 1
 
 
@@ -68,15 +68,15 @@ async def test_handler_that_waits_keeps_its_task_and_delays_no_other() -> None:
             await gate.wait()
             assert asyncio.current_task() is tasks[n]
 
-    crew = Crew(work)
-    crew.start(10)
-    await until(lambda: len(crew.ended) == 5)
-    assert crew.ended == [0, 2, 4, 6, 8]
+    runs = RecordedRuns(work)
+    runs.start(10)
+    await wait_until(lambda: len(runs.ended) == 5)
+    assert runs.ended == [0, 2, 4, 6, 8]
     assert len({tasks[n] for n in (1, 3, 5, 7, 9)}) == 5
     gate.set()
-    await crew.done()
-    assert sorted(crew.ended) == list(range(10))
-    assert crew.broken == {}
+    await runs.done()
+    assert sorted(runs.ended) == list(range(10))
+    assert runs.broken == {}
 
 
 async def test_each_handler_has_separate_context_variables() -> None:
@@ -89,9 +89,9 @@ async def test_each_handler_has_separate_context_variables() -> None:
             await asyncio.sleep(0)
         seen.append((n, before, MARK.get()))
 
-    crew = Crew(work)
-    crew.start(12)
-    await crew.done()
+    runs = RecordedRuns(work)
+    runs.start(12)
+    await runs.done()
     assert sorted(seen) == [(n, 0, n + 1) for n in range(12)]
     assert MARK.get() == 0
 
@@ -105,13 +105,13 @@ async def test_cancelling_one_stops_it_alone() -> None:
         except asyncio.CancelledError:
             stopped.append(n)
 
-    crew = Crew(work)
-    crew.start(6)
-    await until(lambda: crew.runs[5].stopper is not None)
-    crew.runs[3].stopper()
-    await crew.done()
+    runs = RecordedRuns(work)
+    runs.start(6)
+    await wait_until(lambda: runs.runs[5].stopper is not None)
+    runs.runs[3].stopper()
+    await runs.done()
     assert stopped == [3]
-    assert sorted(crew.ended) == list(range(6))
+    assert sorted(runs.ended) == list(range(6))
 
 
 async def test_one_that_cancels_its_own_task_harms_no_other() -> None:
@@ -123,10 +123,10 @@ async def test_one_that_cancels_its_own_task_harms_no_other() -> None:
             return
         await asyncio.sleep(0)
 
-    crew = Crew(work)
-    crew.start(5)
-    await crew.done()
-    assert sorted(crew.ended) == [0, 1, 2, 3, 4]
+    runs = RecordedRuns(work)
+    runs.start(5)
+    await runs.done()
+    assert sorted(runs.ended) == [0, 1, 2, 3, 4]
 
 
 async def test_timeouts_and_groups_of_tasks_work_inside() -> None:
@@ -139,23 +139,23 @@ async def test_timeouts_and_groups_of_tasks_work_inside() -> None:
         except TimeoutError:
             late.append(n)
 
-    crew = Crew(work)
-    crew.start(6)
-    await crew.done()
+    runs = RecordedRuns(work)
+    runs.start(6)
+    await runs.done()
     assert sorted(late) == [1, 3, 5]
-    assert sorted(crew.ended) == list(range(6))
+    assert sorted(runs.ended) == list(range(6))
 
 
 async def test_handler_interrupted_before_its_start_is_reported() -> None:
     async def work(n: int) -> None:
         raise AssertionError("never called")
 
-    crew = Crew(work)
-    crew.start(3)
-    for task in crew.turns.tasks:
+    runs = RecordedRuns(work)
+    runs.start(3)
+    for task in runs.turns.tasks:
         task.cancel()
-    await crew.done()
-    assert sorted(crew.broken) == [0, 1, 2]
+    await runs.done()
+    assert sorted(runs.broken) == [0, 1, 2]
 
 
 async def test_an_error_of_ours_ends_the_one_alone() -> None:
@@ -163,8 +163,8 @@ async def test_an_error_of_ours_ends_the_one_alone() -> None:
         if n == 1:
             raise RuntimeError("ours")
 
-    crew = Crew(work)
-    crew.start(4)
-    await crew.done()
-    assert crew.ended == [0, 2, 3]
-    assert sorted(crew.broken) == [1]
+    runs = RecordedRuns(work)
+    runs.start(4)
+    await runs.done()
+    assert runs.ended == [0, 2, 3]
+    assert sorted(runs.broken) == [1]

@@ -14,15 +14,15 @@ import pytest
 from laneway import Context, SyncContext
 from laneway.config.settings import Settings
 from laneway.engine.claim import lane_loop
-from tests.engine.workshop import SOON, Workshop, until
+from tests.support.worker_harness import SOON, WorkerHarness, wait_until
 
 
 async def test_a_job_that_cannot_be_started_fails_alone(
-    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[int] = []
 
-    @shop.lw.handler("threaded", max_retries=0, retry=SOON)
+    @harness.lw.handler("threaded", max_retries=0, retry=SOON)
     def threaded(ctx: SyncContext, n: int) -> int:
         started.append(n)
         return n
@@ -38,34 +38,34 @@ async def test_a_job_that_cannot_be_started_fails_alone(
         start(thread)
 
     monkeypatch.setattr(threading.Thread, "start", exhausted)
-    jobs = await shop.lw.submit_many([("threaded", {"n": n}) for n in range(5)])
-    worker = await shop.hire()
-    ended = [await until(partial(_ended, shop, job)) for job in jobs]
+    jobs = await harness.lw.submit_many([("threaded", {"n": n}) for n in range(5)])
+    worker = await harness.start_worker()
+    ended = [await wait_until(partial(_ended, harness, job)) for job in jobs]
     failed = [job for job in ended if job.status == "failed"]
     assert len(failed) == 1
     assert failed[0].error is not None
     assert "new thread" in failed[0].error.message
     assert len(started) == 4
-    await until(lambda: worker.capacity.in_use == 0)
+    await wait_until(lambda: worker.capacity.in_use == 0)
 
 
-async def _ended(shop: Workshop, job: Any) -> Any:
-    seen = await shop.lw.get(job.id)
+async def _ended(harness: WorkerHarness, job: Any) -> Any:
+    seen = await harness.lw.get(job.id)
     return seen if seen.finished_at else None
 
 
 async def test_a_claim_answered_after_its_lease_is_not_run(
-    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attempts: list[int] = []
 
-    @shop.lw.handler("late")
+    @harness.lw.handler("late")
     async def late(ctx: Context) -> int:
         attempts.append(ctx.attempt)
         return ctx.attempt
 
-    shop.conn.execute("update laneway.worker_lanes set lease_seconds = 2 where name = 'default'")
-    worker = await shop.hire()
+    harness.conn.execute("update laneway.worker_lanes set lease_seconds = 2 where name = 'default'")
+    worker = await harness.start_worker()
     run, held_up = worker.databases.claim.run, False
 
     async def slowly(statement: Any) -> Any:
@@ -78,7 +78,7 @@ async def test_a_claim_answered_after_its_lease_is_not_run(
         return answer
 
     monkeypatch.setattr(worker.databases.claim, "run", slowly)
-    job = await shop.lw.submit("late")
+    job = await harness.lw.submit("late")
     assert await job.wait(60) == 2
     assert attempts == [2]
 
@@ -88,32 +88,32 @@ def _block(seconds: float) -> None:
 
 
 async def test_a_worker_switched_off_starts_nothing(
-    workshop: Callable[..., Workshop], monkeypatch: pytest.MonkeyPatch
+    make_harness: Callable[..., WorkerHarness], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LANEWAY_WORKER", "off")
-    shop = workshop()
+    harness = make_harness()
 
-    @shop.lw.handler("never")
+    @harness.lw.handler("never")
     async def never(ctx: Context) -> None: ...
 
-    async with shop.lw.worker() as worker:
+    async with harness.lw.worker() as worker:
         assert not worker.is_running
-        assert shop.conn.execute("select count(*) from laneway.workers").fetchone() == (0,)
+        assert harness.conn.execute("select count(*) from laneway.workers").fetchone() == (0,)
 
 
 async def test_lanes_from_the_settings_leave_a_type_where_its_row_has_it(
-    workshop: Callable[..., Workshop],
+    make_harness: Callable[..., WorkerHarness],
 ) -> None:
     lanes = Settings.load(
         lanes='[{"name": "mine", "job_types": ["ingestion", "novel"], "max_slots": 7}]'
     ).lanes
-    shop = workshop(lanes=lanes)
+    harness = make_harness(lanes=lanes)
 
-    @shop.lw.handler("novel")
+    @harness.lw.handler("novel")
     async def novel(ctx: Context) -> None: ...
 
-    await shop.hire()
-    rows = shop.conn.execute(
+    await harness.start_worker()
+    rows = harness.conn.execute(
         "select name, job_types, max_slots from laneway.worker_lanes"
         " where name in ('mine', 'interactive') order by name"
     ).fetchall()
@@ -124,12 +124,12 @@ async def test_lanes_from_the_settings_leave_a_type_where_its_row_has_it(
 
 
 async def test_a_full_completer_holds_claims_back(
-    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    @shop.lw.handler("quick")
+    @harness.lw.handler("quick")
     async def quick(ctx: Context) -> None: ...
 
-    worker = await shop.hire()
+    worker = await harness.start_worker()
     run, may_settle = worker.databases.settle.run, asyncio.Event()
 
     async def held_up(statement: Any) -> Any:
@@ -138,11 +138,11 @@ async def test_a_full_completer_holds_claims_back(
 
     monkeypatch.setattr(worker.databases.settle, "run", held_up)
     monkeypatch.setattr(lane_loop, "MAX_UNSETTLED", 0)
-    ended = await shop.lw.submit("quick")
-    await until(lambda: worker.completer.backlog == 1)
-    waiting = await shop.lw.submit("quick")
+    ended = await harness.lw.submit("quick")
+    await wait_until(lambda: worker.completer.backlog == 1)
+    waiting = await harness.lw.submit("quick")
     assert await worker.loops["default"].run_once() == lane_loop.NOT_READY_S
-    assert [shop.status(job) for job in (ended, waiting)] == ["running", "approved"]
+    assert [harness.status(job) for job in (ended, waiting)] == ["running", "approved"]
     may_settle.set()
     for job in (ended, waiting):
         await job.wait(60)

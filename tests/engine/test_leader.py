@@ -15,7 +15,7 @@ from laneway.config.settings import Settings
 from laneway.engine.leader.watchdog import Watchdog
 from laneway.observability.log_throttle import LogThrottle
 from laneway.store.database import Database
-from tests.engine.workshop import Workshop
+from tests.support.worker_harness import WorkerHarness
 
 # A service spreads its delays by a tenth.
 SPREAD = 1.1
@@ -23,7 +23,7 @@ Hire = Callable[..., Watchdog]
 
 
 @pytest.fixture
-async def hire(dsn: str) -> AsyncIterator[Hire]:
+async def start_worker(dsn: str) -> AsyncIterator[Hire]:
     """Watchdogs of several processes, called by hand."""
     async with AsyncExitStack() as stack:
 
@@ -43,13 +43,13 @@ async def delay_of(watchdog: Watchdog) -> float:
 
 
 async def test_a_leader_that_is_gone_is_replaced_within_three_seconds(
-    hire: Hire, shop: Workshop
+    hire: Hire, harness: WorkerHarness
 ) -> None:
     leader, follower = hire(), hire()
     renewed_in_s = await delay_of(leader)
     assert leader.is_leader
     left_s = float(
-        shop.one("select extract(epoch from held_until - clock_timestamp()) from laneway.leader")
+        harness.one("select extract(epoch from held_until - clock_timestamp()) from laneway.leader")
     )
     # The longest time from a kill right after a renewal to the look that takes over.
     assert left_s + (await delay_of(follower)) * (SPREAD - 1) < 3
@@ -58,29 +58,31 @@ async def test_a_leader_that_is_gone_is_replaced_within_three_seconds(
     assert renewed_in_s * SPREAD < left_s - 0.5
 
 
-async def test_a_follower_looks_again_when_the_leader_lapses(hire: Hire, shop: Workshop) -> None:
+async def test_a_follower_looks_again_when_the_leader_lapses(
+    hire: Hire, harness: WorkerHarness
+) -> None:
     leader, follower = hire(leader_ttl=600.0), hire(leader_ttl=600.0)
     await leader.run_once()
     lapses = "update laneway.leader set held_until = clock_timestamp() + interval '40 seconds'"
-    shop.do(lapses)
+    harness.do(lapses)
     assert 30 < await delay_of(follower) <= 40 * SPREAD
-    shop.do("update laneway.leader set held_until = clock_timestamp()")
+    harness.do("update laneway.leader set held_until = clock_timestamp()")
     await follower.run_once()
     assert follower.is_leader
 
 
 async def test_the_leader_looks_again_when_the_next_lease_lapses(
-    hire: Hire, shop: Workshop
+    hire: Hire, harness: WorkerHarness
 ) -> None:
     leader = hire(leader_ttl=600.0, watchdog_interval=60.0)
-    shop.do(
+    harness.do(
         "insert into laneway.lease (seq, attempt, worker_id, lane, job_type, workspace, rank,"
         " retries, max_retries, keyed, lease_seconds, claimed_at, lease_until)"
         " values (1, 1, gen_random_uuid(), 'default', 't', 'default', 0, 0, 3, false, 30,"
         " clock_timestamp(), clock_timestamp() + interval '40 seconds')"
     )
     assert 10 < await delay_of(leader) <= 40 * SPREAD
-    shop.do("delete from laneway.lease")
+    harness.do("delete from laneway.lease")
     assert await delay_of(leader) == 60
 
 
@@ -137,11 +139,11 @@ async def test_followers_notice_a_jump_of_the_databases_clock(
 
 
 async def test_a_leader_from_a_clock_that_was_set_back_is_replaced(
-    hire: Hire, shop: Workshop
+    hire: Hire, harness: WorkerHarness
 ) -> None:
     first, second = hire(), hire()
     await first.run_once()
     # It is gone, and its right ends in ten minutes.
-    shop.do("update laneway.leader set held_until = held_until + interval '10 minutes'")
+    harness.do("update laneway.leader set held_until = held_until + interval '10 minutes'")
     await second.run_once()
     assert second.is_leader

@@ -16,25 +16,25 @@ from laneway import Analysis, Context, Laneway
 from laneway.errors import DatabaseUnavailable, MissingRight, UnsuitableDatabase
 from laneway.store.failures import translated
 from laneway.store.grants import grants
-from tests.engine.crew import Crew
-from tests.engine.workshop import QUICK, Workshop, until
+from tests.support.worker_command import WorkerCommand
+from tests.support.worker_harness import QUICK, WorkerHarness, wait_until
 
 WORKER = "laneway worker"
 
 
 @pytest.fixture
-def limited_dsn(shop: Workshop) -> Iterator[str]:
+def limited_dsn(harness: WorkerHarness) -> Iterator[str]:
     """The database as a role that has been granted what workers and handlers need."""
     role = f"limited_{uuid4().hex}"
-    shop.do(f"create role {role} nologin")
-    shop.do(grants(("worker", "client"), role, "unused"))
-    yield make_conninfo(shop.dsn, options=f"-c role={role}")
-    shop.do(f"drop owned by {role}")
-    shop.do(f"drop role {role}")
+    harness.do(f"create role {role} nologin")
+    harness.do(grants(("worker", "client"), role, "unused"))
+    yield make_conninfo(harness.dsn, options=f"-c role={role}")
+    harness.do(f"drop owned by {role}")
+    harness.do(f"drop role {role}")
 
 
 async def test_worker_of_a_limited_role_starts_whatever_its_application_declares(
-    shop: Workshop, limited_dsn: str
+    harness: WorkerHarness, limited_dsn: str
 ) -> None:
     lw = Laneway(limited_dsn, **QUICK)
 
@@ -54,15 +54,15 @@ async def test_worker_of_a_limited_role_starts_whatever_its_application_declares
         async with ctx.limit("new_limit"):
             return "done"
 
-    await shop.hire(lw)
+    await harness.start_worker(lw)
     job = await lw.submit("plain")
     assert await job.wait(60) == "done"
     waiting = await lw.submit("careful", {"page": 3})
-    await until(lambda: shop.one("select count(*) from laneway.awaiting") == 1)
-    await shop.lw.approve(waiting.id, by="ann")
+    await wait_until(lambda: harness.one("select count(*) from laneway.awaiting") == 1)
+    await harness.lw.approve(waiting.id, by="ann")
     assert await waiting.wait(60) == 3
-    assert shop.rows("select name from laneway.schedules") == [("nightly",)]
-    await until(lambda: shop.one("select next_at is not null from laneway.schedule_state"))
+    assert harness.rows("select name from laneway.schedules") == [("nightly",)]
+    await wait_until(lambda: harness.one("select next_at is not null from laneway.schedule_state"))
     await lw.close()
 
 
@@ -80,10 +80,10 @@ def role_of(dsn: str) -> str:
     ],
 )
 async def test_worker_that_lacks_a_right_ends_at_start_and_names_it(
-    shop: Workshop, limited_dsn: str, lost: str, named: str
+    harness: WorkerHarness, limited_dsn: str, lost: str, named: str
 ) -> None:
     role = role_of(limited_dsn)
-    shop.do(f"revoke {lost} from {role}")
+    harness.do(f"revoke {lost} from {role}")
     lw = Laneway(limited_dsn, **QUICK)
     with pytest.raises(MissingRight) as refused:
         await lw.worker().start()
@@ -93,56 +93,58 @@ async def test_worker_that_lacks_a_right_ends_at_start_and_names_it(
 
 
 async def test_refused_replacement_leaves_the_other_children_at_work(
-    shop: Workshop, limited_dsn: str
+    harness: WorkerHarness, limited_dsn: str
 ) -> None:
     role = role_of(limited_dsn)
-    with Crew(limited_dsn, "--processes=2") as crew:
-        job = await shop.lw.submit("wait")
-        await until(lambda: shop.one("select count(*) from laneway.workers") == 2)
-        await shop.running(job)
-        busy = shop.one(
+    with WorkerCommand(limited_dsn, "--processes=2") as command:
+        job = await harness.lw.submit("wait")
+        await wait_until(lambda: harness.one("select count(*) from laneway.workers") == 2)
+        await harness.running(job)
+        busy = harness.one(
             "select w.pid from laneway.lease l join laneway.workers w on w.id = l.worker_id"
         )
-        first = {child.pid for child in crew.of(WORKER)}
-        shop.do(f"revoke delete on laneway.limit_starts from {role}")
+        first = {child.pid for child in command.of(WORKER)}
+        harness.do(f"revoke delete on laneway.limit_starts from {role}")
         (idle,) = first - {busy}
         os.kill(idle, signal.SIGKILL)
-        (refused,) = await until(lambda: {child.pid for child in crew.of(WORKER)} - first)
-        await until(lambda: refused not in {child.pid for child in crew.of(WORKER)})
-        shop.do(f"grant delete on laneway.limit_starts to {role}")
-        await until(
+        (refused,) = await wait_until(lambda: {child.pid for child in command.of(WORKER)} - first)
+        await wait_until(lambda: refused not in {child.pid for child in command.of(WORKER)})
+        harness.do(f"grant delete on laneway.limit_starts to {role}")
+        await wait_until(
             lambda: (
-                crew.process.poll() is not None
-                or shop.one("select count(*) from laneway.workers where pid <> all(%s)", [*first])
+                command.process.poll() is not None
+                or harness.one(
+                    "select count(*) from laneway.workers where pid <> all(%s)", [*first]
+                )
             )
         )
-        assert crew.process.poll() is None
+        assert command.process.poll() is None
         assert (await job.get()).attempt == 1
-        assert shop.status(job) == "running"
-        await until(crew.is_sent_away)
+        assert harness.status(job) == "running"
+        await wait_until(command.is_sent_away)
 
 
-async def run_plain_job(shop: Workshop, dsn: str) -> None:
+async def run_plain_job(harness: WorkerHarness, dsn: str) -> None:
     lw = Laneway(dsn, **QUICK)
 
     @lw.handler("plain")
     async def plain(ctx: Context) -> str:
         return "done"
 
-    await shop.hire(lw)
+    await harness.start_worker(lw)
     assert await (await lw.submit("plain")).wait(60) == "done"
     await lw.close()
 
 
 async def test_worker_needs_no_right_that_only_the_version_before_needs(
-    shop: Workshop, limited_dsn: str
+    harness: WorkerHarness, limited_dsn: str
 ) -> None:
-    shop.do(f"revoke all on laneway.slot_usage from {role_of(limited_dsn)}")
-    await run_plain_job(shop, limited_dsn)
+    harness.do(f"revoke all on laneway.slot_usage from {role_of(limited_dsn)}")
+    await run_plain_job(harness, limited_dsn)
 
 
 async def test_worker_that_loses_a_right_names_it_and_recovers_with_it(
-    shop: Workshop, limited_dsn: str, caplog: pytest.LogCaptureFixture
+    harness: WorkerHarness, limited_dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
     lw = Laneway(limited_dsn, **QUICK)
@@ -150,17 +152,17 @@ async def test_worker_that_loses_a_right_names_it_and_recovers_with_it(
 
     @lw.handler("plain")
     async def plain(ctx: Context) -> str:
-        shop.do(f"revoke execute on function laneway.save_step, laneway.settle from {role}")
+        harness.do(f"revoke execute on function laneway.save_step, laneway.settle from {role}")
         return await ctx.step("read", lambda: "done")
 
-    await shop.hire(lw)
+    await harness.start_worker(lw)
     job = await lw.submit("plain")
-    await until(lambda: "permission denied for function save_step" in caplog.text)
+    await wait_until(lambda: "permission denied for function save_step" in caplog.text)
     assert "laneway db grants --role ROLE --to" in caplog.text
     assert "roles that use it: server, worker; repeat --role" in caplog.text
-    shop.do(f"grant execute on function laneway.save_step to {role}")
-    await until(lambda: "permission denied for function settle" in caplog.text)
-    shop.do(f"grant execute on function laneway.settle to {role}")
+    harness.do(f"grant execute on function laneway.save_step to {role}")
+    await wait_until(lambda: "permission denied for function settle" in caplog.text)
+    harness.do(f"grant execute on function laneway.settle to {role}")
     assert await job.wait(60) == "done"
     assert (await job.get()).attempt == 1
     await lw.close()
@@ -199,29 +201,29 @@ async def test_login_that_every_host_refuses_is_not_retried(dsn: str) -> None:
 
 
 async def test_worker_may_hold_rights_on_columns_instead_of_tables(
-    shop: Workshop, limited_dsn: str
+    harness: WorkerHarness, limited_dsn: str
 ) -> None:
     role = role_of(limited_dsn)
-    columns = shop.one(
+    columns = harness.one(
         "select string_agg(quote_ident(attname), ', ') from pg_attribute"
         " where attrelid = 'laneway.job_types'::regclass and attnum > 0 and not attisdropped"
     )
-    shop.do(f"revoke insert, update on laneway.job_types from {role}")
-    shop.do(f"grant insert ({columns}), update ({columns}) on laneway.job_types to {role}")
-    await run_plain_job(shop, limited_dsn)
+    harness.do(f"revoke insert, update on laneway.job_types from {role}")
+    harness.do(f"grant insert ({columns}), update ({columns}) on laneway.job_types to {role}")
+    await run_plain_job(harness, limited_dsn)
 
 
 async def test_workspace_that_row_level_security_refuses_keeps_its_reason(
-    shop: Workshop, limited_dsn: str
+    harness: WorkerHarness, limited_dsn: str
 ) -> None:
     role = role_of(limited_dsn)
-    shop.do("alter table laneway.jobs enable row level security")
-    shop.do("create policy everyone on laneway.jobs using (true) with check (true)")
-    shop.do(
+    harness.do("alter table laneway.jobs enable row level security")
+    harness.do("create policy everyone on laneway.jobs using (true) with check (true)")
+    harness.do(
         f"create policy mine on laneway.jobs as restrictive to {role}"
         " using (true) with check (workspace = 'mine')"
     )
-    shop.do(f"grant select, insert on laneway.jobs to {role}")
+    harness.do(f"grant select, insert on laneway.jobs to {role}")
     with (
         psycopg.connect(limited_dsn) as conn,
         pytest.raises(UnsuitableDatabase, match="violates row-level security") as refused,
@@ -236,10 +238,10 @@ async def test_workspace_that_row_level_security_refuses_keeps_its_reason(
 
 
 async def test_wait_of_a_role_that_may_not_read_jobs_is_refused_at_once(
-    shop: Workshop, limited_dsn: str
+    harness: WorkerHarness, limited_dsn: str
 ) -> None:
-    job = await shop.lw.submit("plain")
-    shop.do(f"revoke select on laneway.jobs from {role_of(limited_dsn)}")
+    job = await harness.lw.submit("plain")
+    harness.do(f"revoke select on laneway.jobs from {role_of(limited_dsn)}")
     lw = Laneway(limited_dsn, **QUICK)
     with pytest.raises(MissingRight, match="permission denied for table jobs"):
         await lw.wait(job.id)

@@ -12,7 +12,7 @@ import pytest
 
 from laneway import Context, Laneway
 from laneway.engine.worker import Worker
-from tests.engine.workshop import QUICK, SOON, Workshop, until
+from tests.support.worker_harness import QUICK, SOON, WorkerHarness, wait_until
 
 
 class Floor:
@@ -49,99 +49,101 @@ async def floor() -> Floor:
 
 
 @pytest.fixture
-def sleepy(shop: Workshop) -> Workshop:
+def sleepy(harness: WorkerHarness) -> WorkerHarness:
     """Its workers poll once in two minutes: what starts sooner was not found by polling."""
-    shop.do("update laneway.worker_lanes set poll_interval_ms = 120000")
-    return shop
+    harness.do("update laneway.worker_lanes set poll_interval_ms = 120000")
+    return harness
 
 
-def limit(shop: Workshop, name: str, most: int | None) -> None:
-    shop.do("insert into laneway.limits (name, max_concurrent) values (%s, %s)", name, most)
+def limit(harness: WorkerHarness, name: str, most: int | None) -> None:
+    harness.do("insert into laneway.limits (name, max_concurrent) values (%s, %s)", name, most)
 
 
 async def ready(worker: Worker) -> None:
-    await until(lambda: worker.heartbeat.is_ready)
+    await wait_until(lambda: worker.heartbeat.is_ready)
     if worker.settings.can_listen:
-        await until(lambda: worker.wakeups.is_listening)
+        await wait_until(lambda: worker.wakeups.is_listening)
 
 
-def is_given_back(shop: Workshop) -> bool:
-    used = shop.one("select coalesce(sum(abs(running)), 0)::integer from laneway.limit_usage")
-    return shop.holds_nothing() and used == 0
+def is_given_back(harness: WorkerHarness) -> bool:
+    used = harness.one("select coalesce(sum(abs(running)), 0)::integer from laneway.limit_usage")
+    return harness.holds_nothing() and used == 0
 
 
 async def test_types_that_share_a_limit_never_exceed_it_over_two_workers(
-    either_shop: Workshop, floor: Floor
+    either_harness: WorkerHarness, floor: Floor
 ) -> None:
-    shop = either_shop
-    limit(shop, "x", 3)
+    harness = either_harness
+    limit(harness, "x", 3)
 
-    @shop.lw.handler("one", limits=["x"])
+    @harness.lw.handler("one", limits=["x"])
     async def one(ctx: Context) -> None:
         await floor.pass_through("one")
 
-    @shop.lw.handler("two", limits=["x"])
+    @harness.lw.handler("two", limits=["x"])
     async def two(ctx: Context) -> None:
         await floor.pass_through("two")
 
-    await shop.lw.submit_many([("one", {}), ("two", {})] * 60)
-    await shop.hire()
-    await shop.hire()
-    await until(lambda: shop.count("completed") == 120)
+    await harness.lw.submit_many([("one", {}), ("two", {})] * 60)
+    await harness.start_worker()
+    await harness.start_worker()
+    await wait_until(lambda: harness.count("completed") == 120)
     assert floor.most == 3
-    await until(lambda: is_given_back(shop))
+    await wait_until(lambda: is_given_back(harness))
 
 
-async def test_jobs_that_wait_for_a_limit_block_no_other_job(shop: Workshop, floor: Floor) -> None:
-    limit(shop, "x", 1)
-    shop.lane("narrow", max_slots=2)
-    shop.lane("narrow", job_types=["busy", "free"])
+async def test_jobs_that_wait_for_a_limit_block_no_other_job(
+    harness: WorkerHarness, floor: Floor
+) -> None:
+    limit(harness, "x", 1)
+    harness.lane("narrow", max_slots=2)
+    harness.lane("narrow", job_types=["busy", "free"])
 
-    @shop.lw.handler("busy", limits=["x"], priority=9)
+    @harness.lw.handler("busy", limits=["x"], priority=9)
     async def busy(ctx: Context) -> None:
         await floor.stay("busy")
 
-    @shop.lw.handler("free")
+    @harness.lw.handler("free")
     async def free(ctx: Context) -> None: ...
 
-    await shop.lw.submit_many([("busy", {})] * 50)
-    jobs = await shop.lw.submit_many([("free", {})] * 20)
-    await shop.hire()
-    await until(lambda: all(shop.status(job) == "completed" for job in jobs))
+    await harness.lw.submit_many([("busy", {})] * 50)
+    jobs = await harness.lw.submit_many([("free", {})] * 20)
+    await harness.start_worker()
+    await wait_until(lambda: all(harness.status(job) == "completed" for job in jobs))
     assert floor.inside == ["busy"]
     floor.door.set()
-    await until(lambda: shop.count("completed") == 70)
+    await wait_until(lambda: harness.count("completed") == 70)
     assert floor.most == 1
 
 
 async def test_a_limit_that_is_raised_counts_within_a_poll_interval(
-    either_shop: Workshop, floor: Floor
+    either_harness: WorkerHarness, floor: Floor
 ) -> None:
-    shop = either_shop
-    limit(shop, "x", 0)
+    harness = either_harness
+    limit(harness, "x", 0)
 
-    @shop.lw.handler("job", limits=["x"])
+    @harness.lw.handler("job", limits=["x"])
     async def job(ctx: Context) -> None:
         await floor.stay("job")
 
-    worker = await shop.hire()
+    worker = await harness.start_worker()
     await ready(worker)
-    await shop.lw.submit_many([("job", {})] * 9)
+    await harness.lw.submit_many([("job", {})] * 9)
     loop = worker.loops["default"]
-    await until(lambda: loop.is_full)
+    await wait_until(lambda: loop.is_full)
     assert floor.inside == []
-    shop.do("update laneway.limits set max_concurrent = 2 where name = 'x'")
-    await until(lambda: len(floor.inside) == 2, timeout=60)
-    shop.do("update laneway.limits set max_concurrent = 5 where name = 'x'")
-    await until(lambda: len(floor.inside) == 5, timeout=60)
-    shop.do("update laneway.limits set max_concurrent = null where name = 'x'")
-    await until(lambda: len(floor.inside) == 9, timeout=60)
+    harness.do("update laneway.limits set max_concurrent = 2 where name = 'x'")
+    await wait_until(lambda: len(floor.inside) == 2, timeout=60)
+    harness.do("update laneway.limits set max_concurrent = 5 where name = 'x'")
+    await wait_until(lambda: len(floor.inside) == 5, timeout=60)
+    harness.do("update laneway.limits set max_concurrent = null where name = 'x'")
+    await wait_until(lambda: len(floor.inside) == 9, timeout=60)
     floor.door.set()
-    await until(lambda: shop.count("completed") == 9)
+    await wait_until(lambda: harness.count("completed") == 9)
 
 
 async def test_the_end_of_a_job_starts_the_next_that_waits_for_its_limit_at_once(
-    sleepy: Workshop, floor: Floor
+    sleepy: WorkerHarness, floor: Floor
 ) -> None:
     limit(sleepy, "x", 1)
 
@@ -150,32 +152,34 @@ async def test_the_end_of_a_job_starts_the_next_that_waits_for_its_limit_at_once
         await floor.pass_through("job")
 
     await sleepy.lw.submit_many([("job", {})] * 30)
-    await sleepy.hire()
-    await until(lambda: sleepy.count("completed") == 30, timeout=60)
+    await sleepy.start_worker()
+    await wait_until(lambda: sleepy.count("completed") == 30, timeout=60)
     assert floor.most == 1
 
 
-async def test_freed_limit_wakes_a_worker_of_other_types(sleepy: Workshop, floor: Floor) -> None:
+async def test_freed_limit_wakes_a_worker_of_other_types(
+    sleepy: WorkerHarness, floor: Floor
+) -> None:
     limit(sleepy, "x", 1)
 
     @sleepy.lw.handler("here", limits=["x"])
     async def here(ctx: Context) -> None:
         await floor.stay("here")
 
-    await ready(await sleepy.hire())
+    await ready(await sleepy.start_worker())
     first = await sleepy.lw.submit("here")
-    await until(lambda: floor.inside == ["here"])
+    await wait_until(lambda: floor.inside == ["here"])
     async with Laneway(sleepy.dsn, **QUICK) as other:
 
         @other.handler("there", limits=["x"])
         async def there(ctx: Context) -> str:
             return "ran"
 
-        worker = await sleepy.hire(other)
+        worker = await sleepy.start_worker(other)
         await ready(worker)
         second = await other.submit("there")
         loop = worker.loops["default"]
-        await until(lambda: loop.is_full)
+        await wait_until(lambda: loop.is_full)
         assert sleepy.status(second) == "approved"
         floor.door.set()
         assert await second.wait(60) == "ran"
@@ -183,7 +187,9 @@ async def test_freed_limit_wakes_a_worker_of_other_types(sleepy: Workshop, floor
         await worker.stop()
 
 
-async def test_a_limit_that_a_lost_job_held_is_used_again(sleepy: Workshop, floor: Floor) -> None:
+async def test_a_limit_that_a_lost_job_held_is_used_again(
+    sleepy: WorkerHarness, floor: Floor
+) -> None:
     limit(sleepy, "x", 1)
 
     @sleepy.lw.handler("lost", limits=["x"], max_retries=0)
@@ -194,17 +200,17 @@ async def test_a_limit_that_a_lost_job_held_is_used_again(sleepy: Workshop, floo
     async def next_(ctx: Context) -> str:
         return "ran"
 
-    await ready(await sleepy.hire())
+    await ready(await sleepy.start_worker())
     first = await sleepy.lw.submit("lost")
-    await until(lambda: floor.inside == ["lost"])
+    await wait_until(lambda: floor.inside == ["lost"])
     second = await sleepy.lw.submit("next")
     sleepy.lapse(first)
     assert await second.wait(60) == "ran"
     assert sleepy.status(first) == "failed"
-    await until(lambda: is_given_back(sleepy))
+    await wait_until(lambda: is_given_back(sleepy))
 
 
-async def test_rate_delays_jobs_and_then_starts_them(sleepy: Workshop) -> None:
+async def test_rate_delays_jobs_and_then_starts_them(sleepy: WorkerHarness) -> None:
     sleepy.do(
         "insert into laneway.limits (name, max_concurrent, rate_count, rate_period_s)"
         " values ('x', null, 3, 0.5)"
@@ -215,113 +221,115 @@ async def test_rate_delays_jobs_and_then_starts_them(sleepy: Workshop) -> None:
     async def job(ctx: Context) -> None:
         starts.append(time.monotonic())
 
-    await ready(await sleepy.hire())
+    await ready(await sleepy.start_worker())
     await sleepy.lw.submit_many([("job", {})] * 9)
-    await until(lambda: sleepy.count("completed") == 9, timeout=60)
+    await wait_until(lambda: sleepy.count("completed") == 9, timeout=60)
     claimed = [row[0] for row in sleepy.rows("select claimed_at from laneway.outcome order by 1")]
     for first, fourth in zip(claimed, claimed[3:], strict=False):
         assert (fourth - first).total_seconds() > 0.5
 
 
 async def test_missing_limit_is_created_and_logged(
-    shop: Workshop, caplog: pytest.LogCaptureFixture
+    harness: WorkerHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
-    shop.do("insert into laneway.limits (name, max_concurrent) values ('known', 7)")
+    harness.do("insert into laneway.limits (name, max_concurrent) values ('known', 7)")
 
-    @shop.lw.handler("job", limits=["fresh", "known"])
+    @harness.lw.handler("job", limits=["fresh", "known"])
     async def job(ctx: Context) -> str:
         return "ran"
 
     with caplog.at_level(logging.WARNING, "laneway"):
-        await shop.hire()
+        await harness.start_worker()
     assert "laneway limits set fresh" in caplog.text
     assert "known" not in caplog.text
-    rows = shop.rows(
+    rows = harness.rows(
         "select name, max_concurrent from laneway.limits"
         " where name in ('fresh', 'known') order by 1"
     )
     assert rows == [("fresh", 1), ("known", 7)]
-    who = shop.one("select by from laneway.control_history where kind = 'limit' and name = 'fresh'")
+    who = harness.one(
+        "select by from laneway.control_history where kind = 'limit' and name = 'fresh'"
+    )
     assert who.startswith("worker ")
-    assert await (await shop.lw.submit("job")).wait(60) == "ran"
-    version = shop.one("select version from laneway.control")
-    shop.do("update laneway.limits set max_concurrent = 4 where name = 'fresh'")
-    await shop.hire()
-    assert shop.one("select max_concurrent from laneway.limits where name = 'fresh'") == 4
-    assert shop.one("select version from laneway.control") == version + 1, "a start changed it"
+    assert await (await harness.lw.submit("job")).wait(60) == "ran"
+    version = harness.one("select version from laneway.control")
+    harness.do("update laneway.limits set max_concurrent = 4 where name = 'fresh'")
+    await harness.start_worker()
+    assert harness.one("select max_concurrent from laneway.limits where name = 'fresh'") == 4
+    assert harness.one("select version from laneway.control") == version + 1, "a start changed it"
 
 
 # -- keys -----------------------------------------------------------------------------------
 
 
 async def test_jobs_of_one_key_never_overlap_and_keep_their_order(
-    either_shop: Workshop,
+    either_harness: WorkerHarness,
 ) -> None:
-    shop = either_shop
+    harness = either_harness
     floors = {name: Floor() for name in "abcd"}
 
-    @shop.lw.handler("job", retry=SOON)
+    @harness.lw.handler("job", retry=SOON)
     async def job(ctx: Context, key: str, n: int) -> None:
         await floors[key].pass_through(f"{n:03}")
 
-    await shop.hire()
-    await shop.hire()
+    await harness.start_worker()
+    await harness.start_worker()
     for n in range(25):
         for key in floors:
-            await shop.lw.submit("job", {"key": key, "n": n}, concurrency_key=key)
-    await until(lambda: shop.count("completed") == 100)
+            await harness.lw.submit("job", {"key": key, "n": n}, concurrency_key=key)
+    await wait_until(lambda: harness.count("completed") == 100)
     for floor in floors.values():
         assert floor.most == 1
         assert floor.order == sorted(floor.order)
-    assert shop.one("select count(*) from laneway.key_waiters") == 0
-    assert shop.one("select count(*) from laneway.key_holders") == 0
+    assert harness.one("select count(*) from laneway.key_waiters") == 0
+    assert harness.one("select count(*) from laneway.key_holders") == 0
 
 
 async def test_a_busy_key_blocks_neither_a_lane_of_one_slot_nor_those_behind(
-    shop: Workshop, floor: Floor
+    harness: WorkerHarness, floor: Floor
 ) -> None:
-    shop.lane("single", max_slots=1, poll_interval_ms=100)
-    shop.lane("single", job_types=["free"])
+    harness.lane("single", max_slots=1, poll_interval_ms=100)
+    harness.lane("single", job_types=["free"])
 
-    @shop.lw.handler("holder")
+    @harness.lw.handler("holder")
     async def holder(ctx: Context) -> None:
         await floor.stay("holder")
 
-    @shop.lw.handler("free")
+    @harness.lw.handler("free")
     async def free(ctx: Context) -> None: ...
 
-    await shop.hire()
-    await shop.lw.submit("holder", concurrency_key="k")
-    await until(lambda: floor.inside == ["holder"])
+    await harness.start_worker()
+    await harness.lw.submit("holder", concurrency_key="k")
+    await wait_until(lambda: floor.inside == ["holder"])
     for _ in range(50):
-        await shop.lw.submit("free", concurrency_key="k", priority=5)
-    behind = await shop.lw.submit("free")
+        await harness.lw.submit("free", concurrency_key="k", priority=5)
+    behind = await harness.lw.submit("free")
     await behind.wait(60)
-    await until(lambda: shop.one("select count(*) from laneway.key_waiters") == 50)
+    await wait_until(lambda: harness.one("select count(*) from laneway.key_waiters") == 50)
     floor.door.set()
-    await until(lambda: shop.count("completed") == 52)
+    await wait_until(lambda: harness.count("completed") == 52)
 
 
 async def test_a_key_handed_on_wakes_the_worker_of_its_next_job(
-    sleepy: Workshop, floor: Floor
+    sleepy: WorkerHarness, floor: Floor
 ) -> None:
     @sleepy.lw.handler("here")
     async def here(ctx: Context) -> None:
         await floor.stay("here")
 
-    await ready(await sleepy.hire())
+    await ready(await sleepy.start_worker())
     await sleepy.lw.submit("here", concurrency_key="k")
-    await until(lambda: floor.inside == ["here"])
+    await wait_until(lambda: floor.inside == ["here"])
     async with Laneway(sleepy.dsn, **QUICK) as other:
 
         @other.handler("there")
         async def there(ctx: Context) -> str:
             return "ran"
 
-        worker = await sleepy.hire(other)
+        worker = await sleepy.start_worker(other)
         await ready(worker)
         waits = await other.submit("there", concurrency_key="k")
-        await until(lambda: sleepy.one("select count(*) from laneway.key_waiters") == 1)
+        await wait_until(lambda: sleepy.one("select count(*) from laneway.key_waiters") == 1)
         floor.door.set()
         assert await waits.wait(60) == "ran"
         await worker.stop()

@@ -13,9 +13,9 @@ from laneway.config.settings import Settings
 from laneway.domain.redaction import Redaction
 from laneway.domain.token import new_secret
 from laneway.engine.process.logs import JsonLines, TextLines, configure
-from tests.engine import traced
+from tests.engine import tracing_handlers
 from tests.engine.spans import Spans, spans
-from tests.engine.workshop import Workshop
+from tests.support.worker_harness import WorkerHarness
 
 __all__ = ["spans"]
 
@@ -70,7 +70,7 @@ class Lines(logging.Handler):
 
 @pytest.mark.parametrize("isolation", ["async", "thread"])
 async def test_log_line_of_handler_names_its_attempt(
-    shop: Workshop, spans: Spans, isolation: str
+    harness: WorkerHarness, spans: Spans, isolation: str
 ) -> None:
     own = logging.getLogger("the.application")
     own.setLevel(logging.INFO)
@@ -79,19 +79,19 @@ async def test_log_line_of_handler_names_its_attempt(
 
     if isolation == "async":
 
-        @shop.lw.handler("talk")
+        @harness.lw.handler("talk")
         async def talk(ctx: Context, word: str) -> None:
             own.info("wrote %s", word)
     else:
 
-        @shop.lw.handler("talk")
+        @harness.lw.handler("talk")
         def talk_plainly(ctx: SyncContext, word: str) -> None:
             own.info("wrote %s", word)
 
     try:
-        worker = await shop.hire()
-        job = await shop.lw.submit("talk", {"word": "hello"})
-        await shop.ended(job)
+        worker = await harness.start_worker()
+        job = await harness.lw.submit("talk", {"word": "hello"})
+        await harness.ended(job)
         own.info("outside")
     finally:
         own.removeHandler(lines)
@@ -112,14 +112,14 @@ async def test_log_line_of_handler_names_its_attempt(
 
 
 async def test_a_line_of_a_child_process_is_written_as_its_worker_writes(
-    shop: Workshop, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
     configure(Settings.load(log_format="json", log_level="ERROR"))
-    shop.lw.handlers.add(traced.talks_apart.handler)
-    worker = await shop.hire()
-    job = await shop.lw.submit("talks_apart")
-    await shop.ended(job)
+    harness.lw.handlers.add(tracing_handlers.talks_apart.handler)
+    worker = await harness.start_worker()
+    job = await harness.lw.submit("talks_apart")
+    await harness.ended(job)
     (line,) = [json.loads(one) for one in capfd.readouterr().err.splitlines() if "afar" in one]
     assert line["message"] == "from afar with password=***"
     assert (line["job_id"], line["worker"], line["lane"]) == (str(job.id), worker.name, "default")

@@ -20,8 +20,8 @@ from laneway.config.settings import Settings
 from laneway.errors import ConfigError
 from laneway.observability.counters import PROCESS, Counters
 from laneway.observability.metrics_endpoint import check_host, served
-from tests.engine.crew import Crew
-from tests.engine.workshop import SOON, Workshop, until
+from tests.support.worker_command import WorkerCommand
+from tests.support.worker_harness import SOON, WorkerHarness, wait_until
 
 
 def figures(page: str) -> dict[tuple[str, frozenset[str]], float]:
@@ -44,8 +44,8 @@ def tally() -> None:
     Counters.__init__(PROCESS)
 
 
-async def test_each_attempt_is_counted_by_its_outcome(shop: Workshop, tally: None) -> None:
-    @shop.lw.handler("job", retry=SOON, max_retries=1)
+async def test_each_attempt_is_counted_by_its_outcome(harness: WorkerHarness, tally: None) -> None:
+    @harness.lw.handler("job", retry=SOON, max_retries=1)
     async def job(ctx: Context, how: str) -> None:
         match how:
             case "fail":
@@ -56,11 +56,11 @@ async def test_each_attempt_is_counted_by_its_outcome(shop: Workshop, tally: Non
                 raise Cancel("no need")
 
     with served(0, "127.0.0.1") as port:
-        await shop.hire()
+        await harness.start_worker()
         jobs = [await job.submit(how=how) for how in ("return", "fail", "snooze", "cancel")]
         for each in jobs:
-            await shop.ended(each)
-        await until(lambda: not PROCESS.running["default"])
+            await harness.ended(each)
+        await wait_until(lambda: not PROCESS.running["default"])
         samples = await asyncio.to_thread(read, port)
 
     def ends(outcome: str) -> float:
@@ -79,41 +79,41 @@ async def test_each_attempt_is_counted_by_its_outcome(shop: Workshop, tally: Non
 
 
 async def test_superseded_attempt_and_its_lapse_are_counted(
-    workshop: Callable[..., Workshop], tally: None
+    make_harness: Callable[..., WorkerHarness], tally: None
 ) -> None:
-    shop = workshop(heartbeat_fraction=0.9)
-    shop.lane("default", lease_seconds=60)
+    harness = make_harness(heartbeat_fraction=0.9)
+    harness.lane("default", lease_seconds=60)
     go_on = asyncio.Event()
 
-    @shop.lw.handler("slow", max_retries=0)
+    @harness.lw.handler("slow", max_retries=0)
     async def slow(ctx: Context) -> None:
         await go_on.wait()
 
-    await shop.hire()
+    await harness.start_worker()
     job = await slow.submit()
-    await shop.running(job)
-    shop.lapse(job)
-    await shop.ended(job)
+    await harness.running(job)
+    harness.lapse(job)
+    await harness.ended(job)
     go_on.set()
-    await until(lambda: PROCESS.fenced["settle"])
+    await wait_until(lambda: PROCESS.fenced["settle"])
     assert (PROCESS.lapses, PROCESS.running["default"]) == (1, 0)
     assert PROCESS.outcomes["default", "slow", "fenced"] == 1
 
 
 async def test_a_stopped_worker_leads_no_more_and_holds_nothing(
-    shop: Workshop, tally: None
+    harness: WorkerHarness, tally: None
 ) -> None:
     begun = asyncio.Event()
 
-    @shop.lw.handler("stuck")
+    @harness.lw.handler("stuck")
     async def stuck(ctx: Context) -> None:
         begun.set()
         await asyncio.Event().wait()
 
-    worker = await shop.hire()
+    worker = await harness.start_worker()
     await stuck.submit()
     await begun.wait()
-    await until(lambda: PROCESS.epochs)
+    await wait_until(lambda: PROCESS.epochs)
     await worker.stop(0.0)
     assert (PROCESS.epochs, PROCESS.running["default"]) == ({}, 0)
     assert PROCESS.outcomes["default", "stuck", "released"] == 1
@@ -128,10 +128,10 @@ def two_ports() -> int:
                 return port
 
 
-async def test_every_process_has_its_own_port(shop: Workshop) -> None:
+async def test_every_process_has_its_own_port(harness: WorkerHarness) -> None:
     port = two_ports()
-    with Crew(shop.dsn, "--processes=2", f"--metrics-port={port}") as crew:
-        await until(lambda: len(crew.of("laneway worker")) == 2)
+    with WorkerCommand(harness.dsn, "--processes=2", f"--metrics-port={port}") as command:
+        await wait_until(lambda: len(command.of("laneway worker")) == 2)
         for each in (port, port + 1):
 
             async def is_told(at: int = each) -> bool:
@@ -141,8 +141,8 @@ async def test_every_process_has_its_own_port(shop: Workshop) -> None:
                     return False
                 return ("laneway_lapses_total", frozenset()) in samples
 
-            await until(is_told)
-        await until(crew.is_sent_away)
+            await wait_until(is_told)
+        await wait_until(command.is_sent_away)
 
 
 def test_a_reader_may_ask_for_some_metrics_only() -> None:
@@ -200,13 +200,13 @@ def test_a_token_that_no_request_can_bear_is_refused(token: str) -> None:
     assert token.strip() not in str(refused.value)
 
 
-async def test_process_whose_port_is_taken_works_without_metrics(shop: Workshop) -> None:
+async def test_process_whose_port_is_taken_works_without_metrics(harness: WorkerHarness) -> None:
     port = two_ports()
     with (
         socket.create_server(("127.0.0.1", port + 1)),
-        Crew(shop.dsn, "--processes=2", f"--metrics-port={port}") as crew,
+        WorkerCommand(harness.dsn, "--processes=2", f"--metrics-port={port}") as command,
     ):
-        await until(lambda: shop.one("select count(*) = 2 from laneway.workers"))
-        assert len(crew.of("laneway worker")) == 2
+        await wait_until(lambda: harness.one("select count(*) = 2 from laneway.workers"))
+        assert len(command.of("laneway worker")) == 2
         assert ("laneway_lapses_total", frozenset()) in await asyncio.to_thread(read, port)
-        await until(crew.is_sent_away)
+        await wait_until(command.is_sent_away)

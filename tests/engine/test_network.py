@@ -8,8 +8,8 @@ import pytest
 
 from laneway import Context, Laneway
 from laneway.testing.proxy import Proxy
-from tests.engine.workshop import QUICK, SOON, Workshop, until
 from tests.support.server_address import address, through
+from tests.support.worker_harness import QUICK, SOON, WorkerHarness, wait_until
 
 
 @pytest.fixture
@@ -30,11 +30,11 @@ def application(dsn: str) -> Laneway:
 
 @pytest.mark.parametrize("trouble", ["cut", "blackhole", "swallow"])
 async def test_worker_continues_when_the_network_is_back(
-    shop: Workshop, proxy: Proxy, dsn: str, trouble: str
+    harness: WorkerHarness, proxy: Proxy, dsn: str, trouble: str
 ) -> None:
     lw = application(through(proxy, dsn))
     async with lw.worker():
-        first = await shop.lw.submit("count", {"n": 1})
+        first = await harness.lw.submit("count", {"n": 1})
         assert await first.wait(timeout=60) == 1
         for n in range(1 if trouble == "swallow" else 3):
             if trouble == "cut":
@@ -43,12 +43,12 @@ async def test_worker_continues_when_the_network_is_back(
                 proxy.swallow()
             else:
                 proxy.blackhole()
-            job = await shop.lw.submit("count", {"n": n})
+            job = await harness.lw.submit("count", {"n": n})
             if trouble == "blackhole":
                 # Nothing gets through, and nothing is lost.
-                assert (await shop.lw.get(job.id)).finished_at is None
+                assert (await harness.lw.get(job.id)).finished_at is None
                 proxy.heal()
             assert await job.wait(timeout=60) == n
         leases = "select count(*) from laneway.lease"
-        await until(lambda: shop.conn.execute(leases.encode()).fetchone() == (0,))
+        await wait_until(lambda: harness.conn.execute(leases.encode()).fetchone() == (0,))
     await lw.close()

@@ -13,8 +13,8 @@ import pytest
 from laneway import Context, JobHandle, SyncContext
 from laneway.engine.claim.capacity import Capacity
 from tests.engine import fork_app
-from tests.engine.crew import Crew
-from tests.engine.workshop import Workshop, until
+from tests.support.worker_command import WorkerCommand
+from tests.support.worker_harness import WorkerHarness, wait_until
 
 
 class Watch:
@@ -36,25 +36,27 @@ class Watch:
             self._running -= 1
 
 
-async def test_one_slot_runs_one_job_at_a_time_of_every_kind(shop: Workshop) -> None:
+async def test_one_slot_runs_one_job_at_a_time_of_every_kind(harness: WorkerHarness) -> None:
     watch = Watch()
 
-    @shop.lw.handler("async_job", lane="a")
+    @harness.lw.handler("async_job", lane="a")
     async def async_job(ctx: Context) -> None:
         with watch:
             watch.order.append("a")
             await asyncio.sleep(0.02)
 
-    @shop.lw.handler("thread_job", lane="b")
+    @harness.lw.handler("thread_job", lane="b")
     def thread_job(ctx: SyncContext) -> None:
         with watch:
             watch.order.append("b")
             time.sleep(0.02)
 
     jobs = [
-        await shop.lw.submit(job_type) for job_type in ("async_job", "thread_job") for _ in range(8)
+        await harness.lw.submit(job_type)
+        for job_type in ("async_job", "thread_job")
+        for _ in range(8)
     ]
-    await shop.hire_unlike({"slots": 1})
+    await harness.start_worker_with({"slots": 1})
     for job in jobs:
         await job.wait(60)
     assert watch.most == 1
@@ -74,52 +76,52 @@ def test_slots_bound_all_kinds_and_keep_a_place_for_each_lane() -> None:
     assert (capacity.free("a", "async"), capacity.free("b", "thread")) == (1, 1)
 
 
-async def ended(shop: Workshop, jobs: list[JobHandle]) -> int:
-    return sum(shop.status(job) == "completed" for job in jobs)
+async def ended(harness: WorkerHarness, jobs: list[JobHandle]) -> int:
+    return sum(harness.status(job) == "completed" for job in jobs)
 
 
-async def test_process_exits_after_exactly_max_jobs(shop: Workshop) -> None:
-    jobs = [await shop.lw.submit("pid") for _ in range(5)]
-    with Crew(shop.dsn, "--max-jobs=3") as crew:
-        await until(crew.all_gone)
-    assert crew.process.returncode == 0
-    assert await ended(shop, jobs) == 3
-    assert shop.holds_nothing()
+async def test_process_exits_after_exactly_max_jobs(harness: WorkerHarness) -> None:
+    jobs = [await harness.lw.submit("pid") for _ in range(5)]
+    with WorkerCommand(harness.dsn, "--max-jobs=3") as command:
+        await wait_until(command.all_gone)
+    assert command.process.returncode == 0
+    assert await ended(harness, jobs) == 3
+    assert harness.holds_nothing()
 
 
-async def test_supervisor_replaces_process_after_max_jobs(shop: Workshop) -> None:
-    jobs = [await shop.lw.submit("pid") for _ in range(2)]
-    with Crew(shop.dsn, "--processes=1", "--max-jobs=1") as crew:
+async def test_supervisor_replaces_process_after_max_jobs(harness: WorkerHarness) -> None:
+    jobs = [await harness.lw.submit("pid") for _ in range(2)]
+    with WorkerCommand(harness.dsn, "--processes=1", "--max-jobs=1") as command:
         pids = {await job.wait(60) for job in jobs}
-        await until(crew.is_sent_away)
+        await wait_until(command.is_sent_away)
     assert len(pids) == 2
 
 
 async def test_child_is_replaced_after_max_jobs_per_child(
-    workshop: Callable[..., Workshop],
+    make_harness: Callable[..., WorkerHarness],
 ) -> None:
-    shop = workshop(max_jobs_per_child=1, children=1)
+    harness = make_harness(max_jobs_per_child=1, children=1)
     handler = fork_app.lw.handlers.get("isolated_pid")
     assert handler is not None
-    shop.lw.handlers.add(handler)
-    await shop.hire()
-    pids = [await (await shop.lw.submit("isolated_pid")).wait(60) for _ in range(2)]
+    harness.lw.handlers.add(handler)
+    await harness.start_worker()
+    pids = [await (await harness.lw.submit("isolated_pid")).wait(60) for _ in range(2)]
     assert len(set(pids)) == 2
     assert os.getpid() not in pids
 
 
-def talk(shop: Workshop) -> None:
+def talk(harness: WorkerHarness) -> None:
     handler = fork_app.lw.handlers.get("talkative")
     assert handler is not None
-    shop.lw.handlers.add(handler)
+    harness.lw.handlers.add(handler)
 
 
 async def test_output_of_isolated_handler_is_kept_with_its_attempt(
-    shop: Workshop, capfd: pytest.CaptureFixture[str]
+    harness: WorkerHarness, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    talk(shop)
-    await shop.hire()
-    job = await shop.lw.submit("talkative", {"lines": 3, "then": "return"})
+    talk(harness)
+    await harness.start_worker()
+    job = await harness.lw.submit("talkative", {"lines": 3, "then": "return"})
     await job.wait(60)
     log = [line.message for line in (await job.get()).attempts[0].log]
     assert log[1:4] == ["line 0", "line 1", "line 2"]
@@ -132,11 +134,11 @@ async def test_output_of_isolated_handler_is_kept_with_its_attempt(
     assert "hunter2secret" not in err
 
 
-async def test_last_output_of_a_crashed_child_is_kept(shop: Workshop) -> None:
-    talk(shop)
-    await shop.hire()
-    job = await shop.lw.submit("talkative", {"lines": 2000, "then": "crash"})
-    ended = await shop.ended(job)
+async def test_last_output_of_a_crashed_child_is_kept(harness: WorkerHarness) -> None:
+    talk(harness)
+    await harness.start_worker()
+    job = await harness.lw.submit("talkative", {"lines": 2000, "then": "crash"})
+    ended = await harness.ended(job)
     attempt = ended.attempts[0]
     assert ended.error is not None
     assert ended.error.type == "ChildDied"

@@ -13,8 +13,8 @@ from pydantic import BeforeValidator
 
 from laneway import Cancel, Context, Retry, RetryPolicy, Snooze, SyncContext
 from laneway.errors import InvalidInput, StaleAttempt
-from tests.engine import isolated
-from tests.engine.workshop import SOON, Workshop, until
+from tests.engine import isolation_handlers
+from tests.support.worker_harness import SOON, WorkerHarness, wait_until
 
 ISOLATIONS = ["async", "thread", "process"]
 
@@ -55,35 +55,35 @@ def act(how: str, attempt: int) -> Any:
     return attempt
 
 
-def handlers(shop: Workshop, retry: RetryPolicy = SOON) -> None:
-    @shop.lw.handler("async_add")
+def handlers(harness: WorkerHarness, retry: RetryPolicy = SOON) -> None:
+    @harness.lw.handler("async_add")
     async def async_add(ctx: Context, a: int, b: int = 1) -> int:
         return a + b
 
-    @shop.lw.handler("thread_add")
+    @harness.lw.handler("thread_add")
     def thread_add(ctx: SyncContext, a: int, b: int = 1) -> int:
         return a + b
 
-    @shop.lw.handler("async_raise", retry=retry)
+    @harness.lw.handler("async_raise", retry=retry)
     async def async_raise(ctx: Context, how: str) -> Any:
         await asyncio.sleep(0)
         return act(how, ctx.attempt)
 
-    @shop.lw.handler("thread_raise", retry=retry)
+    @harness.lw.handler("thread_raise", retry=retry)
     def thread_raise(ctx: SyncContext, how: str) -> Any:
         return act(how, ctx.attempt)
 
     for job_type in ("process_add", "process_raise"):
-        shop.lw.handlers.add(isolated.lw.handlers[job_type])
+        harness.lw.handlers.add(isolation_handlers.lw.handlers[job_type])
 
 
 @pytest.mark.parametrize("isolation", ISOLATIONS)
 async def test_return_value_of_a_handler_is_the_result(
-    either_shop: Workshop, isolation: str
+    either_harness: WorkerHarness, isolation: str
 ) -> None:
-    handlers(either_shop)
-    await either_shop.hire()
-    job = await either_shop.lw.submit(f"{isolation}_add", {"a": 2, "b": 3})
+    handlers(either_harness)
+    await either_harness.start_worker()
+    job = await either_harness.lw.submit(f"{isolation}_add", {"a": 2, "b": 3})
     assert await job.wait(60) == 5
     ended = await job.get()
     assert (ended.status, ended.attempt, ended.retries, ended.error) == ("completed", 1, 0, None)
@@ -95,13 +95,13 @@ async def test_return_value_of_a_handler_is_the_result(
 
 @pytest.mark.parametrize("isolation", ISOLATIONS)
 async def test_an_exception_is_retried_until_the_budget_is_spent(
-    shop: Workshop, isolation: str
+    harness: WorkerHarness, isolation: str
 ) -> None:
     """NUL and lone surrogates, which PostgreSQL refuses, are in the text all the while."""
-    handlers(shop)
-    await shop.hire()
-    job = await shop.lw.submit(f"{isolation}_raise", {"how": "error"}, max_retries=2)
-    ended = await shop.ended(job)
+    handlers(harness)
+    await harness.start_worker()
+    job = await harness.lw.submit(f"{isolation}_raise", {"how": "error"}, max_retries=2)
+    ended = await harness.ended(job)
     assert (ended.status, ended.attempt, ended.retries) == ("failed", 3, 2)
     assert [a.outcome for a in ended.attempts] == ["failed"] * 3
     for attempt in ended.attempts:
@@ -114,12 +114,14 @@ async def test_an_exception_is_retried_until_the_budget_is_spent(
 
 
 @pytest.mark.parametrize("isolation", ISOLATIONS)
-async def test_a_result_that_is_no_json_is_a_failed_attempt(shop: Workshop, isolation: str) -> None:
-    handlers(shop)
-    await shop.hire()
+async def test_a_result_that_is_no_json_is_a_failed_attempt(
+    harness: WorkerHarness, isolation: str
+) -> None:
+    handlers(harness)
+    await harness.start_worker()
     for how in ("nan", "unserialisable"):
-        job = await shop.lw.submit(f"{isolation}_raise", {"how": how}, max_retries=0)
-        ended = await shop.ended(job)
+        job = await harness.lw.submit(f"{isolation}_raise", {"how": how}, max_retries=0)
+        ended = await harness.ended(job)
         assert (ended.status, ended.result) == ("failed", None)
         assert ended.error is not None
         assert ended.error.type == "InvalidInput"
@@ -128,50 +130,52 @@ async def test_a_result_that_is_no_json_is_a_failed_attempt(shop: Workshop, isol
 
 @pytest.mark.parametrize("isolation", ISOLATIONS)
 async def test_a_handler_that_exits_ends_its_job_and_not_the_worker(
-    shop: Workshop, isolation: str
+    harness: WorkerHarness, isolation: str
 ) -> None:
-    handlers(shop)
-    await shop.hire()
-    job = await shop.lw.submit(f"{isolation}_raise", {"how": "exit"}, max_retries=0)
-    ended = await shop.ended(job)
+    handlers(harness)
+    await harness.start_worker()
+    job = await harness.lw.submit(f"{isolation}_raise", {"how": "exit"}, max_retries=0)
+    ended = await harness.ended(job)
     assert ended.status == "failed"
     assert ended.error is not None
     assert ended.error.type == "SystemExit"
-    after = await shop.lw.submit(f"{isolation}_add", {"a": 1})
+    after = await harness.lw.submit(f"{isolation}_add", {"a": 1})
     assert await after.wait(60) == 2
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread"])
-async def test_no_exception_is_too_odd_to_end_its_job(shop: Workshop, isolation: str) -> None:
-    handlers(shop)
-    worker = await shop.hire()
+async def test_no_exception_is_too_odd_to_end_its_job(
+    harness: WorkerHarness, isolation: str
+) -> None:
+    handlers(harness)
+    worker = await harness.start_worker()
     for how in ("mute", "odd_snooze", "odd_cancel", "stale", "interrupt"):
-        job = await shop.lw.submit(f"{isolation}_raise", {"how": how}, max_retries=0)
-        ended = await shop.ended(job)
+        job = await harness.lw.submit(f"{isolation}_raise", {"how": how}, max_retries=0)
+        ended = await harness.ended(job)
         assert ended.status == "failed", how
         assert ended.error is not None, how
-    await until(lambda: worker.capacity.in_use == 0)
-    await until(shop.holds_nothing)
+    await wait_until(lambda: worker.capacity.in_use == 0)
+    await wait_until(harness.holds_nothing)
 
 
 @pytest.mark.parametrize("isolation", ISOLATIONS)
 async def test_retry_asks_for_a_charged_attempt_after_its_own_delay(
-    shop: Workshop, isolation: str
+    harness: WorkerHarness, isolation: str
 ) -> None:
-    handlers(shop, retry=RetryPolicy(base=600, cap=600))
-    await shop.hire()
-    job = await shop.lw.submit(f"{isolation}_raise", {"how": "retry"}, max_retries=1)
-    ended = await shop.ended(job)
+    handlers(harness, retry=RetryPolicy(base=600, cap=600))
+    await harness.start_worker()
+    job = await harness.lw.submit(f"{isolation}_raise", {"how": "retry"}, max_retries=1)
+    ended = await harness.ended(job)
     assert (ended.status, ended.attempt, ended.retries) == ("failed", 2, 1)
     assert ended.error is not None
     assert (ended.error.type, ended.error.message) == ("Retry", "busy")
 
 
 @pytest.mark.parametrize("isolation", ISOLATIONS)
-async def test_snooze_comes_back_without_charge(shop: Workshop, isolation: str) -> None:
-    handlers(shop)
-    await shop.hire()
-    job = await shop.lw.submit(f"{isolation}_raise", {"how": "snooze"}, max_retries=0)
+async def test_snooze_comes_back_without_charge(harness: WorkerHarness, isolation: str) -> None:
+    handlers(harness)
+    await harness.start_worker()
+    job = await harness.lw.submit(f"{isolation}_raise", {"how": "snooze"}, max_retries=0)
     assert await job.wait(60) == 2
     ended = await job.get()
     assert (ended.attempt, ended.retries) == (2, 0)
@@ -179,25 +183,25 @@ async def test_snooze_comes_back_without_charge(shop: Workshop, isolation: str) 
 
 
 @pytest.mark.parametrize("isolation", ISOLATIONS)
-async def test_cancel_ends_the_job_with_its_reason(shop: Workshop, isolation: str) -> None:
-    handlers(shop)
-    await shop.hire()
-    job = await shop.lw.submit(f"{isolation}_raise", {"how": "cancel"})
-    ended = await shop.ended(job)
+async def test_cancel_ends_the_job_with_its_reason(harness: WorkerHarness, isolation: str) -> None:
+    handlers(harness)
+    await harness.start_worker()
+    job = await harness.lw.submit(f"{isolation}_raise", {"how": "cancel"})
+    ended = await harness.ended(job)
     assert (ended.status, ended.attempt) == ("cancelled", 1)
-    assert shop.one("select cancel_reason from laneway.outcome") == "nothing to do"
+    assert harness.one("select cancel_reason from laneway.outcome") == "nothing to do"
 
 
-async def test_a_retry_waits_for_the_backoff_of_its_type(shop: Workshop) -> None:
+async def test_a_retry_waits_for_the_backoff_of_its_type(harness: WorkerHarness) -> None:
     starts: list[float] = []
 
-    @shop.lw.handler("job", retry=RetryPolicy(base=0.3, cap=0.6, jitter=0))
+    @harness.lw.handler("job", retry=RetryPolicy(base=0.3, cap=0.6, jitter=0))
     async def job(ctx: Context) -> None:
         starts.append(time.monotonic())
         raise ValueError
 
-    await shop.hire()
-    await shop.ended(await shop.lw.submit("job", max_retries=2))
+    await harness.start_worker()
+    await harness.ended(await harness.lw.submit("job", max_retries=2))
     assert starts[1] - starts[0] >= 0.3
     assert starts[2] - starts[1] >= 0.6
 
@@ -205,52 +209,56 @@ async def test_a_retry_waits_for_the_backoff_of_its_type(shop: Workshop) -> None
 # -- timeouts ----------------------------------------------------------------------------------
 
 
-async def test_an_async_handler_over_its_timeout_fails_and_is_retried(shop: Workshop) -> None:
-    @shop.lw.handler("job", timeout=0.1, retry=SOON)
+async def test_an_async_handler_over_its_timeout_fails_and_is_retried(
+    harness: WorkerHarness,
+) -> None:
+    @harness.lw.handler("job", timeout=0.1, retry=SOON)
     async def job(ctx: Context) -> str:
         if ctx.attempt == 1:
             await asyncio.Event().wait()
         return "in time"
 
-    await shop.hire()
-    submitted = await shop.lw.submit("job")
+    await harness.start_worker()
+    submitted = await harness.lw.submit("job")
     assert await submitted.wait(60) == "in time"
     first = (await submitted.get()).attempts[0]
     assert first.error is not None
     assert (first.outcome, first.error.type) == ("failed", "Timeout")
 
 
-async def test_a_process_over_its_timeout_is_killed_and_fails(shop: Workshop) -> None:
-    shop.lw.handlers.add(isolated.lw.handlers["process_late"])
-    await shop.hire()
-    ended = await shop.ended(await shop.lw.submit("process_late", max_retries=0))
+async def test_a_process_over_its_timeout_is_killed_and_fails(harness: WorkerHarness) -> None:
+    harness.lw.handlers.add(isolation_handlers.lw.handlers["process_late"])
+    await harness.start_worker()
+    ended = await harness.ended(await harness.lw.submit("process_late", max_retries=0))
     assert ended.status == "failed"
     assert ended.error is not None
     assert ended.error.type == "Timeout"
 
 
-async def test_a_thread_over_its_timeout_fails_while_its_room_stays_taken(shop: Workshop) -> None:
+async def test_a_thread_over_its_timeout_fails_while_its_room_stays_taken(
+    harness: WorkerHarness,
+) -> None:
     let_go = threading.Event()
 
-    @shop.lw.handler("job", timeout=0.1)
+    @harness.lw.handler("job", timeout=0.1)
     def job(ctx: SyncContext) -> str:
         let_go.wait(120)
         ctx.save("too late")
         return "ignored"
 
-    worker = await shop.hire()
-    submitted = await shop.lw.submit("job", max_retries=0)
-    ended = await shop.ended(submitted)
+    worker = await harness.start_worker()
+    submitted = await harness.lw.submit("job", max_retries=0)
+    ended = await harness.ended(submitted)
     assert ended.error is not None
     assert (ended.status, ended.error.type) == ("failed", "Timeout")
     assert worker.capacity.in_use == 1
     let_go.set()
-    await until(lambda: worker.capacity.in_use == 0)
+    await wait_until(lambda: worker.capacity.in_use == 0)
     assert (await submitted.get()).checkpoint is None
 
 
-async def test_thread_that_timed_out_ends_at_its_next_call(shop: Workshop) -> None:
-    @shop.lw.handler("job", timeout=0.1)
+async def test_thread_that_timed_out_ends_at_its_next_call(harness: WorkerHarness) -> None:
+    @harness.lw.handler("job", timeout=0.1)
     def job(ctx: SyncContext) -> None:
         while True:
             try:
@@ -258,11 +266,11 @@ async def test_thread_that_timed_out_ends_at_its_next_call(shop: Workshop) -> No
             except Exception:  # noqa: S112 -- what stops a handler must pass this
                 continue
 
-    worker = await shop.hire()
-    ended = await shop.ended(await shop.lw.submit("job", max_retries=0))
+    worker = await harness.start_worker()
+    ended = await harness.ended(await harness.lw.submit("job", max_retries=0))
     assert ended.error is not None
     assert ended.error.type == "Timeout"
-    await until(lambda: worker.capacity.in_use == 0)
+    await wait_until(lambda: worker.capacity.in_use == 0)
 
 
 # -- payloads written behind our back ------------------------------------------------------------
@@ -281,43 +289,45 @@ HOSTILE = {
 
 @pytest.mark.parametrize("isolation", ISOLATIONS)
 async def test_a_hostile_payload_fails_its_own_job_only_and_at_once(
-    shop: Workshop, isolation: str
+    harness: WorkerHarness, isolation: str
 ) -> None:
-    handlers(shop)
+    handlers(harness)
     bad, good = {}, []
     for name, payload in HOSTILE.items():
-        good.append(shop.insert(f"{isolation}_add", '{"a": 1}'))
-        bad[name] = shop.insert(f"{isolation}_add", payload)
-    await shop.hire()
-    await until(lambda: shop.one("select count(*) from laneway.outcome") == 2 * len(HOSTILE))
-    assert {shop.status(job) for job in good} == {"completed"}
+        good.append(harness.insert(f"{isolation}_add", '{"a": 1}'))
+        bad[name] = harness.insert(f"{isolation}_add", payload)
+    await harness.start_worker()
+    await wait_until(
+        lambda: harness.one("select count(*) from laneway.outcome") == 2 * len(HOSTILE)
+    )
+    assert {harness.status(job) for job in good} == {"completed"}
     for name, job in bad.items():
-        status, attempt, kind, message = shop.one(
+        status, attempt, kind, message = harness.one(
             "select status, attempt, error ->> 'type', error ->> 'message'"
             " from laneway.jobs_view where id = %s",
             job,
         )
         assert (status, attempt, kind) == ("failed", 1, "InvalidInput"), name
         assert message, name
-    assert "a" in shop.one(
+    assert "a" in harness.one(
         "select error ->> 'message' from laneway.jobs_view where id = %s", bad["wrong type"]
     )
-    assert shop.holds_nothing()
+    assert harness.holds_nothing()
 
 
-async def test_wrong_arguments_are_refused_with_path_and_rule(shop: Workshop) -> None:
-    @shop.lw.handler("job")
+async def test_wrong_arguments_are_refused_with_path_and_rule(harness: WorkerHarness) -> None:
+    @harness.lw.handler("job")
     async def job(ctx: Context, pages: list[dict[str, int]]) -> None: ...
 
-    job_id = shop.insert("job", '{"pages": [{"a": 1}, {"a": "x"}]}')
-    await shop.hire()
-    await until(lambda: shop.status(job_id) == "failed")
-    message = shop.one("select error ->> 'message' from laneway.jobs_view where id = %s", job_id)
+    job_id = harness.insert("job", '{"pages": [{"a": 1}, {"a": "x"}]}')
+    await harness.start_worker()
+    await wait_until(lambda: harness.status(job_id) == "failed")
+    message = harness.one("select error ->> 'message' from laneway.jobs_view where id = %s", job_id)
     assert "pages" in message
     assert "1" in message
     assert "integer" in message
     with pytest.raises(InvalidInput, match="pages"):
-        await shop.lw.submit("job", {"pages": [{"a": 1}, {"a": "x"}]})
+        await harness.lw.submit("job", {"pages": [{"a": 1}, {"a": "x"}]})
 
 
 def _break(value: object) -> object:
@@ -325,18 +335,23 @@ def _break(value: object) -> object:
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread"])
-async def test_a_validator_that_breaks_fails_its_job(shop: Workshop, isolation: str) -> None:
+async def test_a_validator_that_breaks_fails_its_job(
+    harness: WorkerHarness, isolation: str
+) -> None:
     if isolation == "async":
 
-        @shop.lw.handler("job", retry=SOON)
+        @harness.lw.handler("job", retry=SOON)
         async def on_loop(ctx: Context, a: Annotated[int, BeforeValidator(_break)]) -> None: ...
     else:
 
-        @shop.lw.handler("job", retry=SOON)
+        @harness.lw.handler("job", retry=SOON)
         def in_thread(ctx: SyncContext, a: Annotated[int, BeforeValidator(_break)]) -> None: ...
 
-    job_id = shop.insert("job", '{"a": 1}', max_retries=1)
-    worker = await shop.hire()
-    await until(lambda: shop.status(job_id) == "failed")
-    assert shop.one("select attempt, error ->> 'type' from laneway.outcome") == (1, "InvalidInput")
-    await until(lambda: worker.capacity.in_use == 0)
+    job_id = harness.insert("job", '{"a": 1}', max_retries=1)
+    worker = await harness.start_worker()
+    await wait_until(lambda: harness.status(job_id) == "failed")
+    assert harness.one("select attempt, error ->> 'type' from laneway.outcome") == (
+        1,
+        "InvalidInput",
+    )
+    await wait_until(lambda: worker.capacity.in_use == 0)

@@ -29,7 +29,7 @@ from laneway.errors import ConfigError, DatabaseUnavailable
 from laneway.observability.log_throttle import LogThrottle
 from laneway.store.lanes import ControlState
 from laneway.store.leases import Assignment
-from tests.engine.workshop import until
+from tests.support.worker_harness import wait_until
 
 # -- services ------------------------------------------------------------------------------------
 
@@ -54,9 +54,9 @@ class Loop(Service):
 async def test_a_service_that_has_nothing_to_do_waits_for_a_wake_up() -> None:
     loop = Loop()
     loop.start()
-    await until(lambda: loop.rounds == 1)
+    await wait_until(lambda: loop.rounds == 1)
     loop.wake()
-    await until(lambda: loop.rounds == 2)
+    await wait_until(lambda: loop.rounds == 2)
     await loop.stop()
     assert loop.rounds == 2
 
@@ -70,7 +70,7 @@ async def test_a_wake_up_during_a_round_is_not_lost() -> None:
 
     loop = Woken()
     loop.start()
-    await until(lambda: loop.rounds == 2)
+    await wait_until(lambda: loop.rounds == 2)
     await loop.stop()
 
 
@@ -87,9 +87,9 @@ async def test_failing_service_continues_after_a_pause(
         await asyncio.sleep(0)
     # Each pause is at least half of the longest.
     assert loop.rounds <= 1 + (time.monotonic() - began) / (Loop.longest_backoff_s / 2)
-    await until(lambda: loop.rounds > 3)
+    await wait_until(lambda: loop.rounds > 3)
     loop.error = None
-    await until(lambda: any("works again" in r.getMessage() for r in caplog.records))
+    await wait_until(lambda: any("works again" in r.getMessage() for r in caplog.records))
     await loop.stop()
     warnings = [r for r in caplog.records if r.levelno == logging.WARNING]
     assert len(warnings) == 1
@@ -103,7 +103,7 @@ def test_the_pause_after_failures_grows_and_is_bounded() -> None:
 async def test_a_stopped_service_runs_no_further_round() -> None:
     loop = Loop(delay=0)
     loop.start()
-    await until(lambda: loop.rounds > 10)
+    await wait_until(lambda: loop.rounds > 10)
     await loop.stop()
     rounds = loop.rounds
     loop.wake()
@@ -120,7 +120,7 @@ async def test_a_cancelled_service_is_interrupted_in_its_round() -> None:
 
     loop = Hanging()
     loop.start()
-    await until(lambda: loop.rounds == 1)
+    await wait_until(lambda: loop.rounds == 1)
     await asyncio.wait_for(loop.cancel(), 60)
 
 

@@ -20,9 +20,9 @@ from laneway.store.migrate import migrate
 from laneway.store.statement import Statement, scalar
 from laneway.store.sync_connection import SyncConnection
 from laneway.testing.proxy import Proxy
-from tests.engine.workshop import QUICK, Workshop, until
 from tests.support.pgbouncer import pgbouncer
 from tests.support.server_address import address
+from tests.support.worker_harness import QUICK, WorkerHarness, wait_until
 
 pytestmark = pytest.mark.pooler
 
@@ -42,14 +42,14 @@ FOUND = "a pooler is in front of PostgreSQL"
 
 @pytest.mark.parametrize("settings", [{}, SWALLOWS], ids=["refuses", "swallows"])
 async def test_jobs_run_behind_an_undeclared_pooler(
-    workshop: Callable[..., Workshop],
+    make_harness: Callable[..., WorkerHarness],
     dsn: str,
     settings: dict[str, str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "laneway")
-    shop = workshop()
-    shop.lane("default", lease_seconds=2, poll_interval_ms=100)
+    harness = make_harness()
+    harness.lane("default", lease_seconds=2, poll_interval_ms=100)
     with pgbouncer(dsn, default_pool_size=2, **settings) as pooled:
         async with Laneway(pooled, **QUICK) as lw:
 
@@ -59,7 +59,7 @@ async def test_jobs_run_behind_an_undeclared_pooler(
                 await asyncio.sleep(0.05)
                 return 2 * n
 
-            workers = [await shop.hire(lw) for _ in range(3)]
+            workers = [await harness.start_worker(lw) for _ in range(3)]
             jobs = await asyncio.gather(*(lw.submit("double", {"n": n}) for n in range(40)))
             assert [await job.wait(60) for job in jobs] == [2 * n for n in range(40)]
             for worker in workers:
@@ -69,10 +69,10 @@ async def test_jobs_run_behind_an_undeclared_pooler(
 
 
 async def test_sessions_of_a_session_pooler_are_used_for_wake_ups(
-    workshop: Callable[..., Workshop], dsn: str
+    make_harness: Callable[..., WorkerHarness], dsn: str
 ) -> None:
-    shop = workshop()
-    shop.lane("default", poll_interval_ms=120_000)
+    harness = make_harness()
+    harness.lane("default", poll_interval_ms=120_000)
     with pgbouncer(dsn, pool_mode="session", default_pool_size=40, **SWALLOWS) as pooled:
         async with Laneway(pooled, **QUICK) as lw:
 
@@ -80,8 +80,8 @@ async def test_sessions_of_a_session_pooler_are_used_for_wake_ups(
             async def echo(ctx: Context) -> str:
                 return "here"
 
-            worker = await shop.hire(lw)
-            await until(lambda: worker.wakeups.is_listening)
+            worker = await harness.start_worker(lw)
+            await wait_until(lambda: worker.wakeups.is_listening)
             job = await lw.submit("echo")
             assert await job.wait(60) == "here"
             await worker.stop()

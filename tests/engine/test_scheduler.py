@@ -24,9 +24,9 @@ from laneway.errors import ConfigError
 from laneway.observability.log_throttle import LogThrottle
 from laneway.store import schedules
 from laneway.store.database import Database
-from tests.engine.crew import Crew
-from tests.engine.workshop import Workshop, until
 from tests.support.store_client import PAST_CHECKS
+from tests.support.worker_command import WorkerCommand
+from tests.support.worker_harness import WorkerHarness, wait_until
 
 HOUR = timedelta(hours=1)
 
@@ -45,19 +45,19 @@ class Called(Scheduler):
         return bool((await self.database.run(statement)).due)
 
 
-class Office:
+class SchedulerHarness:
     """Schedulers of several processes at one database, called by hand."""
 
-    def __init__(self, shop: Workshop, stack: AsyncExitStack) -> None:
-        self.shop = shop
+    def __init__(self, harness: WorkerHarness, stack: AsyncExitStack) -> None:
+        self.harness = harness
         self._stack = stack
         self.submitted: list[set[str]] = []
         # Half an hour away, so that no slot comes round while a test runs.
         self.minute = (datetime.now(UTC).minute + 30) % 60
 
     def scheduler(self, *checks: ScheduleCheck, holder: UUID | None = None) -> Called:
-        settings = Settings.load(database_url=self.shop.dsn)
-        database = Database(self.shop.dsn, settings, role="worker", size=1)
+        settings = Settings.load(database_url=self.harness.dsn)
+        database = Database(self.harness.dsn, settings, role="worker", size=1)
         made = Called(
             database,
             holder or uuid4(),
@@ -72,14 +72,16 @@ class Office:
     def leader(self) -> Called:
         """A scheduler whose process leads."""
         holder = uuid4()
-        self.shop.do("delete from laneway.leader")
-        self.shop.one("select laneway.take_leadership(%s, 600)", holder)
+        self.harness.do("delete from laneway.leader")
+        self.harness.one("select laneway.take_leadership(%s, 600)", holder)
         return self.scheduler(holder=holder)
 
     async def add(self, name: str = "nightly", late: timedelta | None = None, **more: Any) -> None:
         """A schedule whose next slot was so long ago."""
         given = {"name": name, "job_type": "t", "cron": f"{self.minute} * * * *", **more}
-        await self.shop.lw.database.run(schedules.create(Schedule.of(given), "me", DEFAULT_LIMITS))
+        await self.harness.lw.database.run(
+            schedules.create(Schedule.of(given), "me", DEFAULT_LIMITS)
+        )
         if late is not None:
             self.late(name, late)
 
@@ -88,33 +90,33 @@ class Office:
         last = datetime.now(UTC).replace(minute=self.minute, second=0, microsecond=0)
         while last > datetime.now(UTC):
             last -= HOUR
-        self.shop.do(
+        self.harness.do(
             "update laneway.schedule_state set next_at = %s where name = %s", last - by, name
         )
 
     def slots(self) -> list[tuple[Any, ...]]:
         """Schedule and outcome of every slot, oldest first."""
-        return self.shop.rows(
+        return self.harness.rows(
             "select schedule, outcome from laneway.schedule_slots order by slot, schedule"
         )
 
     def notes(self) -> list[str | None]:
-        return [row[0] for row in self.shop.rows("select note from laneway.schedule_slots")]
+        return [row[0] for row in self.harness.rows("select note from laneway.schedule_slots")]
 
     @property
     def jobs(self) -> int:
-        return int(self.shop.one("select count(*) from laneway.jobs"))
+        return int(self.harness.one("select count(*) from laneway.jobs"))
 
     def next_at(self, name: str = "nightly") -> datetime | None:
-        found = self.shop.one("select next_at from laneway.schedule_state where name = %s", name)
+        found = self.harness.one("select next_at from laneway.schedule_state where name = %s", name)
         assert found is None or isinstance(found, datetime)
         return found
 
 
 @pytest.fixture
-async def office(shop: Workshop) -> AsyncIterator[Office]:
+async def schedulers(harness: WorkerHarness) -> AsyncIterator[SchedulerHarness]:
     async with AsyncExitStack() as stack:
-        yield Office(shop, stack)
+        yield SchedulerHarness(harness, stack)
 
 
 async def settle(scheduler: Called) -> float | None:
@@ -131,15 +133,15 @@ async def settle(scheduler: Called) -> float | None:
 
 
 async def test_a_new_schedule_is_planned_for_its_next_slot_and_fires_nothing(
-    office: Office,
+    schedulers: SchedulerHarness,
 ) -> None:
-    await office.add(cron="0 * * * *", timezone="Asia/Kolkata")
-    await settle(office.leader())
-    found = office.next_at()
+    await schedulers.add(cron="0 * * * *", timezone="Asia/Kolkata")
+    await settle(schedulers.leader())
+    found = schedulers.next_at()
     assert found is not None
     assert timedelta(0) < found - datetime.now(UTC) <= HOUR
     assert found.minute == 30, "a whole hour in India"
-    assert office.slots() == []
+    assert schedulers.slots() == []
 
 
 @pytest.mark.parametrize(
@@ -151,24 +153,26 @@ async def test_a_new_schedule_is_planned_for_its_next_slot_and_fires_nothing(
     ],
 )
 async def test_missed_slots_are_made_up_as_the_schedule_says(
-    office: Office, settings: dict[str, Any], outcomes: list[str]
+    schedulers: SchedulerHarness, settings: dict[str, Any], outcomes: list[str]
 ) -> None:
-    await office.add(late=7 * HOUR, **settings)
-    await settle(office.leader())
-    assert office.slots() == [("nightly", outcome) for outcome in outcomes]
-    assert office.jobs == outcomes.count("submitted")
-    assert office.submitted
-    found = office.next_at()
+    await schedulers.add(late=7 * HOUR, **settings)
+    await settle(schedulers.leader())
+    assert schedulers.slots() == [("nightly", outcome) for outcome in outcomes]
+    assert schedulers.jobs == outcomes.count("submitted")
+    assert schedulers.submitted
+    found = schedulers.next_at()
     assert found is not None
     assert found > datetime.now(UTC) - timedelta(minutes=1)
 
 
-async def test_skip_records_what_was_missed_and_fires_none_of_it(office: Office) -> None:
-    await office.add(missed="skip", late=7 * HOUR)
-    await settle(office.leader())
-    assert office.slots() == [("nightly", "missed")]
-    assert str(office.notes()[0]).startswith("8 slots missed since ")
-    assert office.jobs == 0
+async def test_skip_records_what_was_missed_and_fires_none_of_it(
+    schedulers: SchedulerHarness,
+) -> None:
+    await schedulers.add(missed="skip", late=7 * HOUR)
+    await settle(schedulers.leader())
+    assert schedulers.slots() == [("nightly", "missed")]
+    assert str(schedulers.notes()[0]).startswith("8 slots missed since ")
+    assert schedulers.jobs == 0
 
 
 # -- after the clock was set back ---------------------------------------------------------------
@@ -176,174 +180,198 @@ async def test_skip_records_what_was_missed_and_fires_none_of_it(office: Office)
 
 @pytest.mark.parametrize("had_its_turn", [False, True])
 async def test_a_plan_from_a_clock_that_was_set_back_is_mended(
-    office: Office, had_its_turn: bool
+    schedulers: SchedulerHarness, had_its_turn: bool
 ) -> None:
-    await office.add()
-    await settle(office.leader())
-    planned = office.next_at()
+    await schedulers.add()
+    await settle(schedulers.leader())
+    planned = schedulers.next_at()
     assert planned is not None
     # As by a leader that saw a clock a day ahead, where one slot stood for those before it.
     ahead = planned + timedelta(days=1)
-    office.shop.do(
+    schedulers.harness.do(
         "update laneway.schedule_state set next_at = %s, last_at = %s",
         ahead,
         ahead - HOUR if had_its_turn else None,
     )
-    leader = office.leader()
+    leader = schedulers.leader()
     leader.elected()
     await settle(leader)
-    assert office.next_at() == planned
+    assert schedulers.next_at() == planned
 
 
-async def test_a_mended_plan_is_looked_at_at_once(office: Office) -> None:
+async def test_a_mended_plan_is_looked_at_at_once(schedulers: SchedulerHarness) -> None:
     """Not half a minute later: its slot may come sooner."""
-    await office.add(cron="* * * * * *")
-    await settle(office.leader())
+    await schedulers.add(cron="* * * * * *")
+    await settle(schedulers.leader())
     ahead = datetime.now(UTC) + timedelta(days=1)
-    office.shop.do("update laneway.schedule_state set next_at = %s", ahead)
-    leader = office.leader()
+    schedulers.harness.do("update laneway.schedule_state set next_at = %s", ahead)
+    leader = schedulers.leader()
     leader.elected()
     assert await leader.run_once() == 0
 
 
-async def test_changed_schedule_waits_for_no_clock_that_was_ahead(office: Office) -> None:
-    await office.add()
-    await settle(office.leader())
-    planned = office.next_at()
+async def test_changed_schedule_waits_for_no_clock_that_was_ahead(
+    schedulers: SchedulerHarness,
+) -> None:
+    await schedulers.add()
+    await settle(schedulers.leader())
+    planned = schedulers.next_at()
     ahead = datetime.now(UTC) + timedelta(days=1)
-    office.shop.do("update laneway.schedule_state set next_at = null, last_at = %s", ahead)
-    await settle(office.leader())
-    assert office.next_at() == planned
+    schedulers.harness.do("update laneway.schedule_state set next_at = null, last_at = %s", ahead)
+    await settle(schedulers.leader())
+    assert schedulers.next_at() == planned
 
 
-async def reached_again(office: Office, outcome: str | None, **settings: Any) -> datetime:
+async def reached_again(
+    schedulers: SchedulerHarness, outcome: str | None, **settings: Any
+) -> datetime:
     """Sets the schedule to a slot of just now that a clock ahead has passed before."""
     slot = datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=2)
-    await office.add(cron=f"{slot.second} {slot.minute} * * * *", **settings)
-    office.shop.do(
+    await schedulers.add(cron=f"{slot.second} {slot.minute} * * * *", **settings)
+    schedulers.harness.do(
         "update laneway.schedule_state set next_at = %s, last_at = %s",
         slot,
         slot + timedelta(days=1),
     )
     if outcome is not None:
-        office.shop.do(
+        schedulers.harness.do(
             "insert into laneway.schedule_slots (schedule, slot, manual, outcome, note)"
             " values ('nightly', %s, false, %s, '9 slots missed')",
             slot,
             outcome,
         )
-    await settle(office.leader())
+    await settle(schedulers.leader())
     return slot
 
 
-async def test_slot_that_another_stood_for_fires_when_it_comes(office: Office) -> None:
-    await reached_again(office, None)
-    assert office.slots() == [("nightly", "submitted")]
-    assert office.jobs == 1
+async def test_slot_that_another_stood_for_fires_when_it_comes(
+    schedulers: SchedulerHarness,
+) -> None:
+    await reached_again(schedulers, None)
+    assert schedulers.slots() == [("nightly", "submitted")]
+    assert schedulers.jobs == 1
 
 
-async def test_slot_noted_as_missed_fires_when_it_comes(office: Office) -> None:
-    await reached_again(office, "missed", missed="skip")
-    assert office.slots() == [("nightly", "submitted")]
-    assert office.notes() == ["before: 9 slots missed"]
-    assert office.jobs == 1
+async def test_slot_noted_as_missed_fires_when_it_comes(schedulers: SchedulerHarness) -> None:
+    await reached_again(schedulers, "missed", missed="skip")
+    assert schedulers.slots() == [("nightly", "submitted")]
+    assert schedulers.notes() == ["before: 9 slots missed"]
+    assert schedulers.jobs == 1
 
 
 @pytest.mark.parametrize("outcome", ["submitted", "skipped", "failed"])
-async def test_slot_that_had_its_turn_does_not_fire_again(office: Office, outcome: str) -> None:
-    slot = await reached_again(office, outcome)
-    assert office.slots() == [("nightly", outcome)]
-    assert office.jobs == 0
-    assert office.next_at() == slot + HOUR
+async def test_slot_that_had_its_turn_does_not_fire_again(
+    schedulers: SchedulerHarness, outcome: str
+) -> None:
+    slot = await reached_again(schedulers, outcome)
+    assert schedulers.slots() == [("nightly", outcome)]
+    assert schedulers.jobs == 0
+    assert schedulers.next_at() == slot + HOUR
 
 
 @pytest.mark.parametrize("missed", ["skip", "coalesce", "catch_up"])
-async def test_slots_passed_before_are_not_made_up_again(office: Office, missed: str) -> None:
+async def test_slots_passed_before_are_not_made_up_again(
+    schedulers: SchedulerHarness, missed: str
+) -> None:
     """A clock that is a day behind for a while makes nothing of that day due."""
-    await office.add(late=timedelta(days=1), missed=missed)
-    office.shop.do("update laneway.schedule_state set last_at = next_at + interval '1 day'")
-    await settle(office.leader())
-    assert office.slots() == []
-    found = office.next_at()
+    await schedulers.add(late=timedelta(days=1), missed=missed)
+    schedulers.harness.do("update laneway.schedule_state set last_at = next_at + interval '1 day'")
+    await settle(schedulers.leader())
+    assert schedulers.slots() == []
+    found = schedulers.next_at()
     assert found is not None
     assert timedelta(0) < found - datetime.now(UTC) <= HOUR
 
 
-async def test_slots_after_the_last_turn_are_made_up(office: Office) -> None:
-    await office.add(late=timedelta(days=1), missed="catch_up")
-    office.shop.do("update laneway.schedule_state set last_at = next_at + interval '22 hours'")
-    await settle(office.leader())
-    assert office.slots() == [("nightly", "submitted")] * 2
+async def test_slots_after_the_last_turn_are_made_up(schedulers: SchedulerHarness) -> None:
+    await schedulers.add(late=timedelta(days=1), missed="catch_up")
+    schedulers.harness.do(
+        "update laneway.schedule_state set last_at = next_at + interval '22 hours'"
+    )
+    await settle(schedulers.leader())
+    assert schedulers.slots() == [("nightly", "submitted")] * 2
 
 
 # -- who fires ----------------------------------------------------------------------------------
 
 
-async def test_process_that_does_not_lead_fires_nothing_and_looks_rarely(office: Office) -> None:
-    await office.add(late=HOUR)
-    office.leader()
-    assert await office.scheduler().run_once() == LONGEST_S
-    assert office.slots() == []
+async def test_process_that_does_not_lead_fires_nothing_and_looks_rarely(
+    schedulers: SchedulerHarness,
+) -> None:
+    await schedulers.add(late=HOUR)
+    schedulers.leader()
+    assert await schedulers.scheduler().run_once() == LONGEST_S
+    assert schedulers.slots() == []
 
 
-async def test_leaders_that_follow_each_other_fire_each_slot_once(office: Office) -> None:
+async def test_leaders_that_follow_each_other_fire_each_slot_once(
+    schedulers: SchedulerHarness,
+) -> None:
     """Each of them has read what is due before the next one leads."""
     for i in range(5):
-        await office.add(f"s{i}", late=3 * HOUR, missed="catch_up")
-    leaders = [office.leader() for _ in range(6)]
+        await schedulers.add(f"s{i}", late=3 * HOUR, missed="catch_up")
+    leaders = [schedulers.leader() for _ in range(6)]
     await asyncio.gather(*(each.run_once() for each in leaders))
     await settle(leaders[-1])
-    assert len(office.slots()) == 20
-    assert office.jobs == 20
+    assert len(schedulers.slots()) == 20
+    assert schedulers.jobs == 20
 
 
-async def test_many_processes_that_all_hold_the_lead_fire_each_slot_once(office: Office) -> None:
+async def test_many_processes_that_all_hold_the_lead_fire_each_slot_once(
+    schedulers: SchedulerHarness,
+) -> None:
     """As if fencing were not there: the key of the slots is enough."""
     for i in range(5):
-        await office.add(f"s{i}", late=3 * HOUR, missed="catch_up")
-    holder = office.leader().holder
-    crowd = [office.scheduler(holder=holder) for _ in range(8)]
+        await schedulers.add(f"s{i}", late=3 * HOUR, missed="catch_up")
+    holder = schedulers.leader().holder
+    crowd = [schedulers.scheduler(holder=holder) for _ in range(8)]
     await asyncio.gather(*(settle(each) for each in crowd))
-    assert len(office.slots()) == 20
-    assert office.jobs == 20
+    assert len(schedulers.slots()) == 20
+    assert schedulers.jobs == 20
 
 
-async def test_schedule_with_invalid_cron_is_disabled_and_others_continue(office: Office) -> None:
-    await office.add("a", late=HOUR)
-    await office.add("b", late=2 * HOUR)
-    office.shop.do("update laneway.schedules set cron = '99 * * * *' where name = 'a'")
-    await settle(office.leader())
-    assert office.slots() == [("b", "submitted")]
-    assert office.shop.one("select enabled, error from laneway.schedules where name = 'a'") == (
+async def test_schedule_with_invalid_cron_is_disabled_and_others_continue(
+    schedulers: SchedulerHarness,
+) -> None:
+    await schedulers.add("a", late=HOUR)
+    await schedulers.add("b", late=2 * HOUR)
+    schedulers.harness.do("update laneway.schedules set cron = '99 * * * *' where name = 'a'")
+    await settle(schedulers.leader())
+    assert schedulers.slots() == [("b", "submitted")]
+    assert schedulers.harness.one(
+        "select enabled, error from laneway.schedules where name = 'a'"
+    ) == (
         False,
         "cron: its minute field is not valid: '99'",
     )
 
 
-async def test_a_job_that_cannot_be_submitted_fails_its_slot_only(office: Office) -> None:
-    await office.add("a", late=HOUR)
-    await office.add("b", late=HOUR)
-    office.shop.do(
+async def test_a_job_that_cannot_be_submitted_fails_its_slot_only(
+    schedulers: SchedulerHarness,
+) -> None:
+    await schedulers.add("a", late=HOUR)
+    await schedulers.add("b", late=HOUR)
+    schedulers.harness.do(
         PAST_CHECKS.format("update laneway.schedules set workspace = '' where name = 'a'")
     )
-    await settle(office.leader())
-    assert sorted(office.slots()) == [("a", "failed"), ("b", "submitted")]
-    assert office.shop.one("select enabled from laneway.schedules where name = 'a'")
+    await settle(schedulers.leader())
+    assert sorted(schedulers.slots()) == [("a", "failed"), ("b", "submitted")]
+    assert schedulers.harness.one("select enabled from laneway.schedules where name = 'a'")
 
 
 async def test_trouble_with_one_schedule_keeps_no_other_from_its_turn(
-    office: Office, caplog: pytest.LogCaptureFixture
+    schedulers: SchedulerHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await office.add("a", late=2 * HOUR)
-    await office.add("b", late=HOUR)
-    office.shop.do(
+    await schedulers.add("a", late=2 * HOUR)
+    await schedulers.add("b", late=HOUR)
+    schedulers.harness.do(
         "create function fail() returns trigger language plpgsql as $$ begin"
         " raise exception 'no' using errcode = 'XX000'; end $$;"
         " create trigger fail before insert on laneway.schedule_slots for each row"
         " when (new.schedule = 'a') execute function fail()"
     )
-    assert await office.leader().run_once() not in (0, None)
-    assert office.slots() == [("b", "submitted")]
+    assert await schedulers.leader().run_once() not in (0, None)
+    assert schedulers.slots() == [("b", "submitted")]
     assert "schedule a" in caplog.text
 
 
@@ -371,30 +399,32 @@ async def no() -> bool:
     [(yes, "submitted"), (by_resources, "submitted"), (no, "skipped"), (lambda: False, "skipped")],
 )
 async def test_the_check_decides_and_a_skip_is_no_failure(
-    office: Office, fn: Callable[..., Any], outcome: str
+    schedulers: SchedulerHarness, fn: Callable[..., Any], outcome: str
 ) -> None:
-    await office.add(late=HOUR, check_name="is_full")
-    await settle(office.scheduler(check(fn)))
-    assert office.slots() == [("nightly", outcome)]
-    assert office.jobs == (outcome == "submitted")
-    assert office.shop.one("select check_failures, checking_by from laneway.schedule_state") == (
+    await schedulers.add(late=HOUR, check_name="is_full")
+    await settle(schedulers.scheduler(check(fn)))
+    assert schedulers.slots() == [("nightly", outcome)]
+    assert schedulers.jobs == (outcome == "submitted")
+    assert schedulers.harness.one(
+        "select check_failures, checking_by from laneway.schedule_state"
+    ) == (
         0,
         None,
     )
 
 
-async def test_check_that_no_worker_has_waits(office: Office) -> None:
-    await office.add(late=HOUR, check_name="is_full")
-    await settle(office.leader())
-    await settle(office.scheduler(make_check("other", yes)))
-    assert office.slots() == []
+async def test_check_that_no_worker_has_waits(schedulers: SchedulerHarness) -> None:
+    await schedulers.add(late=HOUR, check_name="is_full")
+    await settle(schedulers.leader())
+    await settle(schedulers.scheduler(make_check("other", yes)))
+    assert schedulers.slots() == []
 
 
-async def test_each_slot_caught_up_asks_its_own_check(office: Office) -> None:
+async def test_each_slot_caught_up_asks_its_own_check(schedulers: SchedulerHarness) -> None:
     answers = iter([True, False, True])
-    await office.add(late=2 * HOUR, check_name="is_full", missed="catch_up", catch_up=3)
-    await settle(office.scheduler(check(lambda: next(answers))))
-    assert [outcome for _, outcome in office.slots()] == ["submitted", "skipped", "submitted"]
+    await schedulers.add(late=2 * HOUR, check_name="is_full", missed="catch_up", catch_up=3)
+    await settle(schedulers.scheduler(check(lambda: next(answers))))
+    assert [outcome for _, outcome in schedulers.slots()] == ["submitted", "skipped", "submitted"]
 
 
 async def raises() -> bool:
@@ -414,62 +444,64 @@ def leaves() -> bool:
     ],
 )
 async def test_five_failures_in_a_row_disable_with_the_reason(
-    office: Office, fn: Callable[..., Any], text: str
+    schedulers: SchedulerHarness, fn: Callable[..., Any], text: str
 ) -> None:
-    await office.add(late=8 * HOUR, check_name="is_full", missed="catch_up")
-    await settle(office.scheduler(check(fn)))
-    assert office.slots() == [("nightly", "failed")] * 5
-    assert set(office.notes()) == {f"check is_full: {text}"}
-    assert office.shop.one("select enabled, error, updated_by from laneway.schedules") == (
+    await schedulers.add(late=8 * HOUR, check_name="is_full", missed="catch_up")
+    await settle(schedulers.scheduler(check(fn)))
+    assert schedulers.slots() == [("nightly", "failed")] * 5
+    assert set(schedulers.notes()) == {f"check is_full: {text}"}
+    assert schedulers.harness.one("select enabled, error, updated_by from laneway.schedules") == (
         False,
         f"the check is_full failed 5 times in a row, the last time with {text}",
         "laneway",
     )
-    assert office.jobs == 0
+    assert schedulers.jobs == 0
 
 
-async def test_success_restarts_the_count(office: Office) -> None:
+async def test_success_restarts_the_count(schedulers: SchedulerHarness) -> None:
     answers = iter([1, 1, 1, 1, True, 1, 1, 1, 1])
-    await office.add(late=8 * HOUR, check_name="is_full", missed="catch_up")
-    await settle(office.scheduler(check(lambda: next(answers))))
-    assert [outcome for _, outcome in office.slots()].count("failed") == 8
-    assert office.shop.one("select enabled from laneway.schedules")
+    await schedulers.add(late=8 * HOUR, check_name="is_full", missed="catch_up")
+    await settle(schedulers.scheduler(check(lambda: next(answers))))
+    assert [outcome for _, outcome in schedulers.slots()].count("failed") == 8
+    assert schedulers.harness.one("select enabled from laneway.schedules")
 
 
 @pytest.mark.parametrize("is_async", [True, False])
-async def test_a_check_that_does_not_answer_fails(office: Office, is_async: bool) -> None:
+async def test_a_check_that_does_not_answer_fails(
+    schedulers: SchedulerHarness, is_async: bool
+) -> None:
     stuck = threading.Event()
 
     async def hangs() -> bool:
         await asyncio.Event().wait()
         return True
 
-    await office.add(late=HOUR * 0, check_name="is_full")
+    await schedulers.add(late=HOUR * 0, check_name="is_full")
     fn: Callable[..., Any] = hangs if is_async else lambda: stuck.wait(60)
-    await settle(office.scheduler(check(fn, timeout=0.05)))
+    await settle(schedulers.scheduler(check(fn, timeout=0.05)))
     stuck.set()
-    assert office.notes() == ["check is_full: TimeoutError: no answer within 0.05 s"]
-    assert office.jobs == 0
+    assert schedulers.notes() == ["check is_full: TimeoutError: no answer within 0.05 s"]
+    assert schedulers.jobs == 0
 
 
-async def test_a_slow_check_keeps_no_other_schedule_waiting(office: Office) -> None:
+async def test_a_slow_check_keeps_no_other_schedule_waiting(schedulers: SchedulerHarness) -> None:
     gate = asyncio.Event()
 
     async def slow() -> bool:
         await gate.wait()
         return True
 
-    await office.add("slow", late=2 * HOUR, check_name="is_full")
-    await office.add("quick", late=HOUR, check_name="other")
-    scheduler = office.scheduler(check(slow), make_check("other", yes))
+    await schedulers.add("slow", late=2 * HOUR, check_name="is_full")
+    await schedulers.add("quick", late=HOUR, check_name="other")
+    scheduler = schedulers.scheduler(check(slow), make_check("other", yes))
     await scheduler.run_once()
-    await until(lambda: office.slots() == [("quick", "submitted")])
+    await wait_until(lambda: schedulers.slots() == [("quick", "submitted")])
     gate.set()
     await settle(scheduler)
-    assert office.jobs == 2
+    assert schedulers.jobs == 2
 
 
-async def test_one_process_runs_a_check_at_a_time(office: Office) -> None:
+async def test_one_process_runs_a_check_at_a_time(schedulers: SchedulerHarness) -> None:
     running, most, asked = 0, 0, 0
 
     async def counted() -> bool:
@@ -480,17 +512,17 @@ async def test_one_process_runs_a_check_at_a_time(office: Office) -> None:
         running -= 1
         return True
 
-    await office.add(late=4 * HOUR, check_name="is_full", missed="catch_up")
-    crowd = [office.scheduler(check(counted)) for _ in range(6)]
+    await schedulers.add(late=4 * HOUR, check_name="is_full", missed="catch_up")
+    crowd = [schedulers.scheduler(check(counted)) for _ in range(6)]
     while await crowd[0].is_due():
         await asyncio.gather(*(each.run_once() for each in crowd))
         await asyncio.gather(*(each.checked() for each in crowd))
     assert (most, asked) == (1, 5)
-    assert office.jobs == 5
+    assert schedulers.jobs == 5
 
 
 async def test_a_checker_that_crashed_is_replaced_and_its_late_answer_void(
-    office: Office,
+    schedulers: SchedulerHarness,
 ) -> None:
     gate = asyncio.Event()
 
@@ -498,170 +530,182 @@ async def test_a_checker_that_crashed_is_replaced_and_its_late_answer_void(
         await gate.wait()
         return True
 
-    await office.add(late=HOUR, check_name="is_full")
-    first = office.scheduler(check(frozen))
+    await schedulers.add(late=HOUR, check_name="is_full")
+    first = schedulers.scheduler(check(frozen))
     await first.run_once()
-    await until(lambda: office.shop.one("select checking_by from laneway.schedule_state"))
-    second = office.scheduler(check(no))
+    await wait_until(
+        lambda: schedulers.harness.one("select checking_by from laneway.schedule_state")
+    )
+    second = schedulers.scheduler(check(no))
     await settle(second)
-    assert office.slots() == []
-    office.shop.do("update laneway.schedule_state set checking_until = clock_timestamp()")
+    assert schedulers.slots() == []
+    schedulers.harness.do("update laneway.schedule_state set checking_until = clock_timestamp()")
     await settle(second)
     gate.set()
     await first.checked()
-    assert office.slots() == [("nightly", "skipped")]
-    assert office.jobs == 0
+    assert schedulers.slots() == [("nightly", "skipped")]
+    assert schedulers.jobs == 0
 
 
-async def test_stopping_process_releases_its_checks(office: Office) -> None:
+async def test_stopping_process_releases_its_checks(schedulers: SchedulerHarness) -> None:
     async def hangs() -> bool:
         await asyncio.Event().wait()
         return True
 
-    await office.add(late=HOUR, check_name="is_full")
-    first = office.scheduler(check(hangs))
+    await schedulers.add(late=HOUR, check_name="is_full")
+    first = schedulers.scheduler(check(hangs))
     await first.run_once()
-    await until(lambda: office.shop.one("select checking_by from laneway.schedule_state"))
+    await wait_until(
+        lambda: schedulers.harness.one("select checking_by from laneway.schedule_state")
+    )
     await first.resign()
-    await settle(office.scheduler(check(yes)))
-    assert office.slots() == [("nightly", "submitted")]
+    await settle(schedulers.scheduler(check(yes)))
+    assert schedulers.slots() == [("nightly", "submitted")]
 
 
 # -- in a worker --------------------------------------------------------------------------------
 
 
-async def test_a_worker_creates_what_is_declared_and_overwrites_nothing(shop: Workshop) -> None:
-    @shop.lw.schedule("nightly", cron="0 3 * * *", timezone="Europe/Berlin", payload={"days": 1})
-    @shop.lw.handler("cleanup")
+async def test_a_worker_creates_what_is_declared_and_overwrites_nothing(
+    harness: WorkerHarness,
+) -> None:
+    @harness.lw.schedule("nightly", cron="0 3 * * *", timezone="Europe/Berlin", payload={"days": 1})
+    @harness.lw.handler("cleanup")
     async def cleanup(ctx: Context, days: int) -> None: ...
 
-    shop.lw.schedule("weekly", "cleanup", cron="@weekly", check="is_full", payload={"days": 7})
-    await shop.hire()
+    harness.lw.schedule("weekly", "cleanup", cron="@weekly", check="is_full", payload={"days": 7})
+    await harness.start_worker()
     row = (
         "select job_type, cron, timezone, payload, check_name from laneway.schedules order by name"
     )
-    assert shop.rows(row) == [
+    assert harness.rows(row) == [
         ("cleanup", "0 3 * * *", "Europe/Berlin", {"days": 1}, None),
         ("cleanup", "@weekly", "UTC", {"days": 7}, "is_full"),
     ]
-    await until(lambda: shop.one("select count(next_at) from laneway.schedule_state") == 1)
-    shop.do("update laneway.schedules set cron = '5 5 * * *' where name = 'nightly'")
-    await shop.hire()
-    assert shop.rows("select cron from laneway.schedules where name = 'nightly'") == [
+    await wait_until(lambda: harness.one("select count(next_at) from laneway.schedule_state") == 1)
+    harness.do("update laneway.schedules set cron = '5 5 * * *' where name = 'nightly'")
+    await harness.start_worker()
+    assert harness.rows("select cron from laneway.schedules where name = 'nightly'") == [
         ("5 5 * * *",)
     ]
 
 
-async def test_a_declaration_that_breaks_a_rule_is_refused(shop: Workshop) -> None:
+async def test_a_declaration_that_breaks_a_rule_is_refused(harness: WorkerHarness) -> None:
     with pytest.raises(ConfigError, match="schedule 'x': cron: "):
-        shop.lw.schedule("x", "t", cron="99 * * * *")
+        harness.lw.schedule("x", "t", cron="99 * * * *")
     with pytest.raises(ConfigError, match=r"check 'x': .*must take no argument"):
-        shop.lw.check("x")(lambda a, b: True)
-    shop.lw.schedule("x", "t", cron="@daily")
+        harness.lw.check("x")(lambda a, b: True)
+    harness.lw.schedule("x", "t", cron="@daily")
     with pytest.raises(ConfigError, match="already registered"):
-        shop.lw.schedule("x", "t", cron="@daily")
+        harness.lw.schedule("x", "t", cron="@daily")
 
-    @shop.lw.handler("t")
+    @harness.lw.handler("t")
     async def t(ctx: Context, days: int) -> None: ...
 
     with pytest.raises(ConfigError, match=r"schedule 'x': .*days"):
-        await shop.hire()
+        await harness.start_worker()
 
 
-async def test_a_slot_is_served_by_a_worker_from_cron_to_completion(either_shop: Workshop) -> None:
-    shop, level = either_shop, 0
+async def test_a_slot_is_served_by_a_worker_from_cron_to_completion(
+    either_harness: WorkerHarness,
+) -> None:
+    harness, level = either_harness, 0
 
-    @shop.lw.schedule("often", cron="* * * * * *", missed="catch_up", catch_up=1000, tags=["x"])
-    @shop.lw.handler("count")
+    @harness.lw.schedule("often", cron="* * * * * *", missed="catch_up", catch_up=1000, tags=["x"])
+    @harness.lw.handler("count")
     async def count(ctx: Context) -> None: ...
 
-    @shop.lw.check("is_full")
+    @harness.lw.check("is_full")
     def is_full() -> bool:
         nonlocal level
         level += 1
         return level % 2 == 0
 
-    shop.lw.schedule("at_times", "count", cron="* * * * * *", check="is_full")
-    await shop.hire()
-    await shop.hire()
-    await until(lambda: shop.count("completed") >= 4)
-    await until(lambda: shop.rows("select 1 from laneway.schedule_slots where outcome = 'skipped'"))
-    ran = shop.rows("select distinct created_by, tags from laneway.jobs where tags is not null")
+    harness.lw.schedule("at_times", "count", cron="* * * * * *", check="is_full")
+    await harness.start_worker()
+    await harness.start_worker()
+    await wait_until(lambda: harness.count("completed") >= 4)
+    await wait_until(
+        lambda: harness.rows("select 1 from laneway.schedule_slots where outcome = 'skipped'")
+    )
+    ran = harness.rows("select distinct created_by, tags from laneway.jobs where tags is not null")
     assert ran == [("schedule:often", ["x"])]
-    gaps = shop.one(
+    gaps = harness.one(
         "select count(*) from (select slot - lag(slot) over (order by slot) as gap"
         " from laneway.schedule_slots where schedule = 'often') g where gap > interval '1 s'"
     )
     assert gaps == 0
-    twice = shop.rows(
+    twice = harness.rows(
         "select schedule, job_id from laneway.schedule_slots where job_id is not null"
         " group by 1, 2 having count(*) > 1"
     )
     assert twice == []
 
 
-async def test_a_change_is_noticed_by_a_sleeping_worker(shop: Workshop) -> None:
-    shop.lane("default", poll_interval_ms=100)
+async def test_a_change_is_noticed_by_a_sleeping_worker(harness: WorkerHarness) -> None:
+    harness.lane("default", poll_interval_ms=100)
 
-    @shop.lw.handler("count")
+    @harness.lw.handler("count")
     async def count(ctx: Context) -> None: ...
 
-    await shop.hire()
-    await until(lambda: shop.rows("select 1 from laneway.leader"))
-    await shop.lw.schedules.put("often", job_type="count", cron="* * * * * *")
-    await until(lambda: shop.count("completed") >= 1)
-    await shop.lw.schedules.disable("often")
-    ran = await shop.lw.schedules.run_now("often")
+    await harness.start_worker()
+    await wait_until(lambda: harness.rows("select 1 from laneway.leader"))
+    await harness.lw.schedules.put("often", job_type="count", cron="* * * * * *")
+    await wait_until(lambda: harness.count("completed") >= 1)
+    await harness.lw.schedules.disable("often")
+    ran = await harness.lw.schedules.run_now("often")
     assert ran.job_id is not None
-    await until(lambda: shop.status(ran.job_id) == "completed")  # type: ignore[arg-type]
+    await wait_until(lambda: harness.status(ran.job_id) == "completed")  # type: ignore[arg-type]
 
 
-async def test_run_now_with_the_check_is_answered_by_a_worker(shop: Workshop) -> None:
-    @shop.lw.check("is_full")
+async def test_run_now_with_the_check_is_answered_by_a_worker(harness: WorkerHarness) -> None:
+    @harness.lw.check("is_full")
     async def is_full() -> bool:
         return False
 
-    await shop.hire()
-    await shop.lw.schedules.put("x", job_type="t", cron="@yearly", check_name="is_full")
-    ran = await shop.lw.schedules.run_now("x", check=True, by="ann")
+    await harness.start_worker()
+    await harness.lw.schedules.put("x", job_type="t", cron="@yearly", check_name="is_full")
+    ran = await harness.lw.schedules.run_now("x", check=True, by="ann")
     assert ran.answer == "asked"
-    await until(lambda: shop.rows("select 1 from laneway.schedule_slots"))
-    (slot,) = await shop.lw.schedules.slots("x")
+    await wait_until(lambda: harness.rows("select 1 from laneway.schedule_slots"))
+    (slot,) = await harness.lw.schedules.slots("x")
     assert (slot.slot, slot.manual, slot.outcome) == (ran.slot, True, "skipped")
 
 
 async def test_an_idle_worker_asks_about_schedules_at_most_every_ten_seconds(
-    office: Office,
+    schedulers: SchedulerHarness,
 ) -> None:
     """Alone, as leader, and beside schedules that are far away."""
-    assert await office.scheduler().run_once() == LONGEST_S
-    await office.add(cron="0 0 1 1 *")
-    leader = office.leader()
+    assert await schedulers.scheduler().run_once() == LONGEST_S
+    await schedulers.add(cron="0 0 1 1 *")
+    leader = schedulers.leader()
     assert await settle(leader) == LONGEST_S
     assert LONGEST_S >= 10
 
 
-async def test_next_leader_continues_where_a_killed_one_stopped(dsn: str, shop: Workshop) -> None:
-    await shop.lw.schedules.put(
+async def test_next_leader_continues_where_a_killed_one_stopped(
+    dsn: str, harness: WorkerHarness
+) -> None:
+    await harness.lw.schedules.put(
         "often", job_type="quick", cron="* * * * * *", missed="catch_up", catch_up=1000
     )
     slots = "select count(*) from laneway.schedule_slots"
-    with Crew(dsn) as one, Crew(dsn) as two:
+    with WorkerCommand(dsn) as one, WorkerCommand(dsn) as two:
         leader_pid = (
             "select w.pid from laneway.workers w join laneway.leader l on l.holder = w.id"
             " where w.pid = any(%s)"
         )
         pids = [one.process.pid, two.process.pid]
-        await until(lambda: shop.one(slots) >= 1 and shop.rows(leader_pid, pids))
-        leads = shop.one(leader_pid, pids)
+        await wait_until(lambda: harness.one(slots) >= 1 and harness.rows(leader_pid, pids))
+        leads = harness.one(leader_pid, pids)
         killed = one if one.process.pid == leads else two
-        before = shop.one(slots)
+        before = harness.one(slots)
         killed.process.send_signal(signal.SIGKILL)
-        await until(lambda: shop.one(slots) >= before + 3)
-    gaps = shop.one(
+        await wait_until(lambda: harness.one(slots) >= before + 3)
+    gaps = harness.one(
         "select count(*) from (select slot - lag(slot) over (order by slot) as gap"
         " from laneway.schedule_slots) g where gap > interval '1 s'"
     )
     assert gaps == 0
-    jobs = shop.one("select count(*), count(distinct id) from laneway.jobs")
-    assert jobs == (shop.one(slots), shop.one(slots))
+    jobs = harness.one("select count(*), count(distinct id) from laneway.jobs")
+    assert jobs == (harness.one(slots), harness.one(slots))

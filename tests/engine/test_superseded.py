@@ -14,14 +14,14 @@ import pytest
 
 from laneway import Cancel, Context, JobHandle, Snooze, SyncContext
 from laneway.errors import StaleAttempt
-from tests.engine.workshop import SOON, Workshop, until
+from tests.support.worker_harness import SOON, WorkerHarness, wait_until
 
 
 class Schedule:
     """Pause, lapse, second claim, resume while the second attempt runs."""
 
-    def __init__(self, shop: Workshop) -> None:
-        self.shop = shop
+    def __init__(self, harness: WorkerHarness) -> None:
+        self.harness = harness
         self.went_on = threading.Event()
         self.second_runs = threading.Event()
         self.second_may_end = threading.Event()
@@ -37,27 +37,27 @@ class Schedule:
 
     async def supersede(self) -> JobHandle:
         """A job whose first attempt is over without knowing it, and whose second runs."""
-        await self.shop.hire()
-        job = await self.shop.lw.submit("job")
-        await self.shop.running(job)
-        self.shop.lapse(job)
-        await until(self.second_runs.is_set)
+        await self.harness.start_worker()
+        job = await self.harness.lw.submit("job")
+        await self.harness.running(job)
+        self.harness.lapse(job)
+        await wait_until(self.second_runs.is_set)
         return job
 
     async def stands(self, job: JobHandle) -> None:
         self.second_may_end.set()
-        ended = await self.shop.ended(job)
+        ended = await self.harness.ended(job)
         assert (ended.status, ended.result, ended.attempt) == ("completed", "second", 2)
         assert [a.outcome for a in ended.attempts] == ["lost", "completed"]
         assert ended.attempts[0].error is not None
         assert ended.attempts[0].error.type == "WorkerLost"
         assert ended.retries == 1
-        await until(self.shop.holds_nothing)
+        await wait_until(self.harness.holds_nothing)
 
 
 @pytest.fixture
-def schedule(shop: Workshop) -> Schedule:
-    return Schedule(shop)
+def schedule(harness: WorkerHarness) -> Schedule:
+    return Schedule(harness)
 
 
 def told_superseded(caplog: pytest.LogCaptureFixture) -> Callable[[], bool]:
@@ -87,7 +87,7 @@ async def test_no_end_of_a_superseded_attempt_is_accepted(
 ) -> None:
     caplog.set_level(logging.WARNING)
 
-    @schedule.shop.lw.handler("job", retry=SOON)
+    @schedule.harness.lw.handler("job", retry=SOON)
     async def job(ctx: Context) -> str:
         if ctx.attempt == 2:
             return await schedule.be_second(ctx)
@@ -98,36 +98,36 @@ async def test_no_end_of_a_superseded_attempt_is_accepted(
 
     submitted = await schedule.supersede()
     schedule.went_on.set()
-    await until(told_superseded(caplog))
+    await wait_until(told_superseded(caplog))
     await schedule.stands(submitted)
 
 
 async def test_a_release_by_a_superseded_attempt_is_void(schedule: Schedule) -> None:
     """The worker of the first attempt shuts down while the second runs elsewhere."""
 
-    @schedule.shop.lw.handler("job", retry=SOON)
+    @schedule.harness.lw.handler("job", retry=SOON)
     async def job(ctx: Context) -> str:
         if ctx.attempt == 2:
             return await schedule.be_second(ctx)
         await asyncio.Event().wait()
         return "zombie"
 
-    shop = schedule.shop
-    first = await shop.hire_unlike({"concurrency": 1})
-    submitted = await shop.lw.submit("job")
-    await shop.running(submitted)
-    await shop.hire()
-    shop.lapse(submitted)
-    await until(schedule.second_runs.is_set)
+    harness = schedule.harness
+    first = await harness.start_worker_with({"concurrency": 1})
+    submitted = await harness.lw.submit("job")
+    await harness.running(submitted)
+    await harness.start_worker()
+    harness.lapse(submitted)
+    await wait_until(schedule.second_runs.is_set)
     await first.stop(0.0)
-    assert shop.status(submitted) == "running"
+    assert harness.status(submitted) == "running"
     await schedule.stands(submitted)
 
 
 async def test_progress_of_superseded_attempt_is_refused_and_handler_stopped(
     schedule: Schedule,
 ) -> None:
-    @schedule.shop.lw.handler("job", retry=SOON)
+    @schedule.harness.lw.handler("job", retry=SOON)
     async def job(ctx: Context) -> str:
         if ctx.attempt == 2:
             return await schedule.be_second(ctx)
@@ -141,15 +141,15 @@ async def test_progress_of_superseded_attempt_is_refused_and_handler_stopped(
 
     submitted = await schedule.supersede()
     schedule.went_on.set()
-    await until(lambda: schedule.first == ["stopped"])
-    assert schedule.shop.one("select count(*) from laneway.progress") == 0
+    await wait_until(lambda: schedule.first == ["stopped"])
+    assert schedule.harness.one("select count(*) from laneway.progress") == 0
     await schedule.stands(submitted)
 
 
 async def test_log_of_superseded_attempt_is_refused_and_handler_stopped(
     schedule: Schedule,
 ) -> None:
-    @schedule.shop.lw.handler("job", retry=SOON)
+    @schedule.harness.lw.handler("job", retry=SOON)
     async def job(ctx: Context) -> str:
         if ctx.attempt == 2:
             return await schedule.be_second(ctx)
@@ -163,15 +163,15 @@ async def test_log_of_superseded_attempt_is_refused_and_handler_stopped(
 
     submitted = await schedule.supersede()
     schedule.went_on.set()
-    await until(lambda: schedule.first == ["stopped"])
-    assert schedule.shop.one("select count(*) from laneway.logs") == 0
+    await wait_until(lambda: schedule.first == ["stopped"])
+    assert schedule.harness.one("select count(*) from laneway.logs") == 0
     await schedule.stands(submitted)
 
 
 async def test_checkpoint_of_superseded_attempt_raises_stale_attempt(
     schedule: Schedule, caplog: pytest.LogCaptureFixture
 ) -> None:
-    @schedule.shop.lw.handler("job", retry=SOON)
+    @schedule.harness.lw.handler("job", retry=SOON)
     async def job(ctx: Context) -> str:
         if ctx.attempt == 2:
             await ctx.save("second")
@@ -186,7 +186,7 @@ async def test_checkpoint_of_superseded_attempt_raises_stale_attempt(
 
     submitted = await schedule.supersede()
     schedule.went_on.set()
-    await until(lambda: schedule.first == ["refused"])
+    await wait_until(lambda: schedule.first == ["refused"])
     await schedule.stands(submitted)
     assert (await submitted.get()).checkpoint == "second"
     assert len(taken_away(caplog)) == 1
@@ -196,7 +196,7 @@ async def test_checkpoint_of_superseded_attempt_raises_stale_attempt(
 async def test_next_write_in_thread_of_superseded_attempt_raises(
     schedule: Schedule,
 ) -> None:
-    @schedule.shop.lw.handler("job", retry=SOON)
+    @schedule.harness.lw.handler("job", retry=SOON)
     def job(ctx: SyncContext) -> str:
         if ctx.attempt == 2:
             schedule.second_runs.set()
@@ -213,10 +213,10 @@ async def test_next_write_in_thread_of_superseded_attempt_raises(
         return "zombie"
 
     submitted = await schedule.supersede()
-    (worker,) = schedule.shop.workers
+    (worker,) = schedule.harness.workers
     schedule.went_on.set()
-    await until(lambda: schedule.first == ["refused"])
-    await until(lambda: worker.capacity.in_use == 1)
+    await wait_until(lambda: schedule.first == ["refused"])
+    await wait_until(lambda: worker.capacity.in_use == 1)
     await schedule.stands(submitted)
     assert (await submitted.get()).checkpoint is None
 
@@ -224,7 +224,7 @@ async def test_next_write_in_thread_of_superseded_attempt_raises(
 async def test_heartbeat_stops_superseded_handler_and_logs_why(
     schedule: Schedule, caplog: pytest.LogCaptureFixture
 ) -> None:
-    @schedule.shop.lw.handler("job", retry=SOON)
+    @schedule.harness.lw.handler("job", retry=SOON)
     async def job(ctx: Context) -> str:
         if ctx.attempt == 2:
             return await schedule.be_second(ctx)
@@ -234,9 +234,9 @@ async def test_heartbeat_stops_superseded_handler_and_logs_why(
             schedule.first.append("stopped")
         return "zombie"
 
-    schedule.shop.lane("default", lease_seconds=2)
+    schedule.harness.lane("default", lease_seconds=2)
     submitted = await schedule.supersede()
-    await until(lambda: schedule.first == ["stopped"], timeout=60)
+    await wait_until(lambda: schedule.first == ["stopped"], timeout=60)
     await schedule.stands(submitted)
     assert taken_away(caplog) == [
         f"job {submitted.id}: attempt 1 was taken away: the job was reclaimed or has ended"
@@ -248,7 +248,7 @@ async def test_a_silent_database_fences_the_handler_when_its_lease_is_over(
 ) -> None:
     """A renewal that hangs does not count: the lease is lost by the worker's own clock."""
 
-    @schedule.shop.lw.handler("job", retry=SOON)
+    @schedule.harness.lw.handler("job", retry=SOON)
     async def job(ctx: Context) -> str:
         if ctx.attempt == 2:
             return await schedule.be_second(ctx)
@@ -258,16 +258,16 @@ async def test_a_silent_database_fences_the_handler_when_its_lease_is_over(
             schedule.first.append("stopped")
         return "zombie"
 
-    shop = schedule.shop
-    shop.lane("default", lease_seconds=2)
-    await shop.hire()
-    submitted = await shop.lw.submit("job")
-    await shop.running(submitted)
+    harness = schedule.harness
+    harness.lane("default", lease_seconds=2)
+    await harness.start_worker()
+    submitted = await harness.lw.submit("job")
+    await harness.running(submitted)
     # Every renewal now waits for a lock, for as long as this transaction is open.
-    with shop.conn.transaction():
-        shop.do("lock table laneway.lease in access exclusive mode")
-        await until(lambda: schedule.first == ["stopped"])
-    await until(schedule.second_runs.is_set)
+    with harness.conn.transaction():
+        harness.do("lock table laneway.lease in access exclusive mode")
+        await wait_until(lambda: schedule.first == ["stopped"])
+    await wait_until(schedule.second_runs.is_set)
     await schedule.stands(submitted)
     assert taken_away(caplog) == [
         f"job {submitted.id}: attempt 1 was taken away: the lease could not be renewed in time"

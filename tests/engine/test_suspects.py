@@ -9,53 +9,53 @@ import pytest
 
 from laneway import Context, JobHandle
 from laneway.engine.process.loop_marker import MAX_MARKS, SIZE, LoopMarker
-from tests.engine import isolated
-from tests.engine.workshop import Workshop, until
+from tests.engine import isolation_handlers
+from tests.support.worker_harness import WorkerHarness, wait_until
 
 
-async def suspect(shop: Workshop, job_type: str, losses: int = 2) -> JobHandle:
+async def suspect(harness: WorkerHarness, job_type: str, losses: int = 2) -> JobHandle:
     """Submits a job with a past, before there is a worker."""
-    job = await shop.lw.submit(job_type, max_retries=0)
-    shop.do(
+    job = await harness.lw.submit(job_type, max_retries=0)
+    harness.do(
         "insert into laneway.suspects (seq, losses, lost_with) values (%s, %s, gen_random_uuid())",
-        shop.seq(job),
+        harness.seq(job),
         losses,
     )
     return job
 
 
 @pytest.mark.parametrize("kind", ["async", "thread"])
-async def test_suspect_runs_in_child_process(shop: Workshop, kind: str) -> None:
+async def test_suspect_runs_in_child_process(harness: WorkerHarness, kind: str) -> None:
     job_type = f"suspect_{kind}"
-    shop.lw.handlers.add(isolated.lw.handlers[job_type])
-    job = await suspect(shop, job_type)
-    other = await suspect(shop, job_type, losses=1)
-    worker = await shop.hire()
+    harness.lw.handlers.add(isolation_handlers.lw.handlers[job_type])
+    job = await suspect(harness, job_type)
+    other = await suspect(harness, job_type, losses=1)
+    worker = await harness.start_worker()
     assert await job.wait(60) != os.getpid()
     assert await other.wait(60) == os.getpid()
-    await until(lambda: worker.capacity.in_use == 0)
+    await wait_until(lambda: worker.capacity.in_use == 0)
 
 
-async def test_suspect_that_kills_its_process_is_charged_alone(shop: Workshop) -> None:
+async def test_suspect_that_kills_its_process_is_charged_alone(harness: WorkerHarness) -> None:
     for job_type in ("suspect_culprit", "suspect_async"):
-        shop.lw.handlers.add(isolated.lw.handlers[job_type])
-    culprit = await suspect(shop, "suspect_culprit")
-    others = [await suspect(shop, "suspect_async") for _ in range(3)]
-    await shop.hire()
-    ended = await shop.ended(culprit)
+        harness.lw.handlers.add(isolation_handlers.lw.handlers[job_type])
+    culprit = await suspect(harness, "suspect_culprit")
+    others = [await suspect(harness, "suspect_async") for _ in range(3)]
+    await harness.start_worker()
+    ended = await harness.ended(culprit)
     assert ended.error is not None
     assert (ended.status, ended.error.type) == ("failed", "ChildDied")
     for other in others:
-        assert (await shop.ended(other)).status == "completed"
+        assert (await harness.ended(other)).status == "completed"
 
 
-async def test_suspect_that_no_child_finds_runs_in_the_worker(shop: Workshop) -> None:
-    @shop.lw.handler("local")
+async def test_suspect_that_no_child_finds_runs_in_the_worker(harness: WorkerHarness) -> None:
+    @harness.lw.handler("local")
     async def local(ctx: Context) -> int:
         return os.getpid()
 
-    job = await suspect(shop, "local")
-    await shop.hire()
+    job = await suspect(harness, "local")
+    await harness.start_worker()
     assert await job.wait(60) == os.getpid()
 
 

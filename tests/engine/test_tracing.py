@@ -12,9 +12,9 @@ from opentelemetry.trace import SpanKind, StatusCode
 from laneway import Context, Retry, SyncContext
 from laneway.errors import InvalidInput
 from laneway.observability import tracing
-from tests.engine import traced
+from tests.engine import tracing_handlers
 from tests.engine.spans import Spans, spans
-from tests.engine.workshop import SOON, Workshop
+from tests.support.worker_harness import SOON, WorkerHarness
 
 __all__ = ["spans"]
 
@@ -36,20 +36,20 @@ def here() -> int:
 
 
 async def test_first_attempt_is_a_child_of_the_submit_and_later_ones_link(
-    shop: Workshop, spans: Spans
+    harness: WorkerHarness, spans: Spans
 ) -> None:
     seen: list[int] = []
 
-    @shop.lw.handler("flaky", retry=SOON)
+    @harness.lw.handler("flaky", retry=SOON)
     async def flaky(ctx: Context) -> None:
         seen.append(here())
         if ctx.attempt == 1:
             raise Retry("once more", after=0.0)
 
-    await shop.hire()
+    await harness.start_worker()
     with spans.around("request") as request:
-        job = await shop.lw.submit("flaky")
-    await shop.ended(job)
+        job = await harness.lw.submit("flaky")
+    await harness.ended(job)
     sent = spans.one("send flaky")
     first, second = spans.named("process flaky")
     context = request.get_span_context()
@@ -70,23 +70,23 @@ async def test_first_attempt_is_a_child_of_the_submit_and_later_ones_link(
     assert second.status.status_code is StatusCode.UNSET
 
 
-async def test_span_is_current_only_in_its_own_thread(shop: Workshop, spans: Spans) -> None:
-    @shop.lw.handler("plain")
+async def test_span_is_current_only_in_its_own_thread(harness: WorkerHarness, spans: Spans) -> None:
+    @harness.lw.handler("plain")
     def plain(ctx: SyncContext) -> int:
         return here()
 
-    await shop.hire()
-    jobs = [await shop.lw.submit("plain") for _ in range(3)]
+    await harness.start_worker()
+    jobs = [await harness.lw.submit("plain") for _ in range(3)]
     answers = [await job.wait(60) for job in jobs]
     assert sorted(map(str, answers)) == sorted(
         str(ids(span)[1]) for span in spans.named("process plain")
     )
 
 
-async def test_child_process_gets_the_trace(shop: Workshop, spans: Spans) -> None:
-    shop.lw.handlers.add(traced.traced_apart.handler)
-    await shop.hire()
-    job = await shop.lw.submit("traced_apart")
+async def test_child_process_gets_the_trace(harness: WorkerHarness, spans: Spans) -> None:
+    harness.lw.handlers.add(tracing_handlers.traced_apart.handler)
+    await harness.start_worker()
+    job = await harness.lw.submit("traced_apart")
     origin = await job.wait(60)
     trace_id, span_id = ids(spans.one("process traced_apart"))
     assert str(origin).startswith(f"00-{trace_id:032x}-{span_id:016x}-")
@@ -111,49 +111,53 @@ class Broken(SpanProcessor):
 
 @pytest.mark.parametrize("when", ["start", "end"])
 async def test_a_tracer_that_fails_harms_neither_submits_nor_jobs(
-    shop: Workshop, spans: Spans, when: str
+    harness: WorkerHarness, spans: Spans, when: str
 ) -> None:
-    @shop.lw.handler("on_loop")
+    @harness.lw.handler("on_loop")
     async def on_loop(ctx: Context) -> str:
         return "done"
 
-    @shop.lw.handler("in_thread")
+    @harness.lw.handler("in_thread")
     def in_thread(ctx: SyncContext) -> str:
         return "done"
 
     spans.provider.add_span_processor(Broken(when))
-    await shop.hire()
-    jobs = [await shop.lw.submit("on_loop"), await shop.lw.submit("in_thread")]
-    jobs += await shop.lw.submit_many([("on_loop", {})])
+    await harness.start_worker()
+    jobs = [await harness.lw.submit("on_loop"), await harness.lw.submit("in_thread")]
+    jobs += await harness.lw.submit_many([("on_loop", {})])
     assert [await job.wait(60) for job in jobs] == ["done"] * 3
     with pytest.raises(InvalidInput):
-        await shop.lw.submit("on_loop", {"no": "such argument"})
+        await harness.lw.submit("on_loop", {"no": "such argument"})
 
 
-async def test_without_opentelemetry_a_trace_is_passed_on_but_not_written(shop: Workshop) -> None:
+async def test_without_opentelemetry_a_trace_is_passed_on_but_not_written(
+    harness: WorkerHarness,
+) -> None:
     assert not tracing.is_on()
     token = tracing.receive(THEIRS)
     assert token is not None
-    made = [await shop.lw.submit("a"), *await shop.lw.submit_many([("b", {}), ("c", {})])]
+    made = [await harness.lw.submit("a"), *await harness.lw.submit_many([("b", {}), ("c", {})])]
     tracing.forget(token)
-    made.append(await shop.lw.submit("d"))
-    kept = [shop.one("select traceparent from laneway.jobs where id = %s", job.id) for job in made]
+    made.append(await harness.lw.submit("d"))
+    kept = [
+        harness.one("select traceparent from laneway.jobs where id = %s", job.id) for job in made
+    ]
     assert kept == [THEIRS, THEIRS, THEIRS, None]
 
 
 async def test_a_batch_is_one_span_and_a_sync_submit_knows_its_caller(
-    shop: Workshop, spans: Spans
+    harness: WorkerHarness, spans: Spans
 ) -> None:
-    await shop.lw.submit_many([("a", {}), ("b", {})])
+    await harness.lw.submit_many([("a", {}), ("b", {})])
     batch = spans.one("send batch")
     assert (batch.attributes or {})["messaging.batch.message_count"] == 2
     with spans.around("caller") as caller:
-        shop.lw.sync.submit("plain")
+        harness.lw.sync.submit("plain")
     assert parent(spans.one("send plain")) == (
         caller.get_span_context().trace_id,
         caller.get_span_context().span_id,
     )
-    kept = shop.one("select distinct traceparent from laneway.jobs where job_type in ('a', 'b')")
+    kept = harness.one("select distinct traceparent from laneway.jobs where job_type in ('a', 'b')")
     assert kept.startswith(f"00-{ids(batch)[0]:032x}-{ids(batch)[1]:016x}-")
 
 

@@ -10,15 +10,15 @@ import pytest
 
 from laneway import Context, Laneway
 from laneway.control import health
-from tests.engine.workshop import QUICK, Workshop, until
+from tests.support.worker_harness import QUICK, WorkerHarness, wait_until
 
 
 async def test_second_application_does_not_undo_an_approval(
-    shop: Workshop, caplog: pytest.LogCaptureFixture
+    harness: WorkerHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
-    strict = Laneway(shop.dsn, application="shop", **QUICK)
-    loose = Laneway(shop.dsn, application="billing", **QUICK)
-    client = Laneway(shop.dsn, **QUICK)
+    strict = Laneway(harness.dsn, application="shop", **QUICK)
+    loose = Laneway(harness.dsn, application="billing", **QUICK)
+    client = Laneway(harness.dsn, **QUICK)
 
     @strict.handler("refund", approval=True)
     async def asks(ctx: Context) -> None: ...
@@ -27,33 +27,34 @@ async def test_second_application_does_not_undo_an_approval(
     async def asks_nobody(ctx: Context) -> None: ...
 
     async with strict, loose, client:
-        await shop.hire(strict)
+        await harness.start_worker(strict)
         assert "refund" not in caplog.text
-        await shop.hire(loose)
+        await harness.start_worker(loose)
         assert (
-            "job type refund is published by billing, shop with different approval" in caplog.text
+            "job type refund is published by billing, harness with different approval"
+            in caplog.text
         )
         job = await client.submit("refund")
-        assert shop.status(job) == "awaiting_approval"
+        assert harness.status(job) == "awaiting_approval"
         found = await health.check_publishers(client.database)
         assert found.finding is health.Finding.WARN
         assert "refund" in found.message
 
 
 async def test_application_not_seen_for_long_is_named_with_the_command(
-    shop: Workshop, caplog: pytest.LogCaptureFixture
+    harness: WorkerHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
-    old = Laneway(shop.dsn, application="old_shop", **QUICK)
-    new = Laneway(shop.dsn, application="shop", **QUICK)
+    old = Laneway(harness.dsn, application="old_shop", **QUICK)
+    new = Laneway(harness.dsn, application="shop", **QUICK)
     for app in (old, new):
 
         @app.handler("refund")
         async def refund(ctx: Context) -> None: ...
 
     async with old, new:
-        await (await shop.hire(old)).stop()
-        shop.do("update laneway.type_publishers set seen_at = seen_at - interval '60 days'")
-        await shop.hire(new)
+        await (await harness.start_worker(old)).stop()
+        harness.do("update laneway.type_publishers set seen_at = seen_at - interval '60 days'")
+        await harness.start_worker(new)
         command = "laneway admin workers forget-publisher old_shop --type refund"
         assert command in caplog.text
         assert "arguments, retries and limits no longer apply" in caplog.text
@@ -64,18 +65,18 @@ async def test_application_not_seen_for_long_is_named_with_the_command(
 
 
 async def test_running_worker_keeps_its_application_seen(
-    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.engine.registrar.SEE_S", 0.0)
     monkeypatch.setattr("laneway.engine.registrar.TOUCH_S", 0.05)
 
-    @shop.lw.handler("refund")
+    @harness.lw.handler("refund")
     async def refund(ctx: Context) -> None: ...
 
-    await shop.hire()
-    shop.do("update laneway.type_publishers set seen_at = seen_at - interval '60 days'")
+    await harness.start_worker()
+    harness.do("update laneway.type_publishers set seen_at = seen_at - interval '60 days'")
     recent = "select seen_at > now() - interval '1 day' from laneway.type_publishers"
-    await until(lambda: shop.rows(recent) == [(True,)])
+    await wait_until(lambda: harness.rows(recent) == [(True,)])
 
 
 PROGRAM = (

@@ -11,34 +11,34 @@ import pytest
 
 from laneway import Context, Laneway, RetryPolicy, SyncContext
 from laneway.store import jobs as store
-from tests.engine.workshop import Workshop, until
+from tests.support.worker_harness import WorkerHarness, wait_until
 
 
 @pytest.fixture
-def sleepy(shop: Workshop) -> Workshop:
+def sleepy(harness: WorkerHarness) -> WorkerHarness:
     """Its worker polls once in two minutes: what starts sooner was not found by polling."""
-    shop.lane("default", poll_interval_ms=120000)
-    return shop
+    harness.lane("default", poll_interval_ms=120000)
+    return harness
 
 
-def echo(shop: Workshop) -> list[float]:
+def echo(harness: WorkerHarness) -> list[float]:
     starts: list[float] = []
 
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> None:
         starts.append(time.monotonic())
 
     return starts
 
 
-async def ready(shop: Workshop) -> None:
-    worker = await shop.hire()
-    await until(lambda: worker.heartbeat.is_ready)
+async def ready(harness: WorkerHarness) -> None:
+    worker = await harness.start_worker()
+    await wait_until(lambda: worker.heartbeat.is_ready)
     if worker.settings.can_listen:
-        await until(lambda: worker.wakeups.is_listening)
+        await wait_until(lambda: worker.wakeups.is_listening)
 
 
-async def test_a_submit_starts_its_job_at_once(sleepy: Workshop) -> None:
+async def test_a_submit_starts_its_job_at_once(sleepy: WorkerHarness) -> None:
     starts = echo(sleepy)
     await ready(sleepy)
     for n in range(3):
@@ -48,31 +48,31 @@ async def test_a_submit_starts_its_job_at_once(sleepy: Workshop) -> None:
 
 
 async def test_a_submit_from_another_process_or_in_sql_starts_its_job_at_once(
-    sleepy: Workshop,
+    sleepy: WorkerHarness,
 ) -> None:
     echo(sleepy)
     await ready(sleepy)
     async with Laneway(sleepy.dsn) as other:
         await (await other.submit("job")).wait(60)
     job_id = sleepy.one("select job_id from laneway.submit('job', wake => true)")
-    await until(lambda: sleepy.status(job_id) == "completed", timeout=60)
+    await wait_until(lambda: sleepy.status(job_id) == "completed", timeout=60)
 
 
 async def test_without_listening_polling_finds_the_job(dsn: str) -> None:
-    async with Workshop(dsn, listen=False) as shop:
-        shop.lane("default", poll_interval_ms=100)
-        starts = echo(shop)
-        await ready(shop)
-        job = await shop.lw.submit("job")
+    async with WorkerHarness(dsn, listen=False) as harness:
+        harness.lane("default", poll_interval_ms=100)
+        starts = echo(harness)
+        await ready(harness)
+        job = await harness.lw.submit("job")
         await job.wait(60)
         assert len(starts) == 1
-        assert not shop.rows(
+        assert not harness.rows(
             "select 1 from pg_stat_activity where datname = current_database()"
             " and application_name = 'laneway listen'"
         )
 
 
-async def test_a_delayed_job_starts_at_its_time_and_not_a_poll_later(sleepy: Workshop) -> None:
+async def test_a_delayed_job_starts_at_its_time_and_not_a_poll_later(sleepy: WorkerHarness) -> None:
     starts = echo(sleepy)
     await ready(sleepy)
     submitted = time.monotonic()
@@ -82,7 +82,7 @@ async def test_a_delayed_job_starts_at_its_time_and_not_a_poll_later(sleepy: Wor
 
 
 async def test_a_job_delayed_before_the_worker_started_starts_at_its_time(
-    sleepy: Workshop,
+    sleepy: WorkerHarness,
 ) -> None:
     starts = echo(sleepy)
     submitted = time.monotonic()
@@ -93,7 +93,7 @@ async def test_a_job_delayed_before_the_worker_started_starts_at_its_time(
     assert starts[0] - submitted >= 2.5
 
 
-async def test_a_retry_and_a_snooze_come_back_at_their_time(sleepy: Workshop) -> None:
+async def test_a_retry_and_a_snooze_come_back_at_their_time(sleepy: WorkerHarness) -> None:
     starts: list[float] = []
 
     @sleepy.lw.handler("job", retry=RetryPolicy(base=0.5, cap=0.5, jitter=0))
@@ -108,26 +108,26 @@ async def test_a_retry_and_a_snooze_come_back_at_their_time(sleepy: Workshop) ->
         assert later - earlier >= 0.5
 
 
-async def test_an_operators_retry_starts_the_job_at_the_next_poll(shop: Workshop) -> None:
-    @shop.lw.handler("job", max_retries=0)
+async def test_an_operators_retry_starts_the_job_at_the_next_poll(harness: WorkerHarness) -> None:
+    @harness.lw.handler("job", max_retries=0)
     async def job(ctx: Context) -> int:
         if ctx.attempt == 1:
             raise ValueError
         return ctx.attempt
 
-    shop.lane("default", poll_interval_ms=100)
-    await ready(shop)
-    submitted = await shop.lw.submit("job")
-    await shop.ended(submitted)
-    await shop.lw.database.run(store.retry(submitted.id))
-    await until(lambda: shop.status(submitted) == "completed")
+    harness.lane("default", poll_interval_ms=100)
+    await ready(harness)
+    submitted = await harness.lw.submit("job")
+    await harness.ended(submitted)
+    await harness.lw.database.run(store.retry(submitted.id))
+    await wait_until(lambda: harness.status(submitted) == "completed")
     ended = await submitted.get()
     assert (ended.result, ended.retries) == (2, 0)
     assert [a.outcome for a in ended.attempts] == ["failed", "completed"]
 
 
 async def test_wake_ups_work_again_after_the_listening_connection_is_lost(
-    sleepy: Workshop,
+    sleepy: WorkerHarness,
 ) -> None:
     echo(sleepy)
     await ready(sleepy)
@@ -138,18 +138,20 @@ async def test_wake_ups_work_again_after_the_listening_connection_is_lost(
             " where datname = current_database() and application_name = 'laneway listen'"
         )
         assert lost == 1
-        await until(lambda: not worker.wakeups.is_listening)
+        await wait_until(lambda: not worker.wakeups.is_listening)
         # Submitted while no worker listens: found as soon as one listens again.
         missed = await sleepy.lw.submit("job")
         await missed.wait(60)
-        await until(lambda: worker.wakeups.is_listening)
+        await wait_until(lambda: worker.wakeups.is_listening)
         await (await sleepy.lw.submit("job")).wait(60)
 
 
-async def test_an_idle_worker_asks_at_most_twice_a_second(shop: Workshop) -> None:
-    echo(shop)
-    worker = await shop.hire_unlike({"watchdog_interval": 1.5, "leader_ttl": 2.5})
-    await until(lambda: worker.heartbeat.is_ready and worker.leader_services.watchdog.is_leader)
+async def test_an_idle_worker_asks_at_most_twice_a_second(harness: WorkerHarness) -> None:
+    echo(harness)
+    worker = await harness.start_worker_with({"watchdog_interval": 1.5, "leader_ttl": 2.5})
+    await wait_until(
+        lambda: worker.heartbeat.is_ready and worker.leader_services.watchdog.is_leader
+    )
     asked = 0
     for database in worker.databases:
         run = database.run
@@ -162,37 +164,37 @@ async def test_an_idle_worker_asks_at_most_twice_a_second(shop: Workshop) -> Non
         database.run = counted  # type: ignore[method-assign, assignment]
     began = time.monotonic()
     await asyncio.sleep(3)
-    await until(lambda: asked >= 2)
+    await wait_until(lambda: asked >= 2)
     # It does ask: polling alone must find work. `make bench` counts at the server.
     # Five more for the first round of retention.
     assert asked <= 2 * (time.monotonic() - began) + 5
 
 
 async def test_isolation_used_up_by_a_claim_is_claimed_again_when_free(
-    workshop: Callable[..., Workshop],
+    make_harness: Callable[..., WorkerHarness],
 ) -> None:
-    shop = workshop(threads=1)
-    shop.lane("default", poll_interval_ms=120000)
+    harness = make_harness(threads=1)
+    harness.lane("default", poll_interval_ms=120000)
 
-    @shop.lw.handler("blocking")
+    @harness.lw.handler("blocking")
     def blocking(ctx: SyncContext) -> None:
         return None
 
-    await ready(shop)
-    await shop.lw.submit_many([("blocking", {})] * 4)
-    await until(lambda: shop.count("completed") == 4, timeout=60)
+    await ready(harness)
+    await harness.lw.submit_many([("blocking", {})] * 4)
+    await wait_until(lambda: harness.count("completed") == 4, timeout=60)
 
 
 async def test_job_that_appears_below_the_floor_is_found(
-    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.engine.claim.floor_check.EVERY_S", 0.5)
-    echo(shop)
-    await ready(shop)
-    early = shop.one("select nextval('laneway.jobs_seq_seq')")
+    echo(harness)
+    await ready(harness)
+    early = harness.one("select nextval('laneway.jobs_seq_seq')")
     for _ in range(5):
-        await (await shop.lw.submit("job")).wait(60)
-    job_id = shop.one(
+        await (await harness.lw.submit("job")).wait(60)
+    job_id = harness.one(
         "with job as (insert into laneway.jobs (seq, id, job_type, workspace, payload, priority,"
         "                                       max_retries)"
         "    values (%s, gen_random_uuid(), 'job', 'default', '{}', 0, 3) returning *),"
@@ -200,4 +202,4 @@ async def test_job_that_appears_below_the_floor_is_found(
         " select id from job",
         early,
     )
-    await until(lambda: shop.status(job_id) == "completed")
+    await wait_until(lambda: harness.status(job_id) == "completed")

@@ -9,10 +9,10 @@ import pytest
 from fastapi import FastAPI
 
 from laneway.http import AsyncClient, Client
-from tests.api.conftest import People, acts, app, conn, database, people, scene
+from tests.api.conftest import People, acts, app, conn, database, factory, people
 from tests.http.scripted_server import ClientRunner
 
-__all__ = ["acts", "app", "client", "conn", "database", "no_pauses", "people", "runner", "scene"]
+__all__ = ["acts", "app", "client", "conn", "database", "factory", "no_pauses", "people", "runner"]
 
 
 @pytest.fixture

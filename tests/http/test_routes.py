@@ -26,7 +26,7 @@ from laneway.errors import Forbidden, InvalidInput, NotFound, Refused, Unauthent
 from laneway.http import AsyncClient
 from laneway.store.database import Database
 from tests.api.conftest import People
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 
 async def test_submitted_job_is_the_job_that_is_read(
@@ -52,11 +52,11 @@ async def test_many_jobs_are_submitted_together(client: AsyncClient) -> None:
 
 
 async def test_list_is_read_page_by_page(
-    client: AsyncClient, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    client: AsyncClient, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.http.pages.PAGE", 2)
-    ids = [scene.submit() for _ in range(5)]
-    scene.submit("other")
+    ids = [factory.submit() for _ in range(5)]
+    factory.submit("other")
 
     assert [job.id async for job in client.list_jobs(job_type="greet")] == ids[::-1]
     first = await client.list_jobs(JobFilter(job_type="greet")).page(limit=3)
@@ -66,9 +66,9 @@ async def test_list_is_read_page_by_page(
 
 
 async def test_verbs_on_a_job_answer_it_as_it_is_then(
-    client: AsyncClient, scene: Scene, database: Database
+    client: AsyncClient, factory: JobFactory, database: Database
 ) -> None:
-    waiting, running, failed = scene.submit(), scene.running("slow"), scene.failed("bad")
+    waiting, running, failed = factory.submit(), factory.running("slow"), factory.failed("bad")
 
     assert (await client.cancel_job(waiting, "why")).status is Status.CANCELLED
     assert (await client.retry_job(waiting)).status is Status.APPROVED
@@ -84,9 +84,11 @@ async def test_verbs_on_a_job_answer_it_as_it_is_then(
         await client.cancel_running_job(failed)
 
 
-async def test_job_is_approved_by_its_seal_or_rejected(client: AsyncClient, scene: Scene) -> None:
-    scene.publish("costly", has_analysis=True, approval=Approval())
-    first, second = (scene.analyzed(Analysis(cost=3, currency="EUR")) for _ in range(2))
+async def test_job_is_approved_by_its_seal_or_rejected(
+    client: AsyncClient, factory: JobFactory
+) -> None:
+    factory.publish("costly", has_analysis=True, approval=Approval())
+    first, second = (factory.analyzed(Analysis(cost=3, currency="EUR")) for _ in range(2))
     seen = await client.review_job(first)
 
     with pytest.raises(Refused, match="has changed since it was shown"):
@@ -96,8 +98,8 @@ async def test_job_is_approved_by_its_seal_or_rejected(client: AsyncClient, scen
     assert [one.comment for one in (await client.review_job(second)).decisions] == ["dear"]
 
 
-async def test_bulk_verb_is_counted_then_followed(client: AsyncClient, scene: Scene) -> None:
-    ids = {scene.submit() for _ in range(3)}
+async def test_bulk_verb_is_counted_then_followed(client: AsyncClient, factory: JobFactory) -> None:
+    ids = {factory.submit() for _ in range(3)}
     order = BulkRequest(verb=BulkVerb.CANCEL, wanted=JobFilter(job_type="greet"))
 
     found = await client.preview_bulk(order)
@@ -110,11 +112,11 @@ async def test_bulk_verb_is_counted_then_followed(client: AsyncClient, scene: Sc
 
 
 async def test_lanes_limits_and_pause_equal_those_of_control(
-    client: AsyncClient, scene: Scene, database: Database
+    client: AsyncClient, factory: JobFactory, database: Database
 ) -> None:
-    scene.register()
-    scene.running()
-    scene.submit()
+    factory.register()
+    factory.running()
+    factory.submit()
     made = await client.create_lane("fast", {"max_slots": 3})
     tuned = await client.tune_lane("fast", {"enabled": False, "max_slots": None})
     limit = await client.put_limit(Limit("gpu", 2, 10, 60.0, "host"))
@@ -141,20 +143,20 @@ async def test_lanes_limits_and_pause_equal_those_of_control(
 
 
 async def test_one_worker_is_drained_and_resumed(
-    client: AsyncClient, scene: Scene, database: Database
+    client: AsyncClient, factory: JobFactory, database: Database
 ) -> None:
-    scene.register()
-    drained = await client.drain_worker(scene.worker_id)
-    assert drained == await workers.get(database, scene.worker_id)
+    factory.register()
+    drained = await client.drain_worker(factory.worker_id)
+    assert drained == await workers.get(database, factory.worker_id)
     assert (drained.drain_requested_by, drained.is_live) == ("admin", True)
-    resumed = await client.resume_worker(str(scene.worker_id))
+    resumed = await client.resume_worker(str(factory.worker_id))
     assert resumed.drain_requested_at is None
     with pytest.raises(NotFound, match="no worker"):
         await client.drain_worker(uuid4())
 
 
-async def test_lanes_are_frozen_and_thawed(client: AsyncClient, scene: Scene) -> None:
-    claim = scene.running()
+async def test_lanes_are_frozen_and_thawed(client: AsyncClient, factory: JobFactory) -> None:
+    claim = factory.running()
     frozen = await client.freeze_lanes(["default"])
 
     assert not frozen.is_quiet
@@ -162,24 +164,24 @@ async def test_lanes_are_frozen_and_thawed(client: AsyncClient, scene: Scene) ->
     assert [each.lane for each in await client.thaw_lanes()] == ["default"]
 
 
-async def test_charts_are_typed(client: AsyncClient, scene: Scene) -> None:
-    scene.completed()
+async def test_charts_are_typed(client: AsyncClient, factory: JobFactory) -> None:
+    factory.completed()
 
     (point,) = (await client.read_stats(window_s=600, lane="default")).points
     assert (point.lane, point.job_type, point.completed) == ("default", "greet", 1)
 
 
 async def test_stats_equal_those_of_control(
-    client: AsyncClient, scene: Scene, database: Database
+    client: AsyncClient, factory: JobFactory, database: Database
 ) -> None:
-    scene.publish("greet", '{"type": "object"}')
-    scene.failed()
-    scene.submit()
+    factory.publish("greet", '{"type": "object"}')
+    factory.failed()
+    factory.submit()
 
     counted = await client.count_jobs(JobFilter(job_type="greet"), lane="default")
     assert counted == await verbs.counts(database, JobFilter(job_type="greet"))
     assert (await client.read_failures()) == await stats.failures(database)
-    scene.publish("greet", '{"type": "object"}', application="a/b c?")
+    factory.publish("greet", '{"type": "object"}', application="a/b c?")
     (publisher,) = (await job_types.publishers(database)).items
     assert [each async for each in client.list_publishers(job_type="greet")] == [publisher]
     assert [each async for each in client.list_publishers(stale_only=True)] == []

@@ -11,8 +11,8 @@ from laneway.domain.states import Status
 from laneway.errors import JobFailed, NotFound
 from laneway.http import Client
 from tests.api.conftest import People
-from tests.control.scene import Scene
 from tests.http.threaded_server import served
+from tests.support.job_factory import JobFactory
 
 
 @pytest.fixture
@@ -20,15 +20,17 @@ def token(people: People) -> str:
     return people.new("admin", "platform_admin").token
 
 
-def test_watch_yields_all_events_across_server_restart(dsn: str, scene: Scene, token: str) -> None:
-    job_id = scene.submit()
+def test_watch_yields_all_events_across_server_restart(
+    dsn: str, factory: JobFactory, token: str
+) -> None:
+    job_id = factory.submit()
     with served(dsn) as url:
         client = Client(url, token)
         events = client.watch(job_id)
         first = next(events)
-        (claim,) = scene.claim()
+        (claim,) = factory.claim()
         second = next(events)
-    scene.settle(claim, result='{"ok": true}')
+    factory.settle(claim, result='{"ok": true}')
     with served(dsn, urlsplit(url).port or 0), closing(client):
         rest = list(events)
 
@@ -41,8 +43,8 @@ def test_watch_yields_all_events_across_server_restart(dsn: str, scene: Scene, t
     assert rest[-1].job.result == {"ok": True}
 
 
-def test_wait_ends_with_the_job(dsn: str, scene: Scene, token: str) -> None:
-    done, failed, waiting = scene.completed(), scene.failed("bad"), scene.submit("later")
+def test_wait_ends_with_the_job(dsn: str, factory: JobFactory, token: str) -> None:
+    done, failed, waiting = factory.completed(), factory.failed("bad"), factory.submit("later")
     with served(dsn) as url, Client(url, token) as client:
         assert client.wait(done, timeout=30) == {"ok": True}
         with pytest.raises(JobFailed, match="ValueError: no"):
@@ -53,7 +55,7 @@ def test_wait_ends_with_the_job(dsn: str, scene: Scene, token: str) -> None:
             client.wait("00000000-0000-0000-0000-000000000001")
 
 
-def test_events_of_topics_come_as_they_happen(dsn: str, scene: Scene, token: str) -> None:
+def test_events_of_topics_come_as_they_happen(dsn: str, factory: JobFactory, token: str) -> None:
     with served(dsn) as url, Client(url, token) as client:
         events = client.events(["jobs", "lanes"])
         assert next(events).name == "stream.opened"

@@ -22,8 +22,8 @@ from laneway.store.database import Database
 from tests.api.conftest import People, Principal
 from tests.api.streaming import reading
 from tests.conftest import Server
-from tests.control.scene import Scene
-from tests.engine.workshop import Workshop, until
+from tests.support.job_factory import JobFactory
+from tests.support.worker_harness import WorkerHarness, wait_until
 
 STATES = {
     "pending", "awaiting_approval", "approved", "running", "completed", "failed", "cancelled",
@@ -60,26 +60,26 @@ def counts(dsn: str) -> dict[str, int]:
         }
 
 
-async def fill(database: Database, scene: Scene) -> None:
+async def fill(database: Database, factory: JobFactory) -> None:
     """Create jobs in every state, with their rows in other tables."""
-    scene.publish("greet", limits=("gpu",))
-    scene.publish("gated", approval=Approval())
-    scene.publish("costly", approval=Approval(), has_analysis=True)
+    factory.publish("greet", limits=("gpu",))
+    factory.publish("gated", approval=Approval())
+    factory.publish("costly", approval=Approval(), has_analysis=True)
     await limits.tune(database, "gpu", {"max_concurrent": 3}, by="ann")
     nightly = {"job_type": "greet", "cron": "0 3 * * *"}
     await schedules.put(database, "nightly", nightly, by="ann")
-    scene.completed()
-    scene.failed()
-    scene.running(unique_key="held")
-    cancelled = scene.submit()
-    scene.submit(delay=86_400.0)
-    scene.submit(unique_key="waiting")
-    scene.submit("gated", created_by="ann")
-    scene.submit("costly", created_by="ann")
+    factory.completed()
+    factory.failed()
+    factory.running(unique_key="held")
+    cancelled = factory.submit()
+    factory.submit(delay=86_400.0)
+    factory.submit(unique_key="waiting")
+    factory.submit("gated", created_by="ann")
+    factory.submit("costly", created_by="ann")
     query = "select laneway.cancel(seq, 'ann', 'not needed') from laneway.jobs where id = %s"
-    scene.conn.execute(query, [cancelled])
+    factory.conn.execute(query, [cancelled])
     # Its worker has ended.
-    scene.conn.execute("update laneway.lease set lease_until = clock_timestamp()")
+    factory.conn.execute("update laneway.lease set lease_until = clock_timestamp()")
 
 
 @asynccontextmanager
@@ -102,13 +102,13 @@ async def first_event(app: FastAPI, who: Principal, job_id: object) -> str:
 
 
 async def test_restored_database_is_identical_and_continues(
-    dsn: str, fresh: str, postgres: Server, database: Database, scene: Scene, people: People,
+    dsn: str, fresh: str, postgres: Server, database: Database, factory: JobFactory, people: People,
     app: FastAPI, tmp_path: Path,
 ) -> None:  # fmt: skip
-    await fill(database, scene)
+    await fill(database, factory)
     operator = people.new("ben", "operator")
     states = "select status, min(id::text)::uuid from laneway.jobs_view group by status"
-    found = dict(scene.conn.execute(states).fetchall())
+    found = dict(factory.conn.execute(states).fetchall())
     assert found.keys() == STATES
     waiting = found["awaiting_approval"]
     seen = await first_event(app, operator, waiting)
@@ -116,28 +116,30 @@ async def test_restored_database_is_identical_and_continues(
     restore(programs(postgres), dsn, fresh, tmp_path / "dump")
     assert counts(fresh) == before
 
-    async with served(fresh) as restored, Workshop(fresh) as shop:
+    async with served(fresh) as restored, WorkerHarness(fresh) as harness:
 
-        @shop.lw.handler("greet", limits=["gpu"])
+        @harness.lw.handler("greet", limits=["gpu"])
         async def greet(ctx: Context) -> str:
             return "hello"
 
-        @shop.lw.handler("gated", approval=True)
+        @harness.lw.handler("gated", approval=True)
         async def gated(ctx: Context) -> str:
             return "allowed"
 
-        await shop.hire()
+        await harness.start_worker()
         done = "select count(*) from laneway.jobs_view where status = 'completed'"
         # The job from before the dump, the running one and the due one.
-        await until(lambda: shop.rows(done) == [(3,)], 120)
+        await wait_until(lambda: harness.rows(done) == [(3,)], 120)
         # A stream from before the dump continues, with the same token.
         async with reading(restored, operator, f"/jobs/{waiting}/stream", last=seen) as stream:
-            await shop.lw.operate(approval.approve, waiting, by="carl")
+            await harness.lw.operate(approval.approve, waiting, by="carl")
             heard = await stream.rest()
         assert heard[-1].name == "job.completed"
-        assert (await shop.lw.operate(schedules.run_now, "nightly", by="carl")).job_id is not None
-        await until(lambda: shop.rows(done) == [(5,)], 120)
-        checks = [check async for check in health.examine(shop.lw.database)]
+        assert (
+            await harness.lw.operate(schedules.run_now, "nightly", by="carl")
+        ).job_id is not None
+        await wait_until(lambda: harness.rows(done) == [(5,)], 120)
+        checks = [check async for check in health.examine(harness.lw.database)]
         failed = [check for check in checks if check.finding is health.Finding.FAIL]
         assert failed == []
 

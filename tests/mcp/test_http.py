@@ -23,7 +23,7 @@ from laneway.mcp import endpoint
 from laneway.mcp.tools import TOOLS
 from tests.api.conftest import People, Principal
 from tests.api.test_app import served
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 HOME = "http://jobs.test"
 PING = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
@@ -54,11 +54,11 @@ async def asked_by(
 async def test_tools_work_as_the_token_allows(
     api: FastAPI,
     people: People,
-    scene: Scene,
+    factory: JobFactory,
     conn: psycopg.Connection[Any],
     mode: str,
 ) -> None:
-    job_id = str(scene.submit())
+    job_id = str(factory.submit())
     ann, bo = people.new("ann", "operator"), people.new("bo", "viewer")
     async with asked_by(api, ann, mode) as admin, asked_by(api, bo, mode) as viewer:
         assert len((await admin.list_tools()).tools) == len(TOOLS)
@@ -160,9 +160,9 @@ async def test_answers_are_json_and_hold_no_session(api: FastAPI, people: People
 
 
 async def test_audit_entries_have_request_id_and_address(
-    api: FastAPI, people: People, scene: Scene, conn: psycopg.Connection[Any]
+    api: FastAPI, people: People, factory: JobFactory, conn: psycopg.Connection[Any]
 ) -> None:
-    call = {"name": "cancel_job", "arguments": {"job_id": str(scene.submit())}}
+    call = {"name": "cancel_job", "arguments": {"job_id": str(factory.submit())}}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
     headers = {**ACCEPT, **people.new("ann", "operator").headers, "X-Request-Id": "mine-1"}
     transport = httpx2.ASGITransport(api, client=("192.0.2.7", 1234))
@@ -173,11 +173,11 @@ async def test_audit_entries_have_request_id_and_address(
     assert rows == [("mine-1", "192.0.2.7", "mcp")]
 
 
-async def test_it_works_under_a_prefix(dsn: str, people: People, scene: Scene) -> None:
+async def test_it_works_under_a_prefix(dsn: str, people: People, factory: JobFactory) -> None:
     lw = Laneway(dsn)
     outer = FastAPI()
     outer.mount("/laneway", lw.asgi())
-    job_id = str(scene.submit())
+    job_id = str(factory.submit())
     try:
         async with asked_by(outer, people.new("ann", "viewer"), path="/laneway/mcp") as client:
             found = await client.call_tool("get_job", {"job_id": job_id})

@@ -14,8 +14,8 @@ from laneway.domain.stored_json import LARGE
 from laneway.mcp import endpoint
 from laneway.mcp.large_payload import MESSAGE_LIMIT
 from tests.api.conftest import People
-from tests.control.scene import Scene
 from tests.mcp.test_http import ACCEPT, HOME, asked_by
+from tests.support.job_factory import JobFactory
 
 PAYLOAD = json.dumps({"a": [[]] * 40_000})
 
@@ -41,9 +41,9 @@ def small_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_large_values_are_left_out_with_a_note(
-    api: FastAPI, people: People, scene: Scene, small_only: None
+    api: FastAPI, people: People, factory: JobFactory, small_only: None
 ) -> None:
-    job_id = str(scene.submit(payload=PAYLOAD))
+    job_id = str(factory.submit(payload=PAYLOAD))
     async with asked_by(api, people.new("ann", "operator")) as ann:
         shown = await ann.call_tool("get_job", {"job_id": job_id})
         note = shown.structured_content["payload"]["left_out"]
@@ -56,11 +56,11 @@ async def test_large_values_are_left_out_with_a_note(
 
 
 async def test_list_over_mcp_reads_no_payloads(
-    api: FastAPI, people: People, scene: Scene, small_only: None
+    api: FastAPI, people: People, factory: JobFactory, small_only: None
 ) -> None:
     # Together they are larger than a page with payloads may be.
     text = json.dumps({"a": "x" * 1_000_000})
-    made = {str(scene.submit(payload=text)) for _ in range(12)}
+    made = {str(factory.submit(payload=text)) for _ in range(12)}
     async with asked_by(api, people.new("bo", "viewer")) as bo:
         listed = await bo.call_tool("list_jobs", {"limit": 200})
     page = listed.structured_content
@@ -88,7 +88,7 @@ async def test_message_above_its_limit_is_refused(api: FastAPI, people: People) 
 
 
 async def test_payload_of_the_largest_size_is_submitted_over_mcp(
-    api: FastAPI, people: People, scene: Scene
+    api: FastAPI, people: People, factory: JobFactory
 ) -> None:
     payload = {"a": [[]] * 340_000, "text": 'é"]}\\'}
     async with asked_by(api, people.new("ann", "operator")) as ann:
@@ -96,7 +96,7 @@ async def test_payload_of_the_largest_size_is_submitted_over_mcp(
         assert made.structured_content["status"] == "approved"
         with pytest.raises(MCPError, match="payload: is at least 1048584 bytes of JSON"):
             await ann.call_tool("submit_job", {"job_type": "a", "payload": {"a": "x" * 2**20}})
-    (stored,) = scene.conn.execute("select payload from laneway.jobs").fetchall()
+    (stored,) = factory.conn.execute("select payload from laneway.jobs").fetchall()
     assert stored[0] == payload
 
 

@@ -18,12 +18,12 @@ from laneway.api.http.local_auth import local_token
 from laneway.domain.permissions import PERMISSIONS
 from tests.api.conftest import People
 from tests.cli.conftest import Run
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 
 async def test_program_reads_a_database_over_its_stdin(dsn: str, tmp_path: Path) -> None:
     with psycopg.connect(dsn, autocommit=True) as conn:
-        job_id = Scene(conn).submit()
+        job_id = JobFactory(conn).submit()
     program = StdioServerParameters(
         command=sys.executable,
         args=["-m", "laneway", "--by", "ann", "mcp", "--write"],

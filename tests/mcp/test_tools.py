@@ -23,7 +23,7 @@ from laneway.operations.models import output_model
 from laneway.store import leases
 from laneway.store.leases import LogEntry
 from tests.api.conftest import People, Principal
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 
 READING = {"list_jobs", "get_job", "explain_job", "list_lanes", "find_lane"}
 
@@ -111,15 +111,15 @@ async def test_job_is_submitted_found_explained_moved_and_cancelled(
 
 
 async def test_assistant_reads_the_newest_log_lines_only(
-    app: FastAPI, people: People, scene: Scene
+    app: FastAPI, people: People, factory: JobFactory
 ) -> None:
-    claim = scene.running()
+    claim = factory.running()
     for many in (50, 15):
         lines = [LogEntry(claim, n, "INFO", f"line {n}", 0.0) for n in range(1, many + 1)]
-        scene.run(leases.report([], lines))
+        factory.run(leases.report([], lines))
         if many == 50:
-            scene.settle(claim, "release")
-            (claim,) = scene.claim()
+            factory.settle(claim, "release")
+            (claim,) = factory.claim()
     async with asked_by(app, people.new("ann", "platform_admin")) as client:
         shown = await call_tool(client, "get_job", job_id=str(claim.job_id))
         read = await client.read_resource(f"laneway://jobs/{claim.job_id}")
@@ -131,10 +131,10 @@ async def test_assistant_reads_the_newest_log_lines_only(
 
 
 async def test_job_is_approved_as_shown_or_rejected(
-    app: FastAPI, people: People, scene: Scene
+    app: FastAPI, people: People, factory: JobFactory
 ) -> None:
     async with asked_by(app, people.new("ann", "approver")) as client:
-        one, other = (scene.submit("plan", needs="approval") for _ in range(2))
+        one, other = (factory.submit("plan", needs="approval") for _ in range(2))
         seal = (await call_tool(client, "get_job", job_id=str(one)))["seal"]
         assert "refused" in await refused(client, "approve_job", job_id=str(one), seal="another")
         assert (await call_tool(client, "approve_job", job_id=str(one), seal=seal))[
@@ -158,8 +158,10 @@ async def test_lanes_are_listed_tuned_drained_and_resumed(app: FastAPI, people: 
         assert (tuned["max_slots"], tuned["enabled"]) == (None, True)
 
 
-async def test_status_and_jobs_are_resources(app: FastAPI, people: People, scene: Scene) -> None:
-    job_id = scene.submit()
+async def test_status_and_jobs_are_resources(
+    app: FastAPI, people: People, factory: JobFactory
+) -> None:
+    job_id = factory.submit()
     async with asked_by(app, people.new("ann", "viewer")) as client:
         listed = [one.uri for one in (await client.list_resources()).resources]
         assert listed == ["laneway://workers/status", "workers/status"]
@@ -178,9 +180,9 @@ async def test_status_and_jobs_are_resources(app: FastAPI, people: People, scene
 
 
 async def test_call_without_permission_is_refused_and_audited(
-    app: FastAPI, people: People, scene: Scene, acts: Callable[[], list[Any]]
+    app: FastAPI, people: People, factory: JobFactory, acts: Callable[[], list[Any]]
 ) -> None:
-    job_id = scene.submit()
+    job_id = factory.submit()
     async with asked_by(app, people.new("ann", "viewer")) as client:
         message = await refused(client, "cancel_job", job_id=str(job_id))
         assert message == "forbidden: needs the permission jobs:cancel"
@@ -190,9 +192,9 @@ async def test_call_without_permission_is_refused_and_audited(
 
 
 async def test_each_call_leaves_one_audit_entry_even_reads(
-    app: FastAPI, people: People, scene: Scene, acts: Callable[[], list[Any]]
+    app: FastAPI, people: People, factory: JobFactory, acts: Callable[[], list[Any]]
 ) -> None:
-    job_id = str(scene.submit())
+    job_id = str(factory.submit())
     calls: dict[str, tuple[dict[str, Any], str]] = {
         "list_jobs": ({}, "GET /jobs"),
         "get_job": ({"job_id": job_id}, "GET /jobs/{job_id}"),
@@ -217,8 +219,10 @@ async def test_each_call_leaves_one_audit_entry_even_reads(
     ]
 
 
-async def test_refusals_name_field_and_rule(app: FastAPI, people: People, scene: Scene) -> None:
-    job_id = str(scene.submit())
+async def test_refusals_name_field_and_rule(
+    app: FastAPI, people: People, factory: JobFactory
+) -> None:
+    job_id = str(factory.submit())
     async with asked_by(app, people.new("ann", "operator")) as client:
         for tool, arguments, expected in (
             ("list_jobs", {"statuss": "failed"}, "invalid_input: statuss: unknown argument"),

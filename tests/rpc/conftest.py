@@ -1,8 +1,8 @@
 """A server for remote workers in this process, on loopback, and principals with tokens to call it.
 
-`station`   the server and a channel to it: `station.call(ann).Heartbeat(...)`
+`rpc`   the server and a channel to it: `rpc.call(ann).Heartbeat(...)`
 `people`    makes principals: `people.new("ann", "remote_worker", lanes=["fast"])`
-`scene`     the database from behind: submits, claims and ends jobs without any worker
+`factory`     the database from behind: submits, claims and ends jobs without any worker
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import pytest
 from laneway.config.settings import Settings
 from laneway.store.database import Database
 from tests.api.conftest import People
-from tests.control.scene import Scene
-from tests.rpc.station import Station
+from tests.rpc.rpc_harness import RpcHarness
+from tests.support.job_factory import JobFactory
 
 
 @pytest.fixture
@@ -27,8 +27,8 @@ def conn(dsn: str) -> Iterator[psycopg.Connection[Any]]:
 
 
 @pytest.fixture
-def scene(conn: psycopg.Connection[Any]) -> Scene:
-    return Scene(conn)
+def factory(conn: psycopg.Connection[Any]) -> JobFactory:
+    return JobFactory(conn)
 
 
 @pytest.fixture
@@ -60,6 +60,6 @@ async def database(dsn: str, settings: Settings) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
-async def station(dsn: str, settings: Settings, database: Database) -> AsyncIterator[Station]:
-    async with Station(dsn, settings, database) as station:
-        yield station
+async def rpc(dsn: str, settings: Settings, database: Database) -> AsyncIterator[RpcHarness]:
+    async with RpcHarness(dsn, settings, database) as rpc:
+        yield rpc

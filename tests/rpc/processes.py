@@ -7,13 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.engine.crew import ROOT, Crew
-from tests.rpc.script import TOKEN
+from tests.rpc.scripted_server import TOKEN
+from tests.support.worker_command import ROOT, WorkerCommand
 
 APP = "tests.rpc.app:lw"
 
 
-class Remote(Crew):
+class RemoteWorkerCommand(WorkerCommand):
     """`laneway remote-worker` and all the processes it has started; there is no database."""
 
     def __init__(

@@ -14,17 +14,17 @@ from laneway.control import health
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.store.database import Database
 from tests.api.conftest import People
-from tests.control.scene import Scene
-from tests.engine.workshop import until
-from tests.rpc.station import ACCEPTED, AGAIN, PATIENCE, Calls, Station, assigned, sent
+from tests.rpc.rpc_harness import ACCEPTED, AGAIN, PATIENCE, Calls, RpcHarness, assigned, sent
+from tests.support.job_factory import JobFactory
+from tests.support.worker_harness import wait_until
 
 INVALID = grpc.StatusCode.INVALID_ARGUMENT
 MIB = 1024 * 1024
 
 
-async def at_hand(calls: Calls, scene: Scene, count: int = 1) -> list[pb.Assignment]:
+async def at_hand(calls: Calls, factory: JobFactory, count: int = 1) -> list[pb.Assignment]:
     for _ in range(count):
-        scene.submit("greet")
+        factory.submit("greet")
     return await assigned(await calls.connected(["greet"]), count)
 
 
@@ -39,10 +39,10 @@ def lines(*numbers: int, text: str = "x") -> list[pb.LogLine]:
 
 
 async def test_an_attempt_keeps_so_many_log_lines_and_bytes(
-    station: Station, people: People, scene: Scene, conn: psycopg.Connection[Any]
+    rpc: RpcHarness, people: People, factory: JobFactory, conn: psycopg.Connection[Any]
 ) -> None:
-    calls = station.call(people.new("ann", "remote_worker"))
-    (one,) = await at_hand(calls, scene)
+    calls = rpc.call(people.new("ann", "remote_worker"))
+    (one,) = await at_hand(calls, factory)
     for start in range(1, 25_001, 5000):
         update = pb.Update(claim=sent(one), lines=lines(*range(start, start + 5000)))
         assert [told.answer for told in await calls.report(update)] == [ACCEPTED]
@@ -55,20 +55,20 @@ async def test_an_attempt_keeps_so_many_log_lines_and_bytes(
 
 
 async def test_late_log_lines_are_short(
-    station: Station, people: People, scene: Scene, conn: psycopg.Connection[Any]
+    rpc: RpcHarness, people: People, factory: JobFactory, conn: psycopg.Connection[Any]
 ) -> None:
-    calls = station.call(people.new("ann", "remote_worker"))
-    (one,) = await at_hand(calls, scene)
+    calls = rpc.call(people.new("ann", "remote_worker"))
+    (one,) = await at_hand(calls, factory)
     await calls.report(pb.Update(claim=sent(one), lines=lines(1, 1001, text="y" * 5000)))
     kept = conn.execute("select line, length(message) from laneway.logs order by 1").fetchall()
     assert kept == [(1, 5000), (1001, 256)]
 
 
 async def test_a_job_keeps_so_many_bytes_of_steps(
-    station: Station, people: People, scene: Scene, conn: psycopg.Connection[Any]
+    rpc: RpcHarness, people: People, factory: JobFactory, conn: psycopg.Connection[Any]
 ) -> None:
-    calls = station.call(people.new("ann", "remote_worker"))
-    (one,) = await at_hand(calls, scene)
+    calls = rpc.call(people.new("ann", "remote_worker"))
+    (one,) = await at_hand(calls, factory)
     large = json.dumps("x" * (MIB - 10))
 
     def step(name: str, result: str) -> Any:
@@ -86,10 +86,10 @@ async def test_a_job_keeps_so_many_bytes_of_steps(
 
 
 async def test_a_job_keeps_so_many_steps(
-    station: Station, people: People, scene: Scene, conn: psycopg.Connection[Any]
+    rpc: RpcHarness, people: People, factory: JobFactory, conn: psycopg.Connection[Any]
 ) -> None:
-    calls = station.call(people.new("ann", "remote_worker"))
-    (one,) = await at_hand(calls, scene)
+    calls = rpc.call(people.new("ann", "remote_worker"))
+    (one,) = await at_hand(calls, factory)
     conn.execute(
         "insert into laneway.steps (seq, name, attempt, result, size)"
         " select l.seq, 's' || n, 1, 'null', 4 from laneway.lease l, generate_series(1, 4999) n"
@@ -101,13 +101,13 @@ async def test_a_job_keeps_so_many_steps(
 
 
 async def test_chatty_attempt_is_slowed_down_and_its_neighbours_are_not(
-    dsn: str, database: Database, people: People, scene: Scene, conn: psycopg.Connection[Any]
+    dsn: str, database: Database, people: People, factory: JobFactory, conn: psycopg.Connection[Any]
 ) -> None:
     # One report each, and the next after hours.
     few = Settings.load(database_url=dsn, remote_reports_per_second=0.0001)
-    async with Station(dsn, few, database) as station:
-        calls = station.call(people.new("ann", "remote_worker"))
-        chatty, calm = await at_hand(calls, scene, 2)
+    async with RpcHarness(dsn, few, database) as rpc:
+        calls = rpc.call(people.new("ann", "remote_worker"))
+        chatty, calm = await at_hand(calls, factory, 2)
         (told,) = await calls.report(pb.Update(claim=sent(chatty), done=1))
         assert told.answer == ACCEPTED
         both = [pb.Update(claim=sent(one), done=2) for one in (chatty, calm)]
@@ -119,10 +119,10 @@ async def test_chatty_attempt_is_slowed_down_and_its_neighbours_are_not(
 
 
 async def test_a_claim_token_holds_no_limit_for_a_call(
-    station: Station, people: People, scene: Scene, conn: psycopg.Connection[Any]
+    rpc: RpcHarness, people: People, factory: JobFactory, conn: psycopg.Connection[Any]
 ) -> None:
-    calls = station.call(people.new("ann", "remote_worker", lanes=["default"]))
-    (one,) = await at_hand(calls, scene)
+    calls = rpc.call(people.new("ann", "remote_worker", lanes=["default"]))
+    (one,) = await at_hand(calls, factory)
     for name in ("openai", "nowhere"):
         assert await refused(calls.acquire(one, {name: 8})) is INVALID
     held = "select coalesce(sum(running), 0) from laneway.limit_usage"
@@ -130,12 +130,12 @@ async def test_a_claim_token_holds_no_limit_for_a_call(
 
 
 async def test_doctor_names_tokens_that_lack_what_their_handlers_need(
-    station: Station, people: People, scene: Scene, database: Database
+    rpc: RpcHarness, people: People, factory: JobFactory, database: Database
 ) -> None:
     assert (await health.check_remote_tokens(database)).finding is health.Finding.OK
-    scene.publish("greet")
-    calls = station.call(people.new("ann", "remote_worker", lanes=["default"]))
-    scene.submit("greet")
+    factory.publish("greet")
+    calls = rpc.call(people.new("ann", "remote_worker", lanes=["default"]))
+    factory.submit("greet")
     declared = pb.JobType(name="greet", declaration=json.dumps({"max_retries": 9}))
     (one,) = await assigned(calls.stream([declared]), 1)
     found = await health.check_remote_tokens(database)
@@ -149,38 +149,38 @@ async def test_doctor_names_tokens_that_lack_what_their_handlers_need(
     assert "workers:declare" in (found.next or "")
     # However often it is asked, it is kept once.
     kept = "select count(*) from laneway.audit where action = 'AcquireLimits'"
-    assert scene.conn.execute(kept).fetchone() == (1,)
+    assert factory.conn.execute(kept).fetchone() == (1,)
 
 
 async def test_a_limit_is_given_back_after_the_longest_hold(
-    dsn: str, database: Database, people: People, scene: Scene
+    dsn: str, database: Database, people: People, factory: JobFactory
 ) -> None:
     short = Settings.load(database_url=dsn, remote_limit_hold=0.2)
     people.role("trusted", "workers:claim", "workers:declare")
-    async with Station(dsn, short, database) as station:
-        calls = station.call(people.new("ann", "trusted"))
-        first, second = await at_hand(calls, scene, 2)
+    async with RpcHarness(dsn, short, database) as rpc:
+        calls = rpc.call(people.new("ann", "trusted"))
+        first, second = await at_hand(calls, factory, 2)
         assert not (await calls.acquire(first, {"ollama": 1})).is_full
 
         async def has_room() -> bool:
             return not (await calls.acquire(second, {"ollama": 1})).is_full
 
-        await until(has_room, PATIENCE)
+        await wait_until(has_room, PATIENCE)
         assert await calls.release(first, {"ollama": 0}) == ACCEPTED
         assert await calls.beat(first) == [ACCEPTED], "the job itself goes on"
 
 
 async def test_hold_of_a_replica_that_is_gone_is_given_back_by_another(
-    dsn: str, database: Database, people: People, scene: Scene
+    dsn: str, database: Database, people: People, factory: JobFactory
 ) -> None:
     short = Settings.load(database_url=dsn, remote_limit_hold=0.2)
     people.role("trusted", "workers:claim", "workers:declare")
     ann = people.new("ann", "trusted")
-    async with Station(dsn, short, database) as gone:
+    async with RpcHarness(dsn, short, database) as gone:
         calls = gone.call(ann)
-        first, second = await at_hand(calls, scene, 2)
+        first, second = await at_hand(calls, factory, 2)
         assert not (await calls.acquire(first, {"ollama": 1})).is_full
-    async with Station(dsn, short, database) as other:
+    async with RpcHarness(dsn, short, database) as other:
         elsewhere = other.call(ann)
         elsewhere.worker_id = calls.worker_id
 
@@ -188,22 +188,22 @@ async def test_hold_of_a_replica_that_is_gone_is_given_back_by_another(
             assert await elsewhere.beat(first, second) == [ACCEPTED, ACCEPTED]
             return not (await elsewhere.acquire(second, {"ollama": 1})).is_full
 
-        await until(has_room, PATIENCE)
+        await wait_until(has_room, PATIENCE)
 
 
 async def test_limit_released_at_another_replica_is_not_given_back_again(
-    station: Station,
+    rpc: RpcHarness,
     dsn: str,
     database: Database,
     people: People,
-    scene: Scene,
+    factory: JobFactory,
     conn: psycopg.Connection[Any],
 ) -> None:
     people.role("trusted", "workers:claim", "workers:declare")
     ann = people.new("ann", "trusted")
-    calls = station.call(ann)
-    (one,) = await at_hand(calls, scene)
-    async with Station(dsn, station.settings, database) as other:
+    calls = rpc.call(ann)
+    (one,) = await at_hand(calls, factory)
+    async with RpcHarness(dsn, rpc.settings, database) as other:
         elsewhere = other.call(ann)
         elsewhere.worker_id = calls.worker_id
         assert not (await calls.acquire(one, {"openai": 1})).is_full

@@ -18,19 +18,19 @@ from laneway.rpc.worker.connection import ReplicaConnection
 from laneway.store.call_limits import LimitGrant
 from laneway.store.leases import LogEntry, Report, Verdict, WriteResult
 from laneway.store.steps import StepWrite
-from tests.rpc.script import TOKEN, Scripted
+from tests.rpc.scripted_server import TOKEN, ScriptedServer
 
 ERROR = json.dumps({"type": "ValueError", "message": "no", "traceback": "line 1"})
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[Scripted]:
-    async with Scripted() as server:
+async def server() -> AsyncIterator[ScriptedServer]:
+    async with ScriptedServer() as server:
         yield server
 
 
 @pytest.fixture
-async def ledger(server: Scripted) -> AsyncIterator[RemoteAttemptStore]:
+async def ledger(server: ScriptedServer) -> AsyncIterator[RemoteAttemptStore]:
     connection = ReplicaConnection(server.link)
     yield RemoteAttemptStore(connection, str(uuid4()))
     await connection.close()
@@ -38,7 +38,7 @@ async def ledger(server: Scripted) -> AsyncIterator[RemoteAttemptStore]:
 
 @pytest.fixture
 def claims(ledger: RemoteAttemptStore) -> Iterator[Claim]:
-    """In hand, one after the other, with two of three retries spent."""
+    """Running, one after the other, with two of three retries spent."""
 
     def all_of_them() -> Iterator[Claim]:
         for seq in range(1, 10_000):
@@ -92,7 +92,7 @@ def claims(ledger: RemoteAttemptStore) -> Iterator[Claim]:
     ],
 )
 async def test_every_verdict_is_told_as_the_protocol_has_it(
-    server: Scripted,
+    server: ScriptedServer,
     ledger: RemoteAttemptStore,
     claims: Iterator[Claim],
     verdict: dict[str, Any],
@@ -112,7 +112,7 @@ async def test_every_verdict_is_told_as_the_protocol_has_it(
 
 
 async def test_a_failure_behind_the_last_retry_is_told_to_be_the_end(
-    server: Scripted, ledger: RemoteAttemptStore, claims: Iterator[Claim]
+    server: ScriptedServer, ledger: RemoteAttemptStore, claims: Iterator[Claim]
 ) -> None:
     claim = Claim(10_001, uuid4(), 4)
     ledger.take(HeldAttempt(claim, str(claim.job_id), 3, 3, {}))
@@ -132,7 +132,7 @@ async def test_a_failure_behind_the_last_retry_is_told_to_be_the_end(
     ],
 )
 async def test_what_is_not_plainly_accepted_is_answered(
-    server: Scripted,
+    server: ScriptedServer,
     ledger: RemoteAttemptStore,
     claims: Iterator[Claim],
     code: pb.Answer,
@@ -146,7 +146,7 @@ async def test_what_is_not_plainly_accepted_is_answered(
 
 
 async def test_a_call_carries_no_more_than_a_server_takes(
-    server: Scripted, ledger: RemoteAttemptStore, claims: Iterator[Claim]
+    server: ScriptedServer, ledger: RemoteAttemptStore, claims: Iterator[Claim]
 ) -> None:
     # Characters of three bytes: what counts is what travels.
     large = json.dumps("…" * 300_000, ensure_ascii=False)
@@ -167,7 +167,7 @@ async def test_a_call_carries_no_more_than_a_server_takes(
      "UNAUTHENTICATED", "PERMISSION_DENIED", "CANCELLED", "UNIMPLEMENTED"],
 )  # fmt: skip
 async def test_whatever_may_pass_is_to_be_said_again(
-    server: Scripted, ledger: RemoteAttemptStore, claims: Iterator[Claim], code: str
+    server: ScriptedServer, ledger: RemoteAttemptStore, claims: Iterator[Claim], code: str
 ) -> None:
     server.refusals["ReportResult"] = grpc.StatusCode[code], "not now"
     with pytest.raises(DatabaseUnavailable) as raised:
@@ -177,7 +177,7 @@ async def test_whatever_may_pass_is_to_be_said_again(
 
 
 async def test_a_server_that_is_not_there_is_a_database_that_is_not_there(
-    server: Scripted, ledger: RemoteAttemptStore, claims: Iterator[Claim]
+    server: ScriptedServer, ledger: RemoteAttemptStore, claims: Iterator[Claim]
 ) -> None:
     await server.stop()
     with pytest.raises(DatabaseUnavailable, match=server.address):
@@ -186,7 +186,7 @@ async def test_a_server_that_is_not_there_is_a_database_that_is_not_there(
 
 
 async def test_bad_input_is_named_by_field_and_rule(
-    server: Scripted, ledger: RemoteAttemptStore, claims: Iterator[Claim]
+    server: ScriptedServer, ledger: RemoteAttemptStore, claims: Iterator[Claim]
 ) -> None:
     server.refusals["AcquireLimits"] = grpc.StatusCode.INVALID_ARGUMENT, "limit: there is no 'x'"
     with pytest.raises(InvalidInput) as raised:
@@ -201,7 +201,7 @@ async def test_bad_input_is_named_by_field_and_rule(
 
 
 async def test_news_of_one_attempt_go_in_one_update(
-    server: Scripted, ledger: RemoteAttemptStore, claims: Iterator[Claim]
+    server: ScriptedServer, ledger: RemoteAttemptStore, claims: Iterator[Claim]
 ) -> None:
     first, second = next(claims), next(claims)
     fenced = str(second.job_id)
@@ -225,7 +225,7 @@ async def test_news_of_one_attempt_go_in_one_update(
 
 
 async def test_the_first_result_of_a_step_counts(
-    server: Scripted, ledger: RemoteAttemptStore, claims: Iterator[Claim]
+    server: ScriptedServer, ledger: RemoteAttemptStore, claims: Iterator[Claim]
 ) -> None:
     claim = next(claims)
     assert await ledger.read_steps(claim) == {"one": "1"}
@@ -247,7 +247,7 @@ async def test_the_first_result_of_a_step_counts(
     ],
 )
 async def test_a_limit_is_granted_full_or_refused(
-    server: Scripted,
+    server: ScriptedServer,
     ledger: RemoteAttemptStore,
     claims: Iterator[Claim],
     response: dict[str, Any],

@@ -19,14 +19,14 @@ from laneway.errors import DatabaseUnavailable, Forbidden
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.server.auth import address_of, caller_of
 from tests.api.conftest import People
-from tests.control.scene import Scene
-from tests.engine.workshop import until
-from tests.rpc.station import PATIENCE, Station, assigned
+from tests.rpc.rpc_harness import PATIENCE, RpcHarness, assigned
+from tests.support.job_factory import JobFactory
+from tests.support.worker_harness import wait_until
 
 
 @pytest.fixture
 def bounds() -> dict[str, int]:
-    """Settings of the station's door; parametrized where they matter."""
+    """Settings of the rpc's door; parametrized where they matter."""
     return {}
 
 
@@ -102,25 +102,25 @@ def test_the_address_of_a_peer_is_read(peer: str, address: str | None) -> None:
     ],
 )
 async def test_without_a_token_that_is_known_nothing_is_done(
-    station: Station, metadata: list[tuple[str, str]]
+    rpc: RpcHarness, metadata: list[tuple[str, str]]
 ) -> None:
     # Also what breaks a rule is not read before.
     asked = pb.HeartbeatRequest(worker_id="nobody")
     with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await station.stub.Heartbeat(asked, metadata=metadata, timeout=PATIENCE)
+        await rpc.stub.Heartbeat(asked, metadata=metadata, timeout=PATIENCE)
     assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
-    stream = station.stub.StreamJobs(pb.StreamJobsRequest(), metadata=metadata)
+    stream = rpc.stub.StreamJobs(pb.StreamJobsRequest(), metadata=metadata)
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await stream.read()
     assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
 async def test_a_refusal_is_audited(
-    station: Station, people: People, acts: Callable[[], list[tuple[Any, ...]]]
+    rpc: RpcHarness, people: People, acts: Callable[[], list[tuple[Any, ...]]]
 ) -> None:
     vic = people.new("vic", "viewer")
     with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await station.call(vic).beat()
+        await rpc.call(vic).beat()
     assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
     assert refused.value.details() == "needs the permission workers:claim"
     assert acts() == [("vic", "grpc", "Heartbeat", "refused")]
@@ -128,62 +128,62 @@ async def test_a_refusal_is_audited(
 
 @pytest.mark.parametrize("bounds", [{"failed_logins_per_minute": 2}])
 async def test_who_guesses_tokens_is_slowed_down_and_others_are_not(
-    station: Station, people: People
+    rpc: RpcHarness, people: People
 ) -> None:
     ann = people.new("ann", "remote_worker")
-    assert await station.call(ann).beat() == []
+    assert await rpc.call(ann).beat() == []
     codes = []
     for _ in range(4):
         with pytest.raises(grpc.aio.AioRpcError) as refused:
-            await station.call(new_secret().text).beat()
+            await rpc.call(new_secret().text).beat()
         codes.append(refused.value.code())
     guessed, slowed = grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.RESOURCE_EXHAUSTED
     assert codes == [guessed, guessed, slowed, slowed]
-    assert await station.call(ann).beat() == []
-    assert await station.call(people.new("bo", "remote_worker")).beat() == [], "valid, seen first"
+    assert await rpc.call(ann).beat() == []
+    assert await rpc.call(people.new("bo", "remote_worker")).beat() == [], "valid, seen first"
 
 
 async def test_a_revoked_token_loses_its_calls_and_its_stream(
-    station: Station, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    rpc: RpcHarness, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert credential_cache.FRESH_S < 5
     monkeypatch.setattr(credential_cache, "FRESH_S", 0.0)
-    calls = station.call(people.new("ann", "remote_worker"))
-    scene.submit()
+    calls = rpc.call(people.new("ann", "remote_worker"))
+    factory.submit()
     stream = await calls.connected(max_in_flight=2)
     (one,) = await assigned(stream, 1)
-    scene.conn.execute("update laneway.tokens set revoked_at = now(), revoked_by = 'tests'")
+    factory.conn.execute("update laneway.tokens set revoked_at = now(), revoked_by = 'tests'")
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await calls.beat(one)
     assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
-    await station.door.review()
+    await rpc.door.review()
     with pytest.raises(grpc.aio.AioRpcError) as ended:
         await asyncio.wait_for(stream.read(), PATIENCE)
     assert ended.value.code() is grpc.StatusCode.UNAUTHENTICATED
-    assert station.door.count == 0
+    assert rpc.door.count == 0
 
 
 async def test_a_token_that_reaches_other_lanes_now_is_sent_jobs_of_those_only(
-    station: Station, people: People, scene: Scene
+    rpc: RpcHarness, people: People, factory: JobFactory
 ) -> None:
     ann = people.new("ann", "remote_worker")
-    calls = station.call(ann)
+    calls = rpc.call(ann)
     stream = await calls.connected(["ingestion", "projection"])
-    scene.conn.execute("update laneway.tokens set lanes = '{maintenance}'")
-    await station.door.review()
-    scene.submit("ingestion")
-    scene.submit("projection")
-    station.replica.poller.wake()
+    factory.conn.execute("update laneway.tokens set lanes = '{maintenance}'")
+    await rpc.door.review()
+    factory.submit("ingestion")
+    factory.submit("projection")
+    rpc.replica.poller.wake()
     (one,) = await assigned(stream, 1)
     assert one.lane == "maintenance"
 
 
 async def test_older_look_at_tokens_does_not_undo_a_newer_one(
-    station: Station, people: People, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    rpc: RpcHarness, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls = station.call(people.new("ann", "remote_worker"))
+    calls = rpc.call(people.new("ann", "remote_worker"))
     stream = await calls.connected(["ingestion", "projection"])
-    look, has_looked, go_on = station.gatekeeper.review, asyncio.Event(), asyncio.Event()
+    look, has_looked, go_on = rpc.gatekeeper.review, asyncio.Event(), asyncio.Event()
 
     async def slow_at_first(digests: Collection[bytes]) -> dict[bytes, Access]:
         task = asyncio.current_task()
@@ -196,18 +196,18 @@ async def test_older_look_at_tokens_does_not_undo_a_newer_one(
             await go_on.wait()
         return found
 
-    monkeypatch.setattr(station.gatekeeper, "review", slow_at_first)
-    scene.conn.execute("update laneway.tokens set lanes = '{maintenance}'")
-    older = asyncio.create_task(station.door.review(), name="older")
+    monkeypatch.setattr(rpc.gatekeeper, "review", slow_at_first)
+    factory.conn.execute("update laneway.tokens set lanes = '{maintenance}'")
+    older = asyncio.create_task(rpc.door.review(), name="older")
     await asyncio.wait_for(has_looked.wait(), PATIENCE)
-    scene.conn.execute("update laneway.tokens set lanes = null")
-    newer = asyncio.create_task(station.door.review(), name="newer")
+    factory.conn.execute("update laneway.tokens set lanes = null")
+    newer = asyncio.create_task(rpc.door.review(), name="newer")
     # It waits for the older one. If it did not, it would be over by then.
     await asyncio.wait([newer], timeout=1.0)
     go_on.set()
     await asyncio.wait_for(asyncio.gather(older, newer), PATIENCE)
-    scene.submit("ingestion")
-    station.replica.poller.wake()
+    factory.submit("ingestion")
+    rpc.replica.poller.wake()
     (one,) = await assigned(stream, 1)
     assert one.lane == "interactive"
 
@@ -220,21 +220,21 @@ async def test_older_look_at_tokens_does_not_undo_a_newer_one(
     ],
 )
 async def test_only_so_many_workers_connect_and_who_leaves_makes_room(
-    station: Station, people: People, bounds: dict[str, int], most: str
+    rpc: RpcHarness, people: People, bounds: dict[str, int], most: str
 ) -> None:
-    door, ann = station.door, people.new("ann", "remote_worker")
-    first = await station.call(ann).connected()
-    second = await station.call(ann).connected()
+    door, ann = rpc.door, people.new("ann", "remote_worker")
+    first = await rpc.call(ann).connected()
+    second = await rpc.call(ann).connected()
     with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await station.call(ann).connected()
+        await rpc.call(ann).connected()
     assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert most in str(refused.value.details())
     if "max_remote_workers_per_principal" in bounds:
-        await station.call(people.new("bob", "remote_worker")).connected()
+        await rpc.call(people.new("bob", "remote_worker")).connected()
     connected = door.count
     first.cancel()
-    await until(lambda: door.count == connected - 1)
-    await station.call(ann).connected()
+    await wait_until(lambda: door.count == connected - 1)
+    await rpc.call(ann).connected()
     assert not second.done()
 
 
@@ -245,14 +245,14 @@ def rarely(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("rarely")
 @pytest.mark.parametrize("bounds", [{"max_remote_workers_per_principal": 1}])
-async def test_who_connects_too_often_is_told_to_wait(station: Station, people: People) -> None:
+async def test_who_connects_too_often_is_told_to_wait(rpc: RpcHarness, people: People) -> None:
     ann, bob = people.new("ann", "remote_worker"), people.new("bob", "remote_worker")
     for _ in range(2):
-        stream = await station.call(ann).connected()
+        stream = await rpc.call(ann).connected()
         stream.cancel()
-        await until(lambda: station.door.count == 0)
+        await wait_until(lambda: rpc.door.count == 0)
     with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await station.call(ann).connected()
+        await rpc.call(ann).connected()
     assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert "too often" in str(refused.value.details())
-    await station.call(bob).connected()
+    await rpc.call(bob).connected()

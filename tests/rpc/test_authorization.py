@@ -13,8 +13,8 @@ import pytest
 from laneway.config.settings import Settings
 from laneway.rpc._generated import dispatch_pb2 as pb
 from tests.api.conftest import People, Principal
-from tests.control.scene import Scene
-from tests.rpc.station import ACCEPTED, FENCED, Calls, Station, assigned, sent
+from tests.rpc.rpc_harness import ACCEPTED, FENCED, Calls, RpcHarness, assigned, sent
+from tests.support.job_factory import JobFactory
 
 # Each says something of one claim, and would change something.
 CALLS: dict[str, Callable[[str, pb.Claim], Any]] = {
@@ -65,12 +65,12 @@ def settings(settings: Settings) -> Settings:
 class Theft:
     """Ann's worker runs a job in the lane interactive; others come with tokens of their own."""
 
-    def __init__(self, station: Station, people: People, scene: Scene) -> None:
-        self.station, self.people, self.scene = station, people, scene
+    def __init__(self, rpc: RpcHarness, people: People, factory: JobFactory) -> None:
+        self.rpc, self.people, self.factory = rpc, people, factory
         people.role("trusted", "workers:claim", "workers:declare")
         self.ann = people.new("ann", "trusted")
         self.bob = people.new("bob", "trusted")
-        self.mine = station.call(self.ann)
+        self.mine = rpc.call(self.ann)
         self.tokens = {
             "whole": self.ann.token,
             "other lane": people.token(self.ann.id, lanes=["maintenance"]),
@@ -85,29 +85,29 @@ class Theft:
     def _spoiled(self, change: str) -> str:
         token = self.people.token(self.ann.id)
         newest = "(select id from laneway.tokens order by created_at desc, id desc limit 1)"
-        self.scene.conn.execute(f"update laneway.tokens set {change} where id = {newest}")
+        self.factory.conn.execute(f"update laneway.tokens set {change} where id = {newest}")
         return token
 
     async def begin(self) -> pb.Claim:
-        job_id = self.scene.submit("ingestion", payload='{"path": "a"}')
+        job_id = self.factory.submit("ingestion", payload='{"path": "a"}')
         stream = await self.mine.connected(["ingestion"])
         (one,) = await assigned(stream, 1)
         assert UUID(one.job_id) == job_id
         return sent(one)
 
     def calls(self, token: str, worker_id: str | None = None) -> Calls:
-        return self.station.call(token, UUID(worker_id or self.mine.worker_id))
+        return self.rpc.call(token, UUID(worker_id or self.mine.worker_id))
 
     def all_rows(self) -> list[list[tuple[Any, ...]]]:
         return [
-            self.scene.conn.execute(f"select t.* from laneway.{table} t order by 1, 2").fetchall()
+            self.factory.conn.execute(f"select t.* from laneway.{table} t order by 1, 2").fetchall()
             for table in TABLES
         ]
 
 
 @pytest.fixture
-def theft(station: Station, people: People, scene: Scene) -> Theft:
-    return Theft(station, people, scene)
+def theft(rpc: RpcHarness, people: People, factory: JobFactory) -> Theft:
+    return Theft(rpc, people, factory)
 
 
 async def heard(calls: Calls, name: str, claim: pb.Claim) -> tuple[Any, ...]:
@@ -152,11 +152,11 @@ async def test_whose_job_it_is_may_make_every_call(theft: Theft, name: str) -> N
 
 async def test_nobody_speaks_for_the_worker_of_another(theft: Theft) -> None:
     await theft.begin()
-    before = theft.scene.conn.execute("select * from laneway.workers order by id").fetchall()
+    before = theft.factory.conn.execute("select * from laneway.workers order by id").fetchall()
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await theft.calls(theft.bob.token).connected(["ingestion"])
     assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
-    after = theft.scene.conn.execute("select * from laneway.workers order by id").fetchall()
+    after = theft.factory.conn.execute("select * from laneway.workers order by id").fetchall()
     assert after == before
 
 
@@ -173,13 +173,13 @@ async def test_nobody_speaks_for_the_worker_of_another(theft: Theft) -> None:
 async def test_who_may_claim_nothing_there_has_no_stream(
     theft: Theft, kind: str, code: grpc.StatusCode
 ) -> None:
-    theft.scene.submit("ingestion", payload='{"path": "a"}')
+    theft.factory.submit("ingestion", payload='{"path": "a"}')
     calls = theft.calls(theft.tokens[kind], str(uuid4()))
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await calls.connected(["ingestion"])
     assert refused.value.code() is code
-    assert theft.scene.conn.execute("select count(*) from laneway.lease").fetchone() == (0,)
-    kept = theft.scene.conn.execute(
+    assert theft.factory.conn.execute("select count(*) from laneway.lease").fetchone() == (0,)
+    kept = theft.factory.conn.execute(
         "select count(*) from laneway.audit"
         " where (door, action, outcome) = ('grpc', 'StreamJobs', 'refused')"
     )
@@ -187,41 +187,41 @@ async def test_who_may_claim_nothing_there_has_no_stream(
 
 
 async def test_a_worker_is_sent_only_what_its_lanes_hold(
-    station: Station, people: People, scene: Scene
+    rpc: RpcHarness, people: People, factory: JobFactory
 ) -> None:
     ann = people.new("ann", "remote_worker", lanes=["interactive"])
     for job_type in ("projection", "greet", "ingestion"):
-        scene.submit(job_type)
-    stream = await station.call(ann).connected(
+        factory.submit(job_type)
+    stream = await rpc.call(ann).connected(
         ["ingestion", "projection", "greet"], uncovered=["projection", "greet"]
     )
     (one,) = await assigned(stream, 1)
     assert (one.job_type, one.lane) == ("ingestion", "interactive")
-    scene.submit("ingestion")
-    station.replica.poller.wake()
+    factory.submit("ingestion")
+    rpc.replica.poller.wake()
     (one,) = await assigned(stream, 1)
     assert one.lane == "interactive"
-    held = scene.conn.execute("select distinct lane from laneway.lease").fetchall()
+    held = factory.conn.execute("select distinct lane from laneway.lease").fetchall()
     assert held == [("interactive",)]
 
 
 async def test_a_worker_is_sent_only_the_types_of_its_token(
-    station: Station, people: People, scene: Scene
+    rpc: RpcHarness, people: People, factory: JobFactory
 ) -> None:
     ann = people.new("ann", "remote_worker")
-    calls = station.call(people.token(ann.id, job_types=["ingestion"]))
+    calls = rpc.call(people.token(ann.id, job_types=["ingestion"]))
     for job_type in ("polarity", "greet", "ingestion"):
-        scene.submit(job_type)
+        factory.submit(job_type)
     stream = await calls.connected(
         ["polarity", "ingestion", "greet"], uncovered=["polarity", "greet"]
     )
     (one,) = await assigned(stream, 1)
     assert one.job_type == "ingestion"
     assert await calls.finish(one) == [ACCEPTED]
-    scene.submit("ingestion")
-    station.replica.poller.wake()
+    factory.submit("ingestion")
+    rpc.replica.poller.wake()
     await assigned(stream, 1)
-    held = scene.conn.execute("select distinct job_type from laneway.lease").fetchall()
+    held = factory.conn.execute("select distinct job_type from laneway.lease").fetchall()
     assert held == [("ingestion",)]
 
 
@@ -234,8 +234,8 @@ async def test_another_principal_with_the_same_lanes_is_sent_other_jobs(
     theft: Theft, conn: psycopg.Connection[Any]
 ) -> None:
     claim = await theft.begin()
-    theft.scene.submit("ingestion")
+    theft.factory.submit("ingestion")
     bob: Principal = theft.bob
-    stream = await theft.station.call(bob).connected(["ingestion"])
+    stream = await theft.rpc.call(bob).connected(["ingestion"])
     (one,) = await assigned(stream, 1)
     assert one.job_id != claim.job_id

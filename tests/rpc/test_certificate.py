@@ -18,7 +18,7 @@ from laneway.observability.log_throttle import LogThrottle
 from laneway.rpc.server.certificate import Certificate
 from laneway.store.database import Database
 from tests.rpc.certificates import make_certificate
-from tests.rpc.station import PATIENCE, Station
+from tests.rpc.rpc_harness import PATIENCE, RpcHarness
 
 
 async def shown(address: str) -> str:
@@ -39,15 +39,15 @@ async def test_a_renewed_certificate_is_shown_to_who_connects_and_a_broken_one_i
 ) -> None:
     cert, key = make_certificate(tmp_path)
     given = Settings.load(database_url=dsn, grpc_cert=cert, grpc_key=key)
-    async with Station(dsn, given, database) as station:
+    async with RpcHarness(dsn, given, database) as rpc:
         first = grpc.ssl_channel_credentials(cert.read_bytes())
-        async with grpc.aio.secure_channel(station.address, first) as before:
+        async with grpc.aio.secure_channel(rpc.address, first) as before:
             assert await health(before) == 1
             make_certificate(tmp_path)
             renewed = cert.read_text().strip()
-            assert await shown(station.address) == renewed
+            assert await shown(rpc.address) == renewed
             second = grpc.ssl_channel_credentials(cert.read_bytes())
-            async with grpc.aio.secure_channel(station.address, second) as after:
+            async with grpc.aio.secure_channel(rpc.address, second) as after:
                 assert await health(after) == 1
             assert await health(before) == 1, "who is connected stays so"
         with caplog.at_level(logging.INFO, "laneway"):
@@ -55,10 +55,10 @@ async def test_a_renewed_certificate_is_shown_to_who_connects_and_a_broken_one_i
                 caplog.clear()
                 key.unlink() if broken is None else key.write_bytes(broken)
                 for _ in range(3):
-                    assert await shown(station.address) == renewed
+                    assert await shown(rpc.address) == renewed
                 assert caplog.text.count("stays in use") <= 1
             make_certificate(tmp_path)
-            assert await shown(station.address) == cert.read_text().strip() != renewed
+            assert await shown(rpc.address) == cert.read_text().strip() != renewed
             assert "grpc_cert: works again" in caplog.text
 
 

@@ -12,13 +12,13 @@ from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.worker import connection as connection_module
 from laneway.rpc.worker.connection import ReplicaConnection
 from laneway.rpc.worker.endpoint import Endpoint
-from tests.rpc.script import TOKEN, Scripted
+from tests.rpc.scripted_server import TOKEN, ScriptedServer
 
 
 async def test_calls_come_back_to_the_stream_after_a_while_elsewhere(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with Scripted() as first, Scripted() as second:
+    async with ScriptedServer() as first, ScriptedServer() as second:
         connection = ReplicaConnection(Endpoint.to(f"{first.address},{second.address}", TOKEN))
         request = pb.HeartbeatRequest(worker_id=str(uuid4()))
         first.refusals["Heartbeat"] = grpc.StatusCode.UNAVAILABLE, "no database"
@@ -34,7 +34,7 @@ async def test_calls_come_back_to_the_stream_after_a_while_elsewhere(
 
 
 async def test_what_knows_no_such_call_is_no_server_that_refuses_it() -> None:
-    async with Scripted() as first, Scripted() as second:
+    async with ScriptedServer() as first, ScriptedServer() as second:
         connection = ReplicaConnection(Endpoint.to(f"{first.address},{second.address}", TOKEN))
         request = pb.HeartbeatRequest(worker_id=str(uuid4()))
         first.refusals["Heartbeat"] = grpc.StatusCode.UNIMPLEMENTED, "404"

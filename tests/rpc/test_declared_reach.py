@@ -12,8 +12,8 @@ import pytest
 
 from laneway.rpc._generated import dispatch_pb2 as pb
 from tests.api.conftest import People, Principal
-from tests.control.scene import Scene
-from tests.rpc.station import ACCEPTED, FENCED, PATIENCE, Calls, Station, assigned
+from tests.rpc.rpc_harness import ACCEPTED, FENCED, PATIENCE, Calls, RpcHarness, assigned
+from tests.support.job_factory import JobFactory
 
 DENIED = grpc.StatusCode.PERMISSION_DENIED
 
@@ -46,42 +46,42 @@ def eve(people: People, conn: psycopg.Connection[Any]) -> Principal:
 
 
 async def test_a_type_nobody_published_is_not_taken_out_of_default(
-    station: Station, people: People, scene: Scene, eve: Principal
+    rpc: RpcHarness, people: People, factory: JobFactory, eve: Principal
 ) -> None:
-    job_id = scene.submit("payments")
+    job_id = factory.submit("payments")
     for token in (eve.token, people.token(eve.id, job_types=["payments"])):
-        calls = station.call(token)
+        calls = rpc.call(token)
         for said in ({"lane": "evil"}, {}, {"lane": "default"}):
             with pytest.raises(grpc.aio.AioRpcError) as refused:
                 await calls.connected([declared("payments", **said)])
             assert refused.value.code() is DENIED
         claim = pb.Claim(job_id=str(job_id), attempt=1)
         assert await calls.finish(claim, result='"forged"') == [FENCED]
-    assert scene.conn.execute("select count(*) from laneway.lease").fetchone() == (0,)
+    assert factory.conn.execute("select count(*) from laneway.lease").fetchone() == (0,)
     placed = "select count(*) from laneway.worker_lanes where 'payments' = any (job_types)"
-    assert scene.conn.execute(placed).fetchone() == (0,)
+    assert factory.conn.execute(placed).fetchone() == (0,)
 
 
 async def test_a_type_of_its_lane_brings_none_of_default(
-    station: Station, scene: Scene, eve: Principal
+    rpc: RpcHarness, factory: JobFactory, eve: Principal
 ) -> None:
-    scene.conn.execute("update laneway.worker_lanes set job_types = '{hers}' where name = 'evil'")
-    scene.submit("payments")
-    scene.submit("hers")
+    factory.conn.execute("update laneway.worker_lanes set job_types = '{hers}' where name = 'evil'")
+    factory.submit("payments")
+    factory.submit("hers")
     types = [declared("hers"), declared("payments", lane="evil")]
-    stream = await station.call(eve).connected(types, uncovered=["payments"])
+    stream = await rpc.call(eve).connected(types, uncovered=["payments"])
     (one,) = await assigned(stream, 1)
     assert one.job_type == "hers"
-    held = scene.conn.execute("select distinct job_type from laneway.lease").fetchall()
+    held = factory.conn.execute("select distinct job_type from laneway.lease").fetchall()
     assert held == [("hers",)]
 
 
 async def test_jobs_of_unpublished_types_go_to_tokens_that_cover_default(
-    station: Station, people: People, scene: Scene, eve: Principal
+    rpc: RpcHarness, people: People, factory: JobFactory, eve: Principal
 ) -> None:
-    scene.submit("payments")
+    factory.submit("payments")
     ann = people.new("ann", "remote_worker", lanes=["default", "evil"])
-    calls = station.call(ann)
+    calls = rpc.call(ann)
     stream = await calls.connected([declared("payments", lane="evil")])
     (one,) = await assigned(stream, 1)
     assert await calls.finish(one) == [ACCEPTED]
@@ -89,10 +89,10 @@ async def test_jobs_of_unpublished_types_go_to_tokens_that_cover_default(
 
 @pytest.mark.parametrize("lanes", [None, ["default"]])
 async def test_a_claim_token_changes_no_policy_that_was_published(
-    station: Station, people: People, scene: Scene, lanes: list[str] | None
+    rpc: RpcHarness, people: People, factory: JobFactory, lanes: list[str] | None
 ) -> None:
-    scene.publish("ours")
-    before = policy(scene.conn, "ours")
+    factory.publish("ours")
+    before = policy(factory.conn, "ours")
     ann = people.new("ann", "remote_worker", lanes=lanes)
     said = {
         "arguments": {"type": "object", "required": ["x"]},
@@ -103,67 +103,67 @@ async def test_a_claim_token_changes_no_policy_that_was_published(
         "limits": ["theirs"],
         "lane": "system",
     }
-    told = await ignored(station.call(ann), declared("ours", **said))
-    assert policy(scene.conn, "ours") == before
+    told = await ignored(rpc.call(ann), declared("ours", **said))
+    assert policy(factory.conn, "ours") == before
     assert {
         *("arguments", "priority", "max_retries", "max_age_s", "keep_completed_s"),
         *("limits", "lane"),
     } <= set(told["ours"])
     limits = "select count(*) from laneway.limits where name = 'theirs'"
-    assert scene.conn.execute(limits).fetchone() == (0,)
+    assert factory.conn.execute(limits).fetchone() == (0,)
 
 
 async def test_the_first_publication_of_a_claim_token_counts_once(
-    station: Station, people: People, scene: Scene
+    rpc: RpcHarness, people: People, factory: JobFactory
 ) -> None:
     ann, bob = (people.new(name, "remote_worker") for name in ("ann", "bob"))
     mine = declared("new", max_retries=5, limits=["openai", "theirs"], lane="nowhere")
-    assert await ignored(station.call(ann), mine) == {"new": ["lane", "limits"]}
-    assert policy(scene.conn, "new")["max_retries"] == 5
-    assert policy(scene.conn, "new")["limits"] == []
+    assert await ignored(rpc.call(ann), mine) == {"new": ["lane", "limits"]}
+    assert policy(factory.conn, "new")["max_retries"] == 5
+    assert policy(factory.conn, "new")["limits"] == []
     made = "select (select count(*) from laneway.limits where name = 'theirs')"
     made += " + (select count(*) from laneway.worker_lanes where name = 'nowhere')"
-    assert scene.conn.execute(made).fetchone() == (0,)
-    told = await ignored(station.call(bob), declared("new", max_retries=1))
+    assert factory.conn.execute(made).fetchone() == (0,)
+    told = await ignored(rpc.call(bob), declared("new", max_retries=1))
     assert told == {"new": ["max_retries"]}
-    assert policy(scene.conn, "new")["max_retries"] == 5
+    assert policy(factory.conn, "new")["max_retries"] == 5
 
 
 async def test_what_an_operator_set_of_an_unpublished_type_stays(
-    station: Station, people: People, scene: Scene
+    rpc: RpcHarness, people: People, factory: JobFactory
 ) -> None:
     ann = people.new("ann", "remote_worker", lanes=["interactive"])
-    before = policy(scene.conn, "ingestion")["priority"]
+    before = policy(factory.conn, "ingestion")["priority"]
     assert before == 10
-    told = await ignored(station.call(ann), declared("ingestion", priority=30_000))
+    told = await ignored(rpc.call(ann), declared("ingestion", priority=30_000))
     assert told == {"ingestion": ["priority"]}
-    assert policy(scene.conn, "ingestion")["priority"] == before
+    assert policy(factory.conn, "ingestion")["priority"] == before
 
 
 async def test_a_token_that_may_declare_changes_policies_of_its_lanes_only(
-    station: Station, people: People, scene: Scene
+    rpc: RpcHarness, people: People, factory: JobFactory
 ) -> None:
-    scene.publish("ours")
-    scene.publish("ingestion")
+    factory.publish("ours")
+    factory.publish("ingestion")
     people.role("declarer", "workers:claim", "workers:declare")
     ann = people.new("ann", "declarer", lanes=["default"])
     people.grant(ann.id, "remote_worker", lanes=["interactive"])
     said = {"max_retries": 1, "limits": ["new-limit"]}
-    told = await ignored(station.call(ann), declared("ours", **said), declared("ingestion", **said))
+    told = await ignored(rpc.call(ann), declared("ours", **said), declared("ingestion", **said))
     assert told == {"ingestion": ["limits", "max_retries"]}
-    assert policy(scene.conn, "ours")["max_retries"] == 1
-    assert policy(scene.conn, "ingestion")["max_retries"] == 3
+    assert policy(factory.conn, "ours")["max_retries"] == 1
+    assert policy(factory.conn, "ingestion")["max_retries"] == 3
     limits = "select count(*) from laneway.limits where name = 'new-limit'"
-    assert scene.conn.execute(limits).fetchone() == (1,)
+    assert factory.conn.execute(limits).fetchone() == (1,)
 
 
 async def test_the_timeout_of_an_ignored_declaration_is_not_sent(
-    station: Station, people: People, scene: Scene
+    rpc: RpcHarness, people: People, factory: JobFactory
 ) -> None:
-    scene.publish("ours")
-    scene.conn.execute("update laneway.job_types set timeout_s = 10 where name = 'ours'")
-    scene.submit("ours")
-    calls = station.call(people.new("ann", "remote_worker"))
+    factory.publish("ours")
+    factory.conn.execute("update laneway.job_types set timeout_s = 10 where name = 'ours'")
+    factory.submit("ours")
+    calls = rpc.call(people.new("ann", "remote_worker"))
     stream = calls.stream([declared("ours", timeout_s=10_000.0)])
     (one,) = await assigned(stream, 1)
     assert one.timeout_ms == 10_000
@@ -171,18 +171,18 @@ async def test_the_timeout_of_an_ignored_declaration_is_not_sent(
 
 @pytest.mark.parametrize("role", ["remote_worker", "declarer"])
 async def test_refused_schema_of_one_type_keeps_no_other_from_being_served(
-    station: Station, people: People, scene: Scene, role: str
+    rpc: RpcHarness, people: People, factory: JobFactory, role: str
 ) -> None:
     people.role("declarer", "workers:claim", "workers:declare")
-    calls = station.call(people.new("ann", role))
+    calls = rpc.call(people.new("ann", role))
     endless = {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}
     good = {"type": "object", "required": ["x"]}
-    scene.submit("new")
+    factory.submit("new")
     stream = calls.stream([declared("new", arguments=endless), declared("other", arguments=good)])
     first = await asyncio.wait_for(stream.read(), PATIENCE)
     assert [(one.job_type, list(one.fields)) for one in first.ignored] == [("new", ["arguments"])]
     assert "leads to itself" in first.ignored[0].arguments_refused
-    assert policy(scene.conn, "new")["arguments"] is None
-    assert policy(scene.conn, "other")["arguments"] == good
+    assert policy(factory.conn, "new")["arguments"] is None
+    assert policy(factory.conn, "other")["arguments"] == good
     (one,) = await assigned(stream, 1)
     assert await calls.finish(one) == [ACCEPTED]

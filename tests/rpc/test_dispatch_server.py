@@ -20,17 +20,25 @@ from laneway.rpc.server.stream_caller import StreamCaller
 from laneway.store.database import Database
 from laneway.store.leases import Verdict
 from laneway.store.statement import Statement
-from tests.control.scene import Scene
-from tests.engine.workshop import until
-from tests.rpc.dock import ANN, Dock, Hand, declared, handshake, notify, settle
+from tests.rpc.dispatch_harness import (
+    ANN,
+    DispatchHarness,
+    StreamClient,
+    declared,
+    handshake,
+    notify,
+    settle,
+)
+from tests.support.job_factory import JobFactory
+from tests.support.worker_harness import wait_until
 
 CLAIM = "remote/claim_jobs"
 
 
 @pytest.fixture
-async def dock(dsn: str, settings: Settings) -> AsyncIterator[Dock]:
-    async with Dock(dsn, settings) as dock:
-        yield dock
+async def dispatch(dsn: str, settings: Settings) -> AsyncIterator[DispatchHarness]:
+    async with DispatchHarness(dsn, settings) as dispatch:
+        yield dispatch
 
 
 @pytest.fixture
@@ -47,49 +55,49 @@ def said(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return counts
 
 
-async def settled_down(dock: Dock) -> None:
+async def settled_down(dispatch: DispatchHarness) -> None:
     """Returns once nobody claims, and what the streams were opened for is looked for."""
-    await dock.replica.poller.run_once()
-    await settled_rounds(dock)
+    await dispatch.replica.poller.run_once()
+    await settled_rounds(dispatch)
 
 
-async def settled_rounds(dock: Dock) -> None:
-    await until(lambda: dock.replica.round_robin.is_idle)
+async def settled_rounds(dispatch: DispatchHarness) -> None:
+    await wait_until(lambda: dispatch.replica.round_robin.is_idle)
 
 
-def _have(hands: list[Hand], count: int) -> bool:
-    return sum(len(hand.jobs) for hand in hands) == count
+def _have(clients: list[StreamClient], count: int) -> bool:
+    return sum(len(client.jobs) for client in clients) == count
 
 
 # One at a time ----------------------------------------------------------------------------------
 
 
 async def test_a_submit_wakes_one_of_many_idle_workers_and_costs_one_claim(
-    dock: Dock, scene: Scene, said: Counter[str]
+    dispatch: DispatchHarness, factory: JobFactory, said: Counter[str]
 ) -> None:
-    hands = [await dock.connect() for _ in range(20)]
-    await settled_down(dock)
+    clients = [await dispatch.connect() for _ in range(20)]
+    await settled_down(dispatch)
     # It would find what was just told as well.
-    await dock.replica.poller.cancel()
+    await dispatch.replica.poller.cancel()
     said.clear()
     for n in range(1, 6):
-        scene.submit("t")
-        notify(scene, "wake t")
-        await until(partial(_have, hands, n))
-        await until(lambda: dock.replica.round_robin.is_idle)
+        factory.submit("t")
+        notify(factory, "wake t")
+        await wait_until(partial(_have, clients, n))
+        await wait_until(lambda: dispatch.replica.round_robin.is_idle)
     assert said[CLAIM] == 5
     # In turn: no worker gets a second job while another has none.
-    assert max(len(hand.jobs) for hand in hands) == 1
+    assert max(len(client.jobs) for client in clients) == 1
 
 
 async def test_a_hundred_idle_workers_cost_no_more_statements_than_one(
-    dock: Dock, said: Counter[str]
+    dispatch: DispatchHarness, said: Counter[str]
 ) -> None:
     for _ in range(100):
-        await dock.connect()
-    await settled_down(dock)
+        await dispatch.connect()
+    await settled_down(dispatch)
     said.clear()
-    replica = dock.replica
+    replica = dispatch.replica
     await replica.poller.cancel()
     await replica.presence.cancel()
     await replica.leader_services.cancel()
@@ -105,85 +113,94 @@ async def test_a_hundred_idle_workers_cost_no_more_statements_than_one(
     assert said[CLAIM] == 0
 
 
-async def test_a_backlog_is_shared_by_all_who_have_room(dock: Dock, scene: Scene) -> None:
-    hands = [await dock.connect() for _ in range(4)]
-    await settled_down(dock)
+async def test_a_backlog_is_shared_by_all_who_have_room(
+    dispatch: DispatchHarness, factory: JobFactory
+) -> None:
+    clients = [await dispatch.connect() for _ in range(4)]
+    await settled_down(dispatch)
     for _ in range(12):
-        scene.submit("t")
-    notify(scene, "wake t")
-    await until(lambda: sum(len(hand.jobs) for hand in hands) == 12)
-    assert sum(1 for hand in hands if hand.jobs) >= 3
+        factory.submit("t")
+    notify(factory, "wake t")
+    await wait_until(lambda: sum(len(client.jobs) for client in clients) == 12)
+    assert sum(1 for client in clients if client.jobs) >= 3
 
 
 async def test_work_of_two_types_in_one_lane_reaches_the_workers_of_each(
-    dock: Dock, scene: Scene
+    dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
-    one, other = await dock.connect(handshake("a")), await dock.connect(handshake("b"))
-    await settled_down(dock)
-    scene.submit("a")
-    scene.submit("b")
-    notify(scene, "wake a\x1fb")
+    one, other = await dispatch.connect(handshake("a")), await dispatch.connect(handshake("b"))
+    await settled_down(dispatch)
+    factory.submit("a")
+    factory.submit("b")
+    notify(factory, "wake a\x1fb")
     await one.got(1)
     await other.got(1)
 
 
 async def test_work_that_nobody_had_room_for_is_claimed_when_somebody_has(
-    dock: Dock, scene: Scene, said: Counter[str]
+    dispatch: DispatchHarness, factory: JobFactory, said: Counter[str]
 ) -> None:
-    hands = [await dock.connect(handshake(max_in_flight=1)) for _ in range(3)]
+    clients = [await dispatch.connect(handshake(max_in_flight=1)) for _ in range(3)]
     for _ in range(4):
-        scene.submit("t")
-    notify(scene, "wake t")
-    for hand in hands:
-        await hand.got(1)
-    await until(lambda: dock.replica.round_robin.is_idle)
+        factory.submit("t")
+    notify(factory, "wake t")
+    for client in clients:
+        await client.got(1)
+    await wait_until(lambda: dispatch.replica.round_robin.is_idle)
     said.clear()
-    dock.replica.round_robin.wake(["t"])
+    dispatch.replica.round_robin.wake(["t"])
     assert said[CLAIM] == 0
-    await hands[1].end()
-    await hands[1].got(1)
+    await clients[1].end()
+    await clients[1].got(1)
 
 
 async def test_a_kind_of_room_that_was_used_up_is_claimed_for_when_it_is_free(
-    dock: Dock, scene: Scene
+    dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
-    hand = await dock.connect(handshake(ServedType("t", "thread", False, None), max_threads=1))
-    await settled_down(dock)
+    client = await dispatch.connect(
+        handshake(ServedType("t", "thread", False, None), max_threads=1)
+    )
+    await settled_down(dispatch)
     # Nobody looks but those who are told.
-    await dock.replica.poller.cancel()
+    await dispatch.replica.poller.cancel()
     for _ in range(3):
-        scene.submit("t")
-    notify(scene, "wake t")
+        factory.submit("t")
+    notify(factory, "wake t")
     for _ in range(3):
-        (_,) = await hand.got(1)
-        await hand.end()
+        (_,) = await client.got(1)
+        await client.end()
 
 
-async def test_the_highest_priority_goes_first_whoever_is_next(dock: Dock, scene: Scene) -> None:
-    hand = await dock.connect(handshake(max_in_flight=1))
-    await settled_down(dock)
-    wanted = [scene.submit("t", priority=one) for one in (1, 5, 3)]
-    notify(scene, "wake t")
+async def test_the_highest_priority_goes_first_whoever_is_next(
+    dispatch: DispatchHarness, factory: JobFactory
+) -> None:
+    client = await dispatch.connect(handshake(max_in_flight=1))
+    await settled_down(dispatch)
+    wanted = [factory.submit("t", priority=one) for one in (1, 5, 3)]
+    notify(factory, "wake t")
     seen = []
     for _ in range(3):
-        (job,) = await hand.got(1)
+        (job,) = await client.got(1)
         seen.append(job.claim.job_id)
-        await hand.end()
+        await client.end()
     assert seen == [wanted[1], wanted[2], wanted[0]]
 
 
 async def test_room_that_comes_back_in_small_parts_is_claimed_for_in_large_ones(
-    dock: Dock, scene: Scene, said: Counter[str], monkeypatch: pytest.MonkeyPatch
+    dispatch: DispatchHarness,
+    factory: JobFactory,
+    said: Counter[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("laneway.rpc.server.round_robin.COLLECT_S", 60.0)
     for _ in range(600):
-        scene.submit("t")
-    hand = await dock.connect(handshake(max_in_flight=200))
-    await hand.got(200)
+        factory.submit("t")
+    client = await dispatch.connect(handshake(max_in_flight=200))
+    await client.got(200)
     said.clear()
     for _ in range(40):
-        await hand.end(count=5)
-    await until(lambda: len(hand.jobs) >= 100)
+        await client.end(count=5)
+    await wait_until(lambda: len(client.jobs) >= 100)
     assert said[CLAIM] <= 4
 
 
@@ -191,94 +208,96 @@ async def test_room_that_comes_back_in_small_parts_is_claimed_for_in_large_ones(
 
 
 async def test_a_changed_lane_is_read_once_for_all_streams(
-    dock: Dock, scene: Scene, said: Counter[str]
+    dispatch: DispatchHarness, factory: JobFactory, said: Counter[str]
 ) -> None:
-    hands = [await dock.connect() for _ in range(10)]
-    await settled_down(dock)
+    clients = [await dispatch.connect() for _ in range(10)]
+    await settled_down(dispatch)
     said.clear()
-    scene.conn.execute("update laneway.worker_lanes set enabled = false where name = 'default'")
-    scene.submit("t")
-    await settled_down(dock)
+    factory.conn.execute("update laneway.worker_lanes set enabled = false where name = 'default'")
+    factory.submit("t")
+    await settled_down(dispatch)
     assert said["lanes/read_lanes"] == 1
-    assert not any(hand.jobs for hand in hands)
-    scene.conn.execute("update laneway.worker_lanes set enabled = true where name = 'default'")
-    await settled_down(dock)
-    await until(lambda: sum(len(hand.jobs) for hand in hands) == 1)
+    assert not any(client.jobs for client in clients)
+    factory.conn.execute("update laneway.worker_lanes set enabled = true where name = 'default'")
+    await settled_down(dispatch)
+    await wait_until(lambda: sum(len(client.jobs) for client in clients) == 1)
 
 
 async def test_a_full_lane_is_claimed_in_again_when_one_of_ours_ends(
-    dock: Dock, scene: Scene
+    dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
-    scene.conn.execute("update laneway.worker_lanes set max_slots = 1 where name = 'default'")
-    hands = [await dock.connect() for _ in range(2)]
+    factory.conn.execute("update laneway.worker_lanes set max_slots = 1 where name = 'default'")
+    clients = [await dispatch.connect() for _ in range(2)]
     for _ in range(3):
-        scene.submit("t")
-    await settled_down(dock)
+        factory.submit("t")
+    await settled_down(dispatch)
     for _ in range(3):
-        await until(lambda: sum(len(hand.jobs) for hand in hands) == 1)
-        await next(hand for hand in hands if hand.jobs).end()
+        await wait_until(lambda: sum(len(client.jobs) for client in clients) == 1)
+        await next(client for client in clients if client.jobs).end()
 
 
 @pytest.mark.parametrize("by", ["limit", "key"])
 async def test_a_limit_and_a_key_let_one_job_at_a_time_through(
-    dock: Dock, scene: Scene, by: str
+    dispatch: DispatchHarness, factory: JobFactory, by: str
 ) -> None:
     served = declared("t", limits=("scarce",) if by == "limit" else ())
-    hands = [await dock.connect(handshake(served)) for _ in range(2)]
+    clients = [await dispatch.connect(handshake(served)) for _ in range(2)]
     for _ in range(3):
-        scene.submit("t", concurrency_key="k" if by == "key" else None)
-    await settled_down(dock)
+        factory.submit("t", concurrency_key="k" if by == "key" else None)
+    await settled_down(dispatch)
     # Nobody looks but those who are told.
-    await dock.replica.poller.cancel()
+    await dispatch.replica.poller.cancel()
     for _ in range(3):
-        await until(lambda: any(hand.jobs for hand in hands))
-        await settled_rounds(dock)
-        assert _have(hands, 1)
-        await next(hand for hand in hands if hand.jobs).end()
+        await wait_until(lambda: any(client.jobs for client in clients))
+        await settled_rounds(dispatch)
+        assert _have(clients, 1)
+        await next(client for client in clients if client.jobs).end()
 
 
-async def test_the_pause_gate_stops_every_stream(dock: Dock, scene: Scene) -> None:
-    hand = await dock.connect()
-    scene.conn.execute("update laneway.control set paused = true, paused_by = 'me'")
-    scene.submit("t")
-    await settled_down(dock)
-    assert not hand.jobs
-    scene.conn.execute("update laneway.control set paused = false")
-    await settled_down(dock)
-    await hand.got(1)
+async def test_the_pause_gate_stops_every_stream(
+    dispatch: DispatchHarness, factory: JobFactory
+) -> None:
+    client = await dispatch.connect()
+    factory.conn.execute("update laneway.control set paused = true, paused_by = 'me'")
+    factory.submit("t")
+    await settled_down(dispatch)
+    assert not client.jobs
+    factory.conn.execute("update laneway.control set paused = false")
+    await settled_down(dispatch)
+    await client.got(1)
 
 
 async def test_a_type_that_moves_to_a_lane_beyond_the_token_is_not_sent_any_more(
-    dock: Dock, scene: Scene
+    dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
-    hand = await dock.connect(caller=replace(ANN, lanes=frozenset({"default"})))
-    await settled_down(dock)
-    scene.conn.execute("insert into laneway.worker_lanes (name, job_types) values ('far', '{t}')")
-    scene.submit("t")
-    await settled_down(dock)
-    assert not hand.jobs
-    assert hand.dispatcher.lanes == set()
-    hand.dispatcher.update_caller(replace(ANN, lanes=frozenset({"far"})))
-    await hand.got(1)
+    client = await dispatch.connect(caller=replace(ANN, lanes=frozenset({"default"})))
+    await settled_down(dispatch)
+    factory.conn.execute("insert into laneway.worker_lanes (name, job_types) values ('far', '{t}')")
+    factory.submit("t")
+    await settled_down(dispatch)
+    assert not client.jobs
+    assert client.dispatcher.lanes == set()
+    client.dispatcher.update_caller(replace(ANN, lanes=frozenset({"far"})))
+    await client.got(1)
 
 
 async def test_analyses_go_to_whoever_serves_the_lane_of_their_type(
-    dock: Dock, scene: Scene
+    dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
-    scene.publish("costly", approval=Approval(), has_analysis=True)
-    job_id = scene.submit("costly")
-    hand = await dock.connect(
+    factory.publish("costly", approval=Approval(), has_analysis=True)
+    job_id = factory.submit("costly")
+    client = await dispatch.connect(
         handshake(ServedType("costly", "async", True, None)),
         replace(ANN, lanes=frozenset({"default"})),
     )
-    (job,) = await hand.got(1)
+    (job,) = await client.got(1)
     assert (job.claim.job_id, job.job_type, job.is_analysis) == (job_id, "costly", True)
-    found = dock.replica.assignments.find(job.id, job.claim.attempt)
+    found = dispatch.replica.assignments.find(job.id, job.claim.attempt)
     assert found is not None
     assert (found.lane, found.job_type) == ("default", analysis_of("costly"))
     plan = '{"plan": null, "cost": null, "warnings": []}'
     assert Analysis().to_dict() == {"plan": None, "cost": None, "warnings": []}
-    (answer,) = await dock.replica.settle([Verdict(job.claim, "analyzed", plan)], 20.0)
+    (answer,) = await dispatch.replica.settle([Verdict(job.claim, "analyzed", plan)], 20.0)
     assert answer.status == "awaiting_approval"
 
 
@@ -286,158 +305,164 @@ async def test_analyses_go_to_whoever_serves_the_lane_of_their_type(
 
 
 async def test_results_of_calls_that_come_together_are_settled_together(
-    dock: Dock, scene: Scene, said: Counter[str]
+    dispatch: DispatchHarness, factory: JobFactory, said: Counter[str]
 ) -> None:
     for _ in range(60):
-        scene.submit("t")
-    hand = await dock.connect(handshake(max_in_flight=60))
-    claims = [job.claim for job in await hand.got(60)]
+        factory.submit("t")
+    client = await dispatch.connect(handshake(max_in_flight=60))
+    claims = [job.claim for job in await client.got(60)]
     said.clear()
-    answers = await asyncio.gather(*(settle(dock.replica, [claim]) for claim in claims))
+    answers = await asyncio.gather(*(settle(dispatch.replica, [claim]) for claim in claims))
     assert {one.answer for each in answers for one in each} == {"accepted"}
     assert said["leases/settle_jobs"] <= 3
 
 
 async def test_a_result_said_twice_at_once_is_answered_alike_and_another_verdict_is_fenced(
-    dock: Dock, scene: Scene
+    dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
-    scene.submit("t")
-    hand = await dock.connect()
-    (job,) = await hand.got(1)
+    factory.submit("t")
+    client = await dispatch.connect()
+    (job,) = await client.got(1)
     first, again, other = await asyncio.gather(
-        settle(dock.replica, [job.claim]),
-        settle(dock.replica, [job.claim]),
-        settle(dock.replica, [job.claim], "snooze"),
+        settle(dispatch.replica, [job.claim]),
+        settle(dispatch.replica, [job.claim]),
+        settle(dispatch.replica, [job.claim], "snooze"),
     )
     assert [one.answer for one in first + again] == ["accepted", "accepted"]
     assert [one.answer for one in other] == ["fenced"]
-    assert hand.dispatcher.room.in_use == 0
+    assert client.dispatcher.room.in_use == 0
 
 
 async def test_a_finish_is_not_accepted_once_the_replica_has_released_its_job(
-    dock: Dock, scene: Scene
+    dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
-    scene.submit("t")
-    hand = await dock.connect(handshake(max_in_flight=1))
-    (job,) = await hand.got(1)
-    dock.replica.completer.add(Verdict(job.claim, "release"))
-    answers = [(await settle(dock.replica, [job.claim]))[0].answer for _ in range(2)]
+    factory.submit("t")
+    client = await dispatch.connect(handshake(max_in_flight=1))
+    (job,) = await client.got(1)
+    dispatch.replica.completer.add(Verdict(job.claim, "release"))
+    answers = [(await settle(dispatch.replica, [job.claim]))[0].answer for _ in range(2)]
     assert answers in (["busy", "fenced"], ["fenced", "fenced"])
-    assert scene.conn.execute("select count(*) from laneway.outcome").fetchone() == (0,)
+    assert factory.conn.execute("select count(*) from laneway.outcome").fetchone() == (0,)
 
 
 # Who is there -------------------------------------------------------------------------------------
 
 
-async def test_a_worker_id_belongs_to_the_principal_that_registered_it(dock: Dock) -> None:
-    hand = await dock.connect()
+async def test_a_worker_id_belongs_to_the_principal_that_registered_it(
+    dispatch: DispatchHarness,
+) -> None:
+    client = await dispatch.connect()
     with pytest.raises(Forbidden, match="another principal"):
-        await dock.connect(hand.said, StreamCaller(uuid4(), "bob"))
-    assert hand.dispatcher.end is None
+        await dispatch.connect(client.said, StreamCaller(uuid4(), "bob"))
+    assert client.dispatcher.end is None
     # Nor can anybody take the id of a worker that is no remote one.
     with pytest.raises(Forbidden):
-        await dock.connect(handshake(worker_id=dock.replica.id))
+        await dispatch.connect(handshake(worker_id=dispatch.replica.id))
 
 
-async def test_a_token_that_reaches_none_of_the_types_is_refused(dock: Dock, scene: Scene) -> None:
+async def test_a_token_that_reaches_none_of_the_types_is_refused(
+    dispatch: DispatchHarness, factory: JobFactory
+) -> None:
     said = "covers lane far, but none of the worker's job types: t$"
     with pytest.raises(Forbidden, match=said):
-        await dock.connect(caller=replace(ANN, lanes=frozenset({"far"})))
-    await until(
-        lambda: scene.conn.execute(
+        await dispatch.connect(caller=replace(ANN, lanes=frozenset({"far"})))
+    await wait_until(
+        lambda: factory.conn.execute(
             "select 1 from laneway.workers where stopped_at is not null"
         ).fetchone()
     )
 
 
 async def test_a_worker_publishes_its_types_and_their_lanes_only_within_its_reach(
-    dock: Dock, scene: Scene
+    dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
     near = replace(ANN, lanes=frozenset({"default", "near"}))
     said = handshake(declared("a", lane="near"), declared("b", lane="far"), declared("c"))
-    await dock.connect(said, near)
-    rows = scene.conn.execute(
+    await dispatch.connect(said, near)
+    rows = factory.conn.execute(
         "select name, job_types from laneway.worker_lanes where name in ('near', 'far')"
     ).fetchall()
     assert rows == [("near", ["a"])]
     published = "select name from laneway.job_types where published_at is not null order by 1"
-    assert scene.conn.execute(published).fetchall() == [("a",), ("b",), ("c",)]
+    assert factory.conn.execute(published).fetchall() == [("a",), ("b",), ("c",)]
 
 
 @pytest.mark.parametrize("said, timeout_ms", [(None, 0), (3.0, 3000), ("nothing", 10_000)])
 async def test_a_timeout_is_what_the_worker_declares_and_else_what_is_known(
-    dock: Dock, scene: Scene, said: Any, timeout_ms: int
+    dispatch: DispatchHarness, factory: JobFactory, said: Any, timeout_ms: int
 ) -> None:
-    scene.publish("t")
-    scene.conn.execute("update laneway.job_types set timeout_s = 10 where name = 't'")
+    factory.publish("t")
+    factory.conn.execute("update laneway.job_types set timeout_s = 10 where name = 't'")
     served = "t" if said == "nothing" else declared("t", timeout_s=said)
-    scene.submit("t")
-    hand = await dock.connect(handshake(served))
-    (job,) = await hand.got(1)
+    factory.submit("t")
+    client = await dispatch.connect(handshake(served))
+    (job,) = await client.got(1)
     assert job.timeout_ms == timeout_ms
 
 
 async def test_types_that_a_token_does_not_cover_are_named(
-    dock: Dock, caplog: pytest.LogCaptureFixture
+    dispatch: DispatchHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     near = replace(ANN, lanes=frozenset({"near"}))
-    hand = await dock.connect(
+    client = await dispatch.connect(
         handshake(declared("a", lane="near"), declared("b", lane="far")), near
     )
-    assert hand.dispatcher.uncovered == ["b"]
+    assert client.dispatcher.uncovered == ["b"]
     said = "does not cover b in lane default (declared for far): it gets none of these jobs"
     assert [said in one.getMessage() for one in caplog.records].count(True) == 1
 
 
 async def test_a_worker_cannot_bring_a_type_of_others_into_a_lane_of_its_own(
-    dock: Dock, scene: Scene
+    dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
-    scene.publish("theirs")
-    scene.submit("theirs")
+    factory.publish("theirs")
+    factory.submit("theirs")
     thief = replace(ANN, lanes=frozenset({"interactive"}), declares=frozenset({"interactive"}))
     said = handshake(declared("theirs", lane="interactive"))
     with pytest.raises(Forbidden):
-        await dock.connect(said, thief)
+        await dispatch.connect(said, thief)
     moved = "select count(*) from laneway.worker_lanes where 'theirs' = any (job_types)"
-    assert scene.conn.execute(moved).fetchone() == (0,)
+    assert factory.conn.execute(moved).fetchone() == (0,)
     named = replace(thief, job_types=frozenset({"theirs"}))
     with pytest.raises(Forbidden):
-        await dock.connect(said, named)
-    assert scene.conn.execute(moved).fetchone() == (0,)
+        await dispatch.connect(said, named)
+    assert factory.conn.execute(moved).fetchone() == (0,)
 
 
-async def test_a_worker_cannot_take_an_approval_away(dock: Dock, scene: Scene) -> None:
-    scene.publish("gated", approval=Approval(two_person=True), has_analysis=True)
-    await dock.connect(handshake(declared("gated")))
-    row = scene.conn.execute(
+async def test_a_worker_cannot_take_an_approval_away(
+    dispatch: DispatchHarness, factory: JobFactory
+) -> None:
+    factory.publish("gated", approval=Approval(two_person=True), has_analysis=True)
+    await dispatch.connect(handshake(declared("gated")))
+    row = factory.conn.execute(
         "select approval, two_person, has_analysis from laneway.job_types where name = 'gated'"
     ).fetchone()
     assert row == ("always", True, True)
 
 
 async def test_the_replica_leads_where_nobody_else_does_and_says_so(
-    dock: Dock, scene: Scene
+    dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
-    await until(lambda: dock.replica.leader_services.watchdog.is_leader)
-    row = scene.conn.execute(
+    await wait_until(lambda: dispatch.replica.leader_services.watchdog.is_leader)
+    row = factory.conn.execute(
         "select w.name from laneway.leader l join laneway.workers w on w.id = l.holder"
     ).fetchone()
-    assert row == (dock.replica.name,)
+    assert row == (dispatch.replica.name,)
 
 
 async def test_stop_ends_streams_once_what_was_claimed_is_sent(
-    dsn: str, settings: Settings, scene: Scene
+    dsn: str, settings: Settings, factory: JobFactory
 ) -> None:
-    async with Dock(dsn, settings) as dock:
-        hand = await dock.connect_deaf()
-        scene.submit("t")
-        notify(scene, "wake t")
-        await until(lambda: len(dock.replica.assignments) == 1)
-        await dock.replica.stop_claiming()
-        hand.read()
-        await hand.over()
-        assert hand.dispatcher.end == "stopping"
-        (answer,) = await hand.end()
+    async with DispatchHarness(dsn, settings) as dispatch:
+        client = await dispatch.connect_without_reading()
+        factory.submit("t")
+        notify(factory, "wake t")
+        await wait_until(lambda: len(dispatch.replica.assignments) == 1)
+        await dispatch.replica.stop_claiming()
+        client.read()
+        await client.over()
+        assert client.dispatcher.end == "stopping"
+        (answer,) = await client.end()
         assert answer.answer == "accepted"
-    stopped = scene.conn.execute("select count(*) from laneway.workers where stopped_at is null")
+    stopped = factory.conn.execute("select count(*) from laneway.workers where stopped_at is null")
     assert stopped.fetchone() == (0,)

@@ -19,123 +19,125 @@ from laneway.rpc.server.handshake import ServedType
 from laneway.store.database import run_sync
 from laneway.store.leases import MAX_RANK, MIN_RANK, Assignment, Range, claim
 from laneway.store.statement import Statement
-from tests.control.scene import Scene
-from tests.engine.workshop import until
-from tests.rpc.dock import Dock, handshake, notify
+from tests.rpc.dispatch_harness import DispatchHarness, handshake, notify
+from tests.support.job_factory import JobFactory
+from tests.support.worker_harness import wait_until
 
 STEPS = "remote/read_steps"
 
 
 @pytest.fixture
-async def dock(dsn: str, settings: Settings) -> AsyncIterator[Dock]:
-    async with Dock(dsn, settings) as dock:
-        yield dock
+async def dispatch(dsn: str, settings: Settings) -> AsyncIterator[DispatchHarness]:
+    async with DispatchHarness(dsn, settings) as dispatch:
+        yield dispatch
 
 
-def leases(scene: Scene) -> int:
-    row = scene.conn.execute("select count(*) from laneway.lease").fetchone()
+def leases(factory: JobFactory) -> int:
+    row = factory.conn.execute("select count(*) from laneway.lease").fetchone()
     assert row is not None
     return int(row[0])
 
 
-def attempts(scene: Scene) -> list[tuple[Any, ...]]:
-    return scene.conn.execute(
+def attempts(factory: JobFactory) -> list[tuple[Any, ...]]:
+    return factory.conn.execute(
         "select outcome, attempt from laneway.attempts order by 1, 2"
     ).fetchall()
 
 
 async def test_a_job_submitted_before_or_after_the_stream_opened_is_sent(
-    dock: Dock, scene: Scene
+    dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
-    early = scene.submit("t", payload='{"n": 1}')
-    hand = await dock.connect()
-    (job,) = await hand.got(1)
+    early = factory.submit("t", payload='{"n": 1}')
+    client = await dispatch.connect()
+    (job,) = await client.got(1)
     assert job.claim.job_id == early
     assert job.id == str(early)
     assert (job.claim.attempt, job.job_type, job.payload) == (1, "t", '{"n": 1}')
     assert job.lease_ms == 30_000
     assert 0 < job.lease_left_ms <= 30_000
-    late = scene.submit("t")
-    dock.replica.poller.wake()
-    await hand.got(2)
-    assert hand.jobs[1].claim.job_id == late
-    answers = await hand.end()
+    late = factory.submit("t")
+    dispatch.replica.poller.wake()
+    await client.got(2)
+    assert client.jobs[1].claim.job_id == late
+    answers = await client.end()
     assert [(one.answer, one.status) for one in answers] == [("accepted", "completed")] * 2
-    assert not leases(scene)
+    assert not leases(factory)
 
 
-async def test_room_comes_back_with_results_and_is_never_exceeded(dock: Dock, scene: Scene) -> None:
+async def test_room_comes_back_with_results_and_is_never_exceeded(
+    dispatch: DispatchHarness, factory: JobFactory
+) -> None:
     for _ in range(25):
-        scene.submit("t")
-    hand = await dock.connect(handshake(max_in_flight=4))
+        factory.submit("t")
+    client = await dispatch.connect(handshake(max_in_flight=4))
     ended = 0
     while ended < 25:
-        await hand.got(min(4, 25 - ended))
-        assert len(hand.jobs) <= 4
-        assert leases(scene) <= 4
-        ended += len(await hand.end(count=3))
-    assert not hand.jobs
+        await client.got(min(4, 25 - ended))
+        assert len(client.jobs) <= 4
+        assert leases(factory) <= 4
+        ended += len(await client.end(count=3))
+    assert not client.jobs
 
 
 async def test_lanes_and_isolations_together_never_exceed_the_room_of_a_stream(
-    dock: Dock, scene: Scene
+    dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
     for lane in ("a", "b", "c"):
-        scene.conn.execute(
+        factory.conn.execute(
             "insert into laneway.worker_lanes (name, job_types, max_slots) values (%s, %s, null)",
             [lane, [lane]],
         )
     for _ in range(6):
         for job_type in ("a", "b", "c"):
-            scene.submit(job_type)
+            factory.submit(job_type)
     types = [
         ServedType("a", "async", False, None),
         ServedType("b", "thread", False, None),
         ServedType("c", "process", False, None),
     ]
     for most in (2, 5):
-        hand = await dock.connect(handshake(*types, max_in_flight=most, max_threads=1))
+        client = await dispatch.connect(handshake(*types, max_in_flight=most, max_threads=1))
         done = 0
         while done < 7:
-            await hand.got(1)
-            assert len(hand.jobs) <= most
-            assert leases(scene) <= most
-            assert sum(1 for job in hand.jobs if job.job_type == "b") <= 1
-            done += len(await hand.end(count=1))
-        await hand.hang_up()
-        for job in hand.jobs:
-            scene.settle(job.claim)
+            await client.got(1)
+            assert len(client.jobs) <= most
+            assert leases(factory) <= most
+            assert sum(1 for job in client.jobs if job.job_type == "b") <= 1
+            done += len(await client.end(count=1))
+        await client.disconnect()
+        for job in client.jobs:
+            factory.settle(job.claim)
 
 
 async def test_what_was_not_sent_is_released_at_once_when_the_stream_ends(
-    dock: Dock, scene: Scene
+    dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
     for _ in range(3):
-        scene.submit("t")
-    hand = await dock.connect_deaf()
-    await until(lambda: leases(scene) == 3)
-    await hand.hang_up()
-    await until(lambda: leases(scene) == 0)
-    assert attempts(scene) == [("released", 1)] * 3
-    retries = scene.conn.execute("select retries from laneway.ready").fetchall()
+        factory.submit("t")
+    client = await dispatch.connect_without_reading()
+    await wait_until(lambda: leases(factory) == 3)
+    await client.disconnect()
+    await wait_until(lambda: leases(factory) == 0)
+    assert attempts(factory) == [("released", 1)] * 3
+    retries = factory.conn.execute("select retries from laneway.ready").fetchall()
     assert retries == [(0,)] * 3
 
 
-async def tried_once(dock: Dock, scene: Scene) -> None:
+async def tried_once(dispatch: DispatchHarness, factory: JobFactory) -> None:
     """A job that was begun before: its steps are read before it is sent again."""
-    scene.submit("t")
-    first = await dock.connect()
+    factory.submit("t")
+    first = await dispatch.connect()
     await first.got(1)
-    await first.hang_up()
+    await first.disconnect()
     await first.end("release")
 
 
 async def test_what_is_being_prepared_when_the_stream_ends_is_released_and_not_sent(
-    dock: Dock, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    dispatch: DispatchHarness, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await tried_once(dock, scene)
+    await tried_once(dispatch, factory)
     began, may_go_on = asyncio.Event(), asyncio.Event()
-    run = dock.replica.database.run
+    run = dispatch.replica.database.run
 
     async def slow(statement: Statement[Any]) -> Any:
         if statement.name == STEPS:
@@ -143,23 +145,23 @@ async def test_what_is_being_prepared_when_the_stream_ends_is_released_and_not_s
             await may_go_on.wait()
         return await run(statement)
 
-    monkeypatch.setattr(dock.replica.database, "run", slow)
-    hand = await dock.connect()
+    monkeypatch.setattr(dispatch.replica.database, "run", slow)
+    client = await dispatch.connect()
     await began.wait()
-    await hand.dispatcher.close()
+    await client.dispatcher.close()
     may_go_on.set()
-    await hand.over()
-    await until(lambda: leases(scene) == 0)
-    assert not hand.jobs
-    assert attempts(scene) == [("released", 1), ("released", 2)]
+    await client.over()
+    await wait_until(lambda: leases(factory) == 0)
+    assert not client.jobs
+    assert attempts(factory) == [("released", 1), ("released", 2)]
 
 
 async def test_what_was_being_prepared_is_released_however_late_that_is_broken_off(
-    dock: Dock, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    dispatch: DispatchHarness, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await tried_once(dock, scene)
+    await tried_once(dispatch, factory)
     began, is_told = asyncio.Event(), asyncio.Event()
-    run = dock.replica.database.run
+    run = dispatch.replica.database.run
 
     async def slow(statement: Statement[Any]) -> Any:
         if statement.name == STEPS:
@@ -172,39 +174,39 @@ async def test_what_was_being_prepared_is_released_however_late_that_is_broken_o
                 raise
         return await run(statement)
 
-    monkeypatch.setattr(dock.replica.database, "run", slow)
-    hand = await dock.connect()
+    monkeypatch.setattr(dispatch.replica.database, "run", slow)
+    client = await dispatch.connect()
     await began.wait()
-    hand.stop_reading()
-    await hand.dispatcher.close()
-    assert leases(scene) == 1
+    client.stop_reading()
+    await client.dispatcher.close()
+    assert leases(factory) == 1
     is_told.set()
-    await until(lambda: leases(scene) == 0)
-    assert attempts(scene) == [("released", 1), ("released", 2)]
+    await wait_until(lambda: leases(factory) == 0)
+    assert attempts(factory) == [("released", 1), ("released", 2)]
 
 
 async def test_what_was_sent_stays_with_its_worker_when_the_stream_ends(
-    dock: Dock, scene: Scene
+    dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
-    scene.submit("t")
-    hand = await dock.connect()
-    await hand.got(1)
-    await hand.hang_up()
-    assert leases(scene) == 1
-    (answer,) = await hand.end()
+    factory.submit("t")
+    client = await dispatch.connect()
+    await client.got(1)
+    await client.disconnect()
+    assert leases(factory) == 1
+    (answer,) = await client.end()
     assert answer.answer == "accepted"
 
 
 async def test_a_worker_that_comes_again_keeps_what_it_holds_and_gives_back_what_it_never_got(
-    dock: Dock, scene: Scene
+    dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
     for _ in range(3):
-        scene.submit("t")
-    hand = await dock.connect(handshake(max_in_flight=3))
-    kept, *lost = await hand.got(3)
-    await hand.hang_up()
+        factory.submit("t")
+    client = await dispatch.connect(handshake(max_in_flight=3))
+    kept, *lost = await client.got(3)
+    await client.disconnect()
     holds = frozenset({(kept.claim.job_id, kept.claim.attempt)})
-    again = await dock.connect(replace(hand.said, holds=holds))
+    again = await dispatch.connect(replace(client.said, holds=holds))
     await again.got(2)
     assert again.dispatcher.room.in_use == 3
     assert {job.claim.job_id for job in again.jobs} == {job.claim.job_id for job in lost}
@@ -215,63 +217,65 @@ async def test_a_worker_that_comes_again_keeps_what_it_holds_and_gives_back_what
 
 
 async def test_a_new_stream_knows_what_the_last_claim_of_an_older_one_brought(
-    dsn: str, dock: Dock, scene: Scene
+    dsn: str, dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
-    older = await dock.connect()
-    await older.hang_up()
+    older = await dispatch.connect()
+    await older.disconnect()
     session = older.dispatcher.session
-    job_id = scene.submit("t")
-    row = scene.conn.execute("select version from laneway.control").fetchone()
+    job_id = factory.submit("t")
+    row = factory.conn.execute("select version from laneway.control").fetchone()
     assert row is not None
     (version,) = row
     ranges = [Range("t", 1, True, MIN_RANK, 0, MAX_RANK)]
     with psycopg.connect(dsn) as conn:
         run_sync(conn, claim(older.id, "default", version, 1, ranges, [1], session=session))
         again = replace(older.said, max_in_flight=1, holds=frozenset({(job_id, 1)}))
-        connecting = asyncio.ensure_future(dock.connect(again))
+        connecting = asyncio.ensure_future(dispatch.connect(again))
         waits = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = %s"
-        await until(lambda: scene.conn.execute(waits, [scene.conn.info.dbname]).fetchone())
+        await wait_until(lambda: factory.conn.execute(waits, [factory.conn.info.dbname]).fetchone())
     assert (await connecting).dispatcher.room.in_use == 1
 
 
-async def test_a_newer_stream_of_a_worker_ends_the_older_one(dock: Dock, scene: Scene) -> None:
-    first = await dock.connect()
-    second = await dock.connect(first.said)
+async def test_a_newer_stream_of_a_worker_ends_the_older_one(
+    dispatch: DispatchHarness, factory: JobFactory
+) -> None:
+    first = await dispatch.connect()
+    second = await dispatch.connect(first.said)
     await first.over()
     assert first.dispatcher.end == "replaced"
-    scene.submit("t")
-    dock.replica.poller.wake()
+    factory.submit("t")
+    dispatch.replica.poller.wake()
     await second.got(1)
-    stopped = scene.conn.execute(
+    stopped = factory.conn.execute(
         "select stopped_at from laneway.workers where id = %s", [first.id]
     ).fetchone()
     assert stopped == (None,)
 
 
 async def test_steps_of_earlier_attempts_come_along_and_cost_first_attempts_nothing(
-    dock: Dock, scene: Scene
+    dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
-    scene.submit("t")
-    hand = await dock.connect()
-    (job,) = await hand.got(1)
+    factory.submit("t")
+    client = await dispatch.connect()
+    (job,) = await client.got(1)
     assert job.steps == ()
-    scene.conn.execute(
+    factory.conn.execute(
         "insert into laneway.steps (seq, name, attempt, result, took_s)"
         " values (%s, 'charge', 1, '{\"paid\": 3}', 0.5)",
         [job.claim.seq],
     )
-    await hand.end("release")
-    (again,) = await hand.got(1)
+    await client.end("release")
+    (again,) = await client.got(1)
     assert again.claim.attempt == 2
     assert [tuple(step) for step in again.steps] == [("charge", '{"paid": 3}', 0.5)]
 
 
 async def test_few_bytes_of_steps_are_read_at_once_and_all_of_them_come(
-    dock: Dock, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    dispatch: DispatchHarness, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.rpc.server.dispatcher.MAX_BYTES", 5000)
     read: list[int] = []
-    run = dock.replica.database.run
+    run = dispatch.replica.database.run
 
     async def noting(statement: Statement[Any]) -> Any:
         answer = await run(statement)
@@ -279,88 +283,95 @@ async def test_few_bytes_of_steps_are_read_at_once_and_all_of_them_come(
             read.append(sum(len(s.result) for one in answer.values() for s in one.steps))
         return answer
 
-    monkeypatch.setattr(dock.replica.database, "run", noting)
+    monkeypatch.setattr(dispatch.replica.database, "run", noting)
     for _ in range(6):
-        scene.submit("t")
-    hand = await dock.connect()
-    sizes = dict(zip((job.id for job in await hand.got(6)), (2, 2, 2, 9, 0, 2), strict=True))
-    for job in hand.jobs:
-        scene.conn.execute(
+        factory.submit("t")
+    client = await dispatch.connect()
+    sizes = dict(zip((job.id for job in await client.got(6)), (2, 2, 2, 9, 0, 2), strict=True))
+    for job in client.jobs:
+        factory.conn.execute(
             "insert into laneway.steps (seq, name, attempt, result)"
             " select %s, n::text, 1, to_jsonb(repeat('x', 998)) from generate_series(1, %s) n",
             [job.claim.seq, sizes[job.id]],
         )
-    before = [job.id for job in hand.jobs]
-    await hand.end("release")
-    await hand.got(6)
-    assert {job.id: len(job.steps) for job in hand.jobs} == sizes
-    assert [job.id for job in hand.jobs] == before
+    before = [job.id for job in client.jobs]
+    await client.end("release")
+    await client.got(6)
+    assert {job.id: len(job.steps) for job in client.jobs} == sizes
+    assert [job.id for job in client.jobs] == before
     assert sorted(read)[-1] == 9000
     assert all(size <= 5000 for size in read if size != 9000)
 
 
 async def test_steps_larger_than_a_message_end_their_job_and_no_other(
-    dsn: str, scene: Scene, settings: Settings
+    dsn: str, factory: JobFactory, settings: Settings
 ) -> None:
     small = settings.model_copy(update={"grpc_assignment_bytes": 100_000})
-    async with Dock(dsn, small) as dock:
+    async with DispatchHarness(dsn, small) as dispatch:
         for _ in range(2):
-            scene.submit("t")
-        hand = await dock.connect()
-        large, fine = await hand.got(2)
-        scene.conn.execute(
+            factory.submit("t")
+        client = await dispatch.connect()
+        large, fine = await client.got(2)
+        factory.conn.execute(
             "insert into laneway.steps (seq, name, attempt, result)"
             " select s, n::text, 1, to_jsonb(repeat('x', 50000))"
             " from unnest(%s::bigint[]) s, generate_series(1, 3) n where s = %s or n = 1",
             [[large.claim.seq, fine.claim.seq], large.claim.seq],
         )
-        await hand.end("release")
-        (again,) = await hand.got(1)
+        await client.end("release")
+        (again,) = await client.got(1)
         assert (again.id, len(again.steps)) == (fine.id, 1)
         query = "select error ->> 'type', error ->> 'message' from laneway.outcome"
-        kind, message = await until(lambda: scene.conn.execute(query).fetchone())
+        kind, message = await wait_until(lambda: factory.conn.execute(query).fetchone())
         assert kind == "AssignmentTooLarge"
         assert "150," in message
 
 
-async def test_large_payloads_are_sent_in_several_messages(dock: Dock, scene: Scene) -> None:
-    hand = await dock.connect_deaf()
+async def test_large_payloads_are_sent_in_several_messages(
+    dispatch: DispatchHarness, factory: JobFactory
+) -> None:
+    client = await dispatch.connect_without_reading()
     for _ in range(4):
-        scene.submit("t", payload='"' + "x" * 600_000 + '"')
-    dock.replica.poller.wake()
-    await until(lambda: leases(scene) == 4)
-    hand.read()
-    await hand.got(4)
-    assert hand.messages == 4
+        factory.submit("t", payload='"' + "x" * 600_000 + '"')
+    dispatch.replica.poller.wake()
+    await wait_until(lambda: leases(factory) == 4)
+    client.read()
+    await client.got(4)
+    assert client.messages == 4
 
 
 async def test_an_assignment_larger_than_a_message_ends_as_failed_with_its_size(
-    dsn: str, scene: Scene, settings: Settings
+    dsn: str, factory: JobFactory, settings: Settings
 ) -> None:
     small = settings.model_copy(update={"grpc_assignment_bytes": 100_000})
-    async with Dock(dsn, small) as dock:
-        hand = await dock.connect()
-        scene.submit("t", payload='"' + "x" * 200_000 + '"')
-        dock.replica.poller.wake()
+    async with DispatchHarness(dsn, small) as dispatch:
+        client = await dispatch.connect()
+        factory.submit("t", payload='"' + "x" * 200_000 + '"')
+        dispatch.replica.poller.wake()
         query = "select status, error ->> 'type', error ->> 'message' from laneway.outcome"
-        status, kind, message = await until(lambda: scene.conn.execute(query).fetchone())
+        status, kind, message = await wait_until(lambda: factory.conn.execute(query).fetchone())
         assert (status, kind) == ("failed", "AssignmentTooLarge")
         assert "200," in message
         assert "98,976" in message
-        assert not hand.jobs
-        await until(lambda: hand.dispatcher.room.in_use == 0)
+        assert not client.jobs
+        await wait_until(lambda: client.dispatcher.room.in_use == 0)
 
 
-async def test_a_cancelled_job_makes_its_worker_beat(dock: Dock, scene: Scene) -> None:
-    scene.submit("t")
-    hand = await dock.connect()
-    await hand.got(1)
-    notify(scene, f"cancel {hand.id}")
-    await until(lambda: hand.beats)
+async def test_a_cancelled_job_makes_its_worker_beat(
+    dispatch: DispatchHarness, factory: JobFactory
+) -> None:
+    factory.submit("t")
+    client = await dispatch.connect()
+    await client.got(1)
+    notify(factory, f"cancel {client.id}")
+    await wait_until(lambda: client.beats)
 
 
 async def test_a_claim_that_fails_keeps_the_stream(
-    dock: Dock, scene: Scene, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    dispatch: DispatchHarness,
+    factory: JobFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr("laneway.rpc.server.round_robin.RETRY_S", 0.01)
     portions: list[int] = []
@@ -371,33 +382,33 @@ async def test_a_claim_that_fails_keeps_the_stream(
         portions.append(portion.most)
 
     monkeypatch.setattr(ClaimSize, "shrink", noted)
-    hand = await dock.connect()
-    scene.conn.execute("alter table laneway.ready rename to hidden")
-    dock.replica.round_robin.wake(["t"])
-    await until(lambda: "dispatcher: " in caplog.text)
+    client = await dispatch.connect()
+    factory.conn.execute("alter table laneway.ready rename to hidden")
+    dispatch.replica.round_robin.wake(["t"])
+    await wait_until(lambda: "dispatcher: " in caplog.text)
     # Perhaps it was too much at once: it is tried with less.
-    await until(lambda: portions and portions[-1] < FIRST)
-    scene.conn.execute("alter table laneway.hidden rename to ready")
-    scene.submit("t")
-    await hand.got(1)
-    assert hand.dispatcher.end is None
+    await wait_until(lambda: portions and portions[-1] < FIRST)
+    factory.conn.execute("alter table laneway.hidden rename to ready")
+    factory.submit("t")
+    await client.got(1)
+    assert client.dispatcher.end is None
 
 
 async def test_a_drained_stream_is_sent_nothing_until_it_is_resumed(
-    dock: Dock, scene: Scene
+    dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
-    hand = await dock.connect()
-    hand.dispatcher.drain(True)
-    scene.submit("t")
-    await dock.replica.poller.run_once()
-    assert not hand.jobs
-    assert not leases(scene)
-    hand.dispatcher.drain(False)
-    await hand.got(1)
+    client = await dispatch.connect()
+    client.dispatcher.drain(True)
+    factory.submit("t")
+    await dispatch.replica.poller.run_once()
+    assert not client.jobs
+    assert not leases(factory)
+    client.dispatcher.drain(False)
+    await client.got(1)
 
 
 async def test_few_bytes_of_a_backlog_of_large_jobs_are_held_at_once(
-    dock: Dock, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    dispatch: DispatchHarness, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A tenth of everything, as it costs a test a tenth.
     monkeypatch.setattr("laneway.rpc.server.assignment_queue.MAX_BYTES", 400_000)
@@ -410,26 +421,26 @@ async def test_few_bytes_of_a_backlog_of_large_jobs_are_held_at_once(
         unsent.append(len(outbox))
 
     monkeypatch.setattr(AssignmentQueue, "put", noted)
-    scene.conn.execute(
+    factory.conn.execute(
         "select laneway.submit('t', to_jsonb(repeat('x', 100000))) from generate_series(1, 300)"
     )
-    hand = await dock.connect_deaf(handshake(max_in_flight=1000))
-    await until(lambda: not hand.dispatcher.takes_jobs)
-    await until(lambda: dock.replica.round_robin.is_idle)
+    client = await dispatch.connect_without_reading(handshake(max_in_flight=1000))
+    await wait_until(lambda: not client.dispatcher.takes_jobs)
+    await wait_until(lambda: dispatch.replica.round_robin.is_idle)
     # The first claim cannot know how large they are.
-    assert leases(scene) == FIRST
+    assert leases(factory) == FIRST
     # Only that its reader has taken some tells that there is room again.
-    await dock.replica.poller.cancel()
-    hand.read()
-    await hand.got(300)
-    assert len({one.id for one in hand.jobs}) == 300
+    await dispatch.replica.poller.cancel()
+    client.read()
+    await client.got(300)
+    assert len({one.id for one in client.jobs}) == 300
     # From then on a claim brings what fits, and only once no more than that is unsent.
     assert unsent[0] == FIRST
     assert max(unsent[1:]) <= 4 + 3
 
 
 async def test_small_jobs_are_claimed_in_ever_larger_portions(
-    dock: Dock, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    dispatch: DispatchHarness, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     brought: list[int] = []
     learn = ClaimSize.learn
@@ -439,27 +450,30 @@ async def test_small_jobs_are_claimed_in_ever_larger_portions(
         brought.append(len(assignments))
 
     monkeypatch.setattr(ClaimSize, "learn", noted)
-    scene.conn.execute("select laneway.submit('t', 'null') from generate_series(1, 1000)")
-    hand = await dock.connect(handshake(max_in_flight=2000))
-    await hand.got(1000)
+    factory.conn.execute("select laneway.submit('t', 'null') from generate_series(1, 1000)")
+    client = await dispatch.connect(handshake(max_in_flight=2000))
+    await client.got(1000)
     assert max(brought) >= 500
     assert len([count for count in brought if count]) <= 8
 
 
 @pytest.mark.parametrize("is_being_sent", [False, True])
 async def test_a_reader_that_takes_nothing_gets_nothing_more_and_loses_what_grows_old(
-    dock: Dock, scene: Scene, monkeypatch: pytest.MonkeyPatch, is_being_sent: bool
+    dispatch: DispatchHarness,
+    factory: JobFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    is_being_sent: bool,
 ) -> None:
     monkeypatch.setattr("laneway.rpc.server.assignment_queue.STUCK_S", 0.0)
-    scene.submit("t")
-    hand = await dock.connect_deaf()
+    factory.submit("t")
+    client = await dispatch.connect_without_reading()
     if is_being_sent:
-        await anext(hand.dispatcher.batches())
-    await until(lambda: not hand.dispatcher.takes_jobs)
-    assert leases(scene) == 1
+        await anext(client.dispatcher.batches())
+    await wait_until(lambda: not client.dispatcher.takes_jobs)
+    assert leases(factory) == 1
     later = SimpleNamespace(monotonic=lambda: time.monotonic() + 3600)
     monkeypatch.setattr("laneway.rpc.server.assignment_queue.time", later)
     monkeypatch.setattr("laneway.rpc.server.dispatcher.time", later)
-    hand.dispatcher.release_stale()
-    await until(lambda: attempts(scene) == [("released", 1)])
-    assert not leases(scene)
+    client.dispatcher.release_stale()
+    await wait_until(lambda: attempts(factory) == [("released", 1)])
+    assert not leases(factory)

@@ -13,22 +13,22 @@ from laneway.config.settings import Settings
 from laneway.rpc.worker.endpoint import Endpoint
 from laneway.rpc.worker.worker import RemoteWorker
 from tests.api.conftest import People
-from tests.engine.workshop import QUICK, SOON, Workshop, until
-from tests.rpc.station import Station
+from tests.rpc.rpc_harness import RpcHarness
+from tests.support.worker_harness import QUICK, SOON, WorkerHarness, wait_until
 
 
-class Far(Workshop):
-    """A workshop whose workers are remote; `app` has their handlers and no database."""
+class Far(WorkerHarness):
+    """A make_harness whose workers are remote; `app` has their handlers and no database."""
 
-    def __init__(self, dsn: str, station: Station, token: str) -> None:
+    def __init__(self, dsn: str, rpc: RpcHarness, token: str) -> None:
         super().__init__(dsn)
-        self.station = station
+        self.rpc = rpc
         self.app = Laneway(embedded=False, **QUICK)
         self.token = token
         self.remote: list[RemoteWorker] = []
 
-    async def hire_remote(self, *others: Station, **settings: Any) -> RemoteWorker:
-        addresses = ",".join(one.address for one in (self.station, *others))
+    async def hire_remote(self, *others: RpcHarness, **settings: Any) -> RemoteWorker:
+        addresses = ",".join(one.address for one in (self.rpc, *others))
         worker = RemoteWorker(
             self.app.handlers,
             Settings.load(database_url=None, embedded=False, **{**QUICK, **settings}),
@@ -41,12 +41,12 @@ class Far(Workshop):
 
 @pytest.fixture
 async def far(
-    dsn: str, station: Station, people: People, monkeypatch: pytest.MonkeyPatch
+    dsn: str, rpc: RpcHarness, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Far]:
     monkeypatch.delenv("LANEWAY_DATABASE_URL", raising=False)
     people.role("trusted", "workers:claim", "workers:declare")
     robot = people.new("robot", "trusted", scope="all")
-    async with Far(dsn, station, robot.token) as far:
+    async with Far(dsn, rpc, robot.token) as far:
         yield far
         for worker in far.remote:
             await worker.stop(0.0)
@@ -76,7 +76,7 @@ async def test_a_thousand_jobs_are_each_run_once(far: Far) -> None:
 
     await far.hire_remote(concurrency=50)
     jobs = await far.lw.submit_many([("count", {"n": n}) for n in range(1000)])
-    await until(lambda: far.count("completed") == len(jobs))
+    await wait_until(lambda: far.count("completed") == len(jobs))
     assert sorted(ran) == list(range(1000))
     assert far.holds_nothing()
 
@@ -117,7 +117,7 @@ async def test_a_running_job_is_cancelled(far: Far) -> None:
 
     await far.hire_remote()
     job = await far.lw.submit("long")
-    await until(lambda: _has_checkpoint(job))
+    await wait_until(lambda: _has_checkpoint(job))
     await job.cancel()
     assert (await far.ended(job)).status == "cancelled"
     assert far.holds_nothing()
@@ -138,7 +138,7 @@ async def test_an_analysis_runs_before_its_job(far: Far) -> None:
 
     await far.hire_remote()
     job = await far.lw.submit("careful", {"n": 2}, created_by="ann")
-    await until(lambda: far.status(job) == "awaiting_approval")
+    await wait_until(lambda: far.status(job) == "awaiting_approval")
     await far.lw.approve(job.id, "bob")
     assert await job.wait(60) == 2
 
@@ -172,12 +172,12 @@ async def test_a_job_goes_on_when_its_replica_is_gone(
         await go_on.wait()
         return "once"
 
-    async with Station(dsn, settings, database) as other:
+    async with RpcHarness(dsn, settings, database) as other:
         worker = await far.hire_remote(other)
         job = await far.lw.submit("long")
         await begun.wait()
-        await far.station.server.stop(0)
-        await until(lambda: worker.job_stream.registered.is_set())
+        await far.rpc.server.stop(0)
+        await wait_until(lambda: worker.job_stream.registered.is_set())
         go_on.set()
         assert await job.wait(60) == "once"
         assert (await job.get()).attempt == 1

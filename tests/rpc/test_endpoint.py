@@ -12,7 +12,7 @@ from laneway.errors import ConfigError, DatabaseUnavailable, InvalidInput
 from laneway.rpc.worker.connection import ReplicaConnection
 from laneway.rpc.worker.endpoint import Endpoint
 from tests.rpc.certificates import make_certificate
-from tests.rpc.script import TOKEN, Scripted
+from tests.rpc.scripted_server import TOKEN, ScriptedServer
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ async def test_a_token_goes_only_to_a_server_that_shows_a_trusted_certificate(
         (tmp_path / name).mkdir()
     ours, theirs = make_certificate(tmp_path / "ours"), make_certificate(tmp_path / "theirs")
     links = {"plain": None, "theirs": str(theirs[0]), "ours": str(ours[0])}
-    async with Scripted(ours) as server:
+    async with ScriptedServer(ours) as server:
         for name, tls_ca in links.items():
             connection = ReplicaConnection(Endpoint.to(server.address, TOKEN, tls_ca=tls_ca))
             if name == "ours":
@@ -116,7 +116,7 @@ async def test_a_token_goes_only_to_a_server_that_shows_a_trusted_certificate(
 
 async def test_a_server_without_tls_is_told_as_such(tmp_path: Path) -> None:
     trusted = str(make_certificate(tmp_path)[0])
-    async with Scripted() as server:
+    async with ScriptedServer() as server:
         connection = ReplicaConnection(Endpoint.to(server.address, TOKEN, tls_ca=trusted))
         with pytest.raises(DatabaseUnavailable, match="TLS: the server does not use it"):
             await connection.check(str(uuid4()))

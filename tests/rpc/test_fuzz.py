@@ -18,8 +18,8 @@ from laneway.config.settings import Settings
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.store.database import Database
 from tests.api.conftest import People
-from tests.control.scene import Scene
-from tests.rpc.station import Calls, Station, assigned
+from tests.rpc.rpc_harness import Calls, RpcHarness, assigned
+from tests.support.job_factory import JobFactory
 
 EXAMPLES = 60
 # What a call that was understood, or refused for a reason, may end with.
@@ -42,20 +42,20 @@ TEXTS = (
 
 
 class Thrower:
-    """A worker with a job at hand, on a loop of its own: hypothesis knows none."""
+    """A worker with a running job, on a separate event loop: hypothesis has none."""
 
-    def __init__(self, dsn: str, people: People, scene: Scene) -> None:
+    def __init__(self, dsn: str, people: People, factory: JobFactory) -> None:
         self.runner = asyncio.Runner()
         self.token = people.new("ann", "remote_worker").token
         for _ in range(3):
-            scene.submit("greet")
+            factory.submit("greet")
         self.runner.run(self._begin(dsn))
 
     async def _begin(self, dsn: str) -> None:
         chosen = Settings.load(database_url=dsn, requests_per_second=0)
         self.database = Database(dsn, chosen, role="tests rpc")
-        self.station = await Station(dsn, chosen, self.database).__aenter__()
-        self.calls: Calls = self.station.call(self.token)
+        self.rpc = await RpcHarness(dsn, chosen, self.database).__aenter__()
+        self.calls: Calls = self.rpc.call(self.token)
         self.stream = await self.calls.connected()
         self.job_ids = [one.job_id for one in await assigned(self.stream, 3)]
 
@@ -79,13 +79,13 @@ class Thrower:
         self.runner.close()
 
     async def _end(self) -> None:
-        await self.station.__aexit__(None, None, None)
+        await self.rpc.__aexit__(None, None, None)
         await self.database.close()
 
 
 @pytest.fixture
-def thrower(dsn: str, people: People, scene: Scene) -> Iterator[Thrower]:
-    thrower = Thrower(dsn, people, scene)
+def thrower(dsn: str, people: People, factory: JobFactory) -> Iterator[Thrower]:
+    thrower = Thrower(dsn, people, factory)
     yield thrower
     thrower.close()
 
@@ -152,19 +152,19 @@ def test_no_message_is_answered_with_a_mistake_of_ours(thrower: Thrower, name: s
 
 @pytest.mark.parametrize("name", [method.name for method in METHODS])
 def test_no_bytes_are_answered_with_a_mistake_of_ours(thrower: Thrower, name: str) -> None:
-    station = thrower.station
+    rpc = thrower.rpc
     path = f"/laneway.v1.DispatchService/{name}"
     told = [("authorization", f"Bearer {thrower.token}")]
 
     async def throw(data: bytes) -> grpc.StatusCode:
         try:
             if name == "StreamJobs":
-                opened: Any = station.channel.unary_stream(path)
+                opened: Any = rpc.channel.unary_stream(path)
                 stream = opened(data, metadata=told)
                 await asyncio.wait_for(stream.read(), 60)
                 stream.cancel()
             else:
-                call: Any = station.channel.unary_unary(path)
+                call: Any = rpc.channel.unary_unary(path)
                 await call(data, metadata=told, timeout=20)
         except grpc.aio.AioRpcError as error:
             return error.code()

@@ -15,27 +15,27 @@ from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.worker.endpoint import Endpoint
 from laneway.rpc.worker.heartbeat_child import Renewals
 from laneway.store.leases import WriteResult
-from tests.engine.workshop import until
-from tests.rpc.processes import Remote
-from tests.rpc.script import TOKEN, Scripted, assignment
+from tests.rpc.processes import RemoteWorkerCommand
+from tests.rpc.scripted_server import TOKEN, ScriptedServer, assignment
+from tests.support.worker_harness import wait_until
 
 WORKER = str(uuid4())
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[Scripted]:
-    async with Scripted() as server:
+async def server() -> AsyncIterator[ScriptedServer]:
+    async with ScriptedServer() as server:
         yield server
 
 
 async def test_a_handler_that_holds_the_gil_for_three_leases_keeps_its_lease(
-    server: Scripted,
+    server: ScriptedServer,
 ) -> None:
-    with Remote(server.address) as worker:
-        await until(lambda: server.handshakes)
+    with RemoteWorkerCommand(server.address) as worker:
+        await wait_until(lambda: server.handshakes)
         one = assignment("hold_gil", {"seconds": 3.0}, lease_ms=1000, lease_left_ms=1000)
         server.send(one)
-        await until(lambda: one.job_id in server.results)
+        await wait_until(lambda: one.job_id in server.results)
         assert json.loads(server.results[one.job_id].finish.result) == "still mine"
         beats = [b for b in server.of(pb.HeartbeatRequest) if b.claims]
         assert len(beats) >= 3
@@ -45,32 +45,34 @@ async def test_a_handler_that_holds_the_gil_for_three_leases_keeps_its_lease(
         assert TOKEN not in " ".join(" ".join(p.cmdline()) for p in worker.tree())
 
 
-async def test_nothing_is_renewed_for_a_worker_that_was_killed(server: Scripted) -> None:
-    with Remote(server.address) as worker:
-        await until(lambda: server.handshakes)
+async def test_nothing_is_renewed_for_a_worker_that_was_killed(server: ScriptedServer) -> None:
+    with RemoteWorkerCommand(server.address) as worker:
+        await wait_until(lambda: server.handshakes)
         one = assignment("wait", lease_ms=600, lease_left_ms=600)
         server.send(one)
-        await until(lambda: len(server.of(pb.HeartbeatRequest)) > 3)
+        await wait_until(lambda: len(server.of(pb.HeartbeatRequest)) > 3)
         worker.kill()
-        await until(worker.all_gone)
+        await wait_until(worker.all_gone)
         assert one.job_id not in server.results
 
 
 async def test_a_lease_that_nobody_renews_is_lost_by_the_workers_own_clock(
-    server: Scripted,
+    server: ScriptedServer,
 ) -> None:
-    with Remote(server.address, LOST_S="1"):
-        await until(lambda: server.handshakes)
+    with RemoteWorkerCommand(server.address, LOST_S="1"):
+        await wait_until(lambda: server.handshakes)
         server.refusals["Heartbeat"] = grpc.StatusCode.UNAVAILABLE, "the database is away"
         lost = assignment("wait", lease_ms=600, lease_left_ms=600)
         server.send(lost)
-        await until(lambda: [u for r in server.of(pb.ReportProgressRequest) for u in r.updates])
+        await wait_until(
+            lambda: [u for r in server.of(pb.ReportProgressRequest) for u in r.updates]
+        )
         # While it is held it is named when the worker connects again; afterwards it is not.
-        await until(lambda: not _held_after_a_new_stream(server))
+        await wait_until(lambda: not _held_after_a_new_stream(server))
         assert lost.job_id not in server.results
 
 
-def _held_after_a_new_stream(server: Scripted) -> bool:
+def _held_after_a_new_stream(server: ScriptedServer) -> bool:
     if server.streams:
         server.end_stream()
         server.streams.clear()
@@ -86,7 +88,9 @@ def _asked(link: Endpoint) -> list[WriteResult]:
     return Renewals(link, WORKER).renew(pairs, job_ids, 5.0)
 
 
-async def test_claims_are_named_by_job_id_and_what_is_odd_is_answered(server: Scripted) -> None:
+async def test_claims_are_named_by_job_id_and_what_is_odd_is_answered(
+    server: ScriptedServer,
+) -> None:
     odd = {2: pb.ANSWER_FENCED, 3: pb.ANSWER_CANCEL_REQUESTED}
     server.answer = lambda claim: odd.get(UUID(claim.job_id).int, pb.ANSWER_ACCEPTED)
     answers = await asyncio.to_thread(_asked, server.link)
@@ -96,8 +100,8 @@ async def test_claims_are_named_by_job_id_and_what_is_odd_is_answered(server: Sc
     assert [(UUID(c.job_id).int, c.attempt) for c in request.claims] == [(1, 3), (2, 1), (3, 1)]
 
 
-async def test_another_replica_renews_when_one_does_not_answer(server: Scripted) -> None:
-    async with Scripted() as other:
+async def test_another_replica_renews_when_one_does_not_answer(server: ScriptedServer) -> None:
+    async with ScriptedServer() as other:
         gone = other.address
     renewals = Renewals(Endpoint.to(f"{gone},{server.address}", TOKEN), WORKER)
 

@@ -13,9 +13,9 @@ import psycopg
 from laneway.config.settings import Settings
 from laneway.domain.claim import Claim
 from laneway.rpc.server.handshake import StreamHandshake
-from tests.control.scene import Scene
-from tests.engine.workshop import until
-from tests.rpc.dock import Dock, handshake, settle
+from tests.rpc.dispatch_harness import DispatchHarness, handshake, settle
+from tests.support.job_factory import JobFactory
+from tests.support.worker_harness import wait_until
 
 JOBS = 200
 ROOM = 5
@@ -24,7 +24,7 @@ ROOM = 5
 class Restless:
     """A worker that connects to any replica, ends what it has in any order, and breaks off."""
 
-    def __init__(self, docks: Sequence[Dock], chance: random.Random) -> None:
+    def __init__(self, docks: Sequence[DispatchHarness], chance: random.Random) -> None:
         self._docks = docks
         self._chance = chance
         self._said: StreamHandshake = handshake(max_in_flight=ROOM)
@@ -37,20 +37,20 @@ class Restless:
     async def work(self, until_done: asyncio.Event) -> None:
         while not until_done.is_set():
             holds = frozenset((one.job_id, one.attempt) for one in self._has)
-            dock = self._chance.choice(self._docks)
-            hand = await dock.connect(replace(self._said, holds=holds))
+            dispatch = self._chance.choice(self._docks)
+            client = await dispatch.connect(replace(self._said, holds=holds))
             for _ in range(self._chance.randint(1, 8)):
-                await self._take_turn(dock, until_done)
-                self._has += [job.claim for job in hand.jobs]
-                hand.jobs.clear()
+                await self._take_turn(dispatch, until_done)
+                self._has += [job.claim for job in client.jobs]
+                client.jobs.clear()
             if self._chance.random() < 0.5:
                 # Else its next stream is there before anybody notices that this one is over.
-                await hand.hang_up()
+                await client.disconnect()
             if self._chance.random() < 0.5:
                 # Else what came last has got lost on the way.
-                self._has += [job.claim for job in hand.jobs]
+                self._has += [job.claim for job in client.jobs]
 
-    async def _take_turn(self, dock: Dock, until_done: asyncio.Event) -> None:
+    async def _take_turn(self, dispatch: DispatchHarness, until_done: asyncio.Event) -> None:
         await asyncio.wait([asyncio.ensure_future(until_done.wait())], timeout=0.01)
         self._chance.shuffle(self._has)
         ended = [self._has.pop() for _ in range(self._chance.randint(0, len(self._has)))]
@@ -78,22 +78,22 @@ class Observer:
 
 
 async def test_no_worker_holds_more_than_it_said_and_every_job_ends_once(
-    dsn: str, settings: Settings, scene: Scene
+    dsn: str, settings: Settings, factory: JobFactory
 ) -> None:
     chance = random.Random(5)
     for _ in range(JOBS):
-        scene.submit("t", max_retries=0)
+        factory.submit("t", max_retries=0)
     observer, done = Observer(dsn), asyncio.Event()
-    async with Dock(dsn, settings) as here, Dock(dsn, settings) as there:
+    async with DispatchHarness(dsn, settings) as here, DispatchHarness(dsn, settings) as there:
         workers = [Restless((here, there), random.Random(chance.random())) for _ in range(4)]
         working = [asyncio.ensure_future(one.work(done)) for one in workers]
         try:
-            await until(lambda: observer.look() == JOBS, timeout=240)
+            await wait_until(lambda: observer.look() == JOBS, timeout=240)
         finally:
             done.set()
             await asyncio.gather(*working)
     assert set(observer.most) == {one.id for one in workers}
     assert max(observer.most.values()) <= ROOM
     failed = "select count(*) from laneway.outcome where status <> 'completed'"
-    assert scene.conn.execute(failed).fetchone() == (0,)
-    assert scene.conn.execute("select count(*) from laneway.lease").fetchone() == (0,)
+    assert factory.conn.execute(failed).fetchone() == (0,)
+    assert factory.conn.execute("select count(*) from laneway.lease").fetchone() == (0,)

@@ -14,9 +14,9 @@ from laneway.api.app import make_app
 from laneway.observability.counters import PROCESS
 from laneway.store.database import Database
 from tests.api.conftest import People
-from tests.control.scene import Scene
-from tests.engine.workshop import until
-from tests.rpc.station import Station, assigned
+from tests.rpc.rpc_harness import RpcHarness, assigned
+from tests.support.job_factory import JobFactory
+from tests.support.worker_harness import wait_until
 
 Told = dict[tuple[str, ...], float]
 
@@ -56,11 +56,11 @@ async def scraper(database: Database, people: People) -> AsyncIterator[Scraper]:
 
 
 async def test_assignments_and_the_calls_about_them_are_counted(
-    station: Station, people: People, scene: Scene, scraper: Scraper
+    rpc: RpcHarness, people: People, factory: JobFactory, scraper: Scraper
 ) -> None:
-    ann = station.call(people.new("ann", "remote_worker"))
+    ann = rpc.call(people.new("ann", "remote_worker"))
     for _ in range(3):
-        scene.submit("greet")
+        factory.submit("greet")
     jobs = await assigned(await ann.connected(["greet"]), 3)
     await ann.beat(*jobs)
     await ann.finish(*jobs)
@@ -78,21 +78,21 @@ async def test_assignments_and_the_calls_about_them_are_counted(
 
 
 async def test_calls_are_counted_by_the_status_they_end_with(
-    station: Station, people: People, scraper: Scraper
+    rpc: RpcHarness, people: People, scraper: Scraper
 ) -> None:
-    ann = station.call(people.new("ann", "remote_worker"))
+    ann = rpc.call(people.new("ann", "remote_worker"))
     older = await ann.connected()
     newer = await ann.connected()
     with pytest.raises(grpc.aio.AioRpcError, match="taken over"):
         await older.read()
-    for stranger in (station.call(None), station.call("nobody's")):
+    for stranger in (rpc.call(None), rpc.call("nobody's")):
         with pytest.raises(grpc.aio.AioRpcError, match="token"):
             await stranger.beat()
     ann.worker_id = "no id"
     with pytest.raises(grpc.aio.AioRpcError, match="worker_id"):
         await ann.beat()
     newer.cancel()
-    await until(lambda: not PROCESS.call_streams["StreamJobs"])
+    await wait_until(lambda: not PROCESS.call_streams["StreamJobs"])
     more = await scraper.read()
     assert {key[1:]: count for key, count in more.items() if key[0] == "calls_total"} == {
         ("StreamJobs", "ABORTED"): 1,
@@ -104,10 +104,8 @@ async def test_calls_are_counted_by_the_status_they_end_with(
     assert ("open_streams", "StreamJobs") not in more
 
 
-async def test_a_method_that_is_not_served_makes_no_name(
-    station: Station, scraper: Scraper
-) -> None:
-    call: Any = station.channel.unary_unary("/laneway.v1.DispatchService/MadeUp")
+async def test_a_method_that_is_not_served_makes_no_name(rpc: RpcHarness, scraper: Scraper) -> None:
+    call: Any = rpc.channel.unary_unary("/laneway.v1.DispatchService/MadeUp")
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await call(b"")
     assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED

@@ -14,19 +14,19 @@ from laneway.domain.overview import RoomUse
 from laneway.rpc.server.handshake import ServedType
 from laneway.store import workers
 from laneway.store.database import Database
-from tests.control.scene import Scene
-from tests.engine.workshop import until
-from tests.rpc.dock import Dock, handshake, notify, settle
+from tests.rpc.dispatch_harness import DispatchHarness, handshake, notify, settle
+from tests.support.job_factory import JobFactory
+from tests.support.worker_harness import wait_until
 
 
 @pytest.fixture
-async def docks(dsn: str, settings: Settings) -> AsyncIterator[list[Dock]]:
+async def docks(dsn: str, settings: Settings) -> AsyncIterator[list[DispatchHarness]]:
     async with AsyncExitStack() as stack:
-        yield [await stack.enter_async_context(Dock(dsn, settings)) for _ in range(2)]
+        yield [await stack.enter_async_context(DispatchHarness(dsn, settings)) for _ in range(2)]
 
 
 async def test_a_newer_stream_at_another_replica_ends_the_older_one(
-    docks: list[Dock], scene: Scene
+    docks: list[DispatchHarness], factory: JobFactory
 ) -> None:
     here, there = docks
     older = await here.connect()
@@ -36,17 +36,17 @@ async def test_a_newer_stream_at_another_replica_ends_the_older_one(
     # Its goodbye is not the worker's.
     await here.replica.presence.run_once()
     await there.replica.presence.run_once()
-    row = scene.conn.execute(
+    row = factory.conn.execute(
         "select session, stopped_at from laneway.workers where id = %s", [older.id]
     ).fetchone()
     assert row == (newer.dispatcher.session, None)
 
 
 async def test_a_replica_that_does_not_listen_learns_of_the_newer_stream_when_it_looks(
-    dsn: str, settings: Settings, scene: Scene
+    dsn: str, settings: Settings, factory: JobFactory
 ) -> None:
     deaf = settings.model_copy(update={"listen": False})
-    async with Dock(dsn, deaf) as here, Dock(dsn, deaf) as there:
+    async with DispatchHarness(dsn, deaf) as here, DispatchHarness(dsn, deaf) as there:
         older = await here.connect()
         await there.connect(older.said)
         here.replica.presence.touch_now()
@@ -55,38 +55,38 @@ async def test_a_replica_that_does_not_listen_learns_of_the_newer_stream_when_it
 
 
 async def test_an_older_stream_claims_nothing_and_learns_by_that_of_the_newer_one(
-    dsn: str, settings: Settings, scene: Scene
+    dsn: str, settings: Settings, factory: JobFactory
 ) -> None:
     deaf = settings.model_copy(update={"listen": False})
-    async with Dock(dsn, deaf) as here, Dock(dsn, deaf) as there:
+    async with DispatchHarness(dsn, deaf) as here, DispatchHarness(dsn, deaf) as there:
         older = await here.connect()
         await here.replica.presence.cancel()
         await there.connect(replace(older.said, max_in_flight=0))
-        scene.submit("t")
+        factory.submit("t")
         here.replica.round_robin.wake(["t"])
         await older.over()
         assert older.dispatcher.end == "replaced"
-        assert scene.conn.execute("select attempt from laneway.ready").fetchall() == [(0,)]
+        assert factory.conn.execute("select attempt from laneway.ready").fetchall() == [(0,)]
 
 
 async def test_a_worker_told_to_drain_stays_so_when_it_connects_again(
-    docks: list[Dock], scene: Scene
+    docks: list[DispatchHarness], factory: JobFactory
 ) -> None:
     here, there = docks
-    hand = await here.connect()
-    scene.conn.execute(
+    client = await here.connect()
+    factory.conn.execute(
         "update laneway.workers set drain_requested_at = now(), drain_requested_by = 'ann'"
         " where id = %s",
-        [hand.id],
+        [client.id],
     )
-    notify(scene, f"drain {hand.id}")
-    await until(lambda: hand.dispatcher.is_drained)
-    again = await there.connect(hand.said)
+    notify(factory, f"drain {client.id}")
+    await wait_until(lambda: client.dispatcher.is_drained)
+    again = await there.connect(client.said)
     assert again.dispatcher.is_drained
-    scene.submit("t")
+    factory.submit("t")
     await there.replica.poller.run_once()
     assert not again.jobs
-    scene.conn.execute(
+    factory.conn.execute(
         "update laneway.workers set drain_requested_at = null, drain_requested_by = null"
     )
     there.replica.presence.touch_now()
@@ -94,16 +94,16 @@ async def test_a_worker_told_to_drain_stays_so_when_it_connects_again(
 
 
 async def test_a_worker_that_moves_to_another_replica_keeps_what_it_holds(
-    docks: list[Dock], scene: Scene
+    docks: list[DispatchHarness], factory: JobFactory
 ) -> None:
     here, there = docks
     for _ in range(2):
-        scene.submit("t")
-    hand = await here.connect(handshake(max_in_flight=2))
-    kept, lost = await hand.got(2)
-    await hand.hang_up()
+        factory.submit("t")
+    client = await here.connect(handshake(max_in_flight=2))
+    kept, lost = await client.got(2)
+    await client.disconnect()
     holds = frozenset({(kept.claim.job_id, kept.claim.attempt)})
-    moved = await there.connect(replace(hand.said, holds=holds))
+    moved = await there.connect(replace(client.said, holds=holds))
     (again,) = await moved.got(1)
     assert (again.claim.job_id, again.claim.attempt) == (lost.claim.job_id, 2)
     assert moved.dispatcher.room.in_use == 2
@@ -112,98 +112,100 @@ async def test_a_worker_that_moves_to_another_replica_keeps_what_it_holds(
 
 
 async def test_results_given_to_another_replica_give_the_room_back(
-    docks: list[Dock], scene: Scene, monkeypatch: pytest.MonkeyPatch
+    docks: list[DispatchHarness], factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.rpc.server.presence.FULL_S", 0.0)
     here, there = docks
     for _ in range(4):
-        scene.submit("t")
-    hand = await here.connect(handshake(max_in_flight=2))
-    claims = [job.claim for job in await hand.got(2)]
+        factory.submit("t")
+    client = await here.connect(handshake(max_in_flight=2))
+    claims = [job.claim for job in await client.got(2)]
     await settle(there.replica, claims)
     here.replica.presence.wake()
-    await hand.got(4)
-    await hand.end()
-    assert hand.dispatcher.room.in_use <= 2
+    await client.got(4)
+    await client.end()
+    assert client.dispatcher.room.in_use <= 2
 
 
 async def test_a_lease_that_no_stream_brought_is_given_back(
-    docks: list[Dock], scene: Scene, monkeypatch: pytest.MonkeyPatch
+    docks: list[DispatchHarness], factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.rpc.server.presence.STRAY_S", 0.0)
     here, _ = docks
-    hand = await here.connect(handshake("other"))
+    client = await here.connect(handshake("other"))
     # As if its claim had been committed and the answer lost.
-    scene.worker_id = hand.id
-    scene.running("t")
+    factory.worker_id = client.id
+    factory.running("t")
     here.replica.presence.touch_now()
     query = "select outcome from laneway.attempts"
-    assert await until(lambda: scene.conn.execute(query).fetchall()) == [("released",)]
+    assert await wait_until(lambda: factory.conn.execute(query).fetchall()) == [("released",)]
 
 
 async def test_a_job_that_was_taken_back_gives_the_room_back(
-    docks: list[Dock], scene: Scene
+    docks: list[DispatchHarness], factory: JobFactory
 ) -> None:
     here, _ = docks
-    scene.submit("t")
-    hand = await here.connect(handshake(max_in_flight=1))
-    (job,) = await hand.got(1)
-    scene.conn.execute("update laneway.lease set lease_until = clock_timestamp() - interval '1 s'")
+    factory.submit("t")
+    client = await here.connect(handshake(max_in_flight=1))
+    (job,) = await client.got(1)
+    factory.conn.execute(
+        "update laneway.lease set lease_until = clock_timestamp() - interval '1 s'"
+    )
     query = "select outcome from laneway.attempts"
-    assert await until(lambda: scene.conn.execute(query).fetchall()) == [("lost",)]
+    assert await wait_until(lambda: factory.conn.execute(query).fetchall()) == [("lost",)]
     here.replica.presence.touch_now()
-    await until(lambda: hand.dispatcher.room.in_use == 0)
+    await wait_until(lambda: client.dispatcher.room.in_use == 0)
     (answer,) = await settle(here.replica, [job.claim])
     assert answer.answer == "fenced"
 
 
 async def test_explain_names_remote_worker_that_is_full(
-    docks: list[Dock], scene: Scene, database: Database
+    docks: list[DispatchHarness], factory: JobFactory, database: Database
 ) -> None:
     here, _ = docks
     stream = await here.connect(handshake(max_in_flight=1))
-    scene.submit("t")
+    factory.submit("t")
     await stream.got(1)
-    job_id = scene.submit("t")
+    job_id = factory.submit("t")
 
     async def is_told() -> bool:
         here.replica.presence.touch_now()
         told = await explain.explain(database, job_id)
         return told.reasons[0].code == "workers_full"
 
-    await until(is_told)
-    room = scene.run(workers.listing(stream.id))[0].room
+    await wait_until(is_told)
+    room = factory.run(workers.listing(stream.id))[0].room
     assert room["async"] == RoomUse(1, 1)
 
 
 async def test_explain_names_slots_of_remote_worker_that_is_at_them(
-    docks: list[Dock], scene: Scene, database: Database
+    docks: list[DispatchHarness], factory: JobFactory, database: Database
 ) -> None:
     here, _ = docks
     types = (ServedType("t", "async", False, None), ServedType("u", "thread", False, None))
-    scene.publish("u")
-    scene.conn.execute("update laneway.job_types set isolation = 'thread' where name = 'u'")
+    factory.publish("u")
+    factory.conn.execute("update laneway.job_types set isolation = 'thread' where name = 'u'")
     stream = await here.connect(handshake(*types, max_in_flight=1, max_async=4, max_threads=4))
-    scene.submit("t")
+    factory.submit("t")
     await stream.got(1)
-    job_id = scene.submit("u")
+    job_id = factory.submit("u")
 
     async def is_named() -> bool:
         here.replica.presence.touch_now()
         found = await explain.explain(database, job_id)
         return "(slots 1 of 1, since" in found.reasons[0].message
 
-    await until(is_named)
-    assert scene.run(workers.listing(stream.id))[0].room["slots"] == RoomUse(1, 1)
+    await wait_until(is_named)
+    assert factory.run(workers.listing(stream.id))[0].room["slots"] == RoomUse(1, 1)
 
 
 async def test_remote_worker_that_stops_is_no_way_out(
-    docks: list[Dock], scene: Scene, database: Database
+    docks: list[DispatchHarness], factory: JobFactory, database: Database
 ) -> None:
     here, _ = docks
     stream = await here.connect()
     await here.connect(replace(stream.said, max_in_flight=0))
-    job_id = scene.submit("t")
+    job_id = factory.submit("t")
     found = await explain.explain(database, job_id)
     assert "workers_stopping" in [reason.code for reason in found.reasons]
-    assert scene.run(workers.listing(stream.id))[0].is_stopping
+    assert factory.run(workers.listing(stream.id))[0].is_stopping

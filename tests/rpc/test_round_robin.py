@@ -8,7 +8,7 @@ import pytest
 
 from laneway.rpc.server import round_robin as module
 from laneway.rpc.server.round_robin import RoundRobin
-from tests.engine.workshop import until
+from tests.support.worker_harness import wait_until
 
 
 class Place:
@@ -119,7 +119,7 @@ async def test_little_room_is_collected_for_a_moment(
     place.room, place.has_enough_room = 1, False
     rotation.has_room()
     assert calls(place) == [0]
-    await until(lambda: calls(place) == [1])
+    await wait_until(lambda: calls(place) == [1])
     rotation.done(place, tried={"t"}, goes_on=True)
     assert calls(place) == [1]
     place.has_enough_room = True
@@ -147,13 +147,13 @@ async def test_a_claim_that_failed_and_one_that_must_wait_are_tried_again_later(
     rotation.wake(["t"])
     rotation.failed(place)
     assert calls(place) == [1]
-    await until(lambda: calls(place) == [2])
+    await wait_until(lambda: calls(place) == [2])
     rotation.done(place, tried={"t"}, wait_s=0.01)
     assert calls(place) == [2]
-    await until(lambda: calls(place) == [3])
+    await wait_until(lambda: calls(place) == [3])
     rotation.done(place, tried=None, wait_s=0.01)
     assert calls(place) == [3]
-    await until(lambda: calls(place) == [4])
+    await wait_until(lambda: calls(place) == [4])
 
 
 def test_nobody_is_called_any_more_once_it_is_closed(rotation: RoundRobin) -> None:

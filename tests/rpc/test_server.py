@@ -23,10 +23,10 @@ from laneway.rpc._generated.dispatch_pb2_grpc import DispatchServiceStub
 from laneway.rpc.server import listener as rpc_server
 from laneway.store.database import Database
 from tests.api.conftest import People
-from tests.control.scene import Scene
-from tests.engine.workshop import until
 from tests.rpc.certificates import make_certificate
-from tests.rpc.station import ACCEPTED, PATIENCE, Calls, Station, assigned
+from tests.rpc.rpc_harness import ACCEPTED, PATIENCE, Calls, RpcHarness, assigned
+from tests.support.job_factory import JobFactory
+from tests.support.worker_harness import wait_until
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -34,9 +34,9 @@ ANYWHERE = "0.0.0.0"  # noqa: S104 -- refused, that is the point
 
 
 @pytest.fixture
-async def silent(dsn: str, settings: Settings, database: Database) -> Station:
-    """A station that nobody has started."""
-    return Station(dsn, settings, database)
+async def silent(dsn: str, settings: Settings, database: Database) -> RpcHarness:
+    """A rpc that nobody has started."""
+    return RpcHarness(dsn, settings, database)
 
 
 @pytest.fixture
@@ -55,14 +55,14 @@ async def health(channel: grpc.aio.Channel, service: str = "") -> int:
 # -- where ------------------------------------------------------------------------------------
 
 
-async def test_plain_text_is_for_this_machine_only(silent: Station) -> None:
+async def test_plain_text_is_for_this_machine_only(silent: RpcHarness) -> None:
     for host in (ANYWHERE, "::", "192.0.2.1", "example.invalid"):
         with pytest.raises(ConfigError, match="grpc_cert and grpc_key"):
             silent.server.listen(host, 0)
     assert silent.server.listen("localhost", 0).startswith("localhost:")
 
 
-async def test_a_taken_port_is_an_error(silent: Station) -> None:
+async def test_a_taken_port_is_an_error(silent: RpcHarness) -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as taken,
         pytest.raises(ConfigError, match=r"cannot listen on .*: Address already in use"),
@@ -81,9 +81,9 @@ async def test_a_taken_port_is_an_error(silent: Station) -> None:
 async def test_a_certificate_that_cannot_be_used_is_named(
     dsn: str, database: Database, given: dict[str, Any], said: str
 ) -> None:
-    station = Station(dsn, Settings.load(database_url=dsn, **given), database)
+    rpc = RpcHarness(dsn, Settings.load(database_url=dsn, **given), database)
     with pytest.raises(ConfigError, match=said):
-        station.server.listen(ANYWHERE, 0)
+        rpc.server.listen(ANYWHERE, 0)
 
 
 @pytest.mark.parametrize("broken", ["grpc_cert", "grpc_key", "neither"])
@@ -97,21 +97,21 @@ async def test_a_certificate_that_does_not_fit_its_key_is_named(
     else:
         given[broken] = tmp_path / "text.pem"
         given[broken].write_text("no PEM")
-    station = Station(dsn, Settings.load(database_url=dsn, **given), database)
+    rpc = RpcHarness(dsn, Settings.load(database_url=dsn, **given), database)
     with pytest.raises(ConfigError, match="must be a certificate chain and its key"):
-        station.server.listen("127.0.0.1", 0)
+        rpc.server.listen("127.0.0.1", 0)
 
 
 async def test_with_a_certificate_calls_are_encrypted(
     dsn: str, database: Database, people: People, certificate: dict[str, Any]
 ) -> None:
     ann = people.new("ann", "remote_worker")
-    async with Station(dsn, Settings.load(database_url=dsn, **certificate), database) as station:
+    async with RpcHarness(dsn, Settings.load(database_url=dsn, **certificate), database) as rpc:
         with pytest.raises(grpc.aio.AioRpcError) as refused:
-            await station.call(ann).beat()
+            await rpc.call(ann).beat()
         assert refused.value.code() is grpc.StatusCode.UNAVAILABLE, "that was plain text"
         trusted = grpc.ssl_channel_credentials(certificate["grpc_cert"].read_bytes())
-        async with grpc.aio.secure_channel(station.address, trusted) as channel:
+        async with grpc.aio.secure_channel(rpc.address, trusted) as channel:
             assert await health(channel) == SERVING
             stub = DispatchServiceStub(channel)  # type: ignore[no-untyped-call]
             assert await Calls(stub, ann.token, uuid4()).beat() == []
@@ -130,48 +130,48 @@ def test_without_its_packages_it_is_said_what_to_install(
 
 
 async def test_health_needs_no_token_and_follows_the_database(
-    station: Station, database: Database, monkeypatch: pytest.MonkeyPatch
+    rpc: RpcHarness, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for service in ("", rpc_server.NAME):
-        assert await health(station.channel, service) == SERVING
+        assert await health(rpc.channel, service) == SERVING
     with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await health(station.channel, "laneway.v1.Nothing")
+        await health(rpc.channel, "laneway.v1.Nothing")
     assert refused.value.code() is grpc.StatusCode.NOT_FOUND
-    nowhere = Database("host=127.0.0.1 port=1", station.settings, role="tests nowhere")
+    nowhere = Database("host=127.0.0.1 port=1", rpc.settings, role="tests nowhere")
     monkeypatch.setattr(database, "run", nowhere.run)
-    await until(lambda: _is_told(station, NOT_SERVING))
+    await wait_until(lambda: _is_told(rpc, NOT_SERVING))
     monkeypatch.undo()
-    await until(lambda: _is_told(station, SERVING))
+    await wait_until(lambda: _is_told(rpc, SERVING))
     await nowhere.close()
 
 
-def watch(station: Station) -> Any:
-    stub = health_pb2_grpc.HealthStub(station.channel)
+def watch(rpc: RpcHarness) -> Any:
+    stub = health_pb2_grpc.HealthStub(rpc.channel)
     return stub.Watch(health_pb2.HealthCheckRequest(service=rpc_server.NAME), timeout=PATIENCE)
 
 
 async def test_who_watches_hears_of_the_end_and_does_not_put_it_off(
-    station: Station, monkeypatch: pytest.MonkeyPatch
+    rpc: RpcHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.rpc.server.health.MAX_WATCHERS", 2)
-    stays, leaves = watch(station), watch(station)
+    stays, leaves = watch(rpc), watch(rpc)
     for one in (stays, leaves):
         assert (await one.read()).status == SERVING
     with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await watch(station).read()
+        await watch(rpc).read()
     assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     leaves.cancel()
-    comes = await until(lambda: watching(station))
+    comes = await wait_until(lambda: watching(rpc))
     async with asyncio.timeout(PATIENCE):
-        await station.server.stop(1000.0)
+        await rpc.server.stop(1000.0)
     for one in (stays, comes):
         assert (await one.read()).status == NOT_SERVING
         assert await one.read() is grpc.aio.EOF
 
 
-async def watching(station: Station) -> Any:
+async def watching(rpc: RpcHarness) -> Any:
     """A stream of what becomes of the server; None while too many watch."""
-    stream = watch(station)
+    stream = watch(rpc)
     try:
         assert (await stream.read()).status == SERVING
     except grpc.aio.AioRpcError:
@@ -179,48 +179,48 @@ async def watching(station: Station) -> Any:
     return stream
 
 
-async def test_a_stranger_leaves_little_here(station: Station) -> None:
-    stub = health_pb2_grpc.HealthStub(station.channel)
+async def test_a_stranger_leaves_little_here(rpc: RpcHarness) -> None:
+    stub = health_pb2_grpc.HealthStub(rpc.channel)
     asked = health_pb2.HealthCheckRequest(service="x" * 2000)
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await stub.Watch(asked, timeout=PATIENCE).read()
     assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
-async def _is_told(station: Station, status: int) -> bool:
-    return await health(station.channel) == status
+async def _is_told(rpc: RpcHarness, status: int) -> bool:
+    return await health(rpc.channel) == status
 
 
 async def test_without_a_database_calls_are_unavailable_and_say_no_more(
-    station: Station, people: People, database: Database, monkeypatch: pytest.MonkeyPatch
+    rpc: RpcHarness, people: People, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ann = people.new("ann", "remote_worker")
-    nowhere = Database("host=127.0.0.1 port=1", station.settings)
+    nowhere = Database("host=127.0.0.1 port=1", rpc.settings)
     monkeypatch.setattr(database, "run", nowhere.run)
     with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await station.call(ann).beat()
+        await rpc.call(ann).beat()
     monkeypatch.undo()
     assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
     assert "127.0.0.1" not in str(refused.value.details())
 
 
-async def test_a_message_beyond_the_limit_is_not_read(station: Station, people: People) -> None:
+async def test_a_message_beyond_the_limit_is_not_read(rpc: RpcHarness, people: People) -> None:
     ann = people.new("ann", "remote_worker")
-    large = pb.Result(finish=pb.Finish(result="x" * station.settings.grpc_message_bytes))
+    large = pb.Result(finish=pb.Finish(result="x" * rpc.settings.grpc_message_bytes))
     with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await station.call(ann).end(large)
+        await rpc.call(ann).end(large)
     assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
 async def test_a_mistake_of_ours_is_told_without_its_traceback(
-    station: Station, people: People, monkeypatch: pytest.MonkeyPatch
+    rpc: RpcHarness, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def broken(*_: object) -> object:
         raise KeyError("secret of ours")
 
-    monkeypatch.setattr(station.door, "authenticate", broken)
+    monkeypatch.setattr(rpc.door, "authenticate", broken)
     with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await station.call(people.new("ann", "remote_worker")).beat()
+        await rpc.call(people.new("ann", "remote_worker")).beat()
     assert refused.value.code() is grpc.StatusCode.INTERNAL
     assert "secret" not in str(refused.value.details())
 
@@ -228,50 +228,50 @@ async def test_a_mistake_of_ours_is_told_without_its_traceback(
 # -- its end ----------------------------------------------------------------------------------
 
 
-async def at_work(calls: Calls, scene: Scene) -> tuple[Any, pb.Assignment]:
-    scene.submit()
+async def at_work(calls: Calls, factory: JobFactory) -> tuple[Any, pb.Assignment]:
+    factory.submit()
     stream = await calls.connected()
     (one,) = await assigned(stream, 1)
     return stream, one
 
 
 async def test_a_server_that_stops_ends_its_streams_and_hears_its_workers_out(
-    station: Station, people: People, scene: Scene
+    rpc: RpcHarness, people: People, factory: JobFactory
 ) -> None:
-    calls = station.call(people.new("ann", "remote_worker"))
-    stream, one = await at_work(calls, scene)
-    stopping = asyncio.ensure_future(station.server.stop(PATIENCE))
+    calls = rpc.call(people.new("ann", "remote_worker"))
+    stream, one = await at_work(calls, factory)
+    stopping = asyncio.ensure_future(rpc.server.stop(PATIENCE))
     with pytest.raises(grpc.aio.AioRpcError) as ended:
         await stream.read()
     assert ended.value.code() is grpc.StatusCode.UNAVAILABLE
     assert "is stopping" in str(ended.value.details())
-    assert await health(station.channel) == NOT_SERVING
+    assert await health(rpc.channel) == NOT_SERVING
     assert await calls.finish(one) == [ACCEPTED]
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await calls.connected()
     assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
     await stopping
-    assert scene.conn.execute("select status from laneway.outcome").fetchall() == [("completed",)]
+    assert factory.conn.execute("select status from laneway.outcome").fetchall() == [("completed",)]
 
 
 async def test_who_is_in_a_hurry_need_not_wait_for_workers(
-    station: Station, people: People, scene: Scene
+    rpc: RpcHarness, people: People, factory: JobFactory
 ) -> None:
-    stream, _ = await at_work(station.call(people.new("ann", "remote_worker")), scene)
+    stream, _ = await at_work(rpc.call(people.new("ann", "remote_worker")), factory)
     hurry = asyncio.Event()
     hurry.set()
-    await station.server.stop(1000.0, hurry)
+    await rpc.server.stop(1000.0, hurry)
     with pytest.raises(grpc.aio.AioRpcError):
         await stream.read()
 
 
 async def test_a_worker_that_hangs_up_gives_back_its_seat(
-    station: Station, people: People, scene: Scene, conn: psycopg.Connection[Any]
+    rpc: RpcHarness, people: People, factory: JobFactory, conn: psycopg.Connection[Any]
 ) -> None:
-    stream, _ = await at_work(station.call(people.new("ann", "remote_worker")), scene)
-    assert station.door.count == 1
+    stream, _ = await at_work(rpc.call(people.new("ann", "remote_worker")), factory)
+    assert rpc.door.count == 1
     stream.cancel()
-    await until(lambda: station.door.count == 0)
+    await wait_until(lambda: rpc.door.count == 0)
     assert conn.execute("select count(*) from laneway.lease").fetchone() == (1,)
 
 
@@ -301,12 +301,12 @@ async def test_a_worker_that_is_stopped_loses_its_stream_though_its_kernel_answe
     monkeypatch.setattr(rpc_server, "PING_S", 1)
     monkeypatch.setattr(rpc_server, "STOPPED_S", 1)
     token = people.new("ann", "remote_worker").token
-    async with Station(dsn, settings, database) as station:
-        told = (station.address, token, str(uuid4()))
+    async with RpcHarness(dsn, settings, database) as rpc:
+        told = (rpc.address, token, str(uuid4()))
         program = await asyncio.create_subprocess_exec(sys.executable, "-c", STOPS, *told)
         try:
-            await until(lambda: station.door.count == 1)
-            await until(lambda: station.door.count == 0)
+            await wait_until(lambda: rpc.door.count == 1)
+            await wait_until(lambda: rpc.door.count == 0)
             assert program.returncode is None
         finally:
             program.kill()

@@ -20,43 +20,45 @@ from laneway.rpc.server.handshake import MAX_IN_FLIGHT
 from laneway.rpc.server.ownership import Ownership
 from laneway.store.database import Database
 from tests.api.conftest import People
-from tests.control.scene import Scene
-from tests.engine.workshop import until
-from tests.rpc.station import (
+from tests.rpc.rpc_harness import (
     ACCEPTED,
     AGAIN,
     CANCEL_REQUESTED,
     FENCED,
     Calls,
-    Station,
+    RpcHarness,
     assigned,
     sent,
 )
+from tests.support.job_factory import JobFactory
+from tests.support.worker_harness import wait_until
 
 
 @pytest.fixture
-def calls(station: Station, people: People) -> Calls:
+def calls(rpc: RpcHarness, people: People) -> Calls:
     people.role("trusted", "workers:claim", "workers:declare")
-    return station.call(people.new("ann", "trusted"))
+    return rpc.call(people.new("ann", "trusted"))
 
 
-def status(scene: Scene, job_id: Any) -> str:
-    row = scene.conn.execute("select status from laneway.jobs_view where id = %s", [job_id])
+def status(factory: JobFactory, job_id: Any) -> str:
+    row = factory.conn.execute("select status from laneway.jobs_view where id = %s", [job_id])
     return str(row.fetchone()[0])  # type: ignore[index]
 
 
 async def at_hand(
-    calls: Calls, scene: Scene, count: int = 1, job_type: str = "greet"
+    calls: Calls, factory: JobFactory, count: int = 1, job_type: str = "greet"
 ) -> list[pb.Assignment]:
     """A connected worker with so many jobs; the stream ends with the test."""
     for n in range(count):
-        scene.submit(job_type, payload=json.dumps({"n": n}))
+        factory.submit(job_type, payload=json.dumps({"n": n}))
     stream = await calls.connected([job_type])
     return await assigned(stream, count)
 
 
-async def test_a_job_is_sent_kept_alive_reported_and_ended(calls: Calls, scene: Scene) -> None:
-    (one,) = await at_hand(calls, scene)
+async def test_a_job_is_sent_kept_alive_reported_and_ended(
+    calls: Calls, factory: JobFactory
+) -> None:
+    (one,) = await at_hand(calls, factory)
     claim = sent(one)
     assert (one.job_type, json.loads(one.payload), one.attempt) == ("greet", {"n": 0}, 1)
     assert 0 < one.lease_left_ms <= one.lease_ms == 30_000
@@ -72,7 +74,7 @@ async def test_a_job_is_sent_kept_alive_reported_and_ended(calls: Calls, scene: 
         )
     )
     assert noted.answer == ACCEPTED
-    row = scene.conn.execute(
+    row = factory.conn.execute(
         "select p.stage, p.done, p.checkpoint, (select count(*) from laneway.logs)"
         " from laneway.progress p"
     ).fetchone()
@@ -81,16 +83,16 @@ async def test_a_job_is_sent_kept_alive_reported_and_ended(calls: Calls, scene: 
         pb.Result(claim=claim, ran_ms=5, finish=pb.Finish(result='{"ok": true}'))
     )
     assert (list(answer.answers), list(answer.statuses)) == ([ACCEPTED], [])
-    job = scene.conn.execute(
+    job = factory.conn.execute(
         "select status, result from laneway.jobs_view where id = %s", [one.job_id]
     ).fetchone()
     assert job == ("completed", {"ok": True})
 
 
 async def test_a_result_said_again_is_answered_alike_and_another_is_not(
-    calls: Calls, scene: Scene
+    calls: Calls, factory: JobFactory
 ) -> None:
-    (one,) = await at_hand(calls, scene)
+    (one,) = await at_hand(calls, factory)
     assert await calls.finish(one) == [ACCEPTED]
     assert await calls.finish(one) == [ACCEPTED]
     assert await calls.end(pb.Result(claim=sent(one), release=pb.Release())) == [FENCED]
@@ -99,8 +101,10 @@ async def test_a_result_said_again_is_answered_alike_and_another_is_not(
     assert noted.answer == FENCED
 
 
-async def test_each_outcome_leads_where_the_contract_says(calls: Calls, scene: Scene) -> None:
-    jobs = await at_hand(calls, scene, 6)
+async def test_each_outcome_leads_where_the_contract_says(
+    calls: Calls, factory: JobFactory
+) -> None:
+    jobs = await at_hand(calls, factory, 6)
     outcomes: list[dict[str, Any]] = [
         {"finish": pb.Finish(result="1")},
         {"fail": pb.Fail(error=pb.Error(type="E", message="no"), retry_after_ms=60_000)},
@@ -115,8 +119,8 @@ async def test_each_outcome_leads_where_the_contract_says(calls: Calls, scene: S
     assert list(answer.answers) == [ACCEPTED] * 6
     told = ["completed", "approved", "failed", "approved", "cancelled", "approved"]
     assert list(answer.statuses) == told
-    assert [status(scene, job.job_id) for job in jobs] == told
-    errors = scene.conn.execute(
+    assert [status(factory, job.job_id) for job in jobs] == told
+    errors = factory.conn.execute(
         "select error ->> 'type', error ->> 'message' from laneway.attempts"
         " where outcome = 'failed' and error ->> 'type' = 'InvalidInput'"
     ).fetchall()
@@ -124,9 +128,11 @@ async def test_each_outcome_leads_where_the_contract_says(calls: Calls, scene: S
     assert errors[0][1].startswith("result: is not JSON")
 
 
-async def test_of_a_cancelled_job_the_worker_hears_at_each_call(calls: Calls, scene: Scene) -> None:
-    (one,) = await at_hand(calls, scene)
-    scene.conn.execute("update laneway.lease set cancel_requested_at = now(), cancel_by = 'op'")
+async def test_of_a_cancelled_job_the_worker_hears_at_each_call(
+    calls: Calls, factory: JobFactory
+) -> None:
+    (one,) = await at_hand(calls, factory)
+    factory.conn.execute("update laneway.lease set cancel_requested_at = now(), cancel_by = 'op'")
     assert await calls.beat(one) == [CANCEL_REQUESTED]
     (noted,) = await calls.report(pb.Update(claim=sent(one), steps=[pb.Step(name="s", result="1")]))
     assert noted.answer == CANCEL_REQUESTED
@@ -135,8 +141,8 @@ async def test_of_a_cancelled_job_the_worker_hears_at_each_call(calls: Calls, sc
     assert (list(answer.answers), list(answer.statuses)) == ([CANCEL_REQUESTED], ["cancelled"])
 
 
-async def test_the_first_result_of_a_step_counts(calls: Calls, scene: Scene) -> None:
-    (one,) = await at_hand(calls, scene)
+async def test_the_first_result_of_a_step_counts(calls: Calls, factory: JobFactory) -> None:
+    (one,) = await at_hand(calls, factory)
 
     def update(result: str) -> pb.Update:
         steps = [pb.Step(name=name, result=result, took_ms=5) for name in ("a", "b")]
@@ -148,23 +154,25 @@ async def test_the_first_result_of_a_step_counts(calls: Calls, scene: Scene) -> 
         assert [(step.name, step.result) for step in noted.steps] == [("a", "1"), ("b", "1")]
 
 
-async def test_two_updates_of_one_job_in_one_call_are_both_kept(calls: Calls, scene: Scene) -> None:
-    (one,) = await at_hand(calls, scene)
+async def test_two_updates_of_one_job_in_one_call_are_both_kept(
+    calls: Calls, factory: JobFactory
+) -> None:
+    (one,) = await at_hand(calls, factory)
     noted = await calls.report(
         pb.Update(claim=sent(one), done=1, total=9, message="old"),
         pb.Update(claim=sent(one), done=2),
     )
     assert [each.answer for each in noted] == [ACCEPTED, ACCEPTED]
-    row = scene.conn.execute("select done, total, message from laneway.progress").fetchone()
+    row = factory.conn.execute("select done, total, message from laneway.progress").fetchone()
     assert row == (2.0, 9.0, "old")
 
 
 async def test_a_row_that_somebody_else_writes_keeps_no_other_from_being_answered(
-    calls: Calls, scene: Scene, dsn: str, monkeypatch: pytest.MonkeyPatch
+    calls: Calls, factory: JobFactory, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.rpc.server.service.BUSY_S", 0.1)
     monkeypatch.setattr("laneway.rpc.server.result_batcher.BUSY_S", 0.1)
-    locked, free = await at_hand(calls, scene, 2)
+    locked, free = await at_hand(calls, factory, 2)
     with psycopg.connect(dsn, application_name="tests") as other:
         other.execute(
             "select from laneway.lease l join laneway.jobs j using (seq) where j.id = %s"
@@ -181,13 +189,13 @@ async def test_a_row_that_somebody_else_writes_keeps_no_other_from_being_answere
 
 
 async def test_leases_are_renewed_while_somebody_holds_a_limits_row(
-    calls: Calls, scene: Scene, dsn: str
+    calls: Calls, factory: JobFactory, dsn: str
 ) -> None:
-    first, second = await at_hand(calls, scene, 2)
+    first, second = await at_hand(calls, factory, 2)
     with psycopg.connect(dsn, application_name="tests") as other:
         other.execute("select from laneway.limits for update")
         waiting = asyncio.ensure_future(calls.acquire(first, {"openai": 1}))
-        await until(lambda: is_waiting(scene))
+        await wait_until(lambda: is_waiting(factory))
         assert await calls.beat(first, second) == [ACCEPTED, ACCEPTED]
         (noted,) = await calls.report(pb.Update(claim=sent(second), done=1))
         assert noted.answer == ACCEPTED
@@ -196,17 +204,17 @@ async def test_leases_are_renewed_while_somebody_holds_a_limits_row(
     assert (await waiting).answer == ACCEPTED
 
 
-def is_waiting(scene: Scene) -> bool:
-    row = scene.conn.execute(
+def is_waiting(factory: JobFactory) -> bool:
+    row = factory.conn.execute(
         "select count(*) from pg_stat_activity where application_name = 'laneway limits'"
         " and wait_event_type = 'Lock' and datname = current_database()"
     ).fetchone()
     return row == (1,)
 
 
-async def test_limits_are_held_for_a_call_and_given_back(calls: Calls, scene: Scene) -> None:
-    first, second = await at_hand(calls, scene, 2)
-    scene.conn.execute("update laneway.limits set max_concurrent = 1 where name = 'openai'")
+async def test_limits_are_held_for_a_call_and_given_back(calls: Calls, factory: JobFactory) -> None:
+    first, second = await at_hand(calls, factory, 2)
+    factory.conn.execute("update laneway.limits set max_concurrent = 1 where name = 'openai'")
     held = await calls.acquire(first, {"openai": 1})
     assert (held.answer, held.is_full) == (ACCEPTED, False)
     full = await calls.acquire(second, {"openai": 1})
@@ -221,13 +229,13 @@ async def test_limits_are_held_for_a_call_and_given_back(calls: Calls, scene: Sc
 
 
 async def test_the_result_of_an_analysis_is_the_plan_of_its_job(
-    station: Station, people: People, scene: Scene
+    rpc: RpcHarness, people: People, factory: JobFactory
 ) -> None:
-    calls = station.call(people.new("ann", "remote_worker"))
+    calls = rpc.call(people.new("ann", "remote_worker"))
     declared = pb.JobType(name="costly", has_analysis=True, declaration='{"approval": true}')
     stream = await calls.connected([declared])
-    job_id = scene.submit("costly")
-    station.replica.poller.wake()
+    job_id = factory.submit("costly")
+    rpc.replica.poller.wake()
     (one,) = await assigned(stream, 1)
     assert (one.job_type, one.is_analysis) == ("costly", True)
     said = Analysis(plan="a plan", tokens=7).to_dict()
@@ -236,59 +244,59 @@ async def test_the_result_of_an_analysis_is_the_plan_of_its_job(
         answer = await calls.results(result)
         assert list(answer.answers) == [ACCEPTED]
         assert list(answer.statuses) == ["awaiting_approval"]
-    row = scene.conn.execute(
+    row = factory.conn.execute(
         "select analysis from laneway.jobs_view where id = %s", [job_id]
     ).fetchone()
     assert row == (said,)
 
 
-async def test_room_comes_back_with_each_result(calls: Calls, scene: Scene) -> None:
+async def test_room_comes_back_with_each_result(calls: Calls, factory: JobFactory) -> None:
     for _ in range(3):
-        scene.submit()
+        factory.submit()
     stream = await calls.connected(max_in_flight=1)
     for _ in range(3):
         (one,) = await assigned(stream, 1)
-        running = scene.conn.execute("select count(*) from laneway.lease").fetchone()
+        running = factory.conn.execute("select count(*) from laneway.lease").fetchone()
         assert running == (1,)
         assert await calls.finish(one) == [ACCEPTED]
 
 
 async def test_what_a_worker_says_of_its_memory_is_told_of_that_worker(
-    station: Station, people: People, calls: Calls, scene: Scene
+    rpc: RpcHarness, people: People, calls: Calls, factory: JobFactory
 ) -> None:
     await calls.connected()
     size = 123 << 20
-    other = station.call(people.new("bob", "remote_worker"))
+    other = rpc.call(people.new("bob", "remote_worker"))
     for caller, said in ((calls, size), (other, 5)):
         asked = pb.HeartbeatRequest(worker_id=calls.worker_id, memory_bytes=said)
         await caller.make("Heartbeat", asked)
-    station.replica.presence.touch_now()
+    rpc.replica.presence.touch_now()
     stored = "select memory_bytes from laneway.workers where id = %s"
-    await until(lambda: scene.conn.execute(stored, [calls.worker_id]).fetchone() == (size,))
+    await wait_until(lambda: factory.conn.execute(stored, [calls.worker_id]).fetchone() == (size,))
 
 
 @pytest.mark.parametrize("call", ["Heartbeat", "ReportProgress"])
 async def test_who_hears_that_an_attempt_is_over_has_room_again(
-    station: Station, calls: Calls, scene: Scene, call: str
+    rpc: RpcHarness, calls: Calls, factory: JobFactory, call: str
 ) -> None:
-    (one,) = await at_hand(calls, scene)
-    scene.conn.execute("delete from laneway.lease")
+    (one,) = await at_hand(calls, factory)
+    factory.conn.execute("delete from laneway.lease")
     if call == "Heartbeat":
         assert await calls.beat(one) == [FENCED]
     else:
         (noted,) = await calls.report(pb.Update(claim=sent(one), done=1))
         assert noted.answer == FENCED
-    assert len(station.replica.assignments) == 0
+    assert len(rpc.replica.assignments) == 0
 
 
 async def test_another_replica_serves_the_calls_of_a_worker_as_well(
-    station: Station, people: People, scene: Scene, dsn: str
+    rpc: RpcHarness, people: People, factory: JobFactory, dsn: str
 ) -> None:
     ann = people.new("ann", "remote_worker")
-    calls = station.call(ann)
-    first, second = await at_hand(calls, scene, 2)
-    database = Database(dsn, station.settings, role="tests elsewhere")
-    async with Station(dsn, station.settings, database) as other:
+    calls = rpc.call(ann)
+    first, second = await at_hand(calls, factory, 2)
+    database = Database(dsn, rpc.settings, role="tests elsewhere")
+    async with RpcHarness(dsn, rpc.settings, database) as other:
         elsewhere = other.call(ann)
         elsewhere.worker_id = calls.worker_id
         assert await elsewhere.beat(first, second) == [ACCEPTED, ACCEPTED]
@@ -343,23 +351,23 @@ async def test_what_breaks_a_rule_is_refused_by_field_and_rule(
 
 
 async def test_what_is_no_message_at_all_is_refused_as_well(
-    station: Station, people: People
+    rpc: RpcHarness, people: People
 ) -> None:
     token = people.new("ann", "remote_worker").token
-    call: Any = station.channel.unary_unary("/laneway.v1.DispatchService/Heartbeat")
+    call: Any = rpc.channel.unary_unary("/laneway.v1.DispatchService/Heartbeat")
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await call(b"\xff\xff\xff", metadata=[("authorization", f"Bearer {token}")])
     assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-    unknown: Any = station.channel.unary_unary("/laneway.v1.DispatchService/Nothing")
+    unknown: Any = rpc.channel.unary_unary("/laneway.v1.DispatchService/Nothing")
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await unknown(b"")
     assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 
 async def test_calls_that_arrive_together_are_written_together(
-    station: Station, calls: Calls, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    rpc: RpcHarness, calls: Calls, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jobs = await at_hand(calls, scene, 8)
+    jobs = await at_hand(calls, factory, 8)
     sizes: list[int] = []
     asked = 0
     run, find = Database.run, Ownership.find
@@ -372,7 +380,7 @@ async def test_calls_that_arrive_together_are_written_together(
     async def slow(database: Database, statement: Any) -> Any:
         if statement.name == "leases/renew_leases":
             sizes.append(len(statement.params["seqs"]))
-            await until(lambda: asked == 8)
+            await wait_until(lambda: asked == 8)
         return await run(database, statement)
 
     monkeypatch.setattr(Ownership, "find", found)
@@ -391,10 +399,10 @@ def light(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("light")
 async def test_large_checkpoints_of_several_calls_are_not_written_together(
-    station: Station, calls: Calls, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    rpc: RpcHarness, calls: Calls, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jobs = await at_hand(calls, scene, 4)
-    run = station.replica.database.run
+    jobs = await at_hand(calls, factory, 4)
+    run = rpc.replica.database.run
     sizes: list[int] = []
 
     async def noting(statement: Any) -> Any:
@@ -402,7 +410,7 @@ async def test_large_checkpoints_of_several_calls_are_not_written_together(
             sizes.append(sum(map(len, statement.params["checkpoints"])))
         return await run(statement)
 
-    monkeypatch.setattr(station.replica.database, "run", noting)
+    monkeypatch.setattr(rpc.replica.database, "run", noting)
     large = f'"{"x" * 500_000}"'
     told = await asyncio.gather(
         *(calls.report(pb.Update(claim=sent(one), checkpoint=large)) for one in jobs)
@@ -413,7 +421,7 @@ async def test_large_checkpoints_of_several_calls_are_not_written_together(
 
 
 async def test_what_takes_long_to_read_is_read_while_others_are_served(
-    calls: Calls, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    calls: Calls, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     readers: list[str] = []
     read = messages.read_update
@@ -423,7 +431,7 @@ async def test_what_takes_long_to_read_is_read_while_others_are_served(
         return read(*args)
 
     monkeypatch.setattr(messages, "read_update", noting)
-    scene.submit()
+    factory.submit()
     (one,) = await assigned(await calls.connected(), 1)
     for size in (1, 100_000):
         (told,) = await calls.report(pb.Update(claim=sent(one), checkpoint=f'"{"x" * size}"'))

@@ -12,16 +12,16 @@ import pytest
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.server import dispatch_server, dispatcher, liveness, presence, service
 from tests.api.conftest import People, Principal
-from tests.control.scene import Scene
-from tests.engine.workshop import until
-from tests.rpc.station import ACCEPTED, Station, assigned, sent
+from tests.rpc.rpc_harness import ACCEPTED, RpcHarness, assigned, sent
+from tests.support.job_factory import JobFactory
+from tests.support.worker_harness import wait_until
 
 
 class Clock:
     """The clock of the server, and the leases in the database."""
 
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
+    def __init__(self, factory: JobFactory) -> None:
+        self._scene = factory
         self._leapt_s = 0.0
 
     def monotonic(self) -> float:
@@ -37,8 +37,8 @@ class Clock:
 
 
 @pytest.fixture
-def clock(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock(scene)
+def clock(factory: JobFactory, monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock(factory)
     for module in (dispatcher, presence, dispatch_server, service, liveness):
         monkeypatch.setattr(module, "time", clock)
     return clock
@@ -50,7 +50,7 @@ def ann(people: People) -> Principal:
 
 
 async def goes_to_another_worker(
-    station: Station, scene: Scene, ann: Principal, job: pb.Assignment
+    rpc: RpcHarness, factory: JobFactory, ann: Principal, job: pb.Assignment
 ) -> None:
     """The watchdog takes the job back; the worker that let it lapse does not get it again."""
     query = (
@@ -58,55 +58,55 @@ async def goes_to_another_worker(
         " where j.id = %s and a.attempt = %s and a.outcome = 'lost'"
     )
     lost = [job.job_id, job.attempt]
-    await until(lambda: scene.conn.execute(query, lost).fetchone() is not None)
-    station.replica.presence.touch_now()
-    await station.replica.presence.run_once()
-    scene.conn.execute("update laneway.delayed set run_at = clock_timestamp()")
-    await station.replica.poller.run_once()
-    await until(lambda: station.replica.round_robin.is_idle)
+    await wait_until(lambda: factory.conn.execute(query, lost).fetchone() is not None)
+    rpc.replica.presence.touch_now()
+    await rpc.replica.presence.run_once()
+    factory.conn.execute("update laneway.delayed set run_at = clock_timestamp()")
+    await rpc.replica.poller.run_once()
+    await wait_until(lambda: rpc.replica.round_robin.is_idle)
     leased = "select from laneway.lease l join laneway.jobs j using (seq) where j.id = %s"
-    assert scene.conn.execute(leased, [job.job_id]).fetchone() is None
-    (again,) = await assigned(await station.call(ann).connected(), 1)
+    assert factory.conn.execute(leased, [job.job_id]).fetchone() is None
+    (again,) = await assigned(await rpc.call(ann).connected(), 1)
     assert (again.job_id, again.attempt) == (job.job_id, job.attempt + 1)
 
 
 async def test_lease_renewed_before_another_lapsed_is_no_sign_of_life(
-    station: Station, scene: Scene, ann: Principal, clock: Clock
+    rpc: RpcHarness, factory: JobFactory, ann: Principal, clock: Clock
 ) -> None:
     for _ in range(2):
-        scene.submit()
-    calls = station.call(ann)
+        factory.submit()
+    calls = rpc.call(ann)
     lapses, renewed = await assigned(await calls.connected(), 2)
     clock.leap(25.0)
     assert await calls.beat(renewed) == [ACCEPTED]
     clock.leap(10.0)
-    await goes_to_another_worker(station, scene, ann, lapses)
+    await goes_to_another_worker(rpc, factory, ann, lapses)
 
 
 async def test_lease_kept_over_a_reconnect_that_lapses_is_not_sent_again(
-    station: Station, scene: Scene, ann: Principal, clock: Clock
+    rpc: RpcHarness, factory: JobFactory, ann: Principal, clock: Clock
 ) -> None:
-    scene.submit()
-    calls = station.call(ann)
+    factory.submit()
+    calls = rpc.call(ann)
     (job,) = await assigned(await calls.connected(), 1)
     await calls.connected(holds=[sent(job)])
     assert await calls.beat(job) == [ACCEPTED]
     clock.leap(35.0)
-    await goes_to_another_worker(station, scene, ann, job)
+    await goes_to_another_worker(rpc, factory, ann, job)
 
 
 async def test_worker_that_renewed_at_another_server_gets_more_jobs(
-    station: Station, scene: Scene, ann: Principal, clock: Clock
+    rpc: RpcHarness, factory: JobFactory, ann: Principal, clock: Clock
 ) -> None:
     for _ in range(2):
-        scene.submit()
-    stream = await station.call(ann).connected()
+        factory.submit()
+    stream = await rpc.call(ann).connected()
     await assigned(stream, 2)
     clock.leap(25.0)
-    scene.conn.execute(
+    factory.conn.execute(
         "select laneway.heartbeat(array_agg(seq), array_agg(attempt)) from laneway.lease"
     )
     clock.leap(10.0)
-    station.replica.presence.touch_now()
-    scene.submit()
+    rpc.replica.presence.touch_now()
+    factory.submit()
     await assigned(stream, 1)

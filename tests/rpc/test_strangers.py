@@ -14,7 +14,7 @@ from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.server import wire
 from laneway.rpc.server.listener import NAME
 from tests.api.conftest import People
-from tests.rpc.station import PATIENCE, Station
+from tests.rpc.rpc_harness import PATIENCE, RpcHarness
 
 MIB = 1024 * 1024
 METHODS = [one.name for one in pb.DESCRIPTOR.services_by_name["DispatchService"].methods]
@@ -25,11 +25,11 @@ EXHAUSTED = grpc.StatusCode.RESOURCE_EXHAUSTED
 EMPTY = b"\x12\x00"
 
 
-async def send(station: Station, name: str, data: bytes, token: str | None) -> grpc.StatusCode:
+async def send(rpc: RpcHarness, name: str, data: bytes, token: str | None) -> grpc.StatusCode:
     """Sends bytes as they are."""
     metadata = [] if token is None else [("authorization", f"Bearer {token}")]
     options = [("grpc.max_send_message_length", -1)]
-    async with grpc.aio.insecure_channel(station.address, options) as channel:
+    async with grpc.aio.insecure_channel(rpc.address, options) as channel:
         method: Any = channel.unary_stream(f"/{NAME}/{name}")
         call = method(data, metadata=metadata, timeout=PATIENCE)
         try:
@@ -75,26 +75,26 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("token", [None, "nonsense"])
 async def test_nothing_a_stranger_sends_is_parsed(
-    station: Station, parsed: list[str], name: str, token: str | None
+    rpc: RpcHarness, parsed: list[str], name: str, token: str | None
 ) -> None:
-    code = await send(station, name, EMPTY * (15 * MIB // 2), token)
+    code = await send(rpc, name, EMPTY * (15 * MIB // 2), token)
     assert code in (UNAUTHENTICATED, EXHAUSTED)
-    assert await send(station, name, EMPTY * 1000, token) is UNAUTHENTICATED
-    assert await send(station, name, b"\xff", token) is UNAUTHENTICATED, "not even that it is none"
+    assert await send(rpc, name, EMPTY * 1000, token) is UNAUTHENTICATED
+    assert await send(rpc, name, b"\xff", token) is UNAUTHENTICATED, "not even that it is none"
     assert parsed == []
 
 
-async def test_calls_of_strangers_leave_no_memory_behind(station: Station) -> None:
+async def test_calls_of_strangers_leave_no_memory_behind(rpc: RpcHarness) -> None:
     data = EMPTY * (15 * MIB // 2)
     with bounded_memory(150 * MIB):
         for _ in range(3):
-            await send(station, "ReportProgress", data, None)
+            await send(rpc, "ReportProgress", data, None)
 
 
-async def test_a_message_is_at_most_4_mib_by_default(station: Station, people: People) -> None:
+async def test_a_message_is_at_most_4_mib_by_default(rpc: RpcHarness, people: People) -> None:
     ann = people.new("ann", "remote_worker")
     data = pb.ReportResultRequest(worker_id="x" * (4 * MIB + 1)).SerializeToString()
-    assert await send(station, "ReportResult", data, ann.token) is EXHAUSTED
+    assert await send(rpc, "ReportResult", data, ann.token) is EXHAUSTED
 
 
 FLOODS = {
@@ -109,17 +109,17 @@ FLOODS = {
 
 @pytest.mark.parametrize("name", METHODS)
 async def test_repeated_fields_are_counted_before_they_are_built(
-    station: Station, people: People, parsed: list[str], name: str
+    rpc: RpcHarness, people: People, parsed: list[str], name: str
 ) -> None:
     token = people.new("ann", "remote_worker").token
     one = FLOODS[name].SerializeToString()
     unknown = b"\x98\x06\x00"
     inside = pb.ReportProgressRequest(updates=[pb.Update(lines=[pb.LogLine()] * 500_000)])
     with bounded_memory(250 * MIB):
-        assert await send(station, name, one * (4 * MIB // len(one) - 1), token) is INVALID
-        assert await send(station, name, unknown * (4 * MIB // 3 - 1), token) is INVALID
+        assert await send(rpc, name, one * (4 * MIB // len(one) - 1), token) is INVALID
+        assert await send(rpc, name, unknown * (4 * MIB // 3 - 1), token) is INVALID
         if name == "ReportProgress":
-            assert await send(station, name, inside.SerializeToString(), token) is INVALID
+            assert await send(rpc, name, inside.SerializeToString(), token) is INVALID
     assert parsed == []
 
 
@@ -131,16 +131,16 @@ async def test_repeated_fields_are_counted_before_they_are_built(
     ],
 )
 async def test_bytes_that_are_no_message_are_refused(
-    station: Station, people: People, data: bytes
+    rpc: RpcHarness, people: People, data: bytes
 ) -> None:
     token = people.new("ann", "remote_worker").token
     large = pb.ReportProgressRequest(worker_id="x" * wire.SMALL_BYTES).SerializeToString()
     for sent in (data, large + data):
-        assert await send(station, "ReportProgress", sent, token) is INVALID
+        assert await send(rpc, "ReportProgress", sent, token) is INVALID
 
 
-async def test_health_reads_little_of_a_stranger(station: Station) -> None:
-    channel = grpc.aio.insecure_channel(station.address)
+async def test_health_reads_little_of_a_stranger(rpc: RpcHarness) -> None:
+    channel = grpc.aio.insecure_channel(rpc.address)
     for name in ("Check", "Watch"):
         method: Any = channel.unary_stream(f"/grpc.health.v1.Health/{name}")
         with pytest.raises(grpc.aio.AioRpcError) as refused:

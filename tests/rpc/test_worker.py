@@ -38,19 +38,19 @@ from laneway.rpc.worker.endpoint import Endpoint
 from laneway.rpc.worker.job_stream import AssignmentStream
 from laneway.rpc.worker.loop_lag import LoopLag
 from laneway.rpc.worker.worker import RemoteWorker
-from tests.engine.workshop import QUICK, until
-from tests.rpc.script import TOKEN, Scripted, assignment
+from tests.rpc.scripted_server import TOKEN, ScriptedServer, assignment
+from tests.support.worker_harness import QUICK, wait_until
 
 
 class Shop:
     """An application without a database, its remote workers, and their server."""
 
-    def __init__(self, server: Scripted) -> None:
+    def __init__(self, server: ScriptedServer) -> None:
         self.server = server
         self.lw = Laneway(embedded=False, **QUICK)
         self.workers: list[RemoteWorker] = []
 
-    async def hire(self, link: Endpoint | None = None, **settings: Any) -> RemoteWorker:
+    async def start_worker(self, link: Endpoint | None = None, **settings: Any) -> RemoteWorker:
         settings = {**QUICK, **settings}
         worker = RemoteWorker(
             self.lw.handlers,
@@ -63,23 +63,23 @@ class Shop:
         return worker
 
     async def result(self, one: pb.Assignment) -> pb.Result:
-        await until(lambda: one.job_id in self.server.results)
+        await wait_until(lambda: one.job_id in self.server.results)
         return self.server.results[one.job_id]
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[Scripted]:
-    async with Scripted() as server:
+async def server() -> AsyncIterator[ScriptedServer]:
+    async with ScriptedServer() as server:
         yield server
 
 
 @pytest.fixture
-async def shop(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Shop]:
+async def harness(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Shop]:
     for name in ("LANEWAY_DATABASE_URL", "DATABASE_URL"):
         monkeypatch.delenv(name, raising=False)
-    shop = Shop(server)
-    yield shop
-    for worker in shop.workers:
+    harness = Shop(server)
+    yield harness
+    for worker in harness.workers:
         await worker.stop(0.0)
 
 
@@ -87,9 +87,9 @@ async def shop(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
 
 
 async def test_a_worker_says_what_it_has_handlers_and_room_for(
-    shop: Shop, server: Scripted
+    harness: Shop, server: ScriptedServer
 ) -> None:
-    @shop.lw.handler(
+    @harness.lw.handler(
         "ingest",
         lane="far",
         timeout=5,
@@ -103,10 +103,10 @@ async def test_a_worker_says_what_it_has_handlers_and_room_for(
     async def plan(path: str) -> Analysis:
         return Analysis(plan=path)
 
-    @shop.lw.handler("crunch")
+    @harness.lw.handler("crunch")
     def crunch(ctx: SyncContext) -> None: ...
 
-    worker = await shop.hire(concurrency=7, threads=3, children=2)
+    worker = await harness.start_worker(concurrency=7, threads=3, children=2)
     handshake = read_handshake(server.handshakes[0], worker.settings.payload_limits)
     assert handshake.worker_id == worker.id
     assert handshake.pid == os.getpid()
@@ -119,14 +119,14 @@ async def test_a_worker_says_what_it_has_handlers_and_room_for(
     }
     published = [one.record.to_columns() for one in handshake.types if one.record is not None]
     # The server decides which application a remote worker belongs to.
-    ours = [replace(one, application=None) for one in shop.lw.handlers.records()]
+    ours = [replace(one, application=None) for one in harness.lw.handlers.records()]
     assert published == [one.to_columns() for one in ours]
     assert server.tokens == {f"Bearer {TOKEN}"}
 
 
-async def test_a_worker_without_handlers_is_a_mistake(shop: Shop) -> None:
+async def test_a_worker_without_handlers_is_a_mistake(harness: Shop) -> None:
     with pytest.raises(ConfigError, match="no handler"):
-        await shop.hire()
+        await harness.start_worker()
 
 
 @pytest.mark.parametrize(
@@ -134,53 +134,53 @@ async def test_a_worker_without_handlers_is_a_mistake(shop: Shop) -> None:
 )
 @pytest.mark.parametrize("call", ["Heartbeat", "StreamJobs"])
 async def test_a_refused_token_ends_the_start_with_the_servers_words(
-    shop: Shop, server: Scripted, call: str, code: str, error: type[Exception]
+    harness: Shop, server: ScriptedServer, call: str, code: str, error: type[Exception]
 ) -> None:
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> None: ...
 
     loaded: list[object] = []
-    shop.lw.on_start(loaded.append)
+    harness.lw.on_start(loaded.append)
     server.refusals[call] = grpc.StatusCode[code], "the token was revoked"
     with pytest.raises(error, match="the token was revoked"):
-        await shop.hire()
+        await harness.start_worker()
     # The token is looked at before anything is loaded.
     assert bool(loaded) == (call == "StreamJobs")
 
 
 async def test_a_worker_says_once_which_types_its_token_does_not_cover(
-    shop: Shop, server: Scripted, caplog: pytest.LogCaptureFixture
+    harness: Shop, server: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> None: ...
 
     def said() -> list[str]:
         return [r.getMessage() for r in caplog.records if "does not cover" in r.getMessage()]
 
     server.uncovered = ["far", "odd\n"]
-    worker = await shop.hire()
+    worker = await harness.start_worker()
     worker.job_stream.reopen()
-    await until(lambda: len(server.handshakes) == 2)
+    await wait_until(lambda: len(server.handshakes) == 2)
     await worker.job_stream.registered.wait()
     first = "the token does not cover far, odd : this worker gets no such jobs"
     assert said() == [first]
     server.uncovered = ["near"]
     worker.job_stream.reopen()
-    await until(lambda: len(said()) == 2)
+    await wait_until(lambda: len(said()) == 2)
     assert said() == [first, "the token does not cover near: this worker gets no such jobs"]
 
 
 async def test_worker_says_which_schemas_are_refused_and_what_is_not_in_force(
-    shop: Shop, server: Scripted, caplog: pytest.LogCaptureFixture
+    harness: Shop, server: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> None: ...
 
     server.ignored = [
         pb.Ignored(job_type="odd", fields=["arguments"], arguments_refused="is too large"),
         pb.Ignored(job_type="set", fields=["arguments", "lane"]),
     ]
-    await shop.hire()
+    await harness.start_worker()
     assert "refuses the argument schema of odd (is too large): this worker checks" in caplog.text
     assert "are not in force: set: arguments, lane (the token" in caplog.text
 
@@ -188,47 +188,49 @@ async def test_worker_says_which_schemas_are_refused_and_what_is_not_in_force(
 # -- how jobs end ---------------------------------------------------------------------------------
 
 
-async def test_jobs_of_every_isolation_run_and_are_told(shop: Shop, server: Scripted) -> None:
+async def test_jobs_of_every_isolation_run_and_are_told(
+    harness: Shop, server: ScriptedServer
+) -> None:
     from tests.rpc.app import lw
 
-    shop.lw = lw
-    await shop.hire()
+    harness.lw = lw
+    await harness.start_worker()
     sent = [assignment(name, {"n": n}) for n, name in enumerate(["loop", "thread", "process"])]
     server.send(*sent)
     for n, one in enumerate(sent):
-        assert json.loads((await shop.result(one)).finish.result) == {"n": n, "attempt": 1}
+        assert json.loads((await harness.result(one)).finish.result) == {"n": n, "attempt": 1}
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread", "process"])
 async def test_finish_and_guard_need_a_database(
-    shop: Shop, server: Scripted, isolation: str
+    harness: Shop, server: ScriptedServer, isolation: str
 ) -> None:
     from tests.rpc.app import lw
 
-    shop.lw = lw
-    await shop.hire()
+    harness.lw = lw
+    await harness.start_worker()
     one = assignment(f"finish_{isolation}")
     server.send(one)
-    assert (await shop.result(one)).fail.error.type == NeedsDatabase.__name__
+    assert (await harness.result(one)).fail.error.type == NeedsDatabase.__name__
 
 
 async def test_a_handler_that_submits_is_told_that_there_is_no_database(
-    shop: Shop, server: Scripted
+    harness: Shop, server: ScriptedServer
 ) -> None:
-    @shop.lw.handler("submits")
+    @harness.lw.handler("submits")
     async def submits(ctx: Context) -> None:
-        await shop.lw.submit("submits")
+        await harness.lw.submit("submits")
 
-    await shop.hire()
+    await harness.start_worker()
     one = assignment("submits")
     server.send(one)
-    error = (await shop.result(one)).fail.error
+    error = (await harness.result(one)).fail.error
     assert error.type == NeedsDatabase.__name__
     assert "laneway.http" in error.message
 
 
-async def test_the_context_is_that_of_any_worker(shop: Shop, server: Scripted) -> None:
-    @shop.lw.handler("all")
+async def test_the_context_is_that_of_any_worker(harness: Shop, server: ScriptedServer) -> None:
+    @harness.lw.handler("all")
     async def all_of_it(ctx: Context) -> Any:
         assert ctx.checkpoint == {"at": 1}
         await ctx.progress(1, 2, "half")
@@ -239,11 +241,11 @@ async def test_the_context_is_that_of_any_worker(shop: Shop, server: Scripted) -
             await ctx.save({"at": 2})
         return [first, second]
 
-    await shop.hire()
+    await harness.start_worker()
     steps = [pb.Step(name="one", result='"before"')]
     one = assignment("all", attempt=2, checkpoint='{"at": 1}', steps=steps)
     server.send(one)
-    assert json.loads((await shop.result(one)).finish.result) == ["before", "called"]
+    assert json.loads((await harness.result(one)).finish.result) == ["before", "called"]
     updates = [u for request in server.of(pb.ReportProgressRequest) for u in request.updates]
     assert [s.name for u in updates for s in u.steps] == ["two"]
     assert [n.message for u in updates for n in u.lines] == ["hello"]
@@ -254,57 +256,59 @@ async def test_the_context_is_that_of_any_worker(shop: Shop, server: Scripted) -
     assert (dict(acquired.wants), dict(released.keeps)) == ({"openai": 1}, {"openai": 0})
 
 
-async def test_an_analysis_is_run_by_its_own_function(shop: Shop, server: Scripted) -> None:
-    @shop.lw.handler("careful", approval=True)
+async def test_an_analysis_is_run_by_its_own_function(
+    harness: Shop, server: ScriptedServer
+) -> None:
+    @harness.lw.handler("careful", approval=True)
     async def careful(ctx: Context, n: int) -> None: ...
 
     @careful.analyze
     async def plan(n: int) -> Analysis:
         return Analysis(plan=n, cost=1, currency="EUR")
 
-    await shop.hire()
+    await harness.start_worker()
     one = assignment("careful", {"n": 3}, is_analysis=True)
     server.send(one)
-    assert json.loads((await shop.result(one)).finish.result)["plan"] == 3
+    assert json.loads((await harness.result(one)).finish.result)["plan"] == 3
 
 
 async def test_a_timeout_of_the_server_holds_where_the_handler_has_none(
-    shop: Shop, server: Scripted
+    harness: Shop, server: ScriptedServer
 ) -> None:
-    @shop.lw.handler("slow")
+    @harness.lw.handler("slow")
     async def slow(ctx: Context) -> None:
         await asyncio.Event().wait()
 
-    await shop.hire()
+    await harness.start_worker()
     one = assignment("slow", timeout_ms=50)
     server.send(one)
-    error = (await shop.result(one)).fail.error
+    error = (await harness.result(one)).fail.error
     assert (error.type, error.message) == ("Timeout", "took longer than its timeout of 0.05 s")
 
 
 async def test_a_job_that_came_too_late_or_is_for_nobody_here_is_not_run(
-    shop: Shop, server: Scripted
+    harness: Shop, server: ScriptedServer
 ) -> None:
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> None: ...
 
-    await shop.hire()
+    await harness.start_worker()
     late, strange = assignment("job", lease_left_ms=0), assignment("strange")
     server.send(late, strange)
-    assert (await shop.result(late)).WhichOneof("outcome") == "release"
-    assert (await shop.result(strange)).fail.error.type == "UnknownJobType"
+    assert (await harness.result(late)).WhichOneof("outcome") == "release"
+    assert (await harness.result(strange)).fail.error.type == "UnknownJobType"
 
 
 async def test_a_job_that_has_waited_for_a_loop_that_stood_still_is_not_run_too_late(
-    shop: Shop, server: Scripted, monkeypatch: pytest.MonkeyPatch
+    harness: Shop, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran: list[str] = []
 
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context, name: str) -> None:
         ran.append(name)
 
-    await shop.hire()
+    await harness.start_worker()
     # As after SIGSTOP: by its own clock the process finds that it has stood still for five seconds.
     monkeypatch.setattr(pulse_module, "AFTER_S", 3600.0)
     later = SimpleNamespace(monotonic=lambda: time.monotonic() + 5.0)
@@ -312,57 +316,59 @@ async def test_a_job_that_has_waited_for_a_loop_that_stood_still_is_not_run_too_
     late = assignment("job", {"name": "late"}, lease_ms=5_000, lease_left_ms=4_000)
     good = assignment("job", {"name": "good"}, lease_ms=60_000, lease_left_ms=59_000)
     server.send(late, good)
-    assert (await shop.result(late)).WhichOneof("outcome") == "release"
-    assert (await shop.result(good)).WhichOneof("outcome") == "finish"
+    assert (await harness.result(late)).WhichOneof("outcome") == "release"
+    assert (await harness.result(good)).WhichOneof("outcome") == "finish"
     assert ran == ["good"]
 
 
 async def test_what_came_too_late_is_given_back_once_the_next_is_not_taken_to_be_late(
-    shop: Shop, server: Scripted, monkeypatch: pytest.MonkeyPatch
+    harness: Shop, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> None: ...
 
-    worker = await shop.hire()
+    worker = await harness.start_worker()
     monkeypatch.setattr(LoopLag, "waited_s", 31.0)
     one, other = assignment("job"), assignment("job")
     monkeypatch.setattr(worker_module, "AFTER_S", 0.05)
     server.send(one)
-    assert (await shop.result(one)).WhichOneof("outcome") == "release"
+    assert (await harness.result(one)).WhichOneof("outcome") == "release"
     monkeypatch.setattr(worker_module, "AFTER_S", 600.0)
     server.send(other)
-    await until(lambda: other.job_id in {claim.job_id for claim in worker.attempt_store.holds()})
+    await wait_until(
+        lambda: other.job_id in {claim.job_id for claim in worker.attempt_store.holds()}
+    )
     # At once it would be sent anew, and so on as long as the standstill is remembered.
     assert not worker.completer.backlog
     await worker.stop(5.0)
-    assert (await shop.result(other)).WhichOneof("outcome") == "release"
+    assert (await harness.result(other)).WhichOneof("outcome") == "release"
 
 
 async def test_a_cancelled_job_is_told_by_a_heartbeat_that_the_stream_asks_for(
-    shop: Shop, server: Scripted
+    harness: Shop, server: ScriptedServer
 ) -> None:
     begun = asyncio.Event()
 
-    @shop.lw.handler("long")
+    @harness.lw.handler("long")
     async def long(ctx: Context) -> None:
         begun.set()
         await asyncio.Event().wait()
 
-    await shop.hire()
+    await harness.start_worker()
     one = assignment("long")
     server.send(one)
     await begun.wait()
     server.answer = lambda claim: pb.ANSWER_CANCEL_REQUESTED
     server.send(beat=True)
-    assert (await shop.result(one)).WhichOneof("outcome") == "cancel"
+    assert (await harness.result(one)).WhichOneof("outcome") == "cancel"
 
 
 async def test_a_fenced_job_is_stopped_and_nothing_more_is_said_of_it_but_in_the_log(
-    shop: Shop, server: Scripted, caplog: pytest.LogCaptureFixture
+    harness: Shop, server: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     begun, stopped = asyncio.Event(), asyncio.Event()
 
-    @shop.lw.handler("long")
+    @harness.lw.handler("long")
     async def long(ctx: Context) -> None:
         begun.set()
         try:
@@ -370,10 +376,10 @@ async def test_a_fenced_job_is_stopped_and_nothing_more_is_said_of_it_but_in_the
         finally:
             stopped.set()
 
-    @shop.lw.handler("short")
+    @harness.lw.handler("short")
     async def short(ctx: Context) -> None: ...
 
-    await shop.hire()
+    await harness.start_worker()
     taken = assignment("long")
     server.send(taken)
     await begun.wait()
@@ -383,7 +389,7 @@ async def test_a_fenced_job_is_stopped_and_nothing_more_is_said_of_it_but_in_the
     server.answer = lambda claim: pb.ANSWER_ACCEPTED
     one = assignment("short")
     server.send(one)
-    await shop.result(one)
+    await harness.result(one)
     assert list(server.results) == [one.job_id]
     assert [r.getMessage() for r in caplog.records if "attempt" in r.msg] == [
         f"long {taken.job_id}: attempt 1 was taken away: the job was reclaimed or has ended"
@@ -394,208 +400,208 @@ async def test_a_fenced_job_is_stopped_and_nothing_more_is_said_of_it_but_in_the
 
 
 async def test_a_worker_goes_on_with_what_it_has_while_no_server_is_there(
-    shop: Shop, server: Scripted
+    harness: Shop, server: ScriptedServer
 ) -> None:
     begun, go_on = asyncio.Event(), asyncio.Event()
 
-    @shop.lw.handler("long")
+    @harness.lw.handler("long")
     async def long(ctx: Context) -> str:
         begun.set()
         await go_on.wait()
         return "done"
 
-    @shop.lw.handler("short")
+    @harness.lw.handler("short")
     async def short(ctx: Context) -> str:
         return "done"
 
-    worker = await shop.hire()
+    worker = await harness.start_worker()
     first, second = assignment("long"), assignment("short")
     server.send(first)
     await begun.wait()
     server.refusals["ReportResult"] = grpc.StatusCode.UNAVAILABLE, "the database is away"
     server.send(second)
-    await until(lambda: worker.completer.backlog)
+    await wait_until(lambda: worker.completer.backlog)
     await server.stop()
     go_on.set()
-    await until(lambda: worker.completer.backlog == 2)
+    await wait_until(lambda: worker.completer.backlog == 2)
     server.refusals.clear()
     await server.start()
     for one in (first, second):
-        assert (await shop.result(one)).finish.result == '"done"'
-    await until(lambda: len(server.handshakes) == 2)
+        assert (await harness.result(one)).finish.result == '"done"'
+    await wait_until(lambda: len(server.handshakes) == 2)
     held = {one.job_id for one in server.handshakes[1].holds}
     # Whatever had not been answered by then.
     assert held <= {first.job_id, second.job_id}
 
 
 async def test_a_worker_says_what_it_holds_when_it_connects_again(
-    shop: Shop, server: Scripted
+    harness: Shop, server: ScriptedServer
 ) -> None:
     begun, go_on = asyncio.Event(), asyncio.Event()
 
-    @shop.lw.handler("long")
+    @harness.lw.handler("long")
     async def long(ctx: Context) -> None:
         begun.set()
         await go_on.wait()
 
-    worker = await shop.hire()
+    worker = await harness.start_worker()
     one = assignment("long", attempt=4)
     server.send(one)
     await begun.wait()
     server.end_stream()
-    await until(lambda: len(server.handshakes) == 2)
+    await wait_until(lambda: len(server.handshakes) == 2)
     again = server.handshakes[1]
     assert again.worker_id == str(worker.id)
     assert [(held.job_id, held.attempt) for held in again.holds] == [(one.job_id, 4)]
     go_on.set()
-    await shop.result(one)
+    await harness.result(one)
     server.end_stream()
-    await until(lambda: len(server.handshakes) == 3)
+    await wait_until(lambda: len(server.handshakes) == 3)
     assert not server.handshakes[2].holds
 
 
 async def test_a_handler_left_behind_takes_room_until_it_returns(
-    shop: Shop, server: Scripted, monkeypatch: pytest.MonkeyPatch
+    harness: Shop, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker_module, "LEFT_S", 0.01)
     go_on = threading.Event()
 
-    @shop.lw.handler("stuck", timeout=0.01)
+    @harness.lw.handler("stuck", timeout=0.01)
     def stuck(ctx: SyncContext) -> None:
         go_on.wait(120)
 
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> None: ...
 
-    await shop.hire(concurrency=5, threads=1, cancel_grace=0.01)
+    await harness.start_worker(concurrency=5, threads=1, cancel_grace=0.01)
     one = assignment("stuck")
     server.send(one)
-    assert (await shop.result(one)).fail.error.type == "Timeout"
-    await until(lambda: len(server.handshakes) == 2)
+    assert (await harness.result(one)).fail.error.type == "Timeout"
+    await wait_until(lambda: len(server.handshakes) == 2)
     full = server.handshakes[1]
     # 0 threads would be no bound, so nothing that runs in one is asked for.
     assert [one.name for one in full.job_types] == ["job"]
     assert (full.max_in_flight, full.max_threads) == (5, 0)
     go_on.set()
-    await until(lambda: len(server.handshakes) == 3)
+    await wait_until(lambda: len(server.handshakes) == 3)
     again = server.handshakes[2]
     assert {one.name for one in again.job_types} == {"job", "stuck"}
     assert (again.max_in_flight, again.max_threads) == (6, 1)
 
 
 async def test_a_type_whose_plans_are_made_in_threads_is_not_named_while_none_is_free(
-    shop: Shop, server: Scripted, monkeypatch: pytest.MonkeyPatch
+    harness: Shop, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    @shop.lw.handler("heavy", approval=True, isolation="process")
+    @harness.lw.handler("heavy", approval=True, isolation="process")
     def heavy(ctx: SyncContext) -> None: ...
 
     @heavy.analyze
     def plan() -> Analysis:
         return Analysis()
 
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> None: ...
 
-    worker = await shop.hire(threads=1)
+    worker = await harness.start_worker(threads=1)
     monkeypatch.setattr(Executor, "abandoned", Counter({"thread": 1}))
     worker.job_stream.reopen()
-    await until(lambda: len(server.handshakes) == 2)
+    await wait_until(lambda: len(server.handshakes) == 2)
     assert [one.name for one in server.handshakes[0].job_types] == ["heavy", "job"]
     assert [one.name for one in server.handshakes[1].job_types] == ["job"]
 
 
 async def test_an_attempt_lost_by_the_workers_clock_is_named_until_the_watchdog_has_it(
-    shop: Shop, server: Scripted
+    harness: Shop, server: ScriptedServer
 ) -> None:
     begun = asyncio.Event()
 
-    @shop.lw.handler("long")
+    @harness.lw.handler("long")
     async def long(ctx: Context) -> None:
         begun.set()
         await asyncio.Event().wait()
 
-    worker = await shop.hire()
+    worker = await harness.start_worker()
     server.refusals["Heartbeat"] = grpc.StatusCode.UNAVAILABLE, "no"
     one = assignment("long", lease_ms=2000, lease_left_ms=300)
     server.send(one)
     await begun.wait()
-    await until(lambda: not worker.executor.active)
+    await wait_until(lambda: not worker.executor.active)
     # Given back as if it had never come it would not be charged; nor if one handshake got lost.
     for n in (1, 2):
         server.end_stream()
-        await until(lambda n=n: len(server.handshakes) > n)  # type: ignore[misc]
+        await wait_until(lambda n=n: len(server.handshakes) > n)  # type: ignore[misc]
         assert [held.job_id for held in server.handshakes[n].holds] == [one.job_id]
 
 
 async def test_the_next_address_is_tried_when_one_does_not_answer(
-    shop: Shop, server: Scripted
+    harness: Shop, server: ScriptedServer
 ) -> None:
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> None: ...
 
-    async with Scripted() as other:
+    async with ScriptedServer() as other:
         both = Endpoint.to(f"{other.address},{server.address}", TOKEN)
-        await shop.hire(both)
+        await harness.start_worker(both)
         assert (len(other.handshakes), len(server.handshakes)) == (1, 0)
         await other.stop()
-        await until(lambda: server.handshakes)
+        await wait_until(lambda: server.handshakes)
         one = assignment("job")
         server.send(one)
-        await shop.result(one)
+        await harness.result(one)
         await other.start()
 
 
 async def test_a_token_that_is_refused_later_is_complained_about_and_may_be_renewed(
-    shop: Shop,
-    server: Scripted,
+    harness: Shop,
+    server: ScriptedServer,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(AssignmentStream, "longest_backoff_s", 0.1)
 
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> None: ...
 
     file = tmp_path / "token"
     file.write_text(TOKEN)
-    await shop.hire(Endpoint.to(server.address, token_file=str(file)))
+    await harness.start_worker(Endpoint.to(server.address, token_file=str(file)))
     server.refusals["StreamJobs"] = grpc.StatusCode.UNAUTHENTICATED, "the token has expired"
     with caplog.at_level(logging.WARNING, "laneway"):
         server.end_stream()
-        await until(lambda: "the token has expired" in caplog.text)
+        await wait_until(lambda: "the token has expired" in caplog.text)
     file.write_text("lw_newer")
-    await until(lambda: "Bearer lw_newer" in server.tokens)
+    await wait_until(lambda: "Bearer lw_newer" in server.tokens)
     server.refusals.clear()
-    await until(lambda: len(server.handshakes) == 2)
+    await wait_until(lambda: len(server.handshakes) == 2)
 
 
 async def test_a_stream_works_again_when_a_server_greets_and_not_when_it_ends(
-    shop: Shop,
-    server: Scripted,
+    harness: Shop,
+    server: ScriptedServer,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(AssignmentStream, "longest_backoff_s", 0.1)
     monkeypatch.setattr(intake_module, "LASTING_S", 0.0)
 
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> None: ...
 
     def said(text: str) -> int:
         return [text in one.getMessage() for one in caplog.records].count(True)
 
     monkeypatch.setattr(runtime, "LogThrottle", partial(LogThrottle, 0.0))
-    await shop.hire()
+    await harness.start_worker()
 
     async def fail_and_recover(times: int) -> None:
         server.refusals["StreamJobs"] = grpc.StatusCode.UNAUTHENTICATED, f"refused {times}"
         server.end_stream()
-        await until(lambda: said(f"refused {times}") > 0)
+        await wait_until(lambda: said(f"refused {times}") > 0)
         assert said("stream: works again") == times - 1
         server.refusals.clear()
-        await until(lambda: len(server.handshakes) == times + 1)
-        await until(lambda: said("stream: works again") == times)
+        await wait_until(lambda: len(server.handshakes) == times + 1)
+        await wait_until(lambda: said("stream: works again") == times)
 
     with caplog.at_level(logging.INFO, "laneway"):
         await fail_and_recover(1)
@@ -606,93 +612,93 @@ async def test_a_stream_works_again_when_a_server_greets_and_not_when_it_ends(
 
 
 async def test_a_worker_that_stops_takes_no_more_finishes_and_gives_back(
-    shop: Shop, server: Scripted
+    harness: Shop, server: ScriptedServer
 ) -> None:
     begun, go_on = asyncio.Semaphore(0), asyncio.Event()
 
-    @shop.lw.handler("long")
+    @harness.lw.handler("long")
     async def long(ctx: Context, wait: bool) -> None:
         begun.release()
         await (asyncio.Event() if wait else go_on).wait()
 
     freed: list[object] = []
-    shop.lw.on_stop(freed.append)
-    worker = await shop.hire()
+    harness.lw.on_stop(freed.append)
+    worker = await harness.start_worker()
     ends, stays = assignment("long", {"wait": False}), assignment("long", {"wait": True})
     server.send(ends, stays)
     await begun.acquire()
     await begun.acquire()
     hurry = asyncio.Event()
     stopping = asyncio.ensure_future(worker.stop(60.0, hurry))
-    await until(lambda: len(server.handshakes) == 2)
+    await wait_until(lambda: len(server.handshakes) == 2)
     handshake = server.handshakes[1]
     # A stream that takes no more: what is not held was lost on the way and is given back.
     assert handshake.max_in_flight == 0
     assert {one.job_id for one in handshake.holds} == {ends.job_id, stays.job_id}
     crossed = assignment("long", {"wait": True})
     server.send(crossed)
-    assert (await shop.result(crossed)).WhichOneof("outcome") == "release"
+    assert (await harness.result(crossed)).WhichOneof("outcome") == "release"
     go_on.set()
-    assert (await shop.result(ends)).WhichOneof("outcome") == "finish"
+    assert (await harness.result(ends)).WhichOneof("outcome") == "finish"
     hurry.set()
     await stopping
-    assert (await shop.result(stays)).WhichOneof("outcome") == "release"
+    assert (await harness.result(stays)).WhichOneof("outcome") == "release"
     assert freed
 
 
 async def test_what_was_done_is_told_though_the_server_comes_back_late_in_the_grace(
-    shop: Shop, server: Scripted, monkeypatch: pytest.MonkeyPatch
+    harness: Shop, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.rpc.worker.worker.STOP_S", 0.01)
     monkeypatch.setattr("laneway.engine.runtime.STOP_S", 0.01)
 
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> None: ...
 
-    worker = await shop.hire()
+    worker = await harness.start_worker()
     server.refusals["ReportResult"] = grpc.StatusCode.UNAVAILABLE, "restarting"
     one = assignment("job")
     server.send(one)
-    await until(lambda: worker.completer.backlog)
+    await wait_until(lambda: worker.completer.backlog)
     stopping = asyncio.ensure_future(worker.stop(60.0))
     # It has drained, and the least time for the last words is over.
-    await until(lambda: len(server.handshakes) == 2)
+    await wait_until(lambda: len(server.handshakes) == 2)
     refused = server.refused["ReportResult"]
-    await until(lambda: server.refused["ReportResult"] >= refused + 2)
+    await wait_until(lambda: server.refused["ReportResult"] >= refused + 2)
     server.refusals.clear()
     await stopping
-    assert (await shop.result(one)).WhichOneof("outcome") == "finish"
+    assert (await harness.result(one)).WhichOneof("outcome") == "finish"
 
 
 async def test_nobody_renews_an_attempt_that_a_report_was_told_to_be_over(
-    shop: Shop, server: Scripted
+    harness: Shop, server: ScriptedServer
 ) -> None:
-    @shop.lw.handler("job")
+    @harness.lw.handler("job")
     async def job(ctx: Context) -> None:
         await ctx.progress(1, 2)
         await asyncio.Event().wait()
 
-    worker = await shop.hire()
+    worker = await harness.start_worker()
     server.answer = lambda claim: pb.ANSWER_FENCED
     one = assignment("job")
     server.send(one)
-    await until(lambda: server.of(pb.ReportProgressRequest))
-    await until(lambda: not worker.executor.active)
+    await wait_until(lambda: server.of(pb.ReportProgressRequest))
+    await wait_until(lambda: not worker.executor.active)
     assert not server.results
     assert not worker.attempt_store.holds()
     assert worker.heartbeat.held == 0
 
 
-async def test_a_snoozed_job_names_its_delay(shop: Shop, server: Scripted) -> None:
-    @shop.lw.handler("later")
+async def test_a_snoozed_job_names_its_delay(harness: Shop, server: ScriptedServer) -> None:
+    @harness.lw.handler("later")
     async def later(ctx: Context) -> None:
         raise Snooze(2.5)
 
-    worker = await shop.hire()
+    worker = await harness.start_worker()
     one = assignment("later")
     server.send(one)
-    assert (await shop.result(one)).snooze.delay_ms == 2500
-    assert remote_worker(shop.lw, server.link).name == worker.name
+    assert (await harness.result(one)).snooze.delay_ms == 2500
+    assert remote_worker(harness.lw, server.link).name == worker.name
 
 
 @pytest.mark.parametrize("first, is_late", [("grpc", True), ("laneway.rpc", False)])

@@ -12,7 +12,7 @@ import pytest
 from laneway.app import worker_process
 from laneway.app.remote_worker import make_endpoint, run_remote_worker
 from laneway.errors import ConfigError
-from tests.rpc.script import TOKEN
+from tests.rpc.scripted_server import TOKEN
 
 
 @pytest.fixture

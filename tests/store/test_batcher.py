@@ -9,7 +9,7 @@ import pytest
 from laneway.errors import DatabaseUnavailable, InvalidInput
 from laneway.store import batcher
 from laneway.store.batcher import Batcher
-from tests.engine.workshop import until
+from tests.support.worker_harness import wait_until
 
 IN_TIME = 10.0
 
@@ -102,7 +102,7 @@ async def test_only_busy_items_are_retried(
     monkeypatch.setattr(batcher, "BUSY_S", 0.001)
     statement.busy = {"b"}
     call = asyncio.ensure_future(together.run(["a", "b", "c"], IN_TIME))
-    await until(lambda: len(statement.asked) >= 3)
+    await wait_until(lambda: len(statement.asked) >= 3)
     statement.busy = set()
     assert await call == ["A", "B", "C"]
     assert statement.asked[1:] == [["b"]] * (len(statement.asked) - 1)
@@ -160,7 +160,7 @@ async def test_busy_call_fails_when_the_batcher_closes(
 ) -> None:
     statement.busy = {"a"}
     call = asyncio.ensure_future(together.run(["a"], IN_TIME))
-    await until(lambda: len(statement.asked) == 1)
+    await wait_until(lambda: len(statement.asked) == 1)
     await together.close()
     with pytest.raises(DatabaseUnavailable):
         await call

@@ -13,7 +13,7 @@ from laneway.domain.event import Cursor, Event, Snapshot
 from laneway.store import approvals, caller_transaction, events, jobs, leases
 from laneway.store.leases import Report
 from laneway.store.retention import LeaderTerm, prune_events
-from tests.control.scene import Scene
+from tests.support.job_factory import JobFactory
 from tests.support.store_client import PATIENCE, StoreClient, error
 
 KEEP = 900.0
@@ -58,22 +58,22 @@ def test_unwatched_jobs_are_not_logged(db: StoreClient) -> None:
 
 def test_each_verb_of_a_life_logs_one_change(db: StoreClient) -> None:
     watch(db, 0)
-    scene = Scene(db.conn)
-    scene.publish("costly", approval=Approval(), has_analysis=True)
-    job_id = scene.analyzed(Analysis(), created_by="me")
+    factory = JobFactory(db.conn)
+    factory.publish("costly", approval=Approval(), has_analysis=True)
+    job_id = factory.analyzed(Analysis(), created_by="me")
     seq = db.seq_of(job_id)
     db.run(jobs.reprioritize(job_id, 7))
     db.run(approvals.approve(job_id, "you", None, None))
     for verdict in ("snooze", "release", "fail"):
-        (claim,) = scene.claim("costly")
-        scene.settle(claim, verdict, delay_s=0.0)
+        (claim,) = factory.claim("costly")
+        factory.settle(claim, verdict, delay_s=0.0)
         db.make_due()
-    (claim,) = scene.claim("costly")
+    (claim,) = factory.claim("costly")
     for _ in range(2):
         db.cancel(seq)
-    scene.settle(claim, "fail", error=error())
+    factory.settle(claim, "fail", error=error())
     db.retry(seq)
-    (claim,) = scene.claim("costly")
+    (claim,) = factory.claim("costly")
     db.begin()
     assert db.run(caller_transaction.finish(claim, "1", 0.1)) == "finished"
     db.commit()

@@ -28,7 +28,7 @@ def assignment(job_type: str, payload: object = None, **fields: Any) -> pb.Assig
     return pb.Assignment(job_type=job_type, **{**given, **fields})
 
 
-class Scripted(pb_grpc.DispatchServiceServicer):
+class ScriptedServer(pb_grpc.DispatchServiceServicer):
     """One server on loopback; `port` stays the same when it is stopped and started again."""
 
     def __init__(self, tls: tuple[Path, Path] | None = None) -> None:

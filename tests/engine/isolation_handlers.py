@@ -9,7 +9,7 @@ from typing import Any
 
 from laneway import Cancel, Context, Laneway, Retry, Snooze, SyncContext
 from tests.engine.odd_exceptions import ODD
-from tests.engine.workshop import SOON
+from tests.support.worker_harness import SOON
 
 lw = Laneway("postgresql://unused@nowhere/nothing")
 

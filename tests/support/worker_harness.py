@@ -26,7 +26,7 @@ QUICK: dict[str, Any] = {
 SOON = RetryPolicy(base=0.05, cap=0.05, jitter=0)
 
 
-async def until(look: Callable[[], Any], timeout: float = PATIENCE) -> Any:
+async def wait_until(look: Callable[[], Any], timeout: float = PATIENCE) -> Any:
     """Wait until `look` finds something, and return that."""
     deadline = time.monotonic() + timeout
     while True:
@@ -39,7 +39,7 @@ async def until(look: Callable[[], Any], timeout: float = PATIENCE) -> Any:
         await asyncio.sleep(0.01)
 
 
-class Workshop:
+class WorkerHarness:
     """Handlers are registered on `lw`; `hire` starts workers, which end with the test."""
 
     def __init__(self, dsn: str, **settings: Any) -> None:
@@ -62,14 +62,14 @@ class Workshop:
         await self.lw.close()
         self.conn.close()
 
-    async def hire(self, lw: Laneway | None = None, **options: Any) -> Worker:
+    async def start_worker(self, lw: Laneway | None = None, **options: Any) -> Worker:
         """A worker that has started; several of them are as good as several processes."""
         worker = (lw or self.lw).worker(**options)
         self.workers.append(worker)
         await worker.start()
         return worker
 
-    async def hire_unlike(self, settings: dict[str, Any], **options: Any) -> Worker:
+    async def start_worker_with(self, settings: dict[str, Any], **options: Any) -> Worker:
         """A worker with the same handlers and other settings."""
         changed = Settings.load(database_url=self.dsn, **{**QUICK, **settings})
         worker = Worker(self.dsn, changed, self.lw.handlers, **options)
@@ -102,13 +102,13 @@ class Workshop:
 
     async def ended(self, job: JobHandle, timeout: float = PATIENCE) -> Job:
         """The job once it is terminal, with its attempts."""
-        await until(
+        await wait_until(
             lambda: self.status(job) in ("completed", "failed", "cancelled"), timeout=timeout
         )
         return await job.get()
 
     async def running(self, job: JobHandle) -> None:
-        await until(lambda: self.status(job) == "running")
+        await wait_until(lambda: self.status(job) == "running")
 
     def is_waiting(self, role: str) -> bool:
         """Whether a connection of ours waits for a lock; seen also while we hold it."""

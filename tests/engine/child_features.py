@@ -15,16 +15,16 @@ from laneway.engine.worker import Worker
 from laneway.errors import Refused
 from laneway.store.database import Database
 from laneway.store.statement import Statement
-from tests.engine.workshop import SOON, Workshop
+from tests.support.worker_harness import SOON, WorkerHarness
 
 lw = Laneway("postgresql://unused@nowhere/nothing")
 
 
-async def adopted_by(shop: Workshop, **options: Any) -> Worker:
-    """A worker of the shop that runs these handlers too."""
+async def adopted_by(harness: WorkerHarness, **options: Any) -> Worker:
+    """A worker of the harness that runs these handlers too."""
     for handler in lw.handlers:
-        shop.lw.handlers.add(handler)
-    return await shop.hire(**options)
+        harness.lw.handlers.add(handler)
+    return await harness.start_worker(**options)
 
 
 def when_full(monkeypatch: pytest.MonkeyPatch) -> threading.Event:

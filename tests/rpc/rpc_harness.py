@@ -113,7 +113,7 @@ def sent(claim: One) -> pb.Claim:
     return pb.Claim(job_id=str(claim.job_id), attempt=claim.attempt)
 
 
-class Station:
+class RpcHarness:
     """One replica; two of them on one database are as good as two processes."""
 
     def __init__(self, dsn: str, settings: Settings, database: Database) -> None:

@@ -17,7 +17,7 @@ APP = "tests.engine.app:lw"
 ALONE = "import sys; from laneway.app.laneway import run_worker; sys.exit(run_worker({!r}))"
 
 
-class Crew:
+class WorkerCommand:
     """One worker command and all the processes it has started; without options, unsupervised."""
 
     def __init__(self, dsn: str, *options: str, app: str = APP, **environment: str) -> None:

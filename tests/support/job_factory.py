@@ -21,7 +21,7 @@ from laneway.store.leases import MAX_RANK, MIN_RANK, Range, Verdict
 from laneway.store.statement import Statement
 
 
-class Scene:
+class JobFactory:
     """One worker of our own and the jobs it touches, on one connection."""
 
     def __init__(self, conn: psycopg.Connection[Any]) -> None:
@@ -130,5 +130,5 @@ class Scene:
                 heard.append(notice.payload)
 
 
-def _password(scene: Scene) -> str | None:
-    return scene.conn.info.password or None
+def _password(factory: JobFactory) -> str | None:
+    return factory.conn.info.password or None

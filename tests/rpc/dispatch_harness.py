@@ -19,8 +19,8 @@ from laneway.rpc.server.handshake import ServedType, StreamHandshake
 from laneway.rpc.server.stream_caller import StreamCaller
 from laneway.store.leases import Verdict, WriteResult
 from laneway.store.notify import CHANNEL
-from tests.control.scene import Scene
-from tests.engine.workshop import until
+from tests.support.job_factory import JobFactory
+from tests.support.worker_harness import wait_until
 
 PATIENCE = 60.0
 ANN = StreamCaller(uuid4(), "ann", declares=None)
@@ -56,7 +56,7 @@ def declared(name: str, **fields: Any) -> ServedType:
     return ServedType(name, "async", record.has_analysis, record)
 
 
-class Hand:
+class StreamClient:
     """A worker that reads its stream as fast as it is written, and works when told."""
 
     def __init__(
@@ -87,7 +87,7 @@ class Hand:
                 self.jobs += batch
 
     async def got(self, count: int) -> list[OutAssignment]:
-        await until(lambda: len(self.jobs) >= count)
+        await wait_until(lambda: len(self.jobs) >= count)
         return self.jobs
 
     async def end(self, kind: str = "finish", count: int | None = None) -> list[WriteResult]:
@@ -101,7 +101,7 @@ class Hand:
         assert self._reading is not None
         self._reading.cancel()
 
-    async def hang_up(self) -> None:
+    async def disconnect(self) -> None:
         """Its connection breaks."""
         if self._reading is not None:
             self._reading.cancel()
@@ -121,22 +121,22 @@ async def settle(
     return await replica.settle([Verdict(claim, kind, "null") for claim in claims], 20.0)
 
 
-def notify(scene: Scene, message: str) -> None:
+def notify(factory: JobFactory, message: str) -> None:
     """Tells it to all who listen."""
-    scene.conn.execute("select pg_notify(%s, %s)", [CHANNEL, message])
+    factory.conn.execute("select pg_notify(%s, %s)", [CHANNEL, message])
 
 
-class Dock:
+class DispatchHarness:
     """One replica and the workers at it."""
 
     def __init__(self, dsn: str, settings: Settings) -> None:
         self.replica = DispatchServer(dsn, settings)
-        self.hands: list[Hand] = []
+        self.clients: list[StreamClient] = []
 
     async def __aenter__(self) -> Self:
         await self.replica.start()
         if self.replica.settings.can_listen:
-            await until(lambda: self.replica.listening.is_listening)
+            await wait_until(lambda: self.replica.listening.is_listening)
         return self
 
     async def __aexit__(
@@ -145,23 +145,23 @@ class Dock:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for hand in self.hands:
-            await hand.hang_up()
+        for client in self.clients:
+            await client.disconnect()
         await self.replica.stop()
 
     async def connect(
         self, said: StreamHandshake | None = None, caller: StreamCaller = ANN
-    ) -> Hand:
+    ) -> StreamClient:
         """A worker that takes what it is sent."""
-        hand = await self.connect_deaf(said, caller)
-        hand.read()
-        return hand
+        client = await self.connect_without_reading(said, caller)
+        client.read()
+        return client
 
-    async def connect_deaf(
+    async def connect_without_reading(
         self, said: StreamHandshake | None = None, caller: StreamCaller = ANN
-    ) -> Hand:
+    ) -> StreamClient:
         """A worker that takes nothing yet."""
         said = said or handshake()
-        hand = Hand(self.replica, await self.replica.open(said, caller), said)
-        self.hands.append(hand)
-        return hand
+        client = StreamClient(self.replica, await self.replica.open(said, caller), said)
+        self.clients.append(client)
+        return client
