@@ -14,7 +14,7 @@ from tests.api.conftest import Ask, People, Principal
 Acts = Callable[[], list[tuple[Any, ...]]]
 
 
-async def test_a_principal_gets_a_role_and_a_token_and_loses_them(
+async def test_principal_gets_a_role_and_a_token_and_loses_them(
     ask: Ask, people: People, acts: Acts
 ) -> None:
     admin = people.new("admin", "platform_admin")
@@ -45,7 +45,7 @@ async def test_a_principal_gets_a_role_and_a_token_and_loses_them(
     assert [act[4] for act in acts()] == ["done"] * 5
 
 
-async def test_a_secret_is_in_one_answer_and_nowhere_else(
+async def test_secret_is_in_one_answer_and_nowhere_else(
     ask: Ask, people: People, factory: Any
 ) -> None:
     admin = people.new("admin", "platform_admin")
@@ -66,7 +66,7 @@ async def test_a_secret_is_in_one_answer_and_nowhere_else(
         assert found.fetchone() == (0,), table
 
 
-async def test_a_role_of_ones_own_is_made_changed_and_deleted(ask: Ask, people: People) -> None:
+async def test_custom_role_is_created_changed_and_deleted(ask: Ask, people: People) -> None:
     admin = people.new("admin", "platform_admin")
     new = {"name": "reader", "permissions": ["metrics:read", "jobs:read"]}
     made = await ask(admin, "POST", "/admin/roles", json=new)
@@ -80,7 +80,7 @@ async def test_a_role_of_ones_own_is_made_changed_and_deleted(ask: Ask, people: 
     assert (await ask(admin, "DELETE", "/admin/roles/operator")).status_code == 409
 
 
-async def test_a_disabled_principal_is_told_so_by_name(ask: Ask, people: People) -> None:
+async def test_disabled_principal_is_named_in_error(ask: Ask, people: People) -> None:
     admin = people.new("admin", "platform_admin")
     people.new("team/ci", "viewer")
     path = "/admin/principals"
@@ -109,7 +109,7 @@ TOO_MUCH: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-async def test_nobody_gives_away_more_than_he_has(
+async def test_callers_cannot_grant_permissions_they_do_not_hold(
     ask: Ask, people: People, acts: Acts, keeper: Principal
 ) -> None:
     people.new("admin", "platform_admin")
@@ -120,7 +120,7 @@ async def test_nobody_gives_away_more_than_he_has(
     assert refused == [("keeper", "access", "refused")] * len(TOO_MUCH)
 
 
-async def test_what_one_has_can_be_given_narrowed_or_whole(
+async def test_held_grants_can_be_given_narrowed_or_whole(
     ask: Ask, people: People, keeper: Principal
 ) -> None:
     people.new("admin", "platform_admin")
@@ -134,7 +134,7 @@ async def test_what_one_has_can_be_given_narrowed_or_whole(
     assert (await ask(keeper, "POST", "/admin/grants", json=grant)).status_code == 201
 
 
-async def test_a_repeated_request_is_checked_before_it_is_answered(
+async def test_repeated_request_is_checked_before_it_is_answered(
     ask: Ask, people: People, acts: Acts, keeper: Principal
 ) -> None:
     """A stored response is for callers that could still make the request."""
@@ -149,7 +149,7 @@ async def test_a_repeated_request_is_checked_before_it_is_answered(
     assert [act[4] for act in acts()] == ["done", "refused"]
 
 
-async def test_a_narrow_token_makes_no_wide_one(ask: Ask, people: People) -> None:
+async def test_narrow_token_makes_no_wide_one(ask: Ask, people: People) -> None:
     narrow = people.new("admin", "platform_admin", permissions=["access:manage"])
     body = {"principal": "admin", "name": "wide"}
     assert (await ask(narrow, "POST", "/admin/tokens", json=body)).status_code == 403
@@ -157,7 +157,9 @@ async def test_a_narrow_token_makes_no_wide_one(ask: Ask, people: People) -> Non
     assert (await ask(narrow, "POST", "/admin/tokens", json=alike)).status_code == 201
 
 
-async def test_who_may_claim_some_types_gives_no_token_for_others(ask: Ask, people: People) -> None:
+async def test_claimer_of_some_types_cannot_issue_token_for_others(
+    ask: Ask, people: People
+) -> None:
     admin = people.new("admin", "platform_admin")
     bound = replace(admin, token=people.token(admin.id, job_types=["greet", "shout"]))
     body = {"principal": "admin", "name": "t"}
@@ -202,7 +204,7 @@ async def test_bad_input_is_refused(ask: Ask, people: People) -> None:
         assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input"), body
 
 
-async def test_a_lane_that_is_not_there_is_named_and_nothing_is_given(
+async def test_lane_that_is_not_there_is_named_and_nothing_is_given(
     ask: Ask, people: People, acts: Callable[[], list[Any]]
 ) -> None:
     admin = people.new("admin", "platform_admin")

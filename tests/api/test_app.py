@@ -54,7 +54,7 @@ def served(app: FastAPI) -> Iterator[tuple[str, str]]:
             pending += inner
 
 
-async def test_the_description_lists_exactly_the_routes(app: FastAPI) -> None:
+async def test_description_lists_exactly_the_routes(app: FastAPI) -> None:
     assert routes(app) == set(served(app))
 
 
@@ -65,7 +65,7 @@ async def test_operation_ids_are_names_of_their_own(app: FastAPI) -> None:
     assert [name for name in ids if not re.fullmatch(r"[a-z]+(_[a-z]+)*", name)] == []
 
 
-async def test_nobody_gets_anything_but_health_and_the_way_in(ask: Ask, app: FastAPI) -> None:
+async def test_anonymous_caller_reaches_only_health_and_login(ask: Ask, app: FastAPI) -> None:
     for method, path in routes(app) - OPEN:
         path = re.sub(r"\{\w*id\}", "00000000-0000-7000-8000-000000000000", path)
         for headers in ({}, {"Authorization": "Bearer lw_" + "x" * 43}, {"Authorization": "x"}):
@@ -75,7 +75,7 @@ async def test_nobody_gets_anything_but_health_and_the_way_in(ask: Ask, app: Fas
             assert answer.headers["www-authenticate"] == "Bearer"
 
 
-async def test_every_route_says_which_problems_it_answers(app: FastAPI) -> None:
+async def test_every_route_documents_its_problems(app: FastAPI) -> None:
     for path, operations in describe(app)["paths"].items():
         for method, operation in operations.items():
             if (method.upper(), path) in OPEN:
@@ -84,7 +84,7 @@ async def test_every_route_says_which_problems_it_answers(app: FastAPI) -> None:
             assert operation["security"], path
 
 
-async def test_a_query_parameter_that_a_route_does_not_know_is_refused(
+async def test_query_parameter_that_a_route_does_not_know_is_refused(
     ask: Ask, app: FastAPI, people: People, conn: psycopg.Connection[Any]
 ) -> None:
     boss = people.new("boss", "platform_admin")
@@ -112,7 +112,7 @@ async def test_unknown_routes_and_methods_are_problems(ask: Ask) -> None:
     assert (await ask(None, "GET", "/jobs/")).status_code == 404
 
 
-async def test_a_body_that_is_no_json_is_told_what_is_wrong(ask: Ask, people: People) -> None:
+async def test_invalid_json_is_refused_with_reason(ask: Ask, people: People) -> None:
     ann = people.new("ann", "operator")
     for more, rule in (
         ({"headers": {"Content-Type": "text/plain"}}, "Content-Type: application/json"),
@@ -125,7 +125,7 @@ async def test_a_body_that_is_no_json_is_told_what_is_wrong(ask: Ask, people: Pe
         assert rule in error["rule"]
 
 
-async def test_a_request_keeps_its_id_unless_it_is_no_id(ask: Ask) -> None:
+async def test_valid_request_id_is_kept(ask: Ask) -> None:
     kept = await ask(None, "GET", "/healthz", headers={"X-Request-Id": "abc-1"})
     assert kept.headers["x-request-id"] == "abc-1"
     for given in ("a b", "x" * 129, "a\tb"):
@@ -142,7 +142,7 @@ async def test_every_answer_has_the_headers_browsers_heed(ask: Ask) -> None:
         assert "strict-transport-security" not in headers
 
 
-async def test_mistakes_of_ours_tell_nothing_and_are_logged_under_the_request(
+async def test_internal_errors_reveal_nothing_and_are_logged_with_request_id(
     ask: Ask, people: People, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     ann = people.new("ann", "viewer")
@@ -165,7 +165,7 @@ async def test_mistakes_of_ours_tell_nothing_and_are_logged_under_the_request(
     assert line.getMessage().startswith("GET /jobs 500 in")
 
 
-async def test_a_body_too_large_is_refused_unread(
+async def test_body_too_large_is_refused_unread(
     ask: Ask, people: People, dsn: str, database: Database
 ) -> None:
     ann = people.new("ann", "submitter")
@@ -204,7 +204,7 @@ async def test_ready_means_the_database_is_there_with_its_schema(
         await other.close()
 
 
-async def test_the_page_for_people_has_no_script(ask: Ask, people: People) -> None:
+async def test_page_for_people_has_no_script(ask: Ask, people: People) -> None:
     ann = people.new("ann")
     page = await ask(ann, "GET", "/docs")
     assert page.headers["content-type"].startswith("text/html")
@@ -213,7 +213,7 @@ async def test_the_page_for_people_has_no_script(ask: Ask, people: People) -> No
     assert (await ask(ann, "GET", "/openapi.json")).json()["openapi"].startswith("3.")
 
 
-async def test_a_link_opens_one_session_and_changes_need_its_csrf_token(
+async def test_link_opens_one_session_and_changes_need_its_csrf_token(
     ask: Ask, database: Database, factory: JobFactory, acts: Callable[[], list[Any]]
 ) -> None:
     secret = await sessions.bootstrap(database, "tests")
@@ -252,7 +252,7 @@ async def test_a_link_opens_one_session_and_changes_need_its_csrf_token(
     ]
 
 
-async def test_who_leaves_in_the_middle_of_his_body_is_no_mistake_of_ours(
+async def test_client_disconnect_in_body_is_not_internal_error(
     app: FastAPI, people: People, caplog: pytest.LogCaptureFixture
 ) -> None:
     boss = people.new("boss", "platform_admin")
@@ -289,9 +289,7 @@ async def test_who_leaves_in_the_middle_of_his_body_is_no_mistake_of_ours(
     assert not caplog.records
 
 
-async def test_what_an_application_around_it_keeps_is_left_alone(
-    app: FastAPI, people: People
-) -> None:
+async def test_state_of_outer_application_is_untouched(app: FastAPI, people: People) -> None:
     """Names like these are what programs call their own user."""
     ann = people.new("ann", "viewer")
 

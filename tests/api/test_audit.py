@@ -9,7 +9,7 @@ from tests.api.conftest import Ask, People
 AUDIT = "/admin/audit"
 
 
-async def test_an_act_tells_who_what_whence_and_how_it_ended(ask: Ask, people: People) -> None:
+async def test_audit_entry_has_actor_action_origin_and_outcome(ask: Ask, people: People) -> None:
     admin = people.new("admin", "platform_admin")
     vera = people.new("vera", "viewer")
     asked = {"X-Request-Id": "r-1"}
@@ -22,7 +22,7 @@ async def test_an_act_tells_who_what_whence_and_how_it_ended(ask: Ask, people: P
     assert refused["action"] == "POST /admin/workers/pause"
 
 
-async def test_an_act_marks_what_is_only_the_callers_word(ask: Ask, people: People) -> None:
+async def test_audit_entry_marks_unverified_claims_of_caller(ask: Ask, people: People) -> None:
     admin = people.new("admin", "platform_admin")
 
     async def claimed(**headers: str) -> list[str]:
@@ -45,7 +45,7 @@ async def test_an_act_marks_what_is_only_the_callers_word(ask: Ask, people: Peop
     assert newest["request_id"] != made
 
 
-async def test_a_refusal_is_kept_however_the_object_was_called(ask: Ask, people: People) -> None:
+async def test_refusal_is_kept_however_the_object_was_called(ask: Ask, people: People) -> None:
     admin = people.new("admin", "platform_admin")
     otto = people.new("otto", "operator", lanes=["interactive"])
     vera = people.new("vera", "viewer")
@@ -91,7 +91,7 @@ BAD: list[dict[str, str | int]] = [
 ]
 
 
-async def test_a_bad_filter_is_refused(ask: Ask, people: People) -> None:
+async def test_bad_filter_is_refused(ask: Ask, people: People) -> None:
     admin = people.new("admin", "platform_admin")
     for params in BAD:
         answer = await ask(admin, "GET", AUDIT, params=params)
@@ -101,7 +101,7 @@ async def test_a_bad_filter_is_refused(ask: Ask, people: People) -> None:
         assert answer.status_code in (200, 422), since
 
 
-async def test_the_audit_is_for_those_who_may_read_all_of_it(ask: Ask, people: People) -> None:
+async def test_audit_requires_permission_for_all(ask: Ask, people: People) -> None:
     auditor = people.role("auditor", "audit:read")
     assert (await ask(people.new("anna", auditor), "GET", AUDIT)).status_code == 200
     narrow = people.new("nora", auditor, lanes=["system"])

@@ -32,7 +32,7 @@ def rules(answer: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("key", [{}, {"unique_key": "k"}])
-async def test_submitter_cannot_outrank_everybody(ask: Ask, people: People, key: Any) -> None:
+async def test_submitter_priority_is_bounded(ask: Ask, people: People, key: Any) -> None:
     ann = people.new("ann", "submitter")
     answer = await ask(ann, "POST", "/jobs", json=job(priority=32767, **key))
     (rule,) = rules(answer)
@@ -59,7 +59,7 @@ async def test_priority_that_a_worker_published_is_not_the_submitters(
     assert (answer.status_code, answer.json()["priority"]) == (202, 500)
 
 
-async def test_operator_gives_any_priority_unless_its_grant_says_otherwise(
+async def test_operator_sets_any_priority_within_bounds_of_grant(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:
     free, bound = people.new("free", "operator"), people.new("bound")
@@ -185,7 +185,7 @@ async def test_bulk_retry_counts_like_submits(
     assert run["refused"] == {"more would wait than the grants allow": 1}
 
 
-async def test_job_types_that_nobody_published_are_bounded(
+async def test_number_of_unpublished_job_types_is_bounded(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:
     ann = people.new("ann")
@@ -200,7 +200,7 @@ async def test_job_types_that_nobody_published_are_bounded(
     assert (await ask(ann, "POST", "/jobs", json=job("c"))).status_code == 202
 
 
-async def test_submits_at_once_exceed_a_bound_by_what_is_under_way_at_most(
+async def test_concurrent_submits_exceed_bound_at_most_by_those_in_progress(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:
     ann = people.new("ann")
@@ -254,7 +254,7 @@ async def test_only_commits_under_way_exceed_a_bound(
     assert codes.count(202) <= AT_ONCE
 
 
-async def test_several_grants_allow_what_the_widest_does(ask: Ask, people: People) -> None:
+async def test_widest_of_several_grants_applies(ask: Ask, people: People) -> None:
     ann = people.new("ann")
     people.grant(ann.id, "submitter", max_priority=5)
     people.grant(ann.id, "submitter", workspace="lab", max_priority=50)
@@ -285,7 +285,7 @@ async def test_bounds_are_granted_shown_changed_and_kept(
     assert answer.status_code == 422
 
 
-async def test_nobody_grants_wider_bounds_than_its_own(ask: Ask, people: People) -> None:
+async def test_callers_cannot_grant_wider_bounds_than_their_own(ask: Ask, people: People) -> None:
     keeper = people.new("keeper", people.role("keeper", "access:manage", "jobs:submit"))
     people.new("ann")
     writes = people.role("writes", "jobs:submit")
@@ -295,9 +295,7 @@ async def test_nobody_grants_wider_bounds_than_its_own(ask: Ask, people: People)
     assert (await ask(keeper, "POST", "/admin/grants", json=grant)).status_code == 201
 
 
-async def test_bounds_that_are_not_given_stay_until_the_word_usual(
-    ask: Ask, people: People
-) -> None:
+async def test_omitted_bounds_stay_until_set_to_usual(ask: Ask, people: People) -> None:
     root = people.new("root", "platform_admin")
     people.new("ann")
     grant = {"principal": "ann", "role": "submitter", "scope": "own"}

@@ -30,7 +30,7 @@ async def ended(ask: Ask, app: FastAPI, who: Principal, begun: httpx2.Response) 
     return await wait_until(at_its_end)
 
 
-async def test_a_run_takes_the_jobs_in_reach_and_no_other(
+async def test_run_takes_the_jobs_in_reach_and_no_other(
     ask: Ask, app: FastAPI, people: People, factory: JobFactory, acts: Callable[[], list[Any]]
 ) -> None:
     ann = people.new("ann", "submitter")
@@ -49,9 +49,7 @@ async def test_a_run_takes_the_jobs_in_reach_and_no_other(
     assert len(acts()) == 1
 
 
-async def test_what_may_not_be_read_is_neither_counted_nor_taken(
-    ask: Ask, people: People, factory: JobFactory
-) -> None:
+async def test_bulk_ignores_unreadable_jobs(ask: Ask, people: People, factory: JobFactory) -> None:
     """As for a single job: else a filter would tell what stands in the payloads of others."""
     people.role("stopper", "jobs:cancel")
     stops = people.new("stops", "stopper")
@@ -70,7 +68,7 @@ async def test_what_may_not_be_read_is_neither_counted_nor_taken(
     assert (await ask(operator, "POST", "/jobs/bulk", json=order)).json()["matched"] == 3
 
 
-async def test_nobody_has_more_than_a_few_runs_at_once(
+async def test_concurrent_bulk_runs_per_principal_are_bounded(
     ask: Ask, app: FastAPI, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.control.bulk_runs.MAX_RUNS", 2)
@@ -112,7 +110,7 @@ async def test_every_job_must_be_meant(ask: Ask, app: FastAPI, people: People) -
     assert (await ended(ask, app, ben, begun))["done"] == 0
 
 
-async def test_a_run_is_seen_by_who_ordered_it_and_who_sees_all_jobs(
+async def test_bulk_run_is_visible_to_its_caller_and_readers_of_all_jobs(
     ask: Ask, app: FastAPI, people: People
 ) -> None:
     ann, bob = people.new("ann", "submitter"), people.new("bob", "submitter")
@@ -126,7 +124,7 @@ async def test_a_run_is_seen_by_who_ordered_it_and_who_sees_all_jobs(
     assert (await ask(eve, "GET", f"/jobs/bulk/{uuid4()}")).status_code == 404
 
 
-async def test_an_order_with_a_key_runs_once(
+async def test_order_with_a_key_runs_once(
     ask: Ask, app: FastAPI, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ann = people.new("ann", "submitter")
@@ -144,7 +142,7 @@ async def test_an_order_with_a_key_runs_once(
     assert (await ask(ann, "GET", f"/jobs/{later}")).json()["status"] == "approved"
 
 
-async def test_a_run_whose_server_is_gone_says_so(
+async def test_bulk_run_of_lost_server_is_reported(
     ask: Ask, app: FastAPI, people: People, factory: JobFactory
 ) -> None:
     ben = people.new("ben", "operator")

@@ -93,15 +93,13 @@ async def test_counts_agree_with_lists(ask: Ask, people: People, factory: JobFac
         assert await told(ask, vera, **choice) == listed, choice
 
 
-async def test_what_would_read_every_job_is_refused(ask: Ask, people: People) -> None:
+async def test_unbounded_count_is_refused(ask: Ask, people: People) -> None:
     vera = people.new("vera", "viewer")
     for params in ({"q": "x"}, {"status": "failed"}, {"lane": "No!"}, {"job_type": "\0"}):
         assert (await ask(vera, "GET", COUNTS, params=params)).status_code == 422, params
 
 
-async def test_counting_stops_at_the_bound_and_says_so(
-    database: Database, factory: JobFactory
-) -> None:
+async def test_count_stops_at_bound_and_reports_it(database: Database, factory: JobFactory) -> None:
     for _ in range(3):
         factory.completed(created_by="ann")
     factory.failed()

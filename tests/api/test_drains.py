@@ -15,7 +15,7 @@ ADMIN = "/admin/workers"
 Acts = Callable[[], list[tuple[Any, ...]]]
 
 
-async def test_a_drained_worker_is_told_in_the_status_until_it_is_resumed(
+async def test_status_shows_drained_worker_until_resume(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:
     path = f"{ADMIN}/{factory.register()}"
@@ -28,7 +28,7 @@ async def test_a_drained_worker_is_told_in_the_status_until_it_is_resumed(
     assert (await ask(olga, "POST", f"{path}/resume")).json()["drain_requested_at"] is None
 
 
-async def test_a_drain_with_a_key_is_done_once(
+async def test_drain_with_a_key_is_done_once(
     ask: Ask, people: People, factory: JobFactory, acts: Acts
 ) -> None:
     path = f"{ADMIN}/{factory.register()}"
@@ -44,7 +44,7 @@ async def test_a_drain_with_a_key_is_done_once(
     assert told["drain_requested_at"] is None
 
 
-async def test_a_worker_that_is_gone_or_was_never_there_is_not_drained(
+async def test_worker_that_is_gone_or_was_never_there_is_not_drained(
     ask: Ask, people: People, factory: JobFactory, acts: Acts
 ) -> None:
     olga = people.new("olga", "operator")
@@ -66,7 +66,7 @@ async def test_a_worker_that_is_gone_or_was_never_there_is_not_drained(
         (("system",), 404, ["refused"]),
     ],
 )
-async def test_whoever_drains_a_worker_reaches_every_lane_that_it_serves(
+async def test_worker_drain_requires_every_lane_it_serves(
     ask: Ask,
     people: People,
     factory: JobFactory,

@@ -56,7 +56,7 @@ async def test_private_message_is_for_debuggers_and_owners(
             assert "Boom" in text
 
 
-async def test_public_message_is_for_everybody_who_sees_job(
+async def test_public_message_is_visible_to_every_reader_of_job(
     ask: Ask, app: FastAPI, readers: dict[str, Principal], factory: JobFactory
 ) -> None:
     job_id = failed(factory, is_public=True)
@@ -131,7 +131,7 @@ async def test_explain_shows_error_with_ids_as_it_is(
     assert text in shown["reasons"][0]["message"]
 
 
-async def test_explain_names_sessions_only_to_who_sees_workers(
+async def test_explain_names_sessions_only_to_readers_of_workers(
     ask: Ask, readers: dict[str, Principal], factory: JobFactory, dsn: str
 ) -> None:
     job_id = factory.submit(created_by="ann")

@@ -53,7 +53,7 @@ async def database(dsn: str) -> AsyncIterator[Watched]:
     await made.close()
 
 
-async def test_few_jobs_are_held_at_once_and_each_is_told_once_whatever_fails(
+async def test_reader_holds_few_jobs_and_sends_each_once_despite_failures(
     database: Watched, factory: JobFactory
 ) -> None:
     """A payload may be a megabyte, and what is told at once hundreds of them."""
@@ -89,7 +89,7 @@ async def test_few_jobs_are_held_at_once_and_each_is_told_once_whatever_fails(
     assert database.most <= MOST
 
 
-async def test_a_way_back_of_exactly_a_page_has_an_end(
+async def test_way_back_of_exactly_a_page_has_an_end(
     app: FastAPI, people: People, factory: JobFactory, conn: psycopg.Connection[Any]
 ) -> None:
     viewer, claim = people.new("v", "viewer"), factory.running()
@@ -106,7 +106,7 @@ async def test_a_way_back_of_exactly_a_page_has_an_end(
     assert heard[-1].name == "job.completed"
 
 
-async def test_a_long_way_back_is_written_as_it_is_read(
+async def test_long_way_back_is_written_as_it_is_read(
     app: FastAPI,
     factory: JobFactory,
     conn: psycopg.Connection[Any],
@@ -126,7 +126,7 @@ async def test_a_long_way_back_is_written_as_it_is_read(
     assert len(written) == 1
 
 
-async def test_a_job_that_was_deleted_meanwhile_has_no_stream_without_end(
+async def test_job_that_was_deleted_meanwhile_has_no_stream_without_end(
     app: FastAPI, factory: JobFactory, conn: psycopg.Connection[Any]
 ) -> None:
     """Whoever looked for it a moment ago found it."""

@@ -8,7 +8,7 @@ from uuid import uuid4
 from laneway.api.http.full_principals import AT_ONCE, FullPrincipals
 
 
-async def test_requests_of_who_was_refused_take_turns_and_others_do_not() -> None:
+async def test_requests_of_refused_callers_queue_and_others_do_not() -> None:
     full = FullPrincipals()
     refused, other = uuid4(), uuid4()
     full.note(refused)

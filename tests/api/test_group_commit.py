@@ -40,7 +40,7 @@ async def database(dsn: str) -> AsyncIterator[Database]:
     await made.close()
 
 
-async def test_many_at_once_are_stored_in_few_commits_each_with_its_act(
+async def test_concurrent_submits_share_commits_with_own_audit_entries(
     database: Database, dsn: str
 ) -> None:
     together = GroupCommit(database)
@@ -75,7 +75,7 @@ async def test_one_that_is_refused_takes_no_other_along(database: Database) -> N
     assert [job.id for job in answers] == [job.id for job in good]  # type: ignore[union-attr]
 
 
-async def test_a_request_that_is_given_up_leaves_the_others_their_answers(
+async def test_request_that_is_given_up_leaves_the_others_their_answers(
     database: Database,
 ) -> None:
     together = GroupCommit(database)
@@ -87,7 +87,7 @@ async def test_a_request_that_is_given_up_leaves_the_others_their_answers(
     await together.close()
 
 
-async def test_each_hears_that_the_database_is_away(unused_tcp_port: int) -> None:
+async def test_each_caller_of_batch_gets_database_unavailable(unused_tcp_port: int) -> None:
     dsn = f"host=127.0.0.1 port={unused_tcp_port} dbname=nowhere"
     together = GroupCommit(Database(dsn, Settings.load(database_url=dsn)))
     answers = await asyncio.gather(
@@ -103,7 +103,7 @@ class Broken(Database):
         raise RuntimeError("ours")
 
 
-async def test_a_mistake_of_ours_is_told_to_each_and_to_nobody_else(dsn: str) -> None:
+async def test_internal_error_reaches_each_caller_exactly_once(dsn: str) -> None:
     odd: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, told: odd.append(told))
     together = GroupCommit(Broken(dsn, Settings.load(database_url=dsn)))
@@ -117,7 +117,7 @@ async def test_a_mistake_of_ours_is_told_to_each_and_to_nobody_else(dsn: str) ->
     assert odd == []
 
 
-async def test_a_commit_bears_the_name_of_no_request(dsn: str) -> None:
+async def test_commit_bears_the_name_of_no_request(dsn: str) -> None:
     seen: list[str | None] = []
 
     class Asked(Database):

@@ -23,7 +23,7 @@ def count(conn: psycopg.Connection[Any]) -> int:
     return int(row[0]) if row else 0
 
 
-async def test_the_same_request_gets_the_same_answer(
+async def test_same_request_gets_the_same_answer(
     ask: Ask, people: People, conn: psycopg.Connection[Any], acts: Callable[[], list[Any]]
 ) -> None:
     ann = people.new("ann", "submitter")
@@ -55,7 +55,7 @@ async def test_another_request_with_the_key_is_refused(
         assert (other.status_code, other.json()["code"]) == (422, "idempotency_mismatch")
 
 
-async def test_a_key_is_of_one_principal_and_of_one_day(
+async def test_key_is_of_one_principal_and_of_one_day(
     ask: Ask, people: People, conn: psycopg.Connection[Any]
 ) -> None:
     ann, ben = people.new("ann", "submitter"), people.new("ben", "submitter")
@@ -69,7 +69,7 @@ async def test_a_key_is_of_one_principal_and_of_one_day(
     assert count(conn) == 3
 
 
-async def test_what_was_refused_may_be_sent_again(
+async def test_refused_request_may_be_sent_again(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:
     ann = people.new("ann", "submitter")
@@ -94,7 +94,7 @@ async def test_requests_that_meet_are_done_once(
         assert under_way or answer.status_code == 202
 
 
-async def test_one_under_way_is_said_to_be(
+async def test_repeated_request_in_progress_is_reported(
     ask: Ask, people: People, conn: psycopg.Connection[Any]
 ) -> None:
     ann = people.new("ann", "submitter")

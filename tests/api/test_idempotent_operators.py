@@ -42,7 +42,7 @@ def test_every_post_takes_a_key_but_for_a_reason(app: FastAPI) -> None:
     assert without == WITHOUT_KEY.keys()
 
 
-async def test_the_gate_is_moved_once(ask: Ask, people: People, acts: Acts) -> None:
+async def test_gate_is_moved_once(ask: Ask, people: People, acts: Acts) -> None:
     olga = people.new("olga", "operator")
     shut = await ask(olga, "POST", f"{ADMIN}/pause", headers=KEY)
     opened = await ask(olga, "POST", f"{ADMIN}/resume", headers={"Idempotency-Key": "k2"})
@@ -55,7 +55,7 @@ async def test_the_gate_is_moved_once(ask: Ask, people: People, acts: Acts) -> N
     assert [act[1] for act in acts()] == ["gate.shut", "gate.opened"]
 
 
-async def test_a_token_is_revoked_and_told_so_again(
+async def test_repeated_revoke_returns_same_token(
     ask: Ask, people: People, conn: psycopg.Connection[Any]
 ) -> None:
     admin, ann = people.new("admin", "platform_admin"), people.new("ann")
@@ -141,7 +141,7 @@ def freeze_of(ask: Ask, who: Principal, key: str = "k1", **more: Any) -> asyncio
     )
 
 
-async def test_a_freeze_is_answered_again_as_it_was(
+async def test_freeze_is_answered_again_as_it_was(
     ask: Ask, people: People, factory: JobFactory, acts: Acts
 ) -> None:
     olga = people.new("olga", "operator")
@@ -157,7 +157,7 @@ async def test_a_freeze_is_answered_again_as_it_was(
     assert [act[1] for act in acts()] == ["lane.frozen"]
 
 
-async def test_who_sends_a_freeze_again_waits_with_the_first(
+async def test_repeated_freeze_waits_with_first(
     ask: Ask, narrow: Ask, people: People, factory: JobFactory, waiting: Waiting, acts: Acts
 ) -> None:
     olga = people.new("olga", "operator")
@@ -174,7 +174,7 @@ async def test_who_sends_a_freeze_again_waits_with_the_first(
     assert [act[1] for act in acts()] == ["lane.frozen"]
 
 
-async def test_a_freeze_whose_server_went_away_is_gone_on_with(
+async def test_freeze_whose_server_went_away_is_gone_on_with(
     ask: Ask, narrow: Ask, people: People, factory: JobFactory, waiting: Waiting, acts: Acts
 ) -> None:
     olga = people.new("olga", "operator")
@@ -193,7 +193,7 @@ async def test_a_freeze_whose_server_went_away_is_gone_on_with(
     assert begun(factory.conn) == 0
 
 
-async def test_or_thaw_takes_back_what_the_first_has_drained_whoever_ends_it(
+async def test_or_thaw_thaws_lanes_of_first_freeze_for_any_caller(
     ask: Ask, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     olga = people.new("olga", "operator")
@@ -214,7 +214,7 @@ async def test_or_thaw_takes_back_what_the_first_has_drained_whoever_ends_it(
 
 
 @pytest.mark.parametrize("or_thaw", [True, False])
-async def test_a_freeze_that_is_left_with_or_thaw_may_be_sent_again(
+async def test_freeze_that_is_left_with_or_thaw_may_be_sent_again(
     ask: Ask, people: People, factory: JobFactory, waiting: Waiting, or_thaw: bool
 ) -> None:
     olga = people.new("olga", "operator")
@@ -232,7 +232,7 @@ async def test_a_freeze_that_is_left_with_or_thaw_may_be_sent_again(
     assert "interactive" not in enabled(factory.conn)
 
 
-async def test_a_freeze_that_was_refused_may_be_sent_again(
+async def test_freeze_that_was_refused_may_be_sent_again(
     ask: Ask, people: People, factory: JobFactory, waiting: Waiting
 ) -> None:
     olga = people.new("olga", "operator")
@@ -246,7 +246,7 @@ async def test_a_freeze_that_was_refused_may_be_sent_again(
     assert (await freeze_of(ask, olga)).json()["is_quiet"] is True
 
 
-async def test_a_freeze_that_another_took_back_is_not_said_to_be_quiet(
+async def test_freeze_thawed_by_another_is_not_reported_as_quiet(
     ask: Ask, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     olga = people.new("olga", "operator")
@@ -263,7 +263,7 @@ async def test_a_freeze_that_another_took_back_is_not_said_to_be_quiet(
     assert (await freeze_of(ask, olga)).json()["is_quiet"] is True
 
 
-async def test_a_freeze_that_the_first_took_back_meanwhile_is_answered_as_the_first_was(
+async def test_repeated_freeze_returns_first_response_after_thaw(
     ask: Ask, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     olga = people.new("olga", "operator")

@@ -9,7 +9,7 @@ from tests.support.job_factory import JobFactory
 INBOX = {"status": "awaiting_approval", "oldest_first": True}
 
 
-async def test_the_oldest_comes_first_page_by_page(
+async def test_oldest_comes_first_page_by_page(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:
     factory.publish("gated", approval=Approval())
@@ -29,7 +29,7 @@ async def test_the_oldest_comes_first_page_by_page(
     assert seen == ids
 
 
-async def test_who_reaches_own_jobs_only_sees_those_page_by_page(
+async def test_own_scope_lists_only_own_jobs_page_by_page(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:
     factory.publish("gated", approval=Approval())

@@ -10,7 +10,7 @@ TYPES = "/admin/workers/types"
 SCHEMA = '{"type": "object", "properties": {"path": {"type": "string"}}}'
 
 
-async def test_a_published_type_is_told_with_its_policy(
+async def test_published_type_is_listed_with_policy(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:
     factory.publish(
@@ -29,7 +29,7 @@ async def test_a_published_type_is_told_with_its_policy(
     assert (seen["has_analysis"], seen["max_retries"], seen["two_person"]) == (True, 3, False)
 
 
-async def test_a_type_that_no_living_worker_knows_is_told_apart(
+async def test_type_without_live_worker_is_marked(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:
     factory.publish("greet")

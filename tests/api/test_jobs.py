@@ -40,7 +40,7 @@ BAD = [
 ]
 
 
-async def test_a_submitted_job_is_where_its_location_says(ask: Ask, people: People) -> None:
+async def test_location_header_points_to_submitted_job(ask: Ask, people: People) -> None:
     ann = people.new("ann", "submitter")
     made = await ask(ann, "POST", "/jobs", json={"job_type": "greet", "payload": {"name": "Bo"}})
     assert made.status_code == 202, made.text
@@ -52,7 +52,7 @@ async def test_a_submitted_job_is_where_its_location_says(ask: Ask, people: Peop
     assert read["attempts"] == read["decisions"] == []
 
 
-async def test_a_submit_leaves_its_act_and_a_duplicate_none(
+async def test_submit_leaves_audit_entry_and_duplicate_none(
     ask: Ask, people: People, acts: Acts
 ) -> None:
     ann = people.new("ann", "submitter")
@@ -65,7 +65,7 @@ async def test_a_submit_leaves_its_act_and_a_duplicate_none(
     assert acts() == [("ann", "job.submitted", "job", first.json()["id"], "done")]
 
 
-async def test_a_key_held_by_a_foreign_job_tells_nothing_of_it(
+async def test_key_of_hidden_job_reveals_nothing(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:
     ann = people.new("ann", "submitter")
@@ -81,7 +81,7 @@ async def test_a_key_held_by_a_foreign_job_tells_nothing_of_it(
     assert len((await ask(ann, "GET", "/jobs")).json()["items"]) == 0
 
 
-async def test_what_only_laneway_decides_cannot_be_submitted(ask: Ask, people: People) -> None:
+async def test_internal_fields_cannot_be_submitted(ask: Ask, people: People) -> None:
     ann = people.new("ann", "operator")
     for field in ("id", "status", "attempt", "created_by", "claimed_by", "approved_by", "result"):
         answer = await ask(ann, "POST", "/jobs", json={"job_type": "greet", field: "x"})
@@ -110,7 +110,7 @@ async def test_arguments_are_checked_as_they_were_published(
     assert answer.json()["errors"][0]["field"] == "payload.n"
 
 
-async def test_a_batch_is_stored_whole_or_not_at_all(ask: Ask, people: People, acts: Acts) -> None:
+async def test_batch_is_stored_whole_or_not_at_all(ask: Ask, people: People, acts: Acts) -> None:
     ann = people.new("ann", "submitter")
     good = {"job_type": "greet"}
     bad = {"job_type": "greet", "payload": {"a": "\x00"}}
@@ -142,7 +142,7 @@ async def test_pages_of_jobs_in_reach_hold_each_once(
     assert seen == mine[::-1]
 
 
-async def test_lists_hold_only_what_the_grant_covers(
+async def test_lists_contain_only_objects_of_grant(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:
     role = people.role("reader", "jobs:read")
@@ -210,7 +210,7 @@ async def test_job_with_many_attempts_is_shown_with_newest_and_pages_hold_all(
     assert (answer.json()["items"][0]["error"]["type"], "secret" in answer.text) == ("E", False)
 
 
-async def test_a_misspelt_filter_is_refused(ask: Ask, people: People) -> None:
+async def test_misspelt_filter_is_refused(ask: Ask, people: People) -> None:
     eve = people.new("eve", "viewer")
     for params in ({"stauts": "failed"}, {"limit": 201}, {"limit": 0}, {"cursor": "x"}):
         assert (await ask(eve, "GET", "/jobs", params=params)).status_code == 422
@@ -234,7 +234,7 @@ async def test_tracebacks_and_logs_are_for_debuggers_and_owners(
     assert seen == {"ann": [True] * 4, "ben": [True] * 4, "eve": [False] * 4}
 
 
-async def test_foreign_jobs_are_not_there_whatever_the_verb(
+async def test_every_verb_on_hidden_job_is_not_found(
     ask: Ask, people: People, factory: JobFactory, acts: Acts
 ) -> None:
     ann = people.new("ann", "submitter")
@@ -254,7 +254,7 @@ async def test_foreign_jobs_are_not_there_whatever_the_verb(
     assert len(acts()) == 2 * len(tried), "who sees all jobs was not refused anything"
 
 
-async def test_a_verb_on_a_job_that_may_only_be_read_is_refused_and_kept(
+async def test_verb_on_a_job_that_may_only_be_read_is_refused_and_kept(
     ask: Ask, people: People, factory: JobFactory, acts: Acts
 ) -> None:
     ann = people.new("ann", "viewer")
@@ -265,7 +265,7 @@ async def test_a_verb_on_a_job_that_may_only_be_read_is_refused_and_kept(
     assert acts() == [("ann", "job.cancelled", "job", str(job_id), "refused")]
 
 
-async def test_the_verbs_of_a_jobs_life(
+async def test_verbs_of_a_jobs_life(
     ask: Ask, people: People, factory: JobFactory, acts: Acts
 ) -> None:
     ben = people.new("ben", "operator")
@@ -292,7 +292,7 @@ async def test_the_verbs_of_a_jobs_life(
     assert await status("DELETE", "") == (200, "cancelled")
 
 
-async def test_a_job_is_approved_as_it_was_shown_and_rejected_with_a_reason(
+async def test_job_is_approved_as_it_was_shown_and_rejected_with_a_reason(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:
     eve = people.new("eve", "approver")
@@ -336,7 +336,7 @@ async def test_submits_keep_to_the_workspaces_and_lanes_of_the_grant(
     assert [act[4] for act in acts()] == ["done", "refused", "done", "refused"]
 
 
-async def test_a_number_python_cannot_hold_spoils_no_list(
+async def test_number_python_cannot_hold_spoils_no_list(
     ask: Ask, people: People, conn: psycopg.Connection[Any]
 ) -> None:
     eve = people.new("eve", "viewer")
@@ -347,7 +347,7 @@ async def test_a_number_python_cannot_hold_spoils_no_list(
     assert answer.json()["items"][0]["payload"] == {"n": "Infinity", "m": 1}
 
 
-async def test_who_asks_is_told_what_it_may(ask: Ask, people: People) -> None:
+async def test_me_lists_permissions_of_caller(ask: Ask, people: People) -> None:
     ann = people.new("ann", "submitter", permissions=["jobs:read", "workers:manage"])
     me = (await ask(ann, "GET", "/me")).json()
     assert (UUID(me["id"]), me["name"], me["csrf"]) == (ann.id, "ann", None)
@@ -355,7 +355,7 @@ async def test_who_asks_is_told_what_it_may(ask: Ask, people: People) -> None:
     assert me["permissions"] == {"jobs:read": [own]}
 
 
-async def test_a_page_of_large_jobs_is_shorter_and_none_is_missed(
+async def test_page_of_large_jobs_is_shorter_and_none_is_missed(
     ask: Ask, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("routes.jobs", "http.portions"):
@@ -372,7 +372,7 @@ async def test_a_page_of_large_jobs_is_shorter_and_none_is_missed(
     assert [one for page in found for one in page] == ids[::-1]
 
 
-async def test_a_page_is_one_search_and_none_is_missed(
+async def test_page_is_one_search_and_none_is_missed(
     ask: Ask, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.store.jobs.SCAN", 1)
@@ -395,7 +395,7 @@ async def pages_of(ask: Ask, who: Principal, limit: int) -> AsyncIterator[list[s
             return
 
 
-async def test_a_job_claimed_between_look_and_act_is_refused_and_runs_on(
+async def test_job_claimed_meanwhile_is_refused_and_keeps_running(
     ask: Ask, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch, acts: Acts
 ) -> None:
     olga = people.new("olga", "operator")
@@ -414,9 +414,7 @@ async def test_a_job_claimed_between_look_and_act_is_refused_and_runs_on(
     assert acts() == []
 
 
-async def test_a_job_tells_the_trace_it_was_submitted_in(
-    ask: Ask, people: People, factory: JobFactory
-) -> None:
+async def test_job_has_trace_of_its_submit(ask: Ask, people: People, factory: JobFactory) -> None:
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     vera = people.new("vera", "viewer")
     traced, plain = factory.submit(traceparent=trace), factory.submit()

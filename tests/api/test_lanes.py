@@ -39,7 +39,7 @@ async def test_pages_of_lanes_follow_each_other(ask: Ask, people: People) -> Non
     assert names == ["analysis", "default", "interactive", "maintenance", "system"]
 
 
-async def test_a_lane_is_created_tuned_looked_back_at_and_rolled_back(
+async def test_lane_is_created_tuned_looked_back_at_and_rolled_back(
     ask: Ask, people: People, acts: Acts
 ) -> None:
     olga = people.new("olga", "operator")
@@ -61,7 +61,7 @@ async def test_a_lane_is_created_tuned_looked_back_at_and_rolled_back(
     assert {act[4] for act in acts()} == {"done"}
 
 
-async def test_a_lane_is_created_once_per_idempotency_key(
+async def test_lane_is_created_once_per_idempotency_key(
     ask: Ask, people: People, acts: Acts
 ) -> None:
     olga = people.new("olga", "operator")
@@ -75,7 +75,7 @@ async def test_a_lane_is_created_once_per_idempotency_key(
     assert len(acts()) == 1
 
 
-async def test_a_second_lane_of_a_name_is_a_conflict(ask: Ask, people: People) -> None:
+async def test_second_lane_of_a_name_is_a_conflict(ask: Ask, people: People) -> None:
     answer = await ask(people.new("olga", "operator"), "POST", LANES, json={"name": "system"})
     assert (answer.status_code, answer.json()["code"]) == (409, "refused")
 
@@ -94,7 +94,7 @@ BAD_CHANGES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-async def test_a_bad_change_names_its_field(ask: Ask, people: People) -> None:
+async def test_bad_change_names_its_field(ask: Ask, people: People) -> None:
     olga = people.new("olga", "operator")
     for change, field in BAD_CHANGES:
         answer = await ask(olga, "PATCH", f"{LANES}/system", json=change)
@@ -102,9 +102,7 @@ async def test_a_bad_change_names_its_field(ask: Ask, people: People) -> None:
         assert answer.json()["errors"][0]["field"].endswith(field)
 
 
-async def test_missing_name_is_answered_with_nearest_names_to_who_sees_all(
-    ask: Ask, people: People
-) -> None:
+async def test_missing_name_lists_nearest_names_to_reader_of_all(ask: Ask, people: People) -> None:
     olga = people.new("olga", "operator")
     answer = await ask(olga, "GET", f"{LANES}/interactve")
     assert answer.json()["detail"].startswith("no lane interactve; existing: interactive")
@@ -116,7 +114,7 @@ async def test_missing_name_is_answered_with_nearest_names_to_who_sees_all(
     assert answer.json()["detail"].startswith("no schedule nightly; none exists yet; to create")
 
 
-async def test_missing_name_is_answered_plainly_to_who_sees_some(ask: Ask, people: People) -> None:
+async def test_missing_name_lists_no_names_to_narrow_reader(ask: Ask, people: People) -> None:
     nora = people.new("nora", "operator", lanes=["system", "gone"])
     for name in ("interactive", "interactve", "gone"):
         answer = await ask(nora, "GET", f"{LANES}/{name}")
@@ -126,14 +124,14 @@ async def test_missing_name_is_answered_plainly_to_who_sees_some(ask: Ask, peopl
 NO_LANES = ["none", "No Such", "x" * 64, "%00", "a'; drop table x"]
 
 
-async def test_a_lane_that_is_not_there_is_not_found_or_no_name(ask: Ask, people: People) -> None:
+async def test_lane_that_is_not_there_is_not_found_or_no_name(ask: Ask, people: People) -> None:
     olga = people.new("olga", "operator")
     for name in NO_LANES:
         answer = await ask(olga, "PATCH", f"{LANES}/{name}", json={"enabled": True})
         assert answer.status_code == (404 if name == "none" else 422), name
 
 
-async def test_a_grant_on_some_lanes_sees_and_tunes_those_only(
+async def test_grant_on_some_lanes_sees_and_tunes_those_only(
     ask: Ask, people: People, acts: Acts
 ) -> None:
     otto = people.new("otto", "operator", lanes=["interactive"])
@@ -159,7 +157,7 @@ WIDE: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-async def test_what_concerns_other_lanes_too_needs_them_all(
+async def test_change_of_several_lanes_requires_all_of_them(
     ask: Ask, people: People, acts: Acts
 ) -> None:
     otto = people.new("otto", "operator", lanes=["interactive"])
@@ -172,7 +170,7 @@ async def test_what_concerns_other_lanes_too_needs_them_all(
     assert len(acts()) == len(WIDE)
 
 
-async def test_a_lane_that_is_seen_but_not_managed_is_forbidden(
+async def test_lane_that_is_seen_but_not_managed_is_forbidden(
     ask: Ask, people: People, acts: Acts
 ) -> None:
     otto = people.new("otto", "operator", lanes=["interactive"])
@@ -182,20 +180,20 @@ async def test_a_lane_that_is_seen_but_not_managed_is_forbidden(
     assert [act[4] for act in acts()] == ["refused"]
 
 
-async def test_a_grant_in_a_workspace_is_none_over_lanes(ask: Ask, people: People) -> None:
+async def test_workspace_grant_does_not_cover_lanes(ask: Ask, people: People) -> None:
     """Lanes run the jobs of all workspaces."""
     wanda = people.new("wanda", "operator", workspace="team")
     assert (await ask(wanda, "GET", LANES)).status_code == 403
     assert (await ask(wanda, "POST", LANES, json={"name": "x"})).status_code == 403
 
 
-async def test_a_token_narrowed_to_lanes_narrows_its_principal(ask: Ask, people: People) -> None:
+async def test_token_narrowed_to_lanes_narrows_its_principal(ask: Ask, people: People) -> None:
     olga = people.new("olga", "operator", token_lanes=["system"])
     seen = (await ask(olga, "GET", LANES)).json()["items"]
     assert [lane["name"] for lane in seen] == ["system"]
 
 
-async def test_one_lane_tells_what_waits_by_type_and_priority(
+async def test_lane_shows_waiting_jobs_by_type_and_priority(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:
     for priority in (5, 5, 0):
@@ -219,7 +217,7 @@ async def test_one_lane_tells_what_waits_by_type_and_priority(
     assert all(each["oldest_wait_s"] >= 0 for each in seen["by_priority"])
 
 
-async def test_a_lane_out_of_reach_is_not_there(ask: Ask, people: People) -> None:
+async def test_lane_out_of_reach_is_not_there(ask: Ask, people: People) -> None:
     larry = people.new("larry", "viewer", lanes=["interactive"])
     assert (await ask(larry, "GET", f"{LANES}/interactive")).status_code == 200
     assert (await ask(larry, "GET", f"{LANES}/system")).status_code == 404
@@ -228,7 +226,7 @@ async def test_a_lane_out_of_reach_is_not_there(ask: Ask, people: People) -> Non
     assert (await ask(vera, "GET", f"{LANES}/No!")).status_code == 422
 
 
-async def test_a_job_type_names_its_lane_in_reach(ask: Ask, people: People) -> None:
+async def test_job_type_names_its_lane_in_reach(ask: Ask, people: People) -> None:
     vera = people.new("vera", "viewer")
     larry = people.new("larry", "viewer", lanes=["interactive"])
     for job_type, lane, status in (("polarity", "interactive", 200), ("greet", "default", 404)):

@@ -67,7 +67,7 @@ async def test_large_payload_is_answered_without_being_parsed(
 
 @given(JSON)
 @settings(deadline=None)
-def test_kept_text_means_what_an_encoded_value_means(value: object) -> None:
+def test_stored_text_equals_encoded_value(value: object) -> None:
     text = json.dumps(value, ensure_ascii=False)
     assert outcome(partial(keep_text, text, value, limits=DEFAULT_LIMITS, field="payload")) == (
         outcome(partial(encode, value))
@@ -142,7 +142,7 @@ def test_endless_depth_and_numbers_are_not_passed_on() -> None:
     assert stored_json("[]") is None
 
 
-async def test_an_answered_request_is_freed_without_the_garbage_collector(app: FastAPI) -> None:
+async def test_answered_request_is_freed_without_the_garbage_collector(app: FastAPI) -> None:
     gc.collect()
     gc.disable()
     try:

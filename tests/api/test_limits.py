@@ -20,7 +20,7 @@ async def test_limits_are_listed_and_shown_with_their_use(ask: Ask, people: Peop
     assert (one["max_concurrent"], one["running"], one["waiting"]) == (8, 0, 0)
 
 
-async def test_a_limit_is_put_replaced_and_deleted(ask: Ask, people: People, acts: Acts) -> None:
+async def test_limit_is_put_replaced_and_deleted(ask: Ask, people: People, acts: Acts) -> None:
     olga = people.new("olga", "operator")
     path = f"{LIMITS}/gpu"
     made = await ask(olga, "PUT", path, json={"rate_count": 5, "rate_period_s": 60})
@@ -38,7 +38,7 @@ async def test_a_limit_is_put_replaced_and_deleted(ask: Ask, people: People, act
     assert [act[2:] for act in acts()] == [("limit", "gpu", "done")] * 3
 
 
-async def test_a_limit_that_is_needed_is_not_deleted(
+async def test_limit_that_is_needed_is_not_deleted(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:
     factory.publish("chat", limits=("openai",))
@@ -56,14 +56,14 @@ BAD: list[dict[str, Any]] = [
 ]
 
 
-async def test_a_bad_limit_is_refused(ask: Ask, people: People) -> None:
+async def test_bad_limit_is_refused(ask: Ask, people: People) -> None:
     olga = people.new("olga", "operator")
     for body in BAD:
         answer = await ask(olga, "PUT", f"{LIMITS}/gpu", json=body)
         assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input"), body
 
 
-async def test_a_grant_on_some_lanes_reaches_no_limit(ask: Ask, people: People, acts: Acts) -> None:
+async def test_grant_on_some_lanes_reaches_no_limit(ask: Ask, people: People, acts: Acts) -> None:
     otto = people.new("otto", "operator", lanes=["interactive"])
     for method, path in (("GET", ""), ("GET", "/openai"), ("PUT", "/openai"), ("DELETE", "/gpu")):
         body: dict[str, Any] = {"json": {}} if method == "PUT" else {}

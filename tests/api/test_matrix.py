@@ -178,7 +178,7 @@ def test_declared_permissions_are_those_of_the_written_table() -> None:
     }
 
 
-async def test_nobody_gets_what_is_not_granted(app: FastAPI, ask: Ask, world: World) -> None:
+async def test_every_route_requires_its_grant(app: FastAPI, ask: Ask, world: World) -> None:
     cells = 0
     wrong: list[tuple[object, ...]] = []
     leaks: list[tuple[object, ...]] = []
@@ -210,7 +210,7 @@ async def test_nobody_gets_what_is_not_granted(app: FastAPI, ask: Ask, world: Wo
     assert not wrong, "\n".join(map(str, wrong))
 
 
-async def test_a_change_and_a_refusal_leave_one_act_and_nothing_else_does(
+async def test_only_changes_and_refusals_leave_audit_entries(
     app: FastAPI, ask: Ask, world: World
 ) -> None:
     """Of every route that changes something: done or refused, one act that names its request."""

@@ -35,7 +35,7 @@ def figures(page: str) -> Figures:
     }
 
 
-async def test_the_page_tells_the_cluster_and_this_process(
+async def test_metrics_page_has_cluster_and_process_metrics(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:
     ops = people.new("ops", "operator")
@@ -122,7 +122,7 @@ async def test_lanes_beyond_the_bound_are_one(
     assert told[metrics.SLOTS_MAX][OTHER,] == (rows or [0])[0] - MAX_LANES
 
 
-async def test_a_database_that_is_away_or_behind_is_told_as_such(
+async def test_unavailable_or_outdated_database_is_reported(
     empty_dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     nowhere = "postgresql://someone:hidden@127.0.0.1:1/none"
@@ -137,7 +137,7 @@ async def test_a_database_that_is_away_or_behind_is_told_as_such(
     assert "hidden" not in caplog.text
 
 
-async def test_a_depth_is_not_counted_beyond_its_bound(
+async def test_depth_is_not_counted_beyond_its_bound(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:
     ops = people.new("ops", "operator")
@@ -150,7 +150,7 @@ async def test_a_depth_is_not_counted_beyond_its_bound(
     assert told["laneway_queue_depth_is_capped", ("default",)] == 1
 
 
-async def test_ready_tells_the_listener(ask: Ask, app: FastAPI) -> None:
+async def test_readiness_shows_listener(ask: Ask, app: FastAPI) -> None:
     own = app.state.hub
     ready = {"status": "ok", "database": "reached", "schema": "current"}
     for state, listener in ((0, False), "off"), ((1, False), "polling"), ((1, True), "listening"):
@@ -161,7 +161,7 @@ async def test_ready_tells_the_listener(ask: Ask, app: FastAPI) -> None:
 
 
 @pytest.mark.parametrize("path", ["/jobs", "/jobs/batch"])
-async def test_a_request_continues_the_trace_of_its_caller(
+async def test_request_continues_the_trace_of_its_caller(
     ask: Ask, people: People, factory: JobFactory, spans: Spans, path: str
 ) -> None:
     ann = people.new("ann", "submitter")
@@ -179,7 +179,7 @@ async def test_a_request_continues_the_trace_of_its_caller(
     assert kept[0].startswith(f"00-{trace_id}-{sent.span_id:016x}-")
 
 
-async def test_what_machines_ask_every_few_seconds_is_not_logged(
+async def test_health_checks_are_not_logged(
     ask: Ask, people: People, caplog: pytest.LogCaptureFixture
 ) -> None:
     ops = people.new("ops", "operator")

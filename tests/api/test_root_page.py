@@ -10,9 +10,7 @@ from starlette.routing import Mount
 
 
 @pytest.mark.parametrize("prefix", ["", "/laneway"])
-async def test_the_root_leads_to_a_page_that_says_there_is_no_dashboard_yet(
-    app: FastAPI, prefix: str
-) -> None:
+async def test_root_page_states_that_dashboard_is_missing(app: FastAPI, prefix: str) -> None:
     outer = Starlette(routes=[Mount(prefix, app)]) if prefix else app
     transport = httpx2.ASGITransport(outer)
     async with httpx2.AsyncClient(transport=transport, base_url="http://test") as client:

@@ -13,7 +13,7 @@ NIGHTLY = {"name": "nightly", "job_type": "restore", "cron": "0 3 * * *"}
 Acts = Callable[[], list[tuple[Any, ...]]]
 
 
-async def test_a_schedule_lives_from_its_creation_to_its_deletion(
+async def test_schedule_lives_from_its_creation_to_its_deletion(
     ask: Ask, people: People, acts: Acts
 ) -> None:
     olga = people.new("olga", "operator")
@@ -44,9 +44,7 @@ async def test_a_schedule_lives_from_its_creation_to_its_deletion(
     assert [(act[2], act[4]) for act in acts()] == [("schedule", "done")] * 5
 
 
-async def test_a_schedule_is_told_in_words_and_with_its_next_fires_until_it_is_stopped(
-    ask: Ask, people: People
-) -> None:
+async def test_schedule_has_words_and_next_runs_until_stopped(ask: Ask, people: People) -> None:
     olga = people.new("olga", "operator")
     made = (await ask(olga, "POST", SCHEDULES, json=NIGHTLY)).json()
     assert made["words"] == "At 03:00, every day, UTC"
@@ -59,7 +57,7 @@ async def test_a_schedule_is_told_in_words_and_with_its_next_fires_until_it_is_s
     assert stopped.json()["next_fires"] == []
 
 
-async def test_a_second_schedule_of_a_name_is_a_conflict(ask: Ask, people: People) -> None:
+async def test_second_schedule_of_a_name_is_a_conflict(ask: Ask, people: People) -> None:
     olga = people.new("olga", "operator")
     await ask(olga, "POST", SCHEDULES, json=NIGHTLY)
     again = await ask(olga, "POST", SCHEDULES, json={**NIGHTLY, "cron": "0 5 * * *"})
@@ -79,7 +77,7 @@ BAD_CHANGES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-async def test_a_bad_change_names_its_field(ask: Ask, people: People) -> None:
+async def test_bad_change_names_its_field(ask: Ask, people: People) -> None:
     olga = people.new("olga", "operator")
     await ask(olga, "POST", SCHEDULES, json=NIGHTLY)
     for change, field in BAD_CHANGES:
@@ -88,7 +86,7 @@ async def test_a_bad_change_names_its_field(ask: Ask, people: People) -> None:
         assert field in answer.json()["errors"][0]["field"]
 
 
-async def test_a_schedule_out_of_reach_is_not_there(ask: Ask, people: People, acts: Acts) -> None:
+async def test_schedule_out_of_reach_is_not_there(ask: Ask, people: People, acts: Acts) -> None:
     admin = people.new("admin", "platform_admin")
     await ask(admin, "POST", SCHEDULES, json={**NIGHTLY, "workspace": "theirs"})
     strangers = [
@@ -109,7 +107,7 @@ async def test_a_schedule_out_of_reach_is_not_there(ask: Ask, people: People, ac
     assert {act[3] for act in acts() if act[2] == "schedule"} == {"nightly"}
 
 
-async def test_a_schedule_stays_in_the_reach_of_who_writes_it(ask: Ask, people: People) -> None:
+async def test_schedule_stays_in_scope_of_its_writer(ask: Ask, people: People) -> None:
     team = people.new("team", "operator", workspace="ours")
     assert (await ask(team, "POST", SCHEDULES, json=NIGHTLY)).status_code == 403
     own = await ask(team, "POST", SCHEDULES, json={**NIGHTLY, "workspace": "ours"})
@@ -123,7 +121,7 @@ async def test_a_schedule_stays_in_the_reach_of_who_writes_it(ask: Ask, people: 
     assert (await ask(lane, "PATCH", path, json={"job_type": "source_embedding"})).is_success
 
 
-async def test_who_may_look_may_not_change(ask: Ask, people: People, acts: Acts) -> None:
+async def test_reader_cannot_change(ask: Ask, people: People, acts: Acts) -> None:
     admin = people.new("admin", "platform_admin")
     await ask(admin, "POST", SCHEDULES, json=NIGHTLY)
     otto = people.new("otto", "operator", lanes=["interactive"])

@@ -73,7 +73,7 @@ async def unread(
 # -- row 1: authentication, before anything else ----------------------------------------------
 
 
-async def test_nothing_of_a_strangers_body_is_read(app: FastAPI) -> None:
+async def test_anonymous_body_is_not_read(app: FastAPI) -> None:
     wrong = {"Authorization": "Bearer lw_" + "x" * 43}
     for method, path in set(served(app)) - OPEN:
         for headers in ({}, wrong, {"Cookie": "laneway_session=x"}):
@@ -82,7 +82,7 @@ async def test_nothing_of_a_strangers_body_is_read(app: FastAPI) -> None:
             assert status == 401, (method, path)
 
 
-async def test_nothing_is_read_of_what_the_caller_may_not_ask(app: FastAPI, people: People) -> None:
+async def test_body_of_forbidden_request_is_not_read(app: FastAPI, people: People) -> None:
     nobody = people.new("nobody")
     for (method, path), entry in ENTRIES.items():
         if entry.permission is None:
@@ -91,7 +91,7 @@ async def test_nothing_is_read_of_what_the_caller_may_not_ask(app: FastAPI, peop
         assert status == 403, (method, path)
 
 
-async def test_a_body_that_is_no_json_is_no_way_around_the_token(ask: Ask, people: People) -> None:
+async def test_invalid_json_does_not_bypass_authentication(ask: Ask, people: People) -> None:
     bad = {"content": b"{", "headers": {"Content-Type": "application/json"}}
     assert (await ask(None, "POST", "/jobs", **bad)).status_code == 401
     assert (await ask(people.new("ann"), "POST", "/jobs", **bad)).status_code == 403
@@ -99,13 +99,15 @@ async def test_a_body_that_is_no_json_is_no_way_around_the_token(ask: Ask, peopl
     assert (await ask(able, "POST", "/jobs", **bad)).status_code == 422
 
 
-async def test_a_stranger_says_no_more_than_a_link_takes(ask: Ask) -> None:
+async def test_anonymous_body_is_bounded(ask: Ask) -> None:
     answer = await ask(None, "POST", "/login", content=b"x" * (ANONYMOUS_BODY_LIMIT + 1))
     assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
     assert str(ANONYMOUS_BODY_LIMIT) in answer.json()["detail"]
 
 
-async def test_a_stranger_is_not_waited_for(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_slow_anonymous_body_is_not_waited_for(
+    app: FastAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("laneway.api.routes.login.PATIENCE_S", 0.01)
     sent: list[Any] = []
 
@@ -140,7 +142,7 @@ async def browser(app: FastAPI, database: Database) -> AsyncIterator[httpx2.Asyn
         yield client
 
 
-async def test_a_session_changes_nothing_without_its_token_and_from_elsewhere(
+async def test_session_changes_nothing_without_its_token_and_from_elsewhere(
     browser: httpx2.AsyncClient, app: FastAPI, conn: psycopg.Connection[Any]
 ) -> None:
     csrf = (await browser.get("/me")).json()["csrf"]
@@ -210,9 +212,7 @@ async def test_pages_of_other_sites_can_read_nothing(
         assert not [name for name in preflight.headers if name.startswith("access-control")]
 
 
-async def test_nobody_is_logged_in_by_a_page_of_another_site(
-    app: FastAPI, database: Database, ask: Ask
-) -> None:
+async def test_cross_site_page_cannot_log_in(app: FastAPI, database: Database, ask: Ask) -> None:
     link = await sessions.bootstrap(database, "tests")
     for origin in ("http://evil.example", "null", "https://test"):
         refused = await ask(None, "POST", "/login", data={"link": link}, headers={"Origin": origin})
@@ -252,7 +252,7 @@ async def test_under_tls_cookies_are_secure_and_stay_so(app: FastAPI, database: 
 # -- row 21: logging in and out ---------------------------------------------------------------
 
 
-async def test_a_link_works_once_and_each_login_has_a_new_session(
+async def test_link_works_once_and_each_login_has_a_new_session(
     browser: httpx2.AsyncClient, database: Database
 ) -> None:
     old = browser.cookies["laneway_session"]
@@ -267,7 +267,7 @@ async def test_a_link_works_once_and_each_login_has_a_new_session(
     assert (await browser.get("/me", headers=stale)).status_code == 401
 
 
-async def test_a_logout_ends_the_session_at_every_replica(
+async def test_logout_ends_the_session_at_every_replica(
     browser: httpx2.AsyncClient, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert FRESH_S < 5
@@ -285,7 +285,7 @@ async def test_a_logout_ends_the_session_at_every_replica(
     await other.state.close()
 
 
-async def test_who_guesses_secrets_is_slowed_down_and_others_are_not(
+async def test_guessing_of_secrets_is_slowed_and_others_are_not(
     ask: Ask, app: FastAPI, people: People
 ) -> None:
     ann = people.new("ann", "viewer")
@@ -378,7 +378,7 @@ async def test_after_many_wrong_secrets_few_are_looked_up_at_once() -> None:
 # -- the buckets both use ---------------------------------------------------------------------
 
 
-def test_a_bucket_gives_its_burst_and_then_its_rate() -> None:
+def test_bucket_gives_its_burst_and_then_its_rate() -> None:
     buckets = Buckets(per_second=10, burst=5)
     assert [buckets.take("a", 0.0) for _ in range(5)] == [0] * 5
     assert buckets.take("a", 0.0) == pytest.approx(0.1)
@@ -391,7 +391,7 @@ def test_a_bucket_gives_its_burst_and_then_its_rate() -> None:
     assert buckets.take("a", 100.0) > 0
 
 
-def test_bucket_of_one_has_one_whatever_the_clock_says() -> None:
+def test_bucket_of_one_allows_one_at_any_clock() -> None:
     buckets = Buckets(per_second=0.0001, burst=1)
     times = [n * 0.1 + 12_345.6789 for n in range(1000)]
     assert [buckets.take(now, now) for now in times] == [0.0] * 1000

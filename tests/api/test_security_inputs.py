@@ -88,7 +88,7 @@ def _is_format(node: ast.AST) -> bool:
         "run('ls', shell=True)",
     ],
 )
-def test_the_gate_finds_what_it_is_for(code: str) -> None:
+def test_scan_finds_dangerous_code(code: str) -> None:
     assert list(_dangers(ast.parse(code)))
 
 
@@ -217,7 +217,7 @@ class Tags(HTMLParser):
                 self.bad.append(f"{tag} {name}={value}")
 
 
-async def test_what_jobs_hold_is_only_ever_answered_as_json(
+async def test_job_data_is_always_served_as_json(
     ask: Ask, app: FastAPI, people: People, factory: JobFactory
 ) -> None:
     admin = people.new(XSS, "platform_admin")
@@ -298,9 +298,7 @@ async def test_fields_inside_a_batch_and_a_filter_are_refused_too(
     assert (await ask(admin, "POST", "/jobs/bulk", json=bulk)).status_code == 422
 
 
-async def test_a_job_belongs_to_whoever_submits_it_and_where_he_may(
-    ask: Ask, people: People
-) -> None:
+async def test_job_belongs_to_submitter_in_permitted_workspace(ask: Ask, people: People) -> None:
     ann = people.new("ann", "operator", workspace="ours")
     made = await ask(ann, "POST", "/jobs", json={"job_type": "greet", "workspace": "ours"})
     assert made.json()["created_by"] == "ann"

@@ -50,7 +50,7 @@ async def small(dsn: str) -> AsyncIterator[httpx2.AsyncClient]:
     await database.close()
 
 
-async def test_a_token_that_asks_too_often_is_told_when_to_come_back(
+async def test_throttled_token_gets_retry_after(
     small: httpx2.AsyncClient, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # However long the requests take, it is the same moment.
@@ -67,13 +67,13 @@ async def test_a_token_that_asks_too_often_is_told_when_to_come_back(
     assert (await small.get("/healthz")).status_code == 200
 
 
-async def test_the_limit_is_off_where_it_is_zero(ask: Ask, app: FastAPI, people: People) -> None:
+async def test_limit_is_off_where_it_is_zero(ask: Ask, app: FastAPI, people: People) -> None:
     app.state.throttle = Throttle(Settings.load(requests_per_second=0))
     ann = people.new("ann")
     assert {(await ask(ann, "GET", "/me")).status_code for _ in range(20)} == {200}
 
 
-async def test_every_route_of_a_caller_says_that_there_is_a_limit(app: FastAPI) -> None:
+async def test_every_authenticated_route_documents_rate_limit(app: FastAPI) -> None:
     for path, operations in describe(app)["paths"].items():
         for operation in operations.values():
             if operation.get("security"):
@@ -127,9 +127,7 @@ HOSTILE: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("case", HOSTILE)
-async def test_a_payload_over_a_limit_is_refused_by_name(
-    ask: Ask, people: People, case: str
-) -> None:
+async def test_payload_over_a_limit_is_refused_by_name(ask: Ask, people: People, case: str) -> None:
     ann = people.new("ann", "submitter")
     payload, rule = HOSTILE[case]
     one = '{"job_type": "greet", "payload": ' + payload + "}"
@@ -161,7 +159,7 @@ async def test_keys_and_batches_over_their_limits_are_refused_by_name(
     assert "1000" in answer.json()["errors"][0]["rule"]
 
 
-async def test_a_batch_of_too_many_bytes_is_413(small: httpx2.AsyncClient, people: People) -> None:
+async def test_batch_of_too_many_bytes_is_413(small: httpx2.AsyncClient, people: People) -> None:
     ann = people.new("ann", "submitter")
     body = {"jobs": [{"job_type": "greet", "payload": {"a": "x" * 3000}}] * 7}
     answer = await small.post("/jobs/batch", json=body, headers=ann.headers)
@@ -269,7 +267,7 @@ def test_large_batch_reads_as_json(jobs: list[Any]) -> None:
     ['{"jobs": [', '{"jobs": [1,]}', '{"jobs": [1 2]}', '{"jobs" 1}', "{1: 2}", '{"a": 1,}',
      '{"jobs": []} x', '{"jobs": [1]', '{"a": tru}', "[1]", '"x"', ""],
 )  # fmt: skip
-def test_large_body_that_is_no_json_is_refused(text: str) -> None:
+def test_large_invalid_json_is_refused(text: str) -> None:
     with pytest.raises((json.JSONDecodeError, InvalidInput)):
         asyncio.run(read_jobs((" " * 70_000 + text).encode(), PayloadLimits()))
 

@@ -112,7 +112,7 @@ def _count(table: str) -> Statement[int]:
     return Counting("none", scalar)
 
 
-async def test_odd_names_no_names_and_several_names_are_told_apart(
+async def test_odd_missing_and_several_workspaces_are_distinguished(
     database: Database, factory: JobFactory
 ) -> None:
     made = furnish(factory)
@@ -121,7 +121,7 @@ async def test_odd_names_no_names_and_several_names_are_told_apart(
         assert {job.id for job in seen.items} == {i for name in names for i in made.get(name, [])}
 
 
-async def test_a_narrowed_transaction_leaves_nothing_to_the_next(
+async def test_narrowed_transaction_leaves_nothing_to_the_next(
     database: Database, factory: JobFactory
 ) -> None:
     made = furnish(factory)
@@ -137,7 +137,7 @@ async def test_a_narrowed_transaction_leaves_nothing_to_the_next(
     assert await database.within(None) is database
 
 
-async def test_what_is_stored_elsewhere_is_refused(database: Database) -> None:
+async def test_submit_into_other_workspace_is_refused(database: Database) -> None:
     ours = await database.within([OURS])
     client = Client(ours, database.settings)
     async with ours.connection() as conn:
@@ -149,7 +149,7 @@ async def test_what_is_stored_elsewhere_is_refused(database: Database) -> None:
     await client.close()
 
 
-async def test_the_api_works_as_before_and_is_narrowed_by_the_callers_grants(
+async def test_api_works_as_before_and_is_narrowed_by_the_callers_grants(
     database: Database, factory: JobFactory, people: People
 ) -> None:
     made = furnish(factory)
@@ -212,7 +212,7 @@ def _may_copy(conn: psycopg.Connection[Any], dsn: str) -> Any:
         return own.execute("select not row_security_active('laneway.jobs')").fetchone()
 
 
-async def test_a_single_role_is_not_bound_and_pays_nothing(dsn: str) -> None:
+async def test_single_role_is_not_bound_and_pays_nothing(dsn: str) -> None:
     database = Database(dsn, Settings.load(database_url=dsn), role="tests api")
     assert await database.within([OURS]) is database
     await database.close()
@@ -242,7 +242,7 @@ async def test_a_single_role_is_not_bound_and_pays_nothing(dsn: str) -> None:
         ([("workers:view", "all", None)], None, None),
     ],
 )
-def test_a_caller_reaches_into_the_workspaces_of_its_grants(
+def test_caller_reaches_into_the_workspaces_of_its_grants(
     grants_: Any, token: Any, expected: Any
 ) -> None:
     given = tuple(

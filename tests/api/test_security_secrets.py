@@ -49,7 +49,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
 # -- row 7: tokens ----------------------------------------------------------------------------
 
 
-async def test_a_dump_of_the_database_lets_nobody_in(
+async def test_database_dump_contains_no_usable_credentials(
     ask: Ask, app: FastAPI, people: People, factory: JobFactory
 ) -> None:
     """test_access.py looks that no table holds a secret; here each thing it holds is tried."""
@@ -68,7 +68,7 @@ async def test_a_dump_of_the_database_lets_nobody_in(
 # -- row 16: the audit ------------------------------------------------------------------------
 
 
-async def test_an_act_keeps_who_what_where_from_and_which_request(
+async def test_audit_entry_has_actor_action_address_and_request(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:
     admin = people.new("admin", "platform_admin")
@@ -88,7 +88,7 @@ async def test_an_act_keeps_who_what_where_from_and_which_request(
 # -- row 17: secrets in what is sent ----------------------------------------------------------
 
 
-async def test_what_sounds_secret_is_in_no_log_no_audit_and_no_problem(
+async def test_secret_names_appear_in_no_log_audit_or_problem(
     ask: Ask, people: People, factory: JobFactory, lines: list[str]
 ) -> None:
     admin = people.new("admin", "platform_admin")
@@ -169,7 +169,7 @@ def tells_nothing(answer: httpx2.Response, status: int) -> None:
     assert SECRET not in answer.text
 
 
-async def test_a_database_that_is_away_or_has_no_schema_is_503_and_no_more(
+async def test_database_that_is_away_or_has_no_schema_is_503_and_no_more(
     empty_dsn: str, lines: list[str]
 ) -> None:
     token = {"Authorization": "Bearer lw_" + "x" * 43}
@@ -183,7 +183,7 @@ async def test_a_database_that_is_away_or_has_no_schema_is_503_and_no_more(
                     assert word not in answer.text
 
 
-async def test_what_the_database_refuses_tells_nothing_of_it(
+async def test_database_errors_reveal_nothing(
     dsn: str, people: People, conn: psycopg.Connection[Any]
 ) -> None:
     ann = people.new("ann", "platform_admin")
@@ -197,7 +197,7 @@ async def test_what_the_database_refuses_tells_nothing_of_it(
         tells_nothing(answer, 500)
 
 
-async def test_a_mistake_of_ours_tells_nothing_but_its_request(
+async def test_internal_error_reveals_only_request_id(
     ask: Ask, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*args: Any, **kwargs: Any) -> Any:
@@ -226,7 +226,7 @@ async def test_each_kind_of_refusal_is_plain(ask: Ask, people: People, factory: 
         tells_nothing(await ask(who, method, path, **more), status)
 
 
-def test_a_password_is_in_no_name_of_a_connection() -> None:
+def test_password_is_in_no_name_of_a_connection() -> None:
     """Other roles see those names; what is in the DSN goes to the server and nowhere else."""
     dsn = f"postgresql://someone:{SECRET}@127.0.0.1:1/none?options=-cx%3Dy"
     settings = Settings.load(database_url=dsn)

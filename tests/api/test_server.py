@@ -58,7 +58,7 @@ async def answer_to(port: int, *parts: bytes) -> bytes:
         writer.close()
 
 
-async def test_a_head_without_end_is_not_read_to_its_end(port: int) -> None:
+async def test_head_without_end_is_not_read_to_its_end(port: int) -> None:
     for line in (b"x: ", b"", b"GET /" + b"x" * 100):
         part = line + b"x" * 32_000
         sent = (b"", part) if line.startswith(b"GET") else (HEAD + line, part)
@@ -68,7 +68,7 @@ async def test_a_head_without_end_is_not_read_to_its_end(port: int) -> None:
     assert (await answer_to(port, ended)).startswith(b"HTTP/1.1 200 ")
 
 
-async def test_what_is_no_request_is_answered_by_a_problem_with_an_id(
+async def test_malformed_request_gets_problem_with_id(
     port: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "laneway.api")
@@ -83,7 +83,7 @@ async def test_what_is_no_request_is_answered_by_a_problem_with_an_id(
     assert problem["request_id"] in {one.__dict__.get("request_id") for one in caplog.records}
 
 
-async def test_who_begins_no_request_in_time_is_cut_off(
+async def test_connection_without_request_is_closed_in_time(
     port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -116,7 +116,7 @@ async def test_between_two_requests_there_is_time(
     assert len(set(used)) == 1
 
 
-async def test_a_large_body_is_no_head(port: int, people: People) -> None:
+async def test_large_body_does_not_count_as_head(port: int, people: People) -> None:
     ann = people.new("ann", "submitter")
 
     async def parts() -> AsyncIterator[bytes]:
@@ -165,7 +165,7 @@ async def test_body_of_a_known_caller_has_a_deadline(dsn: str, people: People) -
                     assert b'"code":"request_timeout"' in answer
 
 
-async def test_others_are_served_while_strangers_hold_connections(dsn: str) -> None:
+async def test_others_are_served_while_anonymous_callers_hold_connections(dsn: str) -> None:
     async with contextlib.aclosing(serve(dsn, max_connections=16)) as apps:
         async for app in apps:
             async with contextlib.aclosing(served(app)) as ports:
@@ -204,7 +204,7 @@ def test_one_address_holds_only_so_many_connections() -> None:
         assert all(places.add(address, Place(is_waiting=False)) for _ in range(5)), address
 
 
-def test_plain_text_is_served_to_other_machines_only_behind_a_proxy(tmp_path: Path) -> None:
+def test_plain_http_serves_other_machines_only_behind_proxy(tmp_path: Path) -> None:
     check_tls(Settings.load(), "127.0.0.1")
     check_tls(Settings.load(behind_tls_proxy=True), "192.0.2.1")
     with pytest.raises(ConfigError, match="--tls-cert"):

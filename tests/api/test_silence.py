@@ -46,7 +46,7 @@ async def test_requests_on_dead_connections_are_answered_and_the_next_are_served
     assert [one.status_code for one in again] == [200] * 3
 
 
-def test_a_request_waits_less_than_fifteen_seconds_for_its_database(app: FastAPI) -> None:
+def test_request_waits_less_than_fifteen_seconds_for_its_database(app: FastAPI) -> None:
     settings = app.state.database.settings
     assert REQUEST_WAIT_S + settings.statement_timeout < LONGEST_S
     assert settings.statement_timeout == REQUEST_STATEMENT_S

@@ -65,13 +65,13 @@ BAD: list[dict[str, str | int]] = [
 ]
 
 
-async def test_a_window_is_a_day_at_most(ask: Ask, people: People) -> None:
+async def test_window_is_a_day_at_most(ask: Ask, people: People) -> None:
     vera = people.new("vera", "viewer")
     for params in BAD:
         assert (await ask(vera, "GET", STATS, params=params)).status_code == 422, params
 
 
-async def test_only_the_newest_ends_are_looked_at_and_it_says_so(
+async def test_stats_read_only_newest_ends_and_report_it(
     database: Database, factory: JobFactory
 ) -> None:
     for _ in range(3):
@@ -81,7 +81,7 @@ async def test_only_the_newest_ends_are_looked_at_and_it_says_so(
     assert sum(point.completed for point in found.points) == 2
 
 
-async def test_a_lane_is_one_point_when_asked_so(
+async def test_lane_is_one_point_when_asked_so(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:
     for job_type in ("ingestion", "polarity", "polarity"):
@@ -106,7 +106,7 @@ def failing(factory: JobFactory, job_type: str, error: str) -> str:
 FAILURES = f"{STATS}/failures"
 
 
-async def test_a_failed_analysis_counts_where_its_job_would_have_run(
+async def test_failed_analysis_counts_where_its_job_would_have_run(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:
     factory.publish("restore", has_analysis=True)
@@ -121,7 +121,7 @@ async def test_a_failed_analysis_counts_where_its_job_would_have_run(
     assert [job["id"] for job in listed] == [str(job_id)]
 
 
-async def test_failures_are_told_by_type_and_error_without_their_words(
+async def test_failures_are_grouped_by_type_and_error_without_messages(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:
     failing(factory, "ingestion", "OSError")
@@ -162,7 +162,7 @@ async def test_failures_are_of_lanes_in_reach_and_of_the_window(
     assert (await ask(larry, "GET", FAILURES, params={"window_s": 60})).json()["items"] == []
 
 
-async def test_a_job_that_failed_before_it_ran_counts_in_the_lane_it_waited_for(
+async def test_job_that_failed_before_it_ran_counts_in_the_lane_it_waited_for(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:
     failing(factory, "ingestion", "TooOld")

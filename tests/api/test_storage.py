@@ -14,7 +14,7 @@ from tests.support.job_factory import JobFactory
 PAGE = "/admin/database"
 
 
-async def test_versions_sizes_and_the_way_to_the_database_are_told(
+async def test_storage_shows_versions_sizes_and_connection(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:
     factory.submit()
@@ -30,7 +30,7 @@ async def test_versions_sizes_and_the_way_to_the_database_are_told(
     assert (seen["connection"], seen["listens"], seen["listener"]) == ("direct", True, "off")
 
 
-async def test_it_says_what_is_missing_and_what_is_newer(
+async def test_storage_check_reports_missing_and_newer_migrations(
     ask: Ask, people: People, conn: psycopg.Connection[Any]
 ) -> None:
     vera = people.new("vera", "viewer")
@@ -42,7 +42,7 @@ async def test_it_says_what_is_missing_and_what_is_newer(
     assert seen["schema_version"] == migrations()[-2].name
 
 
-async def test_a_transaction_that_pins_dead_rows_is_told(
+async def test_transaction_that_pins_dead_rows_is_reported(
     ask: Ask, people: People, factory: JobFactory, dsn: str
 ) -> None:
     vera = people.new("vera", "viewer")
@@ -53,7 +53,7 @@ async def test_a_transaction_that_pins_dead_rows_is_told(
     assert seen["oldest_transaction"]["application"] == "forgotten"
 
 
-async def test_it_opens_no_connection_beside_those_of_the_replica(
+async def test_storage_opens_no_extra_connection(
     ask: Ask, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vera = people.new("vera", "viewer")
@@ -65,13 +65,13 @@ async def test_it_opens_no_connection_beside_those_of_the_replica(
     assert (await ask(vera, "GET", PAGE)).status_code == 200
 
 
-async def test_no_part_of_the_dsn_is_told(ask: Ask, people: People, dsn: str) -> None:
+async def test_no_part_of_dsn_is_revealed(ask: Ask, people: People, dsn: str) -> None:
     text = (await ask(people.new("vera", "viewer"), "GET", PAGE)).text
     info = psycopg.conninfo.conninfo_to_dict(dsn)
     for name in ("host", "password", "dbname"):
         assert not info.get(name) or str(info[name]) not in text, name
 
 
-async def test_it_is_for_those_who_see_all_lanes(ask: Ask, people: People) -> None:
+async def test_storage_requires_access_to_all_lanes(ask: Ask, people: People) -> None:
     larry = people.new("larry", "viewer", lanes=["system"])
     assert (await ask(larry, "GET", PAGE)).status_code == 403

@@ -54,7 +54,7 @@ async def until(is_so: Callable[[], bool]) -> None:
 # -- one job --------------------------------------------------------------------------------------
 
 
-async def test_a_whole_life_is_heard_once_and_in_order_on_another_replica(
+async def test_other_replica_streams_all_events_once_in_order(
     replica: FastAPI, ask: Ask, people: People, factory: JobFactory
 ) -> None:
     factory.publish("costly", approval=Approval(), has_analysis=True)
@@ -92,7 +92,7 @@ async def test_a_whole_life_is_heard_once_and_in_order_on_another_replica(
     assert heard[-1].data == listed, "the job, as lists show it"
 
 
-async def test_a_stream_goes_on_at_another_replica_without_gap_or_repetition(
+async def test_stream_goes_on_at_another_replica_without_gap_or_repetition(
     app: FastAPI, replica: FastAPI, people: People, factory: JobFactory
 ) -> None:
     viewer, claim = people.new("v", "viewer"), factory.running()
@@ -111,7 +111,7 @@ async def test_a_stream_goes_on_at_another_replica_without_gap_or_repetition(
         assert stream.status == 204, "which tells a browser not to come again"
 
 
-async def test_an_ended_job_is_told_by_its_end_alone(
+async def test_stream_of_ended_job_has_only_its_end(
     app: FastAPI, people: People, factory: JobFactory
 ) -> None:
     viewer, job_id = people.new("v", "viewer"), factory.failed()
@@ -125,7 +125,7 @@ async def test_an_ended_job_is_told_by_its_end_alone(
         assert names(await stream.rest()) == ["job.failed"], "an id that was never sent"
 
 
-async def test_an_end_by_who_did_not_see_the_watch_is_heard(
+async def test_stream_receives_end_by_transaction_older_than_watch(
     app: FastAPI, people: People, factory: JobFactory, dsn: str
 ) -> None:
     viewer, claim = people.new("v", "viewer"), factory.running()
@@ -139,7 +139,7 @@ async def test_an_end_by_who_did_not_see_the_watch_is_heard(
             assert names(await stream.rest()) == ["job.completed"]
 
 
-async def test_a_stream_outlives_the_connections_it_is_fed_by(
+async def test_stream_outlives_the_connections_it_is_fed_by(
     app: FastAPI, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.streams.hub.RETRY_S", 0.01)
@@ -159,7 +159,7 @@ async def test_a_stream_outlives_the_connections_it_is_fed_by(
     assert heard.data["progress"]["done"] == 1.0
 
 
-async def test_a_change_by_others_is_heard_by_its_notification(
+async def test_stream_receives_external_change_by_notification(
     patient: FastAPI, people: People, factory: JobFactory
 ) -> None:
     viewer, claim = people.new("v", "viewer"), factory.running()
@@ -193,7 +193,7 @@ async def test_own_change_does_not_wait_for_changes_by_others(
             assert [e.data["progress"]["done"] for e in heard] == [0.0, 1.0, 2.0, 3.0, 4.0]
 
 
-async def test_a_stream_that_has_nothing_to_tell_pings(
+async def test_idle_stream_sends_pings(
     app: FastAPI, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert event_response.PING_S <= 15
@@ -219,7 +219,7 @@ async def test_without_notifications_changes_are_found_by_looking(
             assert not deaf.state.hub.is_listening
 
 
-async def test_a_change_by_the_same_replica_is_heard_at_once(
+async def test_stream_receives_change_of_same_replica_at_once(
     dsn: str, people: People, factory: JobFactory
 ) -> None:
     """Without notifications, and it does not look for an hour."""
@@ -276,7 +276,7 @@ async def test_topics_go_on_without_gap_or_repetition_where_ids_become_visible_l
             assert [e.data["id"] for e in again] == [heard[1].data["id"], last.data["id"]]
 
 
-async def test_topics_tell_each_what_he_may_see(
+async def test_topics_are_filtered_by_permissions_of_reader(
     app: FastAPI, people: People, factory: JobFactory
 ) -> None:
     """Own jobs, jobs of a workspace, jobs of a lane, all jobs: by topic, and never more."""
@@ -299,7 +299,7 @@ async def test_topics_tell_each_what_he_may_see(
         assert [e.data["tags"][0] for e in heard] == [*expected, "end"], who.name
 
 
-async def test_each_topic_is_about_what_it_names(
+async def test_each_topic_streams_its_own_changes(
     app: FastAPI, people: People, factory: JobFactory, conn: psycopg.Connection[Any]
 ) -> None:
     boss = people.new("boss", "operator")
@@ -324,7 +324,7 @@ async def test_each_topic_is_about_what_it_names(
     assert (told["kind"], told["name"], told["after"]["max_slots"]) == ("lane", "system", 7)
 
 
-async def test_a_page_learns_that_a_job_is_deleted(
+async def test_page_learns_that_a_job_is_deleted(
     app: FastAPI, replica: FastAPI, ask: Ask, people: People, factory: JobFactory
 ) -> None:
     boss = people.new("boss", "operator")
@@ -350,7 +350,7 @@ async def test_a_page_learns_that_a_job_is_deleted(
         ]
 
 
-async def test_a_schedule_tells_nothing_of_what_it_was_elsewhere(
+async def test_history_of_schedule_hides_other_workspaces(
     app: FastAPI, people: People, conn: psycopg.Connection[Any]
 ) -> None:
     """In another workspace or another lane it may have had a payload that is not for these eyes."""
@@ -379,7 +379,7 @@ async def test_a_schedule_tells_nothing_of_what_it_was_elsewhere(
         assert heard == expected, who.name
 
 
-async def test_one_bad_look_does_not_keep_anybody_whose_power_ended(
+async def test_failed_review_does_not_extend_revoked_access(
     app: FastAPI, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.streams.hub.REVIEW_S", 0.0)
@@ -398,7 +398,7 @@ async def test_one_bad_look_does_not_keep_anybody_whose_power_ended(
     assert len(looks) > 1
 
 
-async def test_what_cannot_be_resumed_is_said(
+async def test_unresumable_stream_is_reported(
     app: FastAPI, people: People, factory: JobFactory
 ) -> None:
     viewer = people.new("v", "viewer")
@@ -430,7 +430,7 @@ async def test_foreign_and_missing_jobs_have_no_stream(
 @pytest.mark.parametrize(
     "last", ["x", "-1", "1.5", "9" * 20, "1/2", "1.0/1.0/x", "5.1/../1", "0.0/0.0/0"]
 )
-async def test_an_id_that_no_stream_sends_is_refused(
+async def test_id_that_no_stream_sends_is_refused(
     ask: Ask, people: People, factory: JobFactory, last: str
 ) -> None:
     viewer, job_id = people.new("v", "viewer"), factory.submit()
@@ -442,12 +442,12 @@ async def test_an_id_that_no_stream_sends_is_refused(
 @pytest.mark.parametrize(
     "topic", ["", "job", "job:x", "lane:", "lane:A", "jobs:x", "nothing", "job_type:"]
 )
-async def test_a_topic_there_is_not_is_refused(ask: Ask, people: People, topic: str) -> None:
+async def test_topic_there_is_not_is_refused(ask: Ask, people: People, topic: str) -> None:
     answer = await ask(people.new("v", "viewer"), "GET", "/events", params={"topic": topic})
     assert answer.status_code == 422
 
 
-async def test_a_reader_who_does_not_read_is_dropped_and_can_resume(
+async def test_slow_reader_is_dropped_and_can_resume(
     app: FastAPI, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "MAX_FRAMES", 3)
@@ -486,7 +486,7 @@ async def test_streams_of_a_token_and_of_a_server_are_bounded(
         assert app.state.hub.open_streams == 0
 
 
-async def test_who_loses_the_right_to_read_loses_his_streams(
+async def test_revoked_read_permission_ends_streams(
     app: FastAPI, people: People, factory: JobFactory, conn: psycopg.Connection[Any]
 ) -> None:
     assert hub.REVIEW_S < 5, "within five seconds, at every replica"
@@ -513,7 +513,7 @@ async def test_who_loses_the_right_to_read_loses_his_streams(
             assert await topics.rest() == []
 
 
-async def test_the_streams_of_a_browser_end_with_its_session(
+async def test_streams_of_a_browser_end_with_its_session(
     app: FastAPI, people: People, factory: JobFactory, conn: psycopg.Connection[Any]
 ) -> None:
     secret = new_secret("session")
@@ -532,7 +532,7 @@ async def test_the_streams_of_a_browser_end_with_its_session(
         assert await stream.rest() == []
 
 
-async def test_a_server_that_stops_lets_its_readers_go(
+async def test_server_that_stops_lets_its_readers_go(
     app: FastAPI, people: People, factory: JobFactory
 ) -> None:
     viewer, path = people.new("v", "viewer"), f"/jobs/{factory.submit()}/stream"
@@ -544,7 +544,7 @@ async def test_a_server_that_stops_lets_its_readers_go(
         assert refused.status == 429
 
 
-async def test_nothing_is_asked_when_nobody_reads(
+async def test_database_is_not_polled_without_readers(
     app: FastAPI, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.streams.hub.LINGER_S", 0.0)
@@ -560,7 +560,7 @@ async def test_nothing_is_asked_when_nobody_reads(
         assert first.name == "job.state"
 
 
-async def test_a_watch_that_was_lost_lets_its_readers_begin_anew(
+async def test_lost_watch_makes_readers_reconnect(
     app: FastAPI, people: People, factory: JobFactory, conn: psycopg.Connection[Any]
 ) -> None:
     viewer, path = people.new("v", "viewer"), f"/jobs/{factory.submit()}/stream"

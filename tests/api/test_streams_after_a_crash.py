@@ -53,7 +53,7 @@ async def unread(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     may_read.set()
 
 
-async def test_what_has_the_number_of_a_lost_transaction_is_told_once(
+async def test_event_with_id_of_lost_transaction_is_sent_once(
     app: FastAPI,
     people: People,
     factory: JobFactory,

@@ -64,7 +64,7 @@ def copies(postgres: Server, dsn: str) -> Iterator[Copies]:
     made.close()
 
 
-async def test_an_end_with_a_number_that_was_used_before_reaches_its_reader(
+async def test_end_with_a_number_that_was_used_before_reaches_its_reader(
     app: FastAPI, people: People, factory: JobFactory, copies: Copies
 ) -> None:
     viewer, claim = people.new("v", "viewer"), factory.running()
@@ -90,7 +90,7 @@ async def test_an_end_with_a_number_that_was_used_before_reaches_its_reader(
     assert not opened.data["resumed"]
 
 
-async def test_the_end_of_a_job_whose_watch_is_not_in_the_copy_reaches_its_reader(
+async def test_end_of_a_job_whose_watch_is_not_in_the_copy_reaches_its_reader(
     app: FastAPI, people: People, factory: JobFactory, copies: Copies
 ) -> None:
     viewer, claim = people.new("v", "viewer"), factory.running()
@@ -105,7 +105,7 @@ async def test_the_end_of_a_job_whose_watch_is_not_in_the_copy_reaches_its_reade
     assert ends[-1].data["status"] == "completed"
 
 
-async def test_a_place_in_another_log_is_not_taken_for_one_in_this(
+async def test_place_in_another_log_is_not_taken_for_one_in_this(
     app: FastAPI, people: People, factory: JobFactory, copies: Copies
 ) -> None:
     viewer, claim = people.new("v", "viewer"), factory.running()
@@ -128,7 +128,7 @@ async def test_a_place_in_another_log_is_not_taken_for_one_in_this(
     assert end.name == "job.completed"
 
 
-async def test_a_stream_never_shows_another_job_that_got_the_number_of_its_own(
+async def test_stream_never_shows_another_job_that_got_the_number_of_its_own(
     app: FastAPI, people: People, factory: JobFactory, copies: Copies
 ) -> None:
     viewer = people.new("v", "viewer")

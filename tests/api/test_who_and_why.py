@@ -46,7 +46,7 @@ async def test_cancelled_job_shows_reason_and_actor(
     assert "cancelled by ben: wrong file" in explained["reasons"][0]["message"]
 
 
-async def test_running_job_shows_who_asked_to_cancel_it(
+async def test_running_job_shows_who_requested_cancel(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:
     job_id = factory.running(created_by="ann").job_id
@@ -57,7 +57,7 @@ async def test_running_job_shows_who_asked_to_cancel_it(
     assert shown["cancelled_by"] == "ben"
 
 
-async def test_secret_in_a_reason_of_sql_is_shown_to_nobody(
+async def test_secret_in_reason_by_sql_is_hidden(
     ask: Ask, app: FastAPI, people: People, factory: JobFactory, database: Database
 ) -> None:
     job_id = factory.submit(created_by="ann")
@@ -74,7 +74,7 @@ async def test_secret_in_a_reason_of_sql_is_shown_to_nobody(
     assert "hunter2" not in explained + str(failed.value)
 
 
-async def test_secret_in_a_comment_of_sql_is_shown_to_nobody(
+async def test_secret_in_comment_by_sql_is_hidden(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:
     factory.publish("gated", approval=Approval())

@@ -16,7 +16,7 @@ ADMIN = "/admin/workers"
 Acts = Callable[[], list[tuple[Any, ...]]]
 
 
-async def test_the_status_tells_slots_jobs_waits_and_workers(
+async def test_status_shows_slots_jobs_waits_and_workers(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:
     factory.register(("ingestion",), name="host:7")
@@ -40,9 +40,7 @@ async def test_the_status_tells_slots_jobs_waits_and_workers(
     assert [worker["name"] for worker in seen["workers"]] == ["host:7"]
 
 
-async def test_the_status_tells_who_fell_silent(
-    ask: Ask, people: People, factory: JobFactory
-) -> None:
+async def test_status_lists_silent_workers(ask: Ask, people: People, factory: JobFactory) -> None:
     factory.register(serves=("interactive",), name="host:7")
     vera, otto = people.new("vera", "viewer"), people.new("otto", "viewer", lanes=["system"])
     silence = "update laneway.workers set seen_at = seen_at - interval '95 seconds'"
@@ -60,7 +58,7 @@ async def test_the_status_tells_who_fell_silent(
         assert (await ask(otto, "GET", f"{ADMIN}/status")).json()["silent"] == []
 
 
-async def test_the_status_of_some_lanes_tells_nothing_of_others(
+async def test_status_of_permitted_lanes_hides_others(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:
     factory.register(("ingestion",), serves=("interactive",))
@@ -72,7 +70,7 @@ async def test_the_status_of_some_lanes_tells_nothing_of_others(
     assert (seen["active"], seen["workers"], seen["oldest_transaction"]) == ([], [], None)
 
 
-async def test_the_pause_gate_is_shut_and_opened(ask: Ask, people: People, acts: Acts) -> None:
+async def test_pause_gate_is_shut_and_opened(ask: Ask, people: People, acts: Acts) -> None:
     olga = people.new("olga", "operator")
     shut = (await ask(olga, "POST", f"{ADMIN}/pause")).json()
     assert (shut["paused"], shut["paused_by"]) == (True, "olga")
@@ -83,14 +81,14 @@ async def test_the_pause_gate_is_shut_and_opened(ask: Ask, people: People, acts:
 VERBS = ["pause", "resume", "freeze", "thaw"]
 
 
-async def test_what_stops_everything_needs_every_lane(ask: Ask, people: People, acts: Acts) -> None:
+async def test_global_pause_requires_every_lane(ask: Ask, people: People, acts: Acts) -> None:
     otto = people.new("otto", "operator", lanes=["interactive"])
     for verb in VERBS:
         assert (await ask(otto, "POST", f"{ADMIN}/{verb}")).status_code == 403
     assert [act[4] for act in acts()] == ["refused"] * len(VERBS)
 
 
-async def test_a_freeze_answers_at_once_what_still_runs(
+async def test_freeze_returns_running_jobs_at_once(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:
     factory.register(("ingestion",))
@@ -112,7 +110,7 @@ async def test_no_freeze_holds_a_request_for_long(ask: Ask, people: People) -> N
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "body.deadline")
 
 
-async def test_lanes_of_ones_own_are_frozen_and_foreign_ones_are_not_there(
+async def test_permitted_lanes_are_frozen_and_hidden_ones_not_found(
     ask: Ask, people: People
 ) -> None:
     otto = people.new("otto", "operator", lanes=["system"])
@@ -122,9 +120,7 @@ async def test_lanes_of_ones_own_are_frozen_and_foreign_ones_are_not_there(
     assert foreign.status_code == 404
 
 
-async def test_a_running_job_is_asked_to_stop(
-    ask: Ask, people: People, factory: JobFactory
-) -> None:
+async def test_running_job_is_asked_to_stop(ask: Ask, people: People, factory: JobFactory) -> None:
     claim = factory.running("ingestion")
     olga = people.new("olga", "operator")
     path = f"{ADMIN}/jobs/{claim.job_id}/cancel"
@@ -143,7 +139,7 @@ async def test_only_running_jobs_are_cancelled_here(
         assert (answer.status_code, answer.json()["code"]) == (409, "refused")
 
 
-async def test_a_job_that_no_longer_runs_when_it_is_cancelled_waits_on(
+async def test_job_that_no_longer_runs_when_it_is_cancelled_waits_on(
     ask: Ask, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch, acts: Acts
 ) -> None:
     claim = factory.running()
@@ -181,7 +177,7 @@ NO_PRIORITIES: list[dict[str, Any]] = [
 ]
 
 
-async def test_a_priority_is_a_whole_number_in_its_range(
+async def test_priority_is_a_whole_number_in_its_range(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:
     olga = people.new("olga", "operator")
@@ -190,7 +186,7 @@ async def test_a_priority_is_a_whole_number_in_its_range(
         assert (await ask(olga, "PATCH", path, json=body)).status_code == 422, body
 
 
-async def test_a_job_out_of_reach_is_not_there(
+async def test_job_out_of_reach_is_not_there(
     ask: Ask, people: People, factory: JobFactory, acts: Acts
 ) -> None:
     job_id = factory.submit("ingestion", workspace="theirs")
@@ -209,7 +205,7 @@ async def test_a_job_out_of_reach_is_not_there(
     ]
 
 
-async def test_a_job_that_may_be_read_but_not_managed_is_forbidden(
+async def test_job_that_may_be_read_but_not_managed_is_forbidden(
     ask: Ask, people: People, factory: JobFactory, acts: Acts
 ) -> None:
     job_id = factory.submit("ingestion")
@@ -222,7 +218,7 @@ async def test_a_job_that_may_be_read_but_not_managed_is_forbidden(
     assert [(act[2], act[3], act[4]) for act in acts()] == [("job", str(job_id), "refused")]
 
 
-async def test_an_operator_of_a_workspace_manages_its_jobs(
+async def test_operator_of_a_workspace_manages_its_jobs(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:
     team = people.new("team", "operator", workspace="ours")

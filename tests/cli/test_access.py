@@ -17,7 +17,7 @@ def lines(result: Any) -> list[dict[str, Any]]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
-def test_a_principal_gets_a_role_and_a_token_and_loses_them(run: Run, factory: JobFactory) -> None:
+def test_principal_gets_a_role_and_a_token_and_loses_them(run: Run, factory: JobFactory) -> None:
     assert "no principals" in run("principals", "ls").stderr
     assert run("principals", "create", "ann").stderr == "principal ann: person, enabled\n"
     assert lines(run("roles", "create", "tuner", "--permissions", "workers:view", "--json"))
@@ -51,7 +51,7 @@ def test_a_principal_gets_a_role_and_a_token_and_loses_them(run: Run, factory: J
     ).fetchone() == (10,)
 
 
-def test_a_token_in_json_holds_its_secret_this_once(run: Run) -> None:
+def test_token_in_json_holds_its_secret_this_once(run: Run) -> None:
     run("principals", "create", "bot", "--kind", "service")
     (made,) = lines(
         run("tokens", "create", "bot", "--name", "ci", "--expires-in", "never",
@@ -83,14 +83,14 @@ def test_token_is_written_to_a_private_new_file(run: Run, tmp_path: Path) -> Non
     assert not (tmp_path / "b").exists()
 
 
-def test_a_login_link_is_made_for_a_person(run: Run) -> None:
+def test_login_link_is_made_for_a_person(run: Run) -> None:
     run("principals", "create", "ann")
     assert run("principals", "login", "ann").stdout.startswith("lwl_")
     (made,) = lines(run("principals", "login", "ann", "--json"))
     assert made["expires_in"] == 600
 
 
-def test_roles_ls_tells_what_they_may_do(run: Run) -> None:
+def test_roles_ls_lists_permissions(run: Run) -> None:
     listed = {each["name"]: each for each in lines(run("roles", "ls", "--json"))}
     assert listed["viewer"]["permissions"] == ["jobs:read", "workers:view"]
     assert "jobs:read, workers:view" in run("roles", "ls").stdout
@@ -117,7 +117,7 @@ def test_roles_ls_tells_what_they_may_do(run: Run) -> None:
         (["tokens", "revoke", "00000000-0000-0000-0000-000000000000"], 3),
     ],
 )
-def test_what_breaks_a_rule_is_refused_by_its_code(run: Run, args: list[str], code: int) -> None:
+def test_invalid_value_is_refused_with_its_code(run: Run, args: list[str], code: int) -> None:
     refused = run(*args)
     assert (refused.exit_code, refused.stdout) == (code, "")
     assert len(refused.stderr) > 10

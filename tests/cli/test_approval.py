@@ -21,7 +21,7 @@ def waiting(factory: JobFactory) -> UUID:
     return factory.analyzed(DEAR, created_by="ann")
 
 
-def test_the_list_of_what_waits_shows_cost_and_expiry(run: Run, waiting: UUID) -> None:
+def test_awaiting_list_shows_cost_and_expiry(run: Run, waiting: UUID) -> None:
     shown = run("jobs", "ls", "--status", "awaiting_approval")
     assert shown.exit_code == 0
     head, row = shown.stdout.splitlines()
@@ -33,7 +33,7 @@ def test_the_list_of_what_waits_shows_cost_and_expiry(run: Run, waiting: UUID) -
     assert found["analysis"]["cost"] == {"amount": 1250, "currency": "EUR"}
 
 
-def test_show_says_plan_cost_warnings_seal_and_decisions(run: Run, waiting: UUID) -> None:
+def test_show_prints_plan_cost_warnings_seal_and_decisions(run: Run, waiting: UUID) -> None:
     shown = run("jobs", "show", waiting).stdout
     for text in ('["drop", "build"]', "1,250 EUR", "takes a day", "not ann", "seal"):
         assert text in shown
@@ -49,7 +49,7 @@ def test_show_says_plan_cost_warnings_seal_and_decisions(run: Run, waiting: UUID
     ]
 
 
-def test_show_of_a_plain_job_says_nothing_of_approvals(run: Run, factory: JobFactory) -> None:
+def test_show_of_plain_job_omits_approvals(run: Run, factory: JobFactory) -> None:
     shown = run("jobs", "show", factory.submit()).stdout
     assert "seal" not in shown
     assert "cost" not in shown
@@ -63,7 +63,7 @@ def test_show_obeys_no_text_of_an_analysis(run: Run, factory: JobFactory) -> Non
         assert "\x1b" not in shown.stdout
 
 
-def test_approve_and_reject_say_so(run: Run, factory: JobFactory, waiting: UUID) -> None:
+def test_approve_and_reject_print_result(run: Run, factory: JobFactory, waiting: UUID) -> None:
     done = run("--by", "bob", "jobs", "approve", waiting)
     assert (done.exit_code, done.stderr) == (0, f"job {waiting}: approved\n")
     other = factory.analyzed(DEAR, created_by="ann")
@@ -73,7 +73,7 @@ def test_approve_and_reject_say_so(run: Run, factory: JobFactory, waiting: UUID)
     assert "rejected" in run("jobs", "show", other).stdout
 
 
-def test_what_is_refused_exits_with_4_and_says_why(run: Run, waiting: UUID) -> None:
+def test_refusal_exits_with_4_and_reason(run: Run, waiting: UUID) -> None:
     refused = run("--by", "ann", "jobs", "approve", waiting)
     assert refused.exit_code == 4
     assert "another person than its submitter" in refused.stderr
@@ -95,7 +95,7 @@ def test_submit_takes_a_concurrency_key(run: Run) -> None:
     assert run("jobs", "submit", "greet", "--concurrency-key", "").exit_code == 2
 
 
-def test_submit_says_where_a_job_waits(run: Run, factory: JobFactory) -> None:
+def test_submit_prints_state_of_job(run: Run, factory: JobFactory) -> None:
     factory.publish("costly", approval=Approval())
     made = run("jobs", "submit", "costly", "--json")
     assert json.loads(made.stdout)["status"] == "awaiting_approval"

@@ -15,7 +15,7 @@ def found(answer: Any) -> list[dict[str, Any]]:
     return [json.loads(line) for line in answer.stdout.splitlines()]
 
 
-def test_what_the_command_line_changes_is_audited_as_such(run: Run, factory: JobFactory) -> None:
+def test_changes_by_command_line_are_audited_as_such(run: Run, factory: JobFactory) -> None:
     job_id = factory.submit()
     assert run("--by", "ann", "jobs", "cancel", job_id).exit_code == 0
     for change in (
@@ -46,7 +46,7 @@ def test_what_the_command_line_changes_is_audited_as_such(run: Run, factory: Job
     assert found(run("audit", "--json", "--cursor", cursor)) == acts[2:]
 
 
-def test_a_submit_is_one_act_and_its_duplicate_none(run: Run) -> None:
+def test_submit_is_one_audit_entry_and_duplicate_none(run: Run) -> None:
     for _ in range(2):
         made = run("--by", "ann", "jobs", "submit", "greet", "--unique-key", "k", "--json")
         assert made.exit_code == 0
@@ -58,7 +58,7 @@ def test_a_submit_is_one_act_and_its_duplicate_none(run: Run) -> None:
     )  # fmt: skip
 
 
-def test_a_bulk_order_is_one_act_with_what_was_counted(run: Run, factory: JobFactory) -> None:
+def test_bulk_request_is_one_audit_entry_with_counts(run: Run, factory: JobFactory) -> None:
     for _ in range(2):
         factory.submit("many")
     assert run("jobs", "cancel", "--type", "many", "--yes").exit_code == 0
@@ -71,15 +71,13 @@ def test_a_bulk_order_is_one_act_with_what_was_counted(run: Run, factory: JobFac
     "option,value",
     [("--door", "window"), ("--outcome", "maybe"), ("--cursor", "x"), ("--limit", 0)],
 )
-def test_a_wrong_option_is_a_usage_error_that_names_it(
-    run: Run, option: str, value: object
-) -> None:
+def test_wrong_option_is_a_usage_error_that_names_it(run: Run, option: str, value: object) -> None:
     answer = run("audit", option, value)
     assert answer.exit_code == 2
     assert option.removeprefix("--") in answer.stderr
 
 
-def test_an_audit_without_acts_says_so(run: Run) -> None:
+def test_empty_audit_is_reported(run: Run) -> None:
     answer = run("audit", "--kind", "lane")
     assert (answer.exit_code, answer.stdout) == (0, "")
     assert answer.stderr == "no audit entry matches\n"

@@ -16,7 +16,7 @@ from tests.control.test_bulk import awaiting
 from tests.support.job_factory import JobFactory
 
 
-def test_a_dry_run_counts_and_changes_nothing(run: Run, factory: JobFactory) -> None:
+def test_dry_run_counts_and_changes_nothing(run: Run, factory: JobFactory) -> None:
     failed = [factory.failed() for _ in range(7)]
     shown = run("jobs", "retry", "--type", "greet", "--dry-run")
     assert (shown.exit_code, shown.stderr) == (0, "")
@@ -28,7 +28,7 @@ def test_a_dry_run_counts_and_changes_nothing(run: Run, factory: JobFactory) -> 
     assert run("jobs", "ls", "--status", "failed", "--json").stdout.count("\n") == 7
 
 
-def test_a_bulk_verb_says_what_it_did_and_refused(run: Run, factory: JobFactory) -> None:
+def test_bulk_verb_prints_changes_and_refusals(run: Run, factory: JobFactory) -> None:
     factory.failed(tags=("red",))
     factory.failed(tags=("red",), unique_key="k")
     factory.submit(unique_key="k")
@@ -43,7 +43,7 @@ def test_a_bulk_verb_says_what_it_did_and_refused(run: Run, factory: JobFactory)
     assert run("jobs", "delete", "--tag", "red", "--yes").exit_code == 0
 
 
-def test_cancel_keeps_who_and_why(run: Run, factory: JobFactory) -> None:
+def test_cancel_stores_actor_and_reason(run: Run, factory: JobFactory) -> None:
     job_id = factory.submit("b")
     done = run("--by", "ann", "jobs", "cancel", "--all", "--reason", "storm", "--yes")
     assert (done.exit_code, done.stderr) == (0, "1 job cancelled\n")
@@ -52,7 +52,7 @@ def test_cancel_keeps_who_and_why(run: Run, factory: JobFactory) -> None:
     assert output == ("ann", "storm")
 
 
-def test_cancel_tells_jobs_that_were_only_asked_to_stop(run: Run, factory: JobFactory) -> None:
+def test_cancel_lists_jobs_that_were_only_asked_to_stop(run: Run, factory: JobFactory) -> None:
     for _ in range(2):
         factory.running()
     factory.submit()
@@ -114,19 +114,19 @@ def test_neither_ids_nor_a_filter_is_a_usage_error_and_so_are_both(run: Run, ver
         ["retry", "--lane", "No Lane"],
     ],
 )
-def test_what_breaks_a_rule_is_a_usage_error(run: Run, args: list[str]) -> None:
+def test_invalid_value_is_usage_error(run: Run, args: list[str]) -> None:
     refused = run("jobs", *args, "--yes")
     assert (refused.exit_code, refused.stdout) == (2, "")
 
 
-def test_where_nobody_can_be_asked_it_wants_a_yes(run: Run, factory: JobFactory) -> None:
+def test_without_terminal_yes_is_required(run: Run, factory: JobFactory) -> None:
     factory.failed()
     refused = run("jobs", "retry", "--all")
     assert (refused.exit_code, "--yes" in refused.stderr) == (4, True)
     assert run("jobs", "ls", "--status", "failed", "--json").stdout.count("\n") == 1
 
 
-def test_a_person_is_shown_the_count_and_asked(dsn: str, factory: JobFactory) -> None:
+def test_person_is_shown_the_count_and_asked(dsn: str, factory: JobFactory) -> None:
     job_id = factory.failed()
     factory.failed()
     with terminal(dsn, "jobs", "retry", "--type", "greet") as shown:
@@ -149,7 +149,7 @@ def test_dead_letters_are_searched_by_their_error(run: Run, factory: JobFactory)
     assert [json.loads(each)["id"] for each in listed.splitlines()] == [str(claim.job_id)]
 
 
-def test_a_list_narrows_by_worker_age_and_cost(run: Run, factory: JobFactory) -> None:
+def test_list_narrows_by_worker_age_and_cost(run: Run, factory: JobFactory) -> None:
     worker_id = factory.register(name="host:1")
     job_id = factory.completed()
     factory.submit()
@@ -165,7 +165,7 @@ def test_a_list_narrows_by_worker_age_and_cost(run: Run, factory: JobFactory) ->
     assert listed("--until", "2001-01-01T00:00:00Z") == []
 
 
-def test_how_long_ago_is_told_by_the_databases_clock(
+def test_ages_use_databases_clock(
     run: Run, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the clock of this machine says, a duration arrives as it was given."""
@@ -201,9 +201,7 @@ def test_many_jobs_take_another_priority(run: Run, factory: JobFactory) -> None:
     assert done.stderr == f"job {job_id}: priority -4\n"
 
 
-def test_a_job_that_comes_while_a_person_is_asked_is_not_taken(
-    dsn: str, factory: JobFactory
-) -> None:
+def test_job_that_comes_while_a_person_is_asked_is_not_taken(dsn: str, factory: JobFactory) -> None:
     factory.submit("a")
     with terminal(dsn, "jobs", "cancel", "--type", "a") as shown:
         shown.until("Cancel 1 job?")

@@ -19,7 +19,7 @@ from tests.cli.conftest import Run, invoke
 from tests.support.job_factory import JobFactory
 
 
-def test_migrate_and_status_tell_what_was_and_is(
+def test_migrate_and_status_print_applied_migrations(
     run: Run, empty_dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LANEWAY_DATABASE_URL", empty_dsn)
@@ -35,7 +35,7 @@ def test_migrate_and_status_tell_what_was_and_is(
     assert (after["pending"], after["data_dir"]) == ([], None)
 
 
-def test_status_says_where_embedded_data_is(
+def test_status_shows_embedded_data_directory(
     run: Run, dsn: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("LANEWAY_DATABASE_URL", raising=False)
@@ -47,7 +47,7 @@ def test_status_says_where_embedded_data_is(
     assert json.loads(run("db", "status", "--json").stdout)["data_dir"] == where
 
 
-def test_sql_prints_what_migrate_would_run(run: Run) -> None:
+def test_sql_prints_pending_migrations(run: Run) -> None:
     whole = run("db", "sql").stdout
     assert "create table laneway.jobs" in whole
     assert "create table laneway.jobs" not in run("db", "sql", "--from", 9000).stdout
@@ -60,7 +60,7 @@ def test_grants_are_printed_for_every_role(run: Run, role: str) -> None:
     assert '"app_user"' in printed.stdout
 
 
-def test_grants_refuse_what_they_do_not_know(run: Run) -> None:
+def test_grants_require_known_role_and_target(run: Run) -> None:
     assert run("db", "grants", "--role", "admin", "--to", "x").exit_code == 2
     assert run("db", "grants", "--role", "worker").exit_code == 2
 
@@ -162,7 +162,7 @@ def test_psql_gets_the_password_by_its_environment_only(
     assert environment["PGPASSWORD"] == "s3cret"
 
 
-def test_doctor_says_what_is_well_and_what_to_type(run: Run) -> None:
+def test_doctor_prints_results_and_next_commands(run: Run) -> None:
     shown = run("doctor")
     assert shown.exit_code == 0
     assert "✔ database" in shown.stdout
@@ -183,7 +183,7 @@ def test_doctor_fails_where_work_cannot_be_done(
 
 
 @pytest.mark.parametrize("role", [None, "reader", "client", "worker"])
-def test_doctor_of_a_limited_role_says_what_it_may_not_check(
+def test_doctor_of_limited_role_lists_skipped_checks(
     run: Run, dsn: str, factory: JobFactory, monkeypatch: pytest.MonkeyPatch, role: str | None
 ) -> None:
     name = f"limited_{uuid4().hex}"

@@ -33,9 +33,7 @@ def test_quiet_lanes_are_frozen_and_thawed(run: Run, factory: JobFactory) -> Non
     assert run("thaw").stderr == "nothing is frozen\n"
 
 
-def test_what_still_runs_at_the_deadline_is_listed_and_is_a_failure(
-    run: Run, factory: JobFactory
-) -> None:
+def test_jobs_running_at_deadline_are_listed_and_fail(run: Run, factory: JobFactory) -> None:
     claim = factory.running("ingestion")
     late = run("freeze", "interactive", "system", "--deadline", "0")
     assert late.exit_code == 1
@@ -72,7 +70,7 @@ def test_or_thaw_leaves_the_lanes_as_they_were(run: Run, factory: JobFactory) ->
         (["thaw", "Bad Name"], 2),
     ],
 )
-def test_what_breaks_a_rule_is_refused_by_its_code(
+def test_invalid_value_is_refused_with_its_code(
     run: Run, factory: JobFactory, args: list[str], code: int
 ) -> None:
     before = enabled(factory)
@@ -84,7 +82,7 @@ def test_what_breaks_a_rule_is_refused_by_its_code(
 @pytest.mark.parametrize(
     "option,output", [([], "drained lanes stay drained"), (["--or-thaw"], "thawed")]
 )
-def test_an_interrupted_freeze_says_how_it_left_the_lanes(
+def test_interrupted_freeze_prints_state_of_lanes(
     dsn: str, factory: JobFactory, option: list[str], output: str
 ) -> None:
     before = enabled(factory)
@@ -107,7 +105,7 @@ def test_an_interrupted_freeze_says_how_it_left_the_lanes(
     assert enabled(factory) == (before if option else set())
 
 
-def test_lanes_say_that_they_are_frozen_and_by_whom(run: Run) -> None:
+def test_lanes_show_who_froze_them(run: Run) -> None:
     run("--by", "ann", "freeze", "system", "--deadline", "0s")
     for command in (["lanes", "ls"], ["admin", "workers"], ["admin", "workers", "lanes"]):
         (line,) = [each for each in run(*command).stdout.splitlines() if "restore" in each]

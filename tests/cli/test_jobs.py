@@ -39,7 +39,7 @@ def test_submit_takes_every_field(run: Run) -> None:
     assert "no new job was submitted" in again.stderr
 
 
-def test_the_payload_comes_from_text_file_or_stdin(run: Run, tmp_path: Path) -> None:
+def test_payload_comes_from_text_file_or_stdin(run: Run, tmp_path: Path) -> None:
     (tmp_path / "p.json").write_text('{"a": 1}')
     for args, given in (
         (["--file", tmp_path / "p.json"], None),
@@ -73,15 +73,13 @@ def test_the_payload_comes_from_text_file_or_stdin(run: Run, tmp_path: Path) -> 
         ([], "TYPE"),
     ],
 )
-def test_what_breaks_a_rule_is_a_usage_error_that_names_it(
-    run: Run, args: list[str], output: str
-) -> None:
+def test_invalid_value_is_usage_error_with_its_name(run: Run, args: list[str], output: str) -> None:
     made = run("jobs", "submit", *args, input="")
     assert (made.exit_code, made.stdout) == (2, "")
     assert output in made.stderr
 
 
-def test_a_published_schema_is_enforced_without_the_handlers_code(
+def test_published_schema_is_enforced_without_the_handlers_code(
     run: Run, factory: JobFactory
 ) -> None:
     schema = '{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}'
@@ -120,9 +118,7 @@ def test_show_leaves_out_progress_without_values(run: Run, factory: JobFactory) 
     assert "half" in run("jobs", "show", claim.job_id).stdout
 
 
-def test_show_tells_attempts_errors_and_log_without_obeying_them(
-    run: Run, factory: JobFactory
-) -> None:
+def test_show_escapes_attempts_errors_and_log(run: Run, factory: JobFactory) -> None:
     factory.register(name="host\x1b]0;title\x07")
     claim = factory.running(payload='{"evil": "\\u001b[31mred[bold]"}')
     line = LogEntry(claim, 1, "INFO", "one\x1b[2Jtwo\u009b", 0.0)
@@ -140,7 +136,7 @@ def test_show_tells_attempts_errors_and_log_without_obeying_them(
     assert job["attempts"][0]["log"][0]["message"] == "one\x1b[2Jtwo\u009b"
 
 
-def test_show_says_how_many_log_lines_it_leaves_out(run: Run, factory: JobFactory) -> None:
+def test_show_counts_omitted_log_lines(run: Run, factory: JobFactory) -> None:
     claim = factory.running()
     lines = [LogEntry(claim, n, "INFO", f"line {n}", 0.0) for n in range(1, 1502)]
     factory.run(leases.report([], lines))
@@ -154,7 +150,7 @@ def test_show_says_how_many_log_lines_it_leaves_out(run: Run, factory: JobFactor
 @pytest.mark.parametrize(
     "verb", ["show", "cancel", "retry", "reprioritize", "delete", "watch", "explain"]
 )
-def test_an_unknown_job_exits_3_and_a_malformed_id_exits_2(run: Run, verb: str) -> None:
+def test_unknown_job_exits_3_and_a_malformed_id_exits_2(run: Run, verb: str) -> None:
     more = {"reprioritize": ["1"], "delete": ["--yes"]}.get(verb, [])
     missing = run("jobs", verb, uuid4(), *more)
     assert (missing.exit_code, missing.stdout) == (3, "")
@@ -176,7 +172,7 @@ def test_cancel_retry_and_reprioritize_change_the_job(run: Run, factory: JobFact
     assert run("jobs", "retry", job_id).exit_code == 4
 
 
-def test_cancelling_a_running_job_says_whom_it_asked(run: Run, factory: JobFactory) -> None:
+def test_cancel_of_running_job_names_its_worker(run: Run, factory: JobFactory) -> None:
     factory.register()
     claim = factory.running()
     assert run("jobs", "cancel", claim.job_id).stderr.endswith("host:1 was asked to stop\n")
@@ -189,7 +185,7 @@ def test_one_refusal_does_not_keep_the_verb_from_the_others(run: Run, factory: J
     assert f"job {waiting}: cancelled" in result.stderr
 
 
-def test_delete_wants_a_yes_where_nobody_can_be_asked(run: Run, factory: JobFactory) -> None:
+def test_delete_without_terminal_requires_yes(run: Run, factory: JobFactory) -> None:
     done = factory.completed()
     refused = run("jobs", "delete", done)
     assert (refused.exit_code, "--yes" in refused.stderr) == (4, True)
@@ -200,14 +196,14 @@ def test_delete_wants_a_yes_where_nobody_can_be_asked(run: Run, factory: JobFact
     assert run("jobs", "show", done).exit_code == 3
 
 
-def test_delete_refuses_what_has_not_ended(run: Run, factory: JobFactory) -> None:
+def test_delete_refuses_unfinished_jobs(run: Run, factory: JobFactory) -> None:
     for job_id in (factory.submit("a"), factory.running("b").job_id):
         refused = run("jobs", "delete", job_id, "--yes")
         assert refused.exit_code == 4
         assert "cancel it first" in refused.stderr
 
 
-def test_the_exit_code_of_watch_is_the_outcome(run: Run, factory: JobFactory) -> None:
+def test_exit_code_of_watch_is_the_outcome(run: Run, factory: JobFactory) -> None:
     done, failed = factory.completed("a"), factory.failed("b")
     waiting = factory.submit()
     run("jobs", "cancel", waiting)
@@ -235,9 +231,7 @@ def test_job_without_approval_is_shown_as_queued(run: Run, factory: JobFactory) 
     assert (shown["status"], shown["label"]) == ("approved", "queued")
 
 
-def test_a_lane_that_is_not_there_is_said_when_nothing_is_found(
-    run: Run, factory: JobFactory
-) -> None:
+def test_unknown_lane_is_named_when_nothing_is_found(run: Run, factory: JobFactory) -> None:
     for args in (("ls",), ("ls", "--json"), ("cancel", "--dry-run", "--json"), ("counts",)):
         found = run("jobs", *args, "--lane", "typo")
         assert found.exit_code == 0

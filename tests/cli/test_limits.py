@@ -37,7 +37,7 @@ def test_limits_are_created_set_listed_and_deleted(run: Run, factory: JobFactory
     assert run("limits", "delete", "cpu").exit_code == 3
 
 
-def test_ls_names_who_holds_a_limit(run: Run, factory: JobFactory) -> None:
+def test_ls_names_holders_of_limit(run: Run, factory: JobFactory) -> None:
     factory.publish("draw", limits=("openai",))
     factory.running("draw")
     listed = {each["name"]: each for each in lines(run("limits", "ls", "--json"))}
@@ -53,7 +53,7 @@ def test_set_without_options_names_them_and_creates_nothing(run: Run, factory: J
     assert "zz" not in run("limits", "ls").stdout
 
 
-def test_a_limit_that_is_needed_is_refused(run: Run, factory: JobFactory) -> None:
+def test_limit_that_is_needed_is_refused(run: Run, factory: JobFactory) -> None:
     factory.conn.execute("insert into laneway.job_types (name, limits) values ('chat', '{openai}')")
     factory.register(("chat",))
     refused = run("limits", "delete", "openai")
@@ -92,7 +92,7 @@ def test_rates_are_read_as_people_write_them(run: Run, rate: str, period: float)
         (["history", "--limit", "0"], 2),
     ],
 )
-def test_what_breaks_a_rule_is_refused_by_its_code(run: Run, args: list[str], code: int) -> None:
+def test_invalid_value_is_refused_with_its_code(run: Run, args: list[str], code: int) -> None:
     refused = run("limits", *args)
     assert (refused.exit_code, refused.stdout) == (code, "")
     assert len(refused.stderr) > 10
@@ -102,7 +102,7 @@ def test_what_breaks_a_rule_is_refused_by_its_code(run: Run, args: list[str], co
     "group,name,option",
     [("limits", "openai", "--max-concurrent"), ("lanes", "system", "--max-slots")],
 )
-def test_history_and_rollback_tell_the_story(run: Run, group: str, name: str, option: str) -> None:
+def test_history_and_rollback_print_changes(run: Run, group: str, name: str, option: str) -> None:
     field = option[2:].replace("-", "_")
     for value in (20, 30):
         assert run("--by", "ann", group, "set", name, option, value).exit_code == 0
@@ -128,7 +128,7 @@ def test_history_and_rollback_tell_the_story(run: Run, group: str, name: str, op
     assert first["id"] == oldest["id"]
 
 
-def test_a_creation_and_a_deletion_are_undone(run: Run) -> None:
+def test_creation_and_a_deletion_are_undone(run: Run) -> None:
     run("limits", "delete", "ollama")
     assert "created" in run("limits", "rollback", "ollama").stderr
     assert "deleted" in run("limits", "rollback", "ollama").stderr
@@ -137,7 +137,7 @@ def test_a_creation_and_a_deletion_are_undone(run: Run) -> None:
     assert run("lanes", "rollback", "default").exit_code == 3
 
 
-def test_the_history_of_all_lanes_has_the_pause_gate_in_it(run: Run) -> None:
+def test_history_of_all_lanes_has_the_pause_gate_in_it(run: Run) -> None:
     run("--by", "ann", "pause")
     run("--by", "bob", "resume")
     run("--by", "cleo", "lanes", "drain", "system")
@@ -172,7 +172,7 @@ def test_names_in_the_history_are_shown_and_not_obeyed(run: Run) -> None:
         ["schedules", "slots", "x", "--limit", "9" * 100],
     ],
 )
-def test_a_huge_number_is_a_usage_error_that_names_its_option(run: Run, args: list[str]) -> None:
+def test_huge_number_is_a_usage_error_that_names_its_option(run: Run, args: list[str]) -> None:
     refused = run(*args)
     assert (refused.exit_code, refused.stdout) == (2, "")
     option = next(arg for arg in reversed(args) if arg.startswith("--"))
@@ -180,9 +180,7 @@ def test_a_huge_number_is_a_usage_error_that_names_its_option(run: Run, args: li
 
 
 @pytest.mark.parametrize("by,rule", [("a\udcffb", "lone surrogate"), ("ann\xa0", "blank")])
-def test_a_name_that_nobody_can_have_changes_nothing(
-    run: Run, factory: JobFactory, by: str, rule: str
-) -> None:
+def test_invalid_name_changes_nothing(run: Run, factory: JobFactory, by: str, rule: str) -> None:
     job_id = factory.submit()
     for args in (
         ["lanes", "drain", "system"],

@@ -58,7 +58,7 @@ def test_lanes_are_listed_created_set_drained_resumed_and_moved(
         (["drain", "x; drop table laneway.jobs"], 2),
     ],
 )
-def test_what_breaks_a_rule_is_refused_by_its_code(run: Run, args: list[str], code: int) -> None:
+def test_invalid_value_is_refused_with_its_code(run: Run, args: list[str], code: int) -> None:
     refused = run("lanes", *args)
     assert (refused.exit_code, refused.stdout) == (code, "")
     assert len(refused.stderr) > 10
@@ -87,7 +87,7 @@ def test_setting_a_lane_is_one_operation(
         (["failures"], "no matching job failed in this time\n"),
     ],
 )
-def test_where_nothing_is_found_it_is_said_of_what(
+def test_empty_result_names_its_filter(
     run: Run, factory: JobFactory, command: list[str], shown: str
 ) -> None:
     factory.publish("ingestion")
@@ -110,7 +110,7 @@ def test_pause_and_resume_move_the_gate(run: Run, factory: JobFactory) -> None:
 
 
 @pytest.mark.parametrize("command", [["admin", "workers"], ["top"], ["top", "--once"]])
-def test_the_overview_shows_lanes_jobs_and_workers(
+def test_overview_shows_lanes_jobs_and_workers(
     run: Run, factory: JobFactory, command: list[str]
 ) -> None:
     factory.register()
@@ -156,9 +156,7 @@ def test_one_worker_is_drained_and_resumed_by_its_name_or_id(run: Run, factory: 
     assert run("admin", "workers", "drain", UUID(int=8)).exit_code == 4
 
 
-def test_the_overview_tells_the_memory_of_workers_and_how_they_reach_the_database(
-    run: Run, factory: JobFactory
-) -> None:
+def test_overview_shows_memory_and_transport_of_workers(run: Run, factory: JobFactory) -> None:
     factory.register()
     assert "database" in run("admin", "workers").stdout
     factory.conn.execute("update laneway.workers set memory_bytes = 61500000, transport = 'grpc'")
@@ -167,7 +165,7 @@ def test_the_overview_tells_the_memory_of_workers_and_how_they_reach_the_databas
     assert "grpc" in text
 
 
-def test_options_have_twins_in_the_environment(run: Run, factory: JobFactory) -> None:
+def test_options_can_be_set_by_environment(run: Run, factory: JobFactory) -> None:
     for _ in range(3):
         factory.submit()
     listed = run("jobs", "ls", env={"LANEWAY_JOBS_LS_LIMIT": "2", "LANEWAY_JOBS_LS_JSON": "1"})

@@ -36,7 +36,7 @@ def start(dsn: str, *args: object) -> subprocess.Popen[str]:
     )
 
 
-def test_a_job_goes_from_submit_to_delete(program: Run, factory: JobFactory) -> None:
+def test_job_goes_from_submit_to_delete(program: Run, factory: JobFactory) -> None:
     made = program("jobs", "submit", "greet", "-", input='{"a": 1}')
     assert made.returncode == 0
     assert "no worker has published greet yet" in made.stderr
@@ -49,7 +49,7 @@ def test_a_job_goes_from_submit_to_delete(program: Run, factory: JobFactory) -> 
     assert program("jobs", "show", job_id).returncode == 3
 
 
-def test_watch_tells_each_change_and_ends_with_the_outcome(dsn: str, factory: JobFactory) -> None:
+def test_watch_prints_each_change_and_outcome(dsn: str, factory: JobFactory) -> None:
     job_id = factory.submit()
     with start(dsn, "jobs", "watch", job_id, "--interval", "50ms") as watching:
         assert watching.stdout is not None
@@ -74,7 +74,7 @@ def test_submit_and_wait_prints_the_result(dsn: str, factory: JobFactory) -> Non
     assert f"job {claim.job_id} completed" in err
 
 
-def test_submit_and_wait_prints_error_or_who_cancelled(dsn: str, factory: JobFactory) -> None:
+def test_submit_and_wait_prints_error_or_canceller(dsn: str, factory: JobFactory) -> None:
     for how in ("failed", "cancelled"):
         with start(dsn, "jobs", "submit", "greet", "--wait") as waiting:
             assert waiting.stderr is not None
@@ -93,7 +93,7 @@ def test_submit_and_wait_prints_error_or_who_cancelled(dsn: str, factory: JobFac
         assert (out, waiting.returncode) == ("", 1)
 
 
-def test_an_interrupt_exits_130_without_a_traceback(dsn: str, factory: JobFactory) -> None:
+def test_interrupt_exits_130_without_a_traceback(dsn: str, factory: JobFactory) -> None:
     with start(dsn, "jobs", "watch", factory.submit()) as watching:
         assert watching.stdout is not None
         watching.stdout.readline()
@@ -102,7 +102,7 @@ def test_an_interrupt_exits_130_without_a_traceback(dsn: str, factory: JobFactor
     assert (watching.returncode, err) == (130, "")
 
 
-def test_an_interrupt_before_a_command_has_begun_exits_130(
+def test_interrupt_before_a_command_has_begun_exits_130(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def interrupted(**_: object) -> None:
@@ -114,7 +114,7 @@ def test_an_interrupt_before_a_command_has_begun_exits_130(
     assert end.value.code == 130
 
 
-def test_applications_that_bring_grpc_along_are_loaded_when_its_fork_handlers_are_off(
+def test_applications_with_grpc_load_after_fork_handlers_are_off(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("GRPC_ENABLE_FORK_SUPPORT", "")
@@ -127,7 +127,7 @@ def test_applications_that_bring_grpc_along_are_loaded_when_its_fork_handlers_ar
     assert found == ["0"]
 
 
-def test_an_unreachable_database_exits_5_at_once_and_hides_the_password(program: Run) -> None:
+def test_unreachable_database_exits_5_at_once_and_hides_the_password(program: Run) -> None:
     dsn = "postgresql://someone:s3cret@127.0.0.1:1/nowhere"
     for command in (["jobs", "ls"], ["db", "status"], ["doctor"]):
         failed = program(*command, LANEWAY_DATABASE_URL=dsn, LANEWAY_DEBUG="")
@@ -140,7 +140,7 @@ def test_an_unreachable_database_exits_5_at_once_and_hides_the_password(program:
     assert "s3cret" not in debugged.stderr
 
 
-def test_a_server_that_never_answers_exits_5_within_the_timeout(program: Run) -> None:
+def test_server_that_never_answers_exits_5_within_the_timeout(program: Run) -> None:
     import socket
 
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -161,21 +161,21 @@ def test_a_server_that_never_answers_exits_5_within_the_timeout(program: Run) ->
         {"LANEWAY_POOL_SIZE": "none"},
     ],
 )
-def test_a_wrong_setting_exits_2_and_names_it(program: Run, env: dict[str, str]) -> None:
+def test_wrong_setting_exits_2_and_names_it(program: Run, env: dict[str, str]) -> None:
     failed = program("jobs", "ls", **env)
     assert failed.returncode == 2
     assert failed.stderr.startswith("laneway: ")
     assert "s3cret" not in failed.stderr
 
 
-def test_the_option_beats_the_variable(program: Run, dsn: str) -> None:
+def test_option_beats_the_variable(program: Run, dsn: str) -> None:
     unreachable = "postgresql://u@127.0.0.1:1/d"
     assert program("--database-url", unreachable, "jobs", "ls").returncode == 5
     chosen = program("--database-url", dsn, "jobs", "ls", LANEWAY_DATABASE_URL=unreachable)
     assert chosen.returncode == 0
 
 
-def test_a_reader_that_leaves_costs_no_traceback(dsn: str, factory: JobFactory) -> None:
+def test_reader_that_leaves_costs_no_traceback(dsn: str, factory: JobFactory) -> None:
     with start(dsn, "db", "sql") as printing:
         assert printing.stdout is not None
         printing.stdout.readline()
@@ -190,7 +190,7 @@ def test_no_colour_where_no_terminal_is(program: Run) -> None:
     assert "\x1b" not in program("lanes", "ls", FORCE_COLOR="1", NO_COLOR="1").stdout
 
 
-def test_without_a_database_the_embedded_one_is_used_and_said() -> None:
+def test_embedded_database_is_used_by_default_and_named() -> None:
     with short_data_dir() as directory:
         clean = {
             name: value
@@ -210,7 +210,7 @@ def test_without_a_database_the_embedded_one_is_used_and_said() -> None:
     assert re.fullmatch(r"[0-9a-f-]{36}\n", used.stdout)
 
 
-def test_a_worker_runs_what_was_submitted_and_stops_on_sigterm(
+def test_worker_runs_submitted_jobs_and_stops_on_sigterm(
     dsn: str, program: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "sample_app.py").write_text(
@@ -237,7 +237,7 @@ def test_a_worker_runs_what_was_submitted_and_stops_on_sigterm(
     assert worker.returncode == 0, err
 
 
-def test_a_worker_of_an_app_that_is_not_there_exits_2(program: Run) -> None:
+def test_worker_of_an_app_that_is_not_there_exits_2(program: Run) -> None:
     missing = program("worker", "no_such_module:lw")
     assert missing.returncode == 2
     assert "no_such_module" in missing.stderr

@@ -52,12 +52,12 @@ def test_every_option_is_documented_with_its_command(path: str) -> None:
     assert {option for option in options if option not in sections()[path]} == set()
 
 
-def test_the_options_before_the_command_and_the_exit_codes_are_documented() -> None:
+def test_options_before_the_command_and_the_exit_codes_are_documented() -> None:
     for param in get_command(app).params:
         assert any(option in PAGE for option in param.opts), param.name
     assert [int(code) for code in re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE)] == list(ExitCode)
 
 
-def test_every_command_says_in_one_line_what_it_does() -> None:
+def test_every_command_has_one_line_of_help() -> None:
     silent = [path for path, command in COMMANDS.items() if not (command.help or "").strip()]
     assert silent == []

@@ -365,7 +365,7 @@ STORIES: list[Story] = [
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
-def test_a_server_says_what_the_database_says(tellers: list[Teller], story: Story) -> None:
+def test_server_and_database_give_same_output(tellers: list[Teller], story: Story) -> None:
     here, there = (list(story(tell)) for tell in tellers)
     assert [output.args for output in here] == [output.args for output in there]
     differing = [pair for pair in zip(here, there, strict=True) if not _alike(*pair)]
@@ -384,7 +384,7 @@ def _alike(here: Said, there: Said) -> bool:
 
 @pytest.mark.parametrize("command", ["db status", "worker app:lw", "server", "up app:lw", "demo",
                                      "bench", "doctor", "principals login ann"])  # fmt: skip
-def test_what_needs_the_database_says_so(command: str) -> None:
+def test_database_only_commands_report_it(command: str) -> None:
     found = invoke("--server", "http://localhost:1", *command.split())
     assert (found.exit_code, found.stdout) == (2, "")
     assert "database" in found.stderr
@@ -398,19 +398,19 @@ def test_what_needs_the_database_says_so(command: str) -> None:
         (["--token", "é", "pause"], "--token (LANEWAY_TOKEN): must be"),
     ],
 )
-def test_what_makes_no_sense_with_a_server_is_refused(args: list[str], listed: str) -> None:
+def test_database_only_options_are_refused_with_server(args: list[str], listed: str) -> None:
     found = invoke("--server", "http://localhost:1", *args)
     assert found.exit_code == 2
     assert listed in found.stderr
 
 
-def test_a_server_that_is_not_there_is_unreachable() -> None:
+def test_server_that_is_not_there_is_unreachable() -> None:
     found = invoke("--server", "http://127.0.0.1:1", "--token", "lw_x", "lanes", "ls")
     assert (found.exit_code, found.stdout) == (5, "")
     assert "cannot be reached" in found.stderr
 
 
-def test_a_token_does_not_go_where_others_can_read_it() -> None:
+def test_token_does_not_go_where_others_can_read_it() -> None:
     found = invoke("--server", "http://jobs.example.org", "--token", "lw_hidden", "lanes", "ls")
     assert found.exit_code == 2
     assert "--server: must be https" in found.stderr
@@ -418,7 +418,7 @@ def test_a_token_does_not_go_where_others_can_read_it() -> None:
     assert "lw_hidden" not in found.stderr
 
 
-def test_without_a_token_it_says_where_to_give_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_token_error_names_its_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LANEWAY_TOKEN_FILE", raising=False)
     for given in ({}, {"LANEWAY_TOKEN": " "}):
         found = invoke("--server", "http://127.0.0.1:1", "lanes", "ls", env=given)
@@ -429,7 +429,7 @@ def test_without_a_token_it_says_where_to_give_one(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("command", ["lanes ls", "mcp"])
-def test_a_token_with_a_blank_behind_it_is_sent_without_and_never_shown(command: str) -> None:
+def test_trailing_blank_of_token_is_removed_and_token_hidden(command: str) -> None:
     for token in ("lw_hidden ", "lw_hidden\n", "lw_hidden it"):
         env = {"LANEWAY_SERVER": "http://127.0.0.1:1", "LANEWAY_TOKEN": token}
         found = invoke(*command.split(), env=env)
@@ -438,7 +438,7 @@ def test_a_token_with_a_blank_behind_it_is_sent_without_and_never_shown(command:
 
 
 @pytest.mark.parametrize("held", ['{"id": 1, "token": "lw_hidden"}', '{"token":"lw_hidden"}', "\n"])
-def test_a_file_that_holds_more_than_the_token_is_refused(
+def test_file_that_holds_more_than_the_token_is_refused(
     held: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = tmp_path / "token.json"
@@ -451,7 +451,7 @@ def test_a_file_that_holds_more_than_the_token_is_refused(
 
 
 @pytest.mark.parametrize("given", [["--token", "lw_hidden"], ["--allow-insecure"]])
-def test_what_goes_with_a_server_needs_one(given: list[str]) -> None:
+def test_server_options_require_server(given: list[str]) -> None:
     found = invoke(*given, "lanes", "ls")
     assert found.exit_code == 2
     assert f"{given[0]} needs --server" in found.stderr
@@ -459,7 +459,7 @@ def test_what_goes_with_a_server_needs_one(given: list[str]) -> None:
 
 
 @pytest.mark.parametrize("url", ["jobs.example.org", "ftp://x", "https://ann:hidden@x"])
-def test_a_wrong_address_is_blamed_on_the_option_that_gave_it(url: str) -> None:
+def test_wrong_address_is_blamed_on_the_option_that_gave_it(url: str) -> None:
     found = invoke("--server", url, "--token", "lw_x", "lanes", "ls")
     assert found.exit_code == 2
     assert "--server: must" in found.stderr
@@ -467,7 +467,7 @@ def test_a_wrong_address_is_blamed_on_the_option_that_gave_it(url: str) -> None:
     assert "hidden" not in found.stderr
 
 
-async def test_a_job_that_was_cancelled_instead_is_not_said_to_be_deleted() -> None:
+async def test_job_cancelled_instead_is_not_reported_as_deleted() -> None:
     # A retry in between: to the server a waiting job is one to cancel.
     script = ScriptedServer(answer(200, job("cancelled")))
     async with AsyncClient("http://localhost", "lw_x", transport=script) as client:
@@ -475,7 +475,7 @@ async def test_a_job_that_was_cancelled_instead_is_not_said_to_be_deleted() -> N
             await ServerBackend(client).delete(JOB)
 
 
-def test_who_may_not_is_refused(
+def test_caller_without_permission_is_refused(
     dsn: str, factory: JobFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job_id = factory.submit(created_by="another")

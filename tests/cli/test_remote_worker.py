@@ -29,7 +29,7 @@ def _refused(*args: str, **env: str) -> tuple[int, str]:
     return found.exit_code, " ".join(found.output.split())
 
 
-def test_wrong_use_is_said_in_one_line_without_the_token() -> None:
+def test_usage_errors_take_one_line_and_hide_token() -> None:
     code, text = _refused(APP)
     assert (code, "--server" in text) == (2, True)
     code, text = _refused(APP, "--server", "127.0.0.1:1")
@@ -42,7 +42,7 @@ def test_wrong_use_is_said_in_one_line_without_the_token() -> None:
     assert (found.exit_code, "after `remote-worker`" in " ".join(found.output.split())) == (2, True)
 
 
-async def test_a_refused_token_ends_it_with_the_servers_words(
+async def test_refused_token_ends_it_with_the_servers_words(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
     server.refusals["Heartbeat"] = grpc.StatusCode.PERMISSION_DENIED, "needs workers:claim"
@@ -54,7 +54,7 @@ async def test_a_refused_token_ends_it_with_the_servers_words(
             assert "laneway: needs workers:claim" in log.read_text()
 
 
-async def test_a_signal_drains_and_a_second_one_releases_at_once(
+async def test_signal_drains_and_a_second_one_releases_at_once(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
     log = tmp_path / "log"
@@ -89,9 +89,7 @@ async def test_several_processes_are_several_workers_and_a_killed_one_is_replace
     assert crew.process.returncode == 0
 
 
-async def test_no_database_is_started_behind_the_back_of_a_remote_worker(
-    server: ScriptedServer, tmp_path: Path
-) -> None:
+async def test_remote_worker_starts_no_database(server: ScriptedServer, tmp_path: Path) -> None:
     data = tmp_path / "data"
     with RemoteWorkerCommand(server.address, LANEWAY_DATA_DIR=str(data)):
         await wait_until(lambda: server.handshakes)

@@ -13,7 +13,7 @@ from tests.support.job_factory import JobFactory
 SET = ("schedules", "set", "nightly", "--type", "greet", "--cron", "0 3 * * *")
 
 
-def test_a_schedule_is_set_listed_shown_changed_and_deleted(run: Run) -> None:
+def test_schedule_is_set_listed_shown_changed_and_deleted(run: Run) -> None:
     made = run(
         "--by", "ann", *SET, "--timezone", "Europe/Berlin", "--payload", '{"name": "ada"}',
         "--missed", "catch_up", "--catch-up", 3, "--check", "is_full", "--priority", 5,
@@ -102,7 +102,7 @@ def test_changes_are_kept_and_rolled_back(run: Run) -> None:
         (["delete", "missing"], 3, "no schedule missing"),
     ],
 )
-def test_what_breaks_a_rule_is_refused_by_its_code(
+def test_invalid_value_is_refused_with_its_code(
     run: Run, args: list[str], code: int, output: str
 ) -> None:
     refused = run("schedules", *args)

@@ -95,7 +95,7 @@ def test_up_serves_runs_jobs_shows_the_way_in_once_and_stops_cleanly(
     assert (tmp_path / "stderr").read_text().endswith("server stopped\n")
 
 
-def test_remote_workers_are_served_beside_if_wanted(dsn: str, tmp_path: Path) -> None:
+def test_server_accepts_remote_workers_on_request(dsn: str, tmp_path: Path) -> None:
     args = ("server", "--grpc", "--grpc-port", "0")
     with psycopg.connect(dsn, autocommit=True) as conn:
         ops = People(conn).new("ops", "operator")
@@ -129,7 +129,7 @@ def test_missing_packages_are_named_before_anything_is_created(
         assert conn.execute("select count(*) from laneway.principals").fetchone() == (0,)
 
 
-def test_remote_workers_are_served_to_strangers_only_with_a_certificate(run: Run) -> None:
+def test_remote_workers_of_other_machines_require_certificate(run: Run) -> None:
     answer = run("server", "--port", 0, "--grpc", "--grpc-host", ANYWHERE)
     assert answer.exit_code == 2
     assert "grpc_cert" in answer.stderr
@@ -138,20 +138,20 @@ def test_remote_workers_are_served_to_strangers_only_with_a_certificate(run: Run
         assert name in shown
 
 
-def test_strangers_are_not_served_before_anybody_is_known(run: Run) -> None:
+def test_other_machines_are_not_served_without_principals(run: Run) -> None:
     answer = run("server", "--host", ANYWHERE, "--port", 0, "--behind-tls-proxy")
     assert answer.exit_code == 4
     assert "laneway principals create" in answer.stderr
 
 
-def test_plain_text_is_not_served_to_strangers(run: Run) -> None:
+def test_plain_text_is_not_served_to_other_machines(run: Run) -> None:
     answer = run("server", "--host", ANYWHERE, "--port", 0)
     assert answer.exit_code == 2
     for word in ("--tls-cert", "--tls-key", "--behind-tls-proxy"):
         assert word in answer.stderr
 
 
-def test_embedded_postgresql_is_not_served_to_strangers(
+def test_embedded_postgresql_is_not_served_to_other_machines(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for name in ("LANEWAY_DATABASE_URL", "DATABASE_URL", "PGHOST", "PGSERVICE"):
@@ -164,7 +164,7 @@ def test_embedded_postgresql_is_not_served_to_strangers(
     assert not (tmp_path / "pg").exists()
 
 
-def test_a_taken_port_is_said_in_one_line(run: Run) -> None:
+def test_used_port_is_reported_in_one_line(run: Run) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         answer = run("server", "--port", taken.getsockname()[1])
     assert answer.exit_code == 2

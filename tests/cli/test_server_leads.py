@@ -13,9 +13,7 @@ from tests.support.store_client import StoreClient
 PATIENCE_S = 60.0
 
 
-def test_a_server_alone_ends_lapsed_cancelled_expired_and_old_jobs(
-    dsn: str, tmp_path: Path
-) -> None:
+def test_server_alone_ends_lapsed_cancelled_expired_and_old_jobs(dsn: str, tmp_path: Path) -> None:
     # Two workers: several jobs that one worker loses are not charged.
     with StoreClient(dsn) as backend, StoreClient(dsn) as other:
         lost, stopped = backend.running(max_retries=0), other.running()
@@ -47,7 +45,7 @@ def test_a_server_alone_ends_lapsed_cancelled_expired_and_old_jobs(
 
 
 @pytest.mark.parametrize("grpc", [(), ("--grpc", "--grpc-port", "0")])
-def test_a_server_that_shall_not_lead_does_not(
+def test_server_that_shall_not_lead_does_not(
     dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grpc: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("LANEWAY_SERVER_LEADS", "false")

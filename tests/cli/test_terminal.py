@@ -78,7 +78,7 @@ def terminal(dsn: str, *args: object) -> Iterator[Terminal]:
         os.close(screen)
 
 
-def test_watch_draws_a_bar_and_says_the_outcome(dsn: str, factory: JobFactory) -> None:
+def test_watch_draws_bar_and_prints_outcome(dsn: str, factory: JobFactory) -> None:
     claim = factory.running()
     with terminal(dsn, "jobs", "watch", claim.job_id, "--interval", "50ms") as shown:
         shown.until("greet running")

@@ -17,18 +17,18 @@ from laneway.cli.output import seconds, to_json, visible
     "text,value",
     [("90", 90.0), ("1.5s", 1.5), ("500ms", 0.5), ("5m", 300.0), ("2h", 7200.0), ("1d", 86400.0)],
 )
-def test_a_duration_is_read_in_every_unit(text: str, value: float) -> None:
+def test_duration_is_read_in_every_unit(text: str, value: float) -> None:
     assert inputs.duration(text) == value
 
 
 @pytest.mark.parametrize("text", ["", "s", "-5", "1e3", "5 m", "1w", "٣"])
-def test_what_is_no_duration_is_refused(text: str) -> None:
+def test_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(typer.BadParameter, match="not a duration"):
         inputs.duration(text)
 
 
 @pytest.mark.parametrize("text", ["9" * 400, "40000d"])
-def test_a_duration_has_an_end(text: str) -> None:
+def test_duration_has_an_end(text: str) -> None:
     with pytest.raises(typer.BadParameter, match="longer than 100 years"):
         inputs.duration(text)
 
@@ -45,7 +45,7 @@ def test_since_takes_a_time_or_how_long_ago() -> None:
         (7265, "2h01m"), (4 * 86400, "4d"),
     ],
 )  # fmt: skip
-def test_durations_are_told_as_people_say_them(value: float | None, shown: str) -> None:
+def test_durations_are_shown_in_readable_units(value: float | None, shown: str) -> None:
     assert seconds(value) == shown
 
 

@@ -61,7 +61,7 @@ def is_settled(harness: WorkerHarness) -> bool:
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread", "child"])
-async def test_a_context_is_not_in_the_way_of_the_commit(
+async def test_context_is_not_in_the_way_of_the_commit(
     effects_harness: WorkerHarness, isolation: str, no_leader: None
 ) -> None:
     """Writes about the job are refused, the release of a limit is not, and nothing waits."""
@@ -98,7 +98,7 @@ async def test_a_context_is_not_in_the_way_of_the_commit(
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread"])
-async def test_a_timeout_ends_a_handler_with_an_open_finish(
+async def test_timeout_ends_a_handler_with_an_open_finish(
     effects_harness: WorkerHarness, isolation: str
 ) -> None:
     never = threading.Event()
@@ -163,7 +163,7 @@ async def test_requests_under_way_do_not_wait_for_the_open_transaction(
     assert str(error).startswith(f"ctx.{asked} was called {AFTER}")
 
 
-async def test_a_cancel_does_not_wait_for_ever_for_an_open_finish(
+async def test_cancel_does_not_wait_for_ever_for_an_open_finish(
     effects_harness: WorkerHarness,
 ) -> None:
     finished, let_go, rolled_back = asyncio.Event(), asyncio.Event(), asyncio.Event()
@@ -245,7 +245,7 @@ async def test_exception_after_a_rollback_counts_as_usual(
     assert (found.status, found.attempt, found.retries) == (expected, 1, 0)
 
 
-async def test_a_stopping_worker_releases_a_handler_with_an_open_finish(
+async def test_stopping_worker_releases_a_handler_with_an_open_finish(
     effects_harness: WorkerHarness,
 ) -> None:
     finished = asyncio.Event()
@@ -270,7 +270,7 @@ async def test_a_stopping_worker_releases_a_handler_with_an_open_finish(
 # -- what PostgreSQL refuses -------------------------------------------------------------------
 
 
-async def test_an_analysis_that_postgresql_refuses_is_a_failure_like_another(
+async def test_analysis_that_postgresql_refuses_is_a_failure_like_another(
     harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settle = DatabaseAttemptStore.settle

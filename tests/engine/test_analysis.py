@@ -22,7 +22,7 @@ async def waits(harness: WorkerHarness, job: JobHandle) -> None:
     await wait_until(lambda: harness.status(job) == "awaiting_approval")
 
 
-async def test_a_job_is_analysed_approved_and_run(either_harness: WorkerHarness) -> None:
+async def test_job_is_analysed_approved_and_run(either_harness: WorkerHarness) -> None:
     harness = either_harness
     harness.lane("analysis", poll_interval_ms=100)
 
@@ -55,7 +55,7 @@ async def test_a_job_is_analysed_approved_and_run(either_harness: WorkerHarness)
     assert harness.holds_nothing()
 
 
-async def test_a_plain_analysis_runs_in_a_thread(harness: WorkerHarness) -> None:
+async def test_plain_analysis_runs_in_a_thread(harness: WorkerHarness) -> None:
     @harness.lw.handler("index", approval=CHEAP)
     def index(ctx: SyncContext, path: str) -> str:
         return path
@@ -73,7 +73,7 @@ async def test_a_plain_analysis_runs_in_a_thread(harness: WorkerHarness) -> None
     await waits(harness, dear)
 
 
-async def test_the_analysis_comes_at_once_and_the_run_at_its_time(harness: WorkerHarness) -> None:
+async def test_analysis_comes_at_once_and_the_run_at_its_time(harness: WorkerHarness) -> None:
     @harness.lw.handler("job")
     async def job(ctx: Context) -> None: ...
 
@@ -113,7 +113,7 @@ async def test_analysis_has_three_separate_tries(harness: WorkerHarness) -> None
     assert harness.holds_nothing()
 
 
-async def test_an_analysis_can_be_too_slow_put_itself_off_or_call_it_off(
+async def test_analysis_can_be_too_slow_put_itself_off_or_call_it_off(
     harness: WorkerHarness,
 ) -> None:
     @harness.lw.handler("job", timeout=0.05, retry=SOON)
@@ -140,7 +140,7 @@ async def test_an_analysis_can_be_too_slow_put_itself_off_or_call_it_off(
     assert (await harness.ended(never)).status == "cancelled"
 
 
-async def test_a_running_analysis_stops_when_its_job_is_cancelled(harness: WorkerHarness) -> None:
+async def test_running_analysis_stops_when_its_job_is_cancelled(harness: WorkerHarness) -> None:
     stopped = asyncio.Event()
 
     @harness.lw.handler("job", approval=True)
@@ -163,7 +163,7 @@ async def test_a_running_analysis_stops_when_its_job_is_cancelled(harness: Worke
     await wait_until(harness.holds_nothing)
 
 
-async def test_a_lapsed_analysis_is_fenced_and_tried_again(harness: WorkerHarness) -> None:
+async def test_lapsed_analysis_is_fenced_and_tried_again(harness: WorkerHarness) -> None:
     go = asyncio.Event()
 
     @harness.lw.handler("job", approval=True, retry=SOON)
@@ -186,7 +186,7 @@ async def test_a_lapsed_analysis_is_fenced_and_tried_again(harness: WorkerHarnes
     assert [one.outcome for one in seen.attempts] == ["lost", "analyzed"]
 
 
-async def test_the_analysis_of_a_killed_worker_is_tried_again(harness: WorkerHarness) -> None:
+async def test_analysis_of_a_killed_worker_is_tried_again(harness: WorkerHarness) -> None:
     harness.lane("analysis", lease_seconds=2)
     job = await harness.lw.submit("costly")
     assert job.status == "approved", "no worker has published it"
@@ -297,7 +297,7 @@ async def test_job_changed_after_its_approval_never_runs(
     assert await job.wait(60) == amount
 
 
-async def test_an_analysis_cannot_finish_or_approve_its_own_job(harness: WorkerHarness) -> None:
+async def test_analysis_cannot_finish_or_approve_its_own_job(harness: WorkerHarness) -> None:
     refusals: list[Exception] = []
 
     @harness.lw.handler("job", approval=True)

@@ -60,7 +60,7 @@ async def test_large_results_are_settled_a_few_at_a_time_and_in_order(
 @pytest.mark.parametrize(
     "portion, together", [(2000, [1000, 200]), (400, [400, 400, 400]), (1, [100] * 12)]
 )
-async def test_batches_are_no_larger_than_their_portion(portion: int, together: list[int]) -> None:
+async def test_batches_do_not_exceed_claim_size(portion: int, together: list[int]) -> None:
     db = StoreClient()
     work = Completer(db, LogThrottle(), lambda *_: None, lambda: portion)  # type: ignore[arg-type]
     for seq in range(1200):

@@ -87,7 +87,7 @@ async def test_no_more_than_the_limit_are_inside_at_once(
 
 
 @pytest.mark.parametrize("job_type", ["child_limit", "async_child_limit"])
-async def test_a_child_holds_a_limit(harness: WorkerHarness, job_type: str) -> None:
+async def test_child_holds_a_limit(harness: WorkerHarness, job_type: str) -> None:
     limit(harness, "narrow")
     await child_features.adopted_by(harness)
     jobs = [await harness.lw.submit(job_type) for _ in range(3)]
@@ -145,7 +145,7 @@ async def test_only_the_first_waiting_call_asks(
     assert len(set(asked)) == 1
 
 
-async def test_a_job_may_hold_a_limit_several_times_and_several_limits(
+async def test_job_may_hold_a_limit_several_times_and_several_limits(
     harness: WorkerHarness,
 ) -> None:
     limit(harness, "one", 3)
@@ -170,7 +170,7 @@ async def test_a_job_may_hold_a_limit_several_times_and_several_limits(
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread"])
-async def test_a_job_does_not_wait_for_itself(
+async def test_job_does_not_wait_for_itself(
     harness: WorkerHarness, isolation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor behind another that waits for it."""
@@ -221,7 +221,7 @@ async def _inside(ctx: Context, name: str) -> None:
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread"])
-async def test_a_jobs_own_calls_side_by_side_wait_for_each_other(
+async def test_jobs_own_calls_side_by_side_wait_for_each_other(
     harness: WorkerHarness, isolation: str
 ) -> None:
     limit(harness, "narrow", 2)
@@ -284,7 +284,7 @@ async def test_all_are_taken_or_none(harness: WorkerHarness) -> None:
     await wait_until(lambda: is_free(harness))
 
 
-async def test_a_rate_is_waited_for(harness: WorkerHarness) -> None:
+async def test_rate_is_waited_for(harness: WorkerHarness) -> None:
     limit(harness, "rated", None)
     harness.do("update laneway.limits set rate_count = 2, rate_period_s = 0.5 where name = 'rated'")
 
@@ -303,9 +303,7 @@ async def test_a_rate_is_waited_for(harness: WorkerHarness) -> None:
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread", "child", "async_child"])
-async def test_a_cancelled_waiter_leaves_nothing_behind(
-    harness: WorkerHarness, isolation: str
-) -> None:
+async def test_cancelled_waiter_leaves_nothing(harness: WorkerHarness, isolation: str) -> None:
     limit(harness, "narrow", 0)
 
     @harness.lw.handler("async_limit")
@@ -362,7 +360,7 @@ async def test_grant_to_a_cancelled_call_is_released(
     await wait_until(lambda: is_free(harness))
 
 
-async def test_an_answer_lost_is_no_second_holder(
+async def test_lost_response_causes_no_second_holder(
     harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit(harness, "narrow", 1)
@@ -386,7 +384,7 @@ async def test_an_answer_lost_is_no_second_holder(
     await wait_until(lambda: is_free(harness))
 
 
-async def test_a_limit_goes_back_with_the_lease(harness: WorkerHarness) -> None:
+async def test_limit_goes_back_with_the_lease(harness: WorkerHarness) -> None:
     """A crash inside gives it back as it gives back the slot."""
     limit(harness, "narrow", 1)
     inside, let_go = threading.Event(), threading.Event()

@@ -16,7 +16,7 @@ from tests.engine import isolation_handlers
 from tests.support.worker_harness import WorkerHarness, wait_until
 
 
-async def test_a_queued_job_that_is_cancelled_never_starts(either_harness: WorkerHarness) -> None:
+async def test_queued_job_that_is_cancelled_never_starts(either_harness: WorkerHarness) -> None:
     harness = either_harness
     ran: list[str] = []
 
@@ -59,7 +59,7 @@ async def saved(harness: WorkerHarness, job: JobHandle) -> None:
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread", "process"])
-async def test_a_running_job_is_cancelled_by_notification(
+async def test_running_job_is_cancelled_by_notification(
     harness: WorkerHarness, isolation: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The lease is an hour: neither a heartbeat nor a report brings the news."""
@@ -105,7 +105,7 @@ async def test_heartbeat_reports_cancellation_without_notifications(
     assert ended.status == "cancelled"
 
 
-async def test_a_handler_that_returns_after_its_cancellation_keeps_its_result(
+async def test_handler_that_returns_after_its_cancellation_keeps_its_result(
     harness: WorkerHarness,
 ) -> None:
     was_cancelled = asyncio.Event()
@@ -137,7 +137,7 @@ async def test_a_handler_that_returns_after_its_cancellation_keeps_its_result(
     assert was_cancelled.is_set()
 
 
-async def test_a_failure_or_snooze_after_a_cancellation_is_not_retried(
+async def test_failure_or_snooze_after_a_cancellation_is_not_retried(
     harness: WorkerHarness,
 ) -> None:
     @harness.lw.handler("job")
@@ -156,7 +156,7 @@ async def test_a_failure_or_snooze_after_a_cancellation_is_not_retried(
         assert (ended.status, ended.attempt) == ("cancelled", 1)
 
 
-async def test_a_lapse_after_a_cancellation_is_not_retried(harness: WorkerHarness) -> None:
+async def test_lapse_after_a_cancellation_is_not_retried(harness: WorkerHarness) -> None:
     @harness.lw.handler("job")
     async def job(ctx: Context) -> None:
         await asyncio.Event().wait()
@@ -224,7 +224,7 @@ async def test_thread_that_ignores_cancellation_keeps_its_room_until_it_returns(
     assert (ended.result, ended.attempts[0].log) == (None, ())
 
 
-async def test_a_child_process_that_ignores_its_cancellation_is_killed(
+async def test_child_process_that_ignores_its_cancellation_is_killed(
     harness: WorkerHarness,
 ) -> None:
     harness.lw.handlers.add(isolation_handlers.lw.handlers["process_deaf"])

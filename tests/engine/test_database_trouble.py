@@ -39,7 +39,7 @@ def assert_at_most_one_per_second(logged: dict[str, list[float]]) -> None:
         assert all(gap > 0.98 for gap in gaps), (cause, gaps)
 
 
-async def test_a_storm_of_lost_connections_loses_no_job_and_doubles_none(
+async def test_storm_of_lost_connections_loses_no_job_and_doubles_none(
     harness: WorkerHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
@@ -174,7 +174,7 @@ async def test_lease_lapses_if_the_verdict_cannot_be_stored(
     assert (ended.status, ended.error.type) == ("failed", "WorkerLost")
 
 
-async def test_a_claim_that_is_too_large_for_postgresql_is_tried_with_fewer_jobs(
+async def test_claim_that_is_too_large_for_postgresql_is_tried_with_fewer_jobs(
     harness: WorkerHarness,
 ) -> None:
     """As with a thousand payloads of a megabyte each: it cannot make such an answer."""
@@ -196,7 +196,7 @@ async def test_a_claim_that_is_too_large_for_postgresql_is_tried_with_fewer_jobs
         assert (await harness.ended(one)).attempt == 1
 
 
-async def test_a_worker_started_before_its_database_waits_for_it(
+async def test_worker_started_before_its_database_waits_for_it(
     own_postgres: EmbeddedPostgres,
 ) -> None:
     migrate(own_postgres.dsn)

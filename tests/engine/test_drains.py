@@ -120,7 +120,7 @@ async def test_worker_without_notifications_learns_of_its_drain(
     await job.wait(60)
 
 
-async def test_a_claim_under_way_when_the_worker_learns_of_it_stands(
+async def test_claim_under_way_when_the_worker_learns_of_it_stands(
     harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = Held(harness)
@@ -147,7 +147,7 @@ async def test_a_claim_under_way_when_the_worker_learns_of_it_stands(
     assert await loop.run_once() is None
 
 
-async def test_a_drained_worker_that_fell_silent_comes_back_drained(harness: WorkerHarness) -> None:
+async def test_drained_worker_that_fell_silent_comes_back_drained(harness: WorkerHarness) -> None:
     Held(harness)
     worker = await listening(harness)
     await harness.lw.operate(workers.drain, worker.id, by="ann")

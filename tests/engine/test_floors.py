@@ -126,7 +126,7 @@ def test_floor_rises_once_no_transaction_can_commit_below_it() -> None:
     assert floors.heights()
 
 
-def test_an_open_transaction_holds_the_floor_down() -> None:
+def test_open_transaction_holds_the_floor_down() -> None:
     table, floors = Table(), Floors()
     table.begin([0])
     for _ in range(50):
@@ -140,7 +140,7 @@ def test_an_open_transaction_holds_the_floor_down() -> None:
     assert answer.assignments[0].claim.seq == 1
 
 
-def test_an_open_transaction_without_jobs_holds_no_floor_down() -> None:
+def test_open_transaction_without_jobs_holds_no_floor_down() -> None:
     table, floors = Table(), Floors()
     table.begin([])
     for _ in range(500):
@@ -196,7 +196,7 @@ def test_after_forgetting_everything_is_looked_at_again() -> None:
 
 
 @given(st.dictionaries(st.integers(-100, 100), st.integers(1, 1000), max_size=20))
-def test_the_ranges_of_a_type_cover_every_rank_once(levels: dict[int, int]) -> None:
+def test_ranges_of_a_type_cover_every_rank_once(levels: dict[int, int]) -> None:
     floors, xid = Floors(), 1
     for rank, seq in levels.items():
         for one in (seq, seq + 1, seq + 2):

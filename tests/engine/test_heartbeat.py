@@ -51,7 +51,7 @@ async def test_handler_that_blocks_the_worker_for_three_leases_keeps_its_lease(
         await wait_until(command.all_gone)
 
 
-async def test_a_heartbeat_process_that_hangs_as_it_starts_is_replaced(
+async def test_heartbeat_process_that_hangs_as_it_starts_is_replaced(
     harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     @harness.lw.handler("job")
@@ -67,7 +67,7 @@ async def test_a_heartbeat_process_that_hangs_as_it_starts_is_replaced(
     assert await submitted.wait(60) == 1
 
 
-async def test_a_heartbeat_process_that_dies_is_replaced_before_a_lease_is_lost(
+async def test_heartbeat_process_that_dies_is_replaced_before_a_lease_is_lost(
     harness: WorkerHarness,
 ) -> None:
     let_go = asyncio.Event()
@@ -209,7 +209,7 @@ async def test_while_no_heartbeat_process_can_be_started_leases_are_lost_in_time
     assert (ended.status, ended.error.type) == ("failed", "WorkerLost")
 
 
-async def test_the_heartbeat_process_ends_when_its_worker_is_killed(harness: WorkerHarness) -> None:
+async def test_heartbeat_process_ends_when_its_worker_is_killed(harness: WorkerHarness) -> None:
     with WorkerCommand(harness.dsn) as command:
         job = await harness.lw.submit("wait")
         await wait_until(lambda: harness.rows("select 1 from laneway.progress"))
@@ -234,7 +234,7 @@ async def test_signals_to_the_whole_group_do_not_end_the_heartbeat(harness: Work
     assert worker.heartbeat.pid == heartbeat.pid
 
 
-async def test_a_worker_that_is_stopped_does_not_keep_its_leases(harness: WorkerHarness) -> None:
+async def test_worker_that_is_stopped_does_not_keep_its_leases(harness: WorkerHarness) -> None:
     """SIGSTOP the worker and only it: its heartbeat process must not speak for it."""
 
     @harness.lw.handler("wait")
@@ -255,7 +255,7 @@ async def test_a_worker_that_is_stopped_does_not_keep_its_leases(harness: Worker
     assert [a.outcome for a in ended.attempts] == ["lost", "completed"]
 
 
-async def test_a_worker_silent_for_longer_than_its_loop_timeout_loses_its_leases(
+async def test_worker_silent_for_longer_than_its_loop_timeout_loses_its_leases(
     harness: WorkerHarness,
 ) -> None:
     """Also without a supervisor that would kill it."""
@@ -320,7 +320,7 @@ def bench() -> Bench:
     return Bench()
 
 
-def test_a_renewed_lease_is_due_after_a_third_of_it(bench: Bench) -> None:
+def test_renewed_lease_is_due_after_a_third_of_it(bench: Bench) -> None:
     bench.renewer.hold([(1, 1)], 30.0)
     bench.now += 10
     bench.renewer.renew([(1, 1)])
@@ -375,7 +375,7 @@ def test_lease_that_could_not_be_renewed_is_retried_and_lost_in_time(
     assert bench.renewer.due() == []
 
 
-def test_a_forgotten_claim_is_not_brought_back_by_an_answer(bench: Bench) -> None:
+def test_forgotten_claim_is_not_brought_back_by_an_answer(bench: Bench) -> None:
     bench.renewer.hold([(1, 1)], 30.0)
     bench.script.during = lambda: bench.renewer.forget([(1, 1)])
     bench.renewer.renew([(1, 1)])

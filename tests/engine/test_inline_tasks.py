@@ -158,7 +158,7 @@ async def test_handler_interrupted_before_its_start_is_reported() -> None:
     assert sorted(runs.broken) == [0, 1, 2]
 
 
-async def test_an_error_of_ours_ends_the_one_alone() -> None:
+async def test_error_of_ours_ends_the_one_alone() -> None:
     async def work(n: int) -> None:
         if n == 1:
             raise RuntimeError("ours")

@@ -77,7 +77,7 @@ async def test_no_lane_ever_runs_more_than_its_slots_over_two_workers(
     await wait_until(harness.holds_nothing)
 
 
-async def test_a_lane_of_one_slot_is_single_file_in_order_over_two_workers(
+async def test_lane_of_one_slot_is_single_file_in_order_over_two_workers(
     either_harness: WorkerHarness,
 ) -> None:
     harness = either_harness
@@ -102,7 +102,7 @@ async def test_a_lane_of_one_slot_is_single_file_in_order_over_two_workers(
     assert order == list(range(40))
 
 
-async def test_a_new_priority_before_the_start_changes_the_order(harness: WorkerHarness) -> None:
+async def test_new_priority_before_the_start_changes_the_order(harness: WorkerHarness) -> None:
     order: list[str] = []
 
     @harness.lw.handler("job")
@@ -176,7 +176,7 @@ async def test_slots_and_polls_are_tuned_without_a_restart(
     await wait_until(lambda: harness.count("completed") == 5)
 
 
-async def test_a_full_lane_does_not_keep_another_from_starting(
+async def test_full_lane_does_not_keep_another_from_starting(
     make_harness: Callable[..., WorkerHarness], gate: Gate
 ) -> None:
     harness = make_harness(concurrency=4)
@@ -273,7 +273,7 @@ async def test_room_that_one_lane_releases_is_used_by_another(
     await wait_until(lambda: harness.count("completed") == 4)
 
 
-async def test_a_job_type_moves_to_another_lane_with_its_waiting_jobs(
+async def test_job_type_moves_to_another_lane_with_its_waiting_jobs(
     harness: WorkerHarness, gate: Gate
 ) -> None:
     @harness.lw.handler("job")
@@ -344,7 +344,7 @@ async def test_worker_whose_lanes_have_none_of_its_types_warns(
     assert record.getMessage().endswith("here is in a, there is in b")
 
 
-async def test_the_lane_a_handler_names_is_created_and_adopts_the_type(
+async def test_lane_a_handler_names_is_created_and_adopts_the_type(
     harness: WorkerHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     @harness.lw.handler("job", lane="fresh")

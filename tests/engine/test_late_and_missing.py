@@ -17,7 +17,7 @@ from laneway.engine.claim import lane_loop
 from tests.support.worker_harness import SOON, WorkerHarness, wait_until
 
 
-async def test_a_job_that_cannot_be_started_fails_alone(
+async def test_job_that_cannot_be_started_fails_alone(
     harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[int] = []
@@ -54,7 +54,7 @@ async def _ended(harness: WorkerHarness, job: Any) -> Any:
     return seen if seen.finished_at else None
 
 
-async def test_a_claim_answered_after_its_lease_is_not_run(
+async def test_claim_answered_after_its_lease_is_not_run(
     harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attempts: list[int] = []
@@ -87,7 +87,7 @@ def _block(seconds: float) -> None:
     time.sleep(seconds)
 
 
-async def test_a_worker_switched_off_starts_nothing(
+async def test_worker_switched_off_starts_nothing(
     make_harness: Callable[..., WorkerHarness], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LANEWAY_WORKER", "off")
@@ -123,7 +123,7 @@ async def test_lanes_from_the_settings_leave_a_type_where_its_row_has_it(
     ]
 
 
-async def test_a_full_completer_holds_claims_back(
+async def test_full_completer_holds_claims_back(
     harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @harness.lw.handler("quick")

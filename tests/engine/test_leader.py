@@ -42,7 +42,7 @@ async def delay_of(watchdog: Watchdog) -> float:
     return delay
 
 
-async def test_a_leader_that_is_gone_is_replaced_within_three_seconds(
+async def test_leader_that_is_gone_is_replaced_within_three_seconds(
     hire: Hire, harness: WorkerHarness
 ) -> None:
     leader, follower = hire(), hire()
@@ -58,7 +58,7 @@ async def test_a_leader_that_is_gone_is_replaced_within_three_seconds(
     assert renewed_in_s * SPREAD < left_s - 0.5
 
 
-async def test_a_follower_looks_again_when_the_leader_lapses(
+async def test_follower_looks_again_when_the_leader_lapses(
     hire: Hire, harness: WorkerHarness
 ) -> None:
     leader, follower = hire(leader_ttl=600.0), hire(leader_ttl=600.0)
@@ -71,7 +71,7 @@ async def test_a_follower_looks_again_when_the_leader_lapses(
     assert follower.is_leader
 
 
-async def test_the_leader_looks_again_when_the_next_lease_lapses(
+async def test_leader_looks_again_when_the_next_lease_lapses(
     hire: Hire, harness: WorkerHarness
 ) -> None:
     leader = hire(leader_ttl=600.0, watchdog_interval=60.0)
@@ -98,7 +98,7 @@ async def test_leading_again_after_an_outage_or_a_freeze_is_an_election(hire: Hi
     assert elected == [1, 1]
 
 
-async def test_a_renewal_in_time_is_no_election(hire: Hire) -> None:
+async def test_timely_renewal_is_not_an_election(hire: Hire) -> None:
     leader = hire(leader_ttl=600.0)
     elected: list[int | None] = []
     leader.on_elected = lambda: elected.append(leader.epoch)
@@ -107,7 +107,7 @@ async def test_a_renewal_in_time_is_no_election(hire: Hire) -> None:
     assert elected == [1]
 
 
-async def test_a_jump_of_the_databases_clock_is_an_election(
+async def test_jump_of_the_databases_clock_is_an_election(
     hire: Hire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leader = hire(leader_ttl=600.0)
@@ -138,7 +138,7 @@ async def test_followers_notice_a_jump_of_the_databases_clock(
     assert noticed == [False]
 
 
-async def test_a_leader_from_a_clock_that_was_set_back_is_replaced(
+async def test_leader_from_a_clock_that_was_set_back_is_replaced(
     hire: Hire, harness: WorkerHarness
 ) -> None:
     first, second = hire(), hire()

@@ -33,7 +33,7 @@ def limited_dsn(harness: WorkerHarness) -> Iterator[str]:
     harness.do(f"drop role {role}")
 
 
-async def test_worker_of_a_limited_role_starts_whatever_its_application_declares(
+async def test_worker_of_limited_role_starts_with_any_declarations(
     harness: WorkerHarness, limited_dsn: str
 ) -> None:
     lw = Laneway(limited_dsn, **QUICK)

@@ -116,7 +116,7 @@ async def test_jobs_that_wait_for_a_limit_block_no_other_job(
     assert floor.most == 1
 
 
-async def test_a_limit_that_is_raised_counts_within_a_poll_interval(
+async def test_limit_that_is_raised_counts_within_a_poll_interval(
     either_harness: WorkerHarness, floor: Floor
 ) -> None:
     harness = either_harness
@@ -142,7 +142,7 @@ async def test_a_limit_that_is_raised_counts_within_a_poll_interval(
     await wait_until(lambda: harness.count("completed") == 9)
 
 
-async def test_the_end_of_a_job_starts_the_next_that_waits_for_its_limit_at_once(
+async def test_end_of_a_job_starts_the_next_that_waits_for_its_limit_at_once(
     sleepy: WorkerHarness, floor: Floor
 ) -> None:
     limit(sleepy, "x", 1)
@@ -187,7 +187,7 @@ async def test_freed_limit_wakes_a_worker_of_other_types(
         await worker.stop()
 
 
-async def test_a_limit_that_a_lost_job_held_is_used_again(
+async def test_limit_that_a_lost_job_held_is_used_again(
     sleepy: WorkerHarness, floor: Floor
 ) -> None:
     limit(sleepy, "x", 1)
@@ -285,7 +285,7 @@ async def test_jobs_of_one_key_never_overlap_and_keep_their_order(
     assert harness.one("select count(*) from laneway.key_holders") == 0
 
 
-async def test_a_busy_key_blocks_neither_a_lane_of_one_slot_nor_those_behind(
+async def test_busy_key_blocks_neither_single_slot_lane_nor_later_jobs(
     harness: WorkerHarness, floor: Floor
 ) -> None:
     harness.lane("single", max_slots=1, poll_interval_ms=100)
@@ -310,7 +310,7 @@ async def test_a_busy_key_blocks_neither_a_lane_of_one_slot_nor_those_behind(
     await wait_until(lambda: harness.count("completed") == 52)
 
 
-async def test_a_key_handed_on_wakes_the_worker_of_its_next_job(
+async def test_key_handed_on_wakes_the_worker_of_its_next_job(
     sleepy: WorkerHarness, floor: Floor
 ) -> None:
     @sleepy.lw.handler("here")

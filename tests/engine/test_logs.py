@@ -34,7 +34,7 @@ def test_json_line_holds_message_and_error() -> None:
     assert "ValueError: broken" in line["error"]
 
 
-def test_an_application_that_logs_its_own_way_is_left_alone(
+def test_application_that_logs_its_own_way_is_left_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     own = logging.NullHandler()
@@ -111,7 +111,7 @@ async def test_log_line_of_handler_names_its_attempt(
     assert lines.text[1].endswith("INFO outside")
 
 
-async def test_a_line_of_a_child_process_is_written_as_its_worker_writes(
+async def test_line_of_a_child_process_is_written_as_its_worker_writes(
     harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(logging.getLogger(), "handlers", [])

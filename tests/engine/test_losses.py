@@ -39,7 +39,7 @@ async def test_many_losses_are_counted_instead_of_logged_one_by_one(
     assert found[-1] == (logging.WARNING, f"mail: 490 more attempts were {why}")
 
 
-async def test_a_cancel_is_no_warning_and_an_analysis_is_named_as_one(
+async def test_cancel_logs_no_warning_and_analysis_is_named(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     losses = LossLog()

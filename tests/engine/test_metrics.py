@@ -100,7 +100,7 @@ async def test_superseded_attempt_and_its_lapse_are_counted(
     assert PROCESS.outcomes["default", "slow", "fenced"] == 1
 
 
-async def test_a_stopped_worker_leads_no_more_and_holds_nothing(
+async def test_stopped_worker_leads_no_more_and_holds_nothing(
     harness: WorkerHarness, tally: None
 ) -> None:
     begun = asyncio.Event()
@@ -145,7 +145,7 @@ async def test_every_process_has_its_own_port(harness: WorkerHarness) -> None:
         await wait_until(command.is_sent_away)
 
 
-def test_a_reader_may_ask_for_some_metrics_only() -> None:
+def test_reader_may_ask_for_some_metrics_only() -> None:
     with served(0, "127.0.0.1", Counters()) as port:
         assert read(port, "?name[]=laneway_lapses_total") == {
             ("laneway_lapses_total", frozenset()): 0
@@ -194,7 +194,7 @@ def test_metrics_off_loopback_need_a_token(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     "token", ["with a blank in it", "ends-in-a-new-line\n", "näher-am-ende-16"]
 )
-def test_a_token_that_no_request_can_bear_is_refused(token: str) -> None:
+def test_token_that_no_request_can_bear_is_refused(token: str) -> None:
     with pytest.raises(ConfigError, match="metrics_token: must be visible ASCII") as refused:
         check_host(Settings.load(metrics_port=0, metrics_token=token))
     assert token.strip() not in str(refused.value)

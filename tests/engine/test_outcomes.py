@@ -94,7 +94,7 @@ async def test_return_value_of_a_handler_is_the_result(
 
 
 @pytest.mark.parametrize("isolation", ISOLATIONS)
-async def test_an_exception_is_retried_until_the_budget_is_spent(
+async def test_exception_is_retried_until_the_budget_is_spent(
     harness: WorkerHarness, isolation: str
 ) -> None:
     """NUL and lone surrogates, which PostgreSQL refuses, are in the text all the while."""
@@ -114,9 +114,7 @@ async def test_an_exception_is_retried_until_the_budget_is_spent(
 
 
 @pytest.mark.parametrize("isolation", ISOLATIONS)
-async def test_a_result_that_is_no_json_is_a_failed_attempt(
-    harness: WorkerHarness, isolation: str
-) -> None:
+async def test_invalid_json_result_fails_attempt(harness: WorkerHarness, isolation: str) -> None:
     handlers(harness)
     await harness.start_worker()
     for how in ("nan", "unserialisable"):
@@ -129,7 +127,7 @@ async def test_a_result_that_is_no_json_is_a_failed_attempt(
 
 
 @pytest.mark.parametrize("isolation", ISOLATIONS)
-async def test_a_handler_that_exits_ends_its_job_and_not_the_worker(
+async def test_handler_that_exits_ends_its_job_and_not_the_worker(
     harness: WorkerHarness, isolation: str
 ) -> None:
     handlers(harness)
@@ -192,7 +190,7 @@ async def test_cancel_ends_the_job_with_its_reason(harness: WorkerHarness, isola
     assert harness.one("select cancel_reason from laneway.outcome") == "nothing to do"
 
 
-async def test_a_retry_waits_for_the_backoff_of_its_type(harness: WorkerHarness) -> None:
+async def test_retry_waits_for_the_backoff_of_its_type(harness: WorkerHarness) -> None:
     starts: list[float] = []
 
     @harness.lw.handler("job", retry=RetryPolicy(base=0.3, cap=0.6, jitter=0))
@@ -209,7 +207,7 @@ async def test_a_retry_waits_for_the_backoff_of_its_type(harness: WorkerHarness)
 # -- timeouts ----------------------------------------------------------------------------------
 
 
-async def test_an_async_handler_over_its_timeout_fails_and_is_retried(
+async def test_async_handler_over_its_timeout_fails_and_is_retried(
     harness: WorkerHarness,
 ) -> None:
     @harness.lw.handler("job", timeout=0.1, retry=SOON)
@@ -226,7 +224,7 @@ async def test_an_async_handler_over_its_timeout_fails_and_is_retried(
     assert (first.outcome, first.error.type) == ("failed", "Timeout")
 
 
-async def test_a_process_over_its_timeout_is_killed_and_fails(harness: WorkerHarness) -> None:
+async def test_process_over_its_timeout_is_killed_and_fails(harness: WorkerHarness) -> None:
     harness.lw.handlers.add(isolation_handlers.lw.handlers["process_late"])
     await harness.start_worker()
     ended = await harness.ended(await harness.lw.submit("process_late", max_retries=0))
@@ -235,7 +233,7 @@ async def test_a_process_over_its_timeout_is_killed_and_fails(harness: WorkerHar
     assert ended.error.type == "Timeout"
 
 
-async def test_a_thread_over_its_timeout_fails_while_its_room_stays_taken(
+async def test_thread_over_its_timeout_fails_while_its_room_stays_taken(
     harness: WorkerHarness,
 ) -> None:
     let_go = threading.Event()
@@ -288,7 +286,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("isolation", ISOLATIONS)
-async def test_a_hostile_payload_fails_its_own_job_only_and_at_once(
+async def test_hostile_payload_fails_its_own_job_only_and_at_once(
     harness: WorkerHarness, isolation: str
 ) -> None:
     handlers(harness)
@@ -335,9 +333,7 @@ def _break(value: object) -> object:
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread"])
-async def test_a_validator_that_breaks_fails_its_job(
-    harness: WorkerHarness, isolation: str
-) -> None:
+async def test_validator_that_breaks_fails_its_job(harness: WorkerHarness, isolation: str) -> None:
     if isolation == "async":
 
         @harness.lw.handler("job", retry=SOON)

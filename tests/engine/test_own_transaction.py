@@ -122,7 +122,7 @@ async def test_effect_and_end_are_committed_together_by_sync_drivers(
 
 
 @pytest.mark.parametrize("after", ["return", "raise", "die", "linger"])
-async def test_a_child_finishes_in_its_own_transaction(
+async def test_child_finishes_in_its_own_transaction(
     effects_harness: WorkerHarness, after: str
 ) -> None:
     """Nothing that happens after the commit changes the outcome."""
@@ -166,7 +166,7 @@ async def test_error_after_the_commit_is_only_logged(
         await wait_until(lambda: "raised after it finished: ValueError: too late" in caplog.text)
 
 
-async def test_an_error_before_the_commit_is_the_failure(effects_harness: WorkerHarness) -> None:
+async def test_error_before_the_commit_is_the_failure(effects_harness: WorkerHarness) -> None:
     @effects_harness.lw.handler("job", retry=SOON)
     async def job(ctx: Context) -> None:
         async with await psycopg.AsyncConnection.connect(effects_harness.dsn) as conn:
@@ -212,7 +212,7 @@ async def test_handler_continues_after_its_finish(effects_harness: WorkerHarness
     await ended_once(effects_harness, submitted, 1, "written")
 
 
-async def test_a_finish_rolled_back_may_be_called_again(effects_harness: WorkerHarness) -> None:
+async def test_finish_rolled_back_may_be_called_again(effects_harness: WorkerHarness) -> None:
     @effects_harness.lw.handler("job", max_retries=0)
     async def job(ctx: Context) -> None:
         async with await psycopg.AsyncConnection.connect(effects_harness.dsn) as conn:
@@ -228,7 +228,7 @@ async def test_a_finish_rolled_back_may_be_called_again(effects_harness: WorkerH
     await ended_once(effects_harness, await effects_harness.lw.submit("job"), 1, 2)
 
 
-async def test_a_connection_without_a_transaction_finishes_at_once(
+async def test_connection_without_a_transaction_finishes_at_once(
     effects_harness: WorkerHarness,
 ) -> None:
     @effects_harness.lw.handler("job", max_retries=0)
@@ -248,7 +248,7 @@ async def test_a_connection_without_a_transaction_finishes_at_once(
 
 @pytest.mark.parametrize("verb", ["guard", "finish"])
 @pytest.mark.parametrize("isolation", ["async", "thread"])
-async def test_a_superseded_attempt_commits_nothing(
+async def test_superseded_attempt_commits_nothing(
     effects_harness: WorkerHarness, verb: str, isolation: str
 ) -> None:
     second = threading.Event()
@@ -322,7 +322,7 @@ def _supersede(dsn: str, done: threading.Event) -> None:
 
 @pytest.mark.parametrize("verb", ["guard", "finish"])
 @pytest.mark.parametrize("isolation", ["async", "thread"])
-async def test_a_cancelled_attempt_commits_nothing(
+async def test_cancelled_attempt_commits_nothing(
     effects_harness: WorkerHarness, verb: str, isolation: str
 ) -> None:
     cleaned: list[str] = []
@@ -360,7 +360,7 @@ async def test_a_cancelled_attempt_commits_nothing(
     assert cleaned == (["yes"] if isolation == "async" else [])
 
 
-async def test_a_guarded_transaction_outlives_the_lease(effects_harness: WorkerHarness) -> None:
+async def test_guarded_transaction_outlives_the_lease(effects_harness: WorkerHarness) -> None:
     """However late it is: while the transaction is open, no other attempt can start."""
     guarded, let_go = asyncio.Event(), asyncio.Event()
 
@@ -384,7 +384,7 @@ async def test_a_guarded_transaction_outlives_the_lease(effects_harness: WorkerH
     await ended_once(effects_harness, submitted, 1, None)
 
 
-async def test_a_plain_handler_takes_no_async_connection(effects_harness: WorkerHarness) -> None:
+async def test_plain_handler_takes_no_async_connection(effects_harness: WorkerHarness) -> None:
     @effects_harness.lw.handler("job", max_retries=0)
     def job(ctx: SyncContext) -> None:
         conn = psycopg.AsyncConnection.__new__(psycopg.AsyncConnection)

@@ -51,7 +51,7 @@ class Loop(Service):
         return self.delay
 
 
-async def test_a_service_that_has_nothing_to_do_waits_for_a_wake_up() -> None:
+async def test_service_that_has_nothing_to_do_waits_for_a_wake_up() -> None:
     loop = Loop()
     loop.start()
     await wait_until(lambda: loop.rounds == 1)
@@ -61,7 +61,7 @@ async def test_a_service_that_has_nothing_to_do_waits_for_a_wake_up() -> None:
     assert loop.rounds == 2
 
 
-async def test_a_wake_up_during_a_round_is_not_lost() -> None:
+async def test_wake_up_during_a_round_is_not_lost() -> None:
     class Woken(Loop):
         async def run_once(self) -> float | None:
             if self.rounds == 0:
@@ -95,12 +95,12 @@ async def test_failing_service_continues_after_a_pause(
     assert len(warnings) == 1
 
 
-def test_the_pause_after_failures_grows_and_is_bounded() -> None:
+def test_pause_after_failures_grows_and_is_bounded() -> None:
     for failures, longest_s in [(1, 0.1), (2, 0.2), (3, 0.4), (6, 2.0), (10, 2.0), (5000, 2.0)]:
         assert longest_s / 2 <= backoff_s(failures, 2.0) <= longest_s
 
 
-async def test_a_stopped_service_runs_no_further_round() -> None:
+async def test_stopped_service_runs_no_further_round() -> None:
     loop = Loop(delay=0)
     loop.start()
     await wait_until(lambda: loop.rounds > 10)
@@ -111,7 +111,7 @@ async def test_a_stopped_service_runs_no_further_round() -> None:
     assert loop.rounds == rounds
 
 
-async def test_a_cancelled_service_is_interrupted_in_its_round() -> None:
+async def test_cancelled_service_is_interrupted_in_its_round() -> None:
     class Hanging(Loop):
         async def run_once(self) -> float | None:
             self.rounds += 1
@@ -251,7 +251,7 @@ def test_every_way_to_raise_has_its_verdict(
     assert (verdict.kind, verdict.delay_s) == (kind, delay)
 
 
-def test_an_error_is_bounded_however_long_its_text_and_trace_are() -> None:
+def test_error_is_bounded_however_long_its_text_and_trace_are() -> None:
     def dive(depth: int) -> None:
         if depth == 0:
             raise ValueError("x" * 1_000_000)
@@ -310,14 +310,14 @@ def test_handler_runs_in_the_lane_that_lists_its_type_or_default() -> None:
         ({"colour": "red"}, "colour"),
     ],
 )
-def test_a_wrong_option_is_refused_by_name(options: dict[str, Any], rule: str) -> None:
+def test_wrong_option_is_refused_by_name(options: dict[str, Any], rule: str) -> None:
     async def fn(ctx: Context) -> None: ...
 
     with pytest.raises(ConfigError, match=rule):
         make_handler("job", fn, **options)
 
 
-def test_a_job_type_has_one_handler() -> None:
+def test_job_type_has_one_handler() -> None:
     async def fn(ctx: Context) -> None: ...
 
     registry = Registry()

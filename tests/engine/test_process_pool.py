@@ -181,7 +181,7 @@ def is_gone(pid: int) -> bool:
 # How a handler ends ---------------------------------------------------------------------------
 
 
-async def test_a_result_comes_back_from_another_process(pool: ProcessPool) -> None:
+async def test_result_comes_back_from_another_process(pool: ProcessPool) -> None:
     attempt = Attempt(pool, "echo", {"value": ["ä", 1, None]})
     result = await attempt.result()
     assert result["value"] == ["ä", 1, None]
@@ -189,7 +189,7 @@ async def test_a_result_comes_back_from_another_process(pool: ProcessPool) -> No
     assert (result["attempt"], result["id"]) == (1, str(attempt.run.claim.job_id))
 
 
-async def test_an_error_comes_back_with_its_traceback(pool: ProcessPool) -> None:
+async def test_error_comes_back_with_its_traceback(pool: ProcessPool) -> None:
     error = await Attempt(pool, "fail", {"how": "error"}).failure()
     assert (error["type"], error["message"]) == ("ValueError", "no such page")
     assert "pool_handlers.py" in error["traceback"]
@@ -216,20 +216,20 @@ async def test_retry_snooze_and_cancel_mean_the_same_as_in_a_thread(pool: Proces
     }
 
 
-async def test_a_payload_the_handler_cannot_take_is_given_up(pool: ProcessPool) -> None:
+async def test_payload_the_handler_cannot_take_is_given_up(pool: ProcessPool) -> None:
     verdict = await Attempt(pool, "hog", {"mb": "many"}).verdict()
     assert verdict is not None
     assert verdict.kind == "giveup"
     assert "payload.mb" in (verdict.error or "")
 
 
-async def test_a_result_that_is_too_large_fails_the_job(pool: ProcessPool) -> None:
+async def test_result_that_is_too_large_fails_the_job(pool: ProcessPool) -> None:
     big = "x" * (DEFAULT_LIMITS.max_bytes - 20)
     error = await Attempt(pool, "echo", {"value": big}).failure()
     assert error["type"] == "InvalidInput"
 
 
-async def test_a_mebibyte_goes_both_ways(pool: ProcessPool) -> None:
+async def test_mebibyte_goes_both_ways(pool: ProcessPool) -> None:
     big = "é" * (DEFAULT_LIMITS.max_bytes // 2 - 500)
     assert (await Attempt(pool, "echo", {"value": big}).result())["value"] == big
 
@@ -322,7 +322,7 @@ async def test_output_of_a_child_goes_to_the_workers_stderr(
         ("hang_up", "the child process exited with code 1"),
     ],
 )
-async def test_a_crash_fails_its_own_job_only(pool: ProcessPool, how: str, message: str) -> None:
+async def test_crash_fails_its_own_job_only(pool: ProcessPool, how: str, message: str) -> None:
     neighbour = Attempt(pool, "patient").start()
     await neighbour.until("waiting")
     attempt = Attempt(pool, "crash", {"how": how})
@@ -353,7 +353,7 @@ async def test_idle_child_that_died_costs_no_attempt(pool: ProcessPool) -> None:
     assert (await attempt.result())["pid"] != first
 
 
-async def test_signals_to_everybody_do_not_reach_the_job_but_its_programs(
+async def test_group_signals_reach_programs_of_job_but_not_job(
     pool: ProcessPool,
 ) -> None:
     assert await Attempt(pool, "signals").result() == "SIGTERM"
@@ -390,7 +390,7 @@ async def test_children_die_with_a_worker_that_is_killed(tmp_path: Path, loop: s
 
 
 @pytest.mark.parametrize("job_type", ["patient", "tracking"])
-async def test_a_plain_handler_stops_at_its_next_call(pool: ProcessPool, job_type: str) -> None:
+async def test_plain_handler_stops_at_its_next_call(pool: ProcessPool, job_type: str) -> None:
     attempt = Attempt(pool, job_type).start()
     await attempt.until("waiting" if job_type == "patient" else "tracking")
     pids = pool.pids
@@ -400,7 +400,7 @@ async def test_a_plain_handler_stops_at_its_next_call(pool: ProcessPool, job_typ
     assert pool.pids == pids
 
 
-async def test_an_async_handler_is_cancelled_and_may_tidy_up(pool: ProcessPool) -> None:
+async def test_async_handler_is_cancelled_and_may_tidy_up(pool: ProcessPool) -> None:
     attempt = Attempt(pool, "async_patient").start()
     await attempt.until("waiting")
     attempt.stop("timeout")
@@ -409,14 +409,14 @@ async def test_an_async_handler_is_cancelled_and_may_tidy_up(pool: ProcessPool) 
     assert (await Attempt(pool, "async_echo").result())["pid"] in pool.pids
 
 
-async def test_a_handler_that_finishes_all_the_same_keeps_its_result(pool: ProcessPool) -> None:
+async def test_handler_that_finishes_all_the_same_keeps_its_result(pool: ProcessPool) -> None:
     attempt = Attempt(pool, "stubborn_finish").start()
     await attempt.until("waiting")
     attempt.stop()
     assert await attempt.result() == "done all the same"
 
 
-async def test_a_job_stopped_before_its_child_is_up_never_starts(pool: ProcessPool) -> None:
+async def test_job_stopped_before_its_child_is_up_never_starts(pool: ProcessPool) -> None:
     attempt = Attempt(pool, "reporting").start()
     await until(lambda: bool(pool.pids))
     attempt.stop()
@@ -451,7 +451,7 @@ async def test_killing_a_child_kills_the_programs_it_started(pool: ProcessPool) 
     await until(lambda: is_gone(program))
 
 
-async def test_a_cancelled_run_leaves_no_child_behind(pool: ProcessPool) -> None:
+async def test_cancelled_run_leaves_no_child(pool: ProcessPool) -> None:
     attempt = Attempt(pool, "patient").start()
     await attempt.until("waiting")
     (pid,) = pool.pids
@@ -462,7 +462,7 @@ async def test_a_cancelled_run_leaves_no_child_behind(pool: ProcessPool) -> None
     await until(lambda: is_gone(pid))
 
 
-async def test_close_leaves_nothing_whatever_the_children_do() -> None:
+async def test_close_ends_all_children() -> None:
     pool = ProcessPool(3, Settings.load())
     await Attempt(pool, "echo").result()
     attempts = [Attempt(pool, job_type).start() for job_type in ("busy", "patient")]
@@ -482,7 +482,7 @@ async def test_close_leaves_nothing_whatever_the_children_do() -> None:
 # Which child runs what ------------------------------------------------------------------------
 
 
-async def test_a_child_serves_the_next_job_too(pool: ProcessPool) -> None:
+async def test_child_serves_the_next_job_too(pool: ProcessPool) -> None:
     pids = {(await Attempt(pool, "echo").result())["pid"] for _ in range(3)}
     assert pids == set(pool.pids)
     assert len(pids) == 1
@@ -507,7 +507,7 @@ async def test_another_memory_limit_needs_another_child_within_the_size() -> Non
     await pool.close()
 
 
-async def test_a_child_is_replaced_after_many_jobs() -> None:
+async def test_child_is_replaced_after_many_jobs() -> None:
     pool = ProcessPool(2, Settings.load(max_jobs_per_child=2))
     pids = [(await Attempt(pool, "echo").result())["pid"] for _ in range(3)]
     assert pids[0] == pids[1] != pids[2]
@@ -540,7 +540,7 @@ async def test_on_start_and_on_stop_run_once_in_each_child(
     assert freed.read_text(encoding="utf-8") == f"[{pid}]\n"
 
 
-async def test_a_child_sees_the_workers_modules_and_none_of_its_sockets(
+async def test_child_sees_the_workers_modules_and_none_of_its_sockets(
     pool: ProcessPool,
 ) -> None:
     ours, theirs = socket.socketpair()
@@ -560,7 +560,7 @@ async def test_a_child_sees_the_workers_modules_and_none_of_its_sockets(
 # When a child cannot start --------------------------------------------------------------------
 
 
-async def test_error_of_handler_that_no_child_finds_says_what_to_do(pool: ProcessPool) -> None:
+async def test_error_of_unimportable_handler_has_remedy(pool: ProcessPool) -> None:
     error = await Attempt(pool, "hidden", registry=pool_handlers.hidden()).failure()
     assert error["type"] == "ConfigError"
     assert error["message"] == (
@@ -568,14 +568,14 @@ async def test_error_of_handler_that_no_child_finds_says_what_to_do(pool: Proces
     )
 
 
-async def test_a_failing_on_start_fails_the_job_and_the_child_goes(pool: ProcessPool) -> None:
+async def test_failing_on_start_fails_the_job_and_the_child_goes(pool: ProcessPool) -> None:
     attempt = Attempt(pool, "broken_start", registry=pool_handlers.broken.registry)
     error = await attempt.failure()
     assert (error["type"], error["message"]) == ("ConnectionError", "the model is not there")
     await until(lambda: pool.pids == [])
 
 
-async def test_a_module_that_cannot_be_imported_is_not_tried_again_at_once(
+async def test_module_that_cannot_be_imported_is_not_tried_again_at_once(
     pool: ProcessPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process_pool, "FIRST_BACKOFF_S", 1000.0)
@@ -656,7 +656,7 @@ async def test_child_that_sends_invalid_messages_is_killed(pool: ProcessPool) ->
     assert pool.pids == []
 
 
-async def test_a_job_given_to_a_child_that_spoke_nonsense_before_gets_another(
+async def test_job_given_to_a_child_that_spoke_nonsense_before_gets_another(
     pool: ProcessPool, tmp_path: Path
 ) -> None:
     written = tmp_path / "written"

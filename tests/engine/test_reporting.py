@@ -56,7 +56,7 @@ async def test_progress_is_there_while_the_job_runs(
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread"])
-async def test_a_checkpoint_is_durable_when_save_returns(
+async def test_checkpoint_is_durable_when_save_returns(
     harness: WorkerHarness, isolation: str
 ) -> None:
     seen: list[Any] = []
@@ -298,7 +298,7 @@ async def test_invalid_report_is_refused_at_its_call(harness: WorkerHarness) -> 
     assert refused == ["done", "done", "total", "done", "checkpoint", "checkpoint", "level"]
 
 
-async def test_the_smallest_and_largest_progress_can_be_shown(harness: WorkerHarness) -> None:
+async def test_smallest_and_largest_progress_can_be_shown(harness: WorkerHarness) -> None:
     @harness.lw.handler("job")
     async def job(ctx: Context) -> None:
         await ctx.progress(1e100, 5e-324)

@@ -91,7 +91,7 @@ async def test_leader_deletes_jobs_by_policy(
         assert harness.one("select count(*) from laneway.outcome") == 300
 
 
-async def test_a_walk_rests_between_its_steps(harness: WorkerHarness) -> None:
+async def test_walk_rests_between_its_steps(harness: WorkerHarness) -> None:
     end_many(harness, 1200, days=8)
     async with keeper(harness) as kept:
         await kept.watchdog.run_once()
@@ -132,7 +132,7 @@ async def test_old_slots_are_forgotten_soon_however_many_there_are(harness: Work
     assert max(delay or 0.0 for delay in delays) < module.PRUNE_S / 10
 
 
-async def test_a_new_leader_forgets_the_log_of_another_cluster_at_once(
+async def test_new_leader_forgets_the_log_of_another_cluster_at_once(
     harness: WorkerHarness,
 ) -> None:
     # As after a dump and restore: numbers of transactions that are still to come here.
@@ -180,7 +180,7 @@ async def test_old_events_and_watches_are_forgotten(
     assert harness.one("select array_agg(seq) from laneway.watches") == [1]
 
 
-async def test_a_waiting_job_over_its_age_fails_in_a_running_cluster(
+async def test_waiting_job_over_its_age_fails_in_a_running_cluster(
     harness: WorkerHarness,
 ) -> None:
     @harness.lw.handler("never")
@@ -197,7 +197,7 @@ async def test_a_waiting_job_over_its_age_fails_in_a_running_cluster(
     assert ended.attempt == 0
 
 
-async def test_a_running_job_over_its_age_fails_and_its_handler_is_stopped(
+async def test_running_job_over_its_age_fails_and_its_handler_is_stopped(
     harness: WorkerHarness,
 ) -> None:
     stopped = asyncio.Event()
@@ -226,7 +226,7 @@ async def test_a_running_job_over_its_age_fails_and_its_handler_is_stopped(
     await wait_until(harness.holds_nothing)
 
 
-async def test_an_approval_that_does_not_come_cancels_the_job(harness: WorkerHarness) -> None:
+async def test_approval_that_does_not_come_cancels_the_job(harness: WorkerHarness) -> None:
     job = await harness.lw.submit("report", {})
     harness.do(
         "with w as (delete from laneway.ready returning seq, rank)"

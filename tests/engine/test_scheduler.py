@@ -132,7 +132,7 @@ async def settle(scheduler: Called) -> float | None:
 # -- what is fired ------------------------------------------------------------------------------
 
 
-async def test_a_new_schedule_is_planned_for_its_next_slot_and_fires_nothing(
+async def test_new_schedule_is_planned_for_its_next_slot_and_fires_nothing(
     schedulers: SchedulerHarness,
 ) -> None:
     await schedulers.add(cron="0 * * * *", timezone="Asia/Kolkata")
@@ -152,7 +152,7 @@ async def test_a_new_schedule_is_planned_for_its_next_slot_and_fires_nothing(
         ({"missed": "catch_up"}, ["submitted"] * 8),
     ],
 )
-async def test_missed_slots_are_made_up_as_the_schedule_says(
+async def test_missed_slots_follow_policy_of_schedule(
     schedulers: SchedulerHarness, settings: dict[str, Any], outcomes: list[str]
 ) -> None:
     await schedulers.add(late=7 * HOUR, **settings)
@@ -165,7 +165,7 @@ async def test_missed_slots_are_made_up_as_the_schedule_says(
     assert found > datetime.now(UTC) - timedelta(minutes=1)
 
 
-async def test_skip_records_what_was_missed_and_fires_none_of_it(
+async def test_skip_records_missed_slots_and_fires_none(
     schedulers: SchedulerHarness,
 ) -> None:
     await schedulers.add(missed="skip", late=7 * HOUR)
@@ -179,7 +179,7 @@ async def test_skip_records_what_was_missed_and_fires_none_of_it(
 
 
 @pytest.mark.parametrize("had_its_turn", [False, True])
-async def test_a_plan_from_a_clock_that_was_set_back_is_mended(
+async def test_plan_from_a_clock_that_was_set_back_is_mended(
     schedulers: SchedulerHarness, had_its_turn: bool
 ) -> None:
     await schedulers.add()
@@ -199,7 +199,7 @@ async def test_a_plan_from_a_clock_that_was_set_back_is_mended(
     assert schedulers.next_at() == planned
 
 
-async def test_a_mended_plan_is_looked_at_at_once(schedulers: SchedulerHarness) -> None:
+async def test_mended_plan_is_looked_at_at_once(schedulers: SchedulerHarness) -> None:
     """Not half a minute later: its slot may come sooner."""
     await schedulers.add(cron="* * * * * *")
     await settle(schedulers.leader())
@@ -346,7 +346,7 @@ async def test_schedule_with_invalid_cron_is_disabled_and_others_continue(
     )
 
 
-async def test_a_job_that_cannot_be_submitted_fails_its_slot_only(
+async def test_job_that_cannot_be_submitted_fails_its_slot_only(
     schedulers: SchedulerHarness,
 ) -> None:
     await schedulers.add("a", late=HOUR)
@@ -398,7 +398,7 @@ async def no() -> bool:
     "fn,outcome",
     [(yes, "submitted"), (by_resources, "submitted"), (no, "skipped"), (lambda: False, "skipped")],
 )
-async def test_the_check_decides_and_a_skip_is_no_failure(
+async def test_check_decides_and_skip_is_not_failure(
     schedulers: SchedulerHarness, fn: Callable[..., Any], outcome: str
 ) -> None:
     await schedulers.add(late=HOUR, check_name="is_full")
@@ -467,7 +467,7 @@ async def test_success_restarts_the_count(schedulers: SchedulerHarness) -> None:
 
 
 @pytest.mark.parametrize("is_async", [True, False])
-async def test_a_check_that_does_not_answer_fails(
+async def test_check_that_does_not_answer_fails(
     schedulers: SchedulerHarness, is_async: bool
 ) -> None:
     stuck = threading.Event()
@@ -484,7 +484,7 @@ async def test_a_check_that_does_not_answer_fails(
     assert schedulers.jobs == 0
 
 
-async def test_a_slow_check_keeps_no_other_schedule_waiting(schedulers: SchedulerHarness) -> None:
+async def test_slow_check_keeps_no_other_schedule_waiting(schedulers: SchedulerHarness) -> None:
     gate = asyncio.Event()
 
     async def slow() -> bool:
@@ -521,7 +521,7 @@ async def test_one_process_runs_a_check_at_a_time(schedulers: SchedulerHarness) 
     assert schedulers.jobs == 5
 
 
-async def test_a_checker_that_crashed_is_replaced_and_its_late_answer_void(
+async def test_checker_that_crashed_is_replaced_and_its_late_answer_void(
     schedulers: SchedulerHarness,
 ) -> None:
     gate = asyncio.Event()
@@ -566,7 +566,7 @@ async def test_stopping_process_releases_its_checks(schedulers: SchedulerHarness
 # -- in a worker --------------------------------------------------------------------------------
 
 
-async def test_a_worker_creates_what_is_declared_and_overwrites_nothing(
+async def test_worker_creates_declared_objects_and_overwrites_nothing(
     harness: WorkerHarness,
 ) -> None:
     @harness.lw.schedule("nightly", cron="0 3 * * *", timezone="Europe/Berlin", payload={"days": 1})
@@ -590,7 +590,7 @@ async def test_a_worker_creates_what_is_declared_and_overwrites_nothing(
     ]
 
 
-async def test_a_declaration_that_breaks_a_rule_is_refused(harness: WorkerHarness) -> None:
+async def test_declaration_that_breaks_a_rule_is_refused(harness: WorkerHarness) -> None:
     with pytest.raises(ConfigError, match="schedule 'x': cron: "):
         harness.lw.schedule("x", "t", cron="99 * * * *")
     with pytest.raises(ConfigError, match=r"check 'x': .*must take no argument"):
@@ -606,7 +606,7 @@ async def test_a_declaration_that_breaks_a_rule_is_refused(harness: WorkerHarnes
         await harness.start_worker()
 
 
-async def test_a_slot_is_served_by_a_worker_from_cron_to_completion(
+async def test_slot_is_served_by_a_worker_from_cron_to_completion(
     either_harness: WorkerHarness,
 ) -> None:
     harness, level = either_harness, 0
@@ -642,7 +642,7 @@ async def test_a_slot_is_served_by_a_worker_from_cron_to_completion(
     assert twice == []
 
 
-async def test_a_change_is_noticed_by_a_sleeping_worker(harness: WorkerHarness) -> None:
+async def test_change_is_noticed_by_a_sleeping_worker(harness: WorkerHarness) -> None:
     harness.lane("default", poll_interval_ms=100)
 
     @harness.lw.handler("count")
@@ -672,7 +672,7 @@ async def test_run_now_with_the_check_is_answered_by_a_worker(harness: WorkerHar
     assert (slot.slot, slot.manual, slot.outcome) == (ran.slot, True, "skipped")
 
 
-async def test_an_idle_worker_asks_about_schedules_at_most_every_ten_seconds(
+async def test_idle_worker_asks_about_schedules_at_most_every_ten_seconds(
     schedulers: SchedulerHarness,
 ) -> None:
     """Alone, as leader, and beside schedules that are far away."""

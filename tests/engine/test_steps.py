@@ -32,7 +32,7 @@ class Order(BaseModel):
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread"])
-async def test_a_finished_step_is_not_run_again(harness: WorkerHarness, isolation: str) -> None:
+async def test_finished_step_is_not_run_again(harness: WorkerHarness, isolation: str) -> None:
     ran: list[str] = []
 
     def work(name: str) -> str:
@@ -73,7 +73,7 @@ async def test_steps_work_in_child_processes(
     assert path.read_text() == "first\nsecond\n"
 
 
-async def test_a_step_may_be_async_and_steps_may_run_together(harness: WorkerHarness) -> None:
+async def test_step_may_be_async_and_steps_may_run_together(harness: WorkerHarness) -> None:
     ran: list[int] = []
 
     async def square(n: int) -> int:
@@ -95,7 +95,7 @@ async def test_a_step_may_be_async_and_steps_may_run_together(harness: WorkerHar
 
 
 @pytest.mark.parametrize("attempt", [1, 2])
-async def test_a_result_has_its_type_at_first_and_afterwards(
+async def test_result_has_its_type_at_first_and_afterwards(
     harness: WorkerHarness, attempt: int
 ) -> None:
     seen: list[Any] = []
@@ -131,7 +131,7 @@ async def test_a_result_has_its_type_at_first_and_afterwards(
     assert str(seen[4]["a"]) == "0.0"
 
 
-async def test_a_first_attempt_asks_for_no_steps(
+async def test_first_attempt_asks_for_no_steps(
     harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
@@ -166,7 +166,7 @@ async def test_a_first_attempt_asks_for_no_steps(
         (lambda: 1, object(), "step 'one': its type has no JSON form"),
     ],
 )
-async def test_a_result_that_cannot_be_kept_fails_the_job_and_is_not_stored(
+async def test_result_that_cannot_be_kept_fails_the_job_and_is_not_stored(
     make_harness: Callable[..., WorkerHarness], fn: Callable[[], Any], returns: Any, rule: str
 ) -> None:
     harness = make_harness(max_step_bytes=100)
@@ -185,7 +185,7 @@ async def test_a_result_that_cannot_be_kept_fails_the_job_and_is_not_stored(
     assert harness.rows("select 1 from laneway.steps") == []
 
 
-async def test_the_size_limit_holds_in_children_too(
+async def test_size_limit_holds_in_children_too(
     make_harness: Callable[..., WorkerHarness],
 ) -> None:
     harness = make_harness(max_step_bytes=100)
@@ -199,7 +199,7 @@ async def test_the_size_limit_holds_in_children_too(
 
 
 @pytest.mark.parametrize("name", ["", "x" * 201, "a\x00b", 5])
-async def test_a_name_is_checked(harness: WorkerHarness, name: Any) -> None:
+async def test_name_is_checked(harness: WorkerHarness, name: Any) -> None:
     @harness.lw.handler("job", max_retries=0)
     def job(ctx: SyncContext) -> None:
         with pytest.raises(InvalidInput, match="step"):
@@ -209,7 +209,7 @@ async def test_a_name_is_checked(harness: WorkerHarness, name: Any) -> None:
     assert (await harness.ended(await harness.lw.submit("job"))).status == "completed"
 
 
-async def test_a_name_serves_once_per_attempt_unless_the_step_failed(
+async def test_name_serves_once_per_attempt_unless_the_step_failed(
     harness: WorkerHarness,
 ) -> None:
     tries: list[int] = []
@@ -254,7 +254,7 @@ async def test_renamed_steps_run_again_and_reordered_ones_do_not(harness: Worker
     assert harness.one("select count(*) from laneway.steps") == 3
 
 
-async def test_a_result_of_another_type_fails_and_is_not_run_again(harness: WorkerHarness) -> None:
+async def test_result_of_another_type_fails_and_is_not_run_again(harness: WorkerHarness) -> None:
     ran: list[int] = []
 
     def work() -> dict[str, Any]:
@@ -275,7 +275,7 @@ async def test_a_result_of_another_type_fails_and_is_not_run_again(harness: Work
     assert ran == [1]
 
 
-async def test_a_plain_handler_takes_no_async_step(harness: WorkerHarness) -> None:
+async def test_plain_handler_takes_no_async_step(harness: WorkerHarness) -> None:
     async def never() -> None:
         raise AssertionError
 
@@ -290,7 +290,7 @@ async def test_a_plain_handler_takes_no_async_step(harness: WorkerHarness) -> No
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread"])
-async def test_a_step_is_kept_and_then_the_cancelled_job_stops(
+async def test_step_is_kept_and_then_the_cancelled_job_stops(
     harness: WorkerHarness, isolation: str
 ) -> None:
     started, let_go = threading.Event(), threading.Event()
@@ -323,7 +323,7 @@ async def test_a_step_is_kept_and_then_the_cancelled_job_stops(
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread"])
-async def test_a_superseded_attempt_keeps_no_step(harness: WorkerHarness, isolation: str) -> None:
+async def test_superseded_attempt_keeps_no_step(harness: WorkerHarness, isolation: str) -> None:
     started, let_go = threading.Event(), threading.Event()
     ends: list[str] = []
 

@@ -18,7 +18,7 @@ from tests.engine import isolation_handlers
 from tests.support.worker_harness import PATIENCE, QUICK, WorkerHarness, wait_until
 
 
-async def test_a_stopping_worker_waits_for_short_jobs(either_harness: WorkerHarness) -> None:
+async def test_stopping_worker_waits_for_short_jobs(either_harness: WorkerHarness) -> None:
     harness = either_harness
     go_on = threading.Event()
     begun: list[str] = []
@@ -51,7 +51,7 @@ async def test_a_stopping_worker_waits_for_short_jobs(either_harness: WorkerHarn
     assert harness.holds_nothing()
 
 
-async def test_stopping_worker_logs_what_it_waits_for(
+async def test_stopping_worker_logs_remaining_jobs(
     harness: WorkerHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     @harness.lw.handler("wait")
@@ -73,7 +73,7 @@ async def test_stopping_worker_logs_what_it_waits_for(
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread", "process"])
-async def test_a_job_longer_than_the_grace_is_released_without_charge(
+async def test_job_longer_than_the_grace_is_released_without_charge(
     harness: WorkerHarness, isolation: str
 ) -> None:
     @harness.lw.handler("async_wait")
@@ -102,7 +102,7 @@ async def test_a_job_longer_than_the_grace_is_released_without_charge(
     assert harness.one("select count(*) from laneway.workers where stopped_at is not null") == 1
 
 
-async def test_a_released_job_is_started_at_once_by_another_worker(harness: WorkerHarness) -> None:
+async def test_released_job_is_started_at_once_by_another_worker(harness: WorkerHarness) -> None:
     """Long before the other worker would have polled."""
     starts: list[int] = []
 
@@ -143,7 +143,7 @@ async def test_thread_that_ignores_its_cancellation_is_abandoned(harness: Worker
     let_go.set()
 
 
-async def test_an_async_handler_that_does_not_listen_does_not_keep_the_worker(
+async def test_async_handler_that_does_not_listen_does_not_keep_the_worker(
     harness: WorkerHarness,
 ) -> None:
     let_go = asyncio.Event()
@@ -165,7 +165,7 @@ async def test_an_async_handler_that_does_not_listen_does_not_keep_the_worker(
     let_go.set()
 
 
-async def test_a_second_signal_releases_at_once(harness: WorkerHarness) -> None:
+async def test_second_signal_releases_at_once(harness: WorkerHarness) -> None:
     @harness.lw.handler("job")
     async def job(ctx: Context) -> None:
         await asyncio.Event().wait()
@@ -207,7 +207,7 @@ async def test_jobs_claimed_while_the_worker_stops_are_released(harness: WorkerH
     assert harness.holds_nothing()
 
 
-async def test_a_lane_that_appears_while_the_worker_stops_is_not_served(
+async def test_lane_that_appears_while_the_worker_stops_is_not_served(
     harness: WorkerHarness,
 ) -> None:
     let_go = asyncio.Event()
@@ -277,7 +277,7 @@ async def test_resources_are_loaded_before_the_first_job_and_freed_at_the_end(
     assert events == ["load", "job", "free a model"]
 
 
-async def test_a_worker_whose_resources_cannot_be_loaded_leaves_nothing_open(
+async def test_worker_whose_resources_cannot_be_loaded_leaves_nothing_open(
     harness: WorkerHarness,
 ) -> None:
     @harness.lw.on_start
@@ -331,7 +331,7 @@ def test_worker_process_that_cannot_start_leaves_signals_as_they_were(dsn: str) 
     assert [signal.getsignal(number) for number in TO_STOP] == before
 
 
-async def test_the_leader_resigns_when_it_stops(harness: WorkerHarness) -> None:
+async def test_leader_resigns_when_it_stops(harness: WorkerHarness) -> None:
     @harness.lw.handler("job")
     async def job(ctx: Context) -> None: ...
 
@@ -344,7 +344,7 @@ async def test_the_leader_resigns_when_it_stops(harness: WorkerHarness) -> None:
     assert harness.one("select holder, epoch from laneway.leader") == (second.id, epoch + 1)
 
 
-async def test_a_worker_stops_though_the_database_hangs(
+async def test_worker_stops_though_the_database_hangs(
     harness: WorkerHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR)

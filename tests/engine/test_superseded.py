@@ -102,7 +102,7 @@ async def test_no_end_of_a_superseded_attempt_is_accepted(
     await schedule.stands(submitted)
 
 
-async def test_a_release_by_a_superseded_attempt_is_void(schedule: Schedule) -> None:
+async def test_release_by_a_superseded_attempt_is_void(schedule: Schedule) -> None:
     """The worker of the first attempt shuts down while the second runs elsewhere."""
 
     @schedule.harness.lw.handler("job", retry=SOON)
@@ -243,7 +243,7 @@ async def test_heartbeat_stops_superseded_handler_and_logs_why(
     ]
 
 
-async def test_a_silent_database_fences_the_handler_when_its_lease_is_over(
+async def test_silent_database_fences_the_handler_when_its_lease_is_over(
     schedule: Schedule, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A renewal that hangs does not count: the lease is lost by the worker's own clock."""

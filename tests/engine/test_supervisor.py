@@ -53,7 +53,7 @@ async def test_killed_child_is_replaced_and_its_jobs_released_at_once(
     assert harness.holds_nothing()
 
 
-async def test_a_child_whose_loop_hangs_is_killed_and_only_the_culprit_charged(
+async def test_child_whose_loop_hangs_is_killed_and_only_the_culprit_charged(
     harness: WorkerHarness,
 ) -> None:
     with WorkerCommand(harness.dsn, "--processes=1", LANEWAY_LOOP_TIMEOUT="3") as command:
@@ -109,7 +109,7 @@ async def test_sighup_drains_like_sigterm(harness: WorkerHarness, options: tuple
     assert harness.status(job) == "completed"
 
 
-async def test_a_second_sigterm_releases_at_once(harness: WorkerHarness) -> None:
+async def test_second_sigterm_releases_at_once(harness: WorkerHarness) -> None:
     with WorkerCommand(harness.dsn, "--processes=2", LANEWAY_SHUTDOWN_GRACE="60") as command:
         job = await harness.lw.submit("wait")
         await wait_until(lambda: pid_of(harness, job))
@@ -134,7 +134,7 @@ async def test_children_stop_when_their_supervisor_is_killed(harness: WorkerHarn
     assert harness.holds_nothing()
 
 
-async def test_a_supervisor_ends_where_the_schema_is_missing(empty_dsn: str) -> None:
+async def test_supervisor_ends_where_the_schema_is_missing(empty_dsn: str) -> None:
     with WorkerCommand(empty_dsn, "--processes=2") as command:
         await wait_until(command.all_gone)
         assert command.process.returncode == 5

@@ -110,7 +110,7 @@ class Broken(SpanProcessor):
 
 
 @pytest.mark.parametrize("when", ["start", "end"])
-async def test_a_tracer_that_fails_harms_neither_submits_nor_jobs(
+async def test_tracer_that_fails_harms_neither_submits_nor_jobs(
     harness: WorkerHarness, spans: Spans, when: str
 ) -> None:
     @harness.lw.handler("on_loop")
@@ -145,7 +145,7 @@ async def test_without_opentelemetry_a_trace_is_passed_on_but_not_written(
     assert kept == [THEIRS, THEIRS, THEIRS, None]
 
 
-async def test_a_batch_is_one_span_and_a_sync_submit_knows_its_caller(
+async def test_batch_is_one_span_and_a_sync_submit_knows_its_caller(
     harness: WorkerHarness, spans: Spans
 ) -> None:
     await harness.lw.submit_many([("a", {}), ("b", {})])
@@ -179,5 +179,5 @@ def test_invalid_traceparent_is_not_stored(text: str | None) -> None:
     assert tracing.read_traceparent(text) is None
 
 
-def test_a_later_version_is_read_as_far_as_it_is_known() -> None:
+def test_later_version_is_read_as_far_as_it_is_known() -> None:
     assert tracing.read_traceparent(THEIRS.replace("00-", "01-", 1) + "-more") == THEIRS

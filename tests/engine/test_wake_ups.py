@@ -38,7 +38,7 @@ async def ready(harness: WorkerHarness) -> None:
         await wait_until(lambda: worker.wakeups.is_listening)
 
 
-async def test_a_submit_starts_its_job_at_once(sleepy: WorkerHarness) -> None:
+async def test_submit_starts_its_job_at_once(sleepy: WorkerHarness) -> None:
     starts = echo(sleepy)
     await ready(sleepy)
     for n in range(3):
@@ -47,7 +47,7 @@ async def test_a_submit_starts_its_job_at_once(sleepy: WorkerHarness) -> None:
     await (await sleepy.lw.submit_many([("job", {})]))[0].wait(60)
 
 
-async def test_a_submit_from_another_process_or_in_sql_starts_its_job_at_once(
+async def test_submit_from_another_process_or_in_sql_starts_its_job_at_once(
     sleepy: WorkerHarness,
 ) -> None:
     echo(sleepy)
@@ -72,7 +72,7 @@ async def test_without_listening_polling_finds_the_job(dsn: str) -> None:
         )
 
 
-async def test_a_delayed_job_starts_at_its_time_and_not_a_poll_later(sleepy: WorkerHarness) -> None:
+async def test_delayed_job_starts_at_its_time_and_not_a_poll_later(sleepy: WorkerHarness) -> None:
     starts = echo(sleepy)
     await ready(sleepy)
     submitted = time.monotonic()
@@ -81,7 +81,7 @@ async def test_a_delayed_job_starts_at_its_time_and_not_a_poll_later(sleepy: Wor
     assert starts[0] - submitted >= 0.8
 
 
-async def test_a_job_delayed_before_the_worker_started_starts_at_its_time(
+async def test_job_delayed_before_the_worker_started_starts_at_its_time(
     sleepy: WorkerHarness,
 ) -> None:
     starts = echo(sleepy)
@@ -93,7 +93,7 @@ async def test_a_job_delayed_before_the_worker_started_starts_at_its_time(
     assert starts[0] - submitted >= 2.5
 
 
-async def test_a_retry_and_a_snooze_come_back_at_their_time(sleepy: WorkerHarness) -> None:
+async def test_retry_and_a_snooze_come_back_at_their_time(sleepy: WorkerHarness) -> None:
     starts: list[float] = []
 
     @sleepy.lw.handler("job", retry=RetryPolicy(base=0.5, cap=0.5, jitter=0))
@@ -108,7 +108,7 @@ async def test_a_retry_and_a_snooze_come_back_at_their_time(sleepy: WorkerHarnes
         assert later - earlier >= 0.5
 
 
-async def test_an_operators_retry_starts_the_job_at_the_next_poll(harness: WorkerHarness) -> None:
+async def test_operators_retry_starts_the_job_at_the_next_poll(harness: WorkerHarness) -> None:
     @harness.lw.handler("job", max_retries=0)
     async def job(ctx: Context) -> int:
         if ctx.attempt == 1:
@@ -146,7 +146,7 @@ async def test_wake_ups_work_again_after_the_listening_connection_is_lost(
         await (await sleepy.lw.submit("job")).wait(60)
 
 
-async def test_an_idle_worker_asks_at_most_twice_a_second(harness: WorkerHarness) -> None:
+async def test_idle_worker_asks_at_most_twice_a_second(harness: WorkerHarness) -> None:
     echo(harness)
     worker = await harness.start_worker_with({"watchdog_interval": 1.5, "leader_ttl": 2.5})
     await wait_until(

@@ -38,7 +38,7 @@ def lines(*numbers: int, text: str = "x") -> list[pb.LogLine]:
     return [pb.LogLine(number=number, level="info", message=text) for number in numbers]
 
 
-async def test_an_attempt_keeps_so_many_log_lines_and_bytes(
+async def test_attempt_keeps_so_many_log_lines_and_bytes(
     rpc: RpcHarness, people: People, factory: JobFactory, conn: psycopg.Connection[Any]
 ) -> None:
     calls = rpc.call(people.new("ann", "remote_worker"))
@@ -64,7 +64,7 @@ async def test_late_log_lines_are_short(
     assert kept == [(1, 5000), (1001, 256)]
 
 
-async def test_a_job_keeps_so_many_bytes_of_steps(
+async def test_job_keeps_so_many_bytes_of_steps(
     rpc: RpcHarness, people: People, factory: JobFactory, conn: psycopg.Connection[Any]
 ) -> None:
     calls = rpc.call(people.new("ann", "remote_worker"))
@@ -85,7 +85,7 @@ async def test_a_job_keeps_so_many_bytes_of_steps(
     assert await calls.finish(one) == [ACCEPTED]
 
 
-async def test_a_job_keeps_so_many_steps(
+async def test_job_keeps_so_many_steps(
     rpc: RpcHarness, people: People, factory: JobFactory, conn: psycopg.Connection[Any]
 ) -> None:
     calls = rpc.call(people.new("ann", "remote_worker"))
@@ -100,7 +100,7 @@ async def test_a_job_keeps_so_many_steps(
     assert conn.execute("select count(*) from laneway.steps").fetchone() == (5000,)
 
 
-async def test_chatty_attempt_is_slowed_down_and_its_neighbours_are_not(
+async def test_chatty_attempt_is_slowed_down_and_others_are_not(
     dsn: str, database: Database, people: People, factory: JobFactory, conn: psycopg.Connection[Any]
 ) -> None:
     # One report each, and the next after hours.
@@ -118,7 +118,7 @@ async def test_chatty_attempt_is_slowed_down_and_its_neighbours_are_not(
         assert await calls.finish(chatty, calm) == [ACCEPTED, ACCEPTED]
 
 
-async def test_a_claim_token_holds_no_limit_for_a_call(
+async def test_claim_token_holds_no_limit_for_a_call(
     rpc: RpcHarness, people: People, factory: JobFactory, conn: psycopg.Connection[Any]
 ) -> None:
     calls = rpc.call(people.new("ann", "remote_worker", lanes=["default"]))
@@ -129,7 +129,7 @@ async def test_a_claim_token_holds_no_limit_for_a_call(
     assert conn.execute(held).fetchone() == (0,)
 
 
-async def test_doctor_names_tokens_that_lack_what_their_handlers_need(
+async def test_doctor_names_tokens_without_needed_permissions(
     rpc: RpcHarness, people: People, factory: JobFactory, database: Database
 ) -> None:
     assert (await health.check_remote_tokens(database)).finding is health.Finding.OK
@@ -152,7 +152,7 @@ async def test_doctor_names_tokens_that_lack_what_their_handlers_need(
     assert factory.conn.execute(kept).fetchone() == (1,)
 
 
-async def test_a_limit_is_given_back_after_the_longest_hold(
+async def test_limit_is_released_after_longest_hold(
     dsn: str, database: Database, people: People, factory: JobFactory
 ) -> None:
     short = Settings.load(database_url=dsn, remote_limit_hold=0.2)
@@ -170,7 +170,7 @@ async def test_a_limit_is_given_back_after_the_longest_hold(
         assert await calls.beat(first) == [ACCEPTED], "the job itself goes on"
 
 
-async def test_hold_of_a_replica_that_is_gone_is_given_back_by_another(
+async def test_hold_of_lost_replica_is_released_by_another(
     dsn: str, database: Database, people: People, factory: JobFactory
 ) -> None:
     short = Settings.load(database_url=dsn, remote_limit_hold=0.2)
@@ -191,7 +191,7 @@ async def test_hold_of_a_replica_that_is_gone_is_given_back_by_another(
         await wait_until(has_room, PATIENCE)
 
 
-async def test_limit_released_at_another_replica_is_not_given_back_again(
+async def test_limit_released_at_another_replica_is_not_released_again(
     rpc: RpcHarness,
     dsn: str,
     database: Database,

@@ -91,7 +91,7 @@ def claims(ledger: RemoteAttemptStore) -> Iterator[Claim]:
         ({"kind": "release"}, {"release": {}}, ("accepted", "approved")),
     ],
 )
-async def test_every_verdict_is_told_as_the_protocol_has_it(
+async def test_every_outcome_is_encoded_as_in_protocol(
     server: ScriptedServer,
     ledger: RemoteAttemptStore,
     claims: Iterator[Claim],
@@ -111,7 +111,7 @@ async def test_every_verdict_is_told_as_the_protocol_has_it(
     assert answers == ([] if answer is None else [WriteResult(claim.seq, 3, *answer)])
 
 
-async def test_a_failure_behind_the_last_retry_is_told_to_be_the_end(
+async def test_failure_after_last_retry_is_reported_as_final(
     server: ScriptedServer, ledger: RemoteAttemptStore, claims: Iterator[Claim]
 ) -> None:
     claim = Claim(10_001, uuid4(), 4)
@@ -131,7 +131,7 @@ async def test_a_failure_behind_the_last_retry_is_told_to_be_the_end(
         (pb.ANSWER_UNSPECIFIED, "busy", None),
     ],
 )
-async def test_what_is_not_plainly_accepted_is_answered(
+async def test_results_other_than_accepted_are_returned(
     server: ScriptedServer,
     ledger: RemoteAttemptStore,
     claims: Iterator[Claim],
@@ -145,7 +145,7 @@ async def test_what_is_not_plainly_accepted_is_answered(
     assert await ledger.settle(finished) == [WriteResult(second.seq, 3, said, status)]
 
 
-async def test_a_call_carries_no_more_than_a_server_takes(
+async def test_call_carries_no_more_than_a_server_takes(
     server: ScriptedServer, ledger: RemoteAttemptStore, claims: Iterator[Claim]
 ) -> None:
     # Characters of three bytes: what counts is what travels.
@@ -166,7 +166,7 @@ async def test_a_call_carries_no_more_than_a_server_takes(
     ["UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED", "INTERNAL", "UNKNOWN", "RESOURCE_EXHAUSTED",
      "UNAUTHENTICATED", "PERMISSION_DENIED", "CANCELLED", "UNIMPLEMENTED"],
 )  # fmt: skip
-async def test_whatever_may_pass_is_to_be_said_again(
+async def test_transient_failures_must_be_repeated(
     server: ScriptedServer, ledger: RemoteAttemptStore, claims: Iterator[Claim], code: str
 ) -> None:
     server.refusals["ReportResult"] = grpc.StatusCode[code], "not now"
@@ -176,7 +176,7 @@ async def test_whatever_may_pass_is_to_be_said_again(
     assert TOKEN not in str(raised.value)
 
 
-async def test_a_server_that_is_not_there_is_a_database_that_is_not_there(
+async def test_server_that_is_not_there_is_a_database_that_is_not_there(
     server: ScriptedServer, ledger: RemoteAttemptStore, claims: Iterator[Claim]
 ) -> None:
     await server.stop()
@@ -224,7 +224,7 @@ async def test_news_of_one_attempt_go_in_one_update(
     assert not other.HasField("done")
 
 
-async def test_the_first_result_of_a_step_counts(
+async def test_first_result_of_a_step_counts(
     server: ScriptedServer, ledger: RemoteAttemptStore, claims: Iterator[Claim]
 ) -> None:
     claim = next(claims)
@@ -246,7 +246,7 @@ async def test_the_first_result_of_a_step_counts(
         ({"answer": pb.ANSWER_UNSPECIFIED}, LimitGrant("busy", None)),
     ],
 )
-async def test_a_limit_is_granted_full_or_refused(
+async def test_limit_is_granted_full_or_refused(
     server: ScriptedServer,
     ledger: RemoteAttemptStore,
     claims: Iterator[Claim],

@@ -52,7 +52,7 @@ def test_lanes_of_all_grants_are_reached_together() -> None:
     assert caller_of(more).lanes is None
 
 
-def test_a_token_for_some_job_types_claims_those() -> None:
+def test_token_for_some_job_types_claims_those() -> None:
     bound = replace(access(Grant(CLAIM, "all")), token_job_types=frozenset({"greet"}))
     assert caller_of(bound).job_types == frozenset({"greet"})
     assert caller_of(bound).lanes is None
@@ -67,7 +67,7 @@ def test_a_token_for_some_job_types_claims_those() -> None:
         ((Grant(CLAIM, "workspace", "acme"),), "claimed by lane"),
     ],
 )
-def test_what_cannot_be_told_by_lanes_is_refused(grants: tuple[Grant, ...], said: str) -> None:
+def test_grants_not_expressible_as_lanes_are_refused(grants: tuple[Grant, ...], said: str) -> None:
     with pytest.raises(Forbidden, match=said):
         caller_of(access(*grants))
 
@@ -81,7 +81,7 @@ def test_what_cannot_be_told_by_lanes_is_refused(grants: tuple[Grant, ...], said
         ("", None),
     ],
 )
-def test_the_address_of_a_peer_is_read(peer: str, address: str | None) -> None:
+def test_address_of_a_peer_is_read(peer: str, address: str | None) -> None:
     class Context:
         def peer(self) -> str:
             return peer
@@ -115,7 +115,7 @@ async def test_without_a_token_that_is_known_nothing_is_done(
     assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
-async def test_a_refusal_is_audited(
+async def test_refusal_is_audited(
     rpc: RpcHarness, people: People, acts: Callable[[], list[tuple[Any, ...]]]
 ) -> None:
     vic = people.new("vic", "viewer")
@@ -127,7 +127,7 @@ async def test_a_refusal_is_audited(
 
 
 @pytest.mark.parametrize("bounds", [{"failed_logins_per_minute": 2}])
-async def test_who_guesses_tokens_is_slowed_down_and_others_are_not(
+async def test_guessing_of_tokens_is_slowed_and_others_are_not(
     rpc: RpcHarness, people: People
 ) -> None:
     ann = people.new("ann", "remote_worker")
@@ -143,7 +143,7 @@ async def test_who_guesses_tokens_is_slowed_down_and_others_are_not(
     assert await rpc.call(people.new("bo", "remote_worker")).beat() == [], "valid, seen first"
 
 
-async def test_a_revoked_token_loses_its_calls_and_its_stream(
+async def test_revoked_token_loses_its_calls_and_its_stream(
     rpc: RpcHarness, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert credential_cache.FRESH_S < 5
@@ -163,7 +163,7 @@ async def test_a_revoked_token_loses_its_calls_and_its_stream(
     assert rpc.door.count == 0
 
 
-async def test_a_token_that_reaches_other_lanes_now_is_sent_jobs_of_those_only(
+async def test_token_that_reaches_other_lanes_now_is_sent_jobs_of_those_only(
     rpc: RpcHarness, people: People, factory: JobFactory
 ) -> None:
     ann = people.new("ann", "remote_worker")
@@ -219,7 +219,7 @@ async def test_older_look_at_tokens_does_not_undo_a_newer_one(
         ({"max_remote_workers_per_principal": 2}, "ann has"),
     ],
 )
-async def test_only_so_many_workers_connect_and_who_leaves_makes_room(
+async def test_connected_workers_are_bounded_and_leaving_frees_slot(
     rpc: RpcHarness, people: People, bounds: dict[str, int], most: str
 ) -> None:
     door, ann = rpc.door, people.new("ann", "remote_worker")
@@ -245,7 +245,7 @@ def rarely(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("rarely")
 @pytest.mark.parametrize("bounds", [{"max_remote_workers_per_principal": 1}])
-async def test_who_connects_too_often_is_told_to_wait(rpc: RpcHarness, people: People) -> None:
+async def test_frequent_connects_are_throttled(rpc: RpcHarness, people: People) -> None:
     ann, bob = people.new("ann", "remote_worker"), people.new("bob", "remote_worker")
     for _ in range(2):
         stream = await rpc.call(ann).connected()

@@ -119,7 +119,7 @@ async def heard(calls: Calls, name: str, claim: pb.Claim) -> tuple[Any, ...]:
     return None, told.SerializeToString(deterministic=True), ANSWERS[name](told)
 
 
-async def test_of_a_job_that_is_not_ones_own_nothing_is_told_or_changed(theft: Theft) -> None:
+async def test_job_of_another_worker_is_neither_revealed_nor_changed(theft: Theft) -> None:
     """Each token × each call × the job, with its worker's id and with another."""
     claim = await theft.begin()
     unknown = pb.Claim(job_id=str(uuid4()), attempt=1)
@@ -150,7 +150,7 @@ async def test_whose_job_it_is_may_make_every_call(theft: Theft, name: str) -> N
         assert told[2] == ACCEPTED
 
 
-async def test_nobody_speaks_for_the_worker_of_another(theft: Theft) -> None:
+async def test_callers_cannot_act_for_workers_of_others(theft: Theft) -> None:
     await theft.begin()
     before = theft.factory.conn.execute("select * from laneway.workers order by id").fetchall()
     with pytest.raises(grpc.aio.AioRpcError) as refused:
@@ -170,7 +170,7 @@ async def test_nobody_speaks_for_the_worker_of_another(theft: Theft) -> None:
         ("revoked", grpc.StatusCode.UNAUTHENTICATED),
     ],
 )
-async def test_who_may_claim_nothing_there_has_no_stream(
+async def test_stream_without_claimable_types_is_refused(
     theft: Theft, kind: str, code: grpc.StatusCode
 ) -> None:
     theft.factory.submit("ingestion", payload='{"path": "a"}')
@@ -186,7 +186,7 @@ async def test_who_may_claim_nothing_there_has_no_stream(
     assert kept.fetchone() == (int(code is grpc.StatusCode.PERMISSION_DENIED),)
 
 
-async def test_a_worker_is_sent_only_what_its_lanes_hold(
+async def test_worker_gets_only_jobs_of_its_lanes(
     rpc: RpcHarness, people: People, factory: JobFactory
 ) -> None:
     ann = people.new("ann", "remote_worker", lanes=["interactive"])
@@ -205,7 +205,7 @@ async def test_a_worker_is_sent_only_what_its_lanes_hold(
     assert held == [("interactive",)]
 
 
-async def test_a_worker_is_sent_only_the_types_of_its_token(
+async def test_worker_is_sent_only_the_types_of_its_token(
     rpc: RpcHarness, people: People, factory: JobFactory
 ) -> None:
     ann = people.new("ann", "remote_worker")
@@ -225,7 +225,7 @@ async def test_a_worker_is_sent_only_the_types_of_its_token(
     assert held == [("ingestion",)]
 
 
-def test_the_table_of_calls_is_complete() -> None:
+def test_table_of_calls_is_complete() -> None:
     service = pb.DESCRIPTOR.services_by_name["DispatchService"]
     assert {one.name for one in service.methods} == {*CALLS, "StreamJobs"}
 

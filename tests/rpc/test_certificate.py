@@ -34,7 +34,7 @@ async def health(channel: grpc.aio.Channel) -> int:
     return int((await stub.Check(asked, timeout=PATIENCE)).status)
 
 
-async def test_a_renewed_certificate_is_shown_to_who_connects_and_a_broken_one_is_not(
+async def test_renewed_certificate_is_used_and_broken_one_ignored(
     dsn: str, database: Database, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     cert, key = make_certificate(tmp_path)
@@ -92,7 +92,7 @@ def test_files_are_read_again_only_when_they_have_changed(
     assert made.renewed() is None
 
 
-def test_what_is_written_just_now_is_read_by_the_next_handshake(
+def test_next_handshake_reads_latest_write(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cert, key = make_certificate(tmp_path)

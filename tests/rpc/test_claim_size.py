@@ -17,7 +17,7 @@ def jobs(count: int, size: int = 2, checkpoint: str | None = None) -> list[Assig
     return [one] * count
 
 
-def test_it_doubles_with_what_came_and_was_small() -> None:
+def test_claim_size_doubles_after_small_payloads() -> None:
     portion = ClaimSize()
     seen = []
     for _ in range(7):
@@ -26,7 +26,7 @@ def test_it_doubles_with_what_came_and_was_small() -> None:
     assert seen == [64, 128, 256, 512, MAX_CLAIM, MAX_CLAIM, MAX_CLAIM]
 
 
-def test_few_or_none_say_nothing_of_more() -> None:
+def test_short_or_empty_claim_does_not_grow_size() -> None:
     portion = ClaimSize()
     portion.learn(jobs(FIRST))
     for count in (0, 1, FIRST):
@@ -47,7 +47,7 @@ def test_large_ones_lower_it_at_once(checkpoint: str | None) -> None:
     assert portion.most == 2, "and small ones raise it again"
 
 
-def test_what_was_learned_long_ago_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_payload_sizes_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     small, large = ClaimSize(), ClaimSize()
     for _ in range(6):
         small.learn(jobs(small.most))
@@ -56,7 +56,7 @@ def test_what_was_learned_long_ago_does_not_count(monkeypatch: pytest.MonkeyPatc
     assert (small.most, large.most) == (FIRST, 1)
 
 
-def test_a_claim_that_fails_is_tried_with_ever_fewer() -> None:
+def test_claim_that_fails_is_tried_with_ever_fewer() -> None:
     portion = ClaimSize()
     for _ in range(6):
         portion.learn(jobs(portion.most))

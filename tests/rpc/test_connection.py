@@ -33,7 +33,7 @@ async def test_calls_come_back_to_the_stream_after_a_while_elsewhere(
         await connection.close()
 
 
-async def test_what_knows_no_such_call_is_no_server_that_refuses_it() -> None:
+async def test_unimplemented_call_is_not_a_refusal() -> None:
     async with ScriptedServer() as first, ScriptedServer() as second:
         connection = ReplicaConnection(Endpoint.to(f"{first.address},{second.address}", TOKEN))
         request = pb.HeartbeatRequest(worker_id=str(uuid4()))

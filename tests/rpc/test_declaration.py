@@ -50,7 +50,7 @@ def read(said: Any) -> TypeRecord:
         replace(PLAIN, retention=Retention(completed=5, cancelled=None, failed=7, count=3)),
     ],
 )
-def test_a_declaration_is_read_as_it_was_written(record: TypeRecord) -> None:
+def test_declaration_is_read_as_it_was_written(record: TypeRecord) -> None:
     assert read(write_declaration(record)).to_columns() == record.to_columns()
 
 
@@ -79,7 +79,7 @@ def test_a_declaration_is_read_as_it_was_written(record: TypeRecord) -> None:
         ({"retention": {"completed_s": -1}}, "d.retention.completed_s"),
     ],
 )
-def test_a_declaration_is_refused_by_place_and_rule(said: Any, place: str) -> None:
+def test_declaration_is_refused_by_place_and_rule(said: Any, place: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         read(said)
     assert refused.value.field == place

@@ -45,7 +45,7 @@ def eve(people: People, conn: psycopg.Connection[Any]) -> Principal:
     return people.new("eve", "remote_worker", lanes=["evil"])
 
 
-async def test_a_type_nobody_published_is_not_taken_out_of_default(
+async def test_unpublished_type_stays_in_default_lane(
     rpc: RpcHarness, people: People, factory: JobFactory, eve: Principal
 ) -> None:
     job_id = factory.submit("payments")
@@ -62,7 +62,7 @@ async def test_a_type_nobody_published_is_not_taken_out_of_default(
     assert factory.conn.execute(placed).fetchone() == (0,)
 
 
-async def test_a_type_of_its_lane_brings_none_of_default(
+async def test_type_of_its_lane_brings_none_of_default(
     rpc: RpcHarness, factory: JobFactory, eve: Principal
 ) -> None:
     factory.conn.execute("update laneway.worker_lanes set job_types = '{hers}' where name = 'evil'")
@@ -88,7 +88,7 @@ async def test_jobs_of_unpublished_types_go_to_tokens_that_cover_default(
 
 
 @pytest.mark.parametrize("lanes", [None, ["default"]])
-async def test_a_claim_token_changes_no_policy_that_was_published(
+async def test_claim_token_changes_no_policy_that_was_published(
     rpc: RpcHarness, people: People, factory: JobFactory, lanes: list[str] | None
 ) -> None:
     factory.publish("ours")
@@ -113,7 +113,7 @@ async def test_a_claim_token_changes_no_policy_that_was_published(
     assert factory.conn.execute(limits).fetchone() == (0,)
 
 
-async def test_the_first_publication_of_a_claim_token_counts_once(
+async def test_first_publication_of_a_claim_token_counts_once(
     rpc: RpcHarness, people: People, factory: JobFactory
 ) -> None:
     ann, bob = (people.new(name, "remote_worker") for name in ("ann", "bob"))
@@ -129,7 +129,7 @@ async def test_the_first_publication_of_a_claim_token_counts_once(
     assert policy(factory.conn, "new")["max_retries"] == 5
 
 
-async def test_what_an_operator_set_of_an_unpublished_type_stays(
+async def test_operators_settings_of_unpublished_type_stay(
     rpc: RpcHarness, people: People, factory: JobFactory
 ) -> None:
     ann = people.new("ann", "remote_worker", lanes=["interactive"])
@@ -140,7 +140,7 @@ async def test_what_an_operator_set_of_an_unpublished_type_stays(
     assert policy(factory.conn, "ingestion")["priority"] == before
 
 
-async def test_a_token_that_may_declare_changes_policies_of_its_lanes_only(
+async def test_token_that_may_declare_changes_policies_of_its_lanes_only(
     rpc: RpcHarness, people: People, factory: JobFactory
 ) -> None:
     factory.publish("ours")
@@ -157,7 +157,7 @@ async def test_a_token_that_may_declare_changes_policies_of_its_lanes_only(
     assert factory.conn.execute(limits).fetchone() == (1,)
 
 
-async def test_the_timeout_of_an_ignored_declaration_is_not_sent(
+async def test_timeout_of_an_ignored_declaration_is_not_sent(
     rpc: RpcHarness, people: People, factory: JobFactory
 ) -> None:
     factory.publish("ours")

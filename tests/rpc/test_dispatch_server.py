@@ -72,7 +72,7 @@ def _have(clients: list[StreamClient], count: int) -> bool:
 # One at a time ----------------------------------------------------------------------------------
 
 
-async def test_a_submit_wakes_one_of_many_idle_workers_and_costs_one_claim(
+async def test_submit_wakes_one_of_many_idle_workers_and_costs_one_claim(
     dispatch: DispatchHarness, factory: JobFactory, said: Counter[str]
 ) -> None:
     clients = [await dispatch.connect() for _ in range(20)]
@@ -90,7 +90,7 @@ async def test_a_submit_wakes_one_of_many_idle_workers_and_costs_one_claim(
     assert max(len(client.jobs) for client in clients) == 1
 
 
-async def test_a_hundred_idle_workers_cost_no_more_statements_than_one(
+async def test_hundred_idle_workers_cost_no_more_statements_than_one(
     dispatch: DispatchHarness, said: Counter[str]
 ) -> None:
     for _ in range(100):
@@ -113,7 +113,7 @@ async def test_a_hundred_idle_workers_cost_no_more_statements_than_one(
     assert said[CLAIM] == 0
 
 
-async def test_a_backlog_is_shared_by_all_who_have_room(
+async def test_backlog_is_shared_by_all_workers_with_room(
     dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
     clients = [await dispatch.connect() for _ in range(4)]
@@ -137,7 +137,7 @@ async def test_work_of_two_types_in_one_lane_reaches_the_workers_of_each(
     await other.got(1)
 
 
-async def test_work_that_nobody_had_room_for_is_claimed_when_somebody_has(
+async def test_work_without_room_is_claimed_when_room_is_free(
     dispatch: DispatchHarness, factory: JobFactory, said: Counter[str]
 ) -> None:
     clients = [await dispatch.connect(handshake(max_in_flight=1)) for _ in range(3)]
@@ -154,7 +154,7 @@ async def test_work_that_nobody_had_room_for_is_claimed_when_somebody_has(
     await clients[1].got(1)
 
 
-async def test_a_kind_of_room_that_was_used_up_is_claimed_for_when_it_is_free(
+async def test_kind_of_room_that_was_used_up_is_claimed_for_when_it_is_free(
     dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
     client = await dispatch.connect(
@@ -171,7 +171,7 @@ async def test_a_kind_of_room_that_was_used_up_is_claimed_for_when_it_is_free(
         await client.end()
 
 
-async def test_the_highest_priority_goes_first_whoever_is_next(
+async def test_highest_priority_goes_first_for_any_worker(
     dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
     client = await dispatch.connect(handshake(max_in_flight=1))
@@ -207,7 +207,7 @@ async def test_room_that_comes_back_in_small_parts_is_claimed_for_in_large_ones(
 # Lanes --------------------------------------------------------------------------------------------
 
 
-async def test_a_changed_lane_is_read_once_for_all_streams(
+async def test_changed_lane_is_read_once_for_all_streams(
     dispatch: DispatchHarness, factory: JobFactory, said: Counter[str]
 ) -> None:
     clients = [await dispatch.connect() for _ in range(10)]
@@ -223,7 +223,7 @@ async def test_a_changed_lane_is_read_once_for_all_streams(
     await wait_until(lambda: sum(len(client.jobs) for client in clients) == 1)
 
 
-async def test_a_full_lane_is_claimed_in_again_when_one_of_ours_ends(
+async def test_full_lane_is_claimed_in_again_when_one_of_ours_ends(
     dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
     factory.conn.execute("update laneway.worker_lanes set max_slots = 1 where name = 'default'")
@@ -237,7 +237,7 @@ async def test_a_full_lane_is_claimed_in_again_when_one_of_ours_ends(
 
 
 @pytest.mark.parametrize("by", ["limit", "key"])
-async def test_a_limit_and_a_key_let_one_job_at_a_time_through(
+async def test_limit_and_a_key_let_one_job_at_a_time_through(
     dispatch: DispatchHarness, factory: JobFactory, by: str
 ) -> None:
     served = declared("t", limits=("scarce",) if by == "limit" else ())
@@ -254,7 +254,7 @@ async def test_a_limit_and_a_key_let_one_job_at_a_time_through(
         await next(client for client in clients if client.jobs).end()
 
 
-async def test_the_pause_gate_stops_every_stream(
+async def test_pause_gate_stops_every_stream(
     dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
     client = await dispatch.connect()
@@ -267,7 +267,7 @@ async def test_the_pause_gate_stops_every_stream(
     await client.got(1)
 
 
-async def test_a_type_that_moves_to_a_lane_beyond_the_token_is_not_sent_any_more(
+async def test_type_that_moves_to_a_lane_beyond_the_token_is_not_sent_any_more(
     dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
     client = await dispatch.connect(caller=replace(ANN, lanes=frozenset({"default"})))
@@ -281,7 +281,7 @@ async def test_a_type_that_moves_to_a_lane_beyond_the_token_is_not_sent_any_more
     await client.got(1)
 
 
-async def test_analyses_go_to_whoever_serves_the_lane_of_their_type(
+async def test_analyses_go_to_workers_of_lane_of_their_type(
     dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
     factory.publish("costly", approval=Approval(), has_analysis=True)
@@ -317,7 +317,7 @@ async def test_results_of_calls_that_come_together_are_settled_together(
     assert said["leases/settle_jobs"] <= 3
 
 
-async def test_a_result_said_twice_at_once_is_answered_alike_and_another_verdict_is_fenced(
+async def test_concurrent_equal_results_agree_and_another_is_fenced(
     dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
     factory.submit("t")
@@ -333,7 +333,7 @@ async def test_a_result_said_twice_at_once_is_answered_alike_and_another_verdict
     assert client.dispatcher.room.in_use == 0
 
 
-async def test_a_finish_is_not_accepted_once_the_replica_has_released_its_job(
+async def test_finish_is_not_accepted_once_the_replica_has_released_its_job(
     dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
     factory.submit("t")
@@ -348,7 +348,7 @@ async def test_a_finish_is_not_accepted_once_the_replica_has_released_its_job(
 # Who is there -------------------------------------------------------------------------------------
 
 
-async def test_a_worker_id_belongs_to_the_principal_that_registered_it(
+async def test_worker_id_belongs_to_the_principal_that_registered_it(
     dispatch: DispatchHarness,
 ) -> None:
     client = await dispatch.connect()
@@ -360,7 +360,7 @@ async def test_a_worker_id_belongs_to_the_principal_that_registered_it(
         await dispatch.connect(handshake(worker_id=dispatch.replica.id))
 
 
-async def test_a_token_that_reaches_none_of_the_types_is_refused(
+async def test_token_that_reaches_none_of_the_types_is_refused(
     dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
     said = "covers lane far, but none of the worker's job types: t$"
@@ -373,7 +373,7 @@ async def test_a_token_that_reaches_none_of_the_types_is_refused(
     )
 
 
-async def test_a_worker_publishes_its_types_and_their_lanes_only_within_its_reach(
+async def test_worker_publishes_its_types_and_their_lanes_only_within_its_reach(
     dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
     near = replace(ANN, lanes=frozenset({"default", "near"}))
@@ -388,7 +388,7 @@ async def test_a_worker_publishes_its_types_and_their_lanes_only_within_its_reac
 
 
 @pytest.mark.parametrize("said, timeout_ms", [(None, 0), (3.0, 3000), ("nothing", 10_000)])
-async def test_a_timeout_is_what_the_worker_declares_and_else_what_is_known(
+async def test_timeout_is_declared_one_or_stored_one(
     dispatch: DispatchHarness, factory: JobFactory, said: Any, timeout_ms: int
 ) -> None:
     factory.publish("t")
@@ -412,7 +412,7 @@ async def test_types_that_a_token_does_not_cover_are_named(
     assert [said in one.getMessage() for one in caplog.records].count(True) == 1
 
 
-async def test_a_worker_cannot_bring_a_type_of_others_into_a_lane_of_its_own(
+async def test_worker_cannot_bring_a_type_of_others_into_a_lane_of_its_own(
     dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
     factory.publish("theirs")
@@ -429,7 +429,7 @@ async def test_a_worker_cannot_bring_a_type_of_others_into_a_lane_of_its_own(
     assert factory.conn.execute(moved).fetchone() == (0,)
 
 
-async def test_a_worker_cannot_take_an_approval_away(
+async def test_worker_cannot_take_an_approval_away(
     dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
     factory.publish("gated", approval=Approval(two_person=True), has_analysis=True)
@@ -440,7 +440,7 @@ async def test_a_worker_cannot_take_an_approval_away(
     assert row == ("always", True, True)
 
 
-async def test_the_replica_leads_where_nobody_else_does_and_says_so(
+async def test_replica_leads_without_other_leader_and_reports_it(
     dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
     await wait_until(lambda: dispatch.replica.leader_services.watchdog.is_leader)
@@ -450,7 +450,7 @@ async def test_the_replica_leads_where_nobody_else_does_and_says_so(
     assert row == (dispatch.replica.name,)
 
 
-async def test_stop_ends_streams_once_what_was_claimed_is_sent(
+async def test_stop_ends_streams_after_claimed_jobs_are_sent(
     dsn: str, settings: Settings, factory: JobFactory
 ) -> None:
     async with DispatchHarness(dsn, settings) as dispatch:

@@ -44,7 +44,7 @@ def attempts(factory: JobFactory) -> list[tuple[Any, ...]]:
     ).fetchall()
 
 
-async def test_a_job_submitted_before_or_after_the_stream_opened_is_sent(
+async def test_job_submitted_before_or_after_the_stream_opened_is_sent(
     dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
     early = factory.submit("t", payload='{"n": 1}')
@@ -109,7 +109,7 @@ async def test_lanes_and_isolations_together_never_exceed_the_room_of_a_stream(
             factory.settle(job.claim)
 
 
-async def test_what_was_not_sent_is_released_at_once_when_the_stream_ends(
+async def test_unsent_jobs_are_released_at_stream_end(
     dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
     for _ in range(3):
@@ -132,7 +132,7 @@ async def tried_once(dispatch: DispatchHarness, factory: JobFactory) -> None:
     await first.end("release")
 
 
-async def test_what_is_being_prepared_when_the_stream_ends_is_released_and_not_sent(
+async def test_jobs_prepared_at_stream_end_are_released_unsent(
     dispatch: DispatchHarness, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await tried_once(dispatch, factory)
@@ -156,7 +156,7 @@ async def test_what_is_being_prepared_when_the_stream_ends_is_released_and_not_s
     assert attempts(factory) == [("released", 1), ("released", 2)]
 
 
-async def test_what_was_being_prepared_is_released_however_late_that_is_broken_off(
+async def test_prepared_jobs_are_released_after_late_cancellation(
     dispatch: DispatchHarness, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await tried_once(dispatch, factory)
@@ -185,7 +185,7 @@ async def test_what_was_being_prepared_is_released_however_late_that_is_broken_o
     assert attempts(factory) == [("released", 1), ("released", 2)]
 
 
-async def test_what_was_sent_stays_with_its_worker_when_the_stream_ends(
+async def test_sent_jobs_stay_with_worker_at_stream_end(
     dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
     factory.submit("t")
@@ -197,7 +197,7 @@ async def test_what_was_sent_stays_with_its_worker_when_the_stream_ends(
     assert answer.answer == "accepted"
 
 
-async def test_a_worker_that_comes_again_keeps_what_it_holds_and_gives_back_what_it_never_got(
+async def test_reconnected_worker_keeps_held_jobs_and_releases_others(
     dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
     for _ in range(3):
@@ -216,7 +216,7 @@ async def test_a_worker_that_comes_again_keeps_what_it_holds_and_gives_back_what
     assert again.dispatcher.room.in_use == 0
 
 
-async def test_a_new_stream_knows_what_the_last_claim_of_an_older_one_brought(
+async def test_new_stream_knows_jobs_of_last_claim_of_older_stream(
     dsn: str, dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
     older = await dispatch.connect()
@@ -236,7 +236,7 @@ async def test_a_new_stream_knows_what_the_last_claim_of_an_older_one_brought(
     assert (await connecting).dispatcher.room.in_use == 1
 
 
-async def test_a_newer_stream_of_a_worker_ends_the_older_one(
+async def test_newer_stream_of_a_worker_ends_the_older_one(
     dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
     first = await dispatch.connect()
@@ -340,7 +340,7 @@ async def test_large_payloads_are_sent_in_several_messages(
     assert client.messages == 4
 
 
-async def test_an_assignment_larger_than_a_message_ends_as_failed_with_its_size(
+async def test_assignment_larger_than_a_message_ends_as_failed_with_its_size(
     dsn: str, factory: JobFactory, settings: Settings
 ) -> None:
     small = settings.model_copy(update={"grpc_assignment_bytes": 100_000})
@@ -357,7 +357,7 @@ async def test_an_assignment_larger_than_a_message_ends_as_failed_with_its_size(
         await wait_until(lambda: client.dispatcher.room.in_use == 0)
 
 
-async def test_a_cancelled_job_makes_its_worker_beat(
+async def test_cancelled_job_makes_its_worker_beat(
     dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
     factory.submit("t")
@@ -367,7 +367,7 @@ async def test_a_cancelled_job_makes_its_worker_beat(
     await wait_until(lambda: client.beats)
 
 
-async def test_a_claim_that_fails_keeps_the_stream(
+async def test_claim_that_fails_keeps_the_stream(
     dispatch: DispatchHarness,
     factory: JobFactory,
     monkeypatch: pytest.MonkeyPatch,
@@ -394,7 +394,7 @@ async def test_a_claim_that_fails_keeps_the_stream(
     assert client.dispatcher.end is None
 
 
-async def test_a_drained_stream_is_sent_nothing_until_it_is_resumed(
+async def test_drained_stream_is_sent_nothing_until_it_is_resumed(
     dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
     client = await dispatch.connect()
@@ -458,7 +458,7 @@ async def test_small_jobs_are_claimed_in_ever_larger_portions(
 
 
 @pytest.mark.parametrize("is_being_sent", [False, True])
-async def test_a_reader_that_takes_nothing_gets_nothing_more_and_loses_what_grows_old(
+async def test_unread_stream_gets_no_more_jobs_and_loses_old_ones(
     dispatch: DispatchHarness,
     factory: JobFactory,
     monkeypatch: pytest.MonkeyPatch,

@@ -52,7 +52,7 @@ async def far(
             await worker.stop(0.0)
 
 
-async def test_a_job_is_sent_run_and_completed(far: Far) -> None:
+async def test_job_is_sent_run_and_completed(far: Far) -> None:
     @far.app.handler("shout", lane="far")
     async def shout(ctx: Context, text: str) -> str:
         ctx.log("shouting")
@@ -66,7 +66,7 @@ async def test_a_job_is_sent_run_and_completed(far: Far) -> None:
     assert far.holds_nothing()
 
 
-async def test_a_thousand_jobs_are_each_run_once(far: Far) -> None:
+async def test_thousand_jobs_are_each_run_once(far: Far) -> None:
     ran: list[int] = []
 
     @far.app.handler("count")
@@ -108,7 +108,7 @@ async def test_steps_checkpoints_and_limits_are_kept_across_attempts(far: Far) -
     assert done.attempts[0].error.type == "ValueError"
 
 
-async def test_a_running_job_is_cancelled(far: Far) -> None:
+async def test_running_job_is_cancelled(far: Far) -> None:
     @far.app.handler("long")
     def long(ctx: SyncContext) -> None:
         ctx.save("begun")
@@ -127,7 +127,7 @@ async def _has_checkpoint(job: JobHandle) -> bool:
     return (await job.get()).checkpoint == "begun"
 
 
-async def test_an_analysis_runs_before_its_job(far: Far) -> None:
+async def test_analysis_runs_before_its_job(far: Far) -> None:
     @far.app.handler("careful", approval=True)
     async def careful(ctx: Context, n: int) -> int:
         return n
@@ -143,7 +143,7 @@ async def test_an_analysis_runs_before_its_job(far: Far) -> None:
     assert await job.wait(60) == 2
 
 
-async def test_a_worker_that_stops_gives_back_at_no_charge(far: Far) -> None:
+async def test_stopping_worker_releases_jobs_without_charge(far: Far) -> None:
     begun = asyncio.Event()
 
     @far.app.handler("long")
@@ -161,7 +161,7 @@ async def test_a_worker_that_stops_gives_back_at_no_charge(far: Far) -> None:
     assert far.holds_nothing()
 
 
-async def test_a_job_goes_on_when_its_replica_is_gone(
+async def test_job_goes_on_when_its_replica_is_gone(
     far: Far, dsn: str, settings: Settings, database: Any
 ) -> None:
     begun, go_on = asyncio.Event(), asyncio.Event()

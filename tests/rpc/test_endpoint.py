@@ -41,7 +41,7 @@ def test_plain_text_goes_to_this_machine_only(address: str, is_plain: bool, tmp_
     ["", "a", "a:", ":1", "a:0", "a:65536", "http://a:1", "a:1/path", "a:1,", "a:1,,b:2", "a b:1",
      "[::1]", "::1:1"],
 )  # fmt: skip
-def test_what_is_no_address_is_refused_by_name(server: str) -> None:
+def test_invalid_address_is_refused_by_name(server: str) -> None:
     with pytest.raises(InvalidInput, match="server: must be host:port"):
         Endpoint.to(server, TOKEN)
 
@@ -50,7 +50,7 @@ def test_several_addresses_are_kept_in_order() -> None:
     assert Endpoint.to("b:2, a:1", TOKEN).addresses == ("b:2", "a:1")
 
 
-def test_a_token_is_never_shown(tmp_path: Path) -> None:
+def test_token_is_never_shown(tmp_path: Path) -> None:
     link = Endpoint.to("a:1", TOKEN)
     assert TOKEN not in repr(link)
     for wrong in ("", "two words", TOKEN + "\nmore", "ä"):
@@ -63,7 +63,7 @@ def test_a_token_is_never_shown(tmp_path: Path) -> None:
     assert TOKEN not in str(raised.value)
 
 
-def test_a_token_in_a_file_is_read_again_and_one_that_was_given_is_not(tmp_path: Path) -> None:
+def test_token_in_a_file_is_read_again_and_one_that_was_given_is_not(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(f"{TOKEN}\n")
     of_file, given = Endpoint.to("a:1", token_file=str(file)), Endpoint.to("a:1", TOKEN)
@@ -79,7 +79,7 @@ def test_a_token_in_a_file_is_read_again_and_one_that_was_given_is_not(tmp_path:
     assert of_file.token.metadata == (("authorization", "Bearer lw_new"),)
 
 
-def test_what_cannot_be_read_is_said_by_name(tmp_path: Path) -> None:
+def test_unreadable_file_is_named(tmp_path: Path) -> None:
     missing = str(tmp_path / "none")
     with pytest.raises(ConfigError, match="tokens create"):
         Endpoint.to("a:1")
@@ -94,7 +94,7 @@ def test_what_cannot_be_read_is_said_by_name(tmp_path: Path) -> None:
         Endpoint.to("a:1", TOKEN, tls_ca=missing, plaintext=True)
 
 
-async def test_a_token_goes_only_to_a_server_that_shows_a_trusted_certificate(
+async def test_token_goes_only_to_a_server_that_shows_a_trusted_certificate(
     tmp_path: Path,
 ) -> None:
     for name in ("ours", "theirs"):
@@ -114,7 +114,7 @@ async def test_a_token_goes_only_to_a_server_that_shows_a_trusted_certificate(
             assert server.tokens == ({f"Bearer {TOKEN}"} if name == "ours" else set())
 
 
-async def test_a_server_without_tls_is_told_as_such(tmp_path: Path) -> None:
+async def test_server_without_tls_is_reported(tmp_path: Path) -> None:
     trusted = str(make_certificate(tmp_path)[0])
     async with ScriptedServer() as server:
         connection = ReplicaConnection(Endpoint.to(server.address, TOKEN, tls_ca=trusted))

@@ -28,7 +28,7 @@ async def server() -> AsyncIterator[ScriptedServer]:
         yield server
 
 
-async def test_a_handler_that_holds_the_gil_for_three_leases_keeps_its_lease(
+async def test_handler_that_holds_the_gil_for_three_leases_keeps_its_lease(
     server: ScriptedServer,
 ) -> None:
     with RemoteWorkerCommand(server.address) as worker:
@@ -56,7 +56,7 @@ async def test_nothing_is_renewed_for_a_worker_that_was_killed(server: ScriptedS
         assert one.job_id not in server.results
 
 
-async def test_a_lease_that_nobody_renews_is_lost_by_the_workers_own_clock(
+async def test_unrenewed_lease_is_lost_by_workers_clock(
     server: ScriptedServer,
 ) -> None:
     with RemoteWorkerCommand(server.address, LOST_S="1"):
@@ -88,7 +88,7 @@ def _asked(link: Endpoint) -> list[WriteResult]:
     return Renewals(link, WORKER).renew(pairs, job_ids, 5.0)
 
 
-async def test_claims_are_named_by_job_id_and_what_is_odd_is_answered(
+async def test_claims_have_job_ids_and_odd_ones_get_answers(
     server: ScriptedServer,
 ) -> None:
     odd = {2: pb.ANSWER_FENCED, 3: pb.ANSWER_CANCEL_REQUESTED}

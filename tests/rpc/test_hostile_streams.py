@@ -77,7 +77,7 @@ class Observer:
         return int(ended[0])
 
 
-async def test_no_worker_holds_more_than_it_said_and_every_job_ends_once(
+async def test_workers_respect_max_in_flight_and_every_job_ends_once(
     dsn: str, settings: Settings, factory: JobFactory
 ) -> None:
     chance = random.Random(5)

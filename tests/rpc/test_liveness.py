@@ -38,12 +38,12 @@ def silence(clock: Clock) -> Liveness:
     return silence
 
 
-def test_a_word_ends_it(silence: Liveness) -> None:
+def test_any_message_ends_silence(silence: Liveness) -> None:
     assert silence.note_call()
     assert not silence.is_silent
 
 
-def test_a_renewal_elsewhere_ends_it_for_as_long_as_the_lease_lasts(
+def test_renewal_elsewhere_ends_it_for_as_long_as_the_lease_lasts(
     silence: Liveness, clock: Clock
 ) -> None:
     assert silence.renewed_elsewhere({ONE: clock.now + 3.0})
@@ -53,15 +53,13 @@ def test_a_renewal_elsewhere_ends_it_for_as_long_as_the_lease_lasts(
     assert silence.is_silent
 
 
-def test_a_lease_that_is_nearly_over_is_no_word_of_its_worker(
-    silence: Liveness, clock: Clock
-) -> None:
+def test_expiring_lease_is_not_a_sign_of_life(silence: Liveness, clock: Clock) -> None:
     silence.renewed_elsewhere({ONE: clock.now + 0.01})
     clock.now += 0.02
     assert silence.is_silent
 
 
-def test_a_lease_that_is_over_changes_nothing(silence: Liveness, clock: Clock) -> None:
+def test_lease_that_is_over_changes_nothing(silence: Liveness, clock: Clock) -> None:
     assert not silence.renewed_elsewhere({ONE: clock.now - 1.0})
     assert silence.is_silent
 
@@ -112,7 +110,7 @@ def test_silence_of_worker_that_calls_elsewhere_does_not_grow(
     assert lapsed_again_and_again(silence, clock, 3) == [20, 20, 20]
 
 
-def test_word_about_one_job_does_not_renew_another(clock: Clock) -> None:
+def test_message_about_one_job_does_not_renew_another(clock: Clock) -> None:
     silence = Liveness()
     silence.hold([ONE, OTHER], 4.0, begun=clock.now)
     clock.now += 2.0
@@ -124,7 +122,7 @@ def test_word_about_one_job_does_not_renew_another(clock: Clock) -> None:
     assert silence.is_silent, "that it was taken back is no word of the worker"
 
 
-def test_word_after_a_lapse_counts_until_the_next_lease_is_over(clock: Clock) -> None:
+def test_message_after_lapse_counts_until_next_lease_end(clock: Clock) -> None:
     silence = Liveness()
     silence.hold([ONE, OTHER], 4.0, begun=clock.now)
     clock.now += 2.0

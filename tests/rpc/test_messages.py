@@ -74,7 +74,7 @@ def test_each_outcome_is_one_verdict() -> None:
         '"' + "x" * 1000 + '"',
     ],
 )
-def test_a_result_that_cannot_be_stored_is_a_failure_of_its_job(text: str) -> None:
+def test_result_that_cannot_be_stored_is_a_failure_of_its_job(text: str) -> None:
     told = verdict(finish=pb.Finish(result=text))
     assert told.kind == "fail"
     assert json.loads(told.error or "")["type"] == "InvalidInput"
@@ -91,7 +91,7 @@ def test_numbers_that_jsonb_would_write_out_are_written_as_python_reads_them(tex
     assert json.loads(told.result or "") == json.loads(text)
 
 
-def test_the_result_of_an_analysis_is_an_analysis() -> None:
+def test_result_of_an_analysis_is_an_analysis() -> None:
     said = Analysis(plan={"steps": 2}, cost=3, currency="USD", warnings=["slow"]).to_dict()
     told = verdict(is_analysis=True, finish=pb.Finish(result=json.dumps(said)))
     assert told.kind == "analyzed"
@@ -113,13 +113,13 @@ def test_the_result_of_an_analysis_is_an_analysis() -> None:
         (pb.Result(fail=pb.Fail(retry_after_ms=-5)), "results[0].fail.retry_after_ms"),
     ],
 )
-def test_a_result_that_says_nothing_sound_is_refused_by_name(result: pb.Result, place: str) -> None:
+def test_invalid_result_is_refused_with_its_field(result: pb.Result, place: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         messages.check_results([result])
     assert refused.value.field == place
 
 
-def test_a_call_carries_only_so_much() -> None:
+def test_call_carries_only_so_much() -> None:
     with pytest.raises(InvalidInput, match="results"):
         messages.check_results([pb.Result(release=pb.Release())] * (messages.MAX_RESULTS + 1))
     with pytest.raises(InvalidInput, match="updates"):
@@ -129,7 +129,7 @@ def test_a_call_carries_only_so_much() -> None:
         messages.check_updates([many])
 
 
-def test_an_update_says_only_what_is_set() -> None:
+def test_update_contains_only_set_fields() -> None:
     update = pb.Update(done=3, total=0, checkpoint="[1]")
     report, lines, steps = messages.read_update(update, CLAIM, "u", LIMITS)
     assert report is not None
@@ -159,13 +159,13 @@ def test_an_update_says_only_what_is_set() -> None:
         (pb.Update(steps=[pb.Step(name="n", took_ms=-1)]), "u.steps[0].took_ms"),
     ],
 )
-def test_an_update_is_refused_by_place_and_rule(update: pb.Update, place: str) -> None:
+def test_update_is_refused_by_place_and_rule(update: pb.Update, place: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         messages.read_update(update, CLAIM, "u", LIMITS)
     assert refused.value.field == place
 
 
-def test_an_assignment_travels_whole() -> None:
+def test_assignment_travels_whole() -> None:
     one = OutAssignment(
         id=str(CLAIM.job_id),
         claim=CLAIM,

@@ -104,7 +104,7 @@ async def test_calls_are_counted_by_the_status_they_end_with(
     assert ("open_streams", "StreamJobs") not in more
 
 
-async def test_a_method_that_is_not_served_makes_no_name(rpc: RpcHarness, scraper: Scraper) -> None:
+async def test_method_that_is_not_served_makes_no_name(rpc: RpcHarness, scraper: Scraper) -> None:
     call: Any = rpc.channel.unary_unary("/laneway.v1.DispatchService/MadeUp")
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await call(b"")

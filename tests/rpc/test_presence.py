@@ -25,7 +25,7 @@ async def docks(dsn: str, settings: Settings) -> AsyncIterator[list[DispatchHarn
         yield [await stack.enter_async_context(DispatchHarness(dsn, settings)) for _ in range(2)]
 
 
-async def test_a_newer_stream_at_another_replica_ends_the_older_one(
+async def test_newer_stream_at_another_replica_ends_the_older_one(
     docks: list[DispatchHarness], factory: JobFactory
 ) -> None:
     here, there = docks
@@ -42,7 +42,7 @@ async def test_a_newer_stream_at_another_replica_ends_the_older_one(
     assert row == (newer.dispatcher.session, None)
 
 
-async def test_a_replica_that_does_not_listen_learns_of_the_newer_stream_when_it_looks(
+async def test_polling_replica_learns_of_newer_stream(
     dsn: str, settings: Settings, factory: JobFactory
 ) -> None:
     deaf = settings.model_copy(update={"listen": False})
@@ -54,7 +54,7 @@ async def test_a_replica_that_does_not_listen_learns_of_the_newer_stream_when_it
         assert older.dispatcher.end == "replaced"
 
 
-async def test_an_older_stream_claims_nothing_and_learns_by_that_of_the_newer_one(
+async def test_older_stream_claims_nothing_and_learns_by_that_of_the_newer_one(
     dsn: str, settings: Settings, factory: JobFactory
 ) -> None:
     deaf = settings.model_copy(update={"listen": False})
@@ -69,7 +69,7 @@ async def test_an_older_stream_claims_nothing_and_learns_by_that_of_the_newer_on
         assert factory.conn.execute("select attempt from laneway.ready").fetchall() == [(0,)]
 
 
-async def test_a_worker_told_to_drain_stays_so_when_it_connects_again(
+async def test_drained_worker_stays_drained_after_reconnect(
     docks: list[DispatchHarness], factory: JobFactory
 ) -> None:
     here, there = docks
@@ -93,7 +93,7 @@ async def test_a_worker_told_to_drain_stays_so_when_it_connects_again(
     await again.got(1)
 
 
-async def test_a_worker_that_moves_to_another_replica_keeps_what_it_holds(
+async def test_worker_that_changes_replica_keeps_held_jobs(
     docks: list[DispatchHarness], factory: JobFactory
 ) -> None:
     here, there = docks
@@ -127,7 +127,7 @@ async def test_results_given_to_another_replica_give_the_room_back(
     assert client.dispatcher.room.in_use <= 2
 
 
-async def test_a_lease_that_no_stream_brought_is_given_back(
+async def test_unknown_lease_is_released(
     docks: list[DispatchHarness], factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.rpc.server.presence.STRAY_S", 0.0)
@@ -141,7 +141,7 @@ async def test_a_lease_that_no_stream_brought_is_given_back(
     assert await wait_until(lambda: factory.conn.execute(query).fetchall()) == [("released",)]
 
 
-async def test_a_job_that_was_taken_back_gives_the_room_back(
+async def test_job_that_was_taken_back_gives_the_room_back(
     docks: list[DispatchHarness], factory: JobFactory
 ) -> None:
     here, _ = docks
@@ -199,7 +199,7 @@ async def test_explain_names_slots_of_remote_worker_that_is_at_them(
     assert factory.run(workers.listing(stream.id))[0].room["slots"] == RoomUse(1, 1)
 
 
-async def test_remote_worker_that_stops_is_no_way_out(
+async def test_explain_reports_stopping_remote_worker(
     docks: list[DispatchHarness], factory: JobFactory, database: Database
 ) -> None:
     here, _ = docks

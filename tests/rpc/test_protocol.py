@@ -9,14 +9,14 @@ from pathlib import Path
 from scripts.write_rpc import INTO, PROTO, generate
 
 
-def test_the_generated_code_is_what_the_protocol_makes() -> None:
+def test_generated_code_is_up_to_date() -> None:
     made = generate()
     assert made, "nothing was generated"
     for name, text in made.items():
         assert (INTO / name).read_text() == text, f"{name} is stale: make rpc"
 
 
-def test_the_protocol_is_linted() -> None:
+def test_protocol_is_linted() -> None:
     buf = Path(sys.executable).parent / "buf"
     told = subprocess.run([buf, "lint"], cwd=PROTO, capture_output=True, text=True)
     assert told.returncode == 0, told.stdout + told.stderr

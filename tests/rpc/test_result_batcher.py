@@ -45,14 +45,14 @@ async def saying(settling: ResultBatcher) -> asyncio.Future[list[WriteResult]]:
     return said
 
 
-async def test_what_became_of_a_release_is_no_answer_to_a_finish(settling: ResultBatcher) -> None:
+async def test_result_of_release_does_not_answer_finish(settling: ResultBatcher) -> None:
     said = await saying(settling)
     settling.settled([RELEASE], {PAIR: RELEASED})
     settling.settled([FINISH], {PAIR: FENCED})
     assert await said == [FENCED]
 
 
-async def test_of_two_verdicts_that_went_together_the_result_is_to_be_said_again(
+async def test_conflicting_results_in_one_batch_must_be_repeated(
     settling: ResultBatcher,
 ) -> None:
     said = await saying(settling)
@@ -63,9 +63,7 @@ async def test_of_two_verdicts_that_went_together_the_result_is_to_be_said_again
     assert [one.status for one in await again] == ["completed"]
 
 
-async def test_who_has_waited_too_long_is_waited_for_no_more(
-    settling: ResultBatcher, clerk: Clerk
-) -> None:
+async def test_call_that_waits_too_long_is_given_up(settling: ResultBatcher, clerk: Clerk) -> None:
     for _ in range(3):
         with pytest.raises(DatabaseUnavailable):
             await settling.settle([FINISH], 0.0)

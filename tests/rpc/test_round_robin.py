@@ -67,7 +67,7 @@ def test_while_there_is_more_the_next_is_called_and_may_take_twice_as_much(
     assert calls(*places) == [2, 1, 1, 1]
 
 
-def test_news_that_comes_while_somebody_claims_is_not_lost(rotation: RoundRobin) -> None:
+def test_wake_up_during_claim_is_not_lost(rotation: RoundRobin) -> None:
     first, second = joined(rotation, Place({"t"}), Place({"t"}))
     rotation.wake(["t"])
     rotation.wake(["t"])
@@ -78,7 +78,7 @@ def test_news_that_comes_while_somebody_claims_is_not_lost(rotation: RoundRobin)
     assert calls(first, second) == [1, 1]
 
 
-def test_a_loop_that_leaves_while_it_claims_passes_the_news_on(rotation: RoundRobin) -> None:
+def test_loop_that_leaves_while_it_claims_passes_the_news_on(rotation: RoundRobin) -> None:
     first, second = joined(rotation, Place({"t"}), Place({"t"}))
     rotation.wake(["t"])
     rotation.leave(first)
@@ -89,7 +89,7 @@ def test_a_loop_that_leaves_while_it_claims_passes_the_news_on(rotation: RoundRo
     assert calls(first, second) == [1, 2]
 
 
-def test_a_type_is_offered_to_all_who_serve_it_until_one_comes_up_short(
+def test_type_is_offered_in_turn_until_a_claim_is_short(
     rotation: RoundRobin,
 ) -> None:
     apples, pears, both = joined(rotation, Place({"a"}), Place({"p"}), Place({"a", "p"}))
@@ -99,7 +99,7 @@ def test_a_type_is_offered_to_all_who_serve_it_until_one_comes_up_short(
     assert calls(apples, pears, both) == [1, 1, 0]
 
 
-def test_what_nobody_has_room_for_waits_for_the_first_who_has(rotation: RoundRobin) -> None:
+def test_work_without_room_waits_for_first_free_loop(rotation: RoundRobin) -> None:
     first, second = joined(rotation, Place({"t"}, room=0), Place({"t"}, room=0))
     rotation.wake(["t"])
     second.room = 5
@@ -139,7 +139,7 @@ def test_full_lanes_are_tried_again_when_something_ends(rotation: RoundRobin) ->
     assert calls(place) == [2]
 
 
-async def test_a_claim_that_failed_and_one_that_must_wait_are_tried_again_later(
+async def test_claim_that_failed_and_one_that_must_wait_are_tried_again_later(
     rotation: RoundRobin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "RETRY_S", 0.01)
@@ -156,7 +156,7 @@ async def test_a_claim_that_failed_and_one_that_must_wait_are_tried_again_later(
     await wait_until(lambda: calls(place) == [4])
 
 
-def test_nobody_is_called_any_more_once_it_is_closed(rotation: RoundRobin) -> None:
+def test_closed_round_robin_calls_no_loop(rotation: RoundRobin) -> None:
     (place,) = joined(rotation, Place({"t"}))
     rotation.close()
     rotation.wake(["t"])

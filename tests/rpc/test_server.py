@@ -62,7 +62,7 @@ async def test_plain_text_is_for_this_machine_only(silent: RpcHarness) -> None:
     assert silent.server.listen("localhost", 0).startswith("localhost:")
 
 
-async def test_a_taken_port_is_an_error(silent: RpcHarness) -> None:
+async def test_taken_port_is_an_error(silent: RpcHarness) -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as taken,
         pytest.raises(ConfigError, match=r"cannot listen on .*: Address already in use"),
@@ -78,7 +78,7 @@ async def test_a_taken_port_is_an_error(silent: RpcHarness) -> None:
         ({"grpc_cert": "c.pem", "grpc_key": "none.pem"}, "grpc_key: none.pem cannot be read"),
     ],
 )
-async def test_a_certificate_that_cannot_be_used_is_named(
+async def test_certificate_that_cannot_be_used_is_named(
     dsn: str, database: Database, given: dict[str, Any], said: str
 ) -> None:
     rpc = RpcHarness(dsn, Settings.load(database_url=dsn, **given), database)
@@ -87,7 +87,7 @@ async def test_a_certificate_that_cannot_be_used_is_named(
 
 
 @pytest.mark.parametrize("broken", ["grpc_cert", "grpc_key", "neither"])
-async def test_a_certificate_that_does_not_fit_its_key_is_named(
+async def test_certificate_that_does_not_fit_its_key_is_named(
     dsn: str, database: Database, certificate: dict[str, Any], tmp_path: Path, broken: str
 ) -> None:
     given = dict(certificate)
@@ -117,7 +117,7 @@ async def test_with_a_certificate_calls_are_encrypted(
             assert await Calls(stub, ann.token, uuid4()).beat() == []
 
 
-def test_without_its_packages_it_is_said_what_to_install(
+def test_missing_packages_error_names_extra(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "grpc", None)
@@ -150,7 +150,7 @@ def watch(rpc: RpcHarness) -> Any:
     return stub.Watch(health_pb2.HealthCheckRequest(service=rpc_server.NAME), timeout=PATIENCE)
 
 
-async def test_who_watches_hears_of_the_end_and_does_not_put_it_off(
+async def test_health_watch_reports_stop_and_does_not_delay_it(
     rpc: RpcHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.rpc.server.health.MAX_WATCHERS", 2)
@@ -179,7 +179,7 @@ async def watching(rpc: RpcHarness) -> Any:
     return stream
 
 
-async def test_a_stranger_leaves_little_here(rpc: RpcHarness) -> None:
+async def test_anonymous_calls_leave_little_memory(rpc: RpcHarness) -> None:
     stub = health_pb2_grpc.HealthStub(rpc.channel)
     asked = health_pb2.HealthCheckRequest(service="x" * 2000)
     with pytest.raises(grpc.aio.AioRpcError) as refused:
@@ -191,7 +191,7 @@ async def _is_told(rpc: RpcHarness, status: int) -> bool:
     return await health(rpc.channel) == status
 
 
-async def test_without_a_database_calls_are_unavailable_and_say_no_more(
+async def test_calls_without_database_are_unavailable_without_details(
     rpc: RpcHarness, people: People, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ann = people.new("ann", "remote_worker")
@@ -204,7 +204,7 @@ async def test_without_a_database_calls_are_unavailable_and_say_no_more(
     assert "127.0.0.1" not in str(refused.value.details())
 
 
-async def test_a_message_beyond_the_limit_is_not_read(rpc: RpcHarness, people: People) -> None:
+async def test_message_beyond_the_limit_is_not_read(rpc: RpcHarness, people: People) -> None:
     ann = people.new("ann", "remote_worker")
     large = pb.Result(finish=pb.Finish(result="x" * rpc.settings.grpc_message_bytes))
     with pytest.raises(grpc.aio.AioRpcError) as refused:
@@ -212,7 +212,7 @@ async def test_a_message_beyond_the_limit_is_not_read(rpc: RpcHarness, people: P
     assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
-async def test_a_mistake_of_ours_is_told_without_its_traceback(
+async def test_internal_error_is_reported_without_traceback(
     rpc: RpcHarness, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def broken(*_: object) -> object:
@@ -235,7 +235,7 @@ async def at_work(calls: Calls, factory: JobFactory) -> tuple[Any, pb.Assignment
     return stream, one
 
 
-async def test_a_server_that_stops_ends_its_streams_and_hears_its_workers_out(
+async def test_stopping_server_ends_streams_and_accepts_last_results(
     rpc: RpcHarness, people: People, factory: JobFactory
 ) -> None:
     calls = rpc.call(people.new("ann", "remote_worker"))
@@ -254,7 +254,7 @@ async def test_a_server_that_stops_ends_its_streams_and_hears_its_workers_out(
     assert factory.conn.execute("select status from laneway.outcome").fetchall() == [("completed",)]
 
 
-async def test_who_is_in_a_hurry_need_not_wait_for_workers(
+async def test_hurried_stop_does_not_wait_for_workers(
     rpc: RpcHarness, people: People, factory: JobFactory
 ) -> None:
     stream, _ = await at_work(rpc.call(people.new("ann", "remote_worker")), factory)
@@ -265,7 +265,7 @@ async def test_who_is_in_a_hurry_need_not_wait_for_workers(
         await stream.read()
 
 
-async def test_a_worker_that_hangs_up_gives_back_its_seat(
+async def test_disconnected_worker_frees_its_stream_slot(
     rpc: RpcHarness, people: People, factory: JobFactory, conn: psycopg.Connection[Any]
 ) -> None:
     stream, _ = await at_work(rpc.call(people.new("ann", "remote_worker")), factory)
@@ -291,7 +291,7 @@ os.kill(os.getpid(), signal.SIGSTOP)
 """
 
 
-async def test_a_worker_that_is_stopped_loses_its_stream_though_its_kernel_answers(
+async def test_worker_that_is_stopped_loses_its_stream_though_its_kernel_answers(
     dsn: str,
     settings: Settings,
     database: Database,

@@ -55,9 +55,7 @@ async def at_hand(
     return await assigned(stream, count)
 
 
-async def test_a_job_is_sent_kept_alive_reported_and_ended(
-    calls: Calls, factory: JobFactory
-) -> None:
+async def test_job_is_sent_kept_alive_reported_and_ended(calls: Calls, factory: JobFactory) -> None:
     (one,) = await at_hand(calls, factory)
     claim = sent(one)
     assert (one.job_type, json.loads(one.payload), one.attempt) == ("greet", {"n": 0}, 1)
@@ -89,7 +87,7 @@ async def test_a_job_is_sent_kept_alive_reported_and_ended(
     assert job == ("completed", {"ok": True})
 
 
-async def test_a_result_said_again_is_answered_alike_and_another_is_not(
+async def test_repeated_result_gets_same_answer_and_another_does_not(
     calls: Calls, factory: JobFactory
 ) -> None:
     (one,) = await at_hand(calls, factory)
@@ -101,9 +99,7 @@ async def test_a_result_said_again_is_answered_alike_and_another_is_not(
     assert noted.answer == FENCED
 
 
-async def test_each_outcome_leads_where_the_contract_says(
-    calls: Calls, factory: JobFactory
-) -> None:
+async def test_each_outcome_has_status_of_contract(calls: Calls, factory: JobFactory) -> None:
     jobs = await at_hand(calls, factory, 6)
     outcomes: list[dict[str, Any]] = [
         {"finish": pb.Finish(result="1")},
@@ -128,9 +124,7 @@ async def test_each_outcome_leads_where_the_contract_says(
     assert errors[0][1].startswith("result: is not JSON")
 
 
-async def test_of_a_cancelled_job_the_worker_hears_at_each_call(
-    calls: Calls, factory: JobFactory
-) -> None:
+async def test_each_call_reports_cancelled_job(calls: Calls, factory: JobFactory) -> None:
     (one,) = await at_hand(calls, factory)
     factory.conn.execute("update laneway.lease set cancel_requested_at = now(), cancel_by = 'op'")
     assert await calls.beat(one) == [CANCEL_REQUESTED]
@@ -141,7 +135,7 @@ async def test_of_a_cancelled_job_the_worker_hears_at_each_call(
     assert (list(answer.answers), list(answer.statuses)) == ([CANCEL_REQUESTED], ["cancelled"])
 
 
-async def test_the_first_result_of_a_step_counts(calls: Calls, factory: JobFactory) -> None:
+async def test_first_result_of_a_step_counts(calls: Calls, factory: JobFactory) -> None:
     (one,) = await at_hand(calls, factory)
 
     def update(result: str) -> pb.Update:
@@ -167,7 +161,7 @@ async def test_two_updates_of_one_job_in_one_call_are_both_kept(
     assert row == (2.0, 9.0, "old")
 
 
-async def test_a_row_that_somebody_else_writes_keeps_no_other_from_being_answered(
+async def test_locked_row_does_not_delay_other_results(
     calls: Calls, factory: JobFactory, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.rpc.server.service.BUSY_S", 0.1)
@@ -188,7 +182,7 @@ async def test_a_row_that_somebody_else_writes_keeps_no_other_from_being_answere
     assert await calls.finish(locked, free) == [ACCEPTED, ACCEPTED]
 
 
-async def test_leases_are_renewed_while_somebody_holds_a_limits_row(
+async def test_leases_are_renewed_while_limit_row_is_locked(
     calls: Calls, factory: JobFactory, dsn: str
 ) -> None:
     first, second = await at_hand(calls, factory, 2)
@@ -212,7 +206,7 @@ def is_waiting(factory: JobFactory) -> bool:
     return row == (1,)
 
 
-async def test_limits_are_held_for_a_call_and_given_back(calls: Calls, factory: JobFactory) -> None:
+async def test_limits_are_held_for_call_and_released(calls: Calls, factory: JobFactory) -> None:
     first, second = await at_hand(calls, factory, 2)
     factory.conn.execute("update laneway.limits set max_concurrent = 1 where name = 'openai'")
     held = await calls.acquire(first, {"openai": 1})
@@ -228,7 +222,7 @@ async def test_limits_are_held_for_a_call_and_given_back(calls: Calls, factory: 
     assert details.startswith("limit: nowhere does not exist; create it with `laneway limits")
 
 
-async def test_the_result_of_an_analysis_is_the_plan_of_its_job(
+async def test_result_of_an_analysis_is_the_plan_of_its_job(
     rpc: RpcHarness, people: People, factory: JobFactory
 ) -> None:
     calls = rpc.call(people.new("ann", "remote_worker"))
@@ -261,7 +255,7 @@ async def test_room_comes_back_with_each_result(calls: Calls, factory: JobFactor
         assert await calls.finish(one) == [ACCEPTED]
 
 
-async def test_what_a_worker_says_of_its_memory_is_told_of_that_worker(
+async def test_reported_memory_is_shown_for_its_worker(
     rpc: RpcHarness, people: People, calls: Calls, factory: JobFactory
 ) -> None:
     await calls.connected()
@@ -276,7 +270,7 @@ async def test_what_a_worker_says_of_its_memory_is_told_of_that_worker(
 
 
 @pytest.mark.parametrize("call", ["Heartbeat", "ReportProgress"])
-async def test_who_hears_that_an_attempt_is_over_has_room_again(
+async def test_worker_frees_slot_when_attempt_is_over(
     rpc: RpcHarness, calls: Calls, factory: JobFactory, call: str
 ) -> None:
     (one,) = await at_hand(calls, factory)
@@ -337,7 +331,7 @@ async def test_another_replica_serves_the_calls_of_a_worker_as_well(
         ("StreamJobs", pb.StreamJobsRequest(max_in_flight=MAX_IN_FLIGHT + 1), "max_in_flight"),
     ],
 )
-async def test_what_breaks_a_rule_is_refused_by_field_and_rule(
+async def test_invalid_field_is_refused_with_field_and_rule(
     calls: Calls, name: str, request_: Any, place: str
 ) -> None:
     if not request_.worker_id:
@@ -350,9 +344,7 @@ async def test_what_breaks_a_rule_is_refused_by_field_and_rule(
     assert str(refused.value.details()).startswith(f"{place}: ")
 
 
-async def test_what_is_no_message_at_all_is_refused_as_well(
-    rpc: RpcHarness, people: People
-) -> None:
+async def test_arbitrary_bytes_are_refused(rpc: RpcHarness, people: People) -> None:
     token = people.new("ann", "remote_worker").token
     call: Any = rpc.channel.unary_unary("/laneway.v1.DispatchService/Heartbeat")
     with pytest.raises(grpc.aio.AioRpcError) as refused:
@@ -420,7 +412,7 @@ async def test_large_checkpoints_of_several_calls_are_not_written_together(
     assert max(sizes) <= 2 * len(large)
 
 
-async def test_what_takes_long_to_read_is_read_while_others_are_served(
+async def test_slow_parsing_does_not_block_other_calls(
     calls: Calls, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     readers: list[str] = []

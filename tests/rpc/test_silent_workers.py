@@ -70,7 +70,7 @@ async def goes_to_another_worker(
     assert (again.job_id, again.attempt) == (job.job_id, job.attempt + 1)
 
 
-async def test_lease_renewed_before_another_lapsed_is_no_sign_of_life(
+async def test_earlier_renewal_of_other_lease_is_not_a_sign_of_life(
     rpc: RpcHarness, factory: JobFactory, ann: Principal, clock: Clock
 ) -> None:
     for _ in range(2):

@@ -74,7 +74,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("token", [None, "nonsense"])
-async def test_nothing_a_stranger_sends_is_parsed(
+async def test_anonymous_messages_are_not_parsed(
     rpc: RpcHarness, parsed: list[str], name: str, token: str | None
 ) -> None:
     code = await send(rpc, name, EMPTY * (15 * MIB // 2), token)
@@ -84,14 +84,14 @@ async def test_nothing_a_stranger_sends_is_parsed(
     assert parsed == []
 
 
-async def test_calls_of_strangers_leave_no_memory_behind(rpc: RpcHarness) -> None:
+async def test_anonymous_calls_leave_no_memory(rpc: RpcHarness) -> None:
     data = EMPTY * (15 * MIB // 2)
     with bounded_memory(150 * MIB):
         for _ in range(3):
             await send(rpc, "ReportProgress", data, None)
 
 
-async def test_a_message_is_at_most_4_mib_by_default(rpc: RpcHarness, people: People) -> None:
+async def test_message_is_at_most_4_mib_by_default(rpc: RpcHarness, people: People) -> None:
     ann = people.new("ann", "remote_worker")
     data = pb.ReportResultRequest(worker_id="x" * (4 * MIB + 1)).SerializeToString()
     assert await send(rpc, "ReportResult", data, ann.token) is EXHAUSTED
@@ -130,7 +130,7 @@ async def test_repeated_fields_are_counted_before_they_are_built(
         *(b"\x13" * 4000, b"\x14", b"\x0d\x00", b"\x09\x00", b"\x12\x05\x12\x09aaa", b"\x07"),
     ],
 )
-async def test_bytes_that_are_no_message_are_refused(
+async def test_invalid_message_bytes_are_refused(
     rpc: RpcHarness, people: People, data: bytes
 ) -> None:
     token = people.new("ann", "remote_worker").token
@@ -139,7 +139,7 @@ async def test_bytes_that_are_no_message_are_refused(
         assert await send(rpc, "ReportProgress", sent, token) is INVALID
 
 
-async def test_health_reads_little_of_a_stranger(rpc: RpcHarness) -> None:
+async def test_anonymous_health_request_is_bounded(rpc: RpcHarness) -> None:
     channel = grpc.aio.insecure_channel(rpc.address)
     for name in ("Check", "Watch"):
         method: Any = channel.unary_stream(f"/grpc.health.v1.Health/{name}")

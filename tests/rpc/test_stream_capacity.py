@@ -17,7 +17,7 @@ def room(total: int, **sizes: int) -> StreamCapacity:
     return made
 
 
-def test_a_lane_with_jobs_in_hand_leaves_a_place_for_each_other_lane() -> None:
+def test_lane_with_jobs_in_hand_leaves_a_place_for_each_other_lane() -> None:
     made = room(10)
     assert made.most("a") == 8
     made.take("a", "async", 8)
@@ -36,7 +36,7 @@ def test_with_fewer_places_than_lanes_any_lane_may_have_the_last_one() -> None:
     assert [made.most(lane) for lane in LANES] == [0, 0, 0]
 
 
-def test_a_worker_that_stops_has_no_room() -> None:
+def test_worker_that_stops_has_no_room() -> None:
     made = room(0)
     made.take("a", "async", 2)
     assert [made.free(lane, "async") for lane in LANES] == [0, 0, 0]

@@ -86,7 +86,7 @@ async def harness(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> As
 # -- what it says of itself -----------------------------------------------------------------------
 
 
-async def test_a_worker_says_what_it_has_handlers_and_room_for(
+async def test_handshake_has_handlers_and_room_of_worker(
     harness: Shop, server: ScriptedServer
 ) -> None:
     @harness.lw.handler(
@@ -124,7 +124,7 @@ async def test_a_worker_says_what_it_has_handlers_and_room_for(
     assert server.tokens == {f"Bearer {TOKEN}"}
 
 
-async def test_a_worker_without_handlers_is_a_mistake(harness: Shop) -> None:
+async def test_worker_without_handlers_is_a_mistake(harness: Shop) -> None:
     with pytest.raises(ConfigError, match="no handler"):
         await harness.start_worker()
 
@@ -133,7 +133,7 @@ async def test_a_worker_without_handlers_is_a_mistake(harness: Shop) -> None:
     "code, error", [("UNAUTHENTICATED", Unauthenticated), ("PERMISSION_DENIED", Forbidden)]
 )
 @pytest.mark.parametrize("call", ["Heartbeat", "StreamJobs"])
-async def test_a_refused_token_ends_the_start_with_the_servers_words(
+async def test_refused_token_ends_the_start_with_the_servers_words(
     harness: Shop, server: ScriptedServer, call: str, code: str, error: type[Exception]
 ) -> None:
     @harness.lw.handler("job")
@@ -148,7 +148,7 @@ async def test_a_refused_token_ends_the_start_with_the_servers_words(
     assert bool(loaded) == (call == "StreamJobs")
 
 
-async def test_a_worker_says_once_which_types_its_token_does_not_cover(
+async def test_worker_logs_uncovered_types_once(
     harness: Shop, server: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     @harness.lw.handler("job")
@@ -170,7 +170,7 @@ async def test_a_worker_says_once_which_types_its_token_does_not_cover(
     assert said() == [first, "the token does not cover near: this worker gets no such jobs"]
 
 
-async def test_worker_says_which_schemas_are_refused_and_what_is_not_in_force(
+async def test_worker_logs_refused_schemas_and_ignored_settings(
     harness: Shop, server: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     @harness.lw.handler("job")
@@ -188,7 +188,7 @@ async def test_worker_says_which_schemas_are_refused_and_what_is_not_in_force(
 # -- how jobs end ---------------------------------------------------------------------------------
 
 
-async def test_jobs_of_every_isolation_run_and_are_told(
+async def test_jobs_of_every_isolation_run_and_report(
     harness: Shop, server: ScriptedServer
 ) -> None:
     from tests.rpc.app import lw
@@ -214,7 +214,7 @@ async def test_finish_and_guard_need_a_database(
     assert (await harness.result(one)).fail.error.type == NeedsDatabase.__name__
 
 
-async def test_a_handler_that_submits_is_told_that_there_is_no_database(
+async def test_submit_in_remote_handler_reports_missing_database(
     harness: Shop, server: ScriptedServer
 ) -> None:
     @harness.lw.handler("submits")
@@ -229,7 +229,7 @@ async def test_a_handler_that_submits_is_told_that_there_is_no_database(
     assert "laneway.http" in error.message
 
 
-async def test_the_context_is_that_of_any_worker(harness: Shop, server: ScriptedServer) -> None:
+async def test_context_is_that_of_any_worker(harness: Shop, server: ScriptedServer) -> None:
     @harness.lw.handler("all")
     async def all_of_it(ctx: Context) -> Any:
         assert ctx.checkpoint == {"at": 1}
@@ -256,9 +256,7 @@ async def test_the_context_is_that_of_any_worker(harness: Shop, server: Scripted
     assert (dict(acquired.wants), dict(released.keeps)) == ({"openai": 1}, {"openai": 0})
 
 
-async def test_an_analysis_is_run_by_its_own_function(
-    harness: Shop, server: ScriptedServer
-) -> None:
+async def test_analysis_is_run_by_its_own_function(harness: Shop, server: ScriptedServer) -> None:
     @harness.lw.handler("careful", approval=True)
     async def careful(ctx: Context, n: int) -> None: ...
 
@@ -272,7 +270,7 @@ async def test_an_analysis_is_run_by_its_own_function(
     assert json.loads((await harness.result(one)).finish.result)["plan"] == 3
 
 
-async def test_a_timeout_of_the_server_holds_where_the_handler_has_none(
+async def test_timeout_of_the_server_holds_where_the_handler_has_none(
     harness: Shop, server: ScriptedServer
 ) -> None:
     @harness.lw.handler("slow")
@@ -286,9 +284,7 @@ async def test_a_timeout_of_the_server_holds_where_the_handler_has_none(
     assert (error.type, error.message) == ("Timeout", "took longer than its timeout of 0.05 s")
 
 
-async def test_a_job_that_came_too_late_or_is_for_nobody_here_is_not_run(
-    harness: Shop, server: ScriptedServer
-) -> None:
+async def test_late_or_unhandled_job_is_not_run(harness: Shop, server: ScriptedServer) -> None:
     @harness.lw.handler("job")
     async def job(ctx: Context) -> None: ...
 
@@ -299,7 +295,7 @@ async def test_a_job_that_came_too_late_or_is_for_nobody_here_is_not_run(
     assert (await harness.result(strange)).fail.error.type == "UnknownJobType"
 
 
-async def test_a_job_that_has_waited_for_a_loop_that_stood_still_is_not_run_too_late(
+async def test_job_that_has_waited_for_a_loop_that_stood_still_is_not_run_too_late(
     harness: Shop, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran: list[str] = []
@@ -321,7 +317,7 @@ async def test_a_job_that_has_waited_for_a_loop_that_stood_still_is_not_run_too_
     assert ran == ["good"]
 
 
-async def test_what_came_too_late_is_given_back_once_the_next_is_not_taken_to_be_late(
+async def test_late_job_is_released_and_next_is_not_late(
     harness: Shop, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @harness.lw.handler("job")
@@ -344,7 +340,7 @@ async def test_what_came_too_late_is_given_back_once_the_next_is_not_taken_to_be
     assert (await harness.result(other)).WhichOneof("outcome") == "release"
 
 
-async def test_a_cancelled_job_is_told_by_a_heartbeat_that_the_stream_asks_for(
+async def test_stream_requests_heartbeat_that_reports_cancel(
     harness: Shop, server: ScriptedServer
 ) -> None:
     begun = asyncio.Event()
@@ -363,7 +359,7 @@ async def test_a_cancelled_job_is_told_by_a_heartbeat_that_the_stream_asks_for(
     assert (await harness.result(one)).WhichOneof("outcome") == "cancel"
 
 
-async def test_a_fenced_job_is_stopped_and_nothing_more_is_said_of_it_but_in_the_log(
+async def test_fenced_job_is_stopped_and_only_logged(
     harness: Shop, server: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     begun, stopped = asyncio.Event(), asyncio.Event()
@@ -399,7 +395,7 @@ async def test_a_fenced_job_is_stopped_and_nothing_more_is_said_of_it_but_in_the
 # -- streams that end -----------------------------------------------------------------------------
 
 
-async def test_a_worker_goes_on_with_what_it_has_while_no_server_is_there(
+async def test_worker_continues_running_jobs_without_server(
     harness: Shop, server: ScriptedServer
 ) -> None:
     begun, go_on = asyncio.Event(), asyncio.Event()
@@ -434,9 +430,7 @@ async def test_a_worker_goes_on_with_what_it_has_while_no_server_is_there(
     assert held <= {first.job_id, second.job_id}
 
 
-async def test_a_worker_says_what_it_holds_when_it_connects_again(
-    harness: Shop, server: ScriptedServer
-) -> None:
+async def test_reconnect_handshake_lists_held_jobs(harness: Shop, server: ScriptedServer) -> None:
     begun, go_on = asyncio.Event(), asyncio.Event()
 
     @harness.lw.handler("long")
@@ -460,7 +454,7 @@ async def test_a_worker_says_what_it_holds_when_it_connects_again(
     assert not server.handshakes[2].holds
 
 
-async def test_a_handler_left_behind_takes_room_until_it_returns(
+async def test_abandoned_handler_uses_room_until_it_returns(
     harness: Shop, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker_module, "LEFT_S", 0.01)
@@ -489,7 +483,7 @@ async def test_a_handler_left_behind_takes_room_until_it_returns(
     assert (again.max_in_flight, again.max_threads) == (6, 1)
 
 
-async def test_a_type_whose_plans_are_made_in_threads_is_not_named_while_none_is_free(
+async def test_type_whose_plans_are_made_in_threads_is_not_named_while_none_is_free(
     harness: Shop, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @harness.lw.handler("heavy", approval=True, isolation="process")
@@ -510,7 +504,7 @@ async def test_a_type_whose_plans_are_made_in_threads_is_not_named_while_none_is
     assert [one.name for one in server.handshakes[1].job_types] == ["job"]
 
 
-async def test_an_attempt_lost_by_the_workers_clock_is_named_until_the_watchdog_has_it(
+async def test_attempt_lost_by_workers_clock_is_held_until_watchdog(
     harness: Shop, server: ScriptedServer
 ) -> None:
     begun = asyncio.Event()
@@ -533,7 +527,7 @@ async def test_an_attempt_lost_by_the_workers_clock_is_named_until_the_watchdog_
         assert [held.job_id for held in server.handshakes[n].holds] == [one.job_id]
 
 
-async def test_the_next_address_is_tried_when_one_does_not_answer(
+async def test_next_address_is_tried_when_one_does_not_answer(
     harness: Shop, server: ScriptedServer
 ) -> None:
     @harness.lw.handler("job")
@@ -551,7 +545,7 @@ async def test_the_next_address_is_tried_when_one_does_not_answer(
         await other.start()
 
 
-async def test_a_token_that_is_refused_later_is_complained_about_and_may_be_renewed(
+async def test_token_that_is_refused_later_is_complained_about_and_may_be_renewed(
     harness: Shop,
     server: ScriptedServer,
     tmp_path: Path,
@@ -576,7 +570,7 @@ async def test_a_token_that_is_refused_later_is_complained_about_and_may_be_rene
     await wait_until(lambda: len(server.handshakes) == 2)
 
 
-async def test_a_stream_works_again_when_a_server_greets_and_not_when_it_ends(
+async def test_stream_works_again_when_a_server_greets_and_not_when_it_ends(
     harness: Shop,
     server: ScriptedServer,
     caplog: pytest.LogCaptureFixture,
@@ -611,7 +605,7 @@ async def test_a_stream_works_again_when_a_server_greets_and_not_when_it_ends(
 # -- the end ------------------------------------------------------------------------------------
 
 
-async def test_a_worker_that_stops_takes_no_more_finishes_and_gives_back(
+async def test_stopping_worker_takes_no_jobs_finishes_and_releases(
     harness: Shop, server: ScriptedServer
 ) -> None:
     begun, go_on = asyncio.Semaphore(0), asyncio.Event()
@@ -646,7 +640,7 @@ async def test_a_worker_that_stops_takes_no_more_finishes_and_gives_back(
     assert freed
 
 
-async def test_what_was_done_is_told_though_the_server_comes_back_late_in_the_grace(
+async def test_results_are_sent_when_server_returns_late_in_grace(
     harness: Shop, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("laneway.rpc.worker.worker.STOP_S", 0.01)
@@ -670,7 +664,7 @@ async def test_what_was_done_is_told_though_the_server_comes_back_late_in_the_gr
     assert (await harness.result(one)).WhichOneof("outcome") == "finish"
 
 
-async def test_nobody_renews_an_attempt_that_a_report_was_told_to_be_over(
+async def test_attempt_reported_as_over_is_not_renewed(
     harness: Shop, server: ScriptedServer
 ) -> None:
     @harness.lw.handler("job")
@@ -689,7 +683,7 @@ async def test_nobody_renews_an_attempt_that_a_report_was_told_to_be_over(
     assert worker.heartbeat.held == 0
 
 
-async def test_a_snoozed_job_names_its_delay(harness: Shop, server: ScriptedServer) -> None:
+async def test_snoozed_job_names_its_delay(harness: Shop, server: ScriptedServer) -> None:
     @harness.lw.handler("later")
     async def later(ctx: Context) -> None:
         raise Snooze(2.5)
@@ -702,9 +696,7 @@ async def test_a_snoozed_job_names_its_delay(harness: Shop, server: ScriptedServ
 
 
 @pytest.mark.parametrize("first, is_late", [("grpc", True), ("laneway.rpc", False)])
-def test_grpc_that_was_imported_too_early_for_its_fork_handlers_to_be_off_is_noticed(
-    first: str, is_late: bool
-) -> None:
+def test_grpc_imported_before_fork_handlers_are_off_is_detected(first: str, is_late: bool) -> None:
     kept = {k: v for k, v in os.environ.items() if k != "GRPC_ENABLE_FORK_SUPPORT"}
     program = f"import {first}, grpc, laneway.rpc; print(laneway.rpc.IS_LATE)"
     done = subprocess.run([sys.executable, "-c", program], env=kept, capture_output=True, text=True)

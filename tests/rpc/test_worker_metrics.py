@@ -25,7 +25,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "afar:lw"
 
 
-def test_a_process_whose_port_is_taken_works_without_telling(
+def test_process_whose_port_is_taken_works_without_telling(
     app: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(worker_process, "run_worker_process", lambda *given: 0)
