@@ -117,3 +117,13 @@ def test_interfaces_name_no_setting_of_lane() -> None:
         if named.search(path.read_text("utf-8"))
     }
     assert found <= USES
+
+
+def test_interfaces_name_no_field_of_job_that_they_do_not_use() -> None:
+    """A new column of a job needs a migration, SQL and these modules; JSON and schemas follow."""
+    found = {
+        str(path.relative_to(SOURCE))
+        for path in SOURCE.rglob("*.py")
+        if "last_progress_at" in path.read_text("utf-8")
+    }
+    assert found == {"domain/job.py", "domain/event.py", "store/jobs.py"}

@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from mcp import Client
 
 from laneway.api.models import jobs
-from laneway.domain.job import Attempt, Progress
+from laneway.domain.job import Progress
 from laneway.http import AsyncClient
 from laneway.mcp import outputs
 from laneway.mcp.server import always, make_server
@@ -253,7 +253,6 @@ def test_names_are_those_of_the_api() -> None:
     for own, of_api in (
         (outputs.JobDetailResult, jobs.JobDetailOut),
         (outputs.JobResult, jobs.JobOut),
-        (outputs.AttemptResult, output_model(Attempt)),
         (outputs.ProgressResult, output_model(Progress)),
         (outputs.ExplanationResult, jobs.ExplanationOut),
     ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -11,8 +12,12 @@ from hypothesis import strategies as st
 
 from laneway.domain.change import Change
 from laneway.domain.codec import UnreadableJson, from_json, to_json
+from laneway.domain.job import Attempt, Job
+from laneway.domain.job_error import PRIVATE_MESSAGE, JobError
 from laneway.domain.lane import Lane, TunedLane
 from laneway.domain.overview import LaneDetail, LaneStatus, PriorityLoad, TypeLoad
+from laneway.domain.review import Review
+from laneway.domain.states import Status
 
 TEXT = st.text(max_size=5)
 SECONDS = st.none() | st.floats(0, 1e6)
@@ -80,3 +85,19 @@ def test_missing_field_is_refused_unless_it_has_a_default() -> None:
     assert from_json(Lane, {"name": "a"}) == Lane("a")
     with pytest.raises(UnreadableJson, match="name: is missing"):
         from_json(Lane, {})
+
+
+def test_private_fields_are_left_out_and_may_be_missing() -> None:
+    attempt = Attempt(1, error=JobError("ValueError", "no", "secret"), log_lines=3)
+    shown = to_json(attempt.public(), private=False)
+    assert not {"log", "log_lines"} & shown.keys()
+    assert shown["error"] == {"type": "ValueError", "message": PRIVATE_MESSAGE}
+    assert from_json(Attempt, {"attempt": 1, "log": None}) == Attempt(1)
+
+
+def test_review_shows_the_job_its_attempts_then_the_rest() -> None:
+    job = Job(id=UUID(int=1), job_type="t", lane="a", status=Status.RUNNING, attempts=(Attempt(1),))
+    shown = list(to_json(Review(job, "s", False, ())))
+    assert shown[:5] == ["id", "job_type", "lane", "status", "label"]
+    assert shown[-5:] == ["attempts", "seal", "two_person", "decisions", "traceparent"]
+    assert not {"job", "duplicate"} & set(shown)

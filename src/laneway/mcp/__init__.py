@@ -3,7 +3,7 @@
 server.py         the server: its tools and resources, and the client they use. Start here.
 tools.py          each tool with its permission and effects
 declared.py       tools made from declarations (laneway.operations)
-outputs.py        the results of the other tools
+outputs.py        the results of the other tools, mostly made from types of the domain
 stdio.py          serves the assistant that started this process
 endpoint.py       authenticates /mcp on the server; exchange.py handles the message
 large_payload.py  keeps large payloads away from the MCP package

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from pydantic import BaseModel, Field
 
+from laneway.domain.explanation import Explanation
+from laneway.domain.job import Progress
+from laneway.domain.review import Review
 from laneway.domain.states import Status
+from laneway.operations.models import output_model
 
 
 class FailureResult(BaseModel):
@@ -18,42 +21,8 @@ class FailureResult(BaseModel):
     message: str
 
 
-class ErrorResult(FailureResult):
-    """Why it failed, and where."""
-
-    traceback: str | None = Field(default=None, description="Only for those who may see it")
-
-
-class ProgressResult(BaseModel):
+class ProgressResult(output_model(Progress)):  # type: ignore[misc]
     """The progress of an attempt, in units of its handler."""
-
-    stage: str | None
-    done: float | None
-    total: float | None
-    percent: float | None
-    message: str | None
-
-
-class LogLineResult(BaseModel):
-    """One line a handler logged."""
-
-    at: datetime
-    level: str
-    message: str
-
-
-class AttemptResult(BaseModel):
-    """One claim of a job and how it ended."""
-
-    attempt: int
-    worker: str | None
-    claimed_at: datetime | None
-    started_at: datetime | None
-    finished_at: datetime | None
-    outcome: str | None = Field(description="null while it runs")
-    error: ErrorResult | None
-    log: list[LogLineResult] = Field(default=[], description="The newest lines")
-    log_lines: int = Field(default=0, description="How many lines there are")
 
 
 class JobResult(BaseModel):
@@ -93,58 +62,16 @@ class JobPageOut(BaseModel):
     )
 
 
-class DecisionResult(BaseModel):
-    """A decision about a job: approved or rejected, by a person."""
-
-    decision: str
-    decided_at: datetime
-    decided_by: str | None
-    comment: str | None
-
-
-class JobDetailResult(JobResult):
+class JobDetailResult(output_model(Review)):  # type: ignore[misc]
     """A job with all its details."""
 
-    error: ErrorResult | None
-    payload: Any = Field(
-        description="Above 32 KiB a note (`left_out`) instead; also in the fields below"
-    )
-    result: Any
-    checkpoint: Any
-    analysis: Any = Field(description="Plan and cost estimate for the approver")
-    unique_key: str | None
-    concurrency_key: str | None
-    approved_at: datetime | None
-    approved_by: str | None
-    expires_at: datetime | None
-    claimed_at: datetime | None
-    lease_until: datetime | None
-    last_progress_at: datetime | None
-    cancel_requested_at: datetime | None
-    attempts: list[AttemptResult]
-    two_person: bool = Field(description="The submitter may not approve it")
-    seal: str = Field(description="Approve with it, so that only this version is approved")
-    decisions: list[DecisionResult]
+    duplicate: bool = Field(default=False, description="It existed already, by its unique_key")
 
 
-class ReasonResult(BaseModel):
-    """One reason."""
-
-    code: str
-    message: str
-
-
-class ExplanationResult(BaseModel):
+class ExplanationResult(output_model(Explanation)):  # type: ignore[misc]
     """Why a job is in its state, most important reason first."""
 
-    id: UUID
-    job_type: str
-    lane: str
-    status: Status
-    label: str | None
-    reasons: list[ReasonResult]
-    starts_in_s: float | None = Field(description="An estimate; null if unknown")
-    runs_for_s: float | None = Field(description="How long jobs of its type ran recently")
+    label: str | None = Field(description="The status for people; older servers do not send it")
 
 
 class StandingOut(BaseModel):

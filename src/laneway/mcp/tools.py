@@ -114,7 +114,9 @@ class Tools:
         Values above 32 KiB are left out: `left_out` says how to read them.
         Tracebacks and the newest log lines are there only for those who may see them.
         """
-        return JobDetailResult.model_validate(briefly(await self._client().review_job(job_id)))
+        shown = briefly(await self._client().review_job(job_id))
+        found: JobDetailResult = JobDetailResult.model_validate(shown)
+        return found
 
     async def explain_job(self, job_id: JobId) -> ExplanationResult:
         """Tells every reason why a job is not running, and when it may start."""
