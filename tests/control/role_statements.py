@@ -520,7 +520,7 @@ def run_requests(session: RoleSession) -> None:
 
 def run_streams(session: RoleSession, job_id: UUID) -> None:
     seq = session.run(events.numbers([job_id]))[job_id]
-    start = session.run(events.snapshot())
+    start = session.run(events.position())[0]
     session.run(events.open_watches([seq, 0], 60.0))
     session.run(events.reconcile([seq, 0]))
     assert session.run(events.renew_watches([seq], 90.0)) == {seq}

@@ -209,7 +209,7 @@ def ids(found: list[Event]) -> list[int]:
 def test_event_that_becomes_visible_late_is_read_once(db: StoreClient, other: StoreClient) -> None:
     late, soon = other.running(), db.running()
     watch(db, late.seq, soon.seq)
-    start = db.run(events.snapshot())
+    start = db.run(events.position())[0]
     other.begin()
     other.settle(late, "finish")
     db.settle(soon, "finish")
@@ -273,7 +273,7 @@ def test_end_of_job_is_logged_once_with_watchers_of_all(db: StoreClient) -> None
 def test_pruned_or_unwatched_stream_cannot_be_resumed(db: StoreClient) -> None:
     claim = db.running()
     watch(db, claim.seq, 0)
-    since = db.run(events.snapshot())
+    since = db.run(events.position())[0]
     (first,) = db.run(events.of_job(claim.seq, None)).events
     assert db.run(events.can_resume([claim.seq, 0], since))
     assert not db.run(events.can_resume([claim.seq + 1], since)), "that job was not watched"
@@ -283,7 +283,7 @@ def test_pruned_or_unwatched_stream_cannot_be_resumed(db: StoreClient) -> None:
     db.report([Report(claim, done=1.0)])
     # Rows that a concurrent transaction of another test may have written are kept.
     deadline = time.monotonic() + PATIENCE
-    while (seen := Snapshot.of(latest := db.run(events.snapshot()))).xmin < seen.xmax:
+    while (seen := Snapshot.of(latest := db.run(events.position())[0])).xmin < seen.xmax:
         assert time.monotonic() < deadline
     while db.one(OLDEST_UNDER_WAY) <= seen.xmax:
         assert time.monotonic() < deadline
@@ -292,7 +292,7 @@ def test_pruned_or_unwatched_stream_cannot_be_resumed(db: StoreClient) -> None:
     assert prune_hours_later(db, term) == len(["jobs.changed", "job.state", "job.progressed"])
     assert not db.run(events.can_resume([claim.seq, 0], since))
     assert db.run(events.can_resume([claim.seq, 0], latest)), "nothing came after"
-    assert db.run(events.snapshot()) == latest
+    assert db.run(events.position())[0] == latest
     watch(db, claim.seq)
     again = db.run(events.of_job(claim.seq, first.id))
     assert (again.is_known, [e.name for e in again.events]) == (False, ["job.state"])
@@ -331,7 +331,7 @@ def test_transaction_ids_of_other_cluster_in_dump_are_harmless(db: StoreClient) 
     db.do("update laneway.events set xid = '1000000000000'")
     db.do("update laneway.event_log set pruned_xid = '999999999999'")
     db.do("update laneway.watches set born = '1000000000000', mark = '1000000000000'")
-    since = db.run(events.snapshot())
+    since = db.run(events.position())[0]
     db.report([Report(claim, done=1.0)])
     assert [e.name for e in db.run(events.between(since)).events] == ["job.progressed"]
 
@@ -339,7 +339,7 @@ def test_transaction_ids_of_other_cluster_in_dump_are_harmless(db: StoreClient) 
     assert logged(db) == ["job.progressed"]
     assert db.one("select pruned_xid::text, pruned_id from laneway.event_log") == ("0", old.id)
     for done in (2.0, 3.0):
-        since = db.run(events.snapshot())
+        since = db.run(events.position())[0]
         db.report([Report(claim, done=done)])
         assert [e.name for e in db.run(events.between(since)).events] == ["job.progressed"]
     assert db.run(events.can_resume([claim.seq], since))
@@ -388,7 +388,7 @@ def test_logging_and_reading_scan_no_existing_rows(db: StoreClient, known: str) 
     claims = [db.running() for _ in range(5)]
     watch(db, 0, claims[0].seq)
     db.begin()
-    start, before = db.run(events.snapshot()), rows_read(db)
+    start, before = db.run(events.position())[0], rows_read(db)
     for claim in claims:
         db.settle(claim, "finish")
     assert rows_read(db) - before < 1000

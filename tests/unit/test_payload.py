@@ -20,7 +20,6 @@ from pydantic import BaseModel
 
 from laneway.domain.payload import (
     PayloadLimits,
-    check_batch,
     check_key,
     decode,
     encode,
@@ -419,12 +418,3 @@ def test_key_that_no_index_could_hold_is_refused(key: object, rule: str) -> None
 def test_key_of_512_bytes_is_taken() -> None:
     assert check_key("é" * 256, "unique_key") == "é" * 256
     assert check_text("x", "tag", max_bytes=1) == "x"
-
-
-def test_batch_is_bounded_in_jobs_and_bytes() -> None:
-    limits = PayloadLimits(batch_jobs=3, batch_bytes=10)
-    check_batch(["{}"] * 3, limits)
-    with pytest.raises(InvalidInput, match="3 jobs"):
-        check_batch(["{}"] * 4, limits)
-    with pytest.raises(InvalidInput, match="10 bytes"):
-        check_batch(['"ééééé"'], limits)

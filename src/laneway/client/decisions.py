@@ -6,7 +6,7 @@ from typing import Final
 from uuid import UUID
 
 from laneway.domain import verb_rules
-from laneway.domain.states import TERMINAL, Status
+from laneway.domain.states import LIVE, Status
 from laneway.domain.verb_rules import State
 from laneway.store import approvals, audit, jobs
 from laneway.store.approvals import Decided
@@ -15,13 +15,12 @@ from laneway.store.jobs import FoundState
 
 # The audit entry's principal if the application names none.
 APPLICATION: Final = "application"
-_LIVE: Final = frozenset(status.value for status in Status if status not in TERMINAL)
 
 
 async def cancel(runner: Runner, job_id: UUID, by: str | None, reason: str | None) -> FoundState:
     """Cancels a job; returns the state found, whether or not the cancel was accepted."""
     found = await runner.run(jobs.cancel(job_id, by, reason))
-    if found.found_in in _LIVE:
+    if found.found_in in LIVE:
         status = verb_rules.after_cancel(job_id, found.found_in, found.concerns)
         states = verb_rules.audited_cancel(found.found_in, status, reason)
         await _record(runner, by, "job.cancelled", job_id, found.workspace, states)

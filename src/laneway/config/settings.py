@@ -11,6 +11,7 @@ embedded PostgreSQL. Passwords are never printed.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from ipaddress import ip_address, ip_network
@@ -31,7 +32,6 @@ from pydantic import (
 
 from laneway.config.lanes import read_lanes
 from laneway.config.sources import CONFIG_FILE, PREFIX, read_sources
-from laneway.domain.dsn import check_dsn
 from laneway.domain.lane import Lane
 from laneway.domain.missing import suggest
 from laneway.domain.payload import PayloadLimits
@@ -40,6 +40,8 @@ from laneway.domain.text import escape_text
 from laneway.errors import ConfigError
 
 _DSN_FIELDS: Final = ("database_url", "listen_dsn")
+_URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_DRIVER: Final = re.compile(r"\A(postgres(?:ql)?)\+[a-z0-9_]+://", re.IGNORECASE)
 
 
 def _on_off(value: object) -> object:
@@ -53,6 +55,22 @@ def _on_off(value: object) -> object:
     return value
 
 
+def _check_dsn(value: object) -> object:
+    """A PostgreSQL URL or a libpq keyword string; a SQLAlchemy driver suffix is dropped."""
+    if not isinstance(value, str):
+        return value
+    dsn = value.strip()
+    if "\x00" in dsn:
+        raise ValueError("must not contain a NUL character")
+    if _URL.match(dsn):
+        dsn = _DRIVER.sub(r"\1://", dsn, count=1)
+        if not dsn.startswith(("postgresql://", "postgres://")):
+            raise ValueError("must be a PostgreSQL URL (postgresql://…)")
+    elif dsn and "=" not in dsn:
+        raise ValueError("must be a PostgreSQL URL (postgresql://…) or key=value pairs")
+    return dsn
+
+
 def _addresses(value: object) -> object:
     """Addresses and networks, from a list or from one text with commas."""
     given = value.split(",") if isinstance(value, str) else value
@@ -63,7 +81,7 @@ def _addresses(value: object) -> object:
 
 
 _Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-_Dsn = Annotated[str | None, BeforeValidator(check_dsn)]
+_Dsn = Annotated[str | None, BeforeValidator(_check_dsn)]
 
 
 class Settings(BaseModel):

@@ -36,10 +36,8 @@ _Schedules = list[Schedule]
 _Slots = list[Slot]
 
 
-class _Resource:
-    """Named settings; each change is kept and can be rolled back."""
-
-    _kind: str
+class _Verbs:
+    """Verbs on the database of an application, which is opened at the first use."""
 
     def __init__(self, database: Callable[[], Database]) -> None:
         self._database = database
@@ -47,6 +45,12 @@ class _Resource:
     @property
     def _db(self) -> Database:
         return self._database()
+
+
+class _Resource(_Verbs):
+    """Named settings; each change is kept and can be rolled back."""
+
+    _kind: str
 
     async def history(self, name: str, *, limit: int = 50, before: int | None = None) -> _Changes:
         """The kept changes, newest first; also of a deleted one."""
@@ -160,15 +164,8 @@ class Schedules(_Resource):
     put, listing, run_now = set, list, run  # noqa: A003 - the methods, not the built-ins
 
 
-class Jobs:
+class Jobs(_Verbs):
     """The jobs, as an operator sees them: `lw.jobs`."""
-
-    def __init__(self, database: Callable[[], Database]) -> None:
-        self._database = database
-
-    @property
-    def _db(self) -> Database:
-        return self._database()
 
     async def list(self, *, limit: int = 50, cursor: str | None = None, **wanted: Any) -> Page[Job]:
         """One page of jobs, newest first; `wanted` has the fields of JobFilter."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Final, Literal
@@ -174,7 +174,7 @@ def check_role_permissions(given: object) -> tuple[str, ...]:
     """The permissions of a role, or those that a token is narrowed to; at least one."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise InvalidInput("permissions", "must be a list")
-    chosen = check_permissions(each if isinstance(each, str) else repr(each) for each in given)
+    chosen = check_permissions(name if isinstance(name, str) else repr(name) for name in given)
     if not chosen:
         raise InvalidInput("permissions", "must name at least one")
     return chosen
@@ -182,27 +182,24 @@ def check_role_permissions(given: object) -> tuple[str, ...]:
 
 def check_lanes(given: object) -> tuple[str, ...] | None:
     """Names of lanes, each once, or None for any lane."""
-    if given is None:
-        return None
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise InvalidInput("lanes", "must be a list of names")
-    names = {check_lane_name(each, "lanes") for each in given}
-    if not 1 <= len(names) <= MAX_LANES:
-        raise InvalidInput("lanes", f"must be 1 to {MAX_LANES} names; leave it out for any lane")
-    return tuple(sorted(names))
+    return _check_names(given, "lanes", check_lane_name, MAX_LANES, "any lane")
 
 
 def check_job_types(given: object) -> tuple[str, ...] | None:
     """Names of job types, each once, or None for any."""
+    return _check_names(given, "job_types", check_job_type, MAX_JOB_TYPES, "any type")
+
+
+def _check_names(
+    given: object, field: str, check: Callable[[object, str], str], most: int, default: str
+) -> tuple[str, ...] | None:
     if given is None:
         return None
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise InvalidInput("job_types", "must be a list of names")
-    names = {check_job_type(each, "job_types") for each in given}
-    if not 1 <= len(names) <= MAX_JOB_TYPES:
-        raise InvalidInput(
-            "job_types", f"must be 1 to {MAX_JOB_TYPES} names; leave it out for any type"
-        )
+        raise InvalidInput(field, "must be a list of names")
+    names = {check(name, field) for name in given}
+    if not 1 <= len(names) <= most:
+        raise InvalidInput(field, f"must be 1 to {most} names; leave it out for {default}")
     return tuple(sorted(names))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Annotated, Final, Literal
 
@@ -76,7 +76,7 @@ MaxTypes = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class GrantBounds:
-    """The bounds that a grant sets; None: what is usual for its role."""
+    """The bounds that a grant sets; None: the usual bound of its role."""
 
     max_priority: _Priority | None = None
     max_queued: _Count | None = None
@@ -116,7 +116,7 @@ class BoundsChange:
         return [name for name, value in asdict(self).items() if value == USUAL_WORD]
 
     def applied_to(self, before: GrantBounds) -> GrantBounds:
-        """The bounds that result."""
+        """The bounds of a grant after this change."""
         given = {name: value for name, value in asdict(self.given).items() if value is not None}
         return replace(before, **{**dict.fromkeys(self.cleared), **given})
 
@@ -130,20 +130,22 @@ NO_BOUNDS: Final = GrantBounds()
 NO_CHANGE: Final = BoundsChange()
 
 
-def widest(several: Iterable[Bounds]) -> Bounds:
+def widest(bounds: Iterable[Bounds]) -> Bounds:
     """The largest of each bound: what several grants allow together."""
-    found = list(several)
-    if len(found) == 1:
-        return found[0]
-    return Bounds(**{f.name: max(getattr(each, f.name) for each in found) for f in fields(Bounds)})
+    return _combine(max, list(bounds))
 
 
-def narrowest(several: Iterable[Bounds]) -> Bounds:
+def narrowest(bounds: Iterable[Bounds]) -> Bounds:
     """The smallest of each bound: what holds for all of several jobs; unbound if there is none."""
-    found = list(several) or [UNBOUND]
-    if len(found) == 1:
-        return found[0]
-    return Bounds(**{f.name: min(getattr(each, f.name) for each in found) for f in fields(Bounds)})
+    return _combine(min, list(bounds) or [UNBOUND])
+
+
+def _combine(pick: Callable[[Iterable[int]], int], bounds: list[Bounds]) -> Bounds:
+    if len(bounds) == 1:
+        return bounds[0]
+    return Bounds(
+        **{f.name: pick(getattr(each, f.name) for each in bounds) for f in fields(Bounds)}
+    )
 
 
 def check_priority_bound(priority: int | None, bounds: Bounds, field: str = "priority") -> None:

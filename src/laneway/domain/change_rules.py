@@ -69,7 +69,7 @@ def check_of(hint: Any) -> Check:
     bounds = find_mark(hint, Interval)
     if bounds is None:
         raise TypeError(f"{hint} names neither a range nor a check")
-    return check_whole(bounds.ge, bounds.le)
+    return lambda field, value: check_whole(value, field, bounds.ge, bounds.le)
 
 
 def check_flag(field: str, value: object) -> bool:
@@ -89,16 +89,12 @@ def check_word(words: tuple[str, ...]) -> Check:
     return check
 
 
-def check_whole(low: int, high: int) -> Callable[[str, object], int]:
-    """A check for whole numbers in a range."""
-
-    def check(field: str, value: object) -> int:
-        # bool is an int in Python: `true` would silently be one slot.
-        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-            raise InvalidInput(field, f"must be a whole number from {low} to {high}")
-        return value
-
-    return check
+def check_whole(value: object, field: str, low: int, high: int) -> int:
+    """The whole number; InvalidInput if it is another value or out of range."""
+    # bool is an int in Python: `true` would silently be one slot.
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise InvalidInput(field, f"must be a whole number from {low} to {high}")
+    return value
 
 
 def optional(check: Check) -> Check:

@@ -12,7 +12,7 @@ from annotated_types import Interval, MaxLen, MinLen
 from laneway.domain.annotations import HIDDEN, Doc
 from laneway.domain.approval import LARGEST_AMOUNT
 from laneway.domain.duration import CENTURY_S
-from laneway.domain.job import NAME_BYTES, TAG_BYTES
+from laneway.domain.job import NAME_BYTES, TAG_BYTES, check_time
 from laneway.domain.lane import LANE_NAME_BYTES, check_job_type, check_lane_name
 from laneway.domain.missing import suggest
 from laneway.domain.permissions import Reach
@@ -70,7 +70,7 @@ class JobFilter:
     @classmethod
     def of(cls, conditions: Mapping[str, Any]) -> JobFilter:
         """A filter from names and values; a status may be its name."""
-        known = [one.name for one in fields(cls) if one.name not in ("within", "private")]
+        known = [field.name for field in fields(cls) if field.name not in ("within", "private")]
         for name in conditions:
             if name not in known:
                 raise InvalidInput(name, f"is not a field of a filter{suggest(name, known)}")
@@ -87,7 +87,7 @@ class JobFilter:
     @property
     def conditions(self) -> dict[str, object]:
         """The conditions of the caller, by field."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {
             name: value
             for name, value in values.items()
@@ -103,8 +103,9 @@ class JobFilter:
         if self.job_type is not None:
             check_job_type(self.job_type)
         _check_texts(self)
-        for field in ("since", "until"):
-            _check_time(getattr(self, field), field)
+        for name in ("since", "until"):
+            if (moment := getattr(self, name)) is not None:
+                check_time(moment, name)
         if self.since is not None and self.until is not None and self.since >= self.until:
             raise InvalidInput("until", "must be after since")
         _check_number(self.older_than, "older_than", LONGEST_AGE)
@@ -133,15 +134,6 @@ def _check_texts(given: JobFilter) -> None:
     ):
         if value is not None:
             check_text(value, field, max_bytes=size)
-
-
-def _check_time(value: object, field: str) -> None:
-    if value is None:
-        return
-    if not isinstance(value, datetime):
-        raise InvalidInput(field, f"must be a datetime, not {type(value).__name__}")
-    if value.utcoffset() is None:
-        raise InvalidInput(field, "must have a time zone")
 
 
 def _check_number(value: object, field: str, most: float) -> None:

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from laneway.domain.annotations import ALWAYS_SENT, HIDDEN, IF_TRUE, PRIVATE, WITH_Z, Doc
 from laneway.domain.approval import Cost, cost_of
+from laneway.domain.change_rules import check_whole
 from laneway.domain.codec import to_json
 from laneway.domain.duration import CENTURY_S
 from laneway.domain.job_error import JobError
@@ -252,9 +253,9 @@ class NewJob:
         if self.priority is not None:
             check_priority(self.priority)
         if self.max_retries is not None:
-            _check_whole(self.max_retries, "max_retries", MAX_RETRIES_RANGE)
+            check_whole(self.max_retries, "max_retries", *MAX_RETRIES_RANGE)
         if self.run_at is not None:
-            _check_run_at(self.run_at)
+            check_time(self.run_at, "run_at")
             if self.delay is not None:
                 raise InvalidInput("delay", "give delay or run_at, not both")
         if self.delay is not None:
@@ -275,12 +276,12 @@ class NewJob:
 
 
 def new_job_id() -> UUID:
-    """A fresh UUIDv7 (RFC 9562), greater than every one this process made before."""
+    """A new UUIDv7 (RFC 9562), greater than all earlier ones of this process."""
     return UUID(int=_ids.next())
 
 
 def new_job_ids(count: int) -> list[UUID]:
-    """Several fresh ids in order, cheaper than one by one."""
+    """Several new ids in order, cheaper than one by one."""
     return [UUID(int=number) for number in _ids.take(count)]
 
 
@@ -336,13 +337,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def check_priority(value: object) -> None:
-    _check_whole(value, "priority", PRIORITY_RANGE)
-
-
-def _check_whole(value: object, field: str, allowed: tuple[int, int]) -> None:
-    low, high = allowed
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise InvalidInput(field, f"must be a whole number from {low} to {high}")
+    check_whole(value, "priority", *PRIORITY_RANGE)
 
 
 def _check_delay(value: object) -> None:
@@ -354,11 +349,12 @@ def _check_delay(value: object) -> None:
         raise InvalidInput("delay", f"must be a number of seconds from 0 to {LONGEST_DELAY:.0f}")
 
 
-def _check_run_at(value: object) -> None:
+def check_time(value: object, field: str) -> None:
+    """Refuse a value that is not a time with a time zone."""
     if not isinstance(value, datetime):
-        raise InvalidInput("run_at", f"must be a datetime, not {type(value).__name__}")
+        raise InvalidInput(field, f"must be a datetime, not {type(value).__name__}")
     if value.utcoffset() is None:
-        raise InvalidInput("run_at", "must have a time zone")
+        raise InvalidInput(field, "must have a time zone")
 
 
 def _check_tags(tags: Sequence[object]) -> None:

@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Any, Final, Literal, TypeVar
 
 from laneway.domain.approval import Approval
+from laneway.domain.change_rules import check_whole
 from laneway.domain.duration import check_duration, seconds_of
 from laneway.domain.job import MAX_RETRIES_RANGE, PRIORITY_RANGE
 from laneway.domain.lane import check_lane_name
@@ -211,17 +212,10 @@ def _parts(
 def _check_limits(names: object) -> tuple[str, ...]:
     if not isinstance(names, (list, tuple)) or len(names) > MAX_LIMITS:
         raise InvalidInput("limits", f"must be a list of at most {MAX_LIMITS} names")
-    known = {check_lane_name(one, f"limits[{i}]") for i, one in enumerate(names)}
+    known = {check_lane_name(name, f"limits[{i}]") for i, name in enumerate(names)}
     if len(known) < len(names):
         raise InvalidInput("limits", "must not name a limit twice")
     return tuple(sorted(known))
-
-
-def check_whole(value: object, field: str, low: int, high: int) -> int:
-    """The whole number; InvalidInput if it is another value or out of range."""
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise InvalidInput(field, f"must be a whole number from {low} to {high}")
-    return value
 
 
 def _age_s(age: float | timedelta | None) -> float | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal
 from functools import cache
@@ -193,18 +193,6 @@ def decode(
 def check_key(value: object, field: str, limits: PayloadLimits = DEFAULT_LIMITS) -> str:
     """A `unique_key` or idempotency key: text of 1 to 512 bytes, to fit an index row."""
     return check_text(value, field, max_bytes=limits.key_bytes)
-
-
-def check_batch(texts: Sequence[str], limits: PayloadLimits = DEFAULT_LIMITS) -> None:
-    """Refuse a batch of encoded payloads with too many jobs or bytes."""
-    if len(texts) > limits.batch_jobs:
-        raise InvalidInput("jobs", f"a batch holds at most {limits.batch_jobs} jobs")
-    if sum(len(text) if text.isascii() else len(text.encode()) for text in texts) > (
-        limits.batch_bytes
-    ):
-        raise InvalidInput(
-            "jobs", f"the payloads of a batch hold at most {limits.batch_bytes} bytes"
-        )
 
 
 class _BadNumber:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from typing import Final
+from typing import Any, Final
 
 from laneway.domain.json_scan import depths, has_bracket_in_string, has_long_number
 
@@ -31,6 +32,20 @@ def stored_json(text: str) -> StoredJson | None:
         return None
     data = text.encode()
     return None if has_long_number(data, _MAX_DIGITS) or _is_deep(data) else StoredJson(data)
+
+
+def read_stored(text: str, *, as_text: bool) -> Any:
+    """The JSON value, or its text if Python cannot parse it: one row must not break a list.
+
+    With `as_text`, a large value is `StoredJson`.
+    """
+    stored = stored_json(text) if as_text else None
+    if stored is not None:
+        return stored
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _is_deep(text: bytes) -> bool:

@@ -14,12 +14,12 @@ from typing import Any, cast
 
 from laneway.domain.approval import Analysis, analysis_of, as_approval, is_analysis
 from laneway.domain.arguments import Arguments, check_schema
+from laneway.domain.change_rules import check_whole
 from laneway.domain.job_type_policy import (
     Isolation,
     JobTypePolicy,
     Stale,
     TypeRecord,
-    check_whole,
 )
 from laneway.domain.lane import check_job_type
 from laneway.domain.retention import Retention

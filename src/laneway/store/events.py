@@ -119,11 +119,6 @@ def can_resume(seqs: Collection[int], since: str, log: str | None = None) -> Sta
     return Statement("events/check_resume", scalar, params)
 
 
-def snapshot() -> Statement[str]:
-    """The current snapshot of the log."""
-    return Statement("events/take_snapshot", scalar)
-
-
 def position() -> Statement[tuple[str, str]]:
     """The current snapshot of the log, and the identity of the log."""
     return Statement("events/take_snapshot", lambda rows: (rows[0][0], rows[0][1]))

@@ -18,7 +18,7 @@ from laneway.domain.job_error import JobError
 from laneway.domain.permissions import Reach
 from laneway.domain.redaction import redact
 from laneway.domain.states import Status
-from laneway.domain.stored_json import stored_json
+from laneway.domain.stored_json import read_stored
 from laneway.domain.verb_rules import CancelOnly
 from laneway.store.statement import Row, Statement, one, scalar
 
@@ -161,19 +161,6 @@ def large_json_as_text() -> Iterator[None]:
         _keeps_text.reset(token)
 
 
-def _read(text: str | None, *, as_text: bool = False) -> Any:
-    """The JSON value, or its text if Python cannot parse it: one job must not break a list."""
-    if text is None:
-        return None
-    kept = stored_json(text) if as_text else None
-    if kept is not None:
-        return kept
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-
-
 def _error(value: Any) -> JobError | None:
     if value is None:
         return None
@@ -197,9 +184,9 @@ def read_job(row: Row, *, as_text: bool | None = None) -> Job:
     if v["cancel_reason"] is not None:
         v["cancel_reason"] = redact(v["cancel_reason"])
     for name in ("payload", "result", "checkpoint"):
-        v[name] = _read(v[name], as_text=keeps_text)
+        v[name] = None if v[name] is None else read_stored(v[name], as_text=keeps_text)
     for name in ("error", "progress", "analysis"):
-        v[name] = _read(v[name])
+        v[name] = None if v[name] is None else read_stored(v[name], as_text=False)
     progress = v["progress"]
     v["status"] = Status(v["status"])
     v["tags"] = tuple(v["tags"])

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from laneway.domain.claim import Claim
 from laneway.store.arrays import array_of_numbers, array_of_texts
-from laneway.store.statement import Row, Statement, scalar
+from laneway.store.statement import Row, Statement, nothing, scalar
 
 MIN_RANK = -2_000_000
 MAX_RANK = 2_000_000
@@ -268,7 +268,7 @@ def run_watchdog(holder: UUID, ttl_s: float, limit: int = 200) -> Statement[Watc
 
 def resign(holder: UUID) -> Statement[None]:
     """Gives up leadership, so that another process takes it at once."""
-    return Statement("leases/resign_leader", lambda rows: None, {"holder": holder})
+    return Statement("leases/resign_leader", nothing, {"holder": holder})
 
 
 def fail_worker(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
@@ -10,7 +9,7 @@ from uuid import UUID
 
 from laneway.domain.payload import PayloadLimits
 from laneway.domain.schedule import RunNow, Schedule, Slot, encode_payload
-from laneway.domain.stored_json import stored_json
+from laneway.domain.stored_json import read_stored
 from laneway.store.statement import Row, Statement, nothing, scalar
 
 _COLUMNS: Final = (
@@ -69,7 +68,7 @@ def _read(row: Row, *, as_text: bool = False) -> ReadSchedule:
         Schedule(
             name=name,
             job_type=job_type,
-            payload=_value(payload, as_text=as_text),
+            payload=read_stored(payload, as_text=as_text),
             cron=cron,
             timezone=timezone,
             missed=missed,
@@ -92,17 +91,6 @@ def _read(row: Row, *, as_text: bool = False) -> ReadSchedule:
         ),
         now,
     )
-
-
-def _value(text: str, *, as_text: bool) -> Any:
-    """The JSON value, or its text if Python cannot parse it: one row must not break a list."""
-    kept = stored_json(text) if as_text else None
-    if kept is not None:
-        return kept
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
 
 
 def read(*names: str, as_text: bool = False) -> Statement[list[ReadSchedule]]:
