@@ -20,7 +20,7 @@ MAX_WARNINGS: Final = 100
 LARGEST_AMOUNT: Final = 1_000_000_000_000_000
 NEEDS_SUBMITTER: Final = "must be given, because another person approves jobs of this type"
 # Begins the queue of a type's analyses: no job type begins with a control character.
-ANALYSIS_PREFIX: Final = "\x01"
+_ANALYSIS_PREFIX: Final = "\x01"
 
 Policy = Literal["never", "always", "below"]
 Number = int | float | Decimal
@@ -28,16 +28,21 @@ Number = int | float | Decimal
 
 def analysis_of(job_type: str) -> str:
     """The name under which analyses of a job type wait and are claimed."""
-    return ANALYSIS_PREFIX + job_type
+    return _ANALYSIS_PREFIX + job_type
 
 
 def is_analysis(name: str) -> bool:
-    return name.startswith(ANALYSIS_PREFIX)
+    return name.startswith(_ANALYSIS_PREFIX)
+
+
+def analysed_type(name: str) -> str:
+    """The job type, given its name or that of its analyses."""
+    return name.removeprefix(_ANALYSIS_PREFIX)
 
 
 def display_name(name: str) -> str:
     """The name of a job type, or of its analyses, for people."""
-    return f"analysis of {name.removeprefix(ANALYSIS_PREFIX)}" if is_analysis(name) else name
+    return f"analysis of {analysed_type(name)}" if is_analysis(name) else name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
+from laneway.domain.approval import analysed_type, is_analysis
 from laneway.observability.log_throttle import LogThrottle
 
 if TYPE_CHECKING:
@@ -233,8 +234,7 @@ def _begin(
 ) -> AttemptSpan:
     from opentelemetry import context, trace
 
-    is_analysis = job_type.startswith("\x01")
-    name = job_type.lstrip("\x01")
+    name = analysed_type(job_type)
     parent, links = context.Context(), []
     given = read_traceparent(origin)
     if given is not None and attempt == 1:
@@ -249,7 +249,7 @@ def _begin(
         attributes={
             "messaging.system": _SYSTEM,
             "messaging.operation.type": "process",
-            "messaging.operation.name": "analyze" if is_analysis else "run",
+            "messaging.operation.name": "analyze" if is_analysis(job_type) else "run",
             "messaging.destination.name": name,
             "messaging.message.id": str(job_id),
             "messaging.client.id": worker,

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection, Iterable
 from typing import TypeVar
 
-from laneway.domain.approval import ANALYSIS_PREFIX
+from laneway.domain.approval import analysed_type
 from laneway.domain.missing import hint
 from laneway.engine.claim.lane_loop import Claimable
 from laneway.store.lanes import ControlState
@@ -26,7 +26,7 @@ def served(
     lanes: dict[str, list[H]] = {}
     for handler in handlers:
         lane = state.lane_of(handler.job_type)
-        own = state.lane_of(handler.job_type.removeprefix(ANALYSIS_PREFIX))
+        own = state.lane_of(analysed_type(handler.job_type))
         if only is None or lane in only or own in only:
             lanes.setdefault(lane, []).append(handler)
     return lanes

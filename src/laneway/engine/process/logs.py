@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from laneway.config.settings import Settings
+from laneway.domain.approval import analysed_type
 from laneway.domain.redaction import redact
 from laneway.engine.run.attempt import current_run
 from laneway.observability import tracing
@@ -26,7 +27,7 @@ def log_fields(record: logging.LogRecord) -> Iterator[tuple[str, object]]:
         run, worker = around
         yield "job_id", str(run.claim.job_id)
         yield "attempt", run.claim.attempt
-        yield "job_type", run.handler.job_type.lstrip("\x01")
+        yield "job_type", analysed_type(run.handler.job_type)
         yield "lane", run.lane
         yield "worker", worker
     if (trace_id := tracing.trace_id()) is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from laneway.domain.approval import analysed_type
 from laneway.domain.claim import Claim
 from laneway.engine.lease.attempt_log import LossLog
 from laneway.observability import tracing
@@ -35,7 +36,7 @@ class WorkerMetrics:
         for one in assignments:
             job_type = one.job_type
             if job_type not in ends:
-                ends[job_type] = job_type, self.counters.ends(lane, job_type.lstrip("\x01"))
+                ends[job_type] = job_type, self.counters.ends(lane, analysed_type(job_type))
             self._held[one.claim.seq, one.claim.attempt] = ends[job_type]
             if one.waited_s is not None:
                 self.counters.waited(lane, one.waited_s)

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from laneway.domain.approval import ANALYSIS_PREFIX, analysis_of
+from laneway.domain.approval import analysed_type, analysis_of, is_analysis
 from laneway.domain.claim import Claim
 from laneway.rpc.server.assignments import Assigned
 from laneway.store.leases import Assignment
@@ -75,11 +75,10 @@ class QueuedAssignment(NamedTuple):
 
     def to_send(self, steps: Iterable[FinishedStep], now: float) -> OutAssignment:
         one = self.assignment
-        is_analysis = one.job_type.startswith(ANALYSIS_PREFIX)
         return OutAssignment(
             self.assigned.id,
             one.claim,
-            one.job_type.removeprefix(ANALYSIS_PREFIX),
+            analysed_type(one.job_type),
             one.payload,
             one.checkpoint,
             tuple(steps),
@@ -89,7 +88,7 @@ class QueuedAssignment(NamedTuple):
             one.traceparent,
             self.assigned.leased_in,
             one.retries,
-            is_analysis,
+            is_analysis(one.job_type),
         )
 
 

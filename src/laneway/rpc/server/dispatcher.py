@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final, Literal
 from uuid import UUID, uuid4
 
-from laneway.domain.approval import ANALYSIS_PREFIX
+from laneway.domain.approval import analysed_type, is_analysis
 from laneway.domain.claim import Claim
 from laneway.engine.claim.lane_loop import LaneTools
 from laneway.engine.claim.lane_routing import served
@@ -138,7 +138,7 @@ class Dispatcher:
         types = self._caller.job_types
         if types is None:
             return self._types
-        return [one for one in self._types if one.job_type.removeprefix(ANALYSIS_PREFIX) in types]
+        return [one for one in self._types if analysed_type(one.job_type) in types]
 
     def _make_loop(self, lane: str, types: Sequence[ClaimableType]) -> StreamLoop:
         shared = self._shared
@@ -212,7 +212,7 @@ class Dispatcher:
             if one.changed_since_approval:
                 self._shared.completer.add(of_changed_since_approval(one.claim))
                 continue
-            timeout_ms = self._timeouts_ms.get(one.job_type.removeprefix(ANALYSIS_PREFIX), 0)
+            timeout_ms = self._timeouts_ms.get(analysed_type(one.job_type), 0)
             queued.append(QueuedAssignment(assigned, one, lease_s, begun, timeout_ms, size_of(one)))
         self._note_room()
         self._queue.put(queued)
@@ -232,8 +232,8 @@ class Dispatcher:
 
     def _assign(self, claim: Claim, lane: str, job_type: str) -> Assigned:
         type_lane = lane
-        if job_type.startswith(ANALYSIS_PREFIX):
-            type_lane = self._shared.state().lane_of(job_type.removeprefix(ANALYSIS_PREFIX))
+        if is_analysis(job_type):
+            type_lane = self._shared.state().lane_of(analysed_type(job_type))
         isolation = self._isolations.get(job_type, "async")
         assigned = Assigned(str(claim.job_id), claim, type_lane, job_type, isolation, self, lane)
         self._shared.assignments.add(assigned)

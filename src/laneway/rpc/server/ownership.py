@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from uuid import UUID
 
-from laneway.domain.approval import ANALYSIS_PREFIX
+from laneway.domain.approval import analysed_type
 from laneway.errors import InvalidInput
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.server.assignments import Assigned, Assignments
@@ -67,7 +67,7 @@ class Ownership:
 
     def _reaches(self, caller: StreamCaller, one: OwnedAttempt) -> bool:
         """Whether the token covers the attempt; an analysis counts in the lane of its job type."""
-        job_type = one.job_type.removeprefix(ANALYSIS_PREFIX)
+        job_type = analysed_type(one.job_type)
         if caller.job_types is not None and job_type not in caller.job_types:
             return False
         lanes = caller.lanes

@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError, Message
 from laneway.config.settings import Settings
 from laneway.control.health import DECLARATION_IGNORED, LIMIT_REFUSED
 from laneway.control.throttle import Buckets
-from laneway.domain.approval import ANALYSIS_PREFIX
+from laneway.domain.approval import is_analysis
 from laneway.domain.claim import Claim
 from laneway.errors import Forbidden, InvalidInput, LanewayError
 from laneway.observability.counters import PROCESS
@@ -332,9 +332,8 @@ class WorkerCalls:
             claim = one.claim
             pair = claim.seq, claim.attempt
             if pair not in verdicts:
-                is_analysis = one.job_type[0] == ANALYSIS_PREFIX
                 verdicts[pair] = messages.read_result(
-                    result, claim, self._limits, is_analysis=is_analysis
+                    result, claim, self._limits, is_analysis=is_analysis(one.job_type)
                 )
         return verdicts
 
