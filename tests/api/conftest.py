@@ -1,9 +1,9 @@
-"""The API in process: an app on a database of its own, and principals with tokens to ask it.
+"""The API in process: an app on a separate database, and principals with tokens.
 
 `app`      the application of `make_app`
-`people`   makes principals: `people.new("ann", "submitter", scope="own")` answers a Principal
-`ask`      `await ask(ann, "POST", "/jobs", json={...})`; None asks without a token
-`factory`    the database from behind: submits, claims and ends jobs without the API
+`people`   makes principals: `people.new("ann", "submitter", scope="own")` returns a Principal
+`ask`      sends a request: `await ask(ann, "POST", "/jobs", json={...})`; None: without a token
+`factory`    the database directly: submits, claims and ends jobs without the API
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from laneway.store.database import Database
 from tests.support.job_factory import JobFactory
 
 Ask = Callable[..., Coroutine[Any, Any, httpx2.Response]]
-# What each seeded role is usually granted for.
+# The usual scope of each seeded role.
 SCOPES = {"submitter": "own", **{role: "all" for role in SEEDED_ROLES if role != "submitter"}}
 
 
 @dataclass(frozen=True)
 class Principal:
-    """Somebody with a token."""
+    """A principal with a token."""
 
     id: UUID
     name: str
@@ -46,7 +46,7 @@ class Principal:
 
 
 class People:
-    """Makes principals, grants and tokens by plain SQL."""
+    """Creates principals, grants and tokens with plain SQL."""
 
     def __init__(self, conn: psycopg.Connection[Any]) -> None:
         self._conn = conn
@@ -97,7 +97,7 @@ class People:
             self._conn.execute(change.format(Identifier(name)), [bound, grant_id])
 
     def role(self, name: str, *permissions: str) -> str:
-        """A role of one's own."""
+        """Create a custom role."""
         self._conn.execute(
             "insert into laneway.roles (name, permissions, updated_by) values (%s, %s, 'tests')",
             [name, list(permissions)],
@@ -151,16 +151,16 @@ def people(conn: psycopg.Connection[Any]) -> People:
 
 
 @pytest.fixture
-def acts(conn: psycopg.Connection[Any]) -> Callable[[], list[tuple[Any, ...]]]:
-    """What the audit holds: (actor, action, kind, name, outcome), oldest first."""
+def audit_entries(conn: psycopg.Connection[Any]) -> Callable[[], list[tuple[Any, ...]]]:
+    """The audit entries (actor, action, kind, name, outcome), oldest first."""
 
-    def acts() -> list[tuple[Any, ...]]:
+    def audit_entries() -> list[tuple[Any, ...]]:
         rows = conn.execute(
             "select actor, action, kind, name, outcome from laneway.audit order by id"
         )
         return rows.fetchall()
 
-    return acts
+    return audit_entries
 
 
 @pytest.fixture
@@ -189,7 +189,7 @@ async def serve(dsn: str, **settings: Any) -> AsyncGenerator[FastAPI]:
 
 @pytest.fixture
 async def ask(app: FastAPI) -> AsyncIterator[Ask]:
-    """Sends one request as somebody; 500 is an answer here, not an exception."""
+    """Send one request as a principal; 500 is a response here, not an exception."""
     transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url="http://test") as client:
 
@@ -199,7 +199,7 @@ async def ask(app: FastAPI) -> AsyncIterator[Ask]:
             headers = {**(who.headers if who else {}), **more.pop("headers", {})}
             answer = await client.request(method, path, headers=headers, **more)
             if answer.status_code >= 400:
-                # Every refusal is a problem, whoever answers it.
+                # Every refusal is a problem document.
                 assert answer.headers["content-type"] == "application/problem+json", answer.text
                 assert json.loads(answer.text)["request_id"] == answer.headers["x-request-id"]
             return answer

@@ -1,4 +1,4 @@
-"""Requests made up from the description, and every answer held against it.
+"""Requests generated from OpenAPI, and every response checked against it.
 
 `make fuzz` sends a thousand and more; a test sends a few at every route. Both begin the same way
 every time, so that what was found once is found again.
@@ -56,7 +56,7 @@ CHECKS: Final[list[Any]] = [
 
 @dataclass
 class Findings:
-    """How many requests were sent, and what was wrong with the answers."""
+    """The number of requests, and the violations in their responses."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
@@ -71,7 +71,7 @@ class Findings:
 
 
 class Bridge:
-    """The application in an event loop of its own, wherever it is called from."""
+    """The application in a separate event loop."""
 
     def __init__(self, app: FastAPI, portal: BlockingPortal) -> None:
         self._app = app
@@ -96,7 +96,7 @@ class Bridge:
         async def receive() -> Any:
             nonlocal has_all
             if has_all:
-                # Nobody stays to read a stream that has no end.
+                # A stream without an end is not read to its end.
                 await asyncio.sleep(0.02)
                 return {"type": "http.disconnect"}
             has_all = True
@@ -124,7 +124,7 @@ def bridged(dsn: str) -> Iterator[tuple[Bridge, dict[str, Any]]]:
 
 
 def furnish(conn: psycopg.Connection[Any]) -> tuple[Principal, dict[str, list[UUID]]]:
-    """Somebody who may do everything, and the ids of jobs in every state and of a worker."""
+    """A principal with every permission, and the ids of jobs in every state and of a worker."""
     factory = JobFactory(conn)
     ended = [factory.completed(), factory.failed(), factory.running().job_id]
     waiting = [factory.submit("greet", tags=("a",), unique_key="k"), factory.submit("ingestion")]
@@ -133,20 +133,20 @@ def furnish(conn: psycopg.Connection[Any]) -> tuple[Principal, dict[str, list[UU
 
 
 def fuzz(dsn: str, per_route: int) -> Findings:
-    """Sends that many requests to every route, half of them wrong on purpose."""
+    """Send this many requests to every route, half of them intentionally invalid."""
     findings = Findings()
     with psycopg.connect(dsn, autocommit=True, application_name="tests") as conn:
         who, ids = furnish(conn)
         with bridged(dsn) as (app, description):
             schema = schemathesis.openapi.from_dict(description)
             schema.app = app
-            # Now and then one that nothing has.
+            # Sometimes an unknown id.
             known = {name: cycle([*some, None]) for name, some in ids.items()}
             for operation in (found.ok() for found in schema.get_all_operations()):  # type: ignore[union-attr]
                 for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
                     send = _sender(findings, who, known)
                     strategy = operation.as_strategy(generation_mode=mode)
-                    # A route that takes nothing cannot be asked wrongly.
+                    # A route without parameters has no invalid request.
                     with suppress(Unsatisfiable):
                         _run(send, strategy, max(1, per_route // 2))
     return findings
@@ -177,10 +177,10 @@ def _sender(
         try:
             case.validate_response(response, checks=CHECKS)
         except (Failure, FailureGroup) as failure:
-            told: Any = getattr(failure, "exceptions", (failure,))
+            failures: Any = getattr(failure, "exceptions", (failure,))
             name = f"{case.method} {case.operation.path}"
             findings.problems += [
-                f"{name}: {response.status_code}: {one.title}: {one.message}" for one in told
+                f"{name}: {response.status_code}: {one.title}: {one.message}" for one in failures
             ]
 
     return send

@@ -1,4 +1,4 @@
-"""Who asks, for what, and what must come of it: told apart from the code that decides it.
+"""Callers, requests and expected results, written independently of the code that decides.
 
 Every principal has one grant. The near objects are those it may reach: jobs and schedules of the
 workspace `ours` in the lane `interactive`, jobs submitted by itself. The far ones belong to the
@@ -29,7 +29,7 @@ PLACES: Final[dict[Side, tuple[str, str, str]]] = {
 
 @dataclass(frozen=True)
 class Person:
-    """A principal with one grant, and what its token is narrowed to."""
+    """A principal with one grant, and the restriction of its token."""
 
     name: str
     permissions: frozenset[str]
@@ -52,7 +52,7 @@ class Person:
         return self.has(permission) and self.scope == "all" and self._serves(side)
 
     def covers(self, permission: str, side: Side, *, owned: bool) -> bool:
-        """Whether it has the permission for a job, or for a schedule, which nobody owns."""
+        """Whether it has the permission for a job, or for a schedule, which has no owner."""
         in_scope = {"own": owned and side == "near", "workspace": side == "near", "all": True}
         return self.has(permission) and in_scope[self.scope] and self._serves(side)
 
@@ -66,7 +66,7 @@ def _of(role: str, name: str | None = None, **more: Any) -> Person:
 
 _LANE: Final = frozenset({"interactive"})
 PEOPLE: Final = (
-    Person("nobody-in-particular", frozenset()),
+    Person("without-role", frozenset()),
     _of("platform_admin"),
     _of("operator"),
     _of("approver"),
@@ -82,25 +82,25 @@ PEOPLE: Final = (
 
 @dataclass(frozen=True)
 class Entry:
-    """A route: what it needs, what kind of object it is about, and how it is asked."""
+    """A route: its permission, its kind of object, and its request."""
 
     kind: Kind
     permission: str | None = None
     body: Callable[[str, str, str, int], Any] | dict[str, Any] | None = None
-    # What stands for the object in the path, made new for every request.
+    # The object in the path, created for every request.
     make: str | None = None
     query: str = ""
-    # It has no end: the beginning is read.
+    # Endless: only the beginning is read.
     is_stream: bool = False
 
     @property
     def sides(self) -> tuple[Side, ...]:
-        """Where the object is; what is about everything, or nothing, is the same on both."""
+        """The side of the object; requests about everything, or nothing, are the same on both."""
         is_placed = self.kind in ("lane", "submit", "job", "new_schedule", "schedule")
         return ("near", "far") if is_placed else ("far",)
 
     def answer(self, who: Person, side: Side) -> Literal["through", 403, 404]:
-        """What must come of it when this principal asks for that object."""
+        """The expected result of this principal's request for that object."""
         wanted = self.permission
         if wanted is not None and not who.has(wanted):
             return 403
@@ -118,7 +118,7 @@ class Entry:
             hidden: Literal[403, 404] = 403 if who.has_lane("workers:view", side) else 404
             return "through" if who.has_lane(wanted, side) else hidden
         if self.kind == "submit":
-            # What one submits oneself is one's own, wherever it is.
+            # A caller owns the jobs that it submits.
             is_own = who.scope == "own" or who.covers(wanted, side, owned=False)
             return "through" if is_own else 403
         if self.kind == "new_schedule":
@@ -154,7 +154,7 @@ _JOB: Final = "/jobs/{job_id}"
 _SCHEDULE: Final = "/admin/schedules/{name}"
 _ROLE: Final = ["jobs:read"]
 
-# What the requests of declared operations send.
+# Bodies of declared operations.
 _BODIES: Final[dict[str, Any]] = {
     "create_lane": _named(),
     "tune_lane": {"poll_interval_ms": 4000},
@@ -167,7 +167,7 @@ _BODIES: Final[dict[str, Any]] = {
     "create_token": {"principal": "platform_admin", "name": "x", "permissions": ["jobs:read"]},
     "thaw_lanes": lambda workspace, lane, *_: {"lanes": [lane]},
 }
-# What they are about, if that is not a lane.
+# Their objects, if not a lane.
 _MAKES: Final[dict[str, str]] = {
     "get_limit": "limit", "delete_limit": "limit", "list_limit_changes": "limit",
     "roll_back_limit": "limit", "change_role": "role", "delete_role": "role",
@@ -180,9 +180,9 @@ _KINDS: Final[dict[str, Kind]] = {
 
 
 def _declared(operation: Operation[Any, Any]) -> Entry:
-    """The row of an operation; docs/howto/access.md says the same, in words."""
+    """The row of an operation; docs/howto/access.md has the same table."""
     kind = _KINDS[operation.scope]
-    # For what needs all lanes, one that is in reach is not enough.
+    # An operation on all lanes requires more than one lane in scope.
     make = {"lane": "lane", "all lanes": "own_lane", "everywhere": _MAKES.get(operation.name)}.get(
         operation.scope if operation.inputs_of("path") else ""
     )
@@ -226,7 +226,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     **{
         (each.method, each.path): _declared(each)
         for each in DECLARED.values()
-        # Schedules are written out below: they belong to a workspace and a lane.
+        # Schedules are listed below: they belong to a workspace and a lane.
         if each not in SCHEDULES
     },
     ("GET", "/admin/workers/status"): Entry("lanes", "workers:view"),

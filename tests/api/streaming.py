@@ -1,4 +1,4 @@
-"""A reader of streams in process: ASGI as a server would speak it, event by event."""
+"""A reader of streams in process, over ASGI, event by event."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.api.conftest import Principal
 PATIENCE_S = 60.0
 
 
-class Heard(NamedTuple):
+class StreamEvent(NamedTuple):
     """One event."""
 
     id: str
@@ -26,7 +26,7 @@ class Heard(NamedTuple):
 
     @property
     def number(self) -> int:
-        """Of an event of one job."""
+        """The id of the job of this event."""
         return int(self.id.partition(".")[0])
 
 
@@ -40,7 +40,7 @@ class Reading:
         self._text = ""
         self._started = asyncio.Event()
         self.gone = asyncio.Event()
-        # While this is clear, nothing that is sent is read.
+        # While this is clear, the stream is not read.
         self.reads = asyncio.Event()
         self.reads.set()
         self.pings = 0
@@ -64,7 +64,7 @@ class Reading:
         async with asyncio.timeout(PATIENCE_S):
             await self._started.wait()
 
-    async def next(self) -> Heard | None:
+    async def next(self) -> StreamEvent | None:
         """The next event; None at the end."""
         async with asyncio.timeout(PATIENCE_S):
             while "\n\n" not in self._text:
@@ -77,9 +77,9 @@ class Reading:
         fields = dict(line.split(": ", 1) for line in block.split("\n") if line[0] != ":")
         if "data" not in fields:
             return await self.next()
-        return Heard(fields["id"], fields["event"], json.loads(fields["data"]))
+        return StreamEvent(fields["id"], fields["event"], json.loads(fields["data"]))
 
-    async def until(self, name: str) -> list[Heard]:
+    async def until(self, name: str) -> list[StreamEvent]:
         """All events up to the first of that name."""
         heard = []
         while (event := await self.next()) is not None:
@@ -88,7 +88,7 @@ class Reading:
                 return heard
         raise AssertionError(f"ended before {name}: {[e.name for e in heard]}")
 
-    async def rest(self) -> list[Heard]:
+    async def rest(self) -> list[StreamEvent]:
         """All events to the end of the stream."""
         heard = []
         while (event := await self.next()) is not None:
@@ -106,7 +106,7 @@ async def reading(
     topics: tuple[str, ...] = (),
     cookie: str | None = None,
 ) -> AsyncIterator[Reading]:
-    """Opens a stream, as soon as its answer has begun; leaves it at the end."""
+    """Open a stream, wait for the start of its response, and close it at the end."""
     headers = dict(who.headers) if who else {}
     if last is not None:
         headers["Last-Event-ID"] = last

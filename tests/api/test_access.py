@@ -1,4 +1,4 @@
-"""Principals, roles, grants and tokens over HTTP: nobody gives away more than he has."""
+"""Principals, roles, grants and tokens over HTTP: callers cannot grant more than they hold."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Acts = Callable[[], list[tuple[Any, ...]]]
 
 
 async def test_principal_gets_a_role_and_a_token_and_loses_them(
-    ask: Ask, people: People, acts: Acts
+    ask: Ask, people: People, audit_entries: Acts
 ) -> None:
     admin = people.new("admin", "platform_admin")
     made = await ask(admin, "POST", "/admin/principals", json={"name": "ci", "kind": "service"})
@@ -42,7 +42,7 @@ async def test_principal_gets_a_role_and_a_token_and_loses_them(
     assert (await ask(admin, "DELETE", f"/admin/grants/{seen['id']}")).status_code == 204
     assert (await ask(admin, "DELETE", f"/admin/grants/{seen['id']}")).status_code == 404
     assert (await ask(admin, "POST", f"/admin/tokens/{uuid4()}/revoke")).status_code == 404
-    assert [act[4] for act in acts()] == ["done"] * 5
+    assert [act[4] for act in audit_entries()] == ["done"] * 5
 
 
 async def test_secret_is_in_one_answer_and_nowhere_else(
@@ -94,7 +94,7 @@ async def test_disabled_principal_is_named_in_error(ask: Ask, people: People) ->
 
 @pytest.fixture
 def keeper(people: People) -> Principal:
-    """Somebody who keeps the doors and may look at lanes, and nothing more."""
+    """A principal that manages access and may view lanes, and nothing more."""
     role = people.role("keeper", "access:manage", "workers:view")
     return people.new("keeper", role)
 
@@ -110,13 +110,13 @@ TOO_MUCH: list[tuple[str, str, dict[str, Any]]] = [
 
 
 async def test_callers_cannot_grant_permissions_they_do_not_hold(
-    ask: Ask, people: People, acts: Acts, keeper: Principal
+    ask: Ask, people: People, audit_entries: Acts, keeper: Principal
 ) -> None:
     people.new("admin", "platform_admin")
     for method, path, body in TOO_MUCH:
         answer = await ask(keeper, method, f"/admin/{path}", json=body)
         assert (answer.status_code, answer.json()["code"]) == (403, "forbidden"), path
-    refused = [(act[0], act[2], act[4]) for act in acts()]
+    refused = [(act[0], act[2], act[4]) for act in audit_entries()]
     assert refused == [("keeper", "access", "refused")] * len(TOO_MUCH)
 
 
@@ -135,7 +135,7 @@ async def test_held_grants_can_be_given_narrowed_or_whole(
 
 
 async def test_repeated_request_is_checked_before_it_is_answered(
-    ask: Ask, people: People, acts: Acts, keeper: Principal
+    ask: Ask, people: People, audit_entries: Acts, keeper: Principal
 ) -> None:
     """A stored response is for callers that could still make the request."""
     body = {"name": "onlooker", "permissions": ["workers:view"]}
@@ -146,7 +146,7 @@ async def test_repeated_request_is_checked_before_it_is_answered(
     assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
     again = await ask(keeper, "POST", "/admin/roles", **sent)
     assert again.headers["Idempotent-Replayed"] == "true"
-    assert [act[4] for act in acts()] == ["done", "refused"]
+    assert [act[4] for act in audit_entries()] == ["done", "refused"]
 
 
 async def test_narrow_token_makes_no_wide_one(ask: Ask, people: People) -> None:
@@ -205,7 +205,7 @@ async def test_bad_input_is_refused(ask: Ask, people: People) -> None:
 
 
 async def test_lane_that_is_not_there_is_named_and_nothing_is_given(
-    ask: Ask, people: People, acts: Callable[[], list[Any]]
+    ask: Ask, people: People, audit_entries: Callable[[], list[Any]]
 ) -> None:
     admin = people.new("admin", "platform_admin")
     for path, body in (
@@ -217,7 +217,7 @@ async def test_lane_that_is_not_there_is_named_and_nothing_is_given(
         (error,) = answer.json()["errors"]
         assert (answer.status_code, error["field"]) == (422, "lanes")
         assert "unknown lane interactiv" in error["rule"]
-    assert acts() == []
+    assert audit_entries() == []
 
 
 async def test_pages_of_tokens_follow_each_other(ask: Ask, people: People) -> None:

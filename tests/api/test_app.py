@@ -1,4 +1,4 @@
-"""What holds for every route: who asks is known, refusals are problems, the description is true."""
+"""Laws of every route: callers are identified, refusals are problems, OpenAPI is correct."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ OPEN = {
 
 
 def routes(app: FastAPI) -> set[tuple[str, str]]:
-    """As the description lists them."""
+    """The routes of OpenAPI."""
     document = describe(app)
     return {(m.upper(), path) for path, ops in document["paths"].items() for m in ops}
 
 
 def served(app: FastAPI) -> Iterator[tuple[str, str]]:
-    """As the application itself matches them, mounted and hidden ones included."""
+    """The routes of the application, including mounted and hidden ones."""
     pending = list(app.routes)
     while pending:
         route = pending.pop()
@@ -94,7 +94,7 @@ async def test_query_parameter_that_a_route_does_not_know_is_refused(
         body = {} if method in ("GET", "DELETE") else {"json": {"job_type": "greet"}}
         answer = await ask(boss, method, target, **body)
         if (method, path) in OPEN:
-            # Browsers, load balancers and mail programs add some of their own.
+            # Browsers, load balancers and mail programs add some.
             assert answer.status_code != 422 or "unheard_of" not in answer.text, path
             continue
         assert answer.status_code == 422, (method, path, answer.text)
@@ -214,7 +214,7 @@ async def test_page_for_people_has_no_script(ask: Ask, people: People) -> None:
 
 
 async def test_link_opens_one_session_and_changes_need_its_csrf_token(
-    ask: Ask, database: Database, factory: JobFactory, acts: Callable[[], list[Any]]
+    ask: Ask, database: Database, factory: JobFactory, audit_entries: Callable[[], list[Any]]
 ) -> None:
     secret = await sessions.bootstrap(database, "tests")
     page = await ask(None, "GET", "/login", params={"link": f'{secret}"><script>'})
@@ -224,9 +224,9 @@ async def test_link_opens_one_session_and_changes_need_its_csrf_token(
     assert (await ask(None, "POST", "/login", data=form, headers=foreign)).status_code == 403
     opened = await ask(None, "POST", "/login", data=form, headers={"Origin": "http://test"})
     assert opened.status_code == 303
-    said = opened.headers["set-cookie"].lower()
-    assert "httponly" in said
-    assert "samesite=lax" in said
+    set_cookie = opened.headers["set-cookie"].lower()
+    assert "httponly" in set_cookie
+    assert "samesite=lax" in set_cookie
     cookie = {"Cookie": opened.headers["set-cookie"].partition(";")[0]}
     assert (await ask(None, "POST", "/login", data=form)).status_code == 401
     me = (await ask(None, "GET", "/me", headers=cookie)).json()
@@ -243,7 +243,7 @@ async def test_link_opens_one_session_and_changes_need_its_csrf_token(
     assert (await ask(None, "POST", "/jobs", json=job, headers=own)).status_code == 202
     assert (await ask(None, "POST", "/logout", headers=own)).status_code == 204
     assert (await ask(None, "GET", "/me", headers=cookie)).status_code == 401
-    assert [act[1] for act in acts()] == [
+    assert [act[1] for act in audit_entries()] == [
         "principal.created",
         "session.opened",
         *["POST /jobs"] * 3,
@@ -290,7 +290,7 @@ async def test_client_disconnect_in_body_is_not_internal_error(
 
 
 async def test_state_of_outer_application_is_untouched(app: FastAPI, people: People) -> None:
-    """Names like these are what programs call their own user."""
+    """Applications use names like these for their own user."""
     ann = people.new("ann", "viewer")
 
     async def around(scope: Any, receive: Any, send: Any) -> None:

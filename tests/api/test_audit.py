@@ -38,7 +38,7 @@ async def test_audit_entry_marks_unverified_claims_of_caller(ask: Ask, people: P
     assert await claimed(Laneway_Door="cli") == ["door"]
     assert await claimed(Laneway_Door="ui", X_Request_Id="r-1") == ["request_id"]
     assert await claimed(Laneway_Door="mcp", X_Request_Id="r-1") == ["door", "request_id"]
-    # Nobody else can give an id that looks like one of the server's.
+    # A caller cannot send an id that looks like one of the server's.
     made = (await ask(None, "GET", "/healthz")).headers["x-request-id"]
     assert await claimed(X_Request_Id=made) == []
     newest, *_ = (await ask(admin, "GET", AUDIT)).json()["items"]

@@ -1,4 +1,4 @@
-"""Laws of the bounds of grants: at every door nobody uses more than its grants allow."""
+"""Laws of the bounds of grants: no interface lets a caller exceed them."""
 
 from __future__ import annotations
 
@@ -87,10 +87,10 @@ async def test_priority_of_a_schedule_is_bounded(ask: Ask, people: People) -> No
 
 
 def full(answer: Any, bound: str) -> bool:
-    told = answer.json()
-    return (answer.status_code, told["code"], bound in told["detail"]) == (
+    problem = answer.json()
+    return (answer.status_code, problem["code"], bound in problem["detail"]) == (
         429, "quota_exceeded", True,
-    ) and (told["bound"], type(told["limit"])) == (bound, int)  # fmt: skip
+    ) and (problem["bound"], type(problem["limit"])) == (bound, int)  # fmt: skip
 
 
 async def test_jobs_that_wait_are_bounded_and_counted_again_when_they_start(
@@ -116,7 +116,7 @@ async def test_jobs_that_wait_are_bounded_and_counted_again_when_they_start(
 
 
 def rested(factory: JobFactory) -> None:
-    """The pause between two looks at what has started is over."""
+    """End the pause between two counts of started jobs."""
     factory.conn.execute("update laneway.queue_usage set swept_at = '2020-01-01'")
 
 
@@ -158,11 +158,11 @@ async def test_retry_does_not_bring_back_a_priority_beyond_the_bound(
     ann = people.new("ann", "submitter")
     factory.publish("ranked")
     factory.conn.execute("update laneway.job_types set priority = 500 where name = 'ranked'")
-    said, published = (
+    explicit, published = (
         factory.failed(job_type, created_by="ann", **more)
         for job_type, more in (("greet", {"priority": 101}), ("ranked", {}))
     )
-    (rule,) = rules(await ask(ann, "POST", f"/jobs/{said}/retry"))
+    (rule,) = rules(await ask(ann, "POST", f"/jobs/{explicit}/retry"))
     assert rule.startswith("priority: at most 100 by your grants, not 101")
     assert (await ask(ann, "POST", f"/jobs/{published}/retry")).status_code == 200
 
@@ -208,8 +208,8 @@ async def test_concurrent_submits_exceed_bound_at_most_by_those_in_progress(
     tried = [ask(ann, "POST", "/jobs", json=job()) for _ in range(400)]
     codes = [answer.status_code for answer in await asyncio.gather(*tried)]
     assert set(codes) <= {202, 429}
-    # Commits of the server that are under way at once see none of each other's jobs; none of them
-    # stores more than the bound.
+    # Concurrent commits of the server do not see each other's jobs; none of them stores more than
+    # the bound.
     assert 10 <= codes.count(202) <= AT_ONCE * 10
     rows = factory.conn.execute("select sum(jobs) from laneway.queue_usage").fetchone()
     assert rows == (codes.count(202),)
@@ -331,7 +331,7 @@ async def test_last_unbound_platform_admin_gets_no_bounds(ask: Ask, people: Peop
     people.new("other", "platform_admin")
     answer = await ask(root, "POST", "/admin/grants", json=grant)
     assert answer.status_code == 201, answer.text
-    # The other one is the last that can take the bounds off again.
+    # Only the other principal can still remove the bounds.
     change = {"name": "other", "disabled": True}
     assert (await ask(root, "PATCH", "/admin/principals", json=change)).status_code == 409
 
@@ -441,7 +441,7 @@ async def test_unique_key_twice_in_a_batch_counts_once(
 async def test_large_payload_counts_as_it_is_stored(ask: Ask, people: People, body: str) -> None:
     ann = people.new("ann")
     people.grant(ann.id, "submitter", max_queued_bytes=1000)
-    # PostgreSQL keeps the last value of a key that is there twice.
+    # PostgreSQL keeps the last value of a repeated key.
     payload = f'{{"a": "{"x" * 70_000}", "a": 1}}'
     one = f'{{"job_type": "greet", "unique_key": "k", "payload": {payload}}}'
     path = "/jobs/batch" if "jobs" in body else "/jobs"
@@ -462,6 +462,6 @@ async def test_batch_of_too_many_bytes_leaves_no_job(
     for _ in range(2):
         assert full(await ask(ann, "POST", "/jobs/batch", json=batch), "max_queued_bytes")
     assert factory.conn.execute("select count(*) from laneway.jobs").fetchone() == (1,)
-    # A job that is there already takes no bytes.
+    # A duplicate job uses no bytes.
     answer = await ask(ann, "POST", "/jobs/batch", json={"jobs": [held, jobs[0]]})
     assert answer.status_code == 202

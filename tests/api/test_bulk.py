@@ -1,4 +1,4 @@
-"""A verb on many jobs over HTTP: counted first, done in the background, within one's reach."""
+"""A verb on many jobs over HTTP: counted first, run in the background, within the scope."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GREET = {"job_type": "greet"}
 
 
 async def ended(ask: Ask, app: FastAPI, who: Principal, begun: httpx2.Response) -> Any:
-    """The run, once it has ended."""
+    """Wait until the run has ended."""
     assert begun.status_code == 202, begun.text
 
     async def at_its_end() -> Any:
@@ -31,7 +31,11 @@ async def ended(ask: Ask, app: FastAPI, who: Principal, begun: httpx2.Response) 
 
 
 async def test_run_takes_the_jobs_in_reach_and_no_other(
-    ask: Ask, app: FastAPI, people: People, factory: JobFactory, acts: Callable[[], list[Any]]
+    ask: Ask,
+    app: FastAPI,
+    people: People,
+    factory: JobFactory,
+    audit_entries: Callable[[], list[Any]],
 ) -> None:
     ann = people.new("ann", "submitter")
     mine = [factory.submit(created_by="ann") for _ in range(3)]
@@ -45,12 +49,12 @@ async def test_run_takes_the_jobs_in_reach_and_no_other(
     assert (run["state"], run["done"], run["refused"]) == ("done", 3, {})
     ben = people.new("ben", "operator")
     assert (await ask(ben, "GET", f"/jobs/{theirs}")).json()["status"] == "approved"
-    assert {act[0] for act in acts()} == {"ann"}
-    assert len(acts()) == 1
+    assert {act[0] for act in audit_entries()} == {"ann"}
+    assert len(audit_entries()) == 1
 
 
 async def test_bulk_ignores_unreadable_jobs(ask: Ask, people: People, factory: JobFactory) -> None:
-    """As for a single job: else a filter would tell what stands in the payloads of others."""
+    """As for a single job: otherwise a filter would reveal payloads of others."""
     people.role("stopper", "jobs:cancel")
     stops = people.new("stops", "stopper")
     owns = people.new("owns", "stopper")
@@ -75,7 +79,7 @@ async def test_concurrent_bulk_runs_per_principal_are_bounded(
     ann, bob = people.new("ann", "submitter"), people.new("bob", "submitter")
     order = {"verb": "cancel", "filter": GREET}
     with factory.conn.transaction():
-        # So that none of them comes to its end.
+        # No run ends.
         factory.conn.execute("lock table laneway.audit in access exclusive mode")
         sent = [await ask(ann, "POST", "/jobs/bulk", json=order) for _ in range(3)]
         assert [answer.status_code for answer in sent] == [202, 202, 429]
@@ -91,13 +95,13 @@ async def test_concurrent_bulk_runs_per_principal_are_bounded(
 
 
 async def test_every_verb_needs_its_own_permission(
-    ask: Ask, people: People, acts: Callable[[], list[Any]]
+    ask: Ask, people: People, audit_entries: Callable[[], list[Any]]
 ) -> None:
     ann, eve = people.new("ann", "submitter"), people.new("eve", "approver")
     for who, verb in ((ann, "approve"), (ann, "reprioritize"), (eve, "cancel"), (eve, "delete")):
         answer = await ask(who, "POST", "/jobs/bulk", json={"verb": verb, "filter": GREET})
         assert answer.status_code == 403
-    assert [act[4] for act in acts()] == ["refused"] * 4
+    assert [act[4] for act in audit_entries()] == ["refused"] * 4
 
 
 async def test_every_job_must_be_meant(ask: Ask, app: FastAPI, people: People) -> None:
@@ -138,7 +142,7 @@ async def test_order_with_a_key_runs_once(
     await ended(ask, app, ann, again)
     monkeypatch.setattr("laneway.control.bulk_runs.MAX_RUNS", 0)
     again = await ask(ann, "POST", "/jobs/bulk", json=order, headers=key)
-    assert again.json() == first.json(), "what was answered before is no run more"
+    assert again.json() == first.json(), "a repeated request starts no second run"
     assert (await ask(ann, "GET", f"/jobs/{later}")).json()["status"] == "approved"
 
 

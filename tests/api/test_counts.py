@@ -1,4 +1,4 @@
-"""How many jobs are in each state: within reach, as filtered, up to a bound."""
+"""Counts of jobs per state: within scope, filtered, up to a bound."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.support.job_factory import JobFactory
 COUNTS = "/jobs/counts"
 
 
-async def told(ask: Ask, who: Principal, **params: Any) -> dict[str, int]:
-    """The states in which there is any job."""
+async def counts_of(ask: Ask, who: Principal, **params: Any) -> dict[str, int]:
+    """The states with at least one job."""
     answer = await ask(who, "GET", COUNTS, params=params)
     assert answer.status_code == 200, answer.text
     items = answer.json()["items"]
@@ -28,7 +28,7 @@ async def told(ask: Ask, who: Principal, **params: Any) -> dict[str, int]:
 
 
 def one_of_each(factory: JobFactory, **fields: Any) -> None:
-    """A job in every state, and an approved one in each of the places where it may wait."""
+    """A job in every state, and an approved one in each table where it may wait."""
     factory.publish("gated", approval=Approval())
     factory.publish("costly", has_analysis=True)
     factory.submit("gated", **fields)
@@ -51,7 +51,7 @@ ALL = {
 
 async def test_every_state_has_its_count(ask: Ask, people: People, factory: JobFactory) -> None:
     one_of_each(factory)
-    assert await told(ask, people.new("vera", "viewer")) == ALL
+    assert await counts_of(ask, people.new("vera", "viewer")) == ALL
 
 
 async def test_only_jobs_in_reach_are_counted(
@@ -59,15 +59,15 @@ async def test_only_jobs_in_reach_are_counted(
 ) -> None:
     one_of_each(factory, workspace="theirs", created_by="somebody")
     one_of_each(factory, workspace="ours", created_by="sue")
-    assert await told(ask, people.new("vera", "viewer", workspace="ours")) == ALL
-    assert await told(ask, people.new("sue", "submitter", scope="own")) == ALL
-    assert await told(ask, people.new("new", "submitter", scope="own")) == {}
-    # By both kinds of reach, each job once.
+    assert await counts_of(ask, people.new("vera", "viewer", workspace="ours")) == ALL
+    assert await counts_of(ask, people.new("sue", "submitter", scope="own")) == ALL
+    assert await counts_of(ask, people.new("new", "submitter", scope="own")) == {}
+    # Both kinds of scope count each job once.
     both = people.new("somebody", "submitter", scope="own")
     people.grant(both.id, "viewer", workspace="theirs")
-    assert await told(ask, both) == ALL
+    assert await counts_of(ask, both) == ALL
     lane = people.new("larry", "viewer", lanes=["interactive"])
-    assert await told(ask, lane) == {"approved": 2, "running": 2, "completed": 2}
+    assert await counts_of(ask, lane) == {"approved": 2, "running": 2, "completed": 2}
 
 
 async def test_counts_agree_with_lists(ask: Ask, people: People, factory: JobFactory) -> None:
@@ -90,7 +90,7 @@ async def test_counts_agree_with_lists(ask: Ask, people: People, factory: JobFac
             page = await ask(vera, "GET", "/jobs", params={**choice, "status": status})
             if found := len(page.json()["items"]):
                 listed[status.value] = found
-        assert await told(ask, vera, **choice) == listed, choice
+        assert await counts_of(ask, vera, **choice) == listed, choice
 
 
 async def test_unbounded_count_is_refused(ask: Ask, people: People) -> None:
@@ -114,6 +114,6 @@ async def test_count_stops_at_bound_and_reports_it(database: Database, factory: 
     assert own[Status.COMPLETED] == (2, True)
     other = await seen(job_type="other")
     assert (other[Status.COMPLETED], other[Status.FAILED]) == ((0, True), (0, False))
-    # Nobody learns how many there are where they may not look.
+    # Counts reveal nothing outside the caller's scope.
     theirs = await seen(Reach((Term(workspace="ours"),)), workspace="default")
     assert set(theirs.values()) == {(0, False)}

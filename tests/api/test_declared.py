@@ -1,4 +1,4 @@
-"""What a declaration can ask of its route, besides what the operations on lanes use."""
+"""Options of declared routes that the operations on lanes do not use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON that no parser reads is refused by place and rule, whichever schema reads it first."""
+"""Too deep JSON is refused with path and rule, for every schema."""
 
 from __future__ import annotations
 

@@ -22,14 +22,14 @@ async def test_status_shows_drained_worker_until_resume(
     olga, vera = people.new("olga", "operator"), people.new("vera", "viewer")
     drained = await ask(olga, "POST", f"{path}/drain")
     assert (drained.status_code, drained.json()["drain_requested_by"]) == (200, "olga")
-    (told,) = (await ask(vera, "GET", f"{ADMIN}/status")).json()["workers"]
-    assert told == {**drained.json(), "seen_at": told["seen_at"]}
-    assert (told["transport"], told["memory_bytes"]) == ("database", None)
+    (worker,) = (await ask(vera, "GET", f"{ADMIN}/status")).json()["workers"]
+    assert worker == {**drained.json(), "seen_at": worker["seen_at"]}
+    assert (worker["transport"], worker["memory_bytes"]) == ("database", None)
     assert (await ask(olga, "POST", f"{path}/resume")).json()["drain_requested_at"] is None
 
 
 async def test_drain_with_a_key_is_done_once(
-    ask: Ask, people: People, factory: JobFactory, acts: Acts
+    ask: Ask, people: People, factory: JobFactory, audit_entries: Acts
 ) -> None:
     path = f"{ADMIN}/{factory.register()}"
     olga = people.new("olga", "operator")
@@ -39,13 +39,13 @@ async def test_drain_with_a_key_is_done_once(
     again = await ask(olga, "POST", f"{path}/drain", headers=key)
     assert again.json() == first.json()
     assert again.headers["Idempotent-Replayed"] == "true"
-    assert len(acts()) == 2
-    (told,) = (await ask(olga, "GET", f"{ADMIN}/status")).json()["workers"]
-    assert told["drain_requested_at"] is None
+    assert len(audit_entries()) == 2
+    (worker,) = (await ask(olga, "GET", f"{ADMIN}/status")).json()["workers"]
+    assert worker["drain_requested_at"] is None
 
 
 async def test_worker_that_is_gone_or_was_never_there_is_not_drained(
-    ask: Ask, people: People, factory: JobFactory, acts: Acts
+    ask: Ask, people: People, factory: JobFactory, audit_entries: Acts
 ) -> None:
     olga = people.new("olga", "operator")
     path = f"{ADMIN}/{factory.register()}/drain"
@@ -53,8 +53,8 @@ async def test_worker_that_is_gone_or_was_never_there_is_not_drained(
     gone = await ask(olga, "POST", path)
     assert (gone.status_code, gone.json()["code"]) == (409, "refused")
     assert (await ask(olga, "POST", f"{ADMIN}/{uuid4()}/drain")).status_code == 404
-    assert (await ask(olga, "POST", f"{ADMIN}/nobody/drain")).status_code == 422
-    assert acts() == []
+    assert (await ask(olga, "POST", f"{ADMIN}/unknown/drain")).status_code == 422
+    assert audit_entries() == []
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ async def test_worker_drain_requires_every_lane_it_serves(
     ask: Ask,
     people: People,
     factory: JobFactory,
-    acts: Acts,
+    audit_entries: Acts,
     serves: tuple[str, ...] | None,
     status: int,
     kept: list[str],
@@ -78,4 +78,4 @@ async def test_worker_drain_requires_every_lane_it_serves(
     otto = people.new("otto", "operator", lanes=["interactive"])
     path = f"{ADMIN}/{factory.register(serves=serves)}/drain"
     assert (await ask(otto, "POST", path)).status_code == status
-    assert [act[4] for act in acts()] == kept
+    assert [act[4] for act in audit_entries()] == kept

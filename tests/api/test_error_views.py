@@ -1,4 +1,4 @@
-"""Who reads which text of an error: everybody the public one, debuggers and owners the private."""
+"""Texts of errors: every reader sees the public one, debuggers and owners the private one."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def failed(factory: JobFactory, *, is_public: bool) -> str:
     return str(claim.job_id)
 
 
-async def told(ask: Ask, app: FastAPI, who: Principal, job_id: str) -> dict[str, Any]:
-    """All that a reader is shown of a job, by door."""
+async def texts_of(ask: Ask, app: FastAPI, who: Principal, job_id: str) -> dict[str, Any]:
+    """The texts of a job that a reader sees, per interface."""
     async with reading(app, who, f"/jobs/{job_id}/stream") as stream:
         heard = await stream.rest()
     shown = {
@@ -50,7 +50,7 @@ async def test_private_message_is_for_debuggers_and_owners(
 ) -> None:
     job_id = failed(factory, is_public=False)
     for name, who in readers.items():
-        for door, text in (await told(ask, app, who, job_id)).items():
+        for door, text in (await texts_of(ask, app, who, job_id)).items():
             assert (TEXT in text) is (name != "eve"), (name, door)
             assert (PRIVATE_MESSAGE in text) is (name == "eve"), (name, door)
             assert "Boom" in text
@@ -61,7 +61,7 @@ async def test_public_message_is_visible_to_every_reader_of_job(
 ) -> None:
     job_id = failed(factory, is_public=True)
     for name, who in readers.items():
-        for door, text in (await told(ask, app, who, job_id)).items():
+        for door, text in (await texts_of(ask, app, who, job_id)).items():
             assert TEXT in text, (name, door)
             assert TRACE not in text or name != "eve", (name, door)
 

@@ -1,4 +1,4 @@
-"""The log is read on and on: in parts that memory can hold, and to its end."""
+"""The event log is read to its end, in parts that fit into memory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOST = 50
 
 
 class Watched(Database):
-    """Tells how many jobs were read and not told yet, and fails when asked to."""
+    """Counts jobs that are read but not yet sent, and fails on request."""
 
     untold = most = 0
     fails_at = -1
@@ -56,18 +56,18 @@ async def database(dsn: str) -> AsyncIterator[Watched]:
 async def test_reader_holds_few_jobs_and_sends_each_once_despite_failures(
     database: Watched, factory: JobFactory
 ) -> None:
-    """A payload may be a megabyte, and what is told at once hundreds of them."""
+    """A payload may be a megabyte, and one batch may have hundreds of them."""
     await database.run(events.open_watches([EVERY_JOB], 60))
     await database.run(events.reconcile([EVERY_JOB]))
     tail = EventReader(database)
     await tail.begin()
     since = Cursor(tail.here, tail.here)
     ids = [factory.submit() for _ in range(3 * MOST)]
-    told: list[int] = []
+    sent: list[int] = []
 
     def tell(found: Any) -> None:
         database.untold = 0
-        told.append(found.event.seq)
+        sent.append(found.event.seq)
 
     def is_wanted(event: Event) -> bool:
         return event.seq is not None
@@ -75,10 +75,10 @@ async def test_reader_holds_few_jobs_and_sends_each_once_despite_failures(
     database.fails_at = 3
     with pytest.raises(DatabaseUnavailable):
         await tail.advance(is_wanted, tell, tell)
-    assert len(told) == 2 * MOST
+    assert len(sent) == 2 * MOST
     ids.append(factory.submit())
     await tail.advance(is_wanted, tell, tell)
-    assert len(told) == len(set(told)) == len(ids)
+    assert len(sent) == len(set(sent)) == len(ids)
     assert database.most <= MOST
 
     database.untold = database.most = count = 0
@@ -119,17 +119,17 @@ async def test_long_way_back_is_written_as_it_is_read(
     log_again(conn, 20)
     written: list[Any] = []
     monkeypatch.setattr(frames, "job_at", lambda *what, **how: written.append(what))
-    _, told = await joined(app, seq, LogPosition(first.event.id))
-    assert told is not None
-    assert (len(told), len(written)) == (20, 0)
-    assert b"job.progressed" in told[0].job_frame(None, debug=False)
+    _, sent = await joined(app, seq, LogPosition(first.event.id))
+    assert sent is not None
+    assert (len(sent), len(written)) == (20, 0)
+    assert b"job.progressed" in sent[0].job_frame(None, debug=False)
     assert len(written) == 1
 
 
 async def test_job_that_was_deleted_meanwhile_has_no_stream_without_end(
     app: FastAPI, factory: JobFactory, conn: psycopg.Connection[Any]
 ) -> None:
-    """Whoever looked for it a moment ago found it."""
+    """A reader found it a moment ago."""
     job_id = factory.submit()
     (seq,) = (await app.state.database.run(events.numbers([job_id]))).values()
     (first,) = (await joined(app, seq, None))[1] or [None]
@@ -137,25 +137,25 @@ async def test_job_that_was_deleted_meanwhile_has_no_stream_without_end(
     factory.run(jobs.cancel(job_id, "me", None))
     factory.run(jobs.delete(job_id))
     log_again(conn, 1)
-    stream, told = await joined(app, seq, LogPosition(first.event.id))
-    assert not told
+    stream, sent = await joined(app, seq, LogPosition(first.event.id))
+    assert not sent
     assert stream.is_ended
 
 
 async def joined(
     app: FastAPI, seq: int, last: LogPosition | None
 ) -> tuple[JobStream, deque[Rendering] | None]:
-    """A stream that has begun, and what it is told first."""
+    """A started stream, and its first events."""
     grant = Grant(frozenset({"jobs:read"}), "all")
     stream = JobStream(Access(uuid4(), "v", "person", (grant,)), None, seq)
     app.state.hub.enter(stream)
-    told = await app.state.hub.join_job(stream, last)
+    sent = await app.state.hub.join_job(stream, last)
     app.state.hub.leave(stream)
-    return stream, told
+    return stream, sent
 
 
 def log_again(conn: psycopg.Connection[Any], times: int) -> None:
-    """As if the newest change of the only job that is watched had been made so often."""
+    """Repeat the newest event of the only watched job."""
     conn.execute(
         "insert into laneway.events (seq, name, workspace, lane, job_type, created_by, state)"
         " select e.seq, 'job.progressed', e.workspace, e.lane, e.job_type, e.created_by, e.state"

@@ -1,4 +1,4 @@
-"""Principals at their bound take turns, and keep nobody else waiting."""
+"""Principals at their bound take turns, and do not delay others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No made-up request gets an answer that the description does not promise."""
+"""No generated request gets a response that OpenAPI does not document."""
 
 from __future__ import annotations
 

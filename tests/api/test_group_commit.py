@@ -1,4 +1,4 @@
-"""Submits that arrive together share a commit, and nothing else."""
+"""Concurrent submits share a commit, and nothing else."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ async def test_concurrent_submits_share_commits_with_own_audit_entries(
     assert {job.status for job in stored} == {Status.APPROVED}
     with psycopg.connect(dsn) as conn:
         commits = conn.execute("select count(distinct xmin::text) from laneway.jobs").fetchone()
-        acts = conn.execute(
+        audit_entries = conn.execute(
             "select count(distinct name), count(*) from laneway.audit"
             " where action = 'job.submitted' and request_id = 'r1' and address = '127.0.0.1'"
         ).fetchone()
     assert commits is not None
     assert commits[0] <= len(many) / FULL + AT_ONCE
-    assert acts == (len(many), len(many))
+    assert audit_entries == (len(many), len(many))
 
 
 async def test_one_that_is_refused_takes_no_other_along(database: Database) -> None:
@@ -97,7 +97,7 @@ async def test_each_caller_of_batch_gets_database_unavailable(unused_tcp_port: i
 
 
 class Broken(Database):
-    """A mistake of ours, found before anything is sent."""
+    """An internal error before anything is sent."""
 
     async def run(self, statement: Statement[T]) -> T:
         raise RuntimeError("ours")
@@ -105,7 +105,7 @@ class Broken(Database):
 
 async def test_internal_error_reaches_each_caller_exactly_once(dsn: str) -> None:
     odd: list[object] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, told: odd.append(told))
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: odd.append(context))
     together = GroupCommit(Broken(dsn, Settings.load(database_url=dsn)))
     many = (together.submit(a_job(), ACTOR) for _ in range(2 * FULL + 1))
     answers = await asyncio.gather(*many, return_exceptions=True)
@@ -140,7 +140,7 @@ async def test_commit_bears_the_name_of_no_request(dsn: str) -> None:
 async def test_principal_at_its_bound_is_kept_out_of_the_commits_of_others(
     database: Database, factory: JobFactory
 ) -> None:
-    """A refusal undoes the commit of all who share it."""
+    """A refusal rolls back the shared commit of all."""
     together = GroupCommit(database)
     full = Quota(uuid4(), Bounds(max_queued=0))
     ours = Actor("ann", principal_id=full.principal_id)

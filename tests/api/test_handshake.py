@@ -24,7 +24,7 @@ PATIENCE_S = 60.0
 async def serve_tls(
     dsn: str, tmp_path: Path, **settings: Any
 ) -> AsyncIterator[tuple[int, ssl.SSLContext]]:
-    """A server with a certificate: its port, and what a client trusts."""
+    """A server with a certificate: its port, and the client's trust store."""
     cert, key = make_certificate(tmp_path)
     async with aclosing(serve(dsn, tls_cert=cert, tls_key=key, **settings)) as apps:
         async for app in apps:
@@ -81,7 +81,7 @@ def test_silent_handshakes_hold_no_more_than_their_places(
                 writer.close()
 
     async def in_time() -> None:
-        # Neither the answer nor the stop waits for a handshake.
+        # Neither the response nor the stop waits for a handshake.
         async with asyncio.timeout(PATIENCE_S):
             await flood()
 

@@ -24,7 +24,7 @@ def count(conn: psycopg.Connection[Any]) -> int:
 
 
 async def test_same_request_gets_the_same_answer(
-    ask: Ask, people: People, conn: psycopg.Connection[Any], acts: Callable[[], list[Any]]
+    ask: Ask, people: People, conn: psycopg.Connection[Any], audit_entries: Callable[[], list[Any]]
 ) -> None:
     ann = people.new("ann", "submitter")
     first = await ask(ann, "POST", "/jobs", json=BODY, headers=KEY)
@@ -37,7 +37,7 @@ async def test_same_request_gets_the_same_answer(
     assert "idempotent-replayed" not in first.headers
     assert second.headers["idempotent-replayed"] == "true"
     assert count(conn) == 1
-    assert len(acts()) == 1
+    assert len(audit_entries()) == 1
 
 
 async def test_another_request_with_the_key_is_refused(

@@ -24,7 +24,7 @@ ADMIN = "/admin/workers"
 FREEZE = f"{ADMIN}/freeze"
 KEY = {"Idempotency-Key": "k1"}
 Acts = Callable[[], list[tuple[Any, ...]]]
-# Why a POST takes no key.
+# Reasons of POSTs without a key.
 WITHOUT_KEY = {
     "/login": "a browser follows a link that works once",
     "/logout": "ending a session again changes nothing",
@@ -42,7 +42,7 @@ def test_every_post_takes_a_key_but_for_a_reason(app: FastAPI) -> None:
     assert without == WITHOUT_KEY.keys()
 
 
-async def test_gate_is_moved_once(ask: Ask, people: People, acts: Acts) -> None:
+async def test_gate_is_moved_once(ask: Ask, people: People, audit_entries: Acts) -> None:
     olga = people.new("olga", "operator")
     shut = await ask(olga, "POST", f"{ADMIN}/pause", headers=KEY)
     opened = await ask(olga, "POST", f"{ADMIN}/resume", headers={"Idempotency-Key": "k2"})
@@ -52,7 +52,7 @@ async def test_gate_is_moved_once(ask: Ask, people: People, acts: Acts) -> None:
     assert opened.json()["paused"] is False
     status = await ask(olga, "GET", f"{ADMIN}/status")
     assert status.json()["paused"] is False
-    assert [act[1] for act in acts()] == ["gate.shut", "gate.opened"]
+    assert [act[1] for act in audit_entries()] == ["gate.shut", "gate.opened"]
 
 
 async def test_repeated_revoke_returns_same_token(
@@ -68,21 +68,21 @@ async def test_repeated_revoke_returns_same_token(
     assert (await ask(admin, "POST", path)).status_code == 409
 
 
-async def test_lanes_are_thawed_once(ask: Ask, people: People, acts: Acts) -> None:
+async def test_lanes_are_thawed_once(ask: Ask, people: People, audit_entries: Acts) -> None:
     olga = people.new("olga", "operator")
     await ask(olga, "POST", FREEZE, json={"lanes": ["system"]})
     first = await ask(olga, "POST", f"{ADMIN}/thaw", json={"lanes": ["system"]}, headers=KEY)
     again = await ask(olga, "POST", f"{ADMIN}/thaw", json={"lanes": ["system"]}, headers=KEY)
     assert first.json()["lanes"][0]["enabled"] is True
     assert again.content == first.content
-    assert [act[1] for act in acts()] == ["lane.frozen", "lane.thawed"]
+    assert [act[1] for act in audit_entries()] == ["lane.frozen", "lane.thawed"]
 
 
 # -- a freeze, which waits between its parts --------------------------------------------------
 
 
 class Waiting:
-    """Lets a test do something while requests wait for quiet lanes; they wait until it is done."""
+    """Pauses requests that wait for quiet lanes while a test audit_entries."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -142,7 +142,7 @@ def freeze_of(ask: Ask, who: Principal, key: str = "k1", **more: Any) -> asyncio
 
 
 async def test_freeze_is_answered_again_as_it_was(
-    ask: Ask, people: People, factory: JobFactory, acts: Acts
+    ask: Ask, people: People, factory: JobFactory, audit_entries: Acts
 ) -> None:
     olga = people.new("olga", "operator")
     claim = factory.running("ingestion")
@@ -154,11 +154,16 @@ async def test_freeze_is_answered_again_as_it_was(
     assert again.headers["idempotent-replayed"] == "true"
     other = await ask(olga, "POST", FREEZE, json={"lanes": ["system"]}, headers=KEY)
     assert (other.status_code, other.json()["code"]) == (422, "idempotency_mismatch")
-    assert [act[1] for act in acts()] == ["lane.frozen"]
+    assert [act[1] for act in audit_entries()] == ["lane.frozen"]
 
 
 async def test_repeated_freeze_waits_with_first(
-    ask: Ask, narrow: Ask, people: People, factory: JobFactory, waiting: Waiting, acts: Acts
+    ask: Ask,
+    narrow: Ask,
+    people: People,
+    factory: JobFactory,
+    waiting: Waiting,
+    audit_entries: Acts,
 ) -> None:
     olga = people.new("olga", "operator")
     claim = factory.running("ingestion")
@@ -171,11 +176,16 @@ async def test_repeated_freeze_waits_with_first(
     one, other = (await first).json(), (await again).json()
     assert (one["is_quiet"], other["is_quiet"]) == (True, True)
     assert one == other
-    assert [act[1] for act in acts()] == ["lane.frozen"]
+    assert [act[1] for act in audit_entries()] == ["lane.frozen"]
 
 
 async def test_freeze_whose_server_went_away_is_gone_on_with(
-    ask: Ask, narrow: Ask, people: People, factory: JobFactory, waiting: Waiting, acts: Acts
+    ask: Ask,
+    narrow: Ask,
+    people: People,
+    factory: JobFactory,
+    waiting: Waiting,
+    audit_entries: Acts,
 ) -> None:
     olga = people.new("olga", "operator")
     claim = factory.running("ingestion")
@@ -189,7 +199,7 @@ async def test_freeze_whose_server_went_away_is_gone_on_with(
     factory.settle(claim)
     waiting.goes_on.set()
     assert (await again).json()["is_quiet"] is True
-    assert [act[1] for act in acts()] == ["lane.frozen"]
+    assert [act[1] for act in audit_entries()] == ["lane.frozen"]
     assert begun(factory.conn) == 0
 
 
@@ -272,7 +282,7 @@ async def test_repeated_freeze_returns_first_response_after_thaw(
     first_turn, second_turn = turns
 
     async def until_told(*given: Any) -> Any:
-        # The deadline has come when the test lets it go on.
+        # The deadline has passed when the test resumes it.
         turn = turns.pop(0)
         return await wait(*given, clock=lambda: 1000.0 * turn.goes_on.is_set(), pause=turn.pause)
 

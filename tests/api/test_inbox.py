@@ -1,4 +1,4 @@
-"""Approvals to decide on: who has waited longest comes first, page by page."""
+"""The list of awaiting jobs: oldest first, page by page."""
 
 from __future__ import annotations
 

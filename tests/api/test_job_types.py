@@ -1,4 +1,4 @@
-"""What is published of job types, for doors and people without the handlers' code."""
+"""Published job types, for interfaces and people without the handlers' code."""
 
 from __future__ import annotations
 

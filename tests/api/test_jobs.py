@@ -1,4 +1,4 @@
-"""Jobs over HTTP: submitted, read, decided and ended as the verbs of control do it."""
+"""Jobs over HTTP: submitted, read, decided and ended with the verbs of control."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def test_location_header_points_to_submitted_job(ask: Ask, people: People)
 
 
 async def test_submit_leaves_audit_entry_and_duplicate_none(
-    ask: Ask, people: People, acts: Acts
+    ask: Ask, people: People, audit_entries: Acts
 ) -> None:
     ann = people.new("ann", "submitter")
     body = {"job_type": "greet", "unique_key": "k"}
@@ -62,7 +62,7 @@ async def test_submit_leaves_audit_entry_and_duplicate_none(
     assert (first.status_code, second.status_code) == (202, 200)
     assert second.json()["duplicate"] is True
     assert second.json()["id"] == first.json()["id"]
-    assert acts() == [("ann", "job.submitted", "job", first.json()["id"], "done")]
+    assert audit_entries() == [("ann", "job.submitted", "job", first.json()["id"], "done")]
 
 
 async def test_key_of_hidden_job_reveals_nothing(
@@ -96,7 +96,7 @@ async def test_bad_input_names_the_field(ask: Ask, people: People) -> None:
         answer = await ask(ann, "POST", "/jobs", content=body, headers=headers)
         assert answer.status_code == 422, answer.text
         found = answer.json()["errors"][0]["field"]
-        # A deep path is cut.
+        # A deep path is truncated.
         assert found == field or (field.endswith("…") and found.startswith(field[:-1]))
 
 
@@ -110,7 +110,9 @@ async def test_arguments_are_checked_as_they_were_published(
     assert answer.json()["errors"][0]["field"] == "payload.n"
 
 
-async def test_batch_is_stored_whole_or_not_at_all(ask: Ask, people: People, acts: Acts) -> None:
+async def test_batch_is_stored_whole_or_not_at_all(
+    ask: Ask, people: People, audit_entries: Acts
+) -> None:
     ann = people.new("ann", "submitter")
     good = {"job_type": "greet"}
     bad = {"job_type": "greet", "payload": {"a": "\x00"}}
@@ -123,7 +125,7 @@ async def test_batch_is_stored_whole_or_not_at_all(ask: Ask, people: People, act
     listed = (await ask(ann, "GET", "/jobs")).json()["items"]
     assert {job["id"] for job in listed} == {job["id"] for job in made.json()["items"]}
     assert {job["created_by"] for job in listed} == {"ann"}
-    assert [act[:3] for act in acts()] == [("ann", "job.submitted", "job")]
+    assert [act[:3] for act in audit_entries()] == [("ann", "job.submitted", "job")]
 
 
 async def test_pages_of_jobs_in_reach_hold_each_once(
@@ -235,7 +237,7 @@ async def test_tracebacks_and_logs_are_for_debuggers_and_owners(
 
 
 async def test_every_verb_on_hidden_job_is_not_found(
-    ask: Ask, people: People, factory: JobFactory, acts: Acts
+    ask: Ask, people: People, factory: JobFactory, audit_entries: Acts
 ) -> None:
     ann = people.new("ann", "submitter")
     theirs, nobodys = factory.submit("greet", created_by="bob"), uuid4()
@@ -244,29 +246,29 @@ async def test_every_verb_on_hidden_job_is_not_found(
             answer = await ask(ann, method, f"/jobs/{job_id}{path}")
             assert (answer.status_code, answer.json()["detail"]) == (404, f"no job {job_id}")
     tried = ("job.cancelled", "job.retried", "job.deleted")
-    assert acts() == [
+    assert audit_entries() == [
         ("ann", action, "job", str(job_id), "refused")
         for job_id in (theirs, nobodys)
         for action in tried
-    ], "what was tried is kept, and tells nobody which of them is there"
+    ], "every try is audited, and none reveals which of them exists"
     ben = people.new("ben", "operator")
     assert (await ask(ben, "POST", f"/jobs/{nobodys}/cancel")).status_code == 404
-    assert len(acts()) == 2 * len(tried), "who sees all jobs was not refused anything"
+    assert len(audit_entries()) == 2 * len(tried), "who sees all jobs was not refused anything"
 
 
 async def test_verb_on_a_job_that_may_only_be_read_is_refused_and_kept(
-    ask: Ask, people: People, factory: JobFactory, acts: Acts
+    ask: Ask, people: People, factory: JobFactory, audit_entries: Acts
 ) -> None:
     ann = people.new("ann", "viewer")
     people.grant(ann.id, "submitter")
     job_id = factory.submit("greet", created_by="bob")
     answer = await ask(ann, "POST", f"/jobs/{job_id}/cancel")
     assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
-    assert acts() == [("ann", "job.cancelled", "job", str(job_id), "refused")]
+    assert audit_entries() == [("ann", "job.cancelled", "job", str(job_id), "refused")]
 
 
 async def test_verbs_of_a_jobs_life(
-    ask: Ask, people: People, factory: JobFactory, acts: Acts
+    ask: Ask, people: People, factory: JobFactory, audit_entries: Acts
 ) -> None:
     ben = people.new("ben", "operator")
     job_id = factory.submit("greet")
@@ -287,7 +289,7 @@ async def test_verbs_of_a_jobs_life(
     factory.settle(claim)
     assert await status("DELETE", "") == (204, None)
     assert await status("GET", "") == (404, 404)
-    assert [act[1] for act in acts()] == ["job.cancelled", "job.retried", "job.deleted"]
+    assert [act[1] for act in audit_entries()] == ["job.cancelled", "job.retried", "job.deleted"]
     job_id = factory.submit("greet")
     assert await status("DELETE", "") == (200, "cancelled")
 
@@ -301,8 +303,8 @@ async def test_job_is_approved_as_it_was_shown_and_rejected_with_a_reason(
     shown = (await ask(eve, "GET", f"/jobs/{first}")).json()
     wrong = await ask(eve, "POST", f"/jobs/{first}/approve", json={"seal": "x" + shown["seal"]})
     assert wrong.status_code == 409
-    said = {"seal": shown["seal"], "comment": "go"}
-    done = await ask(eve, "POST", f"/jobs/{first}/approve", json=said)
+    decision = {"seal": shown["seal"], "comment": "go"}
+    done = await ask(eve, "POST", f"/jobs/{first}/approve", json=decision)
     assert (done.status_code, done.json()["approved_by"]) == (200, "eve")
     assert (await ask(eve, "POST", f"/jobs/{second}/reject", json={})).status_code == 422
     gone = await ask(eve, "POST", f"/jobs/{second}/reject", json={"reason": "no"})
@@ -314,15 +316,15 @@ async def test_explain_names_no_foreign_job(ask: Ask, people: People, factory: J
     factory.conn.execute("update laneway.worker_lanes set max_slots = 1 where name = 'interactive'")
     theirs = factory.running("ingestion", created_by="bob").job_id
     mine = factory.submit("ingestion", created_by="ann")
-    told = (await ask(ben, "GET", f"/jobs/{mine}/explain")).text
-    assert str(theirs) in told
-    told = (await ask(ann, "GET", f"/jobs/{mine}/explain")).text
-    assert str(theirs) not in told
-    assert "another job" in told
+    explained = (await ask(ben, "GET", f"/jobs/{mine}/explain")).text
+    assert str(theirs) in explained
+    explained = (await ask(ann, "GET", f"/jobs/{mine}/explain")).text
+    assert str(theirs) not in explained
+    assert "another job" in explained
 
 
 async def test_submits_keep_to_the_workspaces_and_lanes_of_the_grant(
-    ask: Ask, people: People, acts: Acts
+    ask: Ask, people: People, audit_entries: Acts
 ) -> None:
     role = people.role("sender", "jobs:submit")
     ann = people.new("ann", role, workspace="lab")
@@ -333,7 +335,7 @@ async def test_submits_keep_to_the_workspaces_and_lanes_of_the_grant(
     assert (await ask(ann, "POST", "/jobs", json=fast)).status_code == 403
     assert (await ask(ben, "POST", "/jobs", json=fast)).status_code == 202
     assert (await ask(ben, "POST", "/jobs/batch", json={"jobs": [fast, lab]})).status_code == 403
-    assert [act[4] for act in acts()] == ["done", "refused", "done", "refused"]
+    assert [act[4] for act in audit_entries()] == ["done", "refused", "done", "refused"]
 
 
 async def test_number_python_cannot_hold_spoils_no_list(
@@ -341,7 +343,7 @@ async def test_number_python_cannot_hold_spoils_no_list(
 ) -> None:
     eve = people.new("eve", "viewer")
     conn.execute("select laneway.submit('greet', '{}')")
-    # As it may have come in before such numbers were refused.
+    # As an earlier version may have stored it.
     conn.execute("update laneway.jobs set payload = %s", ['{"n": ' + "9" * 400 + '.5, "m": 1}'])
     answer = await ask(eve, "GET", "/jobs")
     assert answer.json()["items"][0]["payload"] == {"n": "Infinity", "m": 1}
@@ -396,7 +398,11 @@ async def pages_of(ask: Ask, who: Principal, limit: int) -> AsyncIterator[list[s
 
 
 async def test_job_claimed_meanwhile_is_refused_and_keeps_running(
-    ask: Ask, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch, acts: Acts
+    ask: Ask,
+    people: People,
+    factory: JobFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    audit_entries: Acts,
 ) -> None:
     olga = people.new("olga", "operator")
     waiting = factory.submit()
@@ -411,7 +417,7 @@ async def test_job_claimed_meanwhile_is_refused_and_keeps_running(
     assert (answer.status_code, answer.json()["code"]) == (409, "refused")
     job = (await ask(olga, "GET", f"/jobs/{waiting}")).json()
     assert (job["status"], job["cancel_requested_at"]) == ("running", None)
-    assert acts() == []
+    assert audit_entries() == []
 
 
 async def test_job_has_trace_of_its_submit(ask: Ask, people: People, factory: JobFactory) -> None:

@@ -1,4 +1,4 @@
-"""Lanes over HTTP: what is in reach is seen and tuned, and nothing else."""
+"""Lanes over HTTP: callers view and tune only lanes in their scope."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def test_pages_of_lanes_follow_each_other(ask: Ask, people: People) -> Non
 
 
 async def test_lane_is_created_tuned_looked_back_at_and_rolled_back(
-    ask: Ask, people: People, acts: Acts
+    ask: Ask, people: People, audit_entries: Acts
 ) -> None:
     olga = people.new("olga", "operator")
     made = await ask(olga, "POST", LANES, json={"name": "media", "max_slots": 3})
@@ -57,12 +57,12 @@ async def test_lane_is_created_tuned_looked_back_at_and_rolled_back(
 
     back = await ask(olga, "POST", f"{LANES}/media/rollback")
     assert back.json()["change"]["after"]["max_slots"] == 3
-    assert [act[0] for act in acts()] == ["olga"] * 3
-    assert {act[4] for act in acts()} == {"done"}
+    assert [act[0] for act in audit_entries()] == ["olga"] * 3
+    assert {act[4] for act in audit_entries()} == {"done"}
 
 
 async def test_lane_is_created_once_per_idempotency_key(
-    ask: Ask, people: People, acts: Acts
+    ask: Ask, people: People, audit_entries: Acts
 ) -> None:
     olga = people.new("olga", "operator")
     key = {"Idempotency-Key": "lane-1"}
@@ -72,7 +72,7 @@ async def test_lane_is_created_once_per_idempotency_key(
     assert (first.status_code, again.status_code) == (201, 201)
     assert again.json() == first.json()
     assert again.headers["location"] == first.headers["location"]
-    assert len(acts()) == 1
+    assert len(audit_entries()) == 1
 
 
 async def test_second_lane_of_a_name_is_a_conflict(ask: Ask, people: People) -> None:
@@ -132,7 +132,7 @@ async def test_lane_that_is_not_there_is_not_found_or_no_name(ask: Ask, people: 
 
 
 async def test_grant_on_some_lanes_sees_and_tunes_those_only(
-    ask: Ask, people: People, acts: Acts
+    ask: Ask, people: People, audit_entries: Acts
 ) -> None:
     otto = people.new("otto", "operator", lanes=["interactive"])
     seen = (await ask(otto, "GET", LANES)).json()["items"]
@@ -145,7 +145,7 @@ async def test_grant_on_some_lanes_sees_and_tunes_those_only(
         foreign = await ask(otto, method, f"{LANES}/{path}", **body)
         assert foreign.status_code == 404, path
     assert (await ask(otto, "GET", f"{LANES}/system")).status_code == 404
-    assert [act[3:] for act in acts()] == [
+    assert [act[3:] for act in audit_entries()] == [
         ("interactive", "done"), ("system", "refused"), ("system", "refused"), ("none", "refused"),
     ]  # fmt: skip
 
@@ -158,26 +158,26 @@ WIDE: list[tuple[str, str, dict[str, Any]]] = [
 
 
 async def test_change_of_several_lanes_requires_all_of_them(
-    ask: Ask, people: People, acts: Acts
+    ask: Ask, people: People, audit_entries: Acts
 ) -> None:
     otto = people.new("otto", "operator", lanes=["interactive"])
     for method, path, body in WIDE:
         answer = await ask(otto, method, LANES + path, json=body)
         assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
-        actor, action, *_, outcome = acts()[-1]
+        actor, action, *_, outcome = audit_entries()[-1]
         assert (actor, outcome) == ("otto", "refused")
         assert action.startswith(f"{method} {LANES}")
-    assert len(acts()) == len(WIDE)
+    assert len(audit_entries()) == len(WIDE)
 
 
 async def test_lane_that_is_seen_but_not_managed_is_forbidden(
-    ask: Ask, people: People, acts: Acts
+    ask: Ask, people: People, audit_entries: Acts
 ) -> None:
     otto = people.new("otto", "operator", lanes=["interactive"])
     people.grant(otto.id, "viewer")
     answer = await ask(otto, "PATCH", f"{LANES}/system", json={"max_slots": 5})
     assert answer.status_code == 403
-    assert [act[4] for act in acts()] == ["refused"]
+    assert [act[4] for act in audit_entries()] == ["refused"]
 
 
 async def test_workspace_grant_does_not_cover_lanes(ask: Ask, people: People) -> None:
@@ -198,7 +198,7 @@ async def test_lane_shows_waiting_jobs_by_type_and_priority(
 ) -> None:
     for priority in (5, 5, 0):
         factory.submit("ingestion", priority=priority)
-    # One that comes back waits with the others of its priority.
+    # A released job waits with the others of its priority.
     claim = factory.claim("ingestion")[0]
     factory.settle(claim, "release")
     factory.submit("polarity", priority=9)
@@ -207,11 +207,11 @@ async def test_lane_shows_waiting_jobs_by_type_and_priority(
     assert answer.status_code == 200, answer.text
     seen = answer.json()
     assert (seen["max_slots"], seen["slots_used"], seen["depth"]) == (2, 0, 4)
-    told = [
+    rows = [
         (each["job_type"], each["priority"], each["depth"], each["depth_is_capped"])
         for each in seen["by_priority"]
     ]
-    assert told == [
+    assert rows == [
         ("polarity", 9, 1, False), ("ingestion", 5, 2, False), ("ingestion", 0, 1, False),
     ]  # fmt: skip
     assert all(each["oldest_wait_s"] >= 0 for each in seen["by_priority"])

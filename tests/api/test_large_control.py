@@ -1,4 +1,4 @@
-"""Schedules, changes and acts with large payloads: read in portions and never parsed."""
+"""Schedules, changes and audit entries with large payloads: read in parts and never parsed."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def small_only(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 @pytest.fixture
 def off_the_loop(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Fail where a large text is parsed, or a large value written, by the thread of the loop."""
+    """Fail if the event loop's thread parses a large text or writes a large value."""
     loads, dumps, is_loop = json.loads, json.dumps, threading.get_ident()
 
     def read(text: Any, **options: Any) -> Any:
@@ -87,7 +87,7 @@ async def test_large_lists_come_in_pages_of_bounded_bytes(
         following = f"&cursor={cursor}" if cursor else ""
         answer = await ask(ann, "GET", f"{path}{joint}limit=200{following}")
         assert answer.status_code == 200
-        # One page holds at most one row more than that.
+        # A page has at most one row more than that.
         assert len(answer.content) <= MAX_BYTES + 3_000_000
         pages.append(answer)
         cursor = _cursor(answer.text)
@@ -121,7 +121,7 @@ async def test_large_schedule_is_written_without_being_parsed_on_the_loop(
     answers = [
         await ask(ann, "POST", "/admin/schedules", **_sent({**new, "payload": first})),
         await ask(ann, "PATCH", path, **_sent({"payload": second})),
-        # An unchanged object leaves an act too.
+        # An unchanged object leaves an audit entry too.
         await ask(ann, "PATCH", path, **_sent({"payload": second})),
         await ask(ann, "PATCH", path, json={"job_type": "b"}),
         await ask(ann, "PATCH", path, json={"enabled": False}),
@@ -138,17 +138,17 @@ async def test_large_schedule_is_written_without_being_parsed_on_the_loop(
     assert refused.json()["errors"] == small.json()["errors"]
     assert answers[0].json()["payload"] == first
     assert answers[1].json()["payload"] == second
-    acts = {act["action"]: act for act in reversed(listed.json()["items"])}
-    assert {act["workspace"] for act in acts.values()} == {"default"}
+    audit_entries = {act["action"]: act for act in reversed(listed.json()["items"])}
+    assert {act["workspace"] for act in audit_entries.values()} == {"default"}
     kept = {**second, "b": {"api_key": "[redacted]"}}
     for action in ("schedule.changed", "schedule.rolled_back", "schedule.deleted"):
-        assert acts[action]["before"]["payload"] == kept
-    created = acts["schedule.created"]["after"]["payload"]
+        assert audit_entries[action]["before"]["payload"] == kept
+    created = audit_entries["schedule.created"]["after"]["payload"]
     assert created == {**first, "b": {"api_key": "[redacted]"}}
 
 
 def _sent(body: object) -> dict[str, Any]:
-    """A body in the text that other clients write, without a reader on the way."""
+    """A body exactly as other clients write it."""
     return {
         "content": json.JSONEncoder().encode(body),
         "headers": {"Content-Type": "application/json"},

@@ -1,4 +1,4 @@
-"""Large payloads: kept and answered as text, so that no request stops the others."""
+"""Large payloads: stored and returned as text, so that no request blocks others."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ JSON = st.recursive(
 
 @pytest.fixture
 def no_large_tree(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Nothing large is parsed by `json.loads`, which stops the event loop."""
+    """Fail if `json.loads` parses a large text, because that blocks the event loop."""
     loads = json.loads
 
     def small_only(text: Any, **options: Any) -> Any:
@@ -55,9 +55,9 @@ async def test_large_payload_is_answered_without_being_parsed(
     listed = await ask(ann, "GET", "/jobs")
     shown = await ask(ann, "GET", where)
     cancelled = await ask(ann, "POST", f"{where}/cancel")
-    told = await ask(ann, "GET", f"{where}/stream")
+    streamed = await ask(ann, "GET", f"{where}/stream")
     no_large_tree.undo()
-    (in_stream,) = [line for line in told.text.splitlines() if line.startswith("data: ")]
+    (in_stream,) = [line for line in streamed.text.splitlines() if line.startswith("data: ")]
     jobs = [one.json() for one in (submitted, shown, cancelled)]
     for job in (*jobs, listed.json()["items"][0], json.loads(in_stream.removeprefix("data: "))):
         assert job["payload"] == PAYLOAD
@@ -95,7 +95,7 @@ def test_number_is_stored_alike_from_small_and_large_bodies(number: str) -> None
 
 
 def numeric(text: str) -> object:
-    """The numbers as PostgreSQL keeps them: their digits, and how many are in the fraction."""
+    """Numbers as PostgreSQL stores them: their digits, and the number of decimals."""
     return json.loads(text, parse_float=lambda digits: Decimal(digits).as_tuple())
 
 

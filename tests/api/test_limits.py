@@ -1,4 +1,4 @@
-"""Limits over HTTP: shared by all lanes, so for those only whose permission covers everything."""
+"""Limits over HTTP: shared by all lanes, so they require permission for everything."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ async def test_limits_are_listed_and_shown_with_their_use(ask: Ask, people: Peop
     assert (one["max_concurrent"], one["running"], one["waiting"]) == (8, 0, 0)
 
 
-async def test_limit_is_put_replaced_and_deleted(ask: Ask, people: People, acts: Acts) -> None:
+async def test_limit_is_put_replaced_and_deleted(
+    ask: Ask, people: People, audit_entries: Acts
+) -> None:
     olga = people.new("olga", "operator")
     path = f"{LIMITS}/gpu"
     made = await ask(olga, "PUT", path, json={"rate_count": 5, "rate_period_s": 60})
@@ -35,7 +37,7 @@ async def test_limit_is_put_replaced_and_deleted(ask: Ask, people: People, acts:
     assert (await ask(olga, "DELETE", path)).status_code == 204
     assert (await ask(olga, "DELETE", path)).status_code == 404
     assert (await ask(olga, "GET", path)).status_code == 404
-    assert [act[2:] for act in acts()] == [("limit", "gpu", "done")] * 3
+    assert [act[2:] for act in audit_entries()] == [("limit", "gpu", "done")] * 3
 
 
 async def test_limit_that_is_needed_is_not_deleted(
@@ -63,9 +65,11 @@ async def test_bad_limit_is_refused(ask: Ask, people: People) -> None:
         assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input"), body
 
 
-async def test_grant_on_some_lanes_reaches_no_limit(ask: Ask, people: People, acts: Acts) -> None:
+async def test_grant_on_some_lanes_reaches_no_limit(
+    ask: Ask, people: People, audit_entries: Acts
+) -> None:
     otto = people.new("otto", "operator", lanes=["interactive"])
     for method, path in (("GET", ""), ("GET", "/openai"), ("PUT", "/openai"), ("DELETE", "/gpu")):
         body: dict[str, Any] = {"json": {}} if method == "PUT" else {}
         assert (await ask(otto, method, LIMITS + path, **body)).status_code == 403
-    assert [act[4] for act in acts()] == ["refused"] * 4
+    assert [act[4] for act in audit_entries()] == ["refused"] * 4

@@ -1,4 +1,4 @@
-"""Roles x routes x near and far objects: nobody gets what his grant does not give."""
+"""Roles x routes x objects inside and outside the scope: every access requires its grant."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from tests.api.streaming import reading
 from tests.api.test_app import OPEN, served
 from tests.support.job_factory import JobFactory
 
-# What changes nothing as it is asked here: without a session, as a dry run.
+# Requests that change nothing here: without a session, or a dry run.
 NO_ACTS = {("POST", "/logout"), ("POST", "/jobs/bulk")}
 WRITTEN = (Path(__file__).parents[2] / "docs" / "howto" / "access.md").read_text("utf-8")
 FIGURES = Path(__file__).parents[2] / "bench" / "latest" / "authz.json"
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-class World:
-    """Everybody, and new objects on either side for every request."""
+class MatrixFixture:
+    """All principals, and new objects on either side for every request."""
 
     def __init__(self, conn: psycopg.Connection[Any]) -> None:
         self._conn = conn
@@ -48,7 +48,7 @@ class World:
             [MARK],
         )
         conn.execute("update laneway.worker_lanes set max_slots = 9 where name = 'interactive'")
-        # For lists to leave out.
+        # Lists must omit these.
         self.job(PEOPLE[0], "far", 0)
         self.schedule(PEOPLE[0], "far", 0)
 
@@ -65,8 +65,8 @@ class World:
             permissions=permissions,
         )
 
-    def acts(self) -> list[tuple[Any, ...]]:
-        """What the audit has kept since it was last asked: (actor, outcome, door, request id)."""
+    def audit_entries(self) -> list[tuple[Any, ...]]:
+        """The audit entries since the last call: (actor, outcome, door, request id)."""
         found = self._conn.execute(
             "select id, actor, outcome, door, request_id from laneway.audit where id > %s"
             " order by id",
@@ -96,12 +96,12 @@ class World:
         return PLACES[side][1]
 
     def worker(self, who: Person, side: Side, number: int) -> UUID:
-        """One that serves the lane of its side."""
+        """A worker that serves the lane of its side."""
         self._scene.worker_id = uuid4()
         return self._scene.register(serves=(PLACES[side][1],), name=f"host:{number}")
 
     def own_lane(self, who: Person, side: Side, number: int) -> str:
-        """The one a rollback would be about is in reach; that is not enough."""
+        """The target of a rollback is in scope; that is not enough."""
         return PLACES["near"][1]
 
     def schedule(self, who: Person, side: Side, number: int) -> str:
@@ -147,7 +147,7 @@ class World:
         return UUID(str(row[0]))
 
     def run(self, who: Person, side: Side, number: int) -> UUID:
-        """A run that a stranger ordered."""
+        """A bulk run of another principal."""
         run_id = uuid4()
         self._conn.execute(
             "insert into laneway.bulk_runs (id, principal_id, ordered_by, verb, state)"
@@ -158,8 +158,8 @@ class World:
 
 
 @pytest.fixture
-def world(conn: psycopg.Connection[Any]) -> World:
-    return World(conn)
+def world(conn: psycopg.Connection[Any]) -> MatrixFixture:
+    return MatrixFixture(conn)
 
 
 def test_every_route_has_its_line_in_the_matrix(app: FastAPI) -> None:
@@ -167,7 +167,7 @@ def test_every_route_has_its_line_in_the_matrix(app: FastAPI) -> None:
 
 
 def test_declared_permissions_are_those_of_the_written_table() -> None:
-    """The table is written by hand: a wrong declaration shows."""
+    """The table is written manually, so that it detects a wrong declaration."""
     rows = re.findall(r"^\| (\w+) `(/\S+)` \| `([\w:]+)` \| (.+) \|$", WRITTEN, re.MULTILINE)
     written = {(method, path): (permission, scope) for method, path, permission, scope in rows}
     also = {each: f"{each.scope}; all lanes with {', '.join(f'`{f}`' for f in each.all_lanes_for)}"
@@ -178,7 +178,7 @@ def test_declared_permissions_are_those_of_the_written_table() -> None:
     }
 
 
-async def test_every_route_requires_its_grant(app: FastAPI, ask: Ask, world: World) -> None:
+async def test_every_route_requires_its_grant(app: FastAPI, ask: Ask, world: MatrixFixture) -> None:
     cells = 0
     wrong: list[tuple[object, ...]] = []
     leaks: list[tuple[object, ...]] = []
@@ -211,9 +211,9 @@ async def test_every_route_requires_its_grant(app: FastAPI, ask: Ask, world: Wor
 
 
 async def test_only_changes_and_refusals_leave_audit_entries(
-    app: FastAPI, ask: Ask, world: World
+    app: FastAPI, ask: Ask, world: MatrixFixture
 ) -> None:
-    """Of every route that changes something: done or refused, one act that names its request."""
+    """Every changing route leaves one audit entry with its request id, accepted or refused."""
     wrong: list[tuple[object, ...]] = []
     for (method, path), entry in ENTRIES.items():
         if method == "GET" or (method, path) in OPEN:
@@ -223,7 +223,7 @@ async def test_only_changes_and_refusals_leave_audit_entries(
                 target, body = world.request(entry, path, who or PEOPLE[0], side)
                 sent = {} if body is None else {"json": body}
                 token = None if who is None else world.tokens[who.name]
-                world.acts()
+                world.audit_entries()
                 answer = await ask(token, method, target, **sent)
                 outcome = {401: None, 403: "refused", 404: "refused"}.get(answer.status_code)
                 is_idle = path.endswith("/thaw") and answer.text == '{"lanes":[]}'
@@ -234,13 +234,13 @@ async def test_only_changes_and_refusals_leave_audit_entries(
                 request_id = answer.headers["x-request-id"]
                 name = None if who is None else who.name
                 expected = [] if outcome is None else [(name, outcome, "http", request_id)]
-                if (found := world.acts()) != expected:
+                if (found := world.audit_entries()) != expected:
                     wrong.append((method, path, name, side, answer.status_code, found))
     assert not wrong, "\n".join(map(str, wrong))
 
 
 async def _opened(app: FastAPI, who: Principal | None, path: str) -> Any:
-    """How a stream begins."""
+    """The start of a stream."""
     topics = ("jobs",) if path == "/events" else ()
     async with reading(app, who, path, topics=topics) as stream:
         first = await stream.next() if stream.status == 200 else None
@@ -253,7 +253,7 @@ def _expected(entry: Entry, method: str, path: str, who: Person | None, side: Si
     return 401 if who is None else entry.answer(who, side)
 
 
-def _tells(world: World, text: str, target: str) -> bool:
+def _tells(world: MatrixFixture, text: str, target: str) -> bool:
     named = set(_UUID.findall(text)) - set(_UUID.findall(target))
     return MARK in text or bool(named & world.far_jobs)
 

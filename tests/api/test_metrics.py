@@ -47,21 +47,21 @@ async def test_metrics_page_has_cluster_and_process_metrics(
     answer = await ask(ops, "GET", "/metrics")
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
-    told = figures(answer.text)
-    assert told["laneway_database_up", ()] == 1
-    assert told["laneway_schema_current", ()] == 1
-    assert told["laneway_queue_depth", ("interactive",)] == 2
-    assert told["laneway_queue_depth_is_capped", ("interactive",)] == 0
-    assert told["laneway_oldest_wait_seconds", ("interactive",)] > 0
-    assert told["laneway_oldest_wait_seconds", ("maintenance",)] == 0
-    assert told["laneway_slots_used", ("interactive",)] == 1
-    assert told["laneway_slots_max", ("interactive",)] == 2
-    assert told["laneway_slots_max", ("default",)] == float("inf")
-    assert told["laneway_lane_enabled", ("system",)] == 0
-    assert told["laneway_workers", ("live",)] == 1
-    assert told["laneway_leader_present", ()] == 0
-    assert told["laneway_leases_lapsed", ()] == 0
-    assert told["laneway_pool_size", ("tests api",)] >= 1
+    scraped = figures(answer.text)
+    assert scraped["laneway_database_up", ()] == 1
+    assert scraped["laneway_schema_current", ()] == 1
+    assert scraped["laneway_queue_depth", ("interactive",)] == 2
+    assert scraped["laneway_queue_depth_is_capped", ("interactive",)] == 0
+    assert scraped["laneway_oldest_wait_seconds", ("interactive",)] > 0
+    assert scraped["laneway_oldest_wait_seconds", ("maintenance",)] == 0
+    assert scraped["laneway_slots_used", ("interactive",)] == 1
+    assert scraped["laneway_slots_max", ("interactive",)] == 2
+    assert scraped["laneway_slots_max", ("default",)] == float("inf")
+    assert scraped["laneway_lane_enabled", ("system",)] == 0
+    assert scraped["laneway_workers", ("live",)] == 1
+    assert scraped["laneway_leader_present", ()] == 0
+    assert scraped["laneway_leases_lapsed", ()] == 0
+    assert scraped["laneway_pool_size", ("tests api",)] >= 1
     names = {family.name for family in metrics.FAMILIES}
     shown = {line.split()[2] for line in answer.text.splitlines() if line.startswith("# TYPE")}
     assert names <= shown
@@ -115,24 +115,24 @@ async def test_lanes_beyond_the_bound_are_one(
         [MAX_LANES * 2],
     )
     found = ClusterFigures(database, ReadinessCheck(database), Counters())
-    told = dict(await found.read())
+    scraped = dict(await found.read())
     for family in (metrics.DEPTH, metrics.SLOTS_MAX, metrics.OLDEST_WAIT):
-        assert len(told[family]) == MAX_LANES + 1
+        assert len(scraped[family]) == MAX_LANES + 1
     rows = conn.execute("select count(*) from laneway.worker_lanes").fetchone()
-    assert told[metrics.SLOTS_MAX][OTHER,] == (rows or [0])[0] - MAX_LANES
+    assert scraped[metrics.SLOTS_MAX][OTHER,] == (rows or [0])[0] - MAX_LANES
 
 
 async def test_unavailable_or_outdated_database_is_reported(
     empty_dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     nowhere = "postgresql://someone:hidden@127.0.0.1:1/none"
-    for dsn, told in (
+    for dsn, expected in (
         (nowhere, {metrics.DATABASE_UP: 0}),
         (empty_dsn, {metrics.DATABASE_UP: 0, metrics.SCHEMA_CURRENT: 0}),
     ):
         database = Database(dsn, Settings.load(database_url=dsn), role="tests api")
         found = ClusterFigures(database, ReadinessCheck(database), Counters())
-        assert {family: values[()] for family, values in await found.read()} == told
+        assert {family: values[()] for family, values in await found.read()} == expected
         await database.close()
     assert "hidden" not in caplog.text
 
@@ -145,9 +145,9 @@ async def test_depth_is_not_counted_beyond_its_bound(
         "insert into laneway.ready (seq, job_type, rank)"
         " select i, 'many', 0 from generate_series(1, 10002) i"
     )
-    told = figures((await ask(ops, "GET", "/metrics")).text)
-    assert told["laneway_queue_depth", ("default",)] == 10_000
-    assert told["laneway_queue_depth_is_capped", ("default",)] == 1
+    scraped = figures((await ask(ops, "GET", "/metrics")).text)
+    assert scraped["laneway_queue_depth", ("default",)] == 10_000
+    assert scraped["laneway_queue_depth_is_capped", ("default",)] == 1
 
 
 async def test_readiness_shows_listener(ask: Ask, app: FastAPI) -> None:

@@ -1,4 +1,4 @@
-"""Connections and browsers that come through a proxy."""
+"""Connections and browsers behind a proxy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from laneway.errors import ConfigError
 
 
 class Held:
-    """A connection that waits for a request, or has one."""
+    """A connection with or without a request."""
 
     def __init__(self, *, is_waiting: bool) -> None:
         self.is_waiting = is_waiting

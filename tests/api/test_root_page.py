@@ -1,4 +1,4 @@
-"""What a browser finds at the root, also where the API is mounted under a prefix."""
+"""The page at the root, also where the API is mounted under a prefix."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ Acts = Callable[[], list[tuple[Any, ...]]]
 
 
 async def test_schedule_lives_from_its_creation_to_its_deletion(
-    ask: Ask, people: People, acts: Acts
+    ask: Ask, people: People, audit_entries: Acts
 ) -> None:
     olga = people.new("olga", "operator")
     made = await ask(olga, "POST", SCHEDULES, json={**NIGHTLY, "payload": {"deep": True}})
@@ -41,7 +41,7 @@ async def test_schedule_lives_from_its_creation_to_its_deletion(
 
     assert (await ask(olga, "DELETE", path)).status_code == 204
     assert (await ask(olga, "GET", path)).status_code == 404
-    assert [(act[2], act[4]) for act in acts()] == [("schedule", "done")] * 5
+    assert [(act[2], act[4]) for act in audit_entries()] == [("schedule", "done")] * 5
 
 
 async def test_schedule_has_words_and_next_runs_until_stopped(ask: Ask, people: People) -> None:
@@ -86,7 +86,9 @@ async def test_bad_change_names_its_field(ask: Ask, people: People) -> None:
         assert field in answer.json()["errors"][0]["field"]
 
 
-async def test_schedule_out_of_reach_is_not_there(ask: Ask, people: People, acts: Acts) -> None:
+async def test_schedule_out_of_reach_is_not_there(
+    ask: Ask, people: People, audit_entries: Acts
+) -> None:
     admin = people.new("admin", "platform_admin")
     await ask(admin, "POST", SCHEDULES, json={**NIGHTLY, "workspace": "theirs"})
     strangers = [
@@ -103,8 +105,8 @@ async def test_schedule_out_of_reach_is_not_there(ask: Ask, people: People, acts
         assert (await ask(who, "POST", f"{path}/run")).status_code == 404
         assert (await ask(who, "GET", f"{path}/history")).status_code == 403
         assert (await ask(who, "POST", f"{path}/rollback")).status_code == 403
-    assert [act[4] for act in acts()] == ["done"] + ["refused"] * 10
-    assert {act[3] for act in acts() if act[2] == "schedule"} == {"nightly"}
+    assert [act[4] for act in audit_entries()] == ["done"] + ["refused"] * 10
+    assert {act[3] for act in audit_entries() if act[2] == "schedule"} == {"nightly"}
 
 
 async def test_schedule_stays_in_scope_of_its_writer(ask: Ask, people: People) -> None:
@@ -121,7 +123,7 @@ async def test_schedule_stays_in_scope_of_its_writer(ask: Ask, people: People) -
     assert (await ask(lane, "PATCH", path, json={"job_type": "source_embedding"})).is_success
 
 
-async def test_reader_cannot_change(ask: Ask, people: People, acts: Acts) -> None:
+async def test_reader_cannot_change(ask: Ask, people: People, audit_entries: Acts) -> None:
     admin = people.new("admin", "platform_admin")
     await ask(admin, "POST", SCHEDULES, json=NIGHTLY)
     otto = people.new("otto", "operator", lanes=["interactive"])
@@ -129,4 +131,4 @@ async def test_reader_cannot_change(ask: Ask, people: People, acts: Acts) -> Non
     path = f"{SCHEDULES}/nightly"
     assert (await ask(otto, "GET", path)).status_code == 200
     assert (await ask(otto, "DELETE", path)).status_code == 403
-    assert acts()[-1][2:] == ("schedule", "nightly", "refused")
+    assert audit_entries()[-1][2:] == ("schedule", "nightly", "refused")

@@ -1,4 +1,4 @@
-"""Who gets in: rows 1, 9, 19 and 21 of the security checklist (docs/reference/security.md)."""
+"""Authentication: rows 1, 9, 19 and 21 of the security checklist (docs/reference/security.md)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def concrete(path: str) -> str:
 async def unread(
     app: FastAPI, method: str, path: str, headers: dict[str, str], scheme: str = "http"
 ) -> tuple[int, dict[str, str]]:
-    """The answer to a request nothing of whose body may be read."""
+    """Send a request whose body must not be read; return the response."""
     sent: list[Any] = []
 
     async def receive() -> Any:
@@ -133,7 +133,7 @@ async def test_slow_anonymous_body_is_not_waited_for(
 
 @pytest.fixture
 async def browser(app: FastAPI, database: Database) -> AsyncIterator[httpx2.AsyncClient]:
-    """Somebody who has just logged in."""
+    """A person who has just logged in."""
     transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url="http://test") as client:
         link = await sessions.bootstrap(database, "tests")
@@ -148,11 +148,11 @@ async def test_session_changes_nothing_without_its_token_and_from_elsewhere(
     csrf = (await browser.get("/me")).json()["csrf"]
     cookie = f"laneway_session={browser.cookies['laneway_session']}"
 
-    def acts() -> list[Any]:
+    def audit_entries() -> list[Any]:
         query = "select actor, outcome, door, action from laneway.audit order by id"
         return conn.execute(query).fetchall()
 
-    before = acts()
+    before = audit_entries()
     refused = []
     wrong: list[dict[str, str]] = [
         {},
@@ -170,18 +170,18 @@ async def test_session_changes_nothing_without_its_token_and_from_elsewhere(
             status, _ = await unread(app, method, concrete(path), given)
             assert status == 403, (method, path, headers)
             refused.append(("admin", "refused", "ui", f"{method} {path}"))
-    assert acts() == before + refused
+    assert audit_entries() == before + refused
 
 
 async def test_no_get_changes_anything(
     browser: httpx2.AsyncClient, app: FastAPI, conn: psycopg.Connection[Any]
 ) -> None:
-    """Whatever a link on another site leads a browser with a session to."""
+    """A browser with a session follows a link of another site."""
 
     def tables() -> dict[str, Any]:
         names = conn.execute(
             "select relname from pg_class where relnamespace = 'laneway'::regnamespace"
-            # When a session was last used is noted.
+            # The last use of a session is stored.
             " and relkind = 'r' and relname <> 'sessions'"
         ).fetchall()
         content = "select string_agg(t::text, ',' order by t::text) from laneway.{} t"
@@ -231,10 +231,10 @@ async def test_under_tls_cookies_are_secure_and_stay_so(app: FastAPI, database: 
     transport = httpx2.ASGITransport(app)
     async with httpx2.AsyncClient(transport=transport, base_url="https://test") as client:
         opened = await client.post("/login", data={"link": link})
-        said = opened.headers["set-cookie"].lower()
-        assert said.startswith("__host-laneway_session=")
+        cookie = opened.headers["set-cookie"].lower()
+        assert cookie.startswith("__host-laneway_session=")
         for word in ("httponly", "secure", "samesite=lax", "path=/;"):
-            assert word in said
+            assert word in cookie
         tossed = {"Cookie": f"laneway_session={opened.cookies['__Host-laneway_session']}"}
         async with httpx2.AsyncClient(transport=transport, base_url="https://test") as other:
             assert (await other.get("/me", headers=tossed)).status_code == 401

@@ -1,4 +1,4 @@
-"""What is sent is data and nothing else: rows 4, 5, 6 and 10 of the security checklist."""
+"""Input is data and nothing else: rows 4, 5, 6 and 10 of the security checklist."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__"}
 
 
 def test_nothing_is_unpickled_evaluated_or_pasted_into_sql() -> None:
-    """ruff's S rules look for more; this one cannot be silenced by a comment."""
+    """ruff's S rules find more; a comment cannot silence this one."""
     found = [
         f"{path.relative_to(SOURCE)}:{line}: {what}"
         for path in SOURCE.rglob("*.py")
@@ -67,7 +67,7 @@ def _dangers(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def _is_format(node: ast.AST) -> bool:
-    """Whether it is `"...".format(...)`; that of psycopg.sql quotes what it puts in."""
+    """Whether it is `"...".format(...)`; `psycopg.sql` quotes its values."""
     return (
         isinstance(node, ast.Call)
         and getattr(node.func, "attr", "") == "format"
@@ -127,7 +127,7 @@ def admin(people: People) -> Principal:
 
 
 def _whole(conn: psycopg.Connection[Any]) -> Any:
-    """The schema as it is, and what no request here may change."""
+    """The schema and the rows that no request here may change."""
     return conn.execute(
         "select (select count(*) from pg_class where relnamespace = 'laneway'::regnamespace),"
         " (select count(*) from laneway.jobs), (select count(*) from laneway.tokens)"
@@ -166,7 +166,7 @@ async def test_forty_hostile_names_in_every_path_and_filter_are_data(
 
 
 def _is_text(schema: dict[str, Any]) -> bool:
-    """Whether it takes any text; the rest is refused in one place, before any statement."""
+    """Whether it accepts any text; other values are refused before any statement."""
     kinds = [one for one in schema.get("anyOf", [schema]) if one.get("type") == "string"]
     return any("format" not in one and "enum" not in one for one in kinds)
 
@@ -203,7 +203,7 @@ XSS = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'>"
 
 
 class Tags(HTMLParser):
-    """What of a page would run."""
+    """The executable parts of a page."""
 
     def __init__(self) -> None:
         super().__init__()

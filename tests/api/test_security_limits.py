@@ -1,4 +1,4 @@
-"""How much anybody may ask: row 11 of the security checklist (docs/reference/security.md)."""
+"""Bounds of requests: row 11 of the security checklist (docs/reference/security.md)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MIB = 1024 * 1024
 
 @pytest.fixture
 async def small(dsn: str) -> AsyncIterator[httpx2.AsyncClient]:
-    """A server with little patience."""
+    """A server with short deadlines."""
     settings = Settings.load(
         database_url=dsn, requests_per_second=3, statement_timeout=3.0, max_batch_bytes=20_000
     )
@@ -53,7 +53,7 @@ async def small(dsn: str) -> AsyncIterator[httpx2.AsyncClient]:
 async def test_throttled_token_gets_retry_after(
     small: httpx2.AsyncClient, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # However long the requests take, it is the same moment.
+    # The clock stands still during the requests.
     monkeypatch.setattr("laneway.control.throttle.time", SimpleNamespace(monotonic=lambda: 0.0))
     ann, bob = people.new("ann", "viewer"), people.new("bob", "viewer")
     answers = [await small.get("/me", headers=ann.headers) for _ in range(30)]
@@ -62,7 +62,7 @@ async def test_throttled_token_gets_retry_after(
     for answer in refused:
         assert (answer.status_code, answer.json()["code"]) == (429, "rate_limited")
         assert int(answer.headers["retry-after"]) >= 1
-    # Neither another token nor whoever asks whether the server lives is held up by it.
+    # It delays neither another token nor health checks.
     assert (await small.get("/me", headers=bob.headers)).status_code == 200
     assert (await small.get("/healthz")).status_code == 200
 
@@ -77,8 +77,8 @@ async def test_every_authenticated_route_documents_rate_limit(app: FastAPI) -> N
     for path, operations in describe(app)["paths"].items():
         for operation in operations.values():
             if operation.get("security"):
-                told = operation["responses"]["429"]
-                assert "Retry-After" in told["headers"], path
+                response = operation["responses"]["429"]
+                assert "Retry-After" in response["headers"], path
 
 
 async def test_no_page_is_longer_than_200_and_pages_are_only_found_by_cursors(
@@ -136,9 +136,9 @@ async def test_payload_over_a_limit_is_refused_by_name(ask: Ask, people: People,
             ann, "POST", path, content=body, headers={"Content-Type": "application/json"}
         )
         assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input"), case
-        (told,) = answer.json()["errors"]
-        assert told["field"]
-        assert rule in told["rule"], (case, told)
+        (error,) = answer.json()["errors"]
+        assert error["field"]
+        assert rule in error["rule"], (case, error)
 
 
 async def test_keys_and_batches_over_their_limits_are_refused_by_name(
@@ -254,7 +254,7 @@ _values = st.recursive(
 
 @given(st.lists(st.dictionaries(st.sampled_from(["job_type", "tags", "x"]), _values) | _values))
 def test_large_batch_reads_as_json(jobs: list[Any]) -> None:
-    """Whatever the elements are, the reader of large bodies finds what json.loads finds."""
+    """For any elements, the reader of large bodies agrees with json.loads."""
     limits = PayloadLimits()
     pad = "y" * 70_000
     for indent in (None, 1):

@@ -34,7 +34,7 @@ OURS, THEIRS = "ours", "theirs, and 'odd' {\"ones\"}"
 
 
 def login(conn: psycopg.Connection[Any], dsn: str, *roles: str) -> Iterator[str]:
-    """Where a database role logs in that has what these roles of Laneway need."""
+    """The DSN of a database role with the grants of these roles."""
     name = f"lw {uuid4().hex[:12]}"
     role = Identifier(name)
     conn.execute(SQL("create role {} login password 'pw'").format(role))
@@ -53,7 +53,7 @@ def server_dsn(conn: psycopg.Connection[Any], dsn: str) -> Iterator[str]:
 
 @pytest.fixture
 def client_dsn(conn: psycopg.Connection[Any], dsn: str, server_dsn: str) -> Iterator[str]:
-    """Of a program that submits, in a database whose server is bound."""
+    """The DSN of a submitting program, in a database with a restricted server role."""
     yield from login(conn, dsn, "client", "worker")
 
 
@@ -65,7 +65,7 @@ async def database(server_dsn: str) -> AsyncIterator[Database]:
 
 
 def furnish(factory: JobFactory) -> dict[str, list[Any]]:
-    """Jobs in every place, in both workspaces."""
+    """Jobs in every table, in both workspaces."""
     made: dict[str, list[Any]] = {}
     for workspace in (OURS, THEIRS):
         made[workspace] = [
@@ -254,13 +254,13 @@ def test_caller_reaches_into_the_workspaces_of_its_grants(
 
 
 def test_routes_ask_the_database_of_their_caller() -> None:
-    """The server's own, which is not narrowed, is for what is nobody's in particular."""
+    """The server's unrestricted connection is for requests without a workspace."""
     used = {
         path.name
         for path in Path(laneway.api.__file__).parent.glob("*.py")
         if "request.app.state.database" in path.read_text(encoding="utf-8")
     }
-    # Jobs of a principal that no longer wait are swept wherever they are: job_access.py.
+    # Counters of a principal's ended jobs are swept in every workspace: job_access.py.
     assert used <= {
         "auth.py",
         "session.py",

@@ -1,4 +1,4 @@
-"""What never shows: rows 7, 16, 17 and 20 of the security checklist."""
+"""Hidden secrets: rows 7, 16, 17 and 20 of the security checklist."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ INNARDS = re.compile(
 
 @pytest.fixture
 def lines(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
-    """All that is logged meanwhile, at every level, in both forms."""
+    """Everything logged during the test, at every level, in both formats."""
     caplog.set_level(logging.DEBUG)
-    told: list[str] = []
-    yield told
+    logged: list[str] = []
+    yield logged
     for record in caplog.get_records("call"):
-        # The client of the tests tells what it asks for.
+        # The HTTP client of the tests logs its requests.
         if not record.name.startswith("httpx2"):
-            told += [TextLines().format(record), JsonLines().format(record)]
-    assert told
-    assert SECRET not in "\n".join(told)
+            logged += [TextLines().format(record), JsonLines().format(record)]
+    assert logged
+    assert SECRET not in "\n".join(logged)
 
 
 # -- row 7: tokens ----------------------------------------------------------------------------
@@ -52,7 +52,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
 async def test_database_dump_contains_no_usable_credentials(
     ask: Ask, app: FastAPI, people: People, factory: JobFactory
 ) -> None:
-    """test_access.py looks that no table holds a secret; here each thing it holds is tried."""
+    """test_access.py checks that no table has a secret; here every stored value is tried."""
     people.new("ann", "platform_admin")
     kept = factory.conn.execute(
         "select encode(digest, 'hex'), encode(digest, 'base64'), hint, id::text from laneway.tokens"
@@ -191,7 +191,7 @@ async def test_database_errors_reveal_nothing(
         with conn.transaction():
             conn.execute("lock table laneway.jobs in access exclusive mode")
             tells_nothing(await client.get("/jobs", headers=ann.headers), 503)
-        # A constraint that only the database knows: nobody expects it, so it is a mistake of ours.
+        # A constraint that only the database knows: an unexpected, internal error.
         conn.execute("alter table laneway.limits add check (name <> 'odd')")
         answer = await client.put("/admin/limits/odd", json={}, headers=ann.headers)
         tells_nothing(answer, 500)
@@ -227,7 +227,7 @@ async def test_each_kind_of_refusal_is_plain(ask: Ask, people: People, factory: 
 
 
 def test_password_is_in_no_name_of_a_connection() -> None:
-    """Other roles see those names; what is in the DSN goes to the server and nowhere else."""
+    """Other roles see application names; parts of the DSN go to the server only."""
     dsn = f"postgresql://someone:{SECRET}@127.0.0.1:1/none?options=-cx%3Dy"
     settings = Settings.load(database_url=dsn)
     assert SECRET not in str(connection_options(dsn, settings, "server"))

@@ -1,4 +1,4 @@
-"""Connections of strangers: how long and how slowly a request may begin."""
+"""Anonymous connections: deadlines for the start of a request."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def served(app: FastAPI) -> AsyncGenerator[int]:
 
 
 async def answer_to(port: int, *parts: bytes) -> bytes:
-    """All that comes until the server closes the connection."""
+    """Read until the server closes the connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         for part in parts:
@@ -62,8 +62,8 @@ async def test_head_without_end_is_not_read_to_its_end(port: int) -> None:
     for line in (b"x: ", b"", b"GET /" + b"x" * 100):
         part = line + b"x" * 32_000
         sent = (b"", part) if line.startswith(b"GET") else (HEAD + line, part)
-        told = await answer_to(port, *sent, *[b"x" * 32_000] * 20)
-        assert told.startswith(b"HTTP/1.1 400 ") or told == b""
+        response = await answer_to(port, *sent, *[b"x" * 32_000] * 20)
+        assert response.startswith(b"HTTP/1.1 400 ") or response == b""
     ended = HEAD + b"x: " + b"x" * 30_000 + b"\r\nConnection: close\r\n\r\n"
     assert (await answer_to(port, ended)).startswith(b"HTTP/1.1 200 ")
 
@@ -72,14 +72,14 @@ async def test_malformed_request_gets_problem_with_id(
     port: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "laneway.api")
-    told = await answer_to(port, b"what is this?\r\n\r\n")
-    head, _, body = told.partition(b"\r\n\r\n")
+    response = await answer_to(port, b"what is this?\r\n\r\n")
+    head, _, body = response.partition(b"\r\n\r\n")
     problem = json.loads(body)
     assert (problem["status"], problem["code"]) == (400, "bad_request")
-    said = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:])
-    assert said["content-type"] == "application/problem+json"
-    assert said["x-request-id"] == problem["request_id"]
-    assert int(said["content-length"]) == len(body)
+    fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:])
+    assert fields["content-type"] == "application/problem+json"
+    assert fields["x-request-id"] == problem["request_id"]
+    assert int(fields["content-length"]) == len(body)
     assert problem["request_id"] in {one.__dict__.get("request_id") for one in caplog.records}
 
 
@@ -102,7 +102,7 @@ async def test_connection_without_request_is_closed_in_time(
 async def test_between_two_requests_there_is_time(
     port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """More than for the head of one, and more than load balancers give."""
+    """Longer than the deadline of a head, and than those of load balancers."""
     assert max(60, protocol.MAX_S) < IDLE_S
     used = []
     async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
@@ -131,11 +131,11 @@ async def test_large_body_does_not_count_as_head(port: int, people: People) -> N
             answer = await client.post("/jobs", content=parts(), headers=headers)
             assert answer.status_code == 202, answer.text
     body = b'{"job_type": "greet", "payload": {"a": "' + b"x" * 500_000 + b'"}}'
-    said = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    head = f"POST /jobs HTTP/1.1\r\nHost: test\r\n{said}Content-Length: {len(body)}\r\n".encode()
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    head = f"POST /jobs HTTP/1.1\r\nHost: test\r\n{lines}Content-Length: {len(body)}\r\n".encode()
     last = HEAD + b"Connection: close\r\n\r\n"
-    told = await answer_to(port, head, b"\r\n" + body + last[:20], last[20:])
-    assert told.count(b"HTTP/1.1 202 ") == told.count(b"HTTP/1.1 200 ") == 1
+    response = await answer_to(port, head, b"\r\n" + body + last[:20], last[20:])
+    assert response.count(b"HTTP/1.1 202 ") == response.count(b"HTTP/1.1 200 ") == 1
 
 
 # -- bodies that do not come, and too many connections -----------------------------------------

@@ -1,4 +1,4 @@
-"""Requests are answered while the network to the database is silent, and served when it is back."""
+"""Requests get a response while the network to the database is silent, and work afterwards."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ async def test_requests_on_dead_connections_are_answered_and_the_next_are_served
     first = await asyncio.gather(*(ask(ann, "GET", "/jobs") for _ in range(3)))
     assert [one.status_code for one in first] == [200] * 3
     assert proxy.swallow() > 0
-    told = await ask(ann, "GET", "/jobs")
-    assert told.status_code == 503
-    assert told.json()["code"] == "database_unavailable"
+    response = await ask(ann, "GET", "/jobs")
+    assert response.status_code == 503
+    assert response.json()["code"] == "database_unavailable"
     again = await asyncio.gather(*(ask(ann, "GET", "/jobs") for _ in range(3)))
     assert [one.status_code for one in again] == [200] * 3
 
@@ -51,6 +51,6 @@ def test_request_waits_less_than_fifteen_seconds_for_its_database(app: FastAPI) 
     assert REQUEST_WAIT_S + settings.statement_timeout < LONGEST_S
     assert settings.statement_timeout == REQUEST_STATEMENT_S
     defaults = Settings.load(database_url="postgresql://nowhere")
-    # To notice that it is silent: a look, and another connection.
+    # Detecting the silence takes a query and another connection.
     assert REQUEST_WAIT_S + 2 * defaults.silence_timeout < LONGEST_S
     assert REQUEST_WAIT_S + defaults.connect_timeout < LONGEST_S

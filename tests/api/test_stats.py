@@ -1,4 +1,4 @@
-"""Charts: what started and ended when, in bounded time."""
+"""Charts: starts and ends over time, in bounded time."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ async def test_starts_ends_and_waits_are_counted_per_lane_and_type(
     assert answer.status_code == 200
     seen = answer.json()
     assert (seen["is_capped"], seen["bucket_s"]) == (False, 60)
-    told = {"started": 0, "completed": 0, "failed": 0, "cancelled": 0}
+    totals = {"started": 0, "completed": 0, "failed": 0, "cancelled": 0}
     for point in seen["points"]:
         if point["lane"] == "interactive":
-            told = {name: told[name] + point[name] for name in told}
-    assert told == {"started": 4, "completed": 2, "failed": 1, "cancelled": 0}
+            totals = {name: totals[name] + point[name] for name in totals}
+    assert totals == {"started": 4, "completed": 2, "failed": 1, "cancelled": 0}
     waits = [p["wait_p50_s"] for p in seen["points"] if p["lane"] == "system"]
     assert any(wait is not None and wait >= 0 for wait in waits)
 
@@ -98,8 +98,8 @@ async def test_lane_is_one_point_when_asked_so(
 
 def failing(factory: JobFactory, job_type: str, error: str) -> str:
     claim = factory.running(job_type)
-    told = f'{{"type": "{error}", "message": "s3cret", "traceback": "s3cret"}}'
-    factory.settle(claim, "giveup", error=told)
+    text = f'{{"type": "{error}", "message": "s3cret", "traceback": "s3cret"}}'
+    factory.settle(claim, "giveup", error=text)
     return str(claim.job_id)
 
 

@@ -1,4 +1,4 @@
-"""The database page: versions and sizes, and nothing that opens a door."""
+"""The database page: versions and sizes, and no credentials."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def test_storage_opens_no_extra_connection(
     vera = people.new("vera", "viewer")
 
     def refused(*given: object, **more: object) -> None:
-        raise AssertionError("a connection of its own")
+        raise AssertionError("a separate connection")
 
     monkeypatch.setattr(psycopg, "connect", refused)
     assert (await ask(vera, "GET", PAGE)).status_code == 200

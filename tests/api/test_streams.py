@@ -1,4 +1,4 @@
-"""Streams: every change once and in order, at any replica, and only for who may see it."""
+"""Streams: every change once and in order, at any replica, and only with permission."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from laneway.store.leases import Report, Verdict
 from laneway.streams import hub
 from laneway.streams import stream as limits
 from tests.api.conftest import Ask, People, serve
-from tests.api.streaming import PATIENCE_S, Heard, reading
+from tests.api.streaming import PATIENCE_S, StreamEvent, reading
 from tests.support.job_factory import JobFactory
 
 
@@ -35,19 +35,19 @@ async def replica(dsn: str) -> AsyncIterator[FastAPI]:
 
 @pytest.fixture
 async def patient(dsn: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FastAPI]:
-    """A server that hears of changes, and looks by itself once an hour."""
+    """A server that is notified of changes, and polls once an hour."""
     monkeypatch.setattr(hub, "LISTEN_POLL_S", 3600.0)
     async for app in serve(dsn, event_poll_ms=3_600_000):
         yield app
 
 
-def names(heard: list[Heard]) -> list[str]:
+def names(heard: list[StreamEvent]) -> list[str]:
     return [event.name for event in heard]
 
 
 async def until(is_so: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE_S):
-        while not is_so():  # noqa: ASYNC110 -- nobody rings for these
+        while not is_so():  # noqa: ASYNC110 -- no event announces these
             await asyncio.sleep(0.001)
 
 
@@ -166,7 +166,7 @@ async def test_stream_receives_external_change_by_notification(
     async with reading(patient, viewer, f"/jobs/{claim.job_id}/stream") as stream:
         await stream.next()
         await until(lambda: patient.state.hub.is_listening)
-        # Who begins to listen looks once: the second can be heard in no other way.
+        # A new listener polls once: the second change can be found in no other way.
         factory.run(leases.report([Report(claim, done=1.0)], []))
         await stream.until("job.progressed")
         factory.settle(claim)
@@ -176,7 +176,7 @@ async def test_stream_receives_external_change_by_notification(
 async def test_own_change_does_not_wait_for_changes_by_others(
     dsn: str, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Notifications are gathered for an hour here; a look by the replica finds all at once."""
+    """Notifications are gathered for an hour here; a poll of the replica finds all at once."""
     assert hub.NOTIFY_DELAY_S <= 0.05, "of the 100 ms in which a change is to be seen"
     monkeypatch.setattr(hub, "NOTIFY_DELAY_S", 3600.0)
     monkeypatch.setattr(hub, "LISTEN_POLL_S", 3600.0)
@@ -222,7 +222,7 @@ async def test_without_notifications_changes_are_found_by_looking(
 async def test_stream_receives_change_of_same_replica_at_once(
     dsn: str, people: People, factory: JobFactory
 ) -> None:
-    """Without notifications, and it does not look for an hour."""
+    """Without notifications, and without a poll for an hour."""
     boss, job_id = people.new("boss", "operator"), factory.submit()
     async for deaf in serve(dsn, listen=False, event_poll_ms=3_600_000):
         async with reading(deaf, boss, f"/jobs/{job_id}/stream") as stream:
@@ -234,7 +234,7 @@ async def test_stream_receives_change_of_same_replica_at_once(
         claim = factory.running()
         async with reading(deaf, boss, f"/jobs/{claim.job_id}/stream") as stream:
             await stream.next()
-            # As a worker in this process does it, on connections of its own.
+            # As a worker in this process does it, on separate connections.
             worker = Database(dsn, deaf.state.settings, role="tests worker")
             await worker.run(leases.settle([Verdict(claim, "finish")]))
             await worker.close()
@@ -269,7 +269,7 @@ async def test_topics_go_on_without_gap_or_repetition_where_ids_become_visible_l
             factory.submit("last")
             *_, last = await stream.until("job.submitted")
             assert last.data["job_type"] == "last"
-        # From wherever it stood in between, exactly what came after.
+        # Resuming at any position returns exactly the later events.
         async with reading(app, viewer, "/events", topics=("jobs",), last=heard[0].id) as stream:
             await stream.next()
             again = [(await stream.until("job.submitted"))[-1] for _ in range(2)]
@@ -293,7 +293,7 @@ async def test_topics_are_filtered_by_permissions_of_reader(
             factory.submit("restore", workspace="theirs", tags=("far",))
             factory.submit("ingestion", workspace="theirs", created_by="own", tags=("mine",))
             end = factory.submit("ingestion", workspace="ours", created_by="own", tags=("end",))
-            heard: list[Heard] = []
+            heard: list[StreamEvent] = []
             while not heard or heard[-1].data["id"] != str(end):
                 heard += await stream.until("job.submitted")
         assert [e.data["tags"][0] for e in heard] == [*expected, "end"], who.name
@@ -320,8 +320,12 @@ async def test_each_topic_streams_its_own_changes(
         ("job.submitted", "polarity"), ("job.submitted", "greet"), ("job.claimed", "restore"),
         ("job.analyzed", "costly"), ("job.cancelled", "costly"),
     ]  # fmt: skip
-    told = heard[-1].data
-    assert (told["kind"], told["name"], told["after"]["max_slots"]) == ("lane", "system", 7)
+    changes = heard[-1].data
+    assert (changes["kind"], changes["name"], changes["after"]["max_slots"]) == (
+        "lane",
+        "system",
+        7,
+    )
 
 
 async def test_page_learns_that_a_job_is_deleted(
@@ -335,11 +339,13 @@ async def test_page_learns_that_a_job_is_deleted(
             for workspace in ("theirs", "ours"):
                 job_id = factory.completed("polarity", workspace=workspace)
                 await ask(boss, "DELETE", f"/jobs/{job_id}")
-            told = [e.data for e in await stream.until("jobs.changed") if e.name == "jobs.changed"]
-            while told[-1]["change"] is None:
-                # Something may have changed before it watched.
-                told += [(await stream.until("jobs.changed"))[-1].data]
-        assert [one for one in told if one["change"]] == [
+            changes = [
+                e.data for e in await stream.until("jobs.changed") if e.name == "jobs.changed"
+            ]
+            while changes[-1]["change"] is None:
+                # A change may have happened before the watch.
+                changes += [(await stream.until("jobs.changed"))[-1].data]
+        assert [one for one in changes if one["change"]] == [
             {
                 "change": "deleted",
                 "count": 1,
@@ -353,7 +359,7 @@ async def test_page_learns_that_a_job_is_deleted(
 async def test_history_of_schedule_hides_other_workspaces(
     app: FastAPI, people: People, conn: psycopg.Connection[Any]
 ) -> None:
-    """In another workspace or another lane it may have had a payload that is not for these eyes."""
+    """In another workspace or lane it may have had a payload that this reader may not see."""
     readers = {
         people.new("ours", "operator", workspace="ours"): [1, 4, 5, 6],
         people.new("lane", "operator", lanes=["interactive"]): [1, 2, 3, 6],

@@ -1,4 +1,4 @@
-"""Streams outlive a crash of PostgreSQL, which gives out numbers of transactions again."""
+"""Streams survive a crash of PostgreSQL, after which transaction ids repeat."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MANY = 300
 def dsn(own_postgres: EmbeddedPostgres) -> str:
     migrate(own_postgres.dsn)
     with psycopg.connect(own_postgres.dsn, autocommit=True) as conn:
-        # Nobody but those who commit writes to the disk.
+        # Only commits write to the disk.
         conn.execute("alter system set wal_writer_delay = '10s'")
         conn.execute("select pg_reload_conf()")
     return own_postgres.dsn
@@ -36,7 +36,7 @@ def dsn(own_postgres: EmbeddedPostgres) -> str:
 
 @asynccontextmanager
 async def unread(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
-    """Nobody reads the log of events meanwhile."""
+    """The event log is not read meanwhile."""
     held, may_read = 0, asyncio.Event()
     advance = EventReader.advance
 

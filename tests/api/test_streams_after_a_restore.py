@@ -17,13 +17,13 @@ from fastapi import FastAPI
 from laneway.store import leases
 from laneway.store.leases import Report
 from tests.api.conftest import People, Principal
-from tests.api.streaming import Heard, Reading, reading
+from tests.api.streaming import Reading, StreamEvent, reading
 from tests.conftest import Server
 from tests.support.job_factory import JobFactory
 
 
 class Copies:
-    """Copies the database of a test, and puts the copy in its place."""
+    """Copies the database of a test, and replaces it with the copy."""
 
     def __init__(self, server: Server, dsn: str) -> None:
         self._server = server
@@ -47,7 +47,7 @@ class Copies:
         self._server.admin.execute(f'alter database "{self.copy}" rename to "{self._name}"')
 
     def factory(self) -> JobFactory:
-        """The database from behind; connections from before a copy was made are gone."""
+        """A direct connection to the database; a copy ends earlier connections."""
         self._conns.append(psycopg.connect(self._dsn, autocommit=True, application_name="tests"))
         return JobFactory(self._conns[-1])
 
@@ -145,9 +145,9 @@ async def test_stream_never_shows_another_job_that_got_the_number_of_its_own(
 
 
 async def until_end(
-    app: FastAPI, viewer: Principal, path: str, stream: Reading, last: Heard
-) -> list[Heard]:
-    """What a reader hears who comes again when the stream ends without the job's end."""
+    app: FastAPI, viewer: Principal, path: str, stream: Reading, last: StreamEvent
+) -> list[StreamEvent]:
+    """The events of a reader that reconnects when the stream ends before the job."""
     heard = await stream.rest()
     if heard and heard[-1].name == "job.completed":
         return heard

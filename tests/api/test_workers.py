@@ -1,4 +1,4 @@
-"""What operators do over HTTP: look, pause, freeze, cancel what runs, reorder what waits."""
+"""Operators over HTTP: view, pause, freeze, cancel running jobs, reorder waiting ones."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ async def test_status_lists_silent_workers(ask: Ask, people: People, factory: Jo
         ("update laneway.workers set stopped_at = seen_at", [], []),
     ):
         factory.conn.execute(change.encode())
-        told = (await ask(vera, "GET", f"{ADMIN}/status")).json()
-        assert [each["name"] for each in told["workers"]] == live
-        assert [each["name"] for each in told["silent"]] == silent
-        assert all(each["state"] == "live" for each in told["workers"])
-        assert all(each["state"] == "dead" for each in told["silent"])
+        status = (await ask(vera, "GET", f"{ADMIN}/status")).json()
+        assert [each["name"] for each in status["workers"]] == live
+        assert [each["name"] for each in status["silent"]] == silent
+        assert all(each["state"] == "live" for each in status["workers"])
+        assert all(each["state"] == "dead" for each in status["silent"])
         assert (await ask(otto, "GET", f"{ADMIN}/status")).json()["silent"] == []
 
 
@@ -70,22 +70,24 @@ async def test_status_of_permitted_lanes_hides_others(
     assert (seen["active"], seen["workers"], seen["oldest_transaction"]) == ([], [], None)
 
 
-async def test_pause_gate_is_shut_and_opened(ask: Ask, people: People, acts: Acts) -> None:
+async def test_pause_gate_is_shut_and_opened(ask: Ask, people: People, audit_entries: Acts) -> None:
     olga = people.new("olga", "operator")
     shut = (await ask(olga, "POST", f"{ADMIN}/pause")).json()
     assert (shut["paused"], shut["paused_by"]) == (True, "olga")
     assert (await ask(olga, "POST", f"{ADMIN}/resume")).json()["paused"] is False
-    assert [act[2] for act in acts()] == ["gate", "gate"]
+    assert [act[2] for act in audit_entries()] == ["gate", "gate"]
 
 
 VERBS = ["pause", "resume", "freeze", "thaw"]
 
 
-async def test_global_pause_requires_every_lane(ask: Ask, people: People, acts: Acts) -> None:
+async def test_global_pause_requires_every_lane(
+    ask: Ask, people: People, audit_entries: Acts
+) -> None:
     otto = people.new("otto", "operator", lanes=["interactive"])
     for verb in VERBS:
         assert (await ask(otto, "POST", f"{ADMIN}/{verb}")).status_code == 403
-    assert [act[4] for act in acts()] == ["refused"] * len(VERBS)
+    assert [act[4] for act in audit_entries()] == ["refused"] * len(VERBS)
 
 
 async def test_freeze_returns_running_jobs_at_once(
@@ -140,7 +142,11 @@ async def test_only_running_jobs_are_cancelled_here(
 
 
 async def test_job_that_no_longer_runs_when_it_is_cancelled_waits_on(
-    ask: Ask, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch, acts: Acts
+    ask: Ask,
+    people: People,
+    factory: JobFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    audit_entries: Acts,
 ) -> None:
     claim = factory.running()
     olga = people.new("olga", "operator")
@@ -154,7 +160,7 @@ async def test_job_that_no_longer_runs_when_it_is_cancelled_waits_on(
     answer = await ask(olga, "POST", f"{ADMIN}/jobs/{claim.job_id}/cancel")
     assert (answer.status_code, answer.json()["code"]) == (409, "refused")
     assert [each.job_id for each in factory.claim()] == [claim.job_id]
-    assert acts() == []
+    assert audit_entries() == []
 
 
 async def test_only_waiting_jobs_take_another_priority(
@@ -187,7 +193,7 @@ async def test_priority_is_a_whole_number_in_its_range(
 
 
 async def test_job_out_of_reach_is_not_there(
-    ask: Ask, people: People, factory: JobFactory, acts: Acts
+    ask: Ask, people: People, factory: JobFactory, audit_entries: Acts
 ) -> None:
     job_id = factory.submit("ingestion", workspace="theirs")
     lane = people.new("lane", "operator", lanes=["system"])
@@ -200,13 +206,13 @@ async def test_job_out_of_reach_is_not_there(
     for who in (lane, team):
         for method, path, body in paths:
             assert (await ask(who, method, f"{ADMIN}/{path}", json=body)).status_code == 404
-    assert [(act[0], act[4]) for act in acts()] == [
+    assert [(act[0], act[4]) for act in audit_entries()] == [
         (who.name, "refused") for who in (lane, team) for _ in paths
     ]
 
 
 async def test_job_that_may_be_read_but_not_managed_is_forbidden(
-    ask: Ask, people: People, factory: JobFactory, acts: Acts
+    ask: Ask, people: People, factory: JobFactory, audit_entries: Acts
 ) -> None:
     job_id = factory.submit("ingestion")
     otto = people.new("otto", "operator", lanes=["system"])
@@ -215,7 +221,9 @@ async def test_job_that_may_be_read_but_not_managed_is_forbidden(
     assert (await ask(otto, "PATCH", path, json={"priority": 1})).status_code == 403
     path = f"{ADMIN}/jobs/{uuid4()}/priority"
     assert (await ask(otto, "PATCH", path, json={"priority": 1})).status_code == 404
-    assert [(act[2], act[3], act[4]) for act in acts()] == [("job", str(job_id), "refused")]
+    assert [(act[2], act[3], act[4]) for act in audit_entries()] == [
+        ("job", str(job_id), "refused")
+    ]
 
 
 async def test_operator_of_a_workspace_manages_its_jobs(

@@ -25,12 +25,12 @@ def test_changes_by_command_line_are_audited_as_such(run: Run, factory: JobFacto
         ("resume",),
     ):
         assert run("--by", "bob", *change).exit_code == 0
-    acts = found(run("audit", "--json"))
-    assert [(act["actor"], act["action"]) for act in acts] == [
+    audit_entries = found(run("audit", "--json"))
+    assert [(act["actor"], act["action"]) for act in audit_entries] == [
         ("bob", "gate.opened"), ("bob", "gate.shut"), ("bob", "limit.tuned"),
         ("bob", "lane.tuned"), ("ann", "job.cancelled"),
     ]  # fmt: skip
-    assert {act["door"] for act in acts} == {"cli"}
+    assert {act["door"] for act in audit_entries} == {"cli"}
     shown = run("audit").stdout
     assert "max_slots 1 → 3" in shown
     assert str(job_id) in shown
@@ -43,7 +43,7 @@ def test_changes_by_command_line_are_audited_as_such(run: Run, factory: JobFacto
         assert len(found(run("audit", "--json", *options))) == count, options
     page = run("audit", "--json", "--limit", 2)
     cursor = page.stderr.split()[-1]
-    assert found(run("audit", "--json", "--cursor", cursor)) == acts[2:]
+    assert found(run("audit", "--json", "--cursor", cursor)) == audit_entries[2:]
 
 
 def test_submit_is_one_audit_entry_and_duplicate_none(run: Run) -> None:

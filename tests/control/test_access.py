@@ -26,7 +26,7 @@ Verb = Callable[[Database], Awaitable[Any]]
 PAST = "clock_timestamp() - interval '1 second'"
 
 
-def acts(factory: JobFactory) -> list[tuple[Any, ...]]:
+def audit_entries(factory: JobFactory) -> list[tuple[Any, ...]]:
     return factory.conn.execute(
         "select actor, action, kind, name, outcome from laneway.audit order by id"
     ).fetchall()
@@ -308,11 +308,11 @@ async def test_refused_verb_changes_nothing_and_leaves_no_audit_entry(
     db: Database, factory: JobFactory
 ) -> None:
     await ann(db)
-    before = acts(factory)
+    before = audit_entries(factory)
     for error, verb in REFUSALS:
         with pytest.raises(error):
             await verb(db)
-    assert acts(factory) == before
+    assert audit_entries(factory) == before
     assert [p.name for p in await access.list_principals(db)] == ["ann"]
 
 
@@ -332,7 +332,7 @@ async def test_every_change_leaves_one_audit_entry(db: Database, factory: JobFac
     opened = await sessions.open_session(db, link, by=Actor("unknown", door="http"))
     await sessions.close_session(db, opened.cookie, by=Actor("ann", door="http"))
     await sessions.close_session(db, opened.cookie, by="ann")
-    assert acts(factory) == [
+    assert audit_entries(factory) == [
         (actor, action, "access", name, "done")
         for actor, action, name in [
             ("root", "principal.created", "ann"),
@@ -499,7 +499,7 @@ async def test_first_start_makes_an_admin_once(db: Database, factory: JobFactory
     opened = await sessions.open_session(db, link, by="browser")
     assert (opened.access.name, opened.access.kind) == ("admin", "person")
     assert opened.access.allows_everywhere("access:manage")
-    assert [act[1] for act in acts(factory)] == ["principal.created", "session.opened"]
+    assert [act[1] for act in audit_entries(factory)] == ["principal.created", "session.opened"]
     assert await access.list_tokens(db) == []
 
 

@@ -341,8 +341,8 @@ CASES: dict[str, Case] = {
 READERS = {"bulk.preview"}
 # These store audit entries; this file tests them.
 KEEPERS = {"audit.audited", "audit.refuse", "audit.note"}
-# Who acts is whom the session belongs to, and a repair needs a broken database: their own tests
-# hold the law.
+# The session decides the actor of these, and a repair needs a broken database: other tests hold
+# the law.
 ELSEWHERE = {"sessions.open_session", "sessions.close_session", "repair.repair"}
 
 
@@ -359,7 +359,7 @@ def verbs() -> Iterator[str]:
                 yield f"{module.name}.{name}"
 
 
-async def acts(db: Database) -> list[AuditEntry]:
+async def audit_entries(db: Database) -> list[AuditEntry]:
     return (await audit.listing(db, AuditFilter(outcome="done"), limit=200)).items
 
 
@@ -378,13 +378,13 @@ async def test_accepted_verb_leaves_exactly_one_audit_entry(
     case = CASES[name]
     known = await case.prepare(db, factory)
     args, kwargs = case.call(known)
-    prepared = len(await acts(db))
+    prepared = len(await audit_entries(db))
     # Without its entry the change is undone: the interface is invalid; the same call works later.
     with pytest.raises(psycopg.errors.CheckViolation):
         await case.verb(db, *args, **kwargs, by=Actor("ann", door="window"))  # type: ignore[arg-type]
-    assert len(await acts(db)) == prepared
+    assert len(await audit_entries(db)) == prepared
     await case.verb(db, *args, **kwargs, by=ANN)
-    act, *older = await acts(db)
+    act, *older = await audit_entries(db)
     assert len(older) == prepared
     assert (act.action, act.kind, act.workspace) == (*case.act, case.workspace)
     assert act.name == object_of(name, known, args)
@@ -416,7 +416,7 @@ async def test_refused_verb_leaves_none(db: Database) -> None:
         args, kwargs = case.refused()
         with pytest.raises((Refused, NotFound, InvalidInput)):
             await case.verb(db, *args, **kwargs, by=ANN)
-        assert await acts(db) == [], name
+        assert await audit_entries(db) == [], name
 
 
 async def test_cancel_of_running_job_is_requested_and_audited(
@@ -424,7 +424,7 @@ async def test_cancel_of_running_job_is_requested_and_audited(
 ) -> None:
     claim = factory.running()
     await jobs.cancel(db, claim.job_id, by=ANN)
-    (act,) = await acts(db)
+    (act,) = await audit_entries(db)
     assert act.before == {"status": "running"}
     assert act.after == {"status": "running", "reason": None, "cancel_requested": True}
 
@@ -437,12 +437,12 @@ async def test_late_approval_expires_job_and_is_not_audited(
     with pytest.raises(Refused, match="is cancelled"):
         await approval.approve(db, job_id, by=ANN)
     assert (await jobs.show(db, job_id)).status == "cancelled"
-    assert await acts(db) == []
+    assert await audit_entries(db) == []
 
 
 async def test_unchanged_setting_is_audited_too(db: Database) -> None:
     await lanes.tune(db, "system", {"max_slots": 1}, by=ANN)
-    (act,) = await acts(db)
+    (act,) = await audit_entries(db)
     assert act.before == act.after == {"max_slots": 1}
 
 
@@ -451,7 +451,7 @@ async def test_rollback_or_thaw_without_effect_is_not_audited(db: Database) -> N
     (change,) = await history.history(db, "limit", "openai")
     await history.rollback(db, "limit", "openai", to=change.id, by=ANN)
     await freeze.thaw(db, by=ANN)
-    assert [act.action for act in await acts(db)] == ["limit.tuned"]
+    assert [act.action for act in await audit_entries(db)] == ["limit.tuned"]
 
 
 async def test_schedule_is_rolled_back_in_its_workspace(db: Database, factory: JobFactory) -> None:
@@ -459,7 +459,9 @@ async def test_schedule_is_rolled_back_in_its_workspace(db: Database, factory: J
     await schedules.disable(db, "nightly", by="setup")
     await history.rollback(db, "schedule", "nightly", by=ANN)
     await history.rollback(db, "schedule", "nightly", to=0, by=ANN)
-    found = [(act.action, act.workspace, act.after is None) for act in (await acts(db))[:2]]
+    found = [
+        (act.action, act.workspace, act.after is None) for act in (await audit_entries(db))[:2]
+    ]
     assert found == [
         ("schedule.rolled_back", "north", True),
         ("schedule.rolled_back", "north", False),
@@ -468,7 +470,7 @@ async def test_schedule_is_rolled_back_in_its_workspace(db: Database, factory: J
 
 async def test_limit_that_is_new_was_created(db: Database) -> None:
     await limits.tune(db, "gpu", {"max_concurrent": 1}, by=ANN)
-    (act,) = await acts(db)
+    (act,) = await audit_entries(db)
     assert (act.action, act.before) == ("limit.created", None)
 
 
@@ -477,7 +479,7 @@ async def test_bulk_request_leaves_one_audit_entry(db: Database, factory: JobFac
         factory.submit("many")
     order = BulkRequest(verb=BulkVerb.REPRIORITIZE, wanted=JobFilter(job_type="many"), priority=9)
     await run_bulk(db, order, by=ANN)
-    (act,) = await acts(db)
+    (act,) = await audit_entries(db)
     assert (act.action, act.name) == ("job.bulk_reprioritized", None)
     assert act.after == {
         "filter": {"job_type": "many"}, "upto": 3, "matched": 3, "is_more": False, "priority": 9,
@@ -492,12 +494,14 @@ async def test_audit_entry_is_part_of_callers_transaction(db: Database) -> None:
 
     with pytest.raises(RuntimeError):
         await tune_in_vain()
-    assert await acts(db) == []
+    assert await audit_entries(db) == []
     async with db.joined() as one:
         await lanes.tune(one, "system", {"max_slots": 3}, by=ANN)
         await lanes.tune(one, "system", {"max_slots": 4}, by=ANN)
         await limits.tune(one, "openai", {"max_concurrent": 2}, by=ANN)
-    found = [(part_of(act.before, {"max_slots": 0}), act.kind) for act in (await acts(db))[1:]]
+    found = [
+        (part_of(act.before, {"max_slots": 0}), act.kind) for act in (await audit_entries(db))[1:]
+    ]
     assert found == [({"max_slots": 3}, "lane"), ({"max_slots": 1}, "lane")]
 
 
@@ -522,7 +526,7 @@ async def test_concurrent_changes_each_record_previous_values(
             pass
         factory.conn.execute("commit")
         await tuning
-    (act,) = await acts(db)
+    (act,) = await audit_entries(db)
     assert part_of(act.before, {"max_slots": 5}) == {"max_slots": 5}
     assert part_of(act.after, {"max_slots": 7}) == {"max_slots": 7}
 
@@ -539,7 +543,7 @@ async def _is_blocked(db: Database) -> bool:
 async def test_secrets_in_changes_are_not_stored(db: Database) -> None:
     payload = {"url": "https://example.org", "api_key": "k", "login": {"Password": "p"}}
     await schedules.put(db, "nightly", {**NIGHTLY, "payload": payload}, by=ANN)
-    (act,) = await acts(db)
+    (act,) = await audit_entries(db)
     assert act.after is not None
     assert act.after["payload"] == {
         "url": "https://example.org", "api_key": HIDDEN_FIELD, "login": {"Password": HIDDEN_FIELD},
@@ -548,7 +552,7 @@ async def test_secrets_in_changes_are_not_stored(db: Database) -> None:
 
 async def test_refusals_are_kept_as_such(db: Database) -> None:
     await audit.refuse(db, ANN, "lane.tuned", "lane", "system")
-    assert await acts(db) == []
+    assert await audit_entries(db) == []
     (act,) = (await audit.listing(db, AuditFilter(outcome="refused"))).items
     assert (act.action, act.name, act.before, act.after) == ("lane.tuned", "system", None, None)
 

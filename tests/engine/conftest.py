@@ -32,7 +32,7 @@ def harness(make_harness: Callable[..., WorkerHarness]) -> WorkerHarness:
 def either_harness(
     make_harness: Callable[..., WorkerHarness], request: pytest.FixtureRequest
 ) -> WorkerHarness:
-    """With notifications and without: what holds with the one holds with the other."""
+    """A harness with notifications, and one without: the same laws hold."""
     harness = make_harness(listen=request.param)
     harness.lane("default", poll_interval_ms=100)
     return harness

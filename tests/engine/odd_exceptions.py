@@ -13,7 +13,7 @@ class _Meta(type):
 
 
 class Exits(Exception):
-    """Each way to look at it ends the process that looks."""
+    """An exception whose every attribute ends the process."""
 
     def __str__(self) -> str:
         raise SystemExit("no text")

@@ -1,4 +1,4 @@
-"""Handlers that children of test_process_pool.py import; several of them mean harm."""
+"""Handlers for the child processes of test_process_pool.py; several of them are hostile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A heartbeat process that never says anything."""
+"""A heartbeat process that never sends anything."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""OpenTelemetry set up as an application would, for one test, and what was traced."""
+"""OpenTelemetry configured as in an application, for one test, and the recorded spans."""
 
 from __future__ import annotations
 
@@ -36,6 +36,6 @@ class Spans:
 @pytest.fixture
 def spans(monkeypatch: pytest.MonkeyPatch) -> Spans:
     spans = Spans()
-    # It can be set once per process only, and other tests want none.
+    # It can be set only once per process, and other tests need none.
     monkeypatch.setattr(trace, "get_tracer_provider", lambda: spans.provider)
     return spans

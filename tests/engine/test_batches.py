@@ -22,7 +22,7 @@ TOGETHER = [[1, 2], [3], [4], [5]]
 
 
 class StoreClient:
-    """A ledger that accepts everything, and remembers what came together."""
+    """A fake store that accepts everything and records each batch."""
 
     has_database = False
 

@@ -32,7 +32,7 @@ def is_free(harness: WorkerHarness) -> bool:
 
 
 class Room:
-    """Counts who is inside at once."""
+    """Counts concurrent holders."""
 
     def __init__(self) -> None:
         self.inside = 0

@@ -167,7 +167,7 @@ async def test_worker_stops_though_handler_ignores_signal(
             died = await harness.ended(await harness.lw.submit("isolated_exit"))
             assert died.error is not None
             assert died.error.type == "ChildDied"
-        await wait_until(command.is_sent_away)
+        await wait_until(command.terminate_again)
     assert command.process.returncode == 0
     ended = await job.get()
     assert (ended.status, ended.retries) == ("approved", 0)

@@ -152,7 +152,7 @@ async def test_worker_command_has_a_name_and_a_health_endpoint(harness: WorkerHa
         await wait_until(lambda: asyncio.to_thread(code_of("/healthz")))
         await wait_until(lambda: asyncio.to_thread(code_of("/readyz")))
         assert harness.one("select name from laneway.workers") == "press"
-        await wait_until(command.is_sent_away)
+        await wait_until(command.terminate_again)
 
 
 async def test_supervised_processes_have_numbered_names(harness: WorkerHarness) -> None:
@@ -160,4 +160,4 @@ async def test_supervised_processes_have_numbered_names(harness: WorkerHarness) 
         await wait_until(lambda: harness.one("select count(*) = 2 from laneway.workers"))
         names = {name for (name,) in harness.rows("select name from laneway.workers")}
         assert names == {"press-1", "press-2"}
-        await wait_until(command.is_sent_away)
+        await wait_until(command.terminate_again)

@@ -278,7 +278,7 @@ async def test_worker_silent_for_longer_than_its_loop_timeout_loses_its_leases(
 
 
 class Script:
-    """Renews, and answers as configured."""
+    """Renews with configured answers."""
 
     def __init__(self) -> None:
         self.answers: list[WriteResult] = []
@@ -300,7 +300,7 @@ class Notes(ReportWriter):
         self.reports.append((kind, seq, attempt))
 
 
-class Bench:
+class ClockedRenewer:
     """A renewer whose clock the test moves."""
 
     def __init__(self) -> None:
@@ -316,72 +316,72 @@ class Bench:
 
 
 @pytest.fixture
-def bench() -> Bench:
-    return Bench()
+def clocked() -> ClockedRenewer:
+    return ClockedRenewer()
 
 
-def test_renewed_lease_is_due_after_a_third_of_it(bench: Bench) -> None:
-    bench.renewer.hold([(1, 1)], 30.0)
-    bench.now += 10
-    bench.renewer.renew([(1, 1)])
-    assert bench.notes.reports == []
-    bench.now += 7
-    assert bench.renewer.due() == []
-    bench.now += 3
-    assert bench.renewer.due() == [(1, 1)]
-    bench.now += 19.9
-    assert bench.lost() == []
-    bench.now += 0.1
-    assert bench.lost() == [(1, 1)]
+def test_renewed_lease_is_due_after_a_third_of_it(clocked: ClockedRenewer) -> None:
+    clocked.renewer.hold([(1, 1)], 30.0)
+    clocked.now += 10
+    clocked.renewer.renew([(1, 1)])
+    assert clocked.notes.reports == []
+    clocked.now += 7
+    assert clocked.renewer.due() == []
+    clocked.now += 3
+    assert clocked.renewer.due() == [(1, 1)]
+    clocked.now += 19.9
+    assert clocked.lost() == []
+    clocked.now += 0.1
+    assert clocked.lost() == [(1, 1)]
 
 
-def test_fenced_attempt_is_reported_and_no_longer_renewed(bench: Bench) -> None:
-    bench.renewer.hold([(1, 1), (2, 1)], 30.0)
-    bench.script.answers = [WriteResult(1, 1, "fenced")]
-    bench.renewer.renew([(1, 1), (2, 1)])
-    assert bench.notes.reports == [("fenced", 1, 1)]
-    bench.now += 10
-    assert bench.renewer.due() == [(2, 1)]
+def test_fenced_attempt_is_reported_and_no_longer_renewed(clocked: ClockedRenewer) -> None:
+    clocked.renewer.hold([(1, 1), (2, 1)], 30.0)
+    clocked.script.answers = [WriteResult(1, 1, "fenced")]
+    clocked.renewer.renew([(1, 1), (2, 1)])
+    assert clocked.notes.reports == [("fenced", 1, 1)]
+    clocked.now += 10
+    assert clocked.renewer.due() == [(2, 1)]
 
 
-def test_cancelled_attempt_is_reported_and_still_renewed(bench: Bench) -> None:
-    bench.renewer.hold([(1, 1)], 30.0)
-    bench.now += 10
-    bench.script.answers = [WriteResult(1, 1, "cancel_requested")]
-    bench.renewer.renew([(1, 1)])
-    assert bench.notes.reports == [("cancel_requested", 1, 1)]
-    bench.now += 29
-    assert bench.lost() == []
-    assert bench.renewer.due() == [(1, 1)]
+def test_cancelled_attempt_is_reported_and_still_renewed(clocked: ClockedRenewer) -> None:
+    clocked.renewer.hold([(1, 1)], 30.0)
+    clocked.now += 10
+    clocked.script.answers = [WriteResult(1, 1, "cancel_requested")]
+    clocked.renewer.renew([(1, 1)])
+    assert clocked.notes.reports == [("cancel_requested", 1, 1)]
+    clocked.now += 29
+    assert clocked.lost() == []
+    assert clocked.renewer.due() == [(1, 1)]
 
 
 @pytest.mark.parametrize("trouble", ["busy", "unavailable"])
 def test_lease_that_could_not_be_renewed_is_retried_and_lost_in_time(
-    bench: Bench, trouble: str
+    clocked: ClockedRenewer, trouble: str
 ) -> None:
-    bench.renewer.hold([(1, 1)], 30.0)
-    bench.now += 10
+    clocked.renewer.hold([(1, 1)], 30.0)
+    clocked.now += 10
     if trouble == "busy":
-        bench.script.answers = [WriteResult(1, 1, "busy")]
+        clocked.script.answers = [WriteResult(1, 1, "busy")]
     else:
-        bench.script.error = DatabaseUnavailable("away")
-    bench.renewer.renew([(1, 1)])
-    bench.now += 0.2
-    assert bench.renewer.due() == [(1, 1)]
-    bench.now += 19.7
-    assert bench.lost() == []
-    bench.now += 0.1
-    assert bench.lost() == [(1, 1)]
-    assert bench.renewer.due() == []
+        clocked.script.error = DatabaseUnavailable("away")
+    clocked.renewer.renew([(1, 1)])
+    clocked.now += 0.2
+    assert clocked.renewer.due() == [(1, 1)]
+    clocked.now += 19.7
+    assert clocked.lost() == []
+    clocked.now += 0.1
+    assert clocked.lost() == [(1, 1)]
+    assert clocked.renewer.due() == []
 
 
-def test_forgotten_claim_is_not_brought_back_by_an_answer(bench: Bench) -> None:
-    bench.renewer.hold([(1, 1)], 30.0)
-    bench.script.during = lambda: bench.renewer.forget([(1, 1)])
-    bench.renewer.renew([(1, 1)])
-    bench.now += 3600
-    assert bench.renewer.due() == []
-    assert bench.lost() == []
+def test_forgotten_claim_is_not_brought_back_by_an_answer(clocked: ClockedRenewer) -> None:
+    clocked.renewer.hold([(1, 1)], 30.0)
+    clocked.script.during = lambda: clocked.renewer.forget([(1, 1)])
+    clocked.renewer.renew([(1, 1)])
+    clocked.now += 3600
+    assert clocked.renewer.due() == []
+    assert clocked.lost() == []
 
 
 HANGS = """

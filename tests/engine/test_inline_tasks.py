@@ -17,7 +17,7 @@ MARK: ContextVar[int] = ContextVar("MARK", default=0)
 
 
 class RecordedRuns:
-    """Runs that are only numbers, and what became of them."""
+    """Runs that are only numbers, and their results."""
 
     def __init__(self, work: Callable[[int], Coroutine[Any, Any, None]]) -> None:
         self.broken: dict[int, BaseException] = {}

@@ -1,4 +1,4 @@
-"""Take-over: how soon another process leads, and that what is due then is looked for at once."""
+"""Take-over: the time until another process leads and reads due schedules."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Hire = Callable[..., Watchdog]
 
 @pytest.fixture
 async def start_worker(dsn: str) -> AsyncIterator[Hire]:
-    """Watchdogs of several processes, called by hand."""
+    """Watchdogs of several processes, called by the test."""
     async with AsyncExitStack() as stack:
 
         def make(**settings: Any) -> Watchdog:

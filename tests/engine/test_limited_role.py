@@ -121,7 +121,7 @@ async def test_refused_replacement_leaves_the_other_children_at_work(
         assert command.process.poll() is None
         assert (await job.get()).attempt == 1
         assert harness.status(job) == "running"
-        await wait_until(command.is_sent_away)
+        await wait_until(command.terminate_again)
 
 
 async def run_plain_job(harness: WorkerHarness, dsn: str) -> None:

@@ -142,7 +142,7 @@ async def test_every_process_has_its_own_port(harness: WorkerHarness) -> None:
                 return ("laneway_lapses_total", frozenset()) in samples
 
             await wait_until(is_told)
-        await wait_until(command.is_sent_away)
+        await wait_until(command.terminate_again)
 
 
 def test_reader_may_ask_for_some_metrics_only() -> None:
@@ -209,4 +209,4 @@ async def test_process_whose_port_is_taken_works_without_metrics(harness: Worker
         await wait_until(lambda: harness.one("select count(*) = 2 from laneway.workers"))
         assert len(command.of("laneway worker")) == 2
         assert ("laneway_lapses_total", frozenset()) in await asyncio.to_thread(read, port)
-        await wait_until(command.is_sent_away)
+        await wait_until(command.terminate_again)

@@ -93,7 +93,7 @@ async def test_supervisor_replaces_process_after_max_jobs(harness: WorkerHarness
     jobs = [await harness.lw.submit("pid") for _ in range(2)]
     with WorkerCommand(harness.dsn, "--processes=1", "--max-jobs=1") as command:
         pids = {await job.wait(60) for job in jobs}
-        await wait_until(command.is_sent_away)
+        await wait_until(command.terminate_again)
     assert len(pids) == 2
 
 

@@ -1,4 +1,4 @@
-"""The leader keeps house in every worker process, and only the leader."""
+"""Only the leader runs retention, in every worker process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TTL = 600.0
 
 
 class Keeper:
-    """A watchdog and a retention of one process, run by hand."""
+    """A watchdog and a retention service of one process, run by the test."""
 
     def __init__(self, database: Database, settings: Settings) -> None:
         self.promoted: set[str] = set()

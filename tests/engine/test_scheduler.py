@@ -46,7 +46,7 @@ class Called(Scheduler):
 
 
 class SchedulerHarness:
-    """Schedulers of several processes at one database, called by hand."""
+    """Schedulers of several processes on one database, called by the test."""
 
     def __init__(self, harness: WorkerHarness, stack: AsyncExitStack) -> None:
         self.harness = harness
@@ -120,7 +120,7 @@ async def schedulers(harness: WorkerHarness) -> AsyncIterator[SchedulerHarness]:
 
 
 async def settle(scheduler: Called) -> float | None:
-    """Rounds until there is nothing left to do; the last one's answer."""
+    """Run rounds until nothing is left to do; return the last result."""
     for _ in range(200):
         delay = await scheduler.run_once()
         await scheduler.checked()

@@ -48,7 +48,7 @@ async def test_killed_child_is_replaced_and_its_jobs_released_at_once(
         assert again.attempts[0].outcome == "lost"
         assert again.attempts[0].error is not None
         assert "SIGKILL" in again.attempts[0].error.message
-        await wait_until(command.is_sent_away)
+        await wait_until(command.terminate_again)
     assert harness.status(job) == "approved"
     assert harness.holds_nothing()
 
@@ -70,7 +70,7 @@ async def test_child_whose_loop_hangs_is_killed_and_only_the_culprit_charged(
             again = await other.get()
             assert (again.attempt, again.retries) == (2, 0)
             assert again.attempts[0].outcome == "lost"
-        await wait_until(command.is_sent_away)
+        await wait_until(command.terminate_again)
     assert harness.holds_nothing()
 
 
@@ -113,7 +113,7 @@ async def test_second_sigterm_releases_at_once(harness: WorkerHarness) -> None:
     with WorkerCommand(harness.dsn, "--processes=2", LANEWAY_SHUTDOWN_GRACE="60") as command:
         job = await harness.lw.submit("wait")
         await wait_until(lambda: pid_of(harness, job))
-        await wait_until(command.is_sent_away, timeout=60)
+        await wait_until(command.terminate_again, timeout=60)
     assert harness.status(job) == "approved"
     after = await job.get()
     assert (after.retries, after.attempts[0].outcome) == (0, "released")

@@ -1,4 +1,4 @@
-"""Handlers that a child process imports, to tell which trace and which job they belong to."""
+"""Handlers in child processes that return their trace and job."""
 
 from __future__ import annotations
 

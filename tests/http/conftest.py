@@ -9,10 +9,20 @@ import pytest
 from fastapi import FastAPI
 
 from laneway.http import AsyncClient, Client
-from tests.api.conftest import People, acts, app, conn, database, factory, people
+from tests.api.conftest import People, app, audit_entries, conn, database, factory, people
 from tests.http.scripted_server import ClientRunner
 
-__all__ = ["acts", "app", "client", "conn", "database", "factory", "no_pauses", "people", "runner"]
+__all__ = [
+    "app",
+    "audit_entries",
+    "client",
+    "conn",
+    "database",
+    "factory",
+    "no_pauses",
+    "people",
+    "runner",
+]
 
 
 @pytest.fixture

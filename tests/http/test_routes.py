@@ -254,9 +254,9 @@ async def test_audit_records_interface(
             headers = {**admin.headers, "Laneway-Door": door}
             assert (await plain.post("/admin/workers/pause", headers=headers)).status_code == 200
 
-    acts = [each async for each in client.list_audit_entries(AuditFilter(actor="other"))]
-    assert [each.door for each in acts[::-1]] == ["cli", "mcp", "python", *["http"] * 3]
-    assert acts == (await audits.listing(database, AuditFilter(actor="other"))).items
+    audit_entries = [each async for each in client.list_audit_entries(AuditFilter(actor="other"))]
+    assert [each.door for each in audit_entries[::-1]] == ["cli", "mcp", "python", *["http"] * 3]
+    assert audit_entries == (await audits.listing(database, AuditFilter(actor="other"))).items
     later = AuditFilter(since=datetime(2200, 1, 1, tzinfo=UTC))
     assert [each async for each in client.list_audit_entries(later)] == []
 

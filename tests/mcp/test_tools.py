@@ -180,19 +180,19 @@ async def test_status_and_jobs_are_resources(
 
 
 async def test_call_without_permission_is_refused_and_audited(
-    app: FastAPI, people: People, factory: JobFactory, acts: Callable[[], list[Any]]
+    app: FastAPI, people: People, factory: JobFactory, audit_entries: Callable[[], list[Any]]
 ) -> None:
     job_id = factory.submit()
     async with asked_by(app, people.new("ann", "viewer")) as client:
         message = await refused(client, "cancel_job", job_id=str(job_id))
         assert message == "forbidden: needs the permission jobs:cancel"
-    assert acts() == [
+    assert audit_entries() == [
         ("ann", "POST /jobs/{job_id}/cancel", "route", f"/jobs/{job_id}/cancel", "refused")
     ]
 
 
 async def test_each_call_leaves_one_audit_entry_even_reads(
-    app: FastAPI, people: People, factory: JobFactory, acts: Callable[[], list[Any]]
+    app: FastAPI, people: People, factory: JobFactory, audit_entries: Callable[[], list[Any]]
 ) -> None:
     job_id = str(factory.submit())
     calls: dict[str, tuple[dict[str, Any], str]] = {
@@ -214,7 +214,7 @@ async def test_each_call_leaves_one_audit_entry_even_reads(
         await client.read_resource("workers/status")
         await client.read_resource(f"laneway://jobs/{job_id}")
     read = [f"GET {path}" for path in ("/admin/workers/status", "/jobs/{job_id}")]
-    assert [(act[0], act[1], act[4]) for act in acts()] == [
+    assert [(act[0], act[1], act[4]) for act in audit_entries()] == [
         ("ann", action, "done") for action in [*(action for _, action in calls.values()), *read]
     ]
 

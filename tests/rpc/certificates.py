@@ -1,4 +1,4 @@
-"""Certificates of one's own, for a server on this machine."""
+"""Self-made certificates for a server on this machine."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 `rpc`   the server and a channel to it: `rpc.call(ann).Heartbeat(...)`
 `people`    makes principals: `people.new("ann", "remote_worker", lanes=["fast"])`
-`factory`     the database from behind: submits, claims and ends jobs without any worker
+`factory`     the database directly: submits, claims and ends jobs without any worker
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ def people(conn: psycopg.Connection[Any]) -> People:
 
 
 @pytest.fixture
-def acts(conn: psycopg.Connection[Any]) -> Callable[[], list[tuple[Any, ...]]]:
-    """What the audit holds: (actor, door, action, outcome), oldest first."""
+def audit_entries(conn: psycopg.Connection[Any]) -> Callable[[], list[tuple[Any, ...]]]:
+    """The audit entries (actor, door, action, outcome), oldest first."""
 
-    def acts() -> list[tuple[Any, ...]]:
+    def audit_entries() -> list[tuple[Any, ...]]:
         rows = conn.execute("select actor, door, action, outcome from laneway.audit order by id")
         return rows.fetchall()
 
-    return acts
+    return audit_entries
 
 
 @pytest.fixture

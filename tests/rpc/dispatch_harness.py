@@ -1,4 +1,4 @@
-"""A replica without its doors: workers that connect, take jobs and end them, as calls would."""
+"""A replica without gRPC: streams that connect, take jobs and end them, as calls would."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ANN = StreamCaller(uuid4(), "ann", declares=None)
 
 
 def handshake(*types: str | ServedType, **fields: Any) -> StreamHandshake:
-    """What a worker says of itself that has room for ten jobs."""
+    """The handshake of a worker with room for ten jobs."""
     given = StreamHandshake(
         worker_id=uuid4(),
         name="tests",
@@ -50,21 +50,21 @@ def _type(given: str | ServedType) -> ServedType:
 
 
 def declared(name: str, **fields: Any) -> ServedType:
-    """A job type with what its handler says of it."""
-    said = {"lane": None, "priority": None, "max_retries": 3, "timeout_s": None, **fields}
-    record = TypeRecord(name=name, arguments="{}", isolation="async", stale="heartbeat", **said)
+    """A job type with its declaration."""
+    settings = {"lane": None, "priority": None, "max_retries": 3, "timeout_s": None, **fields}
+    record = TypeRecord(name=name, arguments="{}", isolation="async", stale="heartbeat", **settings)
     return ServedType(name, "async", record.has_analysis, record)
 
 
 class StreamClient:
-    """A worker that reads its stream as fast as it is written, and works when told."""
+    """A worker that reads its stream as fast as it is written, and ends jobs on request."""
 
     def __init__(
-        self, replica: DispatchServer, dispatcher: Dispatcher, said: StreamHandshake
+        self, replica: DispatchServer, dispatcher: Dispatcher, handshake: StreamHandshake
     ) -> None:
         self.replica = replica
         self.dispatcher = dispatcher
-        self.said = said
+        self.handshake = handshake
         self.jobs: list[OutAssignment] = []
         self.beats = 0
         self.messages = 0
@@ -72,10 +72,10 @@ class StreamClient:
 
     @property
     def id(self) -> UUID:
-        return self.said.worker_id
+        return self.handshake.worker_id
 
     def read(self) -> None:
-        """From now on takes what is sent."""
+        """Start to read the stream."""
         self._reading = asyncio.get_running_loop().create_task(self._read())
 
     async def _read(self) -> None:
@@ -91,25 +91,25 @@ class StreamClient:
         return self.jobs
 
     async def end(self, kind: str = "finish", count: int | None = None) -> list[WriteResult]:
-        """Ends what it has, or the first of it."""
+        """End all its jobs, or the first `count`."""
         ended = self.jobs[:count]
         del self.jobs[: len(ended)]
         return await settle(self.replica, [one.claim for one in ended], kind)
 
     def stop_reading(self) -> None:
-        """Its connection breaks, of which the replica has not heard yet."""
+        """Break the connection without the replica's knowledge."""
         assert self._reading is not None
         self._reading.cancel()
 
     async def disconnect(self) -> None:
-        """Its connection breaks."""
+        """Break the connection."""
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
         await self.dispatcher.close()
 
     async def over(self) -> None:
-        """Returns once its stream has ended by itself."""
+        """Wait until the stream has ended by itself."""
         assert self._reading is not None
         async with asyncio.timeout(PATIENCE):
             await self._reading
@@ -122,12 +122,12 @@ async def settle(
 
 
 def notify(factory: JobFactory, message: str) -> None:
-    """Tells it to all who listen."""
+    """Send a notification."""
     factory.conn.execute("select pg_notify(%s, %s)", [CHANNEL, message])
 
 
 class DispatchHarness:
-    """One replica and the workers at it."""
+    """One replica and its streams."""
 
     def __init__(self, dsn: str, settings: Settings) -> None:
         self.replica = DispatchServer(dsn, settings)
@@ -150,18 +150,18 @@ class DispatchHarness:
         await self.replica.stop()
 
     async def connect(
-        self, said: StreamHandshake | None = None, caller: StreamCaller = ANN
+        self, given: StreamHandshake | None = None, caller: StreamCaller = ANN
     ) -> StreamClient:
-        """A worker that takes what it is sent."""
-        client = await self.connect_without_reading(said, caller)
+        """Connect a worker that reads its stream."""
+        client = await self.connect_without_reading(given, caller)
         client.read()
         return client
 
     async def connect_without_reading(
-        self, said: StreamHandshake | None = None, caller: StreamCaller = ANN
+        self, given: StreamHandshake | None = None, caller: StreamCaller = ANN
     ) -> StreamClient:
-        """A worker that takes nothing yet."""
-        said = said or handshake()
-        client = StreamClient(self.replica, await self.replica.open(said, caller), said)
+        """Connect a worker that does not read yet."""
+        given = given or handshake()
+        client = StreamClient(self.replica, await self.replica.open(given, caller), given)
         self.clients.append(client)
         return client

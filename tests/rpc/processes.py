@@ -14,7 +14,7 @@ APP = "tests.rpc.app:lw"
 
 
 class RemoteWorkerCommand(WorkerCommand):
-    """`laneway remote-worker` and all the processes it has started; there is no database."""
+    """`laneway remote-worker` and all its child processes, without a database."""
 
     def __init__(
         self, address: str, *options: str, log: Path | None = None, **environment: str

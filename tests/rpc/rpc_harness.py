@@ -1,4 +1,4 @@
-"""A replica that serves remote workers, and the calls that a worker would make."""
+"""A replica with its gRPC server, and the calls of a worker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CANCEL_REQUESTED, AGAIN = pb.ANSWER_CANCEL_REQUESTED, pb.ANSWER_UNSPECIFIED
 
 
 class Calls:
-    """The calls of one worker with one token; each answers, or raises grpc.aio.AioRpcError."""
+    """The calls of one worker with one token; each returns, or raises grpc.aio.AioRpcError."""
 
     def __init__(self, stub: Any, token: str | None, worker_id: UUID) -> None:
         self._stub = stub
@@ -74,14 +74,14 @@ class Calls:
         return int((await self.make("ReleaseLimits", asked)).answer)
 
     def stream(self, job_types: Iterable[str | pb.JobType] = ("greet",), **handshake: Any) -> Any:
-        """The open stream; nothing of it is read yet."""
+        """Open a stream without reading it."""
         types = [pb.JobType(name=one) if isinstance(one, str) else one for one in job_types]
         given = {"worker_id": self.worker_id, "name": "tests", "max_in_flight": 10, **handshake}
         asked = pb.StreamJobsRequest(job_types=types, **given)
         return self._stub.StreamJobs(asked, metadata=self._with)
 
     def stream_of(self, request: pb.StreamJobsRequest) -> Any:
-        """A stream that was asked for in so many words."""
+        """Open a stream with exactly this request."""
         return self._stub.StreamJobs(request, metadata=self._with)
 
     async def connected(
@@ -91,7 +91,7 @@ class Calls:
         uncovered: Iterable[str] = (),
         **handshake: Any,
     ) -> Any:
-        """A stream whose first message has come: the worker is known, these types are not sent."""
+        """Open a stream and read its first message, which lists the `uncovered` types."""
         stream = self.stream(job_types, **handshake)
         first = await asyncio.wait_for(stream.read(), PATIENCE)
         assert first == pb.StreamJobsResponse(uncovered=uncovered)
@@ -99,7 +99,7 @@ class Calls:
 
 
 async def assigned(stream: Any, count: int) -> list[pb.Assignment]:
-    """The next so many assignments of a stream."""
+    """Read the next `count` assignments of a stream."""
     found: list[pb.Assignment] = []
     async with asyncio.timeout(PATIENCE):
         while len(found) < count:
@@ -114,14 +114,16 @@ def sent(claim: One) -> pb.Claim:
 
 
 class RpcHarness:
-    """One replica; two of them on one database are as good as two processes."""
+    """One replica; two of them on one database act like two processes."""
 
     def __init__(self, dsn: str, settings: Settings, database: Database) -> None:
         self.settings = settings
-        self.gatekeeper = CredentialCache(database)
+        self.credential_cache = CredentialCache(database)
         self.throttle = Throttle(settings)
         self.replica = DispatchServer(dsn, settings)
-        self.server = RpcServer(self.replica, database, settings, self.gatekeeper, self.throttle)
+        self.server = RpcServer(
+            self.replica, database, settings, self.credential_cache, self.throttle
+        )
         self.address = ""
 
     async def __aenter__(self) -> Self:
@@ -141,15 +143,15 @@ class RpcHarness:
         await self.server.stop(0)
 
     @property
-    def door(self) -> Authenticator:
+    def authenticator(self) -> Authenticator:
         return self.server.authenticator
 
     def call(self, who: Principal | str | None, worker_id: UUID | None = None) -> Calls:
-        """The calls of somebody's worker; None: without a token."""
+        """The calls of a worker of this principal; None: without a token."""
         token = who.token if isinstance(who, Principal) else who
         return Calls(self.stub, token, worker_id or uuid4())
 
 
-def codes(told: Sequence[Any]) -> list[grpc.StatusCode | None]:
-    """How calls were refused; None: they were not."""
-    return [one.code() if isinstance(one, grpc.aio.AioRpcError) else None for one in told]
+def codes(results: Sequence[Any]) -> list[grpc.StatusCode | None]:
+    """The status codes of refused calls; None for accepted ones."""
+    return [one.code() if isinstance(one, grpc.aio.AioRpcError) else None for one in results]

@@ -1,4 +1,4 @@
-"""A server that answers as a test tells it to, and remembers what it was asked."""
+"""A scripted gRPC server that records its requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ACCEPTED = pb.ANSWER_ACCEPTED
 
 
 def assignment(job_type: str, payload: object = None, **fields: Any) -> pb.Assignment:
-    """An assignment with a job id of its own."""
+    """An assignment with a new job id."""
     given: dict[str, Any] = {"job_id": str(uuid4()), "attempt": 1, "lane": "default"}
     given.update(lease_ms=30_000, lease_left_ms=30_000, payload=json.dumps(payload or {}))
     return pb.Assignment(job_type=job_type, **{**given, **fields})
@@ -38,7 +38,7 @@ class ScriptedServer(pb_grpc.DispatchServiceServicer):
         self.streams: list[asyncio.Queue[pb.StreamJobsResponse | None]] = []
         self.asked: list[Any] = []
         self.tokens: set[str] = set()
-        # What a call is answered, by its name; an exception's arguments end it instead.
+        # Call name → the status and details with which the call is refused.
         self.refusals: dict[str, tuple[grpc.StatusCode, str]] = {}
         self.refused: Counter[str] = Counter()
         self.answer: Callable[[pb.Claim], pb.Answer] = lambda claim: ACCEPTED
@@ -69,7 +69,7 @@ class ScriptedServer(pb_grpc.DispatchServiceServicer):
         await self._server.start()
 
     async def stop(self) -> None:
-        """At once: what is open breaks."""
+        """Stop at once; open streams break."""
         self.streams.clear()
         await self._server.stop(None)
 
@@ -81,22 +81,22 @@ class ScriptedServer(pb_grpc.DispatchServiceServicer):
     def link(self) -> Endpoint:
         return Endpoint.to(self.address, TOKEN)
 
-    # -- what tests say and look at --------------------------------------------------------------
+    # -- for tests -------------------------------------------------------------------------------
 
     def send(self, *assignments: pb.Assignment, beat: bool = False) -> None:
-        """Through the newest stream."""
+        """Send assignments through the newest stream."""
         self.streams[-1].put_nowait(pb.StreamJobsResponse(assignments=assignments, beat=beat))
 
     def end_stream(self) -> None:
         self.streams[-1].put_nowait(None)
 
     def of(self, kind: type[Any]) -> list[Any]:
-        """The requests of a kind, in the order in which they came."""
+        """The requests of a kind, in order of arrival."""
         return [one for one in self.asked if isinstance(one, kind)]
 
     @property
     def results(self) -> dict[str, pb.Result]:
-        """The newest about each job."""
+        """The newest result of each job."""
         found = self.of(pb.ReportResultRequest)
         return {one.claim.job_id: one for request in found for one in request.results}
 

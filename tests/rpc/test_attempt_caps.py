@@ -1,4 +1,4 @@
-"""What one attempt may store, how often it writes, and which limits it may hold."""
+"""Bounds of one attempt: stored data, rate of writes, and limits."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ async def test_attempt_keeps_so_many_log_lines_and_bytes(
     (one,) = await at_hand(calls, factory)
     for start in range(1, 25_001, 5000):
         update = pb.Update(claim=sent(one), lines=lines(*range(start, start + 5000)))
-        assert [told.answer for told in await calls.report(update)] == [ACCEPTED]
+        assert [progressed.answer for progressed in await calls.report(update)] == [ACCEPTED]
     far = pb.Update(claim=sent(one), lines=lines(2**31 - 1))
-    assert [told.answer for told in await calls.report(far)] == [ACCEPTED]
+    assert [progressed.answer for progressed in await calls.report(far)] == [ACCEPTED]
     found = conn.execute("select count(*), max(line) from laneway.logs").fetchone()
     assert found == (10_000, 10_000)
     last = conn.execute("select message from laneway.logs where line = 10000").fetchone()
@@ -76,9 +76,11 @@ async def test_job_keeps_so_many_bytes_of_steps(
         return calls.report(pb.Update(claim=sent(one), steps=steps))
 
     for n in range(8):
-        assert [told.answer for told in await step(f"s{n}", large)] == [ACCEPTED]
+        assert [progressed.answer for progressed in await step(f"s{n}", large)] == [ACCEPTED]
     assert await refused(step("s8", large)) is INVALID
-    assert [told.answer for told in await step("s0", '"again"')] == [ACCEPTED], "it is there"
+    assert [progressed.answer for progressed in await step("s0", '"again"')] == [ACCEPTED], (
+        "it is there"
+    )
     assert await refused(step("s9", large)) is INVALID
     total = "select count(*), sum(octet_length(result::text)) <= 8388608 from laneway.steps"
     assert conn.execute(total).fetchone() == (8, True)
@@ -95,7 +97,7 @@ async def test_job_keeps_so_many_steps(
         " select l.seq, 's' || n, 1, 'null', 4 from laneway.lease l, generate_series(1, 4999) n"
     )
     last, more = (pb.Update(claim=sent(one), steps=[pb.Step(name=x)]) for x in ("last", "more"))
-    assert [told.answer for told in await calls.report(last)] == [ACCEPTED]
+    assert [progressed.answer for progressed in await calls.report(last)] == [ACCEPTED]
     assert await refused(calls.report(more)) is INVALID
     assert conn.execute("select count(*) from laneway.steps").fetchone() == (5000,)
 
@@ -108,10 +110,10 @@ async def test_chatty_attempt_is_slowed_down_and_others_are_not(
     async with RpcHarness(dsn, few, database) as rpc:
         calls = rpc.call(people.new("ann", "remote_worker"))
         chatty, calm = await at_hand(calls, factory, 2)
-        (told,) = await calls.report(pb.Update(claim=sent(chatty), done=1))
-        assert told.answer == ACCEPTED
+        (progressed,) = await calls.report(pb.Update(claim=sent(chatty), done=1))
+        assert progressed.answer == ACCEPTED
         both = [pb.Update(claim=sent(one), done=2) for one in (chatty, calm)]
-        assert [told.answer for told in await calls.report(*both)] == [AGAIN, ACCEPTED]
+        assert [progressed.answer for progressed in await calls.report(*both)] == [AGAIN, ACCEPTED]
         done = "select p.done from laneway.progress p join laneway.jobs j using (seq) where id = %s"
         stored = [conn.execute(done, [one.job_id]).fetchone() for one in (chatty, calm)]
         assert stored == [(1,), (2,)]

@@ -1,4 +1,4 @@
-"""What running work writes, as a server is told it: every verdict, every answer, every trouble."""
+"""Writes of running jobs over gRPC: every outcome, every answer, every failure."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def claims(ledger: RemoteAttemptStore) -> Iterator[Claim]:
 
 
 @pytest.mark.parametrize(
-    "verdict, told, answer",
+    "verdict, message, answer",
     [
         ({"kind": "finish", "result": '{"a": 1}'}, {"finish": {"result": '{"a": 1}'}}, None),
         ({"kind": "finish", "result": "null"}, {"finish": {"result": "null"}}, None),
@@ -96,7 +96,7 @@ async def test_every_outcome_is_encoded_as_in_protocol(
     ledger: RemoteAttemptStore,
     claims: Iterator[Claim],
     verdict: dict[str, Any],
-    told: dict[str, Any],
+    message: dict[str, Any],
     answer: tuple[str, str] | None,
 ) -> None:
     from google.protobuf.json_format import MessageToDict
@@ -104,10 +104,10 @@ async def test_every_outcome_is_encoded_as_in_protocol(
     claim = next(claims)
     answers = await ledger.settle([Verdict(claim, ran_s=0.25, **verdict)])
     (result,) = server.results.values()
-    said = MessageToDict(result)
-    assert said.pop("claim") == {"jobId": str(claim.job_id), "attempt": 3}
-    assert said.pop("ranMs") == "250"
-    assert said == told
+    sent = MessageToDict(result)
+    assert sent.pop("claim") == {"jobId": str(claim.job_id), "attempt": 3}
+    assert sent.pop("ranMs") == "250"
+    assert sent == message
     assert answers == ([] if answer is None else [WriteResult(claim.seq, 3, *answer)])
 
 
@@ -124,7 +124,7 @@ async def test_failure_after_last_retry_is_reported_as_final(
 
 
 @pytest.mark.parametrize(
-    "code, said, status",
+    "code, answer, status",
     [
         (pb.ANSWER_FENCED, "fenced", None),
         (pb.ANSWER_CANCEL_REQUESTED, "cancel_requested", "cancelled"),
@@ -136,13 +136,13 @@ async def test_results_other_than_accepted_are_returned(
     ledger: RemoteAttemptStore,
     claims: Iterator[Claim],
     code: pb.Answer,
-    said: str,
+    answer: str,
     status: str | None,
 ) -> None:
     first, second = next(claims), next(claims)
     server.answer = lambda one: code if one.job_id == str(second.job_id) else pb.ANSWER_ACCEPTED
     finished = [Verdict(first, "finish", "1"), Verdict(second, "finish", "2")]
-    assert await ledger.settle(finished) == [WriteResult(second.seq, 3, said, status)]
+    assert await ledger.settle(finished) == [WriteResult(second.seq, 3, answer, status)]
 
 
 async def test_call_carries_no_more_than_a_server_takes(

@@ -1,4 +1,4 @@
-"""Who calls is known by its token; what that may claim is told by lanes, or refused."""
+"""Callers are identified by token; their grants must be expressible as lanes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.worker_harness import wait_until
 
 @pytest.fixture
 def bounds() -> dict[str, int]:
-    """Settings of the rpc's door; parametrized where they matter."""
+    """Settings of the authenticator; parametrized where they matter."""
     return {}
 
 
@@ -59,7 +59,7 @@ def test_token_for_some_job_types_claims_those() -> None:
 
 
 @pytest.mark.parametrize(
-    "grants, said",
+    "grants, message",
     [
         ((), "needs the permission workers:claim"),
         ((Grant(frozenset({"jobs:read"}), "all"),), "needs the permission workers:claim"),
@@ -67,8 +67,10 @@ def test_token_for_some_job_types_claims_those() -> None:
         ((Grant(CLAIM, "workspace", "acme"),), "claimed by lane"),
     ],
 )
-def test_grants_not_expressible_as_lanes_are_refused(grants: tuple[Grant, ...], said: str) -> None:
-    with pytest.raises(Forbidden, match=said):
+def test_grants_not_expressible_as_lanes_are_refused(
+    grants: tuple[Grant, ...], message: str
+) -> None:
+    with pytest.raises(Forbidden, match=message):
         caller_of(access(*grants))
 
 
@@ -116,14 +118,14 @@ async def test_without_a_token_that_is_known_nothing_is_done(
 
 
 async def test_refusal_is_audited(
-    rpc: RpcHarness, people: People, acts: Callable[[], list[tuple[Any, ...]]]
+    rpc: RpcHarness, people: People, audit_entries: Callable[[], list[tuple[Any, ...]]]
 ) -> None:
     vic = people.new("vic", "viewer")
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await rpc.call(vic).beat()
     assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
     assert refused.value.details() == "needs the permission workers:claim"
-    assert acts() == [("vic", "grpc", "Heartbeat", "refused")]
+    assert audit_entries() == [("vic", "grpc", "Heartbeat", "refused")]
 
 
 @pytest.mark.parametrize("bounds", [{"failed_logins_per_minute": 2}])
@@ -156,11 +158,11 @@ async def test_revoked_token_loses_its_calls_and_its_stream(
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await calls.beat(one)
     assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
-    await rpc.door.review()
+    await rpc.authenticator.review()
     with pytest.raises(grpc.aio.AioRpcError) as ended:
         await asyncio.wait_for(stream.read(), PATIENCE)
     assert ended.value.code() is grpc.StatusCode.UNAUTHENTICATED
-    assert rpc.door.count == 0
+    assert rpc.authenticator.count == 0
 
 
 async def test_token_that_reaches_other_lanes_now_is_sent_jobs_of_those_only(
@@ -170,7 +172,7 @@ async def test_token_that_reaches_other_lanes_now_is_sent_jobs_of_those_only(
     calls = rpc.call(ann)
     stream = await calls.connected(["ingestion", "projection"])
     factory.conn.execute("update laneway.tokens set lanes = '{maintenance}'")
-    await rpc.door.review()
+    await rpc.authenticator.review()
     factory.submit("ingestion")
     factory.submit("projection")
     rpc.replica.poller.wake()
@@ -183,7 +185,7 @@ async def test_older_look_at_tokens_does_not_undo_a_newer_one(
 ) -> None:
     calls = rpc.call(people.new("ann", "remote_worker"))
     stream = await calls.connected(["ingestion", "projection"])
-    look, has_looked, go_on = rpc.gatekeeper.review, asyncio.Event(), asyncio.Event()
+    look, has_looked, go_on = rpc.credential_cache.review, asyncio.Event(), asyncio.Event()
 
     async def slow_at_first(digests: Collection[bytes]) -> dict[bytes, Access]:
         task = asyncio.current_task()
@@ -196,12 +198,12 @@ async def test_older_look_at_tokens_does_not_undo_a_newer_one(
             await go_on.wait()
         return found
 
-    monkeypatch.setattr(rpc.gatekeeper, "review", slow_at_first)
+    monkeypatch.setattr(rpc.credential_cache, "review", slow_at_first)
     factory.conn.execute("update laneway.tokens set lanes = '{maintenance}'")
-    older = asyncio.create_task(rpc.door.review(), name="older")
+    older = asyncio.create_task(rpc.authenticator.review(), name="older")
     await asyncio.wait_for(has_looked.wait(), PATIENCE)
     factory.conn.execute("update laneway.tokens set lanes = null")
-    newer = asyncio.create_task(rpc.door.review(), name="newer")
+    newer = asyncio.create_task(rpc.authenticator.review(), name="newer")
     # It waits for the older one. If it did not, it would be over by then.
     await asyncio.wait([newer], timeout=1.0)
     go_on.set()
@@ -222,7 +224,7 @@ async def test_older_look_at_tokens_does_not_undo_a_newer_one(
 async def test_connected_workers_are_bounded_and_leaving_frees_slot(
     rpc: RpcHarness, people: People, bounds: dict[str, int], most: str
 ) -> None:
-    door, ann = rpc.door, people.new("ann", "remote_worker")
+    door, ann = rpc.authenticator, people.new("ann", "remote_worker")
     first = await rpc.call(ann).connected()
     second = await rpc.call(ann).connected()
     with pytest.raises(grpc.aio.AioRpcError) as refused:
@@ -250,7 +252,7 @@ async def test_frequent_connects_are_throttled(rpc: RpcHarness, people: People) 
     for _ in range(2):
         stream = await rpc.call(ann).connected()
         stream.cancel()
-        await wait_until(lambda: rpc.door.count == 0)
+        await wait_until(lambda: rpc.authenticator.count == 0)
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await rpc.call(ann).connected()
     assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED

@@ -43,11 +43,11 @@ CALLS: dict[str, Callable[[str, pb.Claim], Any]] = {
 }
 # What of a call's answer says what became of the claim.
 ANSWERS: dict[str, Callable[[Any], int]] = {
-    "Heartbeat": lambda told: told.answers[0],
-    "ReportProgress": lambda told: told.progressed[0].answer,
-    "ReportResult": lambda told: told.answers[0],
-    "AcquireLimits": lambda told: told.answer,
-    "ReleaseLimits": lambda told: told.answer,
+    "Heartbeat": lambda response: response.answers[0],
+    "ReportProgress": lambda response: response.progressed[0].answer,
+    "ReportResult": lambda response: response.answers[0],
+    "AcquireLimits": lambda response: response.answer,
+    "ReleaseLimits": lambda response: response.answer,
 }
 REFUSED = {
     "unauthenticated": grpc.StatusCode.UNAUTHENTICATED,
@@ -63,7 +63,7 @@ def settings(settings: Settings) -> Settings:
 
 
 class Theft:
-    """Ann's worker runs a job in the lane interactive; others come with tokens of their own."""
+    """Ann's worker runs a job in the lane interactive; other callers have separate tokens."""
 
     def __init__(self, rpc: RpcHarness, people: People, factory: JobFactory) -> None:
         self.rpc, self.people, self.factory = rpc, people, factory
@@ -113,10 +113,10 @@ def theft(rpc: RpcHarness, people: People, factory: JobFactory) -> Theft:
 async def heard(calls: Calls, name: str, claim: pb.Claim) -> tuple[Any, ...]:
     """All that a caller hears."""
     try:
-        told = await calls.make(name, CALLS[name](calls.worker_id, claim))
+        response = await calls.make(name, CALLS[name](calls.worker_id, claim))
     except grpc.aio.AioRpcError as error:
         return error.code(), error.details()
-    return None, told.SerializeToString(deterministic=True), ANSWERS[name](told)
+    return None, response.SerializeToString(deterministic=True), ANSWERS[name](response)
 
 
 async def test_job_of_another_worker_is_neither_revealed_nor_changed(theft: Theft) -> None:
@@ -131,23 +131,23 @@ async def test_job_of_another_worker_is_neither_revealed_nor_changed(theft: Thef
                 continue
             calls = theft.calls(token, worker_id)
             for name in CALLS:
-                told = [await heard(calls, name, one) for one in (claim, unknown, later)]
-                assert told[0] == told[1] == told[2], f"{kind} can tell by {name}"
+                replies = [await heard(calls, name, one) for one in (claim, unknown, later)]
+                assert replies[0] == replies[1] == replies[2], f"{kind} can tell by {name}"
                 code = {"no permission": "forbidden", "expired": "unauthenticated"}.get(kind)
                 code = "unauthenticated" if kind == "revoked" else code
                 if code is None:
-                    assert told[0][0] is None
-                    assert told[0][2] == FENCED, f"{kind} by {name}"
+                    assert replies[0][0] is None
+                    assert replies[0][2] == FENCED, f"{kind} by {name}"
                 else:
-                    assert told[0][0] is REFUSED[code], f"{kind} by {name}"
+                    assert replies[0][0] is REFUSED[code], f"{kind} by {name}"
     assert theft.all_rows() == before, "nothing was changed by any of them"
 
 
 @pytest.mark.parametrize("name", CALLS)
 async def test_whose_job_it_is_may_make_every_call(theft: Theft, name: str) -> None:
     claim = await theft.begin()
-    for told in (await heard(theft.mine, name, claim), await heard(theft.mine, name, claim)):
-        assert told[2] == ACCEPTED
+    for reply in (await heard(theft.mine, name, claim), await heard(theft.mine, name, claim)):
+        assert reply[2] == ACCEPTED
 
 
 async def test_callers_cannot_act_for_workers_of_others(theft: Theft) -> None:

@@ -80,8 +80,8 @@ def test_files_are_read_again_only_when_they_have_changed(
     others.replace(key)
     for _ in range(3):
         assert made.renewed() is None
-    (said,) = complained(caplog)
-    assert "must be a certificate chain and its key" in said
+    (message,) = complained(caplog)
+    assert "must be a certificate chain and its key" in message
     key.unlink()
     for _ in range(3):
         assert made.renewed() is None

@@ -1,4 +1,4 @@
-"""How many jobs one claim may bring: more while they are small, few once they are large."""
+"""The size of a claim: it grows while payloads are small, and shrinks once they are large."""
 
 from __future__ import annotations
 

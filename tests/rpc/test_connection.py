@@ -1,4 +1,4 @@
-"""Where the calls of a remote worker go."""
+"""The server of a remote worker's calls."""
 
 from __future__ import annotations
 

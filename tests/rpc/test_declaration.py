@@ -1,4 +1,4 @@
-"""What a handler says of its job type arrives as it was said, or is refused by name."""
+"""A handler's declaration of its job type arrives unchanged, or is refused by name."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ PLAIN = TypeRecord(
 )
 
 
-def read(said: Any) -> TypeRecord:
-    text = said if isinstance(said, str) else json.dumps(said)
+def read(declaration: Any) -> TypeRecord:
+    text = declaration if isinstance(declaration, str) else json.dumps(declaration)
     found = read_declaration(
         "greet", text, isolation="async", has_analysis=False, limits=DEFAULT_LIMITS, field="d"
     )
@@ -55,7 +55,7 @@ def test_declaration_is_read_as_it_was_written(record: TypeRecord) -> None:
 
 
 @pytest.mark.parametrize(
-    "said, place",
+    "declaration, place",
     [
         ("[]", "d"),
         ("{", "d"),
@@ -79,9 +79,9 @@ def test_declaration_is_read_as_it_was_written(record: TypeRecord) -> None:
         ({"retention": {"completed_s": -1}}, "d.retention.completed_s"),
     ],
 )
-def test_declaration_is_refused_by_place_and_rule(said: Any, place: str) -> None:
+def test_declaration_is_refused_by_place_and_rule(declaration: Any, place: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        read(said)
+        read(declaration)
     assert refused.value.field == place
 
 
@@ -141,9 +141,9 @@ def test_patterns_are_left_to_the_worker() -> None:
         "$defs": {"patternProperties": slow},
         "default": {"pattern": "kept"},
     }
-    told = json.loads(read({"arguments": schema}).arguments)
+    schema_read = json.loads(read({"arguments": schema}).arguments)
     plain = {"type": "string"}
-    assert told == {
+    assert schema_read == {
         "type": "object",
         "properties": {"pattern": plain, "items": {"type": "array", "items": plain}},
         "$defs": {"patternProperties": plain},

@@ -18,8 +18,8 @@ from tests.support.job_factory import JobFactory
 DENIED = grpc.StatusCode.PERMISSION_DENIED
 
 
-def declared(name: str, **said: Any) -> pb.JobType:
-    return pb.JobType(name=name, declaration=json.dumps(said))
+def declared(name: str, **declaration: Any) -> pb.JobType:
+    return pb.JobType(name=name, declaration=json.dumps(declaration))
 
 
 def policy(conn: psycopg.Connection[Any], name: str) -> dict[str, Any]:
@@ -51,9 +51,9 @@ async def test_unpublished_type_stays_in_default_lane(
     job_id = factory.submit("payments")
     for token in (eve.token, people.token(eve.id, job_types=["payments"])):
         calls = rpc.call(token)
-        for said in ({"lane": "evil"}, {}, {"lane": "default"}):
+        for lane in ({"lane": "evil"}, {}, {"lane": "default"}):
             with pytest.raises(grpc.aio.AioRpcError) as refused:
-                await calls.connected([declared("payments", **said)])
+                await calls.connected([declared("payments", **lane)])
             assert refused.value.code() is DENIED
         claim = pb.Claim(job_id=str(job_id), attempt=1)
         assert await calls.finish(claim, result='"forged"') == [FENCED]
@@ -94,7 +94,7 @@ async def test_claim_token_changes_no_policy_that_was_published(
     factory.publish("ours")
     before = policy(factory.conn, "ours")
     ann = people.new("ann", "remote_worker", lanes=lanes)
-    said = {
+    settings = {
         "arguments": {"type": "object", "required": ["x"]},
         "priority": 99,
         "max_retries": 0,
@@ -103,12 +103,12 @@ async def test_claim_token_changes_no_policy_that_was_published(
         "limits": ["theirs"],
         "lane": "system",
     }
-    told = await ignored(rpc.call(ann), declared("ours", **said))
+    found = await ignored(rpc.call(ann), declared("ours", **settings))
     assert policy(factory.conn, "ours") == before
     assert {
         *("arguments", "priority", "max_retries", "max_age_s", "keep_completed_s"),
         *("limits", "lane"),
-    } <= set(told["ours"])
+    } <= set(found["ours"])
     limits = "select count(*) from laneway.limits where name = 'theirs'"
     assert factory.conn.execute(limits).fetchone() == (0,)
 
@@ -124,8 +124,8 @@ async def test_first_publication_of_a_claim_token_counts_once(
     made = "select (select count(*) from laneway.limits where name = 'theirs')"
     made += " + (select count(*) from laneway.worker_lanes where name = 'nowhere')"
     assert factory.conn.execute(made).fetchone() == (0,)
-    told = await ignored(rpc.call(bob), declared("new", max_retries=1))
-    assert told == {"new": ["max_retries"]}
+    found = await ignored(rpc.call(bob), declared("new", max_retries=1))
+    assert found == {"new": ["max_retries"]}
     assert policy(factory.conn, "new")["max_retries"] == 5
 
 
@@ -135,8 +135,8 @@ async def test_operators_settings_of_unpublished_type_stay(
     ann = people.new("ann", "remote_worker", lanes=["interactive"])
     before = policy(factory.conn, "ingestion")["priority"]
     assert before == 10
-    told = await ignored(rpc.call(ann), declared("ingestion", priority=30_000))
-    assert told == {"ingestion": ["priority"]}
+    found = await ignored(rpc.call(ann), declared("ingestion", priority=30_000))
+    assert found == {"ingestion": ["priority"]}
     assert policy(factory.conn, "ingestion")["priority"] == before
 
 
@@ -148,9 +148,11 @@ async def test_token_that_may_declare_changes_policies_of_its_lanes_only(
     people.role("declarer", "workers:claim", "workers:declare")
     ann = people.new("ann", "declarer", lanes=["default"])
     people.grant(ann.id, "remote_worker", lanes=["interactive"])
-    said = {"max_retries": 1, "limits": ["new-limit"]}
-    told = await ignored(rpc.call(ann), declared("ours", **said), declared("ingestion", **said))
-    assert told == {"ingestion": ["limits", "max_retries"]}
+    settings = {"max_retries": 1, "limits": ["new-limit"]}
+    found = await ignored(
+        rpc.call(ann), declared("ours", **settings), declared("ingestion", **settings)
+    )
+    assert found == {"ingestion": ["limits", "max_retries"]}
     assert policy(factory.conn, "ours")["max_retries"] == 1
     assert policy(factory.conn, "ingestion")["max_retries"] == 3
     limits = "select count(*) from laneway.limits where name = 'new-limit'"

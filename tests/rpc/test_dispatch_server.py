@@ -1,4 +1,4 @@
-"""What all streams of a replica share costs the same for one worker and for a hundred."""
+"""The shared work of a replica costs the same for one worker and for a hundred."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ async def dispatch(dsn: str, settings: Settings) -> AsyncIterator[DispatchHarnes
 
 
 @pytest.fixture
-def said(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often each statement was said to the database since the last clear."""
+def statements(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count each statement since the last clear."""
     counts: Counter[str] = Counter()
     run = Database.run
 
@@ -56,7 +56,7 @@ def said(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 async def settled_down(dispatch: DispatchHarness) -> None:
-    """Returns once nobody claims, and what the streams were opened for is looked for."""
+    """Wait until no claim runs and the search for the new streams is over."""
     await dispatch.replica.poller.run_once()
     await settled_rounds(dispatch)
 
@@ -73,30 +73,30 @@ def _have(clients: list[StreamClient], count: int) -> bool:
 
 
 async def test_submit_wakes_one_of_many_idle_workers_and_costs_one_claim(
-    dispatch: DispatchHarness, factory: JobFactory, said: Counter[str]
+    dispatch: DispatchHarness, factory: JobFactory, statements: Counter[str]
 ) -> None:
     clients = [await dispatch.connect() for _ in range(20)]
     await settled_down(dispatch)
-    # It would find what was just told as well.
+    # Polling would find the notified jobs as well.
     await dispatch.replica.poller.cancel()
-    said.clear()
+    statements.clear()
     for n in range(1, 6):
         factory.submit("t")
         notify(factory, "wake t")
         await wait_until(partial(_have, clients, n))
         await wait_until(lambda: dispatch.replica.round_robin.is_idle)
-    assert said[CLAIM] == 5
+    assert statements[CLAIM] == 5
     # In turn: no worker gets a second job while another has none.
     assert max(len(client.jobs) for client in clients) == 1
 
 
 async def test_hundred_idle_workers_cost_no_more_statements_than_one(
-    dispatch: DispatchHarness, said: Counter[str]
+    dispatch: DispatchHarness, statements: Counter[str]
 ) -> None:
     for _ in range(100):
         await dispatch.connect()
     await settled_down(dispatch)
-    said.clear()
+    statements.clear()
     replica = dispatch.replica
     await replica.poller.cancel()
     await replica.presence.cancel()
@@ -109,8 +109,8 @@ async def test_hundred_idle_workers_cost_no_more_statements_than_one(
         await replica.leader_services.retention.run_once()
         if second % 2:
             await replica.leader_services.watchdog.run_once()
-    assert said.total() <= 30, said
-    assert said[CLAIM] == 0
+    assert statements.total() <= 30, statements
+    assert statements[CLAIM] == 0
 
 
 async def test_backlog_is_shared_by_all_workers_with_room(
@@ -138,7 +138,7 @@ async def test_work_of_two_types_in_one_lane_reaches_the_workers_of_each(
 
 
 async def test_work_without_room_is_claimed_when_room_is_free(
-    dispatch: DispatchHarness, factory: JobFactory, said: Counter[str]
+    dispatch: DispatchHarness, factory: JobFactory, statements: Counter[str]
 ) -> None:
     clients = [await dispatch.connect(handshake(max_in_flight=1)) for _ in range(3)]
     for _ in range(4):
@@ -147,9 +147,9 @@ async def test_work_without_room_is_claimed_when_room_is_free(
     for client in clients:
         await client.got(1)
     await wait_until(lambda: dispatch.replica.round_robin.is_idle)
-    said.clear()
+    statements.clear()
     dispatch.replica.round_robin.wake(["t"])
-    assert said[CLAIM] == 0
+    assert statements[CLAIM] == 0
     await clients[1].end()
     await clients[1].got(1)
 
@@ -161,7 +161,7 @@ async def test_kind_of_room_that_was_used_up_is_claimed_for_when_it_is_free(
         handshake(ServedType("t", "thread", False, None), max_threads=1)
     )
     await settled_down(dispatch)
-    # Nobody looks but those who are told.
+    # Only notified streams claim.
     await dispatch.replica.poller.cancel()
     for _ in range(3):
         factory.submit("t")
@@ -189,7 +189,7 @@ async def test_highest_priority_goes_first_for_any_worker(
 async def test_room_that_comes_back_in_small_parts_is_claimed_for_in_large_ones(
     dispatch: DispatchHarness,
     factory: JobFactory,
-    said: Counter[str],
+    statements: Counter[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("laneway.rpc.server.round_robin.COLLECT_S", 60.0)
@@ -197,26 +197,26 @@ async def test_room_that_comes_back_in_small_parts_is_claimed_for_in_large_ones(
         factory.submit("t")
     client = await dispatch.connect(handshake(max_in_flight=200))
     await client.got(200)
-    said.clear()
+    statements.clear()
     for _ in range(40):
         await client.end(count=5)
     await wait_until(lambda: len(client.jobs) >= 100)
-    assert said[CLAIM] <= 4
+    assert statements[CLAIM] <= 4
 
 
 # Lanes --------------------------------------------------------------------------------------------
 
 
 async def test_changed_lane_is_read_once_for_all_streams(
-    dispatch: DispatchHarness, factory: JobFactory, said: Counter[str]
+    dispatch: DispatchHarness, factory: JobFactory, statements: Counter[str]
 ) -> None:
     clients = [await dispatch.connect() for _ in range(10)]
     await settled_down(dispatch)
-    said.clear()
+    statements.clear()
     factory.conn.execute("update laneway.worker_lanes set enabled = false where name = 'default'")
     factory.submit("t")
     await settled_down(dispatch)
-    assert said["lanes/read_lanes"] == 1
+    assert statements["lanes/read_lanes"] == 1
     assert not any(client.jobs for client in clients)
     factory.conn.execute("update laneway.worker_lanes set enabled = true where name = 'default'")
     await settled_down(dispatch)
@@ -245,7 +245,7 @@ async def test_limit_and_a_key_let_one_job_at_a_time_through(
     for _ in range(3):
         factory.submit("t", concurrency_key="k" if by == "key" else None)
     await settled_down(dispatch)
-    # Nobody looks but those who are told.
+    # Only notified streams claim.
     await dispatch.replica.poller.cancel()
     for _ in range(3):
         await wait_until(lambda: any(client.jobs for client in clients))
@@ -305,16 +305,16 @@ async def test_analyses_go_to_workers_of_lane_of_their_type(
 
 
 async def test_results_of_calls_that_come_together_are_settled_together(
-    dispatch: DispatchHarness, factory: JobFactory, said: Counter[str]
+    dispatch: DispatchHarness, factory: JobFactory, statements: Counter[str]
 ) -> None:
     for _ in range(60):
         factory.submit("t")
     client = await dispatch.connect(handshake(max_in_flight=60))
     claims = [job.claim for job in await client.got(60)]
-    said.clear()
+    statements.clear()
     answers = await asyncio.gather(*(settle(dispatch.replica, [claim]) for claim in claims))
     assert {one.answer for each in answers for one in each} == {"accepted"}
-    assert said["leases/settle_jobs"] <= 3
+    assert statements["leases/settle_jobs"] <= 3
 
 
 async def test_concurrent_equal_results_agree_and_another_is_fenced(
@@ -353,9 +353,9 @@ async def test_worker_id_belongs_to_the_principal_that_registered_it(
 ) -> None:
     client = await dispatch.connect()
     with pytest.raises(Forbidden, match="another principal"):
-        await dispatch.connect(client.said, StreamCaller(uuid4(), "bob"))
+        await dispatch.connect(client.handshake, StreamCaller(uuid4(), "bob"))
     assert client.dispatcher.end is None
-    # Nor can anybody take the id of a worker that is no remote one.
+    # A caller cannot take the id of a worker with a database either.
     with pytest.raises(Forbidden):
         await dispatch.connect(handshake(worker_id=dispatch.replica.id))
 
@@ -363,8 +363,8 @@ async def test_worker_id_belongs_to_the_principal_that_registered_it(
 async def test_token_that_reaches_none_of_the_types_is_refused(
     dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
-    said = "covers lane far, but none of the worker's job types: t$"
-    with pytest.raises(Forbidden, match=said):
+    message = "covers lane far, but none of the worker's job types: t$"
+    with pytest.raises(Forbidden, match=message):
         await dispatch.connect(caller=replace(ANN, lanes=frozenset({"far"})))
     await wait_until(
         lambda: factory.conn.execute(
@@ -377,8 +377,8 @@ async def test_worker_publishes_its_types_and_their_lanes_only_within_its_reach(
     dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
     near = replace(ANN, lanes=frozenset({"default", "near"}))
-    said = handshake(declared("a", lane="near"), declared("b", lane="far"), declared("c"))
-    await dispatch.connect(said, near)
+    shaken = handshake(declared("a", lane="near"), declared("b", lane="far"), declared("c"))
+    await dispatch.connect(shaken, near)
     rows = factory.conn.execute(
         "select name, job_types from laneway.worker_lanes where name in ('near', 'far')"
     ).fetchall()
@@ -387,13 +387,13 @@ async def test_worker_publishes_its_types_and_their_lanes_only_within_its_reach(
     assert factory.conn.execute(published).fetchall() == [("a",), ("b",), ("c",)]
 
 
-@pytest.mark.parametrize("said, timeout_ms", [(None, 0), (3.0, 3000), ("nothing", 10_000)])
+@pytest.mark.parametrize("declared_s, timeout_ms", [(None, 0), (3.0, 3000), ("nothing", 10_000)])
 async def test_timeout_is_declared_one_or_stored_one(
-    dispatch: DispatchHarness, factory: JobFactory, said: Any, timeout_ms: int
+    dispatch: DispatchHarness, factory: JobFactory, declared_s: Any, timeout_ms: int
 ) -> None:
     factory.publish("t")
     factory.conn.execute("update laneway.job_types set timeout_s = 10 where name = 't'")
-    served = "t" if said == "nothing" else declared("t", timeout_s=said)
+    served = "t" if declared_s == "nothing" else declared("t", timeout_s=declared_s)
     factory.submit("t")
     client = await dispatch.connect(handshake(served))
     (job,) = await client.got(1)
@@ -408,8 +408,8 @@ async def test_types_that_a_token_does_not_cover_are_named(
         handshake(declared("a", lane="near"), declared("b", lane="far")), near
     )
     assert client.dispatcher.uncovered == ["b"]
-    said = "does not cover b in lane default (declared for far): it gets none of these jobs"
-    assert [said in one.getMessage() for one in caplog.records].count(True) == 1
+    message = "does not cover b in lane default (declared for far): it gets none of these jobs"
+    assert [message in one.getMessage() for one in caplog.records].count(True) == 1
 
 
 async def test_worker_cannot_bring_a_type_of_others_into_a_lane_of_its_own(
@@ -418,14 +418,14 @@ async def test_worker_cannot_bring_a_type_of_others_into_a_lane_of_its_own(
     factory.publish("theirs")
     factory.submit("theirs")
     thief = replace(ANN, lanes=frozenset({"interactive"}), declares=frozenset({"interactive"}))
-    said = handshake(declared("theirs", lane="interactive"))
+    shaken = handshake(declared("theirs", lane="interactive"))
     with pytest.raises(Forbidden):
-        await dispatch.connect(said, thief)
+        await dispatch.connect(shaken, thief)
     moved = "select count(*) from laneway.worker_lanes where 'theirs' = any (job_types)"
     assert factory.conn.execute(moved).fetchone() == (0,)
     named = replace(thief, job_types=frozenset({"theirs"}))
     with pytest.raises(Forbidden):
-        await dispatch.connect(said, named)
+        await dispatch.connect(shaken, named)
     assert factory.conn.execute(moved).fetchone() == (0,)
 
 

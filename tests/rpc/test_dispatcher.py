@@ -1,4 +1,4 @@
-"""What a stream is sent, and what becomes of what it was not."""
+"""Jobs that a stream sends, and the release of unsent ones."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ async def test_reconnected_worker_keeps_held_jobs_and_releases_others(
     kept, *lost = await client.got(3)
     await client.disconnect()
     holds = frozenset({(kept.claim.job_id, kept.claim.attempt)})
-    again = await dispatch.connect(replace(client.said, holds=holds))
+    again = await dispatch.connect(replace(client.handshake, holds=holds))
     await again.got(2)
     assert again.dispatcher.room.in_use == 3
     assert {job.claim.job_id for job in again.jobs} == {job.claim.job_id for job in lost}
@@ -229,7 +229,7 @@ async def test_new_stream_knows_jobs_of_last_claim_of_older_stream(
     ranges = [Range("t", 1, True, MIN_RANK, 0, MAX_RANK)]
     with psycopg.connect(dsn) as conn:
         run_sync(conn, claim(older.id, "default", version, 1, ranges, [1], session=session))
-        again = replace(older.said, max_in_flight=1, holds=frozenset({(job_id, 1)}))
+        again = replace(older.handshake, max_in_flight=1, holds=frozenset({(job_id, 1)}))
         connecting = asyncio.ensure_future(dispatch.connect(again))
         waits = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = %s"
         await wait_until(lambda: factory.conn.execute(waits, [factory.conn.info.dbname]).fetchone())
@@ -240,7 +240,7 @@ async def test_newer_stream_of_a_worker_ends_the_older_one(
     dispatch: DispatchHarness, factory: JobFactory
 ) -> None:
     first = await dispatch.connect()
-    second = await dispatch.connect(first.said)
+    second = await dispatch.connect(first.handshake)
     await first.over()
     assert first.dispatcher.end == "replaced"
     factory.submit("t")

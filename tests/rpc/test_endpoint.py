@@ -1,4 +1,4 @@
-"""Where a server is and how to come to it: a token is shown to nobody else."""
+"""Addresses and credentials of a server: a token is sent only to its server."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ def test_token_in_a_file_is_read_again_and_one_that_was_given_is_not(tmp_path: P
     file.write_text(f"{TOKEN}\n")
     of_file, given = Endpoint.to("a:1", token_file=str(file)), Endpoint.to("a:1", TOKEN)
     beside = Endpoint.to("a:1", TOKEN, token_file=str(file))
-    told = Endpoint.of(json.loads(json.dumps(of_file.to_dict())))
+    decoded = Endpoint.of(json.loads(json.dumps(of_file.to_dict())))
     file.write_text("lw_new")
-    for link in (of_file, given, beside, told):
+    for link in (of_file, given, beside, decoded):
         link.token.renew()
-    assert of_file.token.metadata == told.token.metadata == (("authorization", "Bearer lw_new"),)
+    assert of_file.token.metadata == decoded.token.metadata == (("authorization", "Bearer lw_new"),)
     assert given.token.metadata == beside.token.metadata == (("authorization", f"Bearer {TOKEN}"),)
     file.unlink()
     of_file.token.renew()
@@ -107,8 +107,8 @@ async def test_token_goes_only_to_a_server_that_shows_a_trusted_certificate(
             if name == "ours":
                 await connection.check(str(uuid4()))
             else:
-                said = "TLS: .*certificate" if name == "theirs" else "127.0.0.1"
-                with pytest.raises(DatabaseUnavailable, match=said):
+                message = "TLS: .*certificate" if name == "theirs" else "127.0.0.1"
+                with pytest.raises(DatabaseUnavailable, match=message):
                     await connection.check(str(uuid4()))
             await connection.close()
             assert server.tokens == ({f"Bearer {TOKEN}"} if name == "ours" else set())

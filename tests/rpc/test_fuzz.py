@@ -154,18 +154,18 @@ def test_no_message_is_answered_with_a_mistake_of_ours(thrower: Thrower, name: s
 def test_no_bytes_are_answered_with_a_mistake_of_ours(thrower: Thrower, name: str) -> None:
     rpc = thrower.rpc
     path = f"/laneway.v1.DispatchService/{name}"
-    told = [("authorization", f"Bearer {thrower.token}")]
+    metadata = [("authorization", f"Bearer {thrower.token}")]
 
     async def throw(data: bytes) -> grpc.StatusCode:
         try:
             if name == "StreamJobs":
                 opened: Any = rpc.channel.unary_stream(path)
-                stream = opened(data, metadata=told)
+                stream = opened(data, metadata=metadata)
                 await asyncio.wait_for(stream.read(), 60)
                 stream.cancel()
             else:
                 call: Any = rpc.channel.unary_unary(path)
-                await call(data, metadata=told, timeout=20)
+                await call(data, metadata=metadata, timeout=20)
         except grpc.aio.AioRpcError as error:
             return error.code()
         return grpc.StatusCode.OK

@@ -1,4 +1,4 @@
-"""The leases of a remote worker are renewed by a process of its own, whatever handlers do."""
+"""A separate process renews the leases of a remote worker, whatever handlers do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams that break, come again and answer late: nobody holds more than it has room for."""
+"""Streams that break, reconnect and answer late: no worker holds more jobs than its room."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Observer:
         self.most: dict[UUID, int] = {}
 
     def look(self) -> int:
-        """How many jobs have ended."""
+        """Count ended jobs."""
         with psycopg.connect(self._dsn, autocommit=True) as conn:
             found = conn.execute("select worker_id, count(*) from laneway.lease group by 1")
             for worker_id, count in found.fetchall():

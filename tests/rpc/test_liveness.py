@@ -73,7 +73,7 @@ def test_worker_that_holds_nothing_is_not_silent(clock: Clock) -> None:
 
 
 def lapsed_again_and_again(silence: Liveness, clock: Clock, times: int) -> list[int]:
-    """How long it was sent nothing each time."""
+    """The lengths of its silences."""
     lasted = []
     for _ in range(times):
         silence.ended(ONE)
@@ -119,7 +119,7 @@ def test_message_about_one_job_does_not_renew_another(clock: Clock) -> None:
     clock.now += 2.1
     assert silence.is_silent, "the other job has lapsed, and would be sent to the same worker"
     silence.ended(OTHER)
-    assert silence.is_silent, "that it was taken back is no word of the worker"
+    assert silence.is_silent, "a reclaimed lease is not a sign of life"
 
 
 def test_message_after_lapse_counts_until_next_lease_end(clock: Clock) -> None:

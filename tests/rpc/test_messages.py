@@ -1,4 +1,4 @@
-"""What travels is read by strict rules, and refused by field and rule."""
+"""Messages are parsed strictly, and refused with field and rule."""
 
 from __future__ import annotations
 
@@ -75,27 +75,27 @@ def test_each_outcome_is_one_verdict() -> None:
     ],
 )
 def test_result_that_cannot_be_stored_is_a_failure_of_its_job(text: str) -> None:
-    told = verdict(finish=pb.Finish(result=text))
-    assert told.kind == "fail"
-    assert json.loads(told.error or "")["type"] == "InvalidInput"
-    assert json.loads(told.error or "")["message"].startswith("result")
+    parsed = verdict(finish=pb.Finish(result=text))
+    assert parsed.kind == "fail"
+    assert json.loads(parsed.error or "")["type"] == "InvalidInput"
+    assert json.loads(parsed.error or "")["message"].startswith("result")
     # Cancelled is cancelled, whatever it had by then.
     assert verdict(cancel=pb.Cancel(result=text)).kind == "cancel"
 
 
 @pytest.mark.parametrize("text", ["1e-9999", "0." + "1" * 900, "1E5", "[123456789012345678901]"])
 def test_numbers_that_jsonb_would_write_out_are_written_as_python_reads_them(text: str) -> None:
-    told = verdict(finish=pb.Finish(result=text))
-    assert told.kind == "finish"
-    assert len(told.result or "") < 40
-    assert json.loads(told.result or "") == json.loads(text)
+    parsed = verdict(finish=pb.Finish(result=text))
+    assert parsed.kind == "finish"
+    assert len(parsed.result or "") < 40
+    assert json.loads(parsed.result or "") == json.loads(text)
 
 
 def test_result_of_an_analysis_is_an_analysis() -> None:
-    said = Analysis(plan={"steps": 2}, cost=3, currency="USD", warnings=["slow"]).to_dict()
-    told = verdict(is_analysis=True, finish=pb.Finish(result=json.dumps(said)))
-    assert told.kind == "analyzed"
-    assert json.loads(told.result or "") == said
+    analysis = Analysis(plan={"steps": 2}, cost=3, currency="USD", warnings=["slow"]).to_dict()
+    parsed = verdict(is_analysis=True, finish=pb.Finish(result=json.dumps(analysis)))
+    assert parsed.kind == "analyzed"
+    assert json.loads(parsed.result or "") == analysis
     tokens = verdict(is_analysis=True, finish=pb.Finish(result='{"cost": {"tokens": 5}}'))
     assert json.loads(tokens.result or "")["cost"] == {"tokens": 5}
     for text in ("[]", '{"price": 1}', '{"cost": 5}', '{"cost": {"amount": 1}}', "null"):
@@ -137,10 +137,10 @@ def test_update_contains_only_set_fields() -> None:
     assert (lines, steps) == ([], [])
     only_lines = pb.Update(lines=[pb.LogLine(number=1, level="info", message="a\0b", age_ms=500)])
     report, lines, _ = messages.read_update(only_lines, CLAIM, "u", LIMITS)
-    assert report is None, "a log line is no progress"
+    assert report is None, "a log line does not count as progress"
     assert lines[0][1:] == (1, "info", "a\\u0000b", 0.5)
     silent, *_ = messages.read_update(pb.Update(), CLAIM, "u", LIMITS)
-    assert silent is not None, "whoever says nothing says that the work moves"
+    assert silent is not None, "an empty update counts as progress"
 
 
 @pytest.mark.parametrize(
@@ -188,8 +188,8 @@ def test_assignment_travels_whole() -> None:
     assert messages.write_batch(Beat()).beat
 
 
-def declaring(number: int, text: str = "", **said: Any) -> pb.JobType:
-    return pb.JobType(name=f"t{number}", declaration=text or json.dumps(said))
+def declaring(number: int, text: str = "", **declaration: Any) -> pb.JobType:
+    return pb.JobType(name=f"t{number}", declaration=text or json.dumps(declaration))
 
 
 @pytest.mark.parametrize(

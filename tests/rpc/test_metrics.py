@@ -1,4 +1,4 @@
-"""What /metrics tells of the calls of remote workers."""
+"""Metrics of calls of remote workers."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Scraper:
 
     async def read(self) -> Told:
         page = (await self._client.get("/metrics")).text
-        told = {
+        values = {
             (sample.name.removeprefix("laneway_grpc_"), *sample.labels.values()): sample.value
             for family in text_string_to_metric_families(page)
             for sample in family.samples
             if sample.name.startswith("laneway_grpc_") and not sample.name.endswith("_bucket")
         }
-        before, self._before = self._before, told
-        changes = {key: value - before.get(key, 0) for key, value in told.items()}
+        before, self._before = self._before, values
+        changes = {key: value - before.get(key, 0) for key, value in values.items()}
         return {key: value for key, value in changes.items() if value}
 
 
@@ -85,7 +85,7 @@ async def test_calls_are_counted_by_the_status_they_end_with(
     newer = await ann.connected()
     with pytest.raises(grpc.aio.AioRpcError, match="taken over"):
         await older.read()
-    for stranger in (rpc.call(None), rpc.call("nobody's")):
+    for stranger in (rpc.call(None), rpc.call("unknown")):
         with pytest.raises(grpc.aio.AioRpcError, match="token"):
             await stranger.beat()
     ann.worker_id = "no id"

@@ -30,7 +30,7 @@ async def test_newer_stream_at_another_replica_ends_the_older_one(
 ) -> None:
     here, there = docks
     older = await here.connect()
-    newer = await there.connect(older.said)
+    newer = await there.connect(older.handshake)
     await older.over()
     assert older.dispatcher.end == "replaced"
     # Its goodbye is not the worker's.
@@ -48,7 +48,7 @@ async def test_polling_replica_learns_of_newer_stream(
     deaf = settings.model_copy(update={"listen": False})
     async with DispatchHarness(dsn, deaf) as here, DispatchHarness(dsn, deaf) as there:
         older = await here.connect()
-        await there.connect(older.said)
+        await there.connect(older.handshake)
         here.replica.presence.touch_now()
         await older.over()
         assert older.dispatcher.end == "replaced"
@@ -61,7 +61,7 @@ async def test_older_stream_claims_nothing_and_learns_by_that_of_the_newer_one(
     async with DispatchHarness(dsn, deaf) as here, DispatchHarness(dsn, deaf) as there:
         older = await here.connect()
         await here.replica.presence.cancel()
-        await there.connect(replace(older.said, max_in_flight=0))
+        await there.connect(replace(older.handshake, max_in_flight=0))
         factory.submit("t")
         here.replica.round_robin.wake(["t"])
         await older.over()
@@ -81,7 +81,7 @@ async def test_drained_worker_stays_drained_after_reconnect(
     )
     notify(factory, f"drain {client.id}")
     await wait_until(lambda: client.dispatcher.is_drained)
-    again = await there.connect(client.said)
+    again = await there.connect(client.handshake)
     assert again.dispatcher.is_drained
     factory.submit("t")
     await there.replica.poller.run_once()
@@ -103,7 +103,7 @@ async def test_worker_that_changes_replica_keeps_held_jobs(
     kept, lost = await client.got(2)
     await client.disconnect()
     holds = frozenset({(kept.claim.job_id, kept.claim.attempt)})
-    moved = await there.connect(replace(client.said, holds=holds))
+    moved = await there.connect(replace(client.handshake, holds=holds))
     (again,) = await moved.got(1)
     assert (again.claim.job_id, again.claim.attempt) == (lost.claim.job_id, 2)
     assert moved.dispatcher.room.in_use == 2
@@ -170,8 +170,8 @@ async def test_explain_names_remote_worker_that_is_full(
 
     async def is_told() -> bool:
         here.replica.presence.touch_now()
-        told = await explain.explain(database, job_id)
-        return told.reasons[0].code == "workers_full"
+        explained = await explain.explain(database, job_id)
+        return explained.reasons[0].code == "workers_full"
 
     await wait_until(is_told)
     room = factory.run(workers.listing(stream.id))[0].room
@@ -204,7 +204,7 @@ async def test_explain_reports_stopping_remote_worker(
 ) -> None:
     here, _ = docks
     stream = await here.connect()
-    await here.connect(replace(stream.said, max_in_flight=0))
+    await here.connect(replace(stream.handshake, max_in_flight=0))
     job_id = factory.submit("t")
     found = await explain.explain(database, job_id)
     assert "workers_stopping" in [reason.code for reason in found.reasons]

@@ -18,5 +18,5 @@ def test_generated_code_is_up_to_date() -> None:
 
 def test_protocol_is_linted() -> None:
     buf = Path(sys.executable).parent / "buf"
-    told = subprocess.run([buf, "lint"], cwd=PROTO, capture_output=True, text=True)
-    assert told.returncode == 0, told.stdout + told.stderr
+    done = subprocess.run([buf, "lint"], cwd=PROTO, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

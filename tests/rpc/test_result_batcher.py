@@ -1,4 +1,4 @@
-"""Whoever says how an attempt ended is answered by what became of that, and of nothing else."""
+"""Each reported result gets the answer for exactly that result."""
 
 from __future__ import annotations
 
@@ -40,24 +40,24 @@ def settling(clerk: Clerk) -> ResultBatcher:
 
 
 async def saying(settling: ResultBatcher) -> asyncio.Future[list[WriteResult]]:
-    said = asyncio.ensure_future(settling.settle([FINISH], 20.0))
+    answer = asyncio.ensure_future(settling.settle([FINISH], 20.0))
     await asyncio.sleep(0)
-    return said
+    return answer
 
 
 async def test_result_of_release_does_not_answer_finish(settling: ResultBatcher) -> None:
-    said = await saying(settling)
+    answer = await saying(settling)
     settling.settled([RELEASE], {PAIR: RELEASED})
     settling.settled([FINISH], {PAIR: FENCED})
-    assert await said == [FENCED]
+    assert await answer == [FENCED]
 
 
 async def test_conflicting_results_in_one_batch_must_be_repeated(
     settling: ResultBatcher,
 ) -> None:
-    said = await saying(settling)
+    answer = await saying(settling)
     settling.settled([RELEASE, FINISH], {PAIR: RELEASED})
-    assert [one.answer for one in await said] == ["busy"]
+    assert [one.answer for one in await answer] == ["busy"]
     again = await saying(settling)
     settling.settled([FINISH], {})
     assert [one.status for one in await again] == ["completed"]

@@ -1,4 +1,4 @@
-"""News of work goes from one loop to the next, and what nobody can take is remembered."""
+"""Wake-ups go from one claim loop to the next, and work without a free loop is remembered."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.worker_harness import wait_until
 
 
 class Place:
-    """A loop with so much room for some job types; says only what it is told to."""
+    """A loop with this much room for some job types, and scripted answers."""
 
     lane = "default"
 

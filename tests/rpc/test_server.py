@@ -35,7 +35,7 @@ ANYWHERE = "0.0.0.0"  # noqa: S104 -- refused, that is the point
 
 @pytest.fixture
 async def silent(dsn: str, settings: Settings, database: Database) -> RpcHarness:
-    """A rpc that nobody has started."""
+    """A server that is not started."""
     return RpcHarness(dsn, settings, database)
 
 
@@ -71,7 +71,7 @@ async def test_taken_port_is_an_error(silent: RpcHarness) -> None:
 
 
 @pytest.mark.parametrize(
-    "given, said",
+    "given, message",
     [
         ({"grpc_cert": "c.pem"}, "each needs the other"),
         ({"grpc_key": "k.pem"}, "each needs the other"),
@@ -79,10 +79,10 @@ async def test_taken_port_is_an_error(silent: RpcHarness) -> None:
     ],
 )
 async def test_certificate_that_cannot_be_used_is_named(
-    dsn: str, database: Database, given: dict[str, Any], said: str
+    dsn: str, database: Database, given: dict[str, Any], message: str
 ) -> None:
     rpc = RpcHarness(dsn, Settings.load(database_url=dsn, **given), database)
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=message):
         rpc.server.listen(ANYWHERE, 0)
 
 
@@ -218,7 +218,7 @@ async def test_internal_error_is_reported_without_traceback(
     async def broken(*_: object) -> object:
         raise KeyError("secret of ours")
 
-    monkeypatch.setattr(rpc.door, "authenticate", broken)
+    monkeypatch.setattr(rpc.authenticator, "authenticate", broken)
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await rpc.call(people.new("ann", "remote_worker")).beat()
     assert refused.value.code() is grpc.StatusCode.INTERNAL
@@ -269,9 +269,9 @@ async def test_disconnected_worker_frees_its_stream_slot(
     rpc: RpcHarness, people: People, factory: JobFactory, conn: psycopg.Connection[Any]
 ) -> None:
     stream, _ = await at_work(rpc.call(people.new("ann", "remote_worker")), factory)
-    assert rpc.door.count == 1
+    assert rpc.authenticator.count == 1
     stream.cancel()
-    await wait_until(lambda: rpc.door.count == 0)
+    await wait_until(lambda: rpc.authenticator.count == 0)
     assert conn.execute("select count(*) from laneway.lease").fetchone() == (1,)
 
 
@@ -302,11 +302,11 @@ async def test_worker_that_is_stopped_loses_its_stream_though_its_kernel_answers
     monkeypatch.setattr(rpc_server, "STOPPED_S", 1)
     token = people.new("ann", "remote_worker").token
     async with RpcHarness(dsn, settings, database) as rpc:
-        told = (rpc.address, token, str(uuid4()))
-        program = await asyncio.create_subprocess_exec(sys.executable, "-c", STOPS, *told)
+        arguments = (rpc.address, token, str(uuid4()))
+        program = await asyncio.create_subprocess_exec(sys.executable, "-c", STOPS, *arguments)
         try:
-            await wait_until(lambda: rpc.door.count == 1)
-            await wait_until(lambda: rpc.door.count == 0)
+            await wait_until(lambda: rpc.authenticator.count == 1)
+            await wait_until(lambda: rpc.authenticator.count == 0)
             assert program.returncode is None
         finally:
             program.kill()

@@ -113,9 +113,9 @@ async def test_each_outcome_has_status_of_contract(calls: Calls, factory: JobFac
         *(pb.Result(claim=sent(job), **out) for job, out in zip(jobs, outcomes, strict=True))
     )
     assert list(answer.answers) == [ACCEPTED] * 6
-    told = ["completed", "approved", "failed", "approved", "cancelled", "approved"]
-    assert list(answer.statuses) == told
-    assert [status(factory, job.job_id) for job in jobs] == told
+    statuses = ["completed", "approved", "failed", "approved", "cancelled", "approved"]
+    assert list(answer.statuses) == statuses
+    assert [status(factory, job.job_id) for job in jobs] == statuses
     errors = factory.conn.execute(
         "select error ->> 'type', error ->> 'message' from laneway.attempts"
         " where outcome = 'failed' and error ->> 'type' = 'InvalidInput'"
@@ -232,8 +232,8 @@ async def test_result_of_an_analysis_is_the_plan_of_its_job(
     rpc.replica.poller.wake()
     (one,) = await assigned(stream, 1)
     assert (one.job_type, one.is_analysis) == ("costly", True)
-    said = Analysis(plan="a plan", tokens=7).to_dict()
-    result = pb.Result(claim=sent(one), finish=pb.Finish(result=json.dumps(said)))
+    analysis = Analysis(plan="a plan", tokens=7).to_dict()
+    result = pb.Result(claim=sent(one), finish=pb.Finish(result=json.dumps(analysis)))
     for _ in range(2):
         answer = await calls.results(result)
         assert list(answer.answers) == [ACCEPTED]
@@ -241,7 +241,7 @@ async def test_result_of_an_analysis_is_the_plan_of_its_job(
     row = factory.conn.execute(
         "select analysis from laneway.jobs_view where id = %s", [job_id]
     ).fetchone()
-    assert row == (said,)
+    assert row == (analysis,)
 
 
 async def test_room_comes_back_with_each_result(calls: Calls, factory: JobFactory) -> None:
@@ -261,8 +261,8 @@ async def test_reported_memory_is_shown_for_its_worker(
     await calls.connected()
     size = 123 << 20
     other = rpc.call(people.new("bob", "remote_worker"))
-    for caller, said in ((calls, size), (other, 5)):
-        asked = pb.HeartbeatRequest(worker_id=calls.worker_id, memory_bytes=said)
+    for caller, reported in ((calls, size), (other, 5)):
+        asked = pb.HeartbeatRequest(worker_id=calls.worker_id, memory_bytes=reported)
         await caller.make("Heartbeat", asked)
     rpc.replica.presence.touch_now()
     stored = "select memory_bytes from laneway.workers where id = %s"
@@ -377,8 +377,8 @@ async def test_calls_that_arrive_together_are_written_together(
 
     monkeypatch.setattr(Ownership, "find", found)
     monkeypatch.setattr(Database, "run", slow)
-    told = await asyncio.gather(*(calls.beat(job) for job in jobs))
-    assert told == [[ACCEPTED]] * 8
+    progressed = await asyncio.gather(*(calls.beat(job) for job in jobs))
+    assert progressed == [[ACCEPTED]] * 8
     assert sum(sizes) == 8
     assert len(sizes) == 2, "the first went alone, and the others waited for it together"
 
@@ -404,10 +404,10 @@ async def test_large_checkpoints_of_several_calls_are_not_written_together(
 
     monkeypatch.setattr(rpc.replica.database, "run", noting)
     large = f'"{"x" * 500_000}"'
-    told = await asyncio.gather(
+    progressed = await asyncio.gather(
         *(calls.report(pb.Update(claim=sent(one), checkpoint=large)) for one in jobs)
     )
-    assert [one.answer for each in told for one in each] == [ACCEPTED] * 4
+    assert [one.answer for each in progressed for one in each] == [ACCEPTED] * 4
     assert sum(sizes) == 4 * len(large)
     assert max(sizes) <= 2 * len(large)
 
@@ -426,7 +426,7 @@ async def test_slow_parsing_does_not_block_other_calls(
     factory.submit()
     (one,) = await assigned(await calls.connected(), 1)
     for size in (1, 100_000):
-        (told,) = await calls.report(pb.Update(claim=sent(one), checkpoint=f'"{"x" * size}"'))
-        assert told.answer == ACCEPTED
+        (progressed,) = await calls.report(pb.Update(claim=sent(one), checkpoint=f'"{"x" * size}"'))
+        assert progressed.answer == ACCEPTED
     assert readers[0] == threading.main_thread().name
     assert readers[1].startswith("laneway read")

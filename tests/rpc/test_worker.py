@@ -110,7 +110,7 @@ async def test_handshake_has_handlers_and_room_of_worker(
     handshake = read_handshake(server.handshakes[0], worker.settings.payload_limits)
     assert handshake.worker_id == worker.id
     assert handshake.pid == os.getpid()
-    # No child processes: there is no handler for one.
+    # No child processes: no handler needs one.
     assert (handshake.max_in_flight, handshake.max_async, handshake.max_threads) == (10, 7, 3)
     assert handshake.max_processes == 0
     assert {one.name: one.isolation for one in handshake.types} == {
@@ -154,7 +154,7 @@ async def test_worker_logs_uncovered_types_once(
     @harness.lw.handler("job")
     async def job(ctx: Context) -> None: ...
 
-    def said() -> list[str]:
+    def warnings() -> list[str]:
         return [r.getMessage() for r in caplog.records if "does not cover" in r.getMessage()]
 
     server.uncovered = ["far", "odd\n"]
@@ -163,11 +163,11 @@ async def test_worker_logs_uncovered_types_once(
     await wait_until(lambda: len(server.handshakes) == 2)
     await worker.job_stream.registered.wait()
     first = "the token does not cover far, odd : this worker gets no such jobs"
-    assert said() == [first]
+    assert warnings() == [first]
     server.uncovered = ["near"]
     worker.job_stream.reopen()
-    await wait_until(lambda: len(said()) == 2)
-    assert said() == [first, "the token does not cover near: this worker gets no such jobs"]
+    await wait_until(lambda: len(warnings()) == 2)
+    assert warnings() == [first, "the token does not cover near: this worker gets no such jobs"]
 
 
 async def test_worker_logs_refused_schemas_and_ignored_settings(
@@ -334,7 +334,7 @@ async def test_late_job_is_released_and_next_is_not_late(
     await wait_until(
         lambda: other.job_id in {claim.job_id for claim in worker.attempt_store.holds()}
     )
-    # At once it would be sent anew, and so on as long as the standstill is remembered.
+    # Otherwise it would be sent again at once, for as long as the standstill is remembered.
     assert not worker.completer.backlog
     await worker.stop(5.0)
     assert (await harness.result(other)).WhichOneof("outcome") == "release"
@@ -582,7 +582,7 @@ async def test_stream_works_again_when_a_server_greets_and_not_when_it_ends(
     @harness.lw.handler("job")
     async def job(ctx: Context) -> None: ...
 
-    def said(text: str) -> int:
+    def logged(text: str) -> int:
         return [text in one.getMessage() for one in caplog.records].count(True)
 
     monkeypatch.setattr(runtime, "LogThrottle", partial(LogThrottle, 0.0))
@@ -591,11 +591,11 @@ async def test_stream_works_again_when_a_server_greets_and_not_when_it_ends(
     async def fail_and_recover(times: int) -> None:
         server.refusals["StreamJobs"] = grpc.StatusCode.UNAUTHENTICATED, f"refused {times}"
         server.end_stream()
-        await wait_until(lambda: said(f"refused {times}") > 0)
-        assert said("stream: works again") == times - 1
+        await wait_until(lambda: logged(f"refused {times}") > 0)
+        assert logged("stream: works again") == times - 1
         server.refusals.clear()
         await wait_until(lambda: len(server.handshakes) == times + 1)
-        await wait_until(lambda: said("stream: works again") == times)
+        await wait_until(lambda: logged("stream: works again") == times)
 
     with caplog.at_level(logging.INFO, "laneway"):
         await fail_and_recover(1)

@@ -1,4 +1,4 @@
-"""How many jobs a remote worker takes, at once and in all; a frozen heartbeat process."""
+"""Bounds on the jobs of a remote worker, at once and in all; a frozen heartbeat process."""
 
 from __future__ import annotations
 
@@ -72,5 +72,5 @@ async def test_remote_worker_replaces_a_frozen_heartbeat_process(
         streams = len(server.handshakes)
         os.kill(frozen, signal.SIGSTOP)
         await wait_until(lambda: worker.heartbeat.pid not in (None, frozen))
-        # Its stream is opened again once there is somebody to renew what comes.
+        # Its stream is reopened once a heartbeat process can renew new jobs.
         await wait_until(lambda: len(server.handshakes) > streams and worker.heartbeat.is_answering)

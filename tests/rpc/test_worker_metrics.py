@@ -1,4 +1,4 @@
-"""The metrics of remote workers: told as those of any worker."""
+"""The metrics of remote workers, served as those of any worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A database with jobs in every state, set up with the statements that workers use."""
+"""Creates jobs in every state, with the statements that workers use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from laneway.store.statement import Statement
 
 
 class JobFactory:
-    """One worker of our own and the jobs it touches, on one connection."""
+    """One worker and its jobs, on one connection."""
 
     def __init__(self, conn: psycopg.Connection[Any]) -> None:
         self.conn = conn
@@ -117,17 +117,19 @@ class JobFactory:
 
     @contextmanager
     def listening(self) -> Iterator[list[str]]:
-        """The messages that arrive on the channel meanwhile."""
-        heard: list[str] = []
-        with psycopg.connect(self.conn.info.dsn, autocommit=True, password=_password(self)) as ear:
-            ear.execute("listen laneway")
-            yield heard
-            # NOTIFY delivers in commit order, so what came before this one has arrived with it.
+        """Collect the notifications that arrive during the block."""
+        received: list[str] = []
+        with psycopg.connect(
+            self.conn.info.dsn, autocommit=True, password=_password(self)
+        ) as listener:
+            listener.execute("listen laneway")
+            yield received
+            # NOTIFY delivers in commit order: earlier notifications have arrived before this one.
             self.conn.execute("select pg_notify('laneway', 'end of test')")
-            for notice in ear.notifies(timeout=60):
+            for notice in listener.notifies(timeout=60):
                 if notice.payload == "end of test":
                     break
-                heard.append(notice.payload)
+                received.append(notice.payload)
 
 
 def _password(factory: JobFactory) -> str | None:

@@ -18,7 +18,7 @@ ALONE = "import sys; from laneway.app.laneway import run_worker; sys.exit(run_wo
 
 
 class WorkerCommand:
-    """One worker command and all the processes it has started; without options, unsupervised."""
+    """One worker command and all its child processes; without options, unsupervised."""
 
     def __init__(self, dsn: str, *options: str, app: str = APP, **environment: str) -> None:
         alone = ["-c", ALONE.format(app)]
@@ -55,7 +55,7 @@ class WorkerCommand:
         self.process.wait()
 
     def tree(self) -> list[psutil.Process]:
-        """Every process below the command that runs now."""
+        """All running child processes of the command."""
         try:
             found = psutil.Process(self.process.pid).children(recursive=True)
         except psutil.NoSuchProcess:
@@ -64,11 +64,11 @@ class WorkerCommand:
         return found
 
     def of(self, mark: str) -> list[psutil.Process]:
-        """Those whose command line holds the mark."""
+        """The child processes with the mark in their command line."""
         return [each for each in self.tree() if mark in _command(each)]
 
     def all_gone(self) -> bool:
-        """No process seen below the command, nor itself, runs any more."""
+        """Whether the command and all its known child processes have ended."""
         return self.process.poll() is not None and not any(_is_alive(p) for p in self._seen)
 
     def kill(self) -> None:
@@ -76,8 +76,8 @@ class WorkerCommand:
         self.process.kill()
         self.process.wait()
 
-    def is_sent_away(self) -> bool:
-        """Whether all have gone; says so again and again, as an impatient person does."""
+    def terminate_again(self) -> bool:
+        """Send SIGTERM again, as an impatient person does; return whether all have ended."""
         if self.process.poll() is None:
             self.terminate()
         return self.all_gone()

@@ -1,4 +1,4 @@
-"""An application with its workers in this process, and the database looked at from outside."""
+"""An application with its workers in this process, and direct queries of its database."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def wait_until(look: Callable[[], Any], timeout: float = PATIENCE) -> Any:
 
 
 class WorkerHarness:
-    """Handlers are registered on `lw`; `hire` starts workers, which end with the test."""
+    """Handlers are registered on `lw`; `start_worker` starts workers, which end with the test."""
 
     def __init__(self, dsn: str, **settings: Any) -> None:
         self.dsn = dsn
@@ -63,21 +63,21 @@ class WorkerHarness:
         self.conn.close()
 
     async def start_worker(self, lw: Laneway | None = None, **options: Any) -> Worker:
-        """A worker that has started; several of them are as good as several processes."""
+        """Start a worker; several of them act like several processes."""
         worker = (lw or self.lw).worker(**options)
         self.workers.append(worker)
         await worker.start()
         return worker
 
     async def start_worker_with(self, settings: dict[str, Any], **options: Any) -> Worker:
-        """A worker with the same handlers and other settings."""
+        """Start a worker with the same handlers and other settings."""
         changed = Settings.load(database_url=self.dsn, **{**QUICK, **settings})
         worker = Worker(self.dsn, changed, self.lw.handlers, **options)
         self.workers.append(worker)
         await worker.start()
         return worker
 
-    # -- looking -------------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------
 
     def rows(self, query: str, *params: Any) -> list[tuple[Any, ...]]:
         cursor = self.conn.execute(query.encode(), params or None)
@@ -111,7 +111,7 @@ class WorkerHarness:
         await wait_until(lambda: self.status(job) == "running")
 
     def is_waiting(self, role: str) -> bool:
-        """Whether a connection of ours waits for a lock; seen also while we hold it."""
+        """Whether a connection of this role waits for a lock, also one that we hold."""
         with psycopg.connect(self.dsn, autocommit=True, application_name="tests") as conn:
             found = conn.execute(
                 "select 1 from pg_stat_activity where application_name = %s"
@@ -121,22 +121,22 @@ class WorkerHarness:
             return found.fetchone() is not None
 
     def holds_nothing(self) -> bool:
-        """No lease, and no slot counted that is none."""
+        """Whether no lease and no counted slot remains."""
         return bool(
             self.one("select count(*) from laneway.lease") == 0
             and self.one("select coalesce(sum(abs(running)), 0) from laneway.slot_usage") == 0
         )
 
-    # -- changing ------------------------------------------------------------------------------
+    # -- changes -------------------------------------------------------------------------------
 
     def lane(self, name: str, **columns: Any) -> None:
-        """Creates or changes a lane directly in the database."""
+        """Create or change a lane directly in the database."""
         self.do("insert into laneway.worker_lanes (name) values (%s) on conflict do nothing", name)
         for column, value in columns.items():
             self.do(f"update laneway.worker_lanes set {column} = %s where name = %s", value, name)
 
     def lapse(self, job: JobHandle) -> None:
-        """Ends the lease of a running job, as if it had not been renewed."""
+        """End the lease of a running job, as if it had not been renewed."""
         seq = self.seq(job)
         changed = self.do(
             "update laneway.lease set lease_until = clock_timestamp() - interval '1 second'"
@@ -146,7 +146,7 @@ class WorkerHarness:
         assert changed == 1
 
     def insert(self, job_type: str, payload: str, **columns: Any) -> UUID:
-        """A job as a foreign program would write it, whatever is in it."""
+        """Insert a job as another program could, with any payload."""
         max_retries = columns.get("max_retries", 3)
         row = self.one(
             "with j as (insert into laneway.jobs (id, job_type, payload, max_retries)"

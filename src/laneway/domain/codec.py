@@ -121,7 +121,7 @@ def _members(kind: Any, private: bool) -> tuple[_Member, ...]:
 
 
 class _Member(NamedTuple):
-    """How a field is written; without `write`, it is JSON already."""
+    """The encoding of a field; without `write`, the value is JSON already."""
 
     name: str
     write: Callable[[Any], Any] | None

@@ -1,4 +1,4 @@
-"""Who cancelled a job and why, and which jobs are in its way, for everybody who may see it."""
+"""The canceller of a job, the reason, and blocking jobs, for every reader of the job."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.support.job_factory import JobFactory
 ENDS = ("cancel_requested_at", "cancel_reason", "cancelled_by")
 
 
-async def told(ask: Ask, app: FastAPI, people: People, job_id: object) -> dict[str, Any]:
-    """What a viewer learns of the end of a job, the same at every door."""
+async def shown_end(ask: Ask, app: FastAPI, people: People, job_id: object) -> dict[str, Any]:
+    """The end of a job as a viewer sees it, the same in every interface."""
     who = people.new(f"viewer of {job_id}", "viewer")
     one = (await ask(who, "GET", f"/jobs/{job_id}")).json()
     (listed,) = (await ask(who, "GET", "/jobs")).json()["items"]
@@ -37,7 +37,7 @@ async def test_cancelled_job_shows_reason_and_actor(
     job_id = factory.submit(created_by="ann")
     ben = people.new("ben", "operator")
     await ask(ben, "POST", f"/jobs/{job_id}/cancel", json={"reason": "wrong file"})
-    shown = await told(ask, app, people, job_id)
+    shown = await shown_end(ask, app, people, job_id)
     assert (shown["cancel_reason"], shown["cancelled_by"]) == ("wrong file", "ben")
     assert shown["cancel_requested_at"] is not None
     row = factory.conn.execute("select cancel_reason, cancelled_by from laneway.jobs_view")
@@ -64,7 +64,7 @@ async def test_secret_in_reason_by_sql_is_hidden(
     factory.conn.execute(
         "select laneway.cancel(seq, 'ben', 'leaked api_key=hunter2hunter2') from laneway.jobs"
     )
-    shown = await told(ask, app, people, job_id)
+    shown = await shown_end(ask, app, people, job_id)
     assert shown["cancel_reason"] == "leaked api_key=***"
     ben = people.new("ben", "operator")
     explained = (await ask(ben, "GET", f"/jobs/{job_id}/explain")).text
@@ -101,7 +101,7 @@ async def test_job_without_approval_shows_no_cancel_request(
         factory.conn.execute("update laneway.awaiting set expires_at = now()")
         factory.conn.execute("select laneway.expire_approvals()")
         expected = {"cancel_reason": "approval expired", "cancelled_by": "laneway"}
-    assert await told(ask, app, people, job_id) == {"cancel_requested_at": None, **expected}
+    assert await shown_end(ask, app, people, job_id) == {"cancel_requested_at": None, **expected}
 
 
 async def test_explain_names_own_jobs_and_counts_others(
@@ -114,13 +114,13 @@ async def test_explain_names_own_jobs_and_counts_others(
     first = factory.submit("ingestion", created_by="ann")
     other = factory.submit("ingestion", created_by="bob")
     job_id = factory.submit("ingestion", created_by="ann")
-    told = (await ask(ann, "GET", f"/jobs/{job_id}/explain")).json()
-    reasons = {one["code"]: one["message"] for one in told["reasons"]}
+    explained = (await ask(ann, "GET", f"/jobs/{job_id}/explain")).json()
+    reasons = {one["code"]: one["message"] for one in explained["reasons"]}
     assert reasons["slots_full"].endswith(f"are in use, held by {mine} and 2 other jobs")
     assert "2 jobs wait before it" in reasons["behind_others"]
     assert reasons["behind_others"].endswith(f"of your own, these come first: {first}")
     for hidden in (*theirs, other):
-        assert str(hidden) not in str(told)
+        assert str(hidden) not in str(explained)
 
 
 def test_analysis_does_not_count_as_try(factory: JobFactory) -> None:
