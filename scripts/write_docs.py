@@ -22,6 +22,7 @@ Each setting is a variable `LANEWAY_<NAME>`, a key of `laneway.toml` in the work
 the file that `LANEWAY_CONFIG` names), or an argument of `Laneway(...)`. Arguments override
 variables, and variables override the file. Without `LANEWAY_DATABASE_URL`, Laneway uses
 `DATABASE_URL`, then libpq's variables if `PGHOST` or `PGSERVICE` is set, then embedded PostgreSQL.
+Times are in seconds, unless the name says otherwise (`_ms`); sizes are in bytes.
 
 | setting | default | meaning |
 | --- | --- | --- |
@@ -57,7 +58,9 @@ def render_settings() -> str:
 def _shown(default: object) -> str:
     if default in (None, ()):
         return ""
-    return f"`{default:.3g}`" if isinstance(default, float) else f"`{default}`"
+    if isinstance(default, float):
+        return f"`{default:.0f}`" if default >= 1000 else f"`{default:.3g}`"
+    return f"`{default}`"
 
 
 HTTP_HEAD = """# HTTP

@@ -91,11 +91,11 @@ class Settings(BaseModel):
 
     database_url: _Dsn = Field(default=None, description="PostgreSQL to use; without one, embedded")
     pg_variables: bool = Field(
-        default=False, description="without a database_url, connect by PGHOST, PGSERVICE …"
+        default=False, description="without a database_url, connect with PGHOST, PGSERVICE …"
     )
     embedded: bool = Field(default=True, description="off: never start embedded PostgreSQL")
     listen_dsn: _Dsn = Field(
-        default=None, description="a direct connection for LISTEN, past a pooler"
+        default=None, description="a direct connection for LISTEN, which bypasses a pooler"
     )
     pooler: bool | None = Field(
         default=None,
@@ -109,10 +109,10 @@ class Settings(BaseModel):
     statement_timeout: _Seconds = Field(default=30.0, description="longest time for one statement")
     idle_transaction_timeout: _Seconds = Field(
         default=3.0,
-        description="PostgreSQL ends our transactions that are idle for this long",
+        description="PostgreSQL ends a transaction of Laneway that is idle for this long",
     )
     silence_timeout: _Seconds = Field(
-        default=4.0, description="probe a connection after this long without an answer"
+        default=4.0, description="probe a database connection after this long without a reply"
     )
     connect_timeout: PositiveInt = Field(default=5, description="longest wait for a connection")
 
@@ -139,31 +139,32 @@ class Settings(BaseModel):
         default=1000, description="jobs after which a child process is replaced; 1: fresh per job"
     )
     shutdown_grace: _Seconds = Field(default=30.0, description="time to finish jobs when stopping")
-    cancel_grace: _Seconds = Field(default=30.0, description="time to stop before being fenced")
+    cancel_grace: _Seconds = Field(default=30.0, description="time for a cancelled job to stop")
     heartbeat_fraction: float = Field(
-        default=1 / 3, gt=0, lt=1, description="heartbeat interval as a part of the lease"
+        default=1 / 3, gt=0, lt=1, description="heartbeat interval as a fraction of the lease"
     )
     loop_timeout: _Seconds = Field(
-        default=300.0, description="kill a supervised process whose loop is blocked for this long"
+        default=300.0,
+        description="restart a supervised process whose event loop is blocked this long",
     )
     wake_interval_ms: PositiveInt = Field(
-        default=5, description="own submits wake workers this often"
+        default=5, description="shortest time between two wake-ups of workers by submits"
     )
 
     lanes: Annotated[tuple[InstanceOf[Lane], ...], BeforeValidator(read_lanes)] = Field(
         default=(), description="lanes to create if missing: TOML or JSON, or a file of either"
     )
     leader_ttl: _Seconds = Field(
-        default=2.5, description="another process takes over after this long without a leader"
+        default=2.5, description="another process becomes leader after this long without one"
     )
     watchdog_interval: _Seconds = Field(
-        default=1.5, description="time between two searches for orphaned jobs"
+        default=1.5, description="time between two searches for lapsed leases"
     )
 
     server_host: str = Field(default="127.0.0.1", description="address the server listens on")
     server_leads: bool = Field(
         default=True,
-        description="a server may become leader: lapsed leases, ages, schedules",
+        description="a server may become leader, which runs watchdog, scheduler and retention",
     )
     server_port: int = Field(default=8420, ge=0, le=65535, description="port; 0: any free one")
 
@@ -257,13 +258,17 @@ class Settings(BaseModel):
         default=1024 * 1024, description="size of a payload as JSON"
     )
     max_payload_depth: PositiveInt = Field(default=64, description="nesting of a payload")
-    max_number_digits: int = Field(default=308, ge=17, le=4300, description="digits of a number")
-    max_key_bytes: PositiveInt = Field(default=512, le=2000, description="size of a unique key")
-    max_batch_jobs: PositiveInt = Field(default=1000, description="jobs in one batch")
-    max_batch_bytes: PositiveInt = Field(
-        default=16 * 1024 * 1024, description="payloads of one batch"
+    max_number_digits: int = Field(
+        default=308, ge=17, le=4300, description="most digits of a number in a payload"
     )
-    max_step_bytes: PositiveInt = Field(default=1024 * 1024, description="a step's result as JSON")
+    max_key_bytes: PositiveInt = Field(default=512, le=2000, description="longest unique key")
+    max_batch_jobs: PositiveInt = Field(default=1000, description="most jobs in one batch")
+    max_batch_bytes: PositiveInt = Field(
+        default=16 * 1024 * 1024, description="total size of the payloads of one batch"
+    )
+    max_step_bytes: PositiveInt = Field(
+        default=1024 * 1024, description="size of a step's result as JSON"
+    )
 
     metrics_host: str = Field(
         default="127.0.0.1", description="address a worker serves its metrics on"
@@ -280,12 +285,14 @@ class Settings(BaseModel):
         description="port of a worker's metrics; unset: none; further processes use the next ports",
     )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = Field(
-        default="INFO", description="least severe log lines to show"
+        default="INFO", description="lowest level of log lines to show"
     )
-    log_format: Literal["text", "json"] = Field(default="text", description="form of log lines")
-    data_dir: Path | None = Field(default=None, description="data of embedded PostgreSQL")
+    log_format: Literal["text", "json"] = Field(
+        default="text", description="format of log lines: text or json"
+    )
+    data_dir: Path | None = Field(default=None, description="data directory of embedded PostgreSQL")
     pg_bin: Path | None = Field(
-        default=None, description="folder of the PostgreSQL programs to embed"
+        default=None, description="directory of the PostgreSQL programs to embed"
     )
 
     @field_validator("log_level", mode="before")

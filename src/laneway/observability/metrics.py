@@ -182,14 +182,14 @@ WORKERS: Final = Family(
     "Worker processes: live, silent (lost without a stop) or stopped within the last hour",
     ("state",),
 )
-LEADER_PRESENT: Final = Family("laneway_leader_present", "gauge", "1 if some live worker leads")
+LEADER_PRESENT: Final = Family("laneway_leader_present", "gauge", "1 if there is a live leader")
 LAPSED: Final = Family(
     "laneway_leases_lapsed", "gauge", "Lapsed leases that the leader has not taken back yet"
 )
 OLDEST_TRANSACTION: Final = Family(
     "laneway_oldest_transaction_seconds",
     "gauge",
-    "Age of the oldest foreign transaction that keeps dead rows from being removed",
+    "Age of the oldest transaction of another program that keeps vacuum from removing rows",
 )
 
 OF_WORKERS: Final = (
