@@ -209,9 +209,9 @@ def test_first_problem_is_named_by_path_and_rule(payload: object, field: str, ru
 
 def test_other_problems_are_counted() -> None:
     payload = {"path": 1, "pages": "x", "other": 2}
-    assert "(and 2 more)" in refused(lambda: Arguments.of(ingest).validate(payload)).rule
+    assert "(and 2 more problems)" in refused(lambda: Arguments.of(ingest).validate(payload)).rule
     schema = Arguments.of(ingest).schema()
-    assert "(and 2 more)" in refused(lambda: validate_against_schema(schema, payload)).rule
+    assert "(and 2 more problems)" in refused(lambda: validate_against_schema(schema, payload)).rule
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def drain(lane: Name, json: Json = False) -> None:
     """Stop claiming jobs of a lane; running jobs finish."""
     _show_tuned(
         session.call(operations.tune_lane(lane, {"enabled": False})),
-        "drained: nothing new is claimed, running jobs finish",
+        "drained; running jobs finish, no more are claimed",
         json,
     )
 

@@ -75,7 +75,12 @@ async def forget_publisher(
             what = "no job type" if named is None else f"not the job type {named}"
             raise NotFound(f"{application} publishes {what}")
         change.before = {"job_types": forgotten[:AUDITED_TYPES], "count": len(forgotten)}
-    log.info("application %s: forgotten for %s, by %s", application, ", ".join(forgotten), by)
+    log.info(
+        "application %s: its declarations of %s were deleted by %s",
+        application,
+        ", ".join(forgotten),
+        by,
+    )
     return forgotten
 
 

@@ -188,7 +188,7 @@ async def run_now(
             "slot": ran.slot.isoformat(),
             "job_id": ran.job_id,
         }
-    log.info("schedule %s: %s to run now by %s", name, ran.answer, by)
+    log.info("schedule %s: run requested by %s: %s", name, by, ran.answer)
     if ran.answer == "asked":
         await notifications.wake_schedulers(db)
     else:

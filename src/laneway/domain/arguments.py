@@ -390,4 +390,5 @@ def _counted(rule: str, problems: int) -> str:
     if problems < 2:
         return rule
     more = f"at least {problems - 1}" if problems >= MAX_ERRORS else f"{problems - 1}"
-    return f"{rule} (and {more} more)"
+    noun = "problem" if problems == 2 else "problems"
+    return f"{rule} (and {more} more {noun})"
