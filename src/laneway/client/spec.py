@@ -129,8 +129,8 @@ def read_requests(given: Iterable[Given], limits: PayloadLimits) -> list[Request
     if len(chosen) > limits.batch_jobs:
         raise InvalidInput("jobs", f"a batch holds at most {limits.batch_jobs} jobs")
     return [
-        (one[0], one[1], _NO_OPTIONS) if type(one) is tuple and len(one) == 2 else _request(one, i)
-        for i, one in enumerate(chosen)
+        (job[0], job[1], _NO_OPTIONS) if type(job) is tuple and len(job) == 2 else _request(job, i)
+        for i, job in enumerate(chosen)
     ]
 
 

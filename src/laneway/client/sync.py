@@ -40,12 +40,12 @@ def _same(_client: SyncClient, result: R) -> R:
     return result
 
 
-def _handle(client: SyncClient, made: JobHandle) -> SyncJobHandle:
-    return SyncJobHandle(made.id, made.job_type, made.status, made.duplicate, client)
+def _handle(client: SyncClient, job: JobHandle) -> SyncJobHandle:
+    return SyncJobHandle(job.id, job.job_type, job.status, job.duplicate, client)
 
 
-def _handles(client: SyncClient, made: list[JobHandle]) -> list[SyncJobHandle]:
-    return [_handle(client, one) for one in made]
+def _handles(client: SyncClient, jobs: list[JobHandle]) -> list[SyncJobHandle]:
+    return [_handle(client, job) for job in jobs]
 
 
 class SyncClient:

@@ -48,7 +48,7 @@ async def explain(
     reasons = reasons_of(job, found, db.settings.heartbeat_fraction, blockers)
     if found.ahead and reader is not None:
         reasons = _with_own(reasons, await db.run(own_ahead(job_id, reader)))
-    starts_in_s = _estimate(job, found, {one.code for one in reasons})
+    starts_in_s = _estimate(job, found, {reason.code for reason in reasons})
     runs_for_s = None if found.run_s is None else round(found.run_s, 3)
     return Explanation.of(job, reasons, starts_in_s, runs_for_s)
 
@@ -262,16 +262,16 @@ def _workers(found: Facts) -> list[Reason]:
 
 def _unavailable(found: Facts) -> list[Reason]:
     """The reasons why no worker that could run it takes it now; empty if one may."""
-    stopping = [one.name for one in found.candidates if one.is_stopping]
+    stopping = [worker.name for worker in found.candidates if worker.is_stopping]
     silent = [
-        f"{one.name} since {_moment(one.seen_at)}, {one.unseen_s:.0f} s ago"
-        for one in found.candidates
-        if one.is_silent
+        f"{worker.name} since {_moment(worker.seen_at)}, {worker.unseen_s:.0f} s ago"
+        for worker in found.candidates
+        if worker.is_silent
     ]
     full = [
-        f"{one.name} ({one.capacity}, since {_moment(one.full_since)})"
-        for one in found.candidates
-        if one.is_full and one.full_since is not None
+        f"{worker.name} ({worker.capacity}, since {_moment(worker.full_since)})"
+        for worker in found.candidates
+        if worker.is_full and worker.full_since is not None
     ]
     if len(stopping) + len(silent) + len(full) < len(found.candidates):
         return []
@@ -325,8 +325,8 @@ def _with_own(reasons: list[Reason], own: list[UUID]) -> list[Reason]:
         return reasons
     named = f"; of your own, these come first: {', '.join(map(str, own))}"
     return [
-        Reason(one.code, one.message + named) if one.code == "behind_others" else one
-        for one in reasons
+        Reason(each.code, each.message + named) if each.code == "behind_others" else each
+        for each in reasons
     ]
 
 

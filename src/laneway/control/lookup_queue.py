@@ -57,14 +57,14 @@ class _Holders:
     def count(self, holder: Hashable) -> int:
         return len(self._held.get(holder, ()))
 
-    def add(self, holder: Hashable, one: _Waiter) -> None:
+    def add(self, holder: Hashable, waiter: _Waiter) -> None:
         held = self._held.setdefault(holder, OrderedDict())
-        held[one] = None
+        held[waiter] = None
         self._moved(holder, len(held) - 1, len(held))
 
-    def remove(self, holder: Hashable, one: _Waiter) -> None:
+    def remove(self, holder: Hashable, waiter: _Waiter) -> None:
         held = self._held[holder]
-        del held[one]
+        del held[waiter]
         self._moved(holder, len(held) + 1, len(held))
         if not held:
             del self._held[holder]
@@ -156,10 +156,10 @@ class LookupQueue:
 
     def _find_gone(self) -> _Waiter | None:
         for _ in range(min(_EXAMINED, len(self._waiting))):
-            one = next(iter(self._waiting))
-            if one.has_left:
-                return one
-            self._waiting.move_to_end(one)
+            waiter = next(iter(self._waiting))
+            if waiter.has_left:
+                return waiter
+            self._waiting.move_to_end(waiter)
         return None
 
     def _find_largest(self, mine: _Waiter) -> _Waiter | None:
@@ -170,12 +170,12 @@ class LookupQueue:
             found = self._addresses.newest_of_largest(above)
         return found
 
-    def _leave(self, one: _Waiter) -> None:
-        if one not in self._waiting:
+    def _leave(self, waiter: _Waiter) -> None:
+        if waiter not in self._waiting:
             return
-        del self._waiting[one]
-        self._addresses.remove(one.address, one)
-        self._peers.remove(one.peer, one)
+        del self._waiting[waiter]
+        self._addresses.remove(waiter.address, waiter)
+        self._peers.remove(waiter.peer, waiter)
 
     def _pass_on(self) -> None:
         """Pass the turn to the next address, or keep it free."""

@@ -39,19 +39,19 @@ async def _lanes(db: Database) -> Iterable[str]:
 
 
 async def _limits(db: Database) -> Iterable[str]:
-    return [one.limit.name for one in await db.run(limits.read(0))]
+    return [load.limit.name for load in await db.run(limits.read(0))]
 
 
 async def _schedules(db: Database) -> Iterable[str]:
-    return [one.schedule.name for one in await db.run(schedules.read())]
+    return [read.schedule.name for read in await db.run(schedules.read())]
 
 
 async def _roles(db: Database) -> Iterable[str]:
-    return [one.name for one in await db.run(access.list_roles(_MAX_NAMES))]
+    return [role.name for role in await db.run(access.list_roles(_MAX_NAMES))]
 
 
 async def _principals(db: Database) -> Iterable[str]:
-    return [one.name for one in await db.run(access.list_principals(_MAX_NAMES))]
+    return [principal.name for principal in await db.run(access.list_principals(_MAX_NAMES))]
 
 
 _READ: Final[dict[str, Callable[[Database], Awaitable[Iterable[str]]]]] = {

@@ -24,7 +24,7 @@ def is_own_request_id(text: str) -> bool:
 
 
 class Actor(str):
-    """A name as rows store it (`by`, `created_by`), with what the audit records besides."""
+    """An actor's name as rows store it (`by`, `created_by`), with details for the audit."""
 
     __slots__ = ("address", "door", "principal_id", "request_id")
 

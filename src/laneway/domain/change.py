@@ -39,7 +39,7 @@ def differences(
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of one object: when, by whom, from what to what."""
+    """A change of one object: its time, its actor, and the states before and after."""
 
     computed: ClassVar = ("verb",)
 

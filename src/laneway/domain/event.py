@@ -16,7 +16,7 @@ from laneway.domain.lane import check_job_type, check_lane_name
 from laneway.domain.states import TERMINAL, Status, label_of
 from laneway.errors import InvalidInput
 
-# Watched instead of the number of a job.
+# Streams watch these instead of the number of a job: all jobs, or the control plane.
 EVERY_JOB: Final = 0
 CONTROL: Final = -1
 MAX_TOPICS: Final = 100
@@ -165,7 +165,7 @@ class Snapshot:
 
     @property
     def encoded(self) -> str:
-        """A short form: all other numbers count from the first."""
+        """A short form for cursors: numbers in base 16, all but the first relative to it."""
         rest = (self.xmax, *self.running)
         return ".".join(f"{number:x}" for number in (self.xmin, *(n - self.xmin for n in rest)))
 

@@ -28,14 +28,14 @@ _blocks: ContextVar[tuple[_Block, ...]] = ContextVar("laneway held limits", defa
 
 
 def count_held(owner: Hashable, names: Collection[str]) -> dict[str, int]:
-    """Counts of these limits that the owner holds around the calling code; no zeros."""
-    held = (one.names for one in _blocks.get() if one.is_open and one.owner == owner)
-    return dict(Counter(name for block in held for name in block if name in names))
+    """How often the code around the caller holds each of these limits for the owner; no zeros."""
+    blocks = (block for block in _blocks.get() if block.is_open and block.owner == owner)
+    return dict(Counter(name for block in blocks for name in block.names if name in names))
 
 
 @contextmanager
 def mark_held(owner: Hashable, names: Iterable[str]) -> Iterator[None]:
-    """Mark the block, and tasks that it starts, as holding the limits."""
+    """Mark the code in a `with` block, and tasks that it starts, as holding the limits."""
     block = _Block(owner, names)
     _blocks.set((*_blocks.get(), block))
     try:
@@ -43,4 +43,4 @@ def mark_held(owner: Hashable, names: Iterable[str]) -> Iterator[None]:
     finally:
         # Blocks may close in another order than they opened, or in another task.
         block.is_open = False
-        _blocks.set(tuple(one for one in _blocks.get() if one.is_open))
+        _blocks.set(tuple(block for block in _blocks.get() if block.is_open))

@@ -51,7 +51,7 @@ NUMBERS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", 
 
 
 def _is_names(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
 def _is_count(value: object) -> bool:
@@ -60,7 +60,7 @@ def _is_count(value: object) -> bool:
 
 def _is_type(value: object) -> bool:
     names = value if isinstance(value, list) else [value]
-    return all(isinstance(one, str) and one in TYPES for one in names)
+    return all(isinstance(name, str) and name in TYPES for name in names)
 
 
 # The form that the value of a keyword must have.
@@ -81,7 +81,7 @@ _FORMS: Final[dict[str, Callable[[Any], bool]]] = {
 
 
 class _Cache:
-    """Checked schemas by their text; the least recently used go, by bytes."""
+    """Checked schemas by their text; drops the least recently used, bounded in bytes."""
 
     def __init__(self) -> None:
         self._found: OrderedDict[str, Mapping[str, Any]] = OrderedDict()

@@ -103,7 +103,7 @@ class LaneSettings(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A named policy over job types: how many run at once, how often to look, when work is stale.
+    """A named policy over job types: running jobs at once, poll interval, staleness, lease.
 
     `max_slots` counts running jobs in the whole cluster: None is unbounded, 0 lets nothing start.
     """
@@ -122,12 +122,12 @@ class Lane:
 
     @classmethod
     def of(cls, settings: Mapping[str, object]) -> Lane:
-        """A new lane from untrusted settings; what is not named takes a new lane's defaults."""
+        """A new lane from untrusted settings; settings that are not given take their defaults."""
         given: dict[str, Any] = validate_lane_change(settings, new=True)
         return cls(**given, named=frozenset(given))
 
     def differences(self, other: Lane) -> dict[str, tuple[object, object]]:
-        """The settings given here that the other lane has not: name → (here, there)."""
+        """The given settings that differ from the other lane: name → (here, there)."""
         return {
             name: (here, there)
             for name in SETTINGS
@@ -147,7 +147,7 @@ class TunedLane(Lane):
         return cls(**{each.name: getattr(lane, each.name) for each in fields(lane)}, change=change)
 
 
-# What an operator tunes by value; `enabled` is switched by drain and resume.
+# The settings that operators change by value; drain and resume switch `enabled`.
 SETTINGS: Final = tuple(
     name for name in LaneSettings.__annotations__ if name not in ("job_types", "enabled")
 )

@@ -62,8 +62,8 @@ class LimitSettings(TypedDict, total=False):
 class Limit:
     """A named resource: how many may use it at once, and how many may start per period.
 
-    `max_concurrent`: None is unbounded, with 0 nothing starts. `scope` is what counts together: the
-    whole cluster, each host, or each worker process.
+    `max_concurrent`: None is unbounded, with 0 nothing starts. `scope`: holders are counted for the
+    whole cluster, for each host, or for each worker process.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Limit:
 
     @classmethod
     def of(cls, settings: Mapping[str, object]) -> Limit:
-        """A new limit from untrusted settings; the others take their defaults."""
+        """A new limit from untrusted settings; settings that are not given take their defaults."""
         return cls(**validate_limit_change(settings, new=True))  # type: ignore[arg-type]
 
 

@@ -240,7 +240,7 @@ class LaneDetail(LaneStatus):
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """Everything that an operator looks at first."""
+    """Lanes, running jobs and workers at a glance."""
 
     gate: Gate
     lanes: list[LaneStatus]

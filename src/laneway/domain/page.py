@@ -23,9 +23,9 @@ class Page(Generic[T]):
 
 
 def page_by_name(
-    found: Iterable[T], name: Callable[[T], str], limit: int, cursor: str | None
+    items: Iterable[T], name: Callable[[T], str], limit: int, cursor: str | None
 ) -> Page[T]:
     """A page of a list that is short enough to be read whole, in the order of its names."""
-    rest = sorted((one for one in found if cursor is None or name(one) > cursor), key=name)
-    items = rest[:limit]
-    return Page(items, name(items[-1]) if len(rest) > limit else None)
+    rest = sorted((item for item in items if cursor is None or name(item) > cursor), key=name)
+    page = rest[:limit]
+    return Page(page, name(page[-1]) if len(rest) > limit else None)

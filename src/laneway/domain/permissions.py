@@ -159,7 +159,7 @@ class Access:
     token_permissions: frozenset[str] | None = None
     token_lanes: frozenset[str] | None = None
     csrf: str | None = None
-    # Narrows only what it may claim.
+    # The job types that it may claim; other permissions ignore them.
     token_job_types: frozenset[str] | None = None
     # The workspaces of all grants that concern jobs; None: every workspace.
     workspaces: frozenset[str] | None = field(init=False, repr=False, compare=False)
@@ -170,17 +170,17 @@ class Access:
         named = {
             grant.workspace
             for grant in self.grants
-            if any(one.startswith(_ON_JOBS) for one in self._given(grant))
+            if any(permission.startswith(_ON_JOBS) for permission in self._given(grant))
         }
-        some = None if None in named else frozenset(name for name in named if name is not None)
-        object.__setattr__(self, "workspaces", some)
+        workspaces = None if None in named else frozenset(filter(None, named))
+        object.__setattr__(self, "workspaces", workspaces)
 
     def allows(self, permission: str) -> bool:
         """Whether this permission covers anything."""
         return not self.reach(permission).is_empty
 
     def allows_everywhere(self, permission: str) -> bool:
-        """Whether it covers everything, also what has no workspace and no lane."""
+        """Whether it covers everything, including objects without a workspace or a lane."""
         is_narrowed = permission == CLAIM and self.token_job_types is not None
         return self.reach(permission).is_whole and not is_narrowed
 
@@ -218,7 +218,7 @@ def excess(giver: Access, taker: Access) -> str | None:
     for permission in PERMISSIONS:
         own = giver.reach(permission).terms
         for term in taker.reach(permission).terms:
-            if not any(_includes(each, term, permission) for each in own):
+            if not any(_includes(wide, term, permission) for wide in own):
                 return permission
     return CLAIM if taker.allows(CLAIM) and not _claims_within(giver, taker) else None
 

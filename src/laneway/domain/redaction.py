@@ -1,4 +1,4 @@
-"""Secrets replaced in text and JSON that people will read: the only place that decides what is one.
+"""Replaces secrets in text and JSON for people; no other module decides what a secret is.
 
 `redact` is for free text, `redact_fields` for JSON, `redact_dsn` for a connection string.
 
@@ -114,7 +114,7 @@ class Redaction:
         """Replace the passwords of these connection strings too, wherever they occur."""
         found = {secret for dsn in dsns if dsn for secret in _passwords(dsn)}
         self._known = tuple(sorted(found.union(self._known), key=len, reverse=True))
-        self._words = tuple(re.compile(rf"(?<!\w){re.escape(one)}(?!\w)") for one in self._known)
+        self._words = tuple(re.compile(rf"(?<!\w){re.escape(word)}(?!\w)") for word in self._known)
 
     def forget(self) -> None:
         """Forget the passwords of all connection strings."""
@@ -286,4 +286,5 @@ def _passwords(dsn: str) -> set[str]:
         found.add(keyword[1].strip("'"))
     with suppress(ValueError):
         found.add(urlsplit(dsn).password or "")
-    return {one for each in found for one in (each, unquote(each)) if len(one) >= _SHORTEST}
+    passwords = found | set(map(unquote, found))
+    return {password for password in passwords if len(password) >= _SHORTEST}

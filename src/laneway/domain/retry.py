@@ -8,7 +8,7 @@ from typing import Final
 from laneway.domain.duration import YEAR_S
 from laneway.errors import InvalidInput
 
-# The exponent stops here, as in `laneway.retry_delay`, so that both answer the same.
+# The largest exponent, as in `laneway.retry_delay`, so that both return the same wait.
 MAX_STEPS: Final = 60
 # `base * factor ** MAX_STEPS` fits a double precision number of PostgreSQL.
 LARGEST_FACTOR: Final = 100_000

@@ -236,12 +236,12 @@ class Schedule:
             return (fire_at(timing, self.next_at), *fires_after(timing, self.next_at, FIRES - 1))
         if self.missed == "skip" and now - self.next_at > GRACE:
             return fires_after(timing, now)
-        # Due: it fires as soon as a worker is there, for all slots due by then.
+        # Due: it fires as soon as a worker is live, for all slots due by then.
         return (fire_at(timing, self.next_at), *fires_after(timing, now, FIRES - 1))
 
     @classmethod
     def of(cls, settings: Mapping[str, object]) -> Schedule:
-        """A new schedule from untrusted settings; the others take their defaults."""
+        """A new schedule from untrusted settings; settings not given take their defaults."""
         checked = validate_schedule_change(settings, new=True)
         return cls(**checked)  # type: ignore[arg-type]
 

@@ -197,7 +197,7 @@ _MEANING: Final[dict[Status, str]] = {
 
 
 def label_of(status: Status, approved_by: str | None) -> str:
-    """The status for people: `approved` would claim a decision where none was asked for."""
+    """The status for people; a job that needed no approval is `queued`, not `approved`."""
     if status is _APPROVED and approved_by is None:
         return "queued"
     return "analysing" if status is _PENDING else status.value

@@ -111,7 +111,7 @@ class Counters:
         self.call_times: dict[str, Histogram] = {}
         self.call_streams: Counter[str] = Counter()
         self.assignments_sent = 0
-        # The epochs of those that lead in this process.
+        # The epochs of the workers of this process that lead.
         self.epochs: dict[UUID, int] = {}
         self.pools: WeakSet[Pool] = WeakSet()
         # Measuring waits makes claims a little slower, so it begins with the first reader.

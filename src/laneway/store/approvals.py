@@ -59,8 +59,8 @@ def decisions(job_id: UUID) -> Statement[list[Decision]]:
 
     def decode(rows: list[Row]) -> list[Decision]:
         # Comments written by SQL functions are not redacted yet.
-        found = [Decision(*row) for row in rows]
-        return [replace(one, comment=one.comment and redact(one.comment)) for one in found]
+        found = (Decision(*row) for row in rows)
+        return [replace(each, comment=each.comment and redact(each.comment)) for each in found]
 
     return Statement("approvals/read_decisions", decode, {"id": job_id})
 

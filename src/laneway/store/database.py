@@ -79,7 +79,7 @@ async def connect(dsn: str, settings: Settings, role: str) -> AsyncConn:
     options = connection_options(dsn, settings, role)
     conn = await pooler.connect(dsn, options, may_detect=settings.pooler is None)
     if pooler.is_pooled(dsn, settings) and not was_pooled:
-        # This one found the pooler: reconnect with a unique name, to find its server session.
+        # This connection revealed the pooler. Reconnect with a name that identifies its session.
         await conn.close()
         conn = await connect(dsn, settings, role)
     return cast(AsyncConn, conn)
@@ -119,7 +119,7 @@ class Database:
 
     @cached_property
     def dsn(self) -> str:
-        """The connection string; resolving it may take a while when it was given as a function."""
+        """The connection string; it may take a while if it was given as a function."""
         dsn = self._given_dsn if isinstance(self._given_dsn, str) else self._given_dsn()
         redact.remember([dsn, self.settings.listen_dsn])
         return dsn
@@ -356,7 +356,7 @@ async def _read(cursor: AsyncCursor[tuple[Any, ...]], statement: Statement[T]) -
 
 
 def _is_large(rows: list[Row]) -> bool:
-    return sum(len(each) for row in rows for each in row if type(each) in (str, bytes)) > _LARGE
+    return sum(len(value) for row in rows for value in row if type(value) in (str, bytes)) > _LARGE
 
 
 def _has_rows(result: PGresult | None) -> bool:

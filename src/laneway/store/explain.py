@@ -119,18 +119,18 @@ def _facts(rows: list[Row]) -> Facts | None:
     if passed:
         # The skipped jobs without limits were counted in can_run.
         ahead, can_run = handled, min(handled, max(0, can_run - unlimited))
-    workers = [_candidate(one) for one in json.loads(candidates or "[]")]
+    workers = [_candidate(worker) for worker in json.loads(candidates or "[]")]
     last_seen = None if name is None else LastSeen(name, seen_at, stopped_at)
     wanted = [
         LimitFacts(
-            one["name"],
-            one["room"],
-            one["before"],
-            one["max"],
-            list(map(UUID, held[one["name"]] or ())),
-            *((turn["lane"], turn["priority"]) if (turn := one["next"]) else ()),
+            limit["name"],
+            limit["room"],
+            limit["before"],
+            limit["max"],
+            list(map(UUID, held[limit["name"]] or ())),
+            *((turn["lane"], turn["priority"]) if (turn := limit["next"]) else ()),
         )
-        for one in json.loads(limits or "[]")
+        for limit in json.loads(limits or "[]")
     ]
     return Facts._make(
         [*head, ahead, can_run, wanted, key_holder, *tail, workers, last_seen, passed or 0]

@@ -81,8 +81,8 @@ def expand(lines: Iterable[str]) -> Iterable[Privilege]:
 
 def roles_with(name: str) -> list[str]:
     """The Laneway roles with a right on the table, sequence or function of this name."""
-    every = name == "laneway"
-    return [role for role in ROLES if every or any(p.name == name for p in privileges(role))]
+    is_schema = name == "laneway"
+    return [role for role in ROLES if is_schema or any(p.name == name for p in privileges(role))]
 
 
 def grants_script(roles: Sequence[str], to: str, owner: str) -> str:

@@ -1,7 +1,7 @@
 """Notifies subscribers in this process when one of its statements changed jobs.
 
-So streams of a server see changes by its worker and client at once, also where
-notifications do not reach it. Subscribers are called in the thread that made the change.
+The streams of a server see changes by its own worker and client at once, even where LISTEN does
+not work. Subscribers are called in the thread that made the change.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def logging_in(dsn: str) -> Iterator[None]:
     except psycopg.OperationalError as error:
         text = str(error)
         tries = _TRY.findall(text)
-        is_refused = bool(tries) and all(_REFUSED.search(one) for one in tries)
+        is_refused = bool(tries) and all(_REFUSED.search(text) for text in tries)
         # The driver omits hosts whose name it cannot resolve at the moment.
         if is_refused and len(set(_TRIED.findall(text)) or {""}) >= _count_hosts(dsn):
             raise RefusedLogin(text) from error

@@ -49,12 +49,12 @@ select w.kind, w.name, w.privilege
 def refuse_missing_rights(conn: psycopg.Connection[Any], role: str) -> None:
     """Raises MissingRight if the connection's role lacks a right of this Laneway role."""
     wanted = sorted(needed(role))
-    found = conn.execute(_MISSING, [[one[i] for one in wanted] for i in range(3)]).fetchall()
+    found = conn.execute(_MISSING, [list(each) for each in zip(*wanted, strict=True)]).fetchall()
     if not found:
         return
     row = conn.execute("select pg_catalog.quote_ident(current_user)").fetchone()
     name = row[0] if row is not None else "NAME"
-    missing = [_describe(Privilege(*one)) for one in found]
+    missing = [_describe(Privilege(*row)) for row in found]
     more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
     raise MissingRight(
         f"the database role {name} lacks rights that a {role} needs:"

@@ -86,7 +86,7 @@ async def connect(
     if may_detect:
         try:
             cursor = await conn.execute(BACKEND_PID, prepare=False)
-            _compare(dsn, conn, await cursor.fetchone())
+            _remember(dsn, conn, await cursor.fetchone())
         except BaseException:
             await conn.close()
             raise
@@ -109,14 +109,15 @@ def connect_sync(dsn: str, options: Mapping[str, Any], *, may_detect: bool) -> C
             return psycopg.connect(dsn, **without_session(options))
     if may_detect:
         try:
-            _compare(dsn, conn, conn.execute(BACKEND_PID, prepare=False).fetchone(), quietly=True)
+            row = conn.execute(BACKEND_PID, prepare=False).fetchone()
+            _remember(dsn, conn, row, quietly=True)
         except BaseException:
             conn.close()
             raise
     return conn
 
 
-def _compare(
+def _remember(
     dsn: str, conn: AsyncConnection[Any] | Connection[Any], row: Any, *, quietly: bool = False
 ) -> None:
     if row[0] == conn.info.backend_pid:

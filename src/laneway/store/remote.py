@@ -92,7 +92,7 @@ def stop(streams: Sequence[tuple[UUID, UUID]]) -> Statement[None]:
 
 
 def _streams(streams: Sequence[tuple[UUID, UUID]]) -> dict[str, object]:
-    return {"ids": [one for one, _ in streams], "sessions": [session for _, session in streams]}
+    return {"ids": [id_ for id_, _ in streams], "sessions": [session for _, session in streams]}
 
 
 class Lease(NamedTuple):
@@ -194,7 +194,7 @@ def find_ignored(types: Sequence[TypeRecord]) -> Statement[dict[str, list[str]]]
     return Statement(
         "remote/find_ignored",
         lambda rows: {row[0]: row[1] for row in rows},
-        {"types": json.dumps([one.to_columns() for one in types])},
+        {"types": json.dumps([record.to_columns() for record in types])},
     )
 
 

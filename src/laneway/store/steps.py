@@ -51,10 +51,10 @@ def save_many(results: Sequence[StepResult]) -> Statement[list[StepWrite]]:
         "remote/save_steps",
         lambda rows: [StepWrite(answer, result) for _, answer, result in rows],
         {
-            "seqs": [one.claim.seq for one in results],
-            "attempts": [one.claim.attempt for one in results],
-            "names": [one.name for one in results],
-            "results": [one.result for one in results],
-            "took": [one.took_s for one in results],
+            "seqs": [step.claim.seq for step in results],
+            "attempts": [step.claim.attempt for step in results],
+            "names": [step.name for step in results],
+            "results": [step.result for step in results],
+            "took": [step.took_s for step in results],
         },
     )

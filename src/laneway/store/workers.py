@@ -112,7 +112,7 @@ def publish(
         "job_types/publish_types",
         nothing,
         {
-            "types": json.dumps([one.to_columns() for one in types]),
+            "types": json.dumps([record.to_columns() for record in types]),
             "loosens": loosens,
             "first": is_first,
         },

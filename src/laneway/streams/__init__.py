@@ -2,7 +2,7 @@
 
 event_reader.py   reads each event once, in commit order
 hub.py            passes events to the streams that want them. Start here.
-stream.py         one open stream: what it wants, and what it still has to send
+stream.py         one open stream: the events it wants, and its unsent frames
 frames.py         events as text/event-stream
 debounce.py       one call for many triggers
 

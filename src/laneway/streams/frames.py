@@ -24,8 +24,7 @@ def _body(name: str, data: Any) -> bytes:
 
 
 class Rendering:
-    """One event with either kind of id. Its data is written once, on first use, for all readers
-    that see the same fields."""
+    """The frames of one event; its data is written once for all readers of the same fields."""
 
     def __init__(self, event: Event, job: Job | None, name: str | None = None) -> None:
         self.event = event

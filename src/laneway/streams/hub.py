@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 Review = Callable[[Collection[bytes]], Awaitable[dict[bytes, Access]]]
 
-# The poll interval despite LISTEN: notifications only make things faster.
+# The poll interval while LISTEN works, because a notification may be lost.
 LISTEN_POLL_S: Final = 5.0
 # A revoked token's streams end within five seconds: this, plus two seconds of cached access.
 REVIEW_S: Final = 2.0
@@ -43,9 +43,9 @@ MIN_READ_GAP_S: Final = 0.01
 # Delay between a notification and the read. A submitted job is claimed right after: one read serves
 # both, and the processor is free for the workers.
 NOTIFY_DELAY_S: Final = 0.02
-# How long the tasks continue after the last stream has left; a new one may follow soon.
+# The tasks continue this long after the last stream has left, because another may follow.
 LINGER_S: Final = 10.0
-# When the server stops, readers have this long to read the remaining frames.
+# When the server stops, clients have this long to read the remaining frames.
 FLUSH_S: Final = 2.0
 
 
@@ -83,7 +83,7 @@ class Hub:
         return len(self._streams)
 
     def wake(self) -> None:
-        """Read the log now, because something was changed. Costs nothing without streams."""
+        """Read the log now, because a job changed. Costs nothing without streams."""
         self._changed.set()
 
     # -- joining and leaving ------------------------------------------------------------------

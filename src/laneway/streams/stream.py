@@ -1,4 +1,4 @@
-"""One open stream: the events it wants, and the frames it still has to send."""
+"""One open stream: the events it wants, and its unsent frames."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Stream:
         self.digest = digest
         self._frames: deque[bytes] = deque()
         self._size = 0
-        self._news = asyncio.Event()
+        self._is_readable = asyncio.Event()
         self.is_ended = self._is_dropped = False
         # Events are delivered only while this is set: after joining, until the end.
         self.is_live = False
@@ -53,7 +53,7 @@ class Stream:
             return
         self._frames.append(frame)
         self._size += len(frame)
-        self._news.set()
+        self._is_readable.set()
         # A single frame may exceed the bytes, as long as it is read.
         if len(self._frames) > MAX_FRAMES or (self._size > MAX_BYTES and len(self._frames) > 1):
             self.drop()
@@ -61,7 +61,7 @@ class Stream:
     def end(self) -> None:
         """End after the queued frames are sent."""
         self.is_ended, self.is_live = True, False
-        self._news.set()
+        self._is_readable.set()
 
     def drop(self) -> None:
         """End immediately, even during a send that the reader blocks."""
@@ -82,7 +82,7 @@ class Stream:
         if not self._frames and not self.is_ended:
             try:
                 async with asyncio.timeout(patience_s):
-                    await self._news.wait()
+                    await self._is_readable.wait()
             except TimeoutError:
                 return b""
         if not self._frames:
@@ -94,7 +94,7 @@ class Stream:
             size += len(taken[-1])
         self._size -= size
         if not self._frames and not self.is_ended:
-            self._news.clear()
+            self._is_readable.clear()
         return taken[0] if len(taken) == 1 else b"".join(taken)
 
     def wants(self, event: Event) -> bool:
