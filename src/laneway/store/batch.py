@@ -157,7 +157,7 @@ async def _take_keys(
         )
         missing = {key: i for key, i in missing.items() if seqs[i] not in taken}
         if missing:
-            found = await conn.run(_find_keys([entries[i][2] for i in missing.values()]))
+            found = await conn.run(jobs.find_keys([entries[i][2] for i in missing.values()]))
             holders |= {i: found[key] for key, i in missing.items() if key in found}
             # A holder that ended in between has freed its key.
             missing = {key: i for key, i in missing.items() if key not in found}
@@ -165,13 +165,6 @@ async def _take_keys(
         in_batch = (entries[first[key]][0], _APPROVED, True)
         holders[i] = holders.get(first[key], in_batch)
     return holders
-
-
-def _find_keys(new: Sequence[NewJob]) -> Statement[dict[Key, Answer]]:
-    def decode(rows: list[Row]) -> dict[Key, Answer]:
-        return {(r[0], r[1], r[2]): (r[3], r[4], True) for r in rows}
-
-    return Statement("jobs/find_keys", decode, jobs.find_keys(new).params)
 
 
 class _Shape:

@@ -93,11 +93,13 @@ def reserve_keys(jobs: Sequence[NewJob], seqs: Sequence[int]) -> Statement[set[i
     )
 
 
-def find_keys(jobs: Sequence[NewJob]) -> Statement[dict[tuple[str, str, str], UUID]]:
-    """The live jobs that hold the unique keys of these jobs."""
+def find_keys(
+    jobs: Sequence[NewJob],
+) -> Statement[dict[tuple[str, str, str], tuple[UUID, str, bool]]]:
+    """The live jobs that hold the unique keys of these jobs, as duplicates with their status."""
     return Statement(
         "jobs/find_keys",
-        lambda rows: {(r[0], r[1], r[2]): r[3] for r in rows},
+        lambda rows: {(r[0], r[1], r[2]): (r[3], r[4], True) for r in rows},
         _key_params(jobs),
     )
 
