@@ -77,16 +77,16 @@ async def test_signal_drains_and_a_second_one_releases_at_once(
 async def test_several_processes_are_several_workers_and_a_killed_one_is_replaced(
     server: ScriptedServer,
 ) -> None:
-    with RemoteWorkerCommand(server.address, "--processes=2", "--concurrency=3") as crew:
+    with RemoteWorkerCommand(server.address, "--processes=2", "--concurrency=3") as command:
         await wait_until(lambda: len(server.handshakes) == 2)
         assert len({one.worker_id for one in server.handshakes}) == 2
         assert {one.max_async for one in server.handshakes} == {3}
         (killed, _) = (one.pid for one in server.handshakes)
-        next(p for p in crew.tree() if p.pid == killed).kill()
+        next(p for p in command.tree() if p.pid == killed).kill()
         await wait_until(lambda: len({one.worker_id for one in server.handshakes}) == 3)
-        crew.terminate()
-        await wait_until(crew.all_gone)
-    assert crew.process.returncode == 0
+        command.terminate()
+        await wait_until(command.all_gone)
+    assert command.process.returncode == 0
 
 
 async def test_remote_worker_starts_no_database(server: ScriptedServer, tmp_path: Path) -> None:

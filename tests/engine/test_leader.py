@@ -19,11 +19,11 @@ from tests.support.worker_harness import WorkerHarness
 
 # A service spreads its delays by a tenth.
 SPREAD = 1.1
-Hire = Callable[..., Watchdog]
+MakeWatchdog = Callable[..., Watchdog]
 
 
 @pytest.fixture
-async def start_worker(dsn: str) -> AsyncIterator[Hire]:
+async def make_watchdog(dsn: str) -> AsyncIterator[MakeWatchdog]:
     """Watchdogs of several processes, called by the test."""
     async with AsyncExitStack() as stack:
 
@@ -43,9 +43,9 @@ async def delay_of(watchdog: Watchdog) -> float:
 
 
 async def test_leader_that_is_gone_is_replaced_within_three_seconds(
-    hire: Hire, harness: WorkerHarness
+    make_watchdog: MakeWatchdog, harness: WorkerHarness
 ) -> None:
-    leader, follower = hire(), hire()
+    leader, follower = make_watchdog(), make_watchdog()
     renewed_in_s = await delay_of(leader)
     assert leader.is_leader
     left_s = float(
@@ -59,9 +59,9 @@ async def test_leader_that_is_gone_is_replaced_within_three_seconds(
 
 
 async def test_follower_looks_again_when_the_leader_lapses(
-    hire: Hire, harness: WorkerHarness
+    make_watchdog: MakeWatchdog, harness: WorkerHarness
 ) -> None:
-    leader, follower = hire(leader_ttl=600.0), hire(leader_ttl=600.0)
+    leader, follower = make_watchdog(leader_ttl=600.0), make_watchdog(leader_ttl=600.0)
     await leader.run_once()
     lapses = "update laneway.leader set held_until = clock_timestamp() + interval '40 seconds'"
     harness.do(lapses)
@@ -72,9 +72,9 @@ async def test_follower_looks_again_when_the_leader_lapses(
 
 
 async def test_leader_looks_again_when_the_next_lease_lapses(
-    hire: Hire, harness: WorkerHarness
+    make_watchdog: MakeWatchdog, harness: WorkerHarness
 ) -> None:
-    leader = hire(leader_ttl=600.0, watchdog_interval=60.0)
+    leader = make_watchdog(leader_ttl=600.0, watchdog_interval=60.0)
     harness.do(
         "insert into laneway.lease (seq, attempt, worker_id, lane, job_type, workspace, rank,"
         " retries, max_retries, keyed, lease_seconds, claimed_at, lease_until)"
@@ -86,8 +86,10 @@ async def test_leader_looks_again_when_the_next_lease_lapses(
     assert await delay_of(leader) == 60
 
 
-async def test_leading_again_after_an_outage_or_a_freeze_is_an_election(hire: Hire) -> None:
-    leader = hire(leader_ttl=0.05)
+async def test_leading_again_after_an_outage_or_a_freeze_is_an_election(
+    make_watchdog: MakeWatchdog,
+) -> None:
+    leader = make_watchdog(leader_ttl=0.05)
     elected: list[int | None] = []
     leader.on_elected = lambda: elected.append(leader.epoch)
     await leader.run_once()
@@ -98,8 +100,8 @@ async def test_leading_again_after_an_outage_or_a_freeze_is_an_election(hire: Hi
     assert elected == [1, 1]
 
 
-async def test_timely_renewal_is_not_an_election(hire: Hire) -> None:
-    leader = hire(leader_ttl=600.0)
+async def test_timely_renewal_is_not_an_election(make_watchdog: MakeWatchdog) -> None:
+    leader = make_watchdog(leader_ttl=600.0)
     elected: list[int | None] = []
     leader.on_elected = lambda: elected.append(leader.epoch)
     for _ in range(3):
@@ -108,9 +110,9 @@ async def test_timely_renewal_is_not_an_election(hire: Hire) -> None:
 
 
 async def test_jump_of_the_databases_clock_is_an_election(
-    hire: Hire, monkeypatch: pytest.MonkeyPatch
+    make_watchdog: MakeWatchdog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    leader = hire(leader_ttl=600.0)
+    leader = make_watchdog(leader_ttl=600.0)
     elected: list[int | None] = []
     leader.on_elected = lambda: elected.append(leader.epoch)
     await leader.run_once()
@@ -122,10 +124,10 @@ async def test_jump_of_the_databases_clock_is_an_election(
 
 
 async def test_followers_notice_a_jump_of_the_databases_clock(
-    hire: Hire, monkeypatch: pytest.MonkeyPatch
+    make_watchdog: MakeWatchdog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Schedules with a check are theirs too."""
-    leader, follower = hire(leader_ttl=600.0), hire(leader_ttl=600.0)
+    leader, follower = make_watchdog(leader_ttl=600.0), make_watchdog(leader_ttl=600.0)
     await leader.run_once()
     noticed: list[bool] = []
     follower.on_elected = lambda: noticed.append(follower.is_leader)
@@ -139,9 +141,9 @@ async def test_followers_notice_a_jump_of_the_databases_clock(
 
 
 async def test_leader_from_a_clock_that_was_set_back_is_replaced(
-    hire: Hire, harness: WorkerHarness
+    make_watchdog: MakeWatchdog, harness: WorkerHarness
 ) -> None:
-    first, second = hire(), hire()
+    first, second = make_watchdog(), make_watchdog()
     await first.run_once()
     # It is gone, and its right ends in ten minutes.
     harness.do("update laneway.leader set held_until = held_until + interval '10 minutes'")

@@ -28,7 +28,7 @@ def narrow(db: StoreClient) -> None:
 
 
 @pytest.fixture
-def twin(db: StoreClient, other: StoreClient) -> StoreClient:
+def same_worker(db: StoreClient, other: StoreClient) -> StoreClient:
     """Another connection of the same worker."""
     other.worker = db.worker
     return other
@@ -81,35 +81,37 @@ def test_one_that_comes_back_has_waited_since_then(db: StoreClient) -> None:
     )
 
 
-def test_change_that_waits_for_a_move_is_not_lost(db: StoreClient, twin: StoreClient) -> None:
+def test_change_that_waits_for_a_move_is_not_lost(
+    db: StoreClient, same_worker: StoreClient
+) -> None:
     note(db, 0)
     db.begin()
     note(db, 1, times=40)
-    waiting = twin.later(lambda: note(twin, 7))
-    db.await_blocked(twin)
+    waiting = same_worker.later(lambda: note(same_worker, 7))
+    db.await_blocked(same_worker)
     db.commit()
     waiting.result()
     assert line(db) == [7]
 
 
-def test_two_that_come_first_are_one(db: StoreClient, twin: StoreClient) -> None:
+def test_two_that_come_first_are_one(db: StoreClient, same_worker: StoreClient) -> None:
     db.begin()
     note(db, 1)
-    waiting = twin.later(lambda: note(twin, 7))
-    db.await_blocked(twin)
+    waiting = same_worker.later(lambda: note(same_worker, 7))
+    db.await_blocked(same_worker)
     db.commit()
     waiting.result()
     assert line(db) == [7]
 
 
 def test_one_that_is_deleted_meanwhile_is_back_in_the_line(
-    db: StoreClient, twin: StoreClient
+    db: StoreClient, same_worker: StoreClient
 ) -> None:
     note(db, 1)
     db.begin()
     db.do("delete from laneway.limit_waiters")
-    waiting = twin.later(lambda: note(twin, 7))
-    db.await_blocked(twin)
+    waiting = same_worker.later(lambda: note(same_worker, 7))
+    db.await_blocked(same_worker)
     db.commit()
     waiting.result()
     assert line(db) == [7]
