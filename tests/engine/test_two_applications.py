@@ -31,8 +31,7 @@ async def test_second_application_does_not_undo_an_approval(
         assert "refund" not in caplog.text
         await harness.start_worker(loose)
         assert (
-            "job type refund is published by billing, harness with different approval"
-            in caplog.text
+            "job type refund is published by billing, shop with different approval" in caplog.text
         )
         job = await client.submit("refund")
         assert harness.status(job) == "awaiting_approval"
