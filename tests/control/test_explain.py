@@ -511,6 +511,18 @@ async def test_awaiting_job_shows_duration_of_similar_jobs(
     assert (await explain(db, factory.submit("other"))).runs_for_s is None
 
 
+async def test_job_that_lacks_an_approval_holds_up_no_other_of_its_key(
+    db: Database, factory: JobFactory
+) -> None:
+    factory.register(("t", "later"))
+    factory.submit("later", concurrency_key="doc", priority=1)
+    waits = factory.submit(concurrency_key="doc")
+    assert "key" in await codes(db, waits)
+    factory.publish("later")
+    factory.conn.execute("update laneway.job_types set approval = 'always' where name = 'later'")
+    assert "key" not in await codes(db, waits)
+
+
 async def test_one_that_waits_for_a_key_names_the_holder_and_guesses_from_its_type(
     db: Database, factory: JobFactory
 ) -> None:

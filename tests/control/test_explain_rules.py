@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -41,10 +42,12 @@ NEW_JOBS = st.builds(
 CEILINGS = st.sampled_from([None, 0, 1, 2, 3])
 
 
-def claim(factory: JobFactory, room: int) -> dict[UUID, leases.Assignment]:
+def claim(
+    factory: JobFactory, room: int, types: Iterable[str] = NEEDS
+) -> dict[UUID, leases.Assignment]:
     state = factory.run(lanes.read())
     ranges = [
-        Range(name, 1, fresh, MIN_RANK, 0, MAX_RANK) for name in NEEDS for fresh in (False, True)
+        Range(name, 1, fresh, MIN_RANK, 0, MAX_RANK) for name in types for fresh in (False, True)
     ]
     statement = leases.claim(factory.worker_id, "default", state.version, room, ranges, [room])
     answer = factory.run(statement)
@@ -108,10 +111,12 @@ def test_job_without_a_reason_is_one_that_a_claim_takes(
             factory.run(leases.settle([Verdict(held[job_id].claim, ended, delay_s=0.0)]))
         submitted += [submit(factory, one) for one in later]
         factory.conn.execute(
-            "update laneway.worker_lanes set max_slots = %s where name = 'default'", [slots]
-        )
-        factory.conn.execute(
             "update laneway.job_types set approval = 'always' where name = 'later'"
+        )
+        # Sends them back to their approval, so that they take no slot or key of the last claim.
+        assert claim(factory, ROOM, ["later"]) == {}
+        factory.conn.execute(
+            "update laneway.worker_lanes set max_slots = %s where name = 'default'", [slots]
         )
         shut(factory, gate)
         waiting = [

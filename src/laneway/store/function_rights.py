@@ -269,8 +269,8 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "measure_lane": ("select on ready", "execute on lane_of"),
     "queue_position": (
         "select on jobs", "select on ready", "select on key_holders", "select on key_waiters",
-        "select on job_types", "select on limits", "select on workers", "execute on lane_of",
-        "execute on limit_capacity", "execute on next_in_turn",
+        "select on job_types", "select on limits", "select on workers", "select on approvals",
+        "execute on lane_of", "execute on limit_capacity", "execute on next_in_turn",
     ),
     "recent_pace": ("select on outcome",),
     "take_leadership": ("select insert update on leader",),

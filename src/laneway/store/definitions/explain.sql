@@ -80,9 +80,13 @@ begin
                           where t.job_type is not null) t
          cross join (values (true), (false)) f (fresh)
          cross join lateral (
-            select r.seq, r.job_type, r.rank from laneway.ready r
+            select r.seq, r.job_type, r.rank, r.sealed from laneway.ready r
              where r.job_type = t.job_type and r.fresh = f.fresh and (r.rank, r.seq) < (v_me.rank, v_me.seq)
              order by r.rank, r.seq limit p_bound + 1) a
+          left join laneway.job_types p on p.name = a.job_type and (p.approval <> 'never' or p.has_analysis)
+         -- As in lacking_approval: a claim sends the others back, and their slots, keys and limits stay free.
+         where a.sealed or p.name is null or (p.approval = 'never' and exists (
+               select from laneway.approvals d where d.seq = a.seq and d.analysis is not null))
          limit p_bound + 1
     ), seen as materialized (
         select b.* from before b where b.job_type <> all (coalesce(v_shut, '{}'))
