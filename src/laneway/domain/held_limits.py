@@ -28,7 +28,7 @@ _blocks: ContextVar[tuple[_Block, ...]] = ContextVar("laneway held limits", defa
 
 
 def count_held(owner: Hashable, names: Collection[str]) -> dict[str, int]:
-    """How often the code around the caller holds each of these limits for the owner; no zeros."""
+    """Count the holds of these limits, for the owner, in the code around the caller; no zeros."""
     blocks = (block for block in _blocks.get() if block.is_open and block.owner == owner)
     return dict(Counter(name for block in blocks for name in block.names if name in names))
 
