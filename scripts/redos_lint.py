@@ -26,7 +26,7 @@ CALLS = {
     "split": 3, "sub": 4, "subn": 4,
 }  # fmt: skip
 # Values of local names that patterns are built from.
-SAMPLES: dict[str, Any] = {"key": "requires", "one": "pa55word", "max_digits": 308}
+SAMPLES: dict[str, Any] = {"key": "requires", "word": "pa55word", "max_digits": 308}
 META = "()?|^$*+[]{}."
 # Offset that marks escaped characters while a pattern is split.
 ESCAPED = 0xF0000

@@ -134,7 +134,7 @@ async def test_doctor_reports_unreclaimed_lapsed_leases(db: Database, factory: J
     found = await health.check_leases(db)
     assert (found.finding, found.next) == (Finding.FAIL, "laneway worker APP")
     factory.run(leases.run_watchdog(factory.worker_id, 10.0))
-    assert (await health.check_leases(db)).message == "none lapsed"
+    assert (await health.check_leases(db)).message == "no lapsed lease"
 
 
 async def test_transaction_that_pins_dead_rows_is_named(
@@ -249,7 +249,7 @@ async def test_doctor_reports_jobs_without_handler(db: Database, factory: JobFac
     )
     found = await health.check_handlers(db)
     assert found.finding is Finding.WARN
-    beginning = "no live worker handles orphan in its lane default; its first job has waited 66"
+    beginning = "no live worker handles orphan in the lane default; its first job has waited 66"
     assert found.message.startswith(beginning)
     assert found.message.endswith(" s, and 1 more")
     assert found.next is not None
