@@ -314,7 +314,7 @@ async def check_handlers(db: Database) -> HealthCheck:
     return _warn(
         name,
         f"no live worker handles {visible(first.job_type)} in the lane {visible(first.lane)};"
-        f" its first job has waited {first.waited_s:.0f} s{_more(found, noun=' job types')}",
+        f" its first job has waited {first.waited_s:.0f} s{_more(found)}",
         "start a worker that has the handler and serves the lane; list the jobs with"
         f" `laneway jobs ls --status approved --type {quote(visible(first.job_type))}`",
     )
@@ -347,10 +347,10 @@ async def check_remote_tokens(db: Database) -> HealthCheck:
     return _warn(name, "; ".join(problems), step)
 
 
-def _more(found: Sequence[object], most: int | None = None, noun: str = "") -> str:
+def _more(found: Sequence[object], most: int | None = None) -> str:
     others = len(found) - 1
     shown = f"{most - 1}+" if most is not None and len(found) > most else str(others)
-    return f", and {shown} more{noun}" if others else ""
+    return f", and {shown} more" if others else ""
 
 
 async def check_blockers(db: Database) -> HealthCheck:
