@@ -11,6 +11,7 @@ from laneway.cli.groups import group
 from laneway.cli.inputs import Json
 from laneway.cli.output import line, note, show, show_json, show_json_lines
 from laneway.cli.setting_options import takes_settings
+from laneway.domain.codec import json_time
 from laneway.domain.schedule import Schedule, ScheduleSettings
 from laneway.operations import schedules as operations
 
@@ -116,7 +117,7 @@ def run(
     ran = session.call(operations.run_schedule(schedule, check=check))
     if json:
         job_id = str(ran.job_id) if ran.job_id else None
-        show_json({"answer": ran.answer, "slot": ran.slot.isoformat(), "job_id": job_id})
+        show_json({"answer": ran.answer, "slot": json_time(ran.slot), "job_id": job_id})
     elif ran.job_id is not None:
         line(str(ran.job_id))
     else:
@@ -145,7 +146,7 @@ def slots(
 
     show(schedule_tables.slots(found))
     if len(found) == limit:
-        note(f"older slots: --before {found[-1].slot.isoformat()}")
+        note(f"older slots: --before {json_time(found[-1].slot)}")
 
 
 history.add_commands(

@@ -81,8 +81,6 @@ PRIVATE: Final = _Mark()
 IF_TRUE: Final = _Mark()
 # A field that a server always sends, although Python allows None.
 ALWAYS_SENT: Final = _Mark()
-# A time that JSON writes in UTC with `Z`.
-WITH_Z: Final = _Mark()
 
 
 def unwrap(hint: Any) -> tuple[Any, tuple[Any, ...]]:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
-from laneway.domain.annotations import WITH_Z, Doc
+from laneway.domain.annotations import Doc
 from laneway.domain.duration import DAY_S, check_duration, seconds_of
 from laneway.domain.states import Status
 from laneway.domain.text import check_text
@@ -103,7 +103,7 @@ class Decision:
     """An approval or rejection of a job."""
 
     decision: str
-    decided_at: Annotated[datetime, WITH_Z]
+    decided_at: datetime
     decided_by: str | None
     comment: str | None
     seal: Annotated[str | None, Doc("The seal of the version that was decided on")]

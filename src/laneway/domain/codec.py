@@ -20,7 +20,6 @@ from laneway.domain.annotations import (
     IF_TRUE,
     INLINE,
     PRIVATE,
-    WITH_Z,
     non_null,
     unwrap,
 )
@@ -86,14 +85,14 @@ def to_json(value: Any, *, private: bool = True) -> Any:
     if isinstance(value, (list, tuple)):
         return [to_json(each, private=private) for each in value]
     if isinstance(value, datetime):
-        return value.isoformat()
+        return json_time(value)
     if isinstance(value, Enum):
         return value.value
     return str(value) if isinstance(value, UUID) else value
 
 
 def json_time(at: datetime) -> str:
-    """A time in UTC with `Z`, as jobs have it."""
+    """A time in UTC, with `Z`."""
     return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
@@ -130,14 +129,14 @@ class _Member(NamedTuple):
 
 
 def _writer(hint: Any, private: bool) -> Callable[[Any], Any] | None:
-    kind, marks = unwrap(hint)
+    kind, _ = unwrap(hint)
     if (inner := non_null(kind)) is not None:
-        kind, marks = unwrap(inner)
+        kind, _ = unwrap(inner)
     if kind in _PLAIN:
         return None
     if kind is UUID:
         return str
-    if WITH_Z in marks:
+    if kind is datetime:
         return json_time
     if get_origin(kind) in (list, tuple) and get_args(kind)[0] in _PLAIN:
         return list

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Annotated, Any, ClassVar, Final, Protocol
 from uuid import UUID
 
-from laneway.domain.annotations import ALWAYS_SENT, HIDDEN, IF_TRUE, PRIVATE, WITH_Z, Doc
+from laneway.domain.annotations import ALWAYS_SENT, HIDDEN, IF_TRUE, PRIVATE, Doc
 from laneway.domain.approval import Cost, cost_of
 from laneway.domain.change_rules import check_whole
 from laneway.domain.codec import to_json
@@ -34,7 +34,6 @@ MAX_TAGS: Final = 64
 TAG_BYTES: Final = 128
 NAME_BYTES: Final = 128
 
-Moment = Annotated[datetime, WITH_Z]
 Label = Annotated[
     str,
     Doc(
@@ -73,7 +72,7 @@ class Progress:
 class LogLine:
     """One line a handler logged."""
 
-    at: Moment
+    at: datetime
     level: str
     message: str
 
@@ -85,9 +84,9 @@ class Attempt:
     attempt: int
     worker: str | None = None
     claimed_by: UUID | None = None
-    claimed_at: Moment | None = None
-    started_at: Moment | None = None
-    finished_at: Moment | None = None
+    claimed_at: datetime | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
     outcome: Annotated[str | None, Doc("null while it runs")] = None
     error: JobError | None = None
     log: Annotated[
@@ -136,19 +135,19 @@ class Job:
     tags: tuple[str, ...] = ()
     unique_key: str | None = None
     concurrency_key: str | None = None
-    created_at: Annotated[Moment | None, ALWAYS_SENT] = None
+    created_at: Annotated[datetime | None, ALWAYS_SENT] = None
     created_by: str | None = None
-    approved_at: Moment | None = None
+    approved_at: datetime | None = None
     approved_by: str | None = None
-    expires_at: Moment | None = None
-    run_at: Moment | None = None
+    expires_at: datetime | None = None
+    run_at: datetime | None = None
     claimed_by: UUID | None = None
     worker: str | None = None
-    claimed_at: Moment | None = None
-    lease_until: Moment | None = None
-    last_progress_at: Moment | None = None
+    claimed_at: datetime | None = None
+    lease_until: datetime | None = None
+    last_progress_at: datetime | None = None
     cancel_requested_at: Annotated[
-        Moment | None, Doc("Not set if the job was rejected or its approval expired")
+        datetime | None, Doc("Not set if the job was rejected or its approval expired")
     ] = None
     cancel_reason: str | None = None
     cancelled_by: Annotated[
@@ -159,10 +158,10 @@ class Job:
         ),
     ] = None
     started_at: Annotated[
-        Moment | None,
+        datetime | None,
         Doc("While it runs: when it was claimed; afterwards: when its handler started"),
     ] = None
-    finished_at: Moment | None = None
+    finished_at: datetime | None = None
     attempts: Annotated[tuple[Attempt, ...], HIDDEN] = ()
     duplicate: Annotated[
         bool, Doc("true in the response to a submit that found this existing job"), IF_TRUE

@@ -41,6 +41,7 @@ from laneway.api.models.jobs import (
 )
 from laneway.control import approval, explain
 from laneway.control import jobs as verbs
+from laneway.domain.codec import json_time
 from laneway.domain.job import Job
 from laneway.domain.job import shown as shown_attempt
 from laneway.domain.json_writer import omits_large_values, write_json
@@ -93,7 +94,7 @@ async def list_jobs(who: Reader, query: Annotated[JobQuery, Query()]) -> Respons
             cursor, looked_back_to = str(numbers[-1]), None
             break
         at_once = next_count(size, len(items))
-    stopped = None if looked_back_to is None else looked_back_to.isoformat()
+    stopped = None if looked_back_to is None else json_time(looked_back_to)
     rest = {"next_cursor": cursor, "looked_back_to": stopped}
     body = b'{"items":[%b],%b' % (b",".join(items), write_json(rest)[1:])
     return Response(body, media_type="application/json")
