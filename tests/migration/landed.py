@@ -30,6 +30,7 @@ LANDED = (
     "5a31e4b",
     "9bc158f",
     "3ebb0b2",
+    "f7997f6",
 )
 LAST = LANDED[-1]
 Described = tuple[list[tuple[str, int]], list[int]]  # columns, types of parameters

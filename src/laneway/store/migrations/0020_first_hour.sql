@@ -1,0 +1,3 @@
+-- phase: pre
+-- safe-with: 0.1.0
+-- The number of the newest migration is the version of the functions and views. It changes no table.
