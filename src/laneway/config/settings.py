@@ -33,9 +33,9 @@ from pydantic import (
 from laneway.config.lanes import read_lanes
 from laneway.config.sources import CONFIG_FILE, PREFIX, read_sources
 from laneway.domain.lane import Lane
-from laneway.domain.missing import suggest
 from laneway.domain.payload import PayloadLimits
 from laneway.domain.redaction import redact_dsn
+from laneway.domain.suggestion import suggest
 from laneway.domain.text import escape_text
 from laneway.errors import ConfigError
 

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Final
 
-from laneway.domain.missing import suggest
+from laneway.domain.suggestion import suggest
 from laneway.errors import ConfigError
 
 CONFIG_FILE: Final = "laneway.toml"

@@ -13,7 +13,7 @@ from annotated_types import Interval, MaxLen, MinLen
 from laneway.domain.actor import Door, is_own_request_id
 from laneway.domain.annotations import Doc, OneOf
 from laneway.domain.duration import CENTURY_S
-from laneway.domain.missing import suggest
+from laneway.domain.suggestion import suggest
 from laneway.domain.text import check_text
 from laneway.errors import InvalidInput
 

@@ -14,9 +14,9 @@ from laneway.domain.approval import LARGEST_AMOUNT
 from laneway.domain.duration import CENTURY_S
 from laneway.domain.job import NAME_BYTES, TAG_BYTES, check_time
 from laneway.domain.lane import LANE_NAME_BYTES, check_job_type, check_lane_name
-from laneway.domain.missing import suggest
 from laneway.domain.permissions import Reach
 from laneway.domain.states import Status
+from laneway.domain.suggestion import suggest
 from laneway.domain.text import check_text
 from laneway.errors import InvalidInput
 

@@ -21,12 +21,6 @@ _CREATED_BY: Final = {
 }
 
 
-def suggest(name: str, known: Iterable[str]) -> str:
-    """The end of an error message: the known name that is most like a wrong one."""
-    close = get_close_matches(name, known, n=1)
-    return f"; did you mean {close[0]}?" if close else ""
-
-
 def missing(kind: str, name: str) -> NotFound:
     """The error about a missing object; callers who may see the names get a `hint` too."""
     return NotFound(f"no {kind} {name}", kind=kind, name=name)
