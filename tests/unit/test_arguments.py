@@ -17,7 +17,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped, unused-ignore]
-from pydantic import AfterValidator, BaseModel, Field, TypeAdapter
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    TypeAdapter,
+)
 from typing_extensions import TypedDict
 
 from laneway.domain.arguments import Arguments, check_schema, validate_against_schema
@@ -335,12 +342,42 @@ def test_schema_is_draft_2020_12_and_shows_the_defaults() -> None:
     encode(Arguments.of(rich).schema())
 
 
-def test_every_schema_is_valid_json() -> None:
-    def handler(ctx: Context, x: float = float("nan"), y: object = object()) -> None: ...
+@pytest.mark.parametrize("default", [float("nan"), float("inf"), object(), print, {1: object()}])
+def test_default_without_json_form_is_refused(default: object) -> None:
+    def handler(ctx: Context, x: object = default) -> None: ...
 
-    schema = Arguments.of(handler).schema()
+    error = refused(lambda: Arguments.of(handler))
+    assert error.field.endswith("handler(x)")
+    assert "has no JSON form: use None" in error.rule
+
+
+def test_default_with_a_json_form_is_shown() -> None:
+    class Opaque:
+        pass
+
+    as_text = Annotated[
+        Opaque,
+        PlainValidator(lambda _: Opaque(), json_schema_input_type=str),
+        PlainSerializer(lambda _: "opaque", return_type=str),
+    ]
+
+    def handler(
+        ctx: Context,
+        path: Path = Path("a.pdf"),
+        page: Page = Page(1),  # noqa: B008
+        own: as_text = Opaque(),  # noqa: B008
+        missing: str = None,  # type: ignore[assignment] # noqa: RUF013
+    ) -> None: ...
+
+    schema: Any = Arguments.of(handler, localns=locals()).schema()
     encode(schema)
-    assert "default" not in json.dumps(schema)
+    shown = {name: each["default"] for name, each in schema["properties"].items()}
+    assert shown == {
+        "path": "a.pdf",
+        "page": {"number": 1, "text": ""},
+        "own": "opaque",
+        "missing": None,
+    }
 
 
 SAMPLES: list[object] = [

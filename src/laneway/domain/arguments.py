@@ -19,10 +19,11 @@ from typing import Annotated, Any, Final, Literal, NotRequired, Union
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import core_schema, to_jsonable_python
+from pydantic_core import core_schema
 from typing_extensions import TypedDict
 
 from laneway.domain import json_schema
+from laneway.domain.default_value import default_json
 from laneway.domain.payload_check import MAX_ERRORS, REQUIRED, RULE_CHARS, UNKNOWN, problems
 from laneway.domain.text import escape_text, json_path
 from laneway.errors import InvalidInput
@@ -51,7 +52,6 @@ class Arguments:
     """
 
     __slots__ = (
-        "_accepts_any_name",
         "_built",
         "_defaults",
         "_is_plain",
@@ -59,6 +59,8 @@ class Arguments:
         "_rest",
         "_schema",
         "_shape",
+        "_shown_defaults",
+        "accepts_any_name",
         "name",
     )
 
@@ -69,12 +71,16 @@ class Arguments:
         self.name = name
         self._defaults = dict(defaults)
         self._required = frozenset(hints) - frozenset(defaults)
-        self._accepts_any_name = rest is not None
+        self.accepts_any_name = rest is not None
         self._is_plain = all(_is_plain(hint) for hint in (*hints.values(), rest or Any))
         self._shape = tuple((k, hint, repr(hint), k in defaults) for k, hint in hints.items())
         self._rest = rest
         self._built: _Adapter | None = None
         self._schema = {**_schema(name, self._shape, rest), "title": name}
+        self._shown_defaults = {
+            key: default_json(f"{name}({key})", hints[key], value)
+            for key, value in defaults.items()
+        }
 
     @property
     def _adapter(self) -> _Adapter:
@@ -130,13 +136,8 @@ class Arguments:
         """JSON Schema (draft 2020-12) of the payload."""
         schema = copy.deepcopy(self._schema)
         properties = schema.setdefault("properties", {})
-        for name, default in self._defaults.items():
-            try:
-                shown = to_jsonable_python(default, inf_nan_mode="constants")
-                json.dumps(shown, allow_nan=False)
-            except Exception:  # noqa: S112 -- a default without JSON form is left out
-                continue
-            properties[name]["default"] = shown
+        for name, shown in self._shown_defaults.items():
+            properties[name]["default"] = copy.deepcopy(shown)
         return {"$schema": DIALECT, **schema}
 
     @property
@@ -172,7 +173,7 @@ class Arguments:
         """Call arguments as JSON values, which `validate` accepts."""
         for name in sorted(self._required - kwargs.keys()):
             raise InvalidInput(json_path("payload", (name,)), REQUIRED)
-        if not self._accepts_any_name:
+        if not self.accepts_any_name:
             for name in kwargs:
                 if name not in self._required and name not in self._defaults:
                     raise InvalidInput(json_path("payload", (name,)), UNKNOWN)
