@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from laneway.app.job_type import JobType
     from laneway.app.laneway import Laneway
     from laneway.client import JobHandle
     from laneway.config.settings import Settings
@@ -38,6 +39,7 @@ _MODULES = {
     "Context": "laneway.engine.run.context",
     "Job": "laneway.domain.job",
     "JobHandle": "laneway.client",
+    "JobType": "laneway.app.job_type",
     "Laneway": "laneway.app.laneway",
     "LanewayError": "laneway.errors",
     "PublicError": "laneway.domain.handler_signals",
@@ -56,6 +58,7 @@ __all__ = [
     "Context",
     "Job",
     "JobHandle",
+    "JobType",
     "Laneway",
     "LanewayError",
     "PublicError",

@@ -7,13 +7,14 @@ import json
 import math
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 import pytest
 from pydantic import BaseModel
 
-from laneway.client import Client
+from laneway.client import Client, NewJobSpec
+from laneway.client.spec import JobFields
 from laneway.config.settings import Settings
 from laneway.domain.approval import Approval
 from laneway.domain.arguments import Arguments
@@ -196,7 +197,7 @@ async def test_wrong_options_are_refused_by_name(
         await client.submit("t", **options)
     assert one.value.field == field
     with pytest.raises(InvalidInput) as many:
-        await client.submit_many([{"job_type": "t", **options}])
+        await client.submit_many([cast("JobFields", {"job_type": "t", **options})])
     assert many.value.field == f"jobs[0].{field}"
     assert nothing_stored(db)
 
@@ -284,7 +285,7 @@ async def test_priority_and_retries_come_from_submit_then_handler_then_job_type(
     async def both(who: Client, **options: Any) -> set[tuple[int, int]]:
         payload = {"path": "a"}
         one = await who.submit("published", payload, **options)
-        (other,) = await who.submit_many([("published", payload, options)])
+        (other,) = await who.submit_many([NewJobSpec("published", payload, **options)])
         return {((job := await h.get()).priority, job.max_retries) for h in (one, other)}
 
     assert await both(client) == {(5, 7)}

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from laneway.client import Client, NewJobSpec
+from laneway.client import Client, JobOptions, NewJobSpec
 from laneway.client.client import Client as RealClient
 from laneway.config.settings import Settings
 from laneway.domain.states import Status
@@ -122,7 +122,7 @@ async def test_keys_in_a_batch_are_kept_apart_by_workspace_type_and_key(
     client: Client, db: StoreClient
 ) -> None:
     live = await client.submit("t", {"n": 0}, unique_key="live")
-    key = {"unique_key": "k"}
+    key: JobOptions = {"unique_key": "k"}
     made = await client.submit_many(
         [
             ("t", {"n": 1}, key),

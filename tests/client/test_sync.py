@@ -46,7 +46,7 @@ def test_errors_are_raised_to_caller(plain_client: Client) -> None:
     job = plain_client.sync.submit("t")
     with pytest.raises(TimeoutError):
         job.wait(timeout=0.01)
-    with pytest.raises(TypeError, match="priorities"):
+    with pytest.raises(InvalidInput, match="priorities: is not an option of submit"):
         plain_client.sync.submit("t", priorities=4)  # type: ignore[call-arg]
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from laneway.client import JobOptions
+
 FILE = Path(__file__).with_name("scenarios.toml")
 KINDS = ("in-process", "python-remote", "typescript")
 # Acts that need a separate worker or servers, because they would disturb other scenarios.
@@ -23,7 +25,7 @@ class PlannedJob:
 
     handler: str
     payload: dict[str, Any] = field(default_factory=dict)
-    options: dict[str, Any] = field(default_factory=dict)
+    options: JobOptions = field(default_factory=JobOptions)
     # "sql": through the SQL function laneway.submit, which does not check arguments.
     by: str = "client"
     count: int = 1

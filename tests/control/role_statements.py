@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 
 import psycopg
 
-from laneway.client import Client
+from laneway.client import Client, Given
 from laneway.config.settings import Settings
 from laneway.domain.actor import Actor
 from laneway.domain.approval import Analysis, Approval, analysis_of
@@ -335,11 +335,15 @@ def run_client(session: RoleSession, data: dict[str, Any]) -> None:
     assert session.submit(unique_key="k") == waiting
     session.conn.execute("select laneway.submit('greet', '{\"by\": \"SQL\"}')")
     client = Client(None, Settings.load())  # type: ignore[arg-type]
-    batch = [("bulk", {}, {"unique_key": "k"}), ("bulk", {}, {"delay": 60}), ("bulk", {})]
+    batch: list[Given] = [
+        ("bulk", {}, {"unique_key": "k"}),
+        ("bulk", {}, {"delay": 60}),
+        ("bulk", {}),
+    ]
     for _ in range(2):
         made = asyncio.run(client.submit_many(batch, conn=session.conn))
     assert [job.duplicate for job in made] == [True, False, False]
-    gated = [("costly", {}), ("gated", {}, {"created_by": "me"})]
+    gated: list[Given] = [("costly", {}), ("gated", {}, {"created_by": "me"})]
     made = asyncio.run(client.submit_many(gated, conn=session.conn))
     assert [job.status for job in made] == ["pending", "awaiting_approval"]
     session.submit("unheard_of", needs="approval")

@@ -9,12 +9,13 @@ import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import psycopg
 
 from laneway import Laneway
+from laneway.client import JobOptions
 from laneway.embedded.postgres import EmbeddedPostgres
 from laneway.errors import DatabaseUnavailable, LanewayError, Refused
 from laneway.testing import faults
@@ -30,7 +31,7 @@ from tests.crash.processes import WorkerProcess
 DRAIN_S = 2.0 + 0.25 + 0.4 + 5.0
 READY_S = 60.0
 
-Job = tuple[str, dict[str, Any], dict[str, Any]]
+Job = tuple[str, dict[str, Any], JobOptions]
 
 
 class Stuck(Exception):
@@ -190,7 +191,8 @@ class RowRun:
     def job(self, job_type: str, /, _options: dict[str, Any] | None = None, **payload: Any) -> Job:
         """A job to submit, with a unique `op` in its payload."""
         self._ops += 1
-        return job_type, {"op": f"{self.result.row}-{self._ops}", **payload}, _options or {}
+        options = cast("JobOptions", _options or {})
+        return job_type, {"op": f"{self.result.row}-{self._ops}", **payload}, options
 
     async def submit(self, client: Laneway, *jobs: Job) -> list[str]:
         """Submit one job alone or several by COPY; return the ids of those acknowledged."""

@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from mcp import Client
 
 from laneway.client import Client as Laneway
+from laneway.client import NewJobSpec
 from laneway.config.settings import Settings
 from laneway.control import schedules
 from laneway.errors import InvalidInput
@@ -120,7 +121,7 @@ class Interfaces:
 
     async def batch(self, given: dict[str, Any]) -> None:
         try:
-            await self._client.submit_many([("plain", {}), _python(given)])
+            await self._client.submit_many([NewJobSpec("plain"), NewJobSpec(**_python(given))])
         except InvalidInput as error:
             raise Refused(error if error.field.startswith("jobs[1].") else "no place") from None
 

@@ -206,7 +206,7 @@ def test_registry_lists_prerequisites_of_its_jobs() -> None:
 
 def test_wrong_policy_names_its_handler() -> None:
     with pytest.raises(ConfigError, match="handler 'rebuild': approval: must be True"):
-        make_handler("rebuild", rebuild, approval="perhaps")
+        make_handler("rebuild", rebuild, approval="perhaps")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("wrong", ["x", 10**400, True, [], -1])

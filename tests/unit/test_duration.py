@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,11 +35,13 @@ async def handler(ctx: Context) -> None: ...
 
 
 @pytest.mark.parametrize("setting", ["timeout", "max_age"])
-def test_handler_timeout_and_max_age_have_one_bound(setting: str) -> None:
-    made = make_handler("longest", handler, **{setting: YEAR_S})
+def test_handler_timeout_and_max_age_have_one_bound(setting: Any) -> None:
+    longest: Any = {setting: YEAR_S}
+    longer: Any = {setting: YEAR_S + 1}
+    made = make_handler("longest", handler, **longest)
     assert getattr(made, f"{setting}_s") == YEAR_S
     with pytest.raises(ConfigError, match=f"{setting}: must be more than 0 seconds"):
-        make_handler("longer", handler, **{setting: YEAR_S + 1})
+        make_handler("longer", handler, **longer)
 
 
 def test_sql_and_typescript_have_the_same_bounds() -> None:

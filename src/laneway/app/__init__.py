@@ -1,6 +1,7 @@
 """Builds applications, workers and servers; only the command line is above.
 
 laneway.py         `Laneway`: settings, client, handlers, worker
+job_type.py        `JobType`: a handler, typed by its signature
 sync.py            its verbs without an event loop
 open_database.py   finds and opens the database
 server.py          HTTP and gRPC server

@@ -6,19 +6,27 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Callable
-from copy import copy
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, Unpack, overload
 
 from laneway import __version__
+from laneway.app.job_type import HandlerDecorator, JobType
 from laneway.app.open_database import resolve_dsn
-from laneway.client import Client, JobHandle
+from laneway.client import Client
 from laneway.config.settings import Settings
 from laneway.domain.schedule import Schedule
+from laneway.domain.suggestion import suggest
+from laneway.engine.code_place import (
+    check_names,
+    name_of,
+    place_of,
+    place_of_caller,
+    without_parentheses,
+)
 from laneway.engine.leader.schedule_checks import TIMEOUT_S, make_check
-from laneway.engine.registry import Handler, Registry, make_handler
+from laneway.engine.registry import HandlerOptions, Registry
 from laneway.errors import ConfigError, InvalidInput
 from laneway.store.database import Database
 
@@ -28,6 +36,7 @@ if TYPE_CHECKING:
     from laneway.api.mounted import Mounted
     from laneway.app.sync import SyncLaneway
     from laneway.app.worker_process import WorkerOptions
+    from laneway.config.setting_values import SettingValues
     from laneway.control.resources import Jobs, Lanes, Limits, Schedules
     from laneway.engine.worker import Worker
 
@@ -40,37 +49,34 @@ REQUEST_WAIT_S = 4.0
 REQUEST_STATEMENT_S = 10.0
 
 
-class JobType:
-    """Replaces the function under `@lw.handler`: call it, or submit jobs of it."""
+J = TypeVar("J", bound=JobType[..., Any, Any])
+# A function that loads or frees shared resources.
+H = TypeVar("H", bound=Callable[[Any], Any])
+# The function of a check.
+F = TypeVar("F", bound=Callable[..., Any])
 
-    def __init__(self, app: Laneway, handler: Handler) -> None:
-        self._app = app
-        self.handler = handler
-        self.job_type = handler.job_type
-        self.__doc__ = handler.fn.__doc__
-        self.__name__ = getattr(handler.fn, "__name__", handler.job_type)
-        self.__wrapped__ = handler.fn
-        self._options: dict[str, Any] = {}
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls the function itself, as tests do."""
-        return self.handler.fn(*args, **kwargs)
+class ScheduleOptions(TypedDict, total=False):
+    """The options of `@lw.schedule`; `cron` is required."""
 
-    def analyze(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Registers the function that plans and estimates each job before its approval."""
-        self._app.handlers.add_analysis(self.handler, fn)
-        return fn
+    cron: str
+    timezone: str
+    payload: dict[str, Any]
+    missed: Literal["skip", "coalesce", "catch_up"]
+    catch_up: int
+    check: str | None
+    priority: int | None
+    max_retries: int | None
+    concurrency_key: str | None
+    workspace: str
+    tags: Sequence[str]
+    enabled: bool
 
-    def options(self, **options: Any) -> JobType:
-        """A copy that submits with these options of `lw.submit`: priority, delay, created_by …"""
-        made = copy(self)
-        made._options = {**self._options, **options}
-        return made
 
-    async def submit(self, **arguments: Any) -> JobHandle:
-        """Submits a job with these arguments."""
-        payload = self.handler.arguments.encode(arguments)
-        return await self._app.submit(self.job_type, payload, **self._options)
+class CheckOptions(TypedDict, total=False):
+    """The options of `@lw.check`: the seconds that an answer may take."""
+
+    timeout: float
 
 
 class Laneway(Client):
@@ -87,14 +93,17 @@ class Laneway(Client):
     # The result of `asgi`.
     mounted: Mounted | None = None
 
-    def __init__(self, database_url: str | None = None, **settings: Any) -> None:
+    def __init__(self, database_url: str | None = None, **settings: Unpack[SettingValues]) -> None:
+        for name in settings.keys() - Settings.model_fields.keys():
+            near = suggest(name, Settings.model_fields)
+            raise ConfigError(f"{place_of_caller()}: Laneway(): {name}: is not a setting{near}")
         chosen = Settings.load(database_url=database_url, **settings)
         self.handlers = Registry()
         super().__init__(
             lambda: Database(lambda: resolve_dsn(chosen), chosen), chosen, self.handlers
         )
 
-    def handler(self, job_type: str, **options: Any) -> Callable[[Callable[..., Any]], JobType]:
+    def handler(self, job_type: str, **options: Unpack[HandlerOptions]) -> HandlerDecorator:
         """Registers the function below as the handler of a job type.
 
         lane, priority, max_retries (3), timeout (seconds), isolation ("async", "thread",
@@ -102,67 +111,79 @@ class Laneway(Client):
         limits (names held for the whole run), approval (True or an Approval), max_age (seconds
         until a job that has not ended fails), retention (Retention).
         """
+        if callable(job_type):
+            written = f'@lw.handler("{name_of(job_type)}"), with the job type'
+            raise without_parentheses("@lw.handler", job_type, written)
+        return HandlerDecorator(self, job_type, options)
 
-        def register(fn: Callable[..., Any]) -> JobType:
-            handler = make_handler(job_type, fn, **options)
-            self.handlers.add(handler)
-            return JobType(self, handler)
-
-        return register
-
-    def on_start(self, fn: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def on_start(self, fn: H = None) -> H:  # type: ignore[assignment]
         """Registers a function that loads shared resources in each process that runs handlers."""
-        self.handlers.on_start.append(fn)
+        self.handlers.add_hook("on_start", fn)
         return fn
 
-    def on_stop(self, fn: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def on_stop(self, fn: H = None) -> H:  # type: ignore[assignment]
         """Registers a function that frees shared resources."""
-        self.handlers.on_stop.append(fn)
+        self.handlers.add_hook("on_stop", fn)
         return fn
 
-    def check(
-        self, name: str, *, timeout: float = TIMEOUT_S
-    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def check(self, name: str, **options: Unpack[CheckOptions]) -> Callable[[F], F]:
         """Registers the function below as a check: schedules that name it submit if it is True.
 
-        It takes nothing, or the resources that `on_start` loaded.
+        It takes nothing, or the resources that `on_start` loaded. It may take `timeout` (30)
+        seconds.
         """
+        if callable(name):
+            written = f'@lw.check("{name_of(name)}"), with the name that schedules use'
+            raise without_parentheses("@lw.check", name, written)
 
-        def register(fn: Callable[..., Any]) -> Callable[..., Any]:
-            self.handlers.add_check(make_check(name, fn, timeout))
+        def register(fn: F) -> F:
+            try:
+                check_names(options, CheckOptions.__annotations__, "@lw.check")
+            except InvalidInput as error:
+                raise ConfigError(f"{place_of(fn)}: check {name!r}: {error}") from error
+            self.handlers.add_check(make_check(name, fn, options.get("timeout", TIMEOUT_S)))
             return fn
 
         return register
 
     @overload
-    def schedule(self, name: str, job_type: str, /, **settings: Any) -> None: ...
+    def schedule(self, name: str, job_type: str, /, **options: Unpack[ScheduleOptions]) -> None: ...
     @overload
-    def schedule(self, name: str, /, **settings: Any) -> Callable[[JobType], JobType]: ...
+    def schedule(self, name: str, /, **options: Unpack[ScheduleOptions]) -> Callable[[J], J]: ...
     def schedule(
-        self, name: str, job_type: str | None = None, /, **settings: Any
-    ) -> Callable[[JobType], JobType] | None:
+        self, name: str, job_type: str | None = None, /, **options: Unpack[ScheduleOptions]
+    ) -> Callable[[J], J] | None:
         """Declares a schedule of a job type; as a decorator, of the handler below it.
 
-        Workers create it if it is missing and never overwrite an existing row. Settings:
+        Workers create it if it is missing and never overwrite an existing row. Options:
         cron, timezone ("UTC"), payload, missed ("coalesce", "skip", "catch_up"), catch_up (10),
         check, priority, max_retries, concurrency_key, workspace, tags, enabled.
         """
+        if callable(name):
+            written = '@lw.schedule("nightly", cron="0 3 * * *"), with a name and a time'
+            raise without_parentheses("@lw.schedule", name, written)
 
-        def declare(of: str) -> None:
-            given = {"check_name" if k == "check" else k: v for k, v in settings.items()}
+        def declare(of: str, place: str) -> None:
+            given = {"check_name" if k == "check" else k: v for k, v in options.items()}
             try:
+                check_names(options, ScheduleOptions.__annotations__, "@lw.schedule")
                 schedule = Schedule.of({"name": name, "job_type": of, **given})
             except InvalidInput as error:
-                raise ConfigError(f"schedule {name!r}: {error}") from error
+                raise ConfigError(f"{place}: schedule {name!r}: {error}") from error
             self.handlers.add_schedule(schedule)
 
-        def decorate(handler: JobType) -> JobType:
-            declare(handler.job_type)
+        def decorate(handler: J) -> J:
+            place = place_of(handler)
+            if not isinstance(handler, JobType):
+                raise ConfigError(
+                    f"{place}: schedule {name!r}: is below @lw.handler: write @lw.schedule above it"
+                )
+            declare(handler.job_type, place)
             return handler
 
         if job_type is None:
             return decorate
-        declare(job_type)
+        declare(job_type, place_of_caller())
         return None
 
     # Imported where needed below: an application that only submits starts a quarter faster.
@@ -212,16 +233,31 @@ class Laneway(Client):
         """The handlers, under the name that child processes read."""
         return self.handlers
 
-    def worker(self, **options: Any) -> Worker:
+    def worker(
+        self,
+        *,
+        only_lanes: Collection[str] | None = None,
+        name: str | None = None,
+        app: str | None = None,
+        max_jobs: int | None = None,
+    ) -> Worker:
         """A worker of this application in this process; `start` it, later `stop` it.
 
-        `LANEWAY_WORKER=off` keeps it from starting where separate processes run the workers.
+        It serves all lanes, or `only_lanes`, and ends after `max_jobs`. `app` ("module:lw") is
+        where child processes import the handlers from. `LANEWAY_WORKER=off` keeps it from
+        starting where separate processes run the workers.
         """
         from laneway.engine.worker import Worker
 
-        is_off = self.settings.worker == "off"
         return Worker(
-            lambda: self.database.dsn, self.settings, self.handlers, is_off=is_off, **options
+            lambda: self.database.dsn,
+            self.settings,
+            self.handlers,
+            only_lanes=None if only_lanes is None else frozenset(only_lanes),
+            name=name,
+            app=app,
+            is_off=self.settings.worker == "off",
+            max_jobs=max_jobs,
         )
 
     async def ready(self) -> None:

@@ -5,6 +5,7 @@
     catalog.py    the job types known here: own handlers, otherwise what workers published
     decisions.py  cancel, approve and reject, each with its audit entry
     handle.py     the result of a submit
+    outcome.py    the result of a job that ended
     limits.py     limits held outside of jobs
     sync.py       the same verbs without an event loop; portal.py is the thread behind it
 
@@ -16,13 +17,15 @@ from __future__ import annotations
 from laneway.client.catalog import KnownHandler, KnownHandlers
 from laneway.client.client import Client
 from laneway.client.handle import JobHandle, SyncJobHandle
-from laneway.client.spec import NewJobSpec
+from laneway.client.spec import Given, JobOptions, NewJobSpec
 from laneway.client.sync import SyncClient
 from laneway.domain.payload import JsonText
 
 __all__ = [
     "Client",
+    "Given",
     "JobHandle",
+    "JobOptions",
     "JsonText",
     "KnownHandler",
     "KnownHandlers",

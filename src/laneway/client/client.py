@@ -5,20 +5,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, Unpack, overload
 from uuid import UUID
 
 from laneway.client import decisions
 from laneway.client.catalog import Catalog, KnownHandlers
 from laneway.client.handle import JobHandle
 from laneway.client.limits import LimitHolder
+from laneway.client.outcome import outcome_of
 from laneway.client.spec import (
     Given,
+    JobOptions,
+    NewJobSpec,
+    check_options,
     encode_off_loop,
     make_entries,
     make_job,
@@ -29,15 +32,11 @@ from laneway.config.settings import Settings
 from laneway.domain import verb_rules
 from laneway.domain.approval import analysis_of
 from laneway.domain.claim import parse_job_id
-from laneway.domain.job import DEFAULT_WORKSPACE, Job, NewJob
+from laneway.domain.job import Job, NewJob
 from laneway.domain.lane import check_job_type
-from laneway.domain.payload import decode
-from laneway.domain.redaction import redact
 from laneway.domain.states import TERMINAL, Status
-from laneway.domain.text import escape_text
 from laneway.errors import (
     DatabaseUnavailable,
-    JobFailed,
     LanewayError,
     NotFound,
     SchemaMismatch,
@@ -57,6 +56,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+R = TypeVar("R")
 A = TypeVar("A")
 P = ParamSpec("P")
 
@@ -117,71 +117,69 @@ class Client(LimitHolder):
         job_type: str,
         payload: object = None,
         *,
-        priority: int | None = None,
-        run_at: datetime | None = None,
-        delay: float | timedelta | None = None,
-        unique_key: str | None = None,
-        workspace: str = DEFAULT_WORKSPACE,
-        tags: Sequence[str] = (),
-        max_retries: int | None = None,
-        created_by: str | None = None,
-        concurrency_key: str | None = None,
         conn: object = None,
         wake: bool | None = None,
-    ) -> JobHandle:
+        **options: Unpack[JobOptions],
+    ) -> JobHandle[Any]:
         """Submits one job, or returns the live job with the same `unique_key`.
+
+        Options: priority, run_at or delay, unique_key, workspace, tags, max_retries, created_by,
+        concurrency_key.
 
         Workers are woken after the commit. With `conn=` they find the job at their next poll,
         unless `wake=True`. After DatabaseUnavailable the job may or may not be stored: submit
         again with a `unique_key` to get exactly one.
         """
+        check_options(options)
         run = self._run if conn is None else borrow(conn).run
         with tracing.sending(check_job_type(job_type)) as sent:
-            job = await self._make(
-                run,
-                job_type,
-                payload,
-                priority=priority,
-                run_at=run_at,
-                delay=delay,
-                unique_key=unique_key,
-                workspace=workspace,
-                tags=tags,
-                max_retries=max_retries,
-                created_by=created_by,
-                concurrency_key=concurrency_key,
-            )
+            job = await self._make(run, job_type, payload, options)
             made = await run(jobs.submit(job, wake=conn is not None and bool(wake)))
             sent.record(made.id, duplicate=made.duplicate)
-        handle = JobHandle(made.id, job_type, _STATUS[made.status], made.duplicate, self)
+        handle: JobHandle[Any] = JobHandle(
+            made.id, job_type, _STATUS[made.status], made.duplicate, self
+        )
         if conn is None and wake is not False:
             self.wake([handle])
         return handle
 
-    async def prepare(self, job_type: str, payload: object = None, **options: Any) -> NewJob:
+    async def prepare(
+        self, job_type: str, payload: object = None, **options: Unpack[JobOptions]
+    ) -> NewJob:
         """The job that `submit` would store, checked but not stored; the options are the same."""
-        return await self._make(self._run, job_type, payload, **options)
+        check_options(options)
+        return await self._make(self._run, job_type, payload, options)
 
     async def _make(
         self,
         run: Callable[[Statement[Any]], Awaitable[Any]],
         job_type: str,
         payload: object,
-        **options: Any,
+        options: JobOptions,
     ) -> NewJob:
         await self._catalog.refresh([check_job_type(job_type)], run)
         check = self._catalog.check_of(job_type)
         arguments = await encode_off_loop(check, self._limits, payload)
-        options["traceparent"] = tracing.traceparent()
-        return make_job(self._catalog, self._limits, job_type, arguments, **options)
+        trace = tracing.traceparent()
+        return make_job(
+            self._catalog, self._limits, job_type, arguments, traceparent=trace, **options
+        )
 
+    @overload
+    async def submit_many(
+        self, new: Iterable[NewJobSpec[R]], *, conn: object = None, wake: bool | None = None
+    ) -> list[JobHandle[R]]: ...
+    @overload
     async def submit_many(
         self, new: Iterable[Given], *, conn: object = None, wake: bool | None = None
-    ) -> list[JobHandle]:
+    ) -> list[JobHandle[Any]]: ...
+    async def submit_many(
+        self, new: Iterable[Given], *, conn: object = None, wake: bool | None = None
+    ) -> list[JobHandle[Any]]:
         """Submits up to 1,000 jobs by COPY, all or none; returns handles in the same order.
 
-        Each is a NewJobSpec, `(job_type, payload)`, `(job_type, payload, {"priority": 5})`, or a
-        mapping with the names of `submit`.
+        Each is `ingest.job(path="a.pdf")`, a NewJobSpec, `(job_type, payload)`,
+        `(job_type, payload, {"priority": 5})`, or a mapping with the names of `submit`.
         """
         requests = read_requests(new, self._limits)
         if not requests:
@@ -189,7 +187,7 @@ class Client(LimitHolder):
         job_types = types_of(requests)
         run = self._run if conn is None else borrow(conn).run
         await self._catalog.refresh(job_types, run)
-        is_keyed = any(job[2].get("unique_key") is not None for job in requests)
+        is_keyed = any(job.options.get("unique_key") is not None for job in requests)
         with tracing.sending(*job_types, count=len(requests)):
             entries = make_entries(self._catalog, self._limits, requests)
             if conn is None:
@@ -201,8 +199,8 @@ class Client(LimitHolder):
                 own = borrow(conn)
                 ready = await asyncio.to_thread(list, entries) if own.is_async else list(entries)
                 made = await store_batch(own, Batch(len(requests), job_types, is_keyed, ready))
-        handles = [
-            JobHandle(job_id, job[0], _STATUS[status], duplicate, self)
+        handles: list[JobHandle[Any]] = [
+            JobHandle(job_id, job.job_type, _STATUS[status], duplicate, self, job.decode)
             for job, (job_id, status, duplicate) in zip(requests, made, strict=True)
         ]
         if conn is None and wake is not False:
@@ -289,10 +287,17 @@ class Client(LimitHolder):
             decided = await decisions.reject(runner, wanted, by, reason)
         verb_rules.after_decision(wanted, decided.found_in, decided.refusal, "reject")
 
-    async def wait(self, job_id: UUID | str, timeout: float | None = None) -> object:
-        """The job's result; JobFailed if it fails or is cancelled, TimeoutError after `timeout`.
+    async def wait(
+        self,
+        job_id: UUID | str,
+        timeout: float | None = None,
+        *,
+        decode: Callable[[str], Any] | None = None,
+    ) -> Any:
+        """The job's result as JSON, or as `decode` reads it from its JSON text.
 
-        While the database is unreachable, it keeps waiting.
+        JobFailed if it fails or is cancelled, TimeoutError after `timeout`. While the database is
+        unreachable, it keeps waiting.
         """
         wanted = parse_job_id(job_id)
         loop = asyncio.get_running_loop()
@@ -309,7 +314,7 @@ class Client(LimitHolder):
                 if found is None:
                     raise NotFound(f"no job {wanted}")
                 if Status(found[0]) in TERMINAL:
-                    return self._outcome(wanted, *found)
+                    return outcome_of(wanted, *found, decode, self._limits)
             except (SchemaMismatch, UnsuitableDatabase):
                 raise
             except DatabaseUnavailable as error:
@@ -322,16 +327,6 @@ class Client(LimitHolder):
             delay = pause * random.uniform(0.8, 1.2)
             await asyncio.sleep(delay if left is None else min(delay, left))
             pause = min(LONGEST_POLL_S, pause * _POLL_GROWTH)
-
-    def _outcome(self, job_id: UUID, status: str, result: str | None, error: str | None) -> object:
-        if status == Status.COMPLETED:
-            return None if result is None else decode(result, self._limits, field="result")
-        details = decode(error, self._limits, field="error") if error is not None else None
-        reason = ""
-        if isinstance(details, dict):
-            reason = escape_text(redact(f": {details.get('type')}: {details.get('message')}"))
-        verb = "was cancelled" if status == Status.CANCELLED else "failed"
-        raise JobFailed(f"job {job_id} {verb}{reason}")
 
     @asynccontextmanager
     async def _transaction(self, conn: object) -> AsyncIterator[Runner]:

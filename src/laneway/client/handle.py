@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic
 from uuid import UUID
+
+from typing_extensions import TypeVar
 
 from laneway.domain.job import Job
 from laneway.domain.states import Status
@@ -13,9 +16,12 @@ if TYPE_CHECKING:
     from laneway.client.client import Client
     from laneway.client.sync import SyncClient
 
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True, default=Any)
+
 
 @dataclass(slots=True)
-class JobHandle:
+class JobHandle(Generic[R_co]):
     """A submitted job and the verbs on it.
 
     `status` is its state at the submit. `duplicate`: a live job already held the unique_key, and
@@ -27,10 +33,16 @@ class JobHandle:
     status: Status
     duplicate: bool
     _client: Client = field(repr=False, compare=False)
+    _decode: Callable[[str], R_co] | None = field(default=None, repr=False, compare=False)
 
-    async def wait(self, timeout: float | None = None) -> object:
-        """The job's result; JobFailed if it fails or is cancelled, TimeoutError after `timeout`."""
-        return await self._client.wait(self.id, timeout)
+    async def wait(self, timeout: float | None = None) -> R_co:
+        """The job's result; JobFailed if it fails or is cancelled, TimeoutError after `timeout`.
+
+        A handle of `ingest.submit` reads it by the return hint of the handler, one of
+        `lw.submit` as JSON.
+        """
+        result: R_co = await self._client.wait(self.id, timeout, decode=self._decode)
+        return result
 
     async def get(self) -> Job:
         """The job as it is now, with its attempts."""
@@ -40,9 +52,19 @@ class JobHandle:
         """Cancels the job, or asks its worker to stop."""
         return await self._client.cancel(self.id, reason)
 
+    def decoded_by(self, decode: Callable[[str], R] | None) -> JobHandle[R]:
+        """The same job, whose result this function reads from its JSON text."""
+        return JobHandle(self.id, self.job_type, self.status, self.duplicate, self._client, decode)
+
+    def blocking(self, client: SyncClient) -> SyncJobHandle[R_co]:
+        """The same job, with verbs that are plain calls."""
+        return SyncJobHandle(
+            self.id, self.job_type, self.status, self.duplicate, client, self._decode
+        )
+
 
 @dataclass(slots=True)
-class SyncJobHandle:
+class SyncJobHandle(Generic[R_co]):
     """A JobHandle whose verbs are plain calls."""
 
     id: UUID
@@ -50,10 +72,12 @@ class SyncJobHandle:
     status: Status
     duplicate: bool
     _client: SyncClient = field(repr=False, compare=False)
+    _decode: Callable[[str], R_co] | None = field(default=None, repr=False, compare=False)
 
-    def wait(self, timeout: float | None = None) -> object:
+    def wait(self, timeout: float | None = None) -> R_co:
         """The job's result; JobFailed if it fails or is cancelled, TimeoutError after `timeout`."""
-        return self._client.wait(self.id, timeout)
+        result: R_co = self._client.wait(self.id, timeout, decode=self._decode)
+        return result
 
     def get(self) -> Job:
         """The job as it is now, with its attempts."""
@@ -62,3 +86,9 @@ class SyncJobHandle:
     def cancel(self, reason: str | None = None) -> Status:
         """Cancels the job, or asks its worker to stop."""
         return self._client.cancel(self.id, reason)
+
+    def decoded_by(self, decode: Callable[[str], R] | None) -> SyncJobHandle[R]:
+        """The same job, whose result this function reads from its JSON text."""
+        return SyncJobHandle(
+            self.id, self.job_type, self.status, self.duplicate, self._client, decode
+        )

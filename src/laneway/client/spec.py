@@ -4,25 +4,61 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypedDict, cast
+
+from typing_extensions import TypeVar
 
 from laneway.client.catalog import Catalog, Check
 from laneway.domain.approval import NEEDS_SUBMITTER
 from laneway.domain.job import DEFAULT_WORKSPACE, NewJob, new_job_id, new_job_ids
 from laneway.domain.lane import check_job_type
 from laneway.domain.payload import JsonText, PayloadLimits, encode
+from laneway.domain.suggestion import suggest
 from laneway.errors import InvalidInput
 from laneway.observability import tracing
 from laneway.store.batch import Entry
 
+R_co = TypeVar("R_co", covariant=True, default=Any)
+
+
+class JobOptions(TypedDict, total=False):
+    """The options of one job; None stands for the default."""
+
+    priority: int | None
+    run_at: datetime | None
+    delay: float | timedelta | None
+    unique_key: str | None
+    workspace: str
+    tags: Sequence[str]
+    max_retries: int | None
+    created_by: str | None
+    concurrency_key: str | None
+
+
+class SubmitOptions(JobOptions, total=False):
+    """The options of a submit: those of its job, its connection and its wake-up."""
+
+    conn: object
+    wake: bool | None
+
+
+class JobFields(JobOptions, total=False):
+    """One job of a batch as a mapping; `job_type` is required."""
+
+    job_type: str
+    payload: object
+
 
 @dataclass(frozen=True, slots=True)
-class NewJobSpec:
-    """One job of a batch; the fields are the parameters of `submit`."""
+class NewJobSpec(Generic[R_co]):
+    """One job of a batch; the fields are the parameters of `submit`.
+
+    `ingest.job(path="a.pdf")` makes one whose arguments and result are typed.
+    """
 
     job_type: str
     payload: object = None
@@ -35,18 +71,38 @@ class NewJobSpec:
     max_retries: int | None = None
     created_by: str | None = None
     concurrency_key: str | None = None
+    # Reads the JSON text of the job's result by the return hint of its handler.
+    decode: Callable[[str], R_co] | None = field(
+        default=None, repr=False, compare=False, kw_only=True
+    )
 
 
-# A tuple is (job_type, payload) or (job_type, payload, options); a mapping has the spec's fields.
-Given: TypeAlias = NewJobSpec | tuple[Any, ...] | Mapping[str, Any]
+# A tuple is (job_type,), (job_type, payload) or (job_type, payload, options).
+Given: TypeAlias = (
+    NewJobSpec[Any] | tuple[str] | tuple[str, object] | tuple[str, object, JobOptions] | JobFields
+)
 
-_OPTIONS: Final = tuple(field.name for field in fields(NewJobSpec))[2:]
+_OPTIONS: Final = tuple(JobOptions.__annotations__)
 
 
-# One job of a batch: job type, payload, options.
-Request: TypeAlias = tuple[str, object, Mapping[str, Any]]
+class Request(NamedTuple):
+    """One job of a batch, as given."""
+
+    job_type: str
+    payload: object
+    options: Mapping[str, Any]
+    decode: Callable[[str], Any] | None = None
+
 
 _NO_OPTIONS: Final[Mapping[str, Any]] = {}
+
+
+def check_options(options: Mapping[str, object], known: Iterable[str] = _OPTIONS) -> None:
+    """Refuse names that are not options of `submit`; the error names the nearest one."""
+    for name in options:
+        if name not in known:
+            near = suggest(name, SubmitOptions.__annotations__)
+            raise InvalidInput(name, f"is not an option of submit{near}")
 
 
 # Longer payload texts are parsed and checked in a thread, so that the event loop goes on.
@@ -129,7 +185,9 @@ def read_requests(given: Iterable[Given], limits: PayloadLimits) -> list[Request
     if len(chosen) > limits.batch_jobs:
         raise InvalidInput("jobs", f"a batch holds at most {limits.batch_jobs} jobs")
     return [
-        (job[0], job[1], _NO_OPTIONS) if type(job) is tuple and len(job) == 2 else _request(job, i)
+        Request(job[0], job[1], _NO_OPTIONS)
+        if type(job) is tuple and len(job) == 2
+        else _request(job, i)
         for i, job in enumerate(chosen)
     ]
 
@@ -137,11 +195,11 @@ def read_requests(given: Iterable[Given], limits: PayloadLimits) -> list[Request
 def types_of(requests: Sequence[Request]) -> frozenset[str]:
     """The job types of a batch, checked."""
     try:
-        names = frozenset(job_type for job_type, _, _ in requests)
+        names = frozenset(job.job_type for job in requests)
         return frozenset(map(check_job_type, names))
     except (InvalidInput, TypeError):
-        for i, (job_type, _, _) in enumerate(requests):
-            check_job_type(job_type, f"jobs[{i}].job_type")
+        for i, job in enumerate(requests):
+            check_job_type(job.job_type, f"jobs[{i}].job_type")
         raise
 
 
@@ -151,7 +209,7 @@ def make_entries(
     """The jobs of a batch as an iterator; an error names the index of the job."""
     # Read the catalog now: it may have changed by the time the iterator is consumed.
     trace = tracing.traceparent()
-    checks = {job_type: catalog.check_of(job_type) for job_type, _, _ in requests}
+    checks = {job.job_type: catalog.check_of(job.job_type) for job in requests}
     return _entries(catalog, limits, requests, checks, trace)
 
 
@@ -165,7 +223,7 @@ def _entries(
     templates: dict[str, NewJob] = {}
     size = made = 0
     try:
-        for job_id, (job_type, payload, options) in zip(
+        for job_id, (job_type, payload, options, _) in zip(
             new_job_ids(len(requests)), requests, strict=True
         ):
             text = encode_arguments(checks[job_type], limits, payload)
@@ -193,22 +251,25 @@ def _entries(
 def _request(one: object, i: int) -> Request:
     match one:
         case tuple((job_type, payload)):
-            return job_type, payload, _NO_OPTIONS
+            return Request(job_type, payload, _NO_OPTIONS)
         case tuple((job_type,)):
-            return job_type, None, _NO_OPTIONS
+            return Request(job_type, None, _NO_OPTIONS)
         case tuple((job_type, payload, Mapping() as options)):
             pass
-        case NewJobSpec(job_type=job_type, payload=payload):
-            return job_type, payload, {name: getattr(one, name) for name in _OPTIONS}
+        case NewJobSpec(job_type=job_type, payload=payload, decode=decode):
+            given = {name: getattr(one, name) for name in _OPTIONS}
+            return Request(job_type, payload, given, decode)
         case {"job_type": job_type, **rest}:
-            payload, options = rest.pop("payload", None), rest
+            payload, options = rest.pop("payload", None), cast("dict[str, Any]", rest)
         case _:
             raise InvalidInput(
                 f"jobs[{i}]", "must be a NewJobSpec, (job_type, payload, options) or a mapping"
             )
-    for name in options.keys() - set(_OPTIONS):
-        raise InvalidInput(f"jobs[{i}]", f"{name!r} is not an option of submit")
-    return cast("Request", (job_type, payload, options))
+    try:
+        check_options(options)
+    except InvalidInput as error:
+        raise InvalidInput(f"jobs[{i}]", f"{error.field!r} {error.rule}") from None
+    return Request(cast("str", job_type), payload, options)
 
 
 def _utc(at: Any) -> datetime:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 from weakref import WeakSet
 
 from laneway.client.client import Client
 from laneway.client.handle import JobHandle, SyncJobHandle
 from laneway.client.portal import Portal
+from laneway.client.spec import Given, NewJobSpec
 from laneway.domain.held_limits import count_held, mark_held
 from laneway.store.caller_connection import borrow, run_now
 from laneway.store.database import Database
@@ -40,12 +41,8 @@ def _same(_client: SyncClient, result: R) -> R:
     return result
 
 
-def _handle(client: SyncClient, job: JobHandle) -> SyncJobHandle:
-    return SyncJobHandle(job.id, job.job_type, job.status, job.duplicate, client)
-
-
-def _handles(client: SyncClient, jobs: list[JobHandle]) -> list[SyncJobHandle]:
-    return [_handle(client, job) for job in jobs]
+def _handle(client: SyncClient, job: JobHandle[R]) -> SyncJobHandle[R]:
+    return job.blocking(client)
 
 
 class SyncClient:
@@ -64,12 +61,26 @@ class SyncClient:
         _clients.add(self)
 
     submit = _blocking(Client.submit, _handle)
-    submit_many = _blocking(Client.submit_many, _handles)
     get = _blocking(Client.get, _same)
     cancel = _blocking(Client.cancel, _same)
     approve = _blocking(Client.approve, _same)
     reject = _blocking(Client.reject, _same)
     wait = _blocking(Client.wait, _same)
+
+    @overload
+    def submit_many(
+        self, new: Iterable[NewJobSpec[R]], *, conn: object = None, wake: bool | None = None
+    ) -> list[SyncJobHandle[R]]: ...
+    @overload
+    def submit_many(
+        self, new: Iterable[Given], *, conn: object = None, wake: bool | None = None
+    ) -> list[SyncJobHandle[Any]]: ...
+    def submit_many(
+        self, new: Iterable[Given], *, conn: object = None, wake: bool | None = None
+    ) -> list[SyncJobHandle[Any]]:
+        """Submits up to 1,000 jobs by COPY, all or none; returns handles in the same order."""
+        made = self._run(lambda client: client.submit_many(new, conn=conn, wake=wake), conn)
+        return [job.blocking(self) for job in made]
 
     @contextmanager
     def limit(self, *names: str, priority: int = 0, timeout: float | None = None) -> Iterator[None]:

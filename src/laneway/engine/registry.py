@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, TypedDict, Unpack, cast
 
-from laneway.domain.approval import Analysis, analysis_of, as_approval, is_analysis
+from laneway.domain.approval import Analysis, Approval, analysis_of, as_approval, is_analysis
 from laneway.domain.arguments import Arguments, check_schema
 from laneway.domain.change_rules import check_whole
 from laneway.domain.job_type_policy import (
@@ -25,6 +25,15 @@ from laneway.domain.lane import check_job_type
 from laneway.domain.retention import Retention
 from laneway.domain.retry import RetryPolicy
 from laneway.domain.schedule import Schedule
+from laneway.domain.suggestion import suggest
+from laneway.engine.code_place import (
+    called_without_function,
+    check_names,
+    name_of,
+    place_of,
+    place_of_caller,
+)
+from laneway.engine.handler_signature import check_handler
 from laneway.engine.leader.schedule_checks import ScheduleCheck
 from laneway.errors import ConfigError, InvalidInput
 
@@ -86,15 +95,37 @@ def _module(fn: Callable[..., Any]) -> str:
     return Path(path).parent.stem if spec is not None else Path(path).stem
 
 
-def make_handler(job_type: str, fn: Callable[..., Any], **options: Any) -> Handler:
-    """Make a handler; raises ConfigError that names the job type and the wrong option."""
+class HandlerOptions(TypedDict, total=False):
+    """The options of `@lw.handler`; None stands for the default. Times are seconds."""
+
+    lane: str | None
+    priority: int | None
+    max_retries: int
+    timeout: float | timedelta | None
+    isolation: Isolation | None
+    retry: RetryPolicy | None
+    stale: Stale
+    memory_mb: int | None
+    limits: Sequence[str]
+    approval: Approval | bool | Literal["always", "never"] | None
+    max_age: float | timedelta | None
+    retention: Retention | None
+
+
+def make_handler(
+    job_type: str, fn: Callable[..., Any], **options: Unpack[HandlerOptions]
+) -> Handler:
+    """Make a handler; ConfigError names the line, the job type, the wrong option and the cure."""
     try:
+        check_names(options, HandlerOptions.__annotations__, "@lw.handler")
+        check_handler(fn)
         return _checked(job_type, fn, **options)
     except InvalidInput as error:
         option = error.field.removesuffix("_s")
-        raise ConfigError(f"handler {job_type!r}: {option}: {error.rule}") from error
+        reason = f"{option}: {error.rule}"
+        raise ConfigError(f"{place_of(fn)}: handler {job_type!r}: {reason}") from error
     except TypeError as error:
-        raise ConfigError(f"handler {job_type!r}: {error}") from error
+        raise ConfigError(f"{place_of(fn)}: handler {job_type!r}: {error}") from error
 
 
 def _checked(
@@ -104,19 +135,19 @@ def _checked(
     lane: str | None = None,
     priority: int | None = None,
     max_retries: int = 3,
-    timeout: float | None = None,
-    isolation: str | None = None,
+    timeout: float | timedelta | None = None,
+    isolation: Isolation | None = None,
     retry: RetryPolicy | None = None,
-    stale: str = "heartbeat",
+    stale: Stale = "heartbeat",
     memory_mb: int | None = None,
     limits: Sequence[str] = (),
-    approval: object = None,
+    approval: Approval | bool | Literal["always", "never"] | None = None,
     max_age: float | timedelta | None = None,
     retention: Retention | None = None,
 ) -> Handler:
     check_job_type(job_type)
     is_async = inspect.iscoroutinefunction(fn)
-    chosen = isolation or ("async" if is_async else "thread")
+    chosen: Isolation = isolation or ("async" if is_async else "thread")
     if chosen == "async" and not is_async:
         raise InvalidInput("isolation", "async needs an async def")
     if chosen == "thread" and is_async:
@@ -128,14 +159,14 @@ def _checked(
     return Handler(
         job_type=job_type,
         fn=fn,
-        isolation=cast(Isolation, chosen),
+        isolation=chosen,
         arguments=Arguments.of(fn),
         lane=lane,
         priority=priority,
         max_retries=max_retries,
-        timeout_s=timeout,
+        timeout_s=cast("float | None", timeout),
         retry=retry or RetryPolicy(),
-        stale=cast(Stale, stale),
+        stale=stale,
         memory_mb=memory_mb,
         limits=cast("tuple[str, ...]", limits),
         approval=as_approval(approval),
@@ -148,14 +179,21 @@ def make_analysis(handler: Handler, fn: Callable[..., Any]) -> Handler:
     """Make the analysis of a handler; it gets the arguments that it names, and `ctx` if named."""
     if handler.is_analysis:
         raise ConfigError(f"handler {handler.job_type!r}: an analysis has no analysis")
+    if not callable(fn):
+        raise ConfigError(
+            f"{place_of(fn)}: analysis of {handler.job_type!r}: must be a function that returns an"
+            " Analysis"
+        )
     parameters = inspect.signature(fn).parameters
     takes_all = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())
     known = handler.arguments.names
     for name, one in parameters.items():
         is_named = one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
         if is_named and one.default is one.empty and name not in known and name != "ctx":
+            near = suggest(name, known) or f"; it may take {', '.join(('ctx', *sorted(known)))}"
             raise ConfigError(
-                f"analysis of {handler.job_type!r}: its handler has no argument {name}"
+                f"{place_of(fn)}: analysis of {handler.job_type!r}: its handler has no argument"
+                f" {name}{near}"
             )
 
     def chosen(ctx: Any, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -199,24 +237,47 @@ class Registry:
         self.schedules: dict[str, Schedule] = {}
 
     def add(self, handler: Handler) -> None:
-        if handler.job_type in self._handlers:
-            raise ConfigError(f"handler {handler.job_type!r}: is already registered")
+        if (first := self._handlers.get(handler.job_type)) is not None:
+            raise ConfigError(
+                f"{place_of(handler.fn)}: handler {handler.job_type!r}: is already registered, at"
+                f" {place_of(first.fn)}"
+            )
         self._handlers[handler.job_type] = handler
 
     def add_analysis(self, handler: Handler, fn: Callable[..., Any]) -> None:
         analysis = make_analysis(handler, fn)
         if analysis.job_type in self._analyses:
-            raise ConfigError(f"handler {handler.job_type!r}: already has an analysis")
+            raise ConfigError(
+                f"{place_of(fn)}: handler {handler.job_type!r}: already has an analysis"
+            )
         self._analyses[analysis.job_type] = analysis
+
+    def add_hook(self, when: Literal["on_start", "on_stop"], fn: Callable[..., Any] | None) -> None:
+        """Register a function that loads or frees the resources of a process."""
+        if fn is None:
+            raise called_without_function(f"@lw.{when}")
+        try:
+            inspect.signature(fn).bind(None)
+        except TypeError as error:
+            written = f"def {name_of(fn)}(resources)"
+            raise ConfigError(
+                f"{place_of(fn)}: @lw.{when}: the function takes the resources and nothing else"
+                f" ({error}): write {written}"
+            ) from None
+        except ValueError:
+            pass  # a builtin has no signature
+        (self.on_start if when == "on_start" else self.on_stop).append(fn)
 
     def add_check(self, check: ScheduleCheck) -> None:
         if check.name in self.checks:
-            raise ConfigError(f"check {check.name!r}: is already registered")
+            raise ConfigError(f"{place_of(check.fn)}: check {check.name!r}: is already registered")
         self.checks[check.name] = check
 
     def add_schedule(self, schedule: Schedule) -> None:
         if schedule.name in self.schedules:
-            raise ConfigError(f"schedule {schedule.name!r}: is already registered")
+            raise ConfigError(
+                f"{place_of_caller()}: schedule {schedule.name!r}: is already registered"
+            )
         self.schedules[schedule.name] = schedule
 
     def get(self, job_type: str) -> Handler | None:

@@ -84,6 +84,6 @@ async def _start_worker(lw: Laneway, stack: AsyncExitStack, lanes: Sequence[str]
     if lw.settings.worker != "off":
         # A worker waits for its database, but an application without one must fail to start.
         await lw.ready()
-    worker = lw.worker(only_lanes=None if lanes is None else frozenset(lanes))
+    worker = lw.worker(only_lanes=lanes)
     stack.push_async_callback(worker.stop)
     await worker.start()

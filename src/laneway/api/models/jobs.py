@@ -10,6 +10,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from laneway.api.http.paging import RequestBody
 from laneway.api.models.declared import page_model, settings_model
+from laneway.client import JobOptions
 from laneway.domain.explanation import Explanation
 from laneway.domain.filter import JobFilter
 from laneway.domain.job import (
@@ -59,7 +60,7 @@ class JobRequest(RequestBody):
     )
     max_retries: int | None = Field(default=None, ge=MAX_RETRIES_RANGE[0], le=MAX_RETRIES_RANGE[1])
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> JobOptions:
         """The options of `Client.submit` besides job type and payload."""
         return {
             "priority": self.priority,

@@ -20,7 +20,7 @@ from laneway.api.http.job_access import Wanted, check_submits, covers, shown, wi
 from laneway.api.http.problems import errors
 from laneway.api.http.responses import Json, location
 from laneway.api.models.jobs import JobOut, JobRequest, NewJobs, SubmittedJobs
-from laneway.client import Client, JobHandle
+from laneway.client import Client, Given, JobHandle, JobOptions
 from laneway.control.audit import audited
 from laneway.domain.job import Job
 from laneway.errors import InvalidInput, Refused
@@ -83,9 +83,8 @@ async def _submit_plain(request: Request, who: Caller, job: JobRequest) -> Respo
     client: Client = request.app.state.client
     group_commit: GroupCommit = request.app.state.group_commit
     with tracing.sending(job.job_type) as sent:
-        new = await client.prepare(
-            job.job_type, job.payload, created_by=str(who.actor), **job.options()
-        )
+        options: JobOptions = {**job.options(), "created_by": str(who.actor)}
+        new = await client.prepare(job.job_type, job.payload, **options)
         stored = await within_quota(
             request, quota, lambda: group_commit.submit(new, who.actor, quota)
         )
@@ -120,7 +119,7 @@ async def submit_job(
     """Submit one job; returns the existing job instead if one already has its `unique_key`."""
     quota = await check_submits(who, [Wanted(job.workspace, job.job_type, job.priority)])
     client: Client = request.app.state.client
-    options = {**job.options(), "created_by": str(who.actor)}
+    options: JobOptions = {**job.options(), "created_by": str(who.actor)}
     made: list[JobHandle] = []
 
     async def apply(db: Database) -> Response:
@@ -175,7 +174,7 @@ async def submit_jobs(
     )
     client: Client = request.app.state.client
     made: list[JobHandle] = []
-    new = [
+    new: list[Given] = [
         (job.job_type, job.payload, {**job.options(), "created_by": str(who.actor)})
         for job in batch.jobs
     ]

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from laneway.domain.schedule import check_check_name
+from laneway.engine.code_place import place_of
 from laneway.engine.run.exception_text import summary_of
 from laneway.engine.run.threads import Threads
 from laneway.errors import ConfigError, InvalidInput
@@ -64,7 +65,7 @@ def make_check(name: str, fn: Callable[..., Any], timeout: float = TIMEOUT_S) ->
         if len(needed) > 1:
             raise InvalidInput("function", "must take no argument, or only the resources")
     except (InvalidInput, TypeError, ValueError) as error:
-        raise ConfigError(f"check {name!r}: {error}") from error
+        raise ConfigError(f"{place_of(fn)}: check {name!r}: {error}") from error
     return ScheduleCheck(name, fn, float(timeout), bool(needed))
 
 

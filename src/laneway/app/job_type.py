@@ -1,0 +1,158 @@
+"""`JobType`: what `@lw.handler` makes of a function, typed by its signature."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Coroutine, Mapping
+from copy import copy
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Unpack, cast, overload
+
+from typing_extensions import ParamSpec, TypeVar
+
+from laneway.client.handle import JobHandle, SyncJobHandle
+from laneway.client.spec import JobOptions, NewJobSpec, SubmitOptions, check_options
+from laneway.domain.payload_check import UNKNOWN
+from laneway.domain.step_results import UNSET, StepResults
+from laneway.domain.suggestion import suggest
+from laneway.engine.code_place import called_without_function
+from laneway.engine.registry import Handler, HandlerOptions, make_handler
+from laneway.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from laneway.app.laneway import Laneway
+    from laneway.domain.approval import Analysis
+    from laneway.engine.run.context import Context, SyncContext
+
+    class EitherContext(Context, SyncContext):  # type: ignore[misc]
+        """Fits a first parameter that takes one of the contexts, and none that is an argument."""
+
+
+# The parameters of a handler without its context, its result, and what calling it returns.
+P = ParamSpec("P", default=...)
+R = TypeVar("R", default=Any)
+C = TypeVar("C", default=Any)
+A = TypeVar("A", bound="Callable[..., Analysis | Coroutine[Any, Any, Analysis]]")
+
+
+class JobType(Generic[P, R, C]):
+    """Replaces the function under `@lw.handler`: call it, or submit jobs of it.
+
+    job = await ingest.submit(path="a.pdf")
+    pages = await job.wait(timeout=60)
+    """
+
+    def __init__(self, app: Laneway, handler: Handler) -> None:
+        self._app = app
+        self.handler = handler
+        self.job_type = handler.job_type
+        self.__doc__ = handler.fn.__doc__
+        self.__name__ = getattr(handler.fn, "__name__", handler.job_type)
+        self.__wrapped__ = handler.fn
+        self._options: SubmitOptions = {}
+
+    def __call__(self, ctx: Any, /, *args: P.args, **kwargs: P.kwargs) -> C:
+        """Calls the function itself, as tests do."""
+        result: C = self.handler.fn(ctx, *args, **kwargs)
+        return result
+
+    def analyze(self, fn: A = None) -> A:  # type: ignore[assignment]
+        """Registers the function that plans and estimates each job before its approval."""
+        if fn is None:
+            raise called_without_function(f"@{self.__name__}.analyze")
+        self._app.handlers.add_analysis(self.handler, fn)
+        return fn
+
+    def options(self, **options: Unpack[SubmitOptions]) -> JobType[P, R, C]:
+        """A copy that submits with these options of `lw.submit`: priority, delay, created_by …"""
+        check_options(options, SubmitOptions.__annotations__)
+        made = copy(self)
+        made._options = {**self._options, **options}
+        return made
+
+    async def submit(self, /, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
+        """Submits a job with these arguments."""
+        payload = self._payload(args, kwargs)
+        handle = await self._app.submit(self.job_type, payload, **self._options)
+        return handle.decoded_by(self._decode)
+
+    def job(self, /, *args: P.args, **kwargs: P.kwargs) -> NewJobSpec[R]:
+        """A job with these arguments that is not submitted yet, for `lw.submit_many`."""
+        payload = self._payload(args, kwargs)
+        for name in self._options.keys() - JobOptions.__annotations__.keys():
+            raise InvalidInput(name, "is not an option of one job: give it to lw.submit_many")
+        options = cast("JobOptions", self._options)
+        return NewJobSpec(self.job_type, payload, decode=self._decode, **options)
+
+    @property
+    def sync(self) -> SyncJobType[P, R]:
+        """`submit` without an event loop."""
+        return SyncJobType(self)
+
+    def submit_blocking(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> SyncJobHandle[R]:
+        """Submits a job in the background thread of `lw.sync`."""
+        payload = self._payload(args, kwargs)
+        handle = self._app.sync.submit(self.job_type, payload, **self._options)
+        return handle.decoded_by(self._decode)
+
+    def _payload(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, object]:
+        """The arguments as JSON values; InvalidInput names the wrong one."""
+        if args:
+            try:
+                bound = inspect.signature(self.handler.fn).bind_partial(None, *args)
+            except TypeError as error:
+                raise InvalidInput("payload", f"the arguments do not fit: {error}") from None
+            _, *names = bound.arguments
+            for name in kwargs.keys() & names:
+                raise InvalidInput(f"payload.{name}", "is given twice, by position and by name")
+            kwargs = {**dict(zip(names, args, strict=True)), **kwargs}
+        arguments = self.handler.arguments
+        for name in kwargs:
+            if name not in arguments.names and not arguments.accepts_any_name:
+                cure = suggest(name, arguments.names)
+                if name in SubmitOptions.__annotations__:
+                    cure = f"; as an option, write {self.__name__}.options({name}=…)"
+                raise InvalidInput(f"payload.{name}", UNKNOWN + cure)
+        return arguments.encode(kwargs)
+
+    @cached_property
+    def _decode(self) -> Callable[[str], R] | None:
+        """Reads a result by the return hint; None if the hint cannot be resolved."""
+        limits = self._app.settings.payload_limits
+        try:
+            return StepResults.of("result", self.handler.fn, UNSET, limits).decode
+        except InvalidInput:
+            return None
+
+
+class SyncJobType(Generic[P, R]):
+    """`ingest.sync`: submits jobs without an event loop."""
+
+    def __init__(self, of: JobType[P, R, Any]) -> None:
+        self._of = of
+
+    def submit(self, /, *args: P.args, **kwargs: P.kwargs) -> SyncJobHandle[R]:
+        """Submits a job with these arguments."""
+        return self._of.submit_blocking(args, kwargs)
+
+
+class HandlerDecorator:
+    """The result of `lw.handler(…)`: registers the function below it."""
+
+    def __init__(self, app: Laneway, job_type: str, options: HandlerOptions) -> None:
+        self._app = app
+        self._job_type = job_type
+        self._options = options
+
+    @overload
+    def __call__(
+        self, fn: Callable[Concatenate[EitherContext, P], Coroutine[Any, Any, R]], /
+    ) -> JobType[P, R, Coroutine[Any, Any, R]]: ...
+    @overload
+    def __call__(self, fn: Callable[Concatenate[EitherContext, P], R], /) -> JobType[P, R, R]: ...
+    def __call__(self, fn: Callable[..., Any], /) -> JobType[..., Any, Any]:
+        # A function may handle two job types.
+        plain = fn.handler.fn if isinstance(fn, JobType) else fn
+        handler = make_handler(self._job_type, plain, **self._options)
+        self._app.handlers.add(handler)
+        return JobType(self._app, handler)

@@ -1,0 +1,72 @@
+"""The place in the user's code that a refused declaration names."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+
+from laneway.domain.suggestion import suggest
+from laneway.errors import ConfigError, InvalidInput
+
+
+def place_of(fn: object) -> str:
+    """`jobs/app.py:12, in ingest`: where a function is defined, or where it is declared."""
+    code: object = fn
+    while isinstance(code, partial):
+        code = code.func
+    if callable(code):
+        code = inspect.unwrap(code)
+    code = getattr(code, "__func__", code)
+    name = name_of(code)
+    code = getattr(code, "__code__", None)
+    if not inspect.iscode(code):
+        return f"{place_of_caller()}, in {name}"
+    return f"{_shown(code.co_filename)}:{code.co_firstlineno}, in {name}"
+
+
+def name_of(fn: object) -> str:
+    """The name of a function; that of its class for another object."""
+    return str(getattr(fn, "__name__", type(fn).__name__))
+
+
+def place_of_caller() -> str:
+    """`jobs/app.py:12`: the line outside of Laneway that is running."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__")):
+        frame = frame.f_back
+    return f"{_shown(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+def without_parentheses(decorator: str, fn: object, written: str) -> ConfigError:
+    """The error about a decorator that needs arguments and got the function instead."""
+    return ConfigError(f"{place_of(fn)}: {decorator} needs parentheses: write {written}")
+
+
+def called_without_function(decorator: str) -> ConfigError:
+    """The error about a decorator with parentheses that takes none."""
+    return ConfigError(f"{place_of_caller()}: {decorator} takes no parentheses: write {decorator}")
+
+
+def check_names(given: Iterable[str], known: Iterable[str], of: str) -> None:
+    """Refuse a name that is not an option; the error names the nearest one."""
+    options = sorted(known)
+    for name in given:
+        if name not in options:
+            near = suggest(name, options) or f"; use one of {', '.join(options)}"
+            raise InvalidInput(name, f"is not an option of {of}{near}")
+
+
+def _is_ours(module: object) -> bool:
+    return isinstance(module, str) and module.partition(".")[0] == "laneway"
+
+
+def _shown(path: str) -> str:
+    """The path from the current directory, if it is below it."""
+    try:
+        return str(Path(path).relative_to(os.getcwd()))
+    except (ValueError, OSError):
+        return path
