@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Self
 
-from laneway.app.laneway import run_worker
+from laneway.app.worker_process import run_worker
 from laneway.testing import faults
 from tests.crash.processes import ROOT, WorkerProcess, worker_environment
 

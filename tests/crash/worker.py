@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 
-from laneway.app.laneway import run_worker
+from laneway.app.worker_process import run_worker
 
 
 def main() -> int:

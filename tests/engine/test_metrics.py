@@ -15,7 +15,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from laneway import Cancel, Context, Snooze
-from laneway.app.laneway import run_worker
+from laneway.app.worker_process import run_worker
 from laneway.config.settings import Settings
 from laneway.errors import ConfigError
 from laneway.observability.counters import PROCESS, Counters

@@ -14,7 +14,7 @@ import psutil
 
 ROOT = Path(__file__).parents[2]
 APP = "tests.engine.app:lw"
-ALONE = "import sys; from laneway.app.laneway import run_worker; sys.exit(run_worker({!r}))"
+ALONE = "import sys; from laneway.app.worker_process import run_worker; sys.exit(run_worker({!r}))"
 
 
 class WorkerCommand:

@@ -2,6 +2,7 @@
 
 laneway.py         `Laneway`: settings, client, handlers, worker
 job_type.py        `JobType`: a handler, typed by its signature
+loader.py          imports the application that a command names
 sync.py            its verbs without an event loop
 open_database.py   finds and opens the database
 server.py          HTTP and gRPC server

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import sys
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property, partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, Unpack, overload
 
 from laneway import __version__
@@ -35,7 +32,6 @@ if TYPE_CHECKING:
 
     from laneway.api.mounted import Mounted
     from laneway.app.sync import SyncLaneway
-    from laneway.app.worker_process import WorkerOptions
     from laneway.config.setting_values import SettingValues
     from laneway.control.resources import Jobs, Lanes, Limits, Schedules
     from laneway.engine.worker import Worker
@@ -299,49 +295,6 @@ class Laneway(Client):
 
     async def __aexit__(self, *error: object) -> None:
         await self.close()
-
-
-def load_app(reference: str) -> Laneway:
-    """Imports the application that `module:name` names."""
-    module_name, _, name = reference.partition(":")
-    if os.getcwd() not in sys.path:
-        # Console scripts do not import from the current directory; `python -m` does.
-        sys.path.insert(0, os.getcwd())
-    try:
-        module = import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not module_name.startswith(error.name):
-            raise
-        raise ConfigError(f"app {reference!r}: module {module_name!r} was not found") from error
-    app = getattr(module, name or "lw", None)
-    if not isinstance(app, Laneway):
-        raise ConfigError(f"{module_name}:{name or 'lw'} is not a Laneway instance")
-    return app
-
-
-def run_worker(
-    app: str, *, lanes: list[str] | None = None, **options: Unpack[WorkerOptions]
-) -> int:
-    """Runs workers of an application until a stop signal; with `processes`, under a supervisor."""
-    from laneway.app.worker_process import run_processes
-    from laneway.engine.worker import Worker
-
-    loaded = load_app(app)
-
-    def make(settings: Settings, dsn: str) -> Worker:
-        return Worker(
-            dsn,
-            settings,
-            loaded.handlers,
-            only_lanes=frozenset(lanes) if lanes is not None else None,
-            name=options.get("name"),
-            app=app,
-            max_jobs=options.get("max_jobs"),
-            transport="database",
-        )
-
-    arguments = ["worker", app, *([] if lanes is None else [f"--lanes={','.join(lanes)}"])]
-    return run_processes(loaded.settings, make, arguments, options, lambda: loaded.database.dsn)
 
 
 def make_api(dsn: str | Callable[[], str], settings: Settings, client: Client | None) -> FastAPI:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Unpack
 
-from laneway.app.laneway import Laneway, load_app
+from laneway.app.laneway import Laneway
+from laneway.app.loader import load_app
 from laneway.app.worker_process import WorkerOptions, run_processes
 from laneway.config.settings import Settings
 from laneway.errors import ConfigError

@@ -12,7 +12,8 @@ from socket import socket
 from typing import TYPE_CHECKING, Any
 
 from laneway import __version__
-from laneway.app.laneway import Laneway, load_app, make_api
+from laneway.app.laneway import Laneway, make_api
+from laneway.app.loader import load_app
 from laneway.app.memory import return_large_blocks
 from laneway.app.open_database import resolve_dsn
 from laneway.config.settings import Settings

@@ -6,14 +6,16 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Final, TypedDict
+from typing import Any, Final, TypedDict, Unpack
 
+from laneway.app.loader import load_app
 from laneway.config.settings import Settings
 from laneway.engine.process.health import WorkerHealth
 from laneway.engine.process.lifecycle import run_worker_process
 from laneway.engine.process.logs import configure
 from laneway.engine.process.supervisor import Supervisor
 from laneway.engine.runtime import WorkerRuntime
+from laneway.engine.worker import Worker
 
 # Options that replace settings of the same name, for each process.
 _SETTINGS: Final = ("concurrency", "threads", "children", "slots", "max_jobs_per_child")
@@ -34,6 +36,28 @@ class WorkerOptions(TypedDict, total=False):
     name: str | None
     grace: float | None
     metrics_port: int | None
+
+
+def run_worker(
+    app: str, *, lanes: list[str] | None = None, **options: Unpack[WorkerOptions]
+) -> int:
+    """Runs workers of an application until a stop signal; with `processes`, under a supervisor."""
+    loaded = load_app(app)
+
+    def make(settings: Settings, dsn: str) -> Worker:
+        return Worker(
+            dsn,
+            settings,
+            loaded.handlers,
+            only_lanes=frozenset(lanes) if lanes is not None else None,
+            name=options.get("name"),
+            app=app,
+            max_jobs=options.get("max_jobs"),
+            transport="database",
+        )
+
+    arguments = ["worker", app, *([] if lanes is None else [f"--lanes={','.join(lanes)}"])]
+    return run_processes(loaded.settings, make, arguments, options, lambda: loaded.database.dsn)
 
 
 def run_processes(

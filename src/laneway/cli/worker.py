@@ -46,7 +46,7 @@ def worker(
     log_format: LogFormat = None,
 ) -> None:
     """Run jobs with the handlers of APP until stopped by SIGTERM, SIGHUP or Ctrl-C."""
-    from laneway.app.laneway import run_worker
+    from laneway.app.worker_process import run_worker
 
     set_log_format(log_format)
     code = run_worker(
