@@ -18,10 +18,11 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 SETTINGS_HEAD = """# Settings
 
-Each setting is a variable `LANEWAY_<NAME>`, a key of `laneway.toml` in the working directory (or of
-the file that `LANEWAY_CONFIG` names), or an argument of `Laneway(...)`. Arguments override
-variables, and variables override the file. Without `LANEWAY_DATABASE_URL`, Laneway uses
-`DATABASE_URL`, then libpq's variables if `PGHOST` or `PGSERVICE` is set, then embedded PostgreSQL.
+Each setting is a variable `LANEWAY_<NAME>`, a key of `laneway.toml` in the
+[project's directory](#the-project) (or of the file that `LANEWAY_CONFIG` names), or an argument of
+`Laneway(...)`. Arguments override variables, and variables override the file. Without
+`LANEWAY_DATABASE_URL`, Laneway uses `DATABASE_URL`, then libpq's variables if `PGHOST` or
+`PGSERVICE` is set, then embedded PostgreSQL.
 Times are in seconds, unless the name says otherwise (`_ms`); sizes are in bytes.
 
 | setting | default | meaning |
@@ -30,20 +31,32 @@ Times are in seconds, unless the name says otherwise (`_ms`); sizes are in bytes
 
 
 SETTINGS_TAIL = """
+## The project
+
+The project's directory is the nearest one, from the working directory upwards, with a
+`laneway.toml`, a `pyproject.toml` or a `.git`; without any, the working directory. The search ends
+below your home directory and below directories that everyone can write.
+
 ## Embedded PostgreSQL
 
-For development. `N` is the major version; `laneway db path` and `laneway db status` print the
-directory.
+For development (`pip install 'laneway[embedded]'`). Each project has its own database. `N` is the
+major version; `laneway db path` and `laneway db status` print the directory.
 
-| started by | data directory |
+| setting | data directory |
 | --- | --- |
-| a user | `$XDG_DATA_HOME/laneway/postgres-N`, by default `~/.local/share/laneway/postgres-N` |
-| root | `/var/lib/laneway/postgres-N` |
-| anyone, with `LANEWAY_DATA_DIR` | that directory |
+| none | `.laneway/postgres-N` in the project; git ignores `.laneway` |
+| `LANEWAY_EMBEDDED=shared` | `$XDG_DATA_HOME/laneway/postgres-N` (`~/.local/share/laneway/…`) |
+| `LANEWAY_DATA_DIR` | that directory |
 
-For root, PostgreSQL runs as another account, which usually cannot enter root's home. If it can, the
-directory is that of a user. The data stays until you delete it. Stop the processes that use it
-first.
+For root the shared directory is usually `/var/lib/laneway`. Earlier versions used it for all
+projects. Workers and servers log the directory
+when they start, other commands only when they create it.
+
+If the project cannot be written, the data is in `projects/NAME-DIGEST/postgres-N` of the shared
+directory. For root, PostgreSQL runs as another account; if that cannot enter the project, such as
+one in root's home, the same applies. If the path is too long for a socket, the socket is in `/tmp`.
+
+The data stays until you run `laneway db reset`.
 """
 
 

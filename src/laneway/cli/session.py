@@ -108,7 +108,7 @@ async def opened() -> AsyncIterator[Database]:
     chosen = settings()
     if chosen.conninfo is not None:
         await check_reachable(chosen.conninfo, chosen)
-    async with open_database(chosen, role="cli") as db:
+    async with open_database(chosen, role="cli", announce=False) as db:
         yield db
 
 

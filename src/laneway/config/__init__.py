@@ -2,5 +2,6 @@
 
 settings.py   `Settings`, from code, environment, file and defaults
 sources.py    reads files and variables
+project.py    finds the project of the working directory
 lanes.py      reads `LANEWAY_LANES` and `lanes`
 """

@@ -31,7 +31,8 @@ from pydantic import (
 )
 
 from laneway.config.lanes import read_lanes
-from laneway.config.sources import CONFIG_FILE, PREFIX, read_sources
+from laneway.config.project import CONFIG_FILE
+from laneway.config.sources import PREFIX, read_sources
 from laneway.domain.lane import Lane
 from laneway.domain.payload import PayloadLimits
 from laneway.domain.redaction import redact_dsn
@@ -53,6 +54,11 @@ def _on_off(value: object) -> object:
             word, word
         )
     return value
+
+
+def _embedded(value: object) -> object:
+    word = _on_off(value)
+    return "project" if word == "on" else word
 
 
 def _check_dsn(value: object) -> object:
@@ -93,7 +99,11 @@ class Settings(BaseModel):
     pg_variables: bool = Field(
         default=False, description="without a database_url, connect with PGHOST, PGSERVICE …"
     )
-    embedded: bool = Field(default=True, description="off: never start embedded PostgreSQL")
+    embedded: Annotated[Literal["project", "shared", "off"], BeforeValidator(_embedded)] = Field(
+        default="project",
+        description="without a database: project: PostgreSQL embedded in this project;"
+        " shared: one for all projects of this user; off: none",
+    )
     listen_dsn: _Dsn = Field(
         default=None, description="a direct connection for LISTEN, which bypasses a pooler"
     )
@@ -290,7 +300,10 @@ class Settings(BaseModel):
     log_format: Literal["text", "json"] = Field(
         default="text", description="format of log lines: text or json"
     )
-    data_dir: Path | None = Field(default=None, description="data directory of embedded PostgreSQL")
+    data_dir: Path | None = Field(
+        default=None,
+        description="data directory of embedded PostgreSQL; unset: `.laneway` of the project",
+    )
     pg_bin: Path | None = Field(
         default=None, description="directory of the PostgreSQL programs to embed"
     )

@@ -8,11 +8,13 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Final
 
+from laneway.config.project import CONFIG_FILE, find_project
 from laneway.domain.suggestion import suggest
 from laneway.errors import ConfigError
 
-CONFIG_FILE: Final = "laneway.toml"
 PREFIX: Final = "LANEWAY_"
+# Relative ones in the project's file are relative to the file.
+_PATHS: Final = ("data_dir", "pg_bin", "tls_cert", "tls_key", "grpc_cert", "grpc_key")
 _SECRETS: Final = ("database_url", "listen_dsn", "metrics_token")
 
 
@@ -55,9 +57,9 @@ def _common_variables() -> dict[str, Any]:
 
 
 def _config_file(known: Collection[str]) -> dict[str, Any]:
-    """`laneway.toml` in the current directory, or the file that LANEWAY_CONFIG names."""
+    """`laneway.toml` of the project, or the file that LANEWAY_CONFIG names."""
     named = os.environ.get(f"{PREFIX}CONFIG")
-    path = Path(named).expanduser() if named else Path(CONFIG_FILE)
+    path = Path(named).expanduser() if named else find_project() / CONFIG_FILE
     shown = f"{PREFIX}CONFIG" if named else CONFIG_FILE
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -73,4 +75,8 @@ def _config_file(known: Collection[str]) -> dict[str, Any]:
     for name in data:
         if name not in known:
             raise ConfigError(f"{name} in {path}: is not a setting{suggest(name, known)}")
+    if not named:
+        for name in _PATHS:
+            if isinstance(value := data.get(name), str):
+                data[name] = str(path.parent / Path(value).expanduser())
     return data

@@ -2,6 +2,7 @@
 
 postgres.py   EmbeddedPostgres: init, start, stop, DSN. Start reading here.
 cluster.py    the files of one server
+location.py   the directory of a project's or a user's servers
 guardian.py   the small process that stops the server when its last user has gone
 binaries.py   finds initdb, pg_ctl and postgres
 account.py    the account that runs the server: PostgreSQL refuses to run as root

@@ -85,6 +85,15 @@ class Cluster:
         self._run(server_lock, "postgres", *single, stdin=sql)
         staging.rename(self.pgdata)
 
+    def delete(self) -> None:
+        """Deletes the cluster; its server must have ended."""
+        self._require_ours()
+        # Renamed first: a cluster that is half deleted would not start.
+        old = self.home / "pgdata.old"
+        shutil.rmtree(old, ignore_errors=True)
+        self.pgdata.rename(old)
+        shutil.rmtree(old)
+
     def serve(
         self, server_lock: int, settings: Mapping[str, str], port: int | None, timeout: float
     ) -> None:

@@ -17,12 +17,11 @@ from types import TracebackType
 from typing import Literal, Self
 from urllib.parse import quote
 
-from platformdirs import user_data_path
-
 from laneway.embedded import guardian
-from laneway.embedded.account import cluster_account, new_account
+from laneway.embedded.account import cluster_account
 from laneway.embedded.binaries import Binaries, binaries_for, find_binaries
 from laneway.embedded.cluster import DATABASE, SUPERUSER, Cluster, make_home
+from laneway.embedded.location import Location, user_directory
 from laneway.errors import ConfigError, DatabaseUnavailable
 
 StopMode = Literal["fast", "immediate"]
@@ -36,9 +35,6 @@ SETTINGS: Mapping[str, str] = {
 }
 START_TIMEOUT = 60.0
 
-# Root's data directory when the server's account cannot enter root's home.
-SYSTEM_DATA = Path("/var/lib/laneway")
-
 # Objects that hold a share of `users.lock`; kept, so that garbage collection stops no server.
 _started: set[EmbeddedPostgres] = set()
 
@@ -51,19 +47,22 @@ class EmbeddedPostgres:
 
     The last user to leave stops it. With `tie_to_parent` a process that dies counts as having
     left; without it the server outlives a process that ends without `stop`. `settings` apply
-    only if this call starts the server; one that already runs is used as it is.
+    only if this call starts the server; one that already runs is used as it is. Without a
+    `data_dir` or a `location` the data is in the user's shared directory.
     """
 
     def __init__(
         self,
         data_dir: Path | None = None,
         *,
+        location: Location | None = None,
         settings: Mapping[str, str] | None = None,
         binaries: Path | None = None,
         port: int | None = None,
         tie_to_parent: bool = True,
     ) -> None:
         self._given_data_dir = data_dir
+        self._location = location
         self._given_binaries = binaries
         self._settings = {**SETTINGS, **(settings or {})}
         self._port = port
@@ -80,15 +79,20 @@ class EmbeddedPostgres:
         if self._given_data_dir is not None:
             return self._given_data_dir.expanduser().resolve()
         name = f"postgres-{self._binaries.major}"
+        if self._location is not None:
+            return self._location.directory / name
         if chosen := os.environ.get("LANEWAY_DATA_DIR"):
             return Path(chosen).expanduser().resolve() / name
-        own = user_data_path("laneway", appauthor=False).resolve()
-        existing = next(path for path in (own, *own.parents) if path.exists())
-        return (own if new_account().may_enter(existing) else SYSTEM_DATA) / name
+        return user_directory() / name
 
     @property
     def log_path(self) -> Path:
         return self.data_dir / "postgres.log"
+
+    @property
+    def has_data(self) -> bool:
+        """Whether the cluster was created already."""
+        return (self.data_dir / "pgdata").is_dir()
 
     @property
     def is_running(self) -> bool:
@@ -109,6 +113,8 @@ class EmbeddedPostgres:
     def start(self) -> str:
         """Starts the server, or joins the one that runs, and returns its DSN."""
         try:
+            if self._given_data_dir is None and self._location is not None:
+                self._location.prepare()
             make_home(self.data_dir, cluster_account(self.data_dir / "pgdata"))
             with self._start_lock():
                 self._join()
@@ -142,6 +148,17 @@ class EmbeddedPostgres:
         """Restarts the server, even if other processes use it; returns the DSN."""
         with self._start_lock(), self._unavailable_if_stuck():
             self._postmaster.stop(mode)
+        return self.start()
+
+    def reset(self) -> str:
+        """Stops the server, even if other processes use it, deletes its data and starts a new one.
+
+        The password stays the same, so that those processes can connect again.
+        """
+        if self.has_data:
+            with self._start_lock(), self._unavailable_if_stuck():
+                self._postmaster.stop("immediate")
+                self._cluster.delete()
         return self.start()
 
     def kill(self) -> None:

@@ -1,0 +1,39 @@
+"""Finds the project of the working directory, which has one configuration and one database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from stat import S_IWOTH
+from typing import Final
+
+CONFIG_FILE: Final = "laneway.toml"
+_MARKS: Final = (CONFIG_FILE, "pyproject.toml", ".git")
+
+
+def find_project(start: Path | None = None) -> Path:
+    """The nearest directory upwards with a laneway.toml, pyproject.toml or .git; else `start`.
+
+    The home directory is never the project of a directory below it: many have a .git there. Nor
+    is a directory that every account can write, such as /tmp: others could configure us.
+    """
+    here, home = _working_directory() if start is None else start.resolve(), _home()
+    for directory in (here, *here.parents):
+        if directory != here and (directory == home or directory.stat().st_mode & S_IWOTH):
+            break
+        if any((directory / mark).exists() for mark in _MARKS):
+            return directory
+    return here
+
+
+def _working_directory() -> Path:
+    try:
+        return Path.cwd().resolve()
+    except FileNotFoundError:  # it was deleted
+        return Path("/")
+
+
+def _home() -> Path | None:
+    try:
+        return Path.home().resolve()
+    except RuntimeError:  # a container's account may have none
+        return None

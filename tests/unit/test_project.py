@@ -1,0 +1,127 @@
+"""The project of a working directory: its configuration and its embedded database."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from laneway.config.project import find_project
+from laneway.config.settings import Settings
+from laneway.embedded import location
+from laneway.embedded.location import existing_clusters, project_location, user_directory
+from tests.conftest import short_data_dir
+
+IS_ROOT = os.geteuid() == 0
+
+
+@pytest.fixture
+def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A directory that every account may enter, with a home of this user."""
+    for name in list(os.environ):
+        if name.startswith(("LANEWAY_D", "LANEWAY_E", "PG")) or name == "DATABASE_URL":
+            monkeypatch.delenv(name)
+    with short_data_dir() as path:
+        (path / "share").mkdir(parents=True)
+        path.chmod(0o755)
+        monkeypatch.setenv("XDG_DATA_HOME", str(path / "share"))
+        yield path.resolve()
+
+
+def below(directory: Path, *names: str) -> Path:
+    made = directory.joinpath(*names)
+    made.mkdir(parents=True)
+    return made
+
+
+@pytest.mark.parametrize("mark", ["laneway.toml", "pyproject.toml", ".git"])
+def test_project_is_the_nearest_marked_directory(place: Path, mark: str) -> None:
+    inside = below(place, "shop", "src", "shop")
+    (place / "shop" / mark).touch()
+    assert find_project(inside) == find_project(place / "shop") == place / "shop"
+    (inside / "pyproject.toml").touch()
+    assert find_project(inside) == inside
+
+
+def test_working_directory_without_marks_is_its_own_project(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside = below(place, "scratch")
+    monkeypatch.chdir(inside)
+    assert find_project() == inside
+
+
+def test_home_and_public_directories_are_projects_of_nothing_below(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, public = below(place, "home"), below(place, "public")
+    monkeypatch.setenv("HOME", str(home))
+    public.chmod(0o1777)
+    for directory in (home, public):
+        (directory / ".git").mkdir()
+        inside = below(directory, "scratch")
+        assert find_project(inside) == inside
+        assert find_project(directory) == directory
+
+
+def test_configuration_of_the_project_applies_in_its_directories(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside = below(place, "shop", "src")
+    (place / "shop" / "laneway.toml").write_text('concurrency = 7\ndata_dir = "data"\n')
+    monkeypatch.chdir(inside)
+    settings = Settings.load()
+    assert (settings.concurrency, settings.data_dir) == (7, place / "shop" / "data")
+
+
+@pytest.mark.parametrize(
+    "given, embedded",
+    [(True, "project"), ("on", "project"), ("shared", "shared"), (False, "off"), ("no", "off")],
+)
+def test_embedded_setting_accepts_usual_boolean_words(
+    place: Path, given: object, embedded: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(place)
+    assert Settings.load(embedded=given).embedded == embedded
+
+
+def test_data_of_a_project_is_beside_its_files_and_ignored_by_git(place: Path) -> None:
+    project = below(place, "shop")
+    subprocess.run(["git", "init", "-q", str(project)], check=True)
+    found = project_location(project)
+    assert (found.directory, found.reason) == (project / ".laneway", "")
+    found.prepare()
+    found.prepare()
+    (found.directory / "data").touch()
+    status = ["git", "-C", str(project), "status", "--porcelain"]
+    assert subprocess.run(status, capture_output=True, check=True).stdout == b""
+
+
+def test_project_that_cannot_hold_data_gets_a_separate_directory_and_a_reason(place: Path) -> None:
+    first, second = below(place, "one", "shop"), below(place, "two", "shop")
+    for project in (first, second):
+        # PostgreSQL runs as another account for root, and that account must enter.
+        project.chmod(0o700 if IS_ROOT else 0o555)
+    found = [project_location(project) for project in (first, second)]
+    assert {one.directory.parent for one in found} == {place / "share" / "laneway" / "projects"}
+    assert found[0].directory != found[1].directory
+    assert all("cannot" in one.reason for one in found)
+
+
+def test_directory_of_root_is_one_that_the_server_can_enter(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place / "share").chmod(0o700)
+    monkeypatch.setattr(location, "SYSTEM_DATA", place / "system")
+    expected = place / "system" if IS_ROOT else place / "share" / "laneway"
+    assert user_directory() == expected
+
+
+def test_clusters_of_a_directory_are_found(place: Path) -> None:
+    assert list(existing_clusters(place)) == []
+    below(place, "postgres-18", "pgdata")
+    below(place, "postgres-99")
+    assert list(existing_clusters(place)) == [place / "postgres-18"]
