@@ -1,28 +1,170 @@
-"""Imports the application that a command names."""
+"""Imports the application that a command names; an error names the line of the user's file."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator, Set
 from importlib import import_module
+from pathlib import Path, PurePath
+from traceback import extract_tb
+from types import FunctionType, ModuleType
+from typing import Final
 
 from laneway.app.laneway import Laneway
-from laneway.errors import ConfigError
+from laneway.domain.suggestion import suggest
+from laneway.engine.run.exception_text import summary_of
+from laneway.engine.run.user_frames import is_own
+from laneway.errors import ConfigError, InvalidInput, LanewayError
+
+DEFAULT_NAME: Final = "lw"
 
 
 def load_app(reference: str) -> Laneway:
-    """Imports the application that `module:name` names."""
+    """Import the application that `module:name` names; without a name, the `lw` of the module."""
     module_name, _, name = reference.partition(":")
+    _check(reference, module_name, name)
     if os.getcwd() not in sys.path:
         # Console scripts do not import from the current directory; `python -m` does.
         sys.path.insert(0, os.getcwd())
-    try:
-        module = import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not module_name.startswith(error.name):
-            raise
-        raise ConfigError(f"app {reference!r}: module {module_name!r} was not found") from error
-    app = getattr(module, name or "lw", None)
-    if not isinstance(app, Laneway):
-        raise ConfigError(f"{module_name}:{name or 'lw'} is not a Laneway instance")
+    before = set(sys.modules)
+    app = _find(_import(reference, module_name), name or DEFAULT_NAME)
+    if not len(app.handlers):
+        shown = f"{module_name}:{name or DEFAULT_NAME}"
+        app.handlers.why_empty = _why_empty(app, shown, sys.modules.keys() - before)
     return app
+
+
+def _why_empty(app: Laneway, shown: str, imported: Set[str]) -> str:
+    """The likely reason why an application has no handlers, and the cure."""
+    found = _instances(imported)
+    others = [place for place, other in found if other is not app and len(other.handlers)]
+    if others:
+        return (
+            f"{shown} has no handlers, but {min(others)} has: start that one, or use the same"
+            " Laneway in all modules"
+        )
+    module_name, _, name = shown.partition(":")
+    return (
+        f"{shown} has no handlers: decorate functions with @{name}.handler, and import the modules"
+        f" that do so in {module_name}"
+    )
+
+
+def _check(reference: str, module_name: str, name: str) -> None:
+    """Refuse references that are files, calls or no module names."""
+    rule = None
+    path = PurePath(module_name)
+    shown = name or DEFAULT_NAME
+    if "/" in module_name or "\\" in module_name or path.suffix == ".py":
+        parts = [*path.parts[:-1], path.name.removesuffix(".py")]
+        if path.is_absolute() or ".." in parts:
+            to = f"change to {path.parent} and write {parts[-1]}:{shown}"
+        else:
+            to = f"write {'.'.join(parts)}:{shown}"
+        rule = f"names a file, but a module is needed: {to}"
+    elif "(" in name:
+        function = name.partition("(")[0]
+        rule = (
+            f"calls a function, but a Laneway instance is needed: write `lw = {function}()` at the"
+            f" end of {module_name} and start {module_name}:lw"
+        )
+    elif not all(part.isidentifier() for part in module_name.split(".")):
+        rule = "must be MODULE:NAME, such as app:lw"
+    if rule is not None:
+        raise ConfigError(f"app {reference!r} {rule}")
+
+
+def _import(reference: str, module_name: str) -> ModuleType:
+    try:
+        return import_module(module_name)
+    except LanewayError as error:
+        places = _places(error, module_name)
+        names_place = not places or PurePath(places[-1].rpartition(",")[0]).name in str(error)
+        if names_place or not isinstance(error, (ConfigError, InvalidInput)):
+            raise
+        raise ConfigError(_broken(reference, module_name, error)) from error
+    except ModuleNotFoundError as error:
+        is_missing = error.name is not None and f"{module_name}.".startswith(f"{error.name}.")
+        if is_missing and not _places(error, module_name):
+            raise ConfigError(_not_found(reference, module_name)) from error
+        raise ConfigError(_broken(reference, module_name, error)) from error
+    except Exception as error:
+        raise ConfigError(_broken(reference, module_name, error)) from error
+
+
+def _not_found(reference: str, module_name: str) -> str:
+    *parents, last = module_name.split(".")
+    near = suggest(last, _modules_in(Path.cwd().joinpath(*parents)))
+    parent = ".".join(parents)
+    if hasattr(sys.modules.get(parent), last):
+        near = f"; did you mean {parent}:{last}?"
+    cure = near or f": start the command in the folder that contains {module_name.split('.')[0]}"
+    return f"app {reference!r}: no module {module_name} in {Path.cwd()} or on sys.path{cure}"
+
+
+def _modules_in(folder: Path) -> list[str]:
+    found = {one.stem for one in folder.iterdir()} if folder.is_dir() else set()
+    return sorted(name for name in found if name.isidentifier())
+
+
+def _broken(reference: str, module_name: str, error: Exception) -> str:
+    """The error at import, with its place and that of the imports that led to it."""
+    places = _places(error, module_name)
+    # Messages of Laneway say what to change; the name of their class adds nothing.
+    summary = str(error) if isinstance(error, LanewayError) else summary_of(error)
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        summary = f"{type(error).__name__}: {error.msg}"
+        places.append(_place(error.filename, error.lineno))
+    elif isinstance(error, ModuleNotFoundError) and "." not in (error.name or "."):
+        near = suggest(error.name or "", _modules_in(Path.cwd()))
+        summary += near or "; is it installed in this environment?"
+    failed = f"app {reference!r} cannot be imported: "
+    if not places:
+        return failed + summary
+    *outer, inner = places
+    via = ", imported by ".join(("", *reversed(outer)))[2:]
+    return f"{failed}{inner}: {summary}{f' ({via})' if via else ''}"
+
+
+def _places(error: Exception, module_name: str) -> list[str]:
+    """The lines of the user's files that were being run, outermost first."""
+    return [
+        _place(frame.filename, frame.lineno)
+        for frame in extract_tb(error.__traceback__)
+        if is_own(frame.filename, module_name)
+    ]
+
+
+def _place(path: str, line: int | None) -> str:
+    inside = PurePath(path).is_relative_to(Path.cwd())
+    return f"{PurePath(path).relative_to(Path.cwd()) if inside else path}, line {line}"
+
+
+def _find(module: ModuleType, name: str) -> Laneway:
+    value: object = module
+    for part in name.split("."):
+        value = getattr(value, part, None)
+    if isinstance(value, Laneway):
+        return value
+    found = sorted(key for key, one in vars(module).items() if issubclass(type(one), Laneway))
+    names = f"found: {', '.join(found)}" if found else "it defines none"
+    shown = module.__name__
+    if value is None:
+        raise ConfigError(f"{shown} has no Laneway named {name} ({names})")
+    if isinstance(value, FunctionType):
+        raise ConfigError(
+            f"{shown}:{name} is a function, not a Laneway instance ({names}): write"
+            f" `lw = {name}()` at the end of {shown} and start {shown}:lw"
+        )
+    kind = type(value).__name__
+    raise ConfigError(f"{shown}:{name} is not a Laneway instance but of type {kind} ({names})")
+
+
+def _instances(modules: Set[str]) -> Iterator[tuple[str, Laneway]]:
+    """All applications in these modules, by `module:name`."""
+    for module_name in modules:
+        for name, value in list(getattr(sys.modules[module_name], "__dict__", {}).items()):
+            # Not isinstance: a proxy may raise if it is asked for its class.
+            if issubclass(type(value), Laneway):
+                yield f"{module_name}:{name}", value

@@ -229,6 +229,11 @@ class Registry:
     """The handlers, analyses, hooks, checks and schedules of an application."""
 
     def __init__(self) -> None:
+        # For messages about an application without handlers.
+        self.why_empty = (
+            "the application has no handlers: decorate functions with @lw.handler, and import the"
+            " modules that do so before the worker starts"
+        )
         self._handlers: dict[str, Handler] = {}
         self._analyses: dict[str, Handler] = {}
         self.on_start: list[Callable[..., Any]] = []

@@ -7,4 +7,5 @@ inline_tasks.py, threads.py              event-loop tasks and threads for handle
 handler_channel.py, local_channel.py, handler_requests.py, handler_transaction.py
                       the connection of a context to its worker
 attempt_outcomes.py, exception_text.py   from an exception to a verdict and a stored error
+user_frames.py        cuts a traceback to the user's code
 """
