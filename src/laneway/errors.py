@@ -9,7 +9,8 @@ LanewayError
 ├── DatabaseUnavailable     PostgreSQL cannot be reached, or refuses to serve
 │   ├── SchemaMismatch      the schema is missing, older or newer than this code can use
 │   └── UnsuitableDatabase  the database or role is set up so that no retry can help
-│       └── MissingRight    the database role lacks a right
+│       ├── MissingRight    the database role lacks a right
+│       └── LoginRefused    wrong password, no such role, or no such database
 ├── UnreadableValue         the database holds a value that this code cannot read
 ├── Unauthenticated         the credentials are missing or invalid
 ├── Forbidden               the principal may not do this
@@ -97,6 +98,10 @@ class UnsuitableDatabase(DatabaseUnavailable):
 
 class MissingRight(UnsuitableDatabase):
     """The database role lacks a right; `cure` names the command that grants it."""
+
+
+class LoginRefused(UnsuitableDatabase):
+    """PostgreSQL refuses the login: wrong password, no such role, or no such database."""
 
 
 class UnreadableValue(LanewayError):

@@ -13,7 +13,16 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from laneway import Analysis, Context, Laneway
-from laneway.errors import DatabaseUnavailable, MissingRight, UnsuitableDatabase
+from laneway.engine.process import start_retry
+from laneway.engine.process.start_retry import StartRetry
+from laneway.errors import (
+    DatabaseUnavailable,
+    LoginRefused,
+    MissingRight,
+    SchemaMismatch,
+    UnsuitableDatabase,
+)
+from laneway.observability.log_throttle import LogThrottle
 from laneway.store.failures import translated
 from laneway.store.grants import grants
 from tests.support.worker_command import WorkerCommand
@@ -171,11 +180,72 @@ async def test_worker_that_loses_a_right_names_it_and_recovers_with_it(
 @pytest.mark.parametrize(
     "wrong", [{"password": "wrong"}, {"user": "nobody_here"}, {"dbname": "nowhere"}]
 )
-async def test_worker_whose_login_is_refused_ends_at_start(dsn: str, wrong: dict[str, str]) -> None:
+async def test_worker_whose_login_is_refused_ends_after_five_tries(
+    dsn: str,
+    wrong: dict[str, str],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(start_retry, "FIRST_PAUSE_S", 0.01)
     lw = Laneway(make_conninfo(dsn, **wrong), **QUICK)
-    with pytest.raises(UnsuitableDatabase, match="LANEWAY_DATABASE_URL"):
+    with pytest.raises(LoginRefused, match="LANEWAY_DATABASE_URL"):
         await lw.worker().start()
     await lw.close()
+    tries = [r.getMessage()[-12:] for r in caplog.records if "(try " in r.getMessage()]
+    assert tries == [f"(try {n} of 5)" for n in range(1, 5)]
+
+
+async def test_worker_starts_once_its_refused_login_is_created(
+    harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(start_retry, "FIRST_PAUSE_S", 0.01)
+    role = f"late_{uuid4().hex}"
+
+    class Creates(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "(try 2 of 5)" in record.getMessage():
+                harness.do(f"create role {role} superuser login password 'x'")
+
+    creates = Creates()
+    logging.getLogger("laneway").addHandler(creates)
+    lw = Laneway(make_conninfo(harness.dsn, user=role, password="x"), **QUICK)
+    try:
+        await harness.start_worker(lw)
+        assert "(try 2 of 5)" in caplog.text
+        assert "(try 3 of 5)" not in caplog.text
+    finally:
+        logging.getLogger("laneway").removeHandler(creates)
+        for worker in harness.workers:
+            await worker.stop(0.0)
+        await lw.close()
+        harness.do(f"drop owned by {role}; drop role {role}")
+
+
+def test_server_that_is_away_is_waited_for_without_end() -> None:
+    retry = StartRetry(LogThrottle(), "is it right?")
+    away = DatabaseUnavailable("connection refused")
+    pauses = [retry.pause_s(away) for _ in range(100)]
+    assert pauses[:5] == [0.2, 0.4, 0.8, 1.6, 2.0]
+    assert set(pauses[5:]) == {2.0}
+
+
+def test_only_refusals_in_a_row_count_as_tries() -> None:
+    retry = StartRetry(LogThrottle(), "is it right?")
+    away, refused = DatabaseUnavailable("away"), LoginRefused("no", "check it")
+    for _ in range(4):
+        retry.pause_s(refused)
+    retry.pause_s(away)
+    for _ in range(4):
+        retry.pause_s(refused)
+    with pytest.raises(LoginRefused):
+        retry.pause_s(refused)
+
+
+def test_database_that_no_retry_can_help_is_not_tried_again() -> None:
+    retry = StartRetry(LogThrottle(), "is it right?")
+    for error in (SchemaMismatch("old"), UnsuitableDatabase("read-only", "change it")):
+        with pytest.raises(type(error)):
+            retry.pause_s(error)
 
 
 async def test_refused_login_is_retried_while_another_host_is_not_resolved(dsn: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import time
 from collections.abc import Callable, Coroutine
 from importlib import import_module
 from pathlib import Path
@@ -23,8 +24,10 @@ from laneway.engine.leader.services import ServerLeadership
 from laneway.engine.process.deadline import Deadline
 from laneway.engine.process.lifecycle import TO_STOP, Signals, run_loop, stop_worker
 from laneway.engine.process.logs import configure
+from laneway.engine.process.start_retry import StartRetry
 from laneway.engine.worker import Worker
-from laneway.errors import ConfigError, Refused
+from laneway.errors import ConfigError, DatabaseUnavailable, Refused
+from laneway.observability.log_throttle import LogThrottle
 from laneway.store.database import Database
 from laneway.store.migrate import check
 
@@ -86,12 +89,22 @@ def run_server(
     bound = listen(host, port)
     with bound:
         dsn = resolve_dsn(settings) if loaded is None else loaded.database.dsn
-        check(dsn, __version__, role="server")
+        _check_when_reachable(dsn)
         worker = None
         if loaded is not None:
             is_off = settings.worker == "off"
             worker = Worker(dsn, settings, loaded.handlers, app=app, is_off=is_off)
         return run_loop(_serve(echo, dsn, settings, bound, by=by, client=loaded, worker=worker))
+
+
+def _check_when_reachable(dsn: str) -> None:
+    """Check schema and rights; wait for a database that is away, as a worker does."""
+    retry = StartRetry(LogThrottle(), "is database_url right?")
+    while True:
+        try:
+            return check(dsn, __version__, role="server")
+        except DatabaseUnavailable as error:
+            time.sleep(retry.pause_s(error))
 
 
 async def _serve(

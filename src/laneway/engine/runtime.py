@@ -27,6 +27,7 @@ from laneway.engine.lease.attempt_store import AttemptStore
 from laneway.engine.lease.completer import MAX_BATCH, Completer
 from laneway.engine.lease.heartbeat import Heartbeat
 from laneway.engine.process.loop_marker import LoopMarker
+from laneway.engine.process.start_retry import StartRetry
 from laneway.engine.process.worker_metrics import WorkerMetrics
 from laneway.engine.registry import Registry
 from laneway.engine.run.attempt import Run
@@ -174,17 +175,13 @@ class WorkerRuntime(ABC):
         )
 
     async def _when_reachable(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Retry `work` until the other side can be reached."""
-        failures = 0
+        """Retry `work` until the other side can be reached; a refused login ends this."""
+        retry = StartRetry(self._warnings, self.hint)
         while True:
             try:
                 return await work()
             except DatabaseUnavailable as error:
-                if type(error) is not DatabaseUnavailable:
-                    raise
-                failures += 1
-                self._warnings.warn("start", f"{error} ({self.hint} trying again)")
-                await asyncio.sleep(min(2.0, 0.1 * 2 ** min(failures, 10)))
+                await asyncio.sleep(retry.pause_s(error))
 
     def problem(self) -> str | None:
         """The reason why it would not run a job now, if there is one; thread-safe."""

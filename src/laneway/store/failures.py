@@ -15,6 +15,7 @@ from laneway.errors import (
     DatabaseUnavailable,
     InvalidInput,
     LanewayError,
+    LoginRefused,
     MissingRight,
     QuotaExceeded,
     SchemaMismatch,
@@ -82,7 +83,7 @@ def translate(
             f"({error.diag.message_primary or 'unknown'}): run `laneway db migrate`"
         )
     if isinstance(error, RefusedLogin):
-        return UnsuitableDatabase(_first_line(error), CURE_LOGIN)
+        return LoginRefused(_first_line(error), CURE_LOGIN)
     if isinstance(error, TRANSIENT):
         return DatabaseUnavailable(_first_line(error) + _cause(error))
     if isinstance(error, pg.DataError):
