@@ -105,11 +105,11 @@ async def test_bad_change_names_its_field(ask: Ask, people: People) -> None:
 async def test_missing_name_lists_nearest_names_to_reader_of_all(ask: Ask, people: People) -> None:
     olga = people.new("olga", "operator")
     answer = await ask(olga, "GET", f"{LANES}/interactve")
-    assert answer.json()["detail"].startswith("no lane interactve; existing: interactive")
+    assert answer.json()["detail"].startswith("no lane interactve; did you mean interactive?")
     answer = await ask(olga, "PATCH", f"{LANES}/interactve", json={"max_slots": 1})
-    assert "; existing: interactive" in answer.json()["detail"]
+    assert "; did you mean interactive?" in answer.json()["detail"]
     answer = await ask(olga, "GET", "/admin/limits/opnai")
-    assert answer.json()["detail"].startswith("no limit opnai; existing: openai")
+    assert answer.json()["detail"].startswith("no limit opnai; did you mean openai?")
     answer = await ask(olga, "DELETE", "/admin/schedules/nightly")
     assert answer.json()["detail"].startswith("no schedule nightly; none exists yet; to create")
 

@@ -324,7 +324,7 @@ async def test_worker_logs_a_named_lane_that_does_not_exist(
 
     with caplog.at_level(logging.WARNING, "laneway"):
         await harness.start_worker(only_lanes=frozenset({"a", "defualt"}))
-    assert "lane defualt does not exist and is not served; existing: default" in caplog.text
+    assert "lane defualt does not exist and is not served; did you mean default?" in caplog.text
 
 
 async def test_worker_whose_lanes_have_none_of_its_types_warns(

@@ -15,14 +15,21 @@ def test_error_has_kind_and_name() -> None:
 @pytest.mark.parametrize(
     "known, names",
     [
-        ([], "none exists yet"),
-        (["audio", "video", "default"], "existing: video and 2 more"),
-        (["b", "a"], "existing: a, b"),
-        ([f"vide{n}" for n in range(9)], "existing: vide8, vide7, vide6, vide5, vide4 and 4 more"),
+        ([], "none exists yet; to"),
+        (["audio", "video", "default"], "did you mean video? To"),
+        (["b", "a"], "existing: a, b; to"),
+        (
+            [f"lane-{n}" for n in range(7)],
+            ("existing: lane-0, lane-1, lane-2, lane-3, lane-4 and 2 more; to"),
+        ),
+        (
+            [f"vide{n}" for n in range(9)],
+            ("did you mean vide8 or vide7 or vide6 or vide5 or vide4? To"),
+        ),
     ],
 )
 def test_nearest_names_are_named(known: list[str], names: str) -> None:
-    assert hint("lane", "vidoe", known) == f"{names}; to create it: `laneway lanes create vidoe`"
+    assert hint("lane", "vidoe", known) == f"{names} create it: `laneway lanes create vidoe`"
 
 
 def test_command_quotes_names_that_a_shell_would_read() -> None:

@@ -27,12 +27,15 @@ def missing(kind: str, name: str) -> NotFound:
 
 
 def hint(kind: str, name: str, known: Iterable[str]) -> str:
-    """The nearest of the known names, at most five, and the command that creates this one."""
+    """Similar names, else some that exist, at most five; and the command that creates this one."""
     names = sorted(set(known))
-    near = get_close_matches(name, names, MAX_SUGGESTIONS) or names[:MAX_SUGGESTIONS]
-    more = f" and {len(names) - len(near)} more" if len(names) > len(near) else ""
-    exist = f"existing: {', '.join(near)}{more}" if near else "none exists yet"
-    return f"{visible(exist)}; {creation(kind, name)}"
+    create = creation(kind, name)
+    if near := get_close_matches(name, names, MAX_SUGGESTIONS):
+        return f"did you mean {visible(' or '.join(near))}? {create[0].upper()}{create[1:]}"
+    some = names[:MAX_SUGGESTIONS]
+    more = f" and {len(names) - len(some)} more" if len(names) > len(some) else ""
+    exist = f"existing: {', '.join(some)}{more}" if some else "none exists yet"
+    return f"{visible(exist)}; {create}"
 
 
 def creation(kind: str, name: str) -> str:
