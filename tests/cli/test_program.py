@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from laneway.cli import main as entry
 from laneway.cli.main import ORDER
@@ -235,6 +236,100 @@ def test_worker_runs_submitted_jobs_and_stops_on_sigterm(
             worker.terminate()
             _, err = worker.communicate(timeout=30)
     assert worker.returncode == 0, err
+
+
+TALKING = """
+import logging
+from laneway import Laneway
+
+lw = Laneway()
+log = logging.getLogger(__name__)
+
+
+@lw.handler("greet", max_retries=0)
+async def greet(ctx, name: str) -> str:
+    log.debug("greeting %s", name)
+    if name == "bob":
+        raise LookupError("no bob")
+    return f"hello {name}"
+"""
+
+
+def output_of_worker(dsn: str, program: Run, folder: Path, *options: str) -> str:
+    """The output of a worker that completes a job and fails another."""
+    (folder / "talking_app.py").write_text(TALKING)
+    path = os.pathsep.join([str(folder), *sys.path])
+    with subprocess.Popen(
+        [*PROGRAM, "worker", "talking_app", "--name", "w", *options],
+        env={**os.environ, "LANEWAY_DATABASE_URL": dsn, "PYTHONPATH": path},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as worker:
+        try:
+            assert program("jobs", "submit", "greet", "--arg", "name=ann", "--wait").returncode == 0
+            assert program("jobs", "submit", "greet", "--arg", "name=bob", "--wait").returncode == 1
+        finally:
+            worker.terminate()
+            _, err = worker.communicate(timeout=30)
+    assert worker.returncode == 0, err
+    return err
+
+
+def test_worker_logs_start_jobs_and_failures(dsn: str, program: Run, tmp_path: Path) -> None:
+    err = output_of_worker(dsn, program, tmp_path)
+    assert re.search(r"INFO worker w serves default: laneway \d.* database postgres", err)
+    assert re.search(r"INFO   greet  default  unbounded  the default$", err, re.MULTILINE)
+    assert re.search(r"INFO greet [0-9a-f-]{36}: attempt 1 completed in ", err)
+    assert re.search(r"ERROR greet .* LookupError: no bob; the job has failed\n    Traceback", err)
+    assert re.search(r'^      File ".*talking_app.py", line 13, in greet$', err, re.MULTILINE)
+    assert "executor.py" not in err
+    assert "attempt 1 started" not in err
+    assert "greeting ann" not in err
+
+
+def test_level_option_also_sets_loggers_of_the_application(
+    dsn: str, program: Run, tmp_path: Path
+) -> None:
+    err = output_of_worker(dsn, program, tmp_path, "--log-level", "debug")
+    assert re.search(r"DEBUG greet [0-9a-f-]{36}: attempt 1 started", err)
+    assert "DEBUG greeting ann" in err
+
+
+def test_quiet_worker_logs_start_and_failures_only(dsn: str, program: Run, tmp_path: Path) -> None:
+    err = output_of_worker(dsn, program, tmp_path, "--quiet", "--processes", "2")
+    assert {"worker w-1 serves default", "worker w-2 serves default"} <= set(
+        re.findall(r"worker \S+ serves default", err)
+    )
+    # One of the processes lists the job types for all.
+    assert err.count("greet  default  unbounded  the default") == 1
+    assert "completed in" not in err
+    assert "LookupError: no bob" in err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["worker", "talking_app"], ["worker", "talking_app", "--processes", "2"], ["server"],
+     ["up", "talking_app"]],
+)  # fmt: skip
+def test_missing_database_exits_5_after_five_tries(
+    dsn: str, program: Run, tmp_path: Path, command: list[str]
+) -> None:
+    (tmp_path / "talking_app.py").write_text(TALKING)
+    failed = program(
+        *command,
+        LANEWAY_DATABASE_URL=make_conninfo(dsn, dbname="nowhere"),
+        LANEWAY_SERVER_PORT="0",
+        PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path]),
+    )
+    assert failed.returncode == 5, failed.stderr
+    assert "(try 4 of 5)" in failed.stderr
+    assert re.search('^laneway: .*database "nowhere" does not exist', failed.stderr, re.MULTILINE)
+
+
+def test_wrong_level_suggests_the_right_one(program: Run) -> None:
+    wrong = program("worker", "app:lw", "--log-level", "infos")
+    assert wrong.returncode == 2
+    assert "did you mean INFO?" in wrong.stderr
 
 
 def test_worker_of_an_app_that_is_not_there_exits_2(program: Run) -> None:

@@ -24,6 +24,15 @@ def say(ctx: SyncContext, text: str) -> None:
     raise ValueError(text)
 
 
+def _validate(count: int) -> None:
+    raise LookupError(f"no page {count}")
+
+
+@lw.handler("raises_deep", isolation="process", max_retries=0)
+def raises_deep(ctx: SyncContext) -> None:
+    _validate(7)
+
+
 @lw.handler("process_raise", isolation="process", retry=SOON)
 def fail(ctx: SyncContext, how: str) -> Any:
     match how:

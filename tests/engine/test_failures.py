@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 from uuid import UUID
 
 import pytest
 
-from laneway import Cancel, Context, Retry, RetryPolicy, Snooze
+from laneway import Cancel, Context, Retry, RetryPolicy, Snooze, SyncContext
 from laneway.domain.claim import Claim
 from laneway.engine.lease import attempt_log
+from laneway.engine.process.logs import JsonLines
 from laneway.engine.registry import make_handler
 from laneway.engine.run.attempt import Run
 from laneway.engine.run.attempt_outcomes import error_json
 from laneway.store.leases import Assignment, Verdict, WriteResult
+from tests.engine import isolation_handlers
 from tests.support.worker_harness import WorkerHarness, wait_until
 
 POLICY = RetryPolicy(base=0.05, cap=0.1, jitter=0)
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
-    return [(r.levelno, r.getMessage()) for r in caplog.records if "fail" in r.getMessage()]
+    """Level and first line of the records about failures, with durations as N."""
+    found = [(r.levelno, r.getMessage().splitlines()[0]) for r in caplog.records]
+    return [
+        (level, re.sub(r"failed after (<?[\d.]+ ms|[\d.]+ s):", "failed after N:", text))
+        for level, text in found
+        if "fail" in text
+    ]
 
 
 async def test_each_failed_attempt_is_logged_with_its_consequence(
@@ -39,10 +49,49 @@ async def test_each_failed_attempt_is_logged_with_its_consequence(
     shown = "ValueError: two lines \\x1b[31m" + "x" * 5000
     short = shown[: attempt_log.LONGEST] + "…"
     assert lines(caplog) == [
-        (logging.WARNING, f"mail {job.id}: attempt 1 failed: {short}; retry in 0.05 s"),
-        (logging.WARNING, f"mail {job.id}: attempt 2 failed: Retry: busy; retry in 0.01 s"),
-        (logging.ERROR, f"mail {job.id}: attempt 3 failed: {short}; the job has failed"),
+        (logging.WARNING, f"mail {job.id}: attempt 1 failed after N: {short}; retry in 0.05 s"),
+        (logging.WARNING, f"mail {job.id}: attempt 2 failed after N: Retry: busy; retry in 0.01 s"),
+        (logging.ERROR, f"mail {job.id}: attempt 3 failed after N: {short}; the job has failed"),
     ]
+
+
+def _validate(count: int) -> None:
+    raise LookupError(f"no page {count}")
+
+
+@pytest.mark.parametrize("isolation", ["async", "thread", "process"])
+async def test_failure_is_logged_with_the_users_frames_and_its_fields(
+    harness: WorkerHarness, caplog: pytest.LogCaptureFixture, isolation: str
+) -> None:
+    @harness.lw.handler("mail", max_retries=0)
+    async def mail(ctx: Context) -> None:
+        _validate(7)
+
+    @harness.lw.handler("post", max_retries=0)
+    def post(ctx: SyncContext) -> None:
+        _validate(7)
+
+    harness.lw.handlers.add(isolation_handlers.raises_deep.handler)
+    await harness.start_worker()
+    job_type = {"async": "mail", "thread": "post", "process": "raises_deep"}[isolation]
+    job = await harness.lw.submit(job_type)
+    await harness.ended(job)
+    (record,) = await wait_until(
+        lambda: [r for r in caplog.records if "the job has failed" in r.getMessage()]
+    )
+    first, *rest = record.getMessage().splitlines()
+    assert re.search(r"failed after .* LookupError: no page 7; the job has failed\Z", first)
+    assert rest[0] == "    Traceback (most recent call last):"
+    assert rest[-1] == "    LookupError: no page 7"
+    files = re.findall(r'File "([^"]+)"', record.getMessage())
+    where = isolation_handlers.__file__ if isolation == "process" else __file__
+    assert files == [where, where]
+    line = json.loads(JsonLines().format(record))
+    assert line["message"] == first
+    assert line["error"] == "\n".join(rest)
+    assert (line["job_id"], line["job_type"], line["lane"]) == (str(job.id), job_type, "default")
+    assert (line["attempt"], line["error_type"], line["level"]) == (1, "LookupError", "error")
+    assert line["duration"] >= 0
 
 
 async def test_only_failures_are_logged_as_failures(

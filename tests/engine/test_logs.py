@@ -20,6 +20,14 @@ from tests.support.worker_harness import WorkerHarness
 __all__ = ["spans"]
 
 
+def forget_logging(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logging as in a new process; the levels are restored after the test."""
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    for name in ("", "laneway", "laneway.jobs", "the.application"):
+        logger = logging.getLogger(name)
+        monkeypatch.setattr(logger, "level", logger.level)
+
+
 def test_json_line_holds_message_and_error() -> None:
     try:
         raise ValueError("broken")
@@ -46,13 +54,55 @@ def test_application_that_logs_its_own_way_is_left_alone(
 def test_otherwise_lines_go_to_stderr_at_the_level_set(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    forget_logging(monkeypatch)
     laneway = logging.getLogger("laneway")
-    monkeypatch.setattr(laneway, "level", laneway.level)
     configure(Settings.load(log_format="json", log_level="INFO"))
     laneway.info("worker %s serves %s", "w", "default")
     laneway.debug("not shown")
     assert json.loads(capsys.readouterr().err)["message"] == "worker w serves default"
+
+
+def test_loggers_of_the_application_have_the_level_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forget_logging(monkeypatch)
+    own = logging.getLogger("the.application")
+    own.setLevel(logging.NOTSET)
+    configure(Settings.load(log_level="DEBUG"))
+    own.debug("shown")
+    logging.getLogger().handlers.clear()
+    configure(Settings.load(log_level="ERROR"))
+    own.warning("hidden")
+    output = capsys.readouterr().err
+    assert "DEBUG shown" in output
+    assert "hidden" not in output
+
+
+def test_level_applies_to_laneway_where_the_application_sets_up_logging(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    forget_logging(monkeypatch)
+    logging.getLogger().handlers.append(logging.NullHandler())
+    laneway = logging.getLogger("laneway")
+    laneway.setLevel(logging.NOTSET)
+    configure(Settings.load())
+    assert laneway.level == logging.NOTSET
+    root_level = logging.getLogger().level
+    configure(Settings.load(log_level="DEBUG"))
+    assert laneway.level == logging.DEBUG
+    assert logging.getLogger().level == root_level
+
+
+def test_quiet_silences_the_lines_about_jobs_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forget_logging(monkeypatch)
+    configure(Settings.load(quiet=True, log_level="DEBUG"))
+    logging.getLogger("laneway.jobs").info("greet completed")
+    logging.getLogger("laneway").info("worker serves")
+    output = capsys.readouterr().err
+    assert "greet completed" not in output
+    assert "worker serves" in output
 
 
 class Lines(logging.Handler):
@@ -114,7 +164,7 @@ async def test_log_line_of_handler_names_its_attempt(
 async def test_line_of_a_child_process_is_written_as_its_worker_writes(
     harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    forget_logging(monkeypatch)
     configure(Settings.load(log_format="json", log_level="ERROR"))
     harness.lw.handlers.add(tracing_handlers.talks_apart.handler)
     worker = await harness.start_worker()
@@ -131,7 +181,7 @@ def test_no_secret_stands_in_a_line(
     token, link = new_secret(), new_secret("link")
     dsn = "postgresql://ann:s3cret%21word@db.example/app?sslpassword=qu3ry"
     for form in ("json", "text"):
-        monkeypatch.setattr(logging.getLogger(), "handlers", [])
+        forget_logging(monkeypatch)
         configure(Settings.load(database_url=dsn, log_format=form))
         logger = logging.getLogger("the.application")
         for line in (

@@ -43,6 +43,8 @@ def run_worker(
 ) -> int:
     """Runs workers of an application until a stop signal; with `processes`, under a supervisor."""
     loaded = load_app(app)
+    # All processes of a supervisor would list the same: the first is enough.
+    lists_types = os.environ.get("LANEWAY_SUPERVISOR_FDS", "").split(",")[3:] in ([], ["0"])
 
     def make(settings: Settings, dsn: str) -> Worker:
         return Worker(
@@ -54,6 +56,7 @@ def run_worker(
             app=app,
             max_jobs=options.get("max_jobs"),
             transport="database",
+            lists_types=lists_types,
         )
 
     arguments = ["worker", app, *([] if lanes is None else [f"--lanes={','.join(lanes)}"])]

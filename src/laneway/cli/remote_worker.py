@@ -13,14 +13,16 @@ from laneway.cli.worker_options import (
     Concurrency,
     Grace,
     LogFormat,
+    LogLevel,
     MaxJobs,
     MaxJobsPerChild,
     MetricsPort,
     Name,
     Processes,
+    Quiet,
     Slots,
     Threads,
-    set_log_format,
+    set_logging,
 )
 
 
@@ -78,11 +80,13 @@ def remote_worker(
     grace: Grace = None,
     metrics_port: MetricsPort = None,
     log_format: LogFormat = None,
+    log_level: LogLevel = None,
+    quiet: Quiet = False,
 ) -> None:
     """Run jobs of a server with the handlers of APP, without database access, until stopped."""
     from laneway.app.remote_worker import make_endpoint, run_remote_worker
 
-    set_log_format(log_format)
+    set_logging(log_format, log_level, quiet=quiet)
     if token is not None:
         # Supervised processes inherit it; arguments would be readable by others.
         os.environ["LANEWAY_TOKEN"] = token

@@ -9,7 +9,7 @@ import typer
 
 from laneway.cli import session
 from laneway.cli.output import line
-from laneway.cli.worker_options import App
+from laneway.cli.worker_options import App, LogFormat, LogLevel, Quiet, set_logging
 
 Host = Annotated[
     str | None,
@@ -85,10 +85,13 @@ def server(
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
     behind_tls_proxy: BehindProxy = False,
+    log_format: LogFormat = None,
+    log_level: LogLevel = None,
 ) -> None:
     """Serve the HTTP API until stopped by SIGTERM, SIGHUP or Ctrl-C."""
     from laneway.app.server import run_server
 
+    set_logging(log_format, log_level, quiet=False)
     raise typer.Exit(
         run_server(
             line,
@@ -115,10 +118,14 @@ def up(
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
     behind_tls_proxy: BehindProxy = False,
+    log_format: LogFormat = None,
+    log_level: LogLevel = None,
+    quiet: Quiet = False,
 ) -> None:
     """Serve the HTTP API and run jobs with the handlers of APP, in one process."""
     from laneway.app.server import run_server
 
+    set_logging(log_format, log_level, quiet=quiet)
     raise typer.Exit(
         run_server(
             line,

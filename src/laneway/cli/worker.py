@@ -16,14 +16,16 @@ from laneway.cli.worker_options import (
     Concurrency,
     Grace,
     LogFormat,
+    LogLevel,
     MaxJobs,
     MaxJobsPerChild,
     MetricsPort,
     Name,
     Processes,
+    Quiet,
     Slots,
     Threads,
-    set_log_format,
+    set_logging,
 )
 
 
@@ -44,11 +46,13 @@ def worker(
     grace: Grace = None,
     metrics_port: MetricsPort = None,
     log_format: LogFormat = None,
+    log_level: LogLevel = None,
+    quiet: Quiet = False,
 ) -> None:
     """Run jobs with the handlers of APP until stopped by SIGTERM, SIGHUP or Ctrl-C."""
     from laneway.app.worker_process import run_worker
 
-    set_log_format(log_format)
+    set_logging(log_format, log_level, quiet=quiet)
     code = run_worker(
         app,
         lanes=inputs.names(lanes) if lanes is not None else None,

@@ -1,4 +1,4 @@
-"""Options that `laneway worker` and `laneway remote-worker` share."""
+"""Options that `laneway worker`, `remote-worker`, `server` and `up` share."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import typer
 
 from laneway.cli import inputs
 
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+
 
 def log_format(text: str) -> str:
     """Parse `text` or `json`."""
@@ -17,10 +19,19 @@ def log_format(text: str) -> str:
     return text
 
 
-def set_log_format(value: str | None) -> None:
-    """Set the log format of the whole process tree, which reads it from the environment."""
-    if value is not None:
-        os.environ["LANEWAY_LOG_FORMAT"] = value
+def log_level(text: str) -> str:
+    """Parse the name of a level, in any case."""
+    if text.upper() not in LEVELS:
+        from laneway.domain.suggestion import suggest
+
+        raise typer.BadParameter(f"must be {', '.join(LEVELS)}{suggest(text.upper(), LEVELS)}")
+    return text.upper()
+
+
+def set_logging(form: str | None, level: str | None, *, quiet: bool) -> None:
+    """Set up the logs of the whole process tree, which reads this from the environment."""
+    given = {"LOG_FORMAT": form, "LOG_LEVEL": level, "QUIET": "true" if quiet else None}
+    os.environ.update({f"LANEWAY_{name}": value for name, value in given.items() if value})
 
 
 def _number(setting: str, help_text: str, *, least: int = 1, most: int | None = None) -> Any:
@@ -89,5 +100,23 @@ LogFormat = Annotated[
         parser=log_format,
         envvar="LANEWAY_LOG_FORMAT",
         help="Format of log lines.",
+    ),
+]
+LogLevel = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LEVEL",
+        parser=log_level,
+        envvar="LANEWAY_LOG_LEVEL",
+        help="Lowest level of log lines, also of the application's loggers; DEBUG shows when jobs"
+        " start.",
+    ),
+]
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        "--quiet",
+        envvar="LANEWAY_QUIET",
+        help="Log no line for each job that starts or ends; failures are logged.",
     ),
 ]

@@ -300,6 +300,9 @@ class Settings(BaseModel):
     log_format: Literal["text", "json"] = Field(
         default="text", description="format of log lines: text or json"
     )
+    quiet: bool = Field(
+        default=False, description="log no line for each job that starts or ends; failures stay"
+    )
     data_dir: Path | None = Field(
         default=None,
         description="data directory of embedded PostgreSQL; unset: `.laneway` of the project",

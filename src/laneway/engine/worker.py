@@ -18,8 +18,9 @@ from laneway.config.settings import Settings
 from laneway.domain.overview import Transport
 from laneway.engine.claim.floors import Floors
 from laneway.engine.claim.lane_loop import LaneLoop, LaneTools
-from laneway.engine.claim.lane_routing import announce_lanes, served, warn_of_missing
+from laneway.engine.claim.lane_routing import served, warn_of_missing
 from laneway.engine.claim.poller import Poller
+from laneway.engine.claim.start_lines import log_start
 from laneway.engine.claim.wakeups import Wakeups
 from laneway.engine.leader.services import LeaderServices
 from laneway.engine.lease.attempt_store import DatabaseAttemptStore
@@ -66,12 +67,15 @@ class Worker(WorkerRuntime):
         is_off: bool = False,
         max_jobs: int | None = None,
         transport: Transport = "in_process",
+        lists_types: bool = True,
     ) -> None:
+        """`lists_types`: log the lane of each job type at start."""
         super().__init__(settings, registry, name=name, app=app, max_jobs=max_jobs)
         self._given_dsn = dsn
         self._dsn = ""
         self._only = only_lanes
         self._is_off = is_off
+        self._lists_types = lists_types
         self._transport: Transport = transport
         # The lanes, as last read.
         self.state = lanes.ControlState(0, False, {})
@@ -160,7 +164,15 @@ class Worker(WorkerRuntime):
             self.wakeups.start()
         self.poller.start()
         warn_of_missing(self._only, self.state)
-        announce_lanes(self.name, self.loops, self.registry.job_types, self._only, self.state)
+        log_start(
+            f"worker {self.name}",
+            self.settings,
+            self.registry,
+            self.state,
+            self._only,
+            database=self._dsn,
+            lists_types=self._lists_types,
+        )
 
     def problem(self) -> str | None:
         found = super().problem()

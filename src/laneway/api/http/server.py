@@ -131,7 +131,11 @@ class Serving:
         self.stopping, self.forced = asyncio.Event(), asyncio.Event()
         self._app = app
         self._bound = bound
-        logging.getLogger("uvicorn.error").addFilter(_is_relevant)
+        uvicorn_log = logging.getLogger("uvicorn.error")
+        uvicorn_log.addFilter(_is_relevant)
+        if uvicorn_log.level == logging.NOTSET:
+            # Its lines about start and stop repeat ours.
+            uvicorn_log.setLevel(logging.WARNING)
         settings: Settings = app.state.settings
         self.tls = settings.tls_cert is not None
         self._server = _Server(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import TypeVar
 
 from laneway.domain.approval import analysed_type
@@ -30,27 +30,6 @@ def served(
         if only is None or lane in only or own in only:
             lanes.setdefault(lane, []).append(handler)
     return lanes
-
-
-def announce_lanes(
-    worker: str,
-    lanes: Collection[str],
-    job_types: Iterable[str],
-    only: frozenset[str] | None,
-    state: ControlState,
-) -> None:
-    """Log the lanes that a worker serves, or why it serves none."""
-    if lanes:
-        log.info("worker %s serves %s", worker, ", ".join(sorted(lanes)))
-        return
-    there = ", ".join(f"{one} is in {state.lane_of(one)}" for one in sorted(job_types))
-    if not there:
-        log.warning("worker %s serves no lane: the application has no handlers", worker)
-        return
-    named = " or ".join(sorted(only or ()))
-    log.warning(
-        "worker %s serves no lane: none of its job types is in %s; %s", worker, named, there
-    )
 
 
 def warn_of_missing(only: frozenset[str] | None, state: ControlState) -> None:

@@ -10,7 +10,9 @@ from typing import Final
 from laneway.domain.approval import display_name
 from laneway.domain.claim import Claim
 from laneway.domain.text import visible
+from laneway.engine.lease.job_log import after_text, job_fields
 from laneway.engine.run.attempt import Run
+from laneway.engine.run.user_frames import cut_traceback
 from laneway.observability.log_throttle import LogThrottle, Suppressed
 from laneway.store.leases import Verdict, WriteResult
 
@@ -60,16 +62,28 @@ class FailureLog:
 
     def _log(self, run: Run, verdict: Verdict, *, is_last: bool) -> None:
         job_type = run.handler.job_type
-        if self.throttle.admit(job_type, verdict, is_error=is_last):
-            log.log(
-                logging.ERROR if is_last else logging.WARNING,
-                "%s %s: attempt %s failed: %s; %s",
-                display_name(job_type),
-                run.claim.job_id,
-                run.claim.attempt,
-                _error(verdict),
-                "the job has failed" if is_last else f"retry in {_wait_s(run, verdict):.3g} s",
-            )
+        if not self.throttle.admit(job_type, verdict, is_error=is_last):
+            return
+        error = _decoded(verdict)
+        traceback = error.get("traceback") or ""
+        if traceback:
+            traceback = "\n" + cut_traceback(traceback, run.handler.fn.__module__)
+        log.log(
+            logging.ERROR if is_last else logging.WARNING,
+            "%s %s: attempt %s failed%s: %s; %s%s",
+            display_name(job_type),
+            run.claim.job_id,
+            run.claim.attempt,
+            after_text(verdict.ran_s),
+            _summary(error),
+            "the job has failed" if is_last else f"retry in {_wait_s(run, verdict):.3g} s",
+            traceback,
+            extra={
+                **job_fields(job_type, run.lane, verdict),
+                "error_type": visible(error["type"]),
+                "traceback": traceback,
+            },
+        )
 
     def _log_suppressed(self, job_type: str, suppressed: Suppressed) -> None:
         log.log(
@@ -78,7 +92,7 @@ class FailureLog:
             display_name(job_type),
             f"{suppressed.count:,}",
             f"{suppressed.errors:,}",
-            _error(suppressed.last),
+            _summary(_decoded(suppressed.last)),
         )
 
 
@@ -118,9 +132,12 @@ def _level(answer: str) -> int:
     return logging.INFO if answer == "cancel_requested" else logging.WARNING
 
 
-def _error(verdict: Verdict) -> str:
+def _decoded(verdict: Verdict) -> dict[str, str]:
+    return json.loads(verdict.error) if verdict.error else {"type": "Error", "message": ""}
+
+
+def _summary(error: dict[str, str]) -> str:
     """Type and message of the error on one line, shortened."""
-    error = json.loads(verdict.error) if verdict.error else {"type": "Error", "message": ""}
     text = visible(f"{error['type']}: {error['message'][:LONGEST]}")
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"
 

@@ -210,7 +210,8 @@ class _SupervisorLink:
         ends = os.environ.pop("LANEWAY_SUPERVISOR_FDS", None)
         if not ends:
             return None
-        out, mark, watched = map(int, ends.split(","))
+        # The number of the process may follow.
+        out, mark, watched = map(int, ends.split(",")[:3])
         return cls(out, mark, watched, on_gone)
 
     @staticmethod

@@ -11,12 +11,20 @@ import logging
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Final
 
 from laneway.config.settings import Settings
 from laneway.domain.approval import analysed_type
 from laneway.domain.redaction import redact
 from laneway.engine.run.attempt import current_run
 from laneway.observability import tracing
+
+# The logger of the lines about jobs that start and end.
+JOBS: Final = "laneway.jobs"
+# Fields that a line about a job brings along, see job_log.py; text lines say them in their message.
+_OWN_FIELDS: Final = (
+    "job_id", "attempt", "job_type", "lane", "slots", "reason", "duration", "error_type",
+)  # fmt: skip
 
 
 def log_fields(record: logging.LogRecord) -> Iterator[tuple[str, object]]:
@@ -38,16 +46,23 @@ class JsonLines(logging.Formatter):
     """One JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
+        message = record.getMessage()
+        traceback = getattr(record, "traceback", None)
+        if isinstance(traceback, str) and traceback:
+            message = message.removesuffix(traceback)
         line: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
             "level": record.levelname.lower(),
             "logger": record.name,
             "pid": record.process,
-            "message": redact(record.getMessage()),
+            "message": redact(message),
+            **{name: vars(record)[name] for name in _OWN_FIELDS if name in vars(record)},
             **dict(log_fields(record)),
         }
         if record.exc_info:
             line["error"] = redact(self.formatException(record.exc_info))
+        elif isinstance(traceback, str) and traceback:
+            line["error"] = redact(traceback.strip("\n"))
         return json.dumps(line, default=str)
 
 
@@ -66,9 +81,16 @@ class TextLines(logging.Formatter):
 
 
 def configure(settings: Settings) -> None:
-    """Log to stderr, unless the application set up logging at import."""
+    """Log to stderr, unless the application set up logging at import.
+
+    A level that was asked for applies to Laneway's lines in any case.
+    """
     redact.remember([settings.database_url, settings.listen_dsn])
-    _write(settings.log_format, settings.log_level)
+    is_ours = _write(settings.log_format, settings.log_level)
+    if not is_ours and "log_level" in settings.model_fields_set:
+        logging.getLogger("laneway").setLevel(settings.log_level)
+    if settings.quiet:
+        logging.getLogger(JOBS).setLevel(logging.WARNING)
 
 
 def configure_child(form: str | None, level: str) -> None:
@@ -85,11 +107,15 @@ def log_format() -> str | None:
     return None
 
 
-def _write(form: str, level: str) -> None:
+def _write(form: str, level: str) -> bool:
+    """Log to stderr; return False if the application configured logging."""
     root = logging.getLogger()
     if root.handlers:
-        return
+        return False
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
     root.addHandler(handler)
+    # For the application's loggers too, and for Laneway's even if the application set one.
+    root.setLevel(level)
     logging.getLogger("laneway").setLevel(level)
+    return True

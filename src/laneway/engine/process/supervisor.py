@@ -155,7 +155,7 @@ class Supervisor:
                 env={
                     **os.environ,
                     **({} if self._dsn is None else {"LANEWAY_DATABASE_URL": self._dsn}),
-                    "LANEWAY_SUPERVISOR_FDS": f"{out_w},{mark},{watched_r}",
+                    "LANEWAY_SUPERVISOR_FDS": f"{out_w},{mark},{watched_r},{number}",
                 },
                 # Ctrl-C reaches only the supervisor, which signals each child once.
                 start_new_session=True,

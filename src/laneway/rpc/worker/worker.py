@@ -17,6 +17,7 @@ from laneway import __version__
 from laneway.config.settings import Settings
 from laneway.domain.approval import analysis_of
 from laneway.domain.claim import Claim
+from laneway.engine.claim.start_lines import named, room_text
 from laneway.engine.process.memory import resident_bytes
 from laneway.engine.registry import Registry
 from laneway.engine.run.attempt import Run
@@ -76,7 +77,7 @@ class RemoteWorker(WorkerRuntime):
 
     def _may_start(self) -> bool:
         if not len(self.registry):
-            raise ConfigError("the application has no handler: register one with @lw.handler")
+            raise ConfigError(self.registry.why_empty)
         if IS_LATE:
             log.warning(
                 "grpc was imported before laneway.rpc: set GRPC_ENABLE_FORK_SUPPORT=0,"
@@ -121,9 +122,14 @@ class RemoteWorker(WorkerRuntime):
                 ", ".join(sorted(self.registry.schedules)),
             )
         # The server and the token decide which of these types it gets.
-        types = ", ".join(self.registry.job_types)
-        address = self._connection.address
-        log.info("remote worker %s receives jobs from %s; handlers: %s", self.name, address, types)
+        log.info(
+            "remote worker %s receives jobs from %s: laneway %s, %s (%s)",
+            self.name,
+            self._connection.address,
+            __version__,
+            room_text(self.settings, self.registry),
+            named(self.registry.job_types),
+        )
 
     def problem(self) -> str | None:
         found = super().problem()
