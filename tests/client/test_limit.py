@@ -52,6 +52,13 @@ async def test_no_more_than_the_limit_are_inside_at_once(client: Client, db: Sto
     assert db.rows("select 1 from laneway.limit_holds") == []
 
 
+@pytest.mark.parametrize("priority", [-32769, 32768, True, 1.5])
+async def test_priority_of_a_request_has_the_range_of_jobs(client: Client, priority: Any) -> None:
+    with pytest.raises(InvalidInput, match="whole number from -32768 to 32767"):
+        async with client.limit("narrow", priority=priority):
+            raise AssertionError
+
+
 async def test_job_and_request_share_one_limit(client: Client, db: StoreClient) -> None:
     db.do("update laneway.limits set max_concurrent = 1 where name = 'narrow'")
     job = db.running()

@@ -334,6 +334,14 @@ def test_database_and_python_wait_equally_long_before_a_retry(
     assert [wait for (wait,) in found] == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
+def test_larger_factor_of_an_earlier_release_does_not_overflow(db: StoreClient) -> None:
+    db.do(
+        "insert into laneway.job_types (name, retry_cap_s, retry_factor, retry_jitter)"
+        " values ('own', 90, 1000000, 0)"
+    )
+    assert db.one("select laneway.retry_delay('own', 1000)").total_seconds() == 90
+
+
 def test_unpublished_type_has_the_default_retry_policy(db: StoreClient) -> None:
     default = db.rows(
         "select column_name, column_default::float8 from information_schema.columns"

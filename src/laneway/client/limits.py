@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID, uuid4
 
 from laneway.domain.held_limits import count_held, mark_held
+from laneway.domain.job import check_priority
 from laneway.domain.limit import check_limit_name
 from laneway.errors import DatabaseUnavailable, InvalidInput, LanewayError
 from laneway.store import holds
@@ -59,8 +60,7 @@ class LimitHolds:
         if not names:
             raise InvalidInput("limit", "name at least one limit")
         wanted = tuple(sorted({check_limit_name(name) for name in names}))
-        if not -32768 <= priority <= 32767:
-            raise InvalidInput("priority", "must be between -32768 and 32767")
+        check_priority(priority)
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop = loop

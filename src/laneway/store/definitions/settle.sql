@@ -3,7 +3,8 @@ create or replace function laneway.retry_delay(p_job_type text, p_retries intege
 language sql volatile as $$
     select make_interval(secs => least(coalesce(max(t.retry_cap_s), 60),
                coalesce(max(t.retry_base_s), 1)
-                 * power(coalesce(max(t.retry_factor), 2), least(p_retries - 1, 60)))
+                 -- Earlier releases published larger factors, which would overflow.
+                 * power(least(coalesce(max(t.retry_factor), 2), 100000), least(p_retries - 1, 60)))
                * (1 + (2 * random() - 1) * coalesce(max(t.retry_jitter), 0.2)))
       from laneway.job_types t where t.name = p_job_type
 $$;
