@@ -27,6 +27,7 @@ from laneway.domain.payload import DEFAULT_LIMITS
 from laneway.domain.permissions import Reach, Term
 from laneway.domain.schedule import Schedule
 from laneway.domain.states import Status
+from laneway.errors import DatabaseUnavailable
 from laneway.store import (
     access,
     approvals,
@@ -56,27 +57,63 @@ from laneway.store import (
     steps,
     workers,
 )
-from laneway.store.grants import privileges
+from laneway.store.database import run_sync
+from laneway.store.grants import Privilege, expand, privileges
 from laneway.store.leases import LogEntry, Report, Verdict
 from laneway.store.older_names import OLDER_NAMES
 from laneway.store.retention import LeaderTerm, WalkPosition
+from laneway.store.rights import STATEMENTS
 from laneway.store.schedules import SlotEntry
+from laneway.store.statement import Statement
 from tests.control.access_statements import run_access
 from tests.control.limit_statements import prepare_turns, run_holds, run_turns
 from tests.control.remote_statements import run_remote
 from tests.support.job_factory import JobFactory
 from tests.support.store_client import PAST_CHECKS
 
+ROLE = "laneway_test_role"
 OWN = Reach((Term(owner="me"),))
 REACH = Reach((*OWN.terms, Term(workspace="ours")))
 
 
 class RoleSession(JobFactory):
-    """A job factory that runs as another role and records its statements."""
+    """A job factory that runs as another role and records its statements.
+
+    Each statement is first tried without each of the `unproven` privileges that it declares.
+    """
 
     def __init__(self, conn: psycopg.Connection[Any]) -> None:
         super().__init__(conn)
         self.ran: set[str] = set()
+        self.unproven: set[Privilege] = set()
+
+    def run(self, statement: Statement[Any]) -> Any:
+        if self.unproven:
+            declared = self.unproven.intersection(expand(STATEMENTS[statement.name]))
+            self.unproven -= {
+                each
+                for each in declared
+                if self.is_denied(each, lambda: run_sync(self.conn, statement))
+            }
+        return super().run(statement)
+
+    def is_denied(self, privilege: Privilege, work: Callable[[], object]) -> bool:
+        """Whether the work needs the privilege; its effects are rolled back."""
+        with self.conn.transaction(force_rollback=True):
+            self.conn.execute("reset role")
+            self.conn.execute(f"revoke {grant_text(privilege)} from {ROLE}".encode())
+            self.conn.execute(f"set local role {ROLE}".encode())
+            try:
+                work()
+            except (DatabaseUnavailable, psycopg.errors.InsufficientPrivilege) as error:
+                assert "permission denied" in str(error)  # noqa: PT017 - in a loop over grants
+                return True
+        return False
+
+
+def grant_text(privilege: Privilege) -> str:
+    kind = "" if privilege.kind == "table" else privilege.kind
+    return f"{privilege.right} on {kind} laneway.{privilege.name}"
 
 
 def prepare_worker(session: RoleSession) -> None:

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from uuid import uuid4
@@ -27,6 +27,22 @@ from tests.migration.test_migrate import catalog, run
 from tests.store.approvals import record
 
 APP = Path(__file__).with_name("old_app.py")
+# Without the command line, whose imports take longer. `sys.argv[1]` begins the names of accounts.
+MIGRATE_AND_PRINT_GRANTS = """
+import json, os, sys
+from laneway.store.grants import ROLES, grants
+from laneway.store.migrate import migrate
+
+migrate(os.environ["LANEWAY_DATABASE_URL"])
+print(json.dumps({role: grants([role], f"{sys.argv[1]}_{role}", "no_owner") for role in ROLES}))
+"""
+MIGRATE_AND_WORK = """
+import os, runpy, sys
+from laneway.store.migrate import migrate
+
+print(len(migrate(os.environ["LANEWAY_DATABASE_URL"])), "applied")
+runpy.run_path(sys.argv[1], run_name="__main__")
+"""
 LAST_WITH_PUBLIC_FUNCTIONS = "e29a9c7"
 # These read every column of a view that has since gained one in the middle: no worker does.
 MOVED = {
@@ -53,15 +69,23 @@ class Landed:
     server: Server
     stack: ExitStack
 
+    prefix: str = field(default_factory=lambda: f"lw_{uuid4().hex[:8]}")
+    """The beginning of the names of accounts in `grants`."""
+
+    @property
+    def grants(self) -> dict[str, str]:
+        """The grants of the version for each of its roles."""
+        return self._before[1]
+
     @cached_property
-    def _before(self) -> str:
-        dsn = self._template("landed", "template0")
-        self.code.migrate(self.server.dsn_of(dsn))
-        return dsn
+    def _before(self) -> tuple[str, dict[str, str]]:
+        name = self._template("landed", "template0")
+        dsn = self.server.dsn_of(name)
+        return name, json.loads(self.code.run(dsn, "-c", MIGRATE_AND_PRINT_GRANTS, self.prefix))
 
     @cached_property
     def _after(self) -> str:
-        name = self._template("migrated", self._before)
+        name = self._template("migrated", self._before[0])
         migrate(self.server.dsn_of(name))
         assert not status(self.server.dsn_of(name)).pending
         return name
@@ -74,7 +98,7 @@ class Landed:
 
     @contextmanager
     def database(self) -> Iterator[str]:
-        with self.server.database(self._before) as dsn:
+        with self.server.database(self._before[0]) as dsn:
             yield dsn
 
     @contextmanager
@@ -142,10 +166,9 @@ def test_statements_of_landed_code_mean_the_same_now(commit: str, version: Versi
 def test_landed_code_works_on_the_schema_of_now(commit: str, version: Version) -> None:
     landed, functions = version(commit), "select checksum from laneway.migrations where number = 0"
     with landed.migrated() as dsn:
-        assert landed.code.migrate(dsn) == []
+        output = landed.code.run(dsn, "-c", MIGRATE_AND_WORK, str(APP))
         assert run(dsn, functions) == [(definitions().checksum,)]
-        output = landed.code.run(dsn, str(APP))
-    assert output.split() == ["alone", *(f"batch-{i}" for i in range(9))]
+    assert output.split() == ["0", "applied", "alone", *(f"batch-{i}" for i in range(9))]
 
 
 @pytest.mark.parametrize("commit", LANDED)
@@ -199,21 +222,6 @@ def test_limited_role_of_a_landed_version_works_on_the_schema_of_now(
 # Roles that lack a current right with the grants of earlier versions, such as limits outside of
 # jobs: their grants are run before their programs are replaced.
 COMPLETE_SINCE = {"approver": "ca1cf61", "client": "e29a9c7", "reader": "e29a9c7"}
-# `laneway db grants` for each role, in one program: `sys.argv[1]` begins the names of the accounts.
-GRANTS_OF_VERSION = """
-import contextlib, io, json, sys
-from laneway.cli.main import main
-from laneway.store.grants import ROLES
-
-accounts = {role: f"{sys.argv[1]}_{role}" for role in ROLES}
-texts = {}
-for role, account in accounts.items():
-    sys.argv = ["laneway", "db", "grants", "--role", role, "--to", account]
-    with contextlib.redirect_stdout(io.StringIO()) as printed, contextlib.suppress(SystemExit):
-        main()
-    texts[role] = printed.getvalue()
-print(json.dumps(texts))
-"""
 HELD = """
 select 'table', c.relname::text, lower(a.privilege_type)
   from pg_class c cross join lateral aclexplode(c.relacl) a
@@ -239,15 +247,13 @@ def test_code_of_now_has_its_rights_on_the_grants_of_a_landed_version(
     since = {role: LANDED.index(first) for role, first in COMPLETE_SINCE.items()}
     lacking: dict[str, list[Privilege]] = {}
     with landed.database() as dsn, ExitStack() as stack:
-        prefix = f"lw_{uuid4().hex[:8]}"
-        granted = json.loads(landed.code.run(dsn, "-c", GRANTS_OF_VERSION, prefix))
-        names = {role: f"{prefix}_{role}" for role in granted}
+        names = {role: f"{landed.prefix}_{role}" for role in landed.grants}
         for role, name in names.items():
-            assert "grant" in granted[role]
+            assert "grant" in landed.grants[role]
             postgres.admin.execute(SQL("create role {}").format(Identifier(name)))
             stack.callback(postgres.admin.execute, f"drop role {name}".encode())
             stack.callback(run, dsn, f"drop owned by {name}")
-            run(dsn, granted[role])
+            run(dsn, landed.grants[role])
         migrate(dsn)
         with psycopg.connect(dsn) as conn:
             for role, name in names.items():
