@@ -4,20 +4,23 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-# The tests run a TypeScript worker.
-scripts/sdk_typescript.sh build || exit
-
-checked=$(mktemp)
-trap 'rm -f "$checked"' EXIT
-{
-    make --no-print-directory --keep-going lint types imports
-    checks=$?
-    scripts/sdk_typescript.sh check && exit "$checks"
-} >"$checked" 2>&1 &
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+make --no-print-directory --keep-going lint types imports >"$logs/checks" 2>&1 &
 checks=$!
-make --no-print-directory tests
-tests=$?
+# The tests run a TypeScript worker.
+if scripts/sdk_typescript.sh build; then
+    scripts/sdk_typescript.sh check >"$logs/sdk" 2>&1 &
+    sdk=$!
+    make --no-print-directory tests
+    tests=$?
+    wait "$sdk"
+    sdk=$?
+    cat "$logs/sdk"
+else
+    tests=1 sdk=1
+fi
 wait "$checks"
 checks=$?
-cat "$checked"
-exit $((tests != 0 ? tests : checks))
+cat "$logs/checks"
+exit $((tests != 0 ? tests : sdk != 0 ? sdk : checks))

@@ -122,6 +122,12 @@ def pytest_configure(config: pytest.Config) -> None:
         Path(os.environ[_SHARED]).chmod(0o711)
 
 
+def pytest_collection_finish() -> None:
+    """Leave modules and tests out of garbage collection: reading them again took a lot of time."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         shutil.rmtree(os.environ.pop(_SHARED), ignore_errors=True)
