@@ -1,1 +1,1 @@
-"""The routes, one module per resource; each route is thin."""
+"""The routes, one module per resource, or `declared` where its operations are all declared."""

@@ -1,0 +1,28 @@
+"""Routes that derive from declared operations alone."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from laneway.api.http.bodies import JobBodyRoute
+from laneway.api.operations import add_operations
+from laneway.operations.access import ACCESS
+from laneway.operations.audit import list_audit_entries
+from laneway.operations.lanes import LANES
+from laneway.operations.schedules import SCHEDULES
+from laneway.operations.workers import WORKERS
+
+lanes = APIRouter(tags=["lanes"])
+add_operations(lanes, *LANES)
+
+gate_and_stats = APIRouter(tags=["workers"])
+add_operations(gate_and_stats, *WORKERS)
+
+schedules = APIRouter(tags=["schedules"], route_class=JobBodyRoute)
+add_operations(schedules, *SCHEDULES)
+
+access = APIRouter(tags=["access"])
+add_operations(access, *ACCESS)
+
+audit = APIRouter(tags=["audit"])
+add_operations(audit, list_audit_entries)
