@@ -33,11 +33,6 @@ _CHUNK: Final = 250
 _EARLIEST: Final = timedelta(days=-36_524)
 _LATEST: Final = timedelta(days=36_889)
 _APPROVED: Final = Status.APPROVED.value
-# Fields that jobs of one kind share in a call.
-_SHARED: Final = (
-    "job_type", "workspace", "priority", "max_retries", "delay", "unique_key", "created_by",
-    "traceparent", "concurrency_key", "needs", "max_age",
-)  # fmt: skip
 
 
 # One job of a batch: its id, its payload, and a template that many jobs may share. Plain tuples,
@@ -301,14 +296,14 @@ async def _place(
 async def _call(conn: CallerConnection, entries: Sequence[Entry], opening: Opening) -> list[Answer]:
     """Stores jobs by one call. Sends texts, because lists of a thousand cost every driver more."""
     kind_of: dict[int, int] = {}
-    kinds: list[dict[str, object]] = []
+    # By their text: jobs that were given equal options have separate templates.
+    kinds: dict[str, int] = {}
     for i, (_, _, like) in enumerate(entries):
         if id(like) not in kind_of:
             problem = _Shape(like, opening).problem
             if problem is not None:
                 raise InvalidInput(f"jobs[{i}].{problem[0]}", problem[1])
-            kind_of[id(like)] = len(kinds)
-            kinds.append(_kind(like))
+            kind_of[id(like)] = kinds.setdefault(json.dumps(jobs.json_settings(like)), len(kinds))
     return await conn.run(
         Statement(
             "jobs/submit_batch",
@@ -317,14 +312,7 @@ async def _call(conn: CallerConnection, entries: Sequence[Entry], opening: Openi
                 "ids": ",".join([entry[0].hex for entry in entries]),
                 "payloads": f"[{','.join([entry[1] for entry in entries])}]",
                 "kind_of": ",".join([str(kind_of[id(entry[2])]) for entry in entries]),
-                "kinds": json.dumps(kinds),
+                "kinds": f"[{','.join(kinds)}]",
             },
         )
     )
-
-
-def _kind(like: NewJob) -> dict[str, object]:
-    fields = {name: getattr(like, name) for name in _SHARED}
-    fields["run_at"] = like.run_at and like.run_at.isoformat()
-    fields["tags"] = list(like.tags) or None
-    return {name: value for name, value in fields.items() if value is not None}

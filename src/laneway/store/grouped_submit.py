@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from laneway.domain.actor import Actor
 from laneway.domain.job import Job, NewJob
-from laneway.store.jobs import read_job
+from laneway.store.jobs import json_settings, read_job
 from laneway.store.quotas import Quota
 from laneway.store.statement import Statement
 
@@ -27,18 +27,7 @@ def submit(requests: Sequence[Request]) -> Statement[list[Job]]:
 def _text(job: NewJob, actor: Actor, quota: Quota | None) -> str:
     fields: dict[str, object] = {
         "id": str(job.id),
-        "job_type": job.job_type,
-        "priority": job.priority,
-        "run_at": job.run_at and job.run_at.isoformat(),
-        "delay": job.delay,
-        "concurrency_key": job.concurrency_key,
-        "workspace": job.workspace,
-        "tags": list(job.tags) or None,
-        "max_retries": job.max_retries,
-        "created_by": job.created_by,
-        "traceparent": job.traceparent,
-        "needs": job.needs,
-        "max_age": job.max_age,
+        **json_settings(job),
         "actor": str(actor),
         "principal": actor.principal_id and str(actor.principal_id),
         "door": actor.door,
@@ -47,6 +36,6 @@ def _text(job: NewJob, actor: Actor, quota: Quota | None) -> str:
     }
     if quota is not None:
         fields |= {"bytes": len(job.payload.encode()), **quota.params()}
-    text = json.dumps({name: value for name, value in fields.items() if value is not None})
+    text = json.dumps(fields)
     # The payload is already JSON text: checked, and perhaps large.
     return f'{text[:-1]},"payload":{job.payload}}}'

@@ -55,25 +55,33 @@ def submit(job: NewJob, *, wake: bool = False) -> Statement[SubmitResult]:
     return Statement(
         "jobs/submit_job",
         lambda rows: SubmitResult(*rows[0]),
-        {
-            "id": job.id,
-            "job_type": job.job_type,
-            "payload": job.payload,
-            "priority": job.priority,
-            "run_at": job.run_at,
-            "delay": job.delay,
-            "unique_key": job.unique_key,
-            "concurrency_key": job.concurrency_key,
-            "needs": job.needs,
-            "max_age": job.max_age,
-            "workspace": job.workspace,
-            "tags": list(job.tags) or None,
-            "max_retries": job.max_retries,
-            "created_by": job.created_by,
-            "wake": wake,
-            "traceparent": job.traceparent,
-        },
+        {"id": job.id, "payload": job.payload, "wake": wake, **_settings(job)},
     )
+
+
+def json_settings(job: NewJob) -> dict[str, Any]:
+    """The settings of a new job that are not null, by their names in laneway.submit, as JSON."""
+    settings = _settings(job)
+    settings["run_at"] = job.run_at and job.run_at.isoformat()
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _settings(job: NewJob) -> dict[str, Any]:
+    return {
+        "job_type": job.job_type,
+        "priority": job.priority,
+        "run_at": job.run_at,
+        "delay": job.delay,
+        "unique_key": job.unique_key,
+        "concurrency_key": job.concurrency_key,
+        "needs": job.needs,
+        "max_age": job.max_age,
+        "workspace": job.workspace,
+        "tags": list(job.tags) or None,
+        "max_retries": job.max_retries,
+        "created_by": job.created_by,
+        "traceparent": job.traceparent,
+    }
 
 
 def _key_params(jobs: Sequence[NewJob]) -> dict[str, object]:
