@@ -2,6 +2,7 @@
 
 LanewayError
 ├── InvalidInput            an input breaks a rule; names the field and the rule
+│   └── InvalidResult       a result, step result or checkpoint cannot be stored as JSON
 ├── NotFound                no such job, lane, worker or job type
 ├── Refused                 the current state does not allow the verb
 │   ├── StaleAttempt        a write named an attempt that is not the one running
@@ -42,6 +43,13 @@ class InvalidInput(LanewayError):
         super().__init__(f"{field}: {rule}")
         self.field = field
         self.rule = rule
+
+
+class InvalidResult(InvalidInput):
+    """A result of a handler or step, or a checkpoint, that cannot be stored as JSON.
+
+    A handler that raises it fails its job without a retry: the next attempt would end alike.
+    """
 
 
 class NotFound(LanewayError):

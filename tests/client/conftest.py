@@ -17,6 +17,7 @@ RESET = """
 delete from laneway.jobs; delete from laneway.job_keys; delete from laneway.ready;
 delete from laneway.delayed; delete from laneway.lease; delete from laneway.slot_usage;
 delete from laneway.outcome; delete from laneway.attempts; delete from laneway.workers;
+delete from laneway.unique_periods;
 delete from laneway.job_types where published_at is not null
 """
 

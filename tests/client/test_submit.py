@@ -41,6 +41,8 @@ class Handler:
     max_retries: int | None = None
     approval: Approval | None = None
     max_age_s: float | None = None
+    unique_for_s: float | None = None
+    unique_by: tuple[str, ...] | None = None
 
 
 class Handlers(dict[str, Handler]):

@@ -40,10 +40,6 @@ def fail(ctx: SyncContext, how: str) -> Any:
             raise ValueError("a \x00 NUL and a \ud800 surrogate")
         case "exit":
             sys.exit(3)
-        case "nan":
-            return float("nan")
-        case "unserialisable":
-            return {1, 2}
         case "retry":
             raise Retry("busy", after=0.05)
         case "snooze" if ctx.attempt == 1:

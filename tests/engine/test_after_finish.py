@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import threading
 from collections.abc import Sequence
@@ -270,7 +269,7 @@ async def test_stopping_worker_releases_a_handler_with_an_open_finish(
 # -- what PostgreSQL refuses -------------------------------------------------------------------
 
 
-async def test_analysis_that_postgresql_refuses_is_a_failure_like_another(
+async def test_analysis_that_postgresql_refuses_fails_the_job_without_retry(
     harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settle = DatabaseAttemptStore.settle
@@ -293,11 +292,10 @@ async def test_analysis_that_postgresql_refuses_is_a_failure_like_another(
     harness.lane("analysis", poll_interval_ms=100)
     await harness.start_worker()
     submitted = await harness.lw.submit("job")
-    await wait_until(lambda: harness.rows("select 1 from laneway.attempts"))
-    error = harness.one("select outcome, error from laneway.attempts limit 1")
-    assert error[0] == "failed"
-    assert error[1]["type"] == "InvalidResult", json.dumps(error[1])
-    await submitted.cancel()
+    ended = await harness.ended(submitted)
+    assert (ended.status, ended.attempt) == ("failed", 1)
+    assert ended.error is not None
+    assert ended.error.type == "InvalidResult"
 
 
 # -- limits ------------------------------------------------------------------------------------

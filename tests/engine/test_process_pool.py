@@ -225,8 +225,10 @@ async def test_payload_the_handler_cannot_take_is_given_up(pool: ProcessPool) ->
 
 async def test_result_that_is_too_large_fails_the_job(pool: ProcessPool) -> None:
     big = "x" * (DEFAULT_LIMITS.max_bytes - 20)
-    error = await Attempt(pool, "echo", {"value": big}).failure()
-    assert error["type"] == "InvalidInput"
+    verdict = await Attempt(pool, "echo", {"value": big}).verdict()
+    assert verdict is not None
+    assert verdict.kind == "giveup"
+    assert json.loads(verdict.error or "")["type"] == "InvalidResult"
 
 
 async def test_mebibyte_goes_both_ways(pool: ProcessPool) -> None:

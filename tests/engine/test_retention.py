@@ -255,3 +255,28 @@ async def test_many_overaged_jobs_end_without_waiting_for_the_next_round(
         await kept.rounds()
     assert harness.count("failed") == 600
     assert harness.one("select count(*) from laneway.deadlines") == 0
+
+
+async def test_job_is_kept_while_it_is_unique_and_its_period_is_deleted_later(
+    harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end_many(harness, 2, days=100)
+    first, second = (row[0] for row in harness.rows("select seq from laneway.jobs order by seq"))
+    harness.do(
+        "insert into laneway.unique_periods values"
+        " ('default', 'old', 'a', %s, clock_timestamp() + interval '1 hour'),"
+        " ('default', 'old', 'b', %s, clock_timestamp() - interval '1 second')",
+        first,
+        second,
+    )
+    async with keeper(harness) as one:
+        await one.watchdog.run_once()
+        await one.rounds()
+        assert harness.rows("select seq from laneway.jobs") == [(first,)]
+        assert harness.rows("select seq from laneway.unique_periods") == [(first,)]
+        harness.do("update laneway.unique_periods set until = clock_timestamp()")
+        later = SimpleNamespace(monotonic=lambda: time.monotonic() + module.WALK_S)
+        monkeypatch.setattr(module, "time", later)
+        await one.rounds()
+    assert harness.rows("select seq from laneway.jobs") == []
+    assert harness.rows("select seq from laneway.unique_periods") == []

@@ -70,6 +70,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "run_at 110 years ago": ({"run_at": in_years(-110)}, "run_at"),
     "negative delay": ({"delay": -1}, "delay"),
     "delay of 110 years": ({"delay": 110 * 366 * 86400}, "delay"),
+    "negative unique_for": ({"unique_for": -1}, "unique_for"),
+    "unique_for of two years": ({"unique_for": 2 * 366 * 86400}, "unique_for"),
+    "no name in unique_by": ({"unique_by": []}, "unique_by"),
+    "65 names in unique_by": ({"unique_by": [f"a{n}" for n in range(65)]}, "unique_by"),
     "delay and run_at": ({"delay": 1, "run_at": in_years(1)}, "delay"),
 }
 GOOD: dict[str, dict[str, Any]] = {
@@ -81,6 +85,8 @@ GOOD: dict[str, dict[str, Any]] = {
     "nearly a megabyte": {"payload": {"x": "x" * (MEGABYTE - 100)}},
     "names": {"job_type": "größe 1/2", "workspace": "w" * 128, "tags": ["é" * 64] * 64},
     "keys": {"unique_key": "k" * 512, "concurrency_key": "c" * 512},
+    "unique for a period": {"payload": {"n": 1}, "unique_for": 60},
+    "unique by an argument": {"payload": {"n": 2}, "unique_by": ["n"]},
     "numbers": {"priority": -32768, "max_retries": 32767, "delay": 100 * 365 * 86400},
 }
 Submit = Callable[[dict[str, Any]], Awaitable[None]]
@@ -135,8 +141,8 @@ class Interfaces:
     async def sql(self, given: dict[str, Any]) -> None:
         casts = {"payload": "jsonb", "run_at": "timestamptz", "tags": "text[]"}
         values = {**given, "payload": json.dumps(given["payload"])}
-        if "delay" in values:
-            values["delay"] = timedelta(seconds=values["delay"])
+        for name in values.keys() & {"delay", "unique_for"}:
+            values[name] = timedelta(seconds=values[name])
         words = ", ".join(
             f"{name} => %({name})s::{casts.get(name, _TYPES.get(type(value), 'text'))}"
             for name, value in values.items()
@@ -216,7 +222,9 @@ def _python(given: dict[str, Any]) -> dict[str, Any]:
 SUBMITS = ("python", "batch", "own_connection", "sql", "sql_batch", "http", "http_batch", "mcp")
 SCHEDULES = ("http_schedule", "sql_schedule")
 # Fields of the tool for assistants.
-MCP = {"job_type", "payload", "priority", "delay", "unique_key", "workspace", "tags"}
+MCP = {
+    "job_type", "payload", "priority", "delay", "unique_key", "unique_for", "workspace", "tags",
+}  # fmt: skip
 # Values that an interface cannot express, or treats as "not given".
 UNSAID = {("mcp", "empty unique_key"), ("mcp", "no workspace"), ("mcp", "half a surrogate")}
 
@@ -279,6 +287,8 @@ async def test_every_interface_accepts_valid_submit(
         ({"delay": "NaN"}, "delay"),
         ({"max_age": -5}, "max_age"),
         ({"max_age": "NaN"}, "max_age"),
+        ({"unique_for": "NaN"}, "unique_for"),
+        ({"unique_by": [None]}, "unique_by"),
         ({"run_at": "infinity"}, "run_at"),
         ({"run_at": "-infinity"}, "run_at"),
         ({"run_at": "2030-01-01Z", "delay": 1}, "delay"),

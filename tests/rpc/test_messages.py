@@ -76,8 +76,8 @@ def test_each_outcome_is_one_verdict() -> None:
 )
 def test_result_that_cannot_be_stored_is_a_failure_of_its_job(text: str) -> None:
     parsed = verdict(finish=pb.Finish(result=text))
-    assert parsed.kind == "fail"
-    assert json.loads(parsed.error or "")["type"] == "InvalidInput"
+    assert parsed.kind == "giveup"
+    assert json.loads(parsed.error or "")["type"] == "InvalidResult"
     assert json.loads(parsed.error or "")["message"].startswith("result")
     # Cancelled is cancelled, whatever it had by then.
     assert verdict(cancel=pb.Cancel(result=text)).kind == "cancel"
@@ -99,7 +99,7 @@ def test_result_of_an_analysis_is_an_analysis() -> None:
     tokens = verdict(is_analysis=True, finish=pb.Finish(result='{"cost": {"tokens": 5}}'))
     assert json.loads(tokens.result or "")["cost"] == {"tokens": 5}
     for text in ("[]", '{"price": 1}', '{"cost": 5}', '{"cost": {"amount": 1}}', "null"):
-        assert verdict(is_analysis=True, finish=pb.Finish(result=text)).kind == "fail"
+        assert verdict(is_analysis=True, finish=pb.Finish(result=text)).kind == "giveup"
 
 
 @pytest.mark.parametrize(
@@ -180,12 +180,23 @@ def test_assignment_travels_whole() -> None:
         lane="default",
         retries=1,
         is_analysis=False,
+        max_retries=0,
+        tags=("a", "b"),
+        created_by="ann",
     )
     (sent,) = messages.write_batch([one]).assignments
     assert (sent.job_id, sent.attempt, sent.payload) == (one.id, 2, '{"a": 1}')
     assert not sent.HasField("checkpoint")
     assert (sent.steps[0].name, sent.steps[0].took_ms) == ("charge", 250)
+    received = messages.read_assignment(CLAIM, sent.job_type, sent, 3)
+    assert (received.retries, received.max_retries) == (1, 0)
+    assert (received.tags, received.created_by) == (("a", "b"), "ann")
     assert messages.write_batch(Beat()).beat
+
+
+def test_assignment_of_an_older_server_has_the_handlers_retries() -> None:
+    received = messages.read_assignment(CLAIM, "greet", pb.Assignment(payload="{}"), 5)
+    assert (received.max_retries, received.tags, received.created_by) == (5, (), None)
 
 
 def declaring(number: int, text: str = "", **declaration: Any) -> pb.JobType:

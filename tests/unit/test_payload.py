@@ -23,7 +23,6 @@ from laneway.domain.payload import (
     check_key,
     decode,
     encode,
-    encode_result,
 )
 from laneway.domain.text import check_text, escape_text
 from laneway.errors import InvalidInput
@@ -357,12 +356,6 @@ def test_model_inside_a_payload_is_named_not_guessed() -> None:
         encode({"who": Author(name="Ada", born=date(1815, 12, 10))})
     assert caught.value.field == "payload.who"
     assert "Author" in caught.value.rule
-
-
-def test_result_is_named_as_such() -> None:
-    with pytest.raises(InvalidInput) as caught:
-        encode_result({"score": math.nan}, LIMITS)
-    assert caught.value.field == "result.score"
 
 
 def test_limits_are_taken_from_the_settings() -> None:

@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 
 import { pause } from "./backoff.js";
 import { CallRetry, type RetryOptions } from "./call_retry.js";
-import { InvalidInput, StaleAttempt, Stopped } from "./errors.js";
+import { InvalidInput, InvalidResult, StaleAttempt, Stopped } from "./errors.js";
 import { decode, encode, safeText } from "./json.js";
 import type { CallLimits } from "./limits.js";
 import { checkOptions, type Names } from "./options.js";
@@ -17,6 +17,7 @@ const LONGEST_MESSAGE = 1024;
 const LONGEST_LINE = 8192;
 const STEP_NAME_BYTES = 200;
 const TRACKED = "_tracked";
+const DEFAULT_MAX_RETRIES = 3;
 const TURN_MS = 20;
 // An empty report counts as progress; without it the server may take a job back after a minute.
 const PROGRESS_MS = 15_000;
@@ -87,6 +88,26 @@ export class Context<P = unknown> {
   /** The number of this claim: 1 for the first start. */
   get attempt(): number {
     return this.#run.claim.attempt;
+  }
+
+  /** The retry budget of the job: so many charged failures are followed by a retry. */
+  get maxRetries(): number {
+    const { maxRetries } = this.#run.assignment;
+    return maxRetries ?? this.#run.definition?.options?.maxRetries ?? DEFAULT_MAX_RETRIES;
+  }
+
+  /** True if the retry budget is spent: a failure of this attempt fails the job. */
+  get isLastAttempt(): boolean {
+    return this.#run.assignment.retries >= this.maxRetries;
+  }
+
+  get tags(): readonly string[] {
+    return this.#run.assignment.tags;
+  }
+
+  /** The submitter of the job; undefined if it is not known. */
+  get createdBy(): string | undefined {
+    return this.#run.assignment.createdBy || undefined;
   }
 
   /** The payload as JSON text, which keeps every digit of large numbers. */
@@ -197,7 +218,8 @@ export class Context<P = unknown> {
       let text = this.#steps.get(name);
       if (text === undefined) {
         const began = performance.now();
-        const result = encode(await fn(), field);
+        const value = await fn();
+        const result = InvalidResult.from(() => encode(value, field));
         const tookMs = Math.round(performance.now() - began);
         this.#checkOpen();
         this.#run.hasReports = true;
@@ -288,11 +310,14 @@ export class Context<P = unknown> {
   }
 
   #checkpointText(): string {
-    if (Object.keys(this.#tracked).length === 0) return encode(this.#state, "checkpoint");
-    if (this.#state !== null && !isObject(this.#state)) {
-      throw new InvalidInput("checkpoint", "must be an object in a handler that uses ctx.track");
+    let state = this.#state;
+    if (Object.keys(this.#tracked).length > 0) {
+      if (state !== null && !isObject(state)) {
+        throw new InvalidResult("checkpoint", "must be an object in a handler that uses ctx.track");
+      }
+      state = { ...state, [TRACKED]: this.#tracked };
     }
-    return encode({ ...this.#state, [TRACKED]: this.#tracked }, "checkpoint");
+    return InvalidResult.from(() => encode(state, "checkpoint"));
   }
 }
 

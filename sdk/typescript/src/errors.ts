@@ -6,6 +6,7 @@
  *     Cancel           cancel the job
  *     PublicError      fail with a message for all who may see the job
  *     InvalidInput     an input breaks a rule; names the field and the rule
+ *     InvalidResult    a result, step result or checkpoint cannot be stored
  *     Stopped          the handler should stop; thrown by its context, the reason of its signal
  *     StaleAttempt     another attempt runs, or the job has ended; writes are refused
  *     ServerError      the server refuses the worker, or cannot be reached
@@ -13,7 +14,7 @@
 
 import { checkOptions } from "./options.js";
 
-export { InvalidInput } from "./invalid_input.js";
+export { InvalidInput, InvalidResult } from "./invalid_input.js";
 
 /** Why a handler should stop. */
 export type StopReason = "cancel" | "timeout" | "fenced" | "shutdown";

@@ -58,6 +58,10 @@ export interface HandlerOptions<P = unknown> {
   approval?: boolean | Approval;
   /** Jobs older than this fail instead of starting. */
   maxAgeMs?: number;
+  /** At most one job in this time, also after it has ended. */
+  uniqueForMs?: number;
+  /** The arguments that form the unique key; all of them by default. */
+  uniqueBy?: readonly string[];
   /** JSON Schema of the payload, checked when a job is submitted. */
   arguments?: { [key: string]: Json };
   /** Reads the payload before the handler runs; if it throws, the job fails without a retry. */
@@ -76,6 +80,8 @@ const KNOWN: Names<HandlerOptions> = {
   limits: true,
   approval: true,
   maxAgeMs: true,
+  uniqueForMs: true,
+  uniqueBy: true,
   arguments: true,
   parse: true,
   analyze: true,
@@ -161,6 +167,8 @@ export function declaration(jobType: string, options: HandlerOptions<any>): stri
           }
         : approval,
     max_age_s: seconds(options.maxAgeMs),
+    unique_for_s: seconds(options.uniqueForMs),
+    unique_by: options.uniqueBy,
   };
   return encode(fields, `options of ${jobType}`);
 }

@@ -6,6 +6,7 @@ export type { JobLog, Progress } from "./context.js";
 export {
   Cancel,
   InvalidInput,
+  InvalidResult,
   PublicError,
   Retry,
   ServerError,

@@ -1,6 +1,6 @@
 /** Turns the end of a handler into the result of its attempt. */
 
-import { Cancel, InvalidInput, PublicError, Retry, Snooze } from "./errors.js";
+import { Cancel, InvalidInput, InvalidResult, PublicError, Retry, Snooze } from "./errors.js";
 import type { Analysis } from "./handlers.js";
 import { encode, safeText } from "./json.js";
 import { checkOptions, type Names } from "./options.js";
@@ -15,7 +15,9 @@ const LONGEST_DELAY_MS = 100 * 366 * 86_400_000;
 export function returned(run: Run, value: unknown): Result | undefined {
   if (run.stopReason === "timeout" || run.stopReason === "fenced") return stopped(run);
   try {
-    const result = run.isAnalysis ? analysis(value) : encode(value, "result");
+    const result = InvalidResult.from(() =>
+      run.isAnalysis ? analysis(value) : encode(value, "result"),
+    );
     return { claim: run.claim, ranMs: run.ranMs, finish: { result } };
   } catch (error) {
     return failed(run, error);
@@ -57,7 +59,9 @@ export function unreadable(run: Run, error: unknown): Result {
 export function refused(result: Result, reason: string): Result {
   const message = safeText(`the server refused the result: ${reason}`, LONGEST_MESSAGE);
   const { claim = null, ranMs = 0 } = result;
-  return { claim, ranMs, fail: { error: { type: "InvalidResult", message, isPublic: true } } };
+  // The handler has succeeded: it must not run again.
+  const fail = { error: { type: "InvalidResult", message, isPublic: true }, isFinal: true };
+  return { claim, ranMs, fail };
 }
 
 export function failed(run: Run, error: unknown): Result {
@@ -71,7 +75,7 @@ export function failed(run: Run, error: unknown): Result {
     const reason = safeText(String(error.reason), LONGEST_MESSAGE);
     return { claim, ranMs, cancel: { reason } };
   }
-  const fail = { error: described(error) };
+  const fail = { error: described(error), isFinal: error instanceof InvalidResult };
   const retryAfterMs = error instanceof Retry ? delay(error.afterMs) : undefined;
   return retryAfterMs === undefined
     ? { claim, ranMs, fail }

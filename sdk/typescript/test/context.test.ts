@@ -62,6 +62,37 @@ describe("A context", () => {
     assert.equal((await server.results.first()).finish?.result, "null");
   });
 
+  it("says how often the job is retried, its tags and its submitter", async () => {
+    const server = await aServer();
+    await aWorker(server)
+      .handle("work", { maxRetries: 1 }, (ctx) => [
+        ctx.maxRetries,
+        ctx.isLastAttempt,
+        ctx.tags,
+        ctx.createdBy ?? null,
+      ])
+      .start();
+    server.assign("work", { retries: 2, maxRetries: 2, tags: ["a", "b"], createdBy: "ann" });
+    assert.equal((await server.results.first()).finish?.result, '[2,true,["a","b"],"ann"]');
+    // An older server sends none of them.
+    const { jobId } = server.assign("work");
+    const { finish } = await server.results.first((one) => one.claim?.jobId === jobId);
+    assert.equal(finish?.result, "[1,false,[],null]");
+  });
+
+  it("a step or checkpoint that cannot be stored fails the job without a retry", async () => {
+    const server = await aServer();
+    await aWorker(server)
+      .handle("step", (ctx) => ctx.step("one", () => 1n))
+      .handle("save", (ctx) => ctx.save({ at: 1n }))
+      .start();
+    for (const jobType of ["step", "save"]) {
+      const { jobId } = server.assign(jobType);
+      const { fail } = await server.results.first((one) => one.claim?.jobId === jobId);
+      assert.deepEqual([fail?.error?.type, fail?.isFinal], ["InvalidResult", true]);
+    }
+  });
+
   it("an empty report counts as progress and is sent", async () => {
     const server = await aServer();
     await aWorker(server)

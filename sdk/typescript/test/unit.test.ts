@@ -24,6 +24,8 @@ const assignment: Assignment = {
   lane: "default",
   retries: 0,
   isAnalysis: false,
+  tags: [],
+  createdBy: "",
 };
 
 const run = (given: Partial<Assignment> = {}): Run =>
@@ -78,8 +80,9 @@ describe("Outcomes", () => {
     assert.deepEqual(outcome.returned(run(), { a: 1 })?.claim, claim);
   });
 
-  it("a value that is no JSON fails the job", () => {
-    assert.equal(outcome.returned(run(), 1n)?.fail?.error?.type, "InvalidInput");
+  it("a value that is not JSON fails the job without a retry", () => {
+    const fail = outcome.returned(run(), 1n)?.fail;
+    assert.deepEqual([fail?.error?.type, fail?.isFinal], ["InvalidResult", true]);
   });
 
   it("an error is told with its name, its message, its stack and its cause", () => {
@@ -157,6 +160,8 @@ describe("Options", () => {
       retry: { baseMs: 50, jitter: 0 },
       approval: { belowCost: 3, currency: "EUR", expiresMs: 60_000 },
       limits: ["openai"],
+      uniqueForMs: 60_000,
+      uniqueBy: ["path"],
     });
     assert.deepEqual(JSON.parse(said), {
       lane: "slow",
@@ -165,6 +170,8 @@ describe("Options", () => {
       retry: { base: 0.05, jitter: 0 },
       approval: { below_cost: 3, currency: "EUR", expires_s: 60 },
       limits: ["openai"],
+      unique_for_s: 60,
+      unique_by: ["path"],
     });
     assert.equal(declaration("work", {}), "{}");
   });

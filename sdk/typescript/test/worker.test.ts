@@ -240,7 +240,7 @@ describe("Results", () => {
     const good = server.assign("echo", { payload: '"fine"' });
     gate.keep();
     const ofBad = await server.results.first((one) => one.claim?.jobId === bad.jobId);
-    assert.equal(ofBad.fail?.error?.type, "InvalidResult");
+    assert.deepEqual([ofBad.fail?.error?.type, ofBad.fail?.isFinal], ["InvalidResult", true]);
     const ofGood = await server.results.first((one) => one.claim?.jobId === good.jobId);
     assert.equal(ofGood.finish?.result, '"fine"');
   });

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Coroutine, Mapping
 from copy import copy
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Unpack, cast, overload
 
 from typing_extensions import ParamSpec, TypeVar
@@ -13,7 +13,6 @@ from typing_extensions import ParamSpec, TypeVar
 from laneway.client.handle import JobHandle, SyncJobHandle
 from laneway.client.spec import JobOptions, NewJobSpec, SubmitOptions, check_options
 from laneway.domain.payload_check import UNKNOWN
-from laneway.domain.step_results import UNSET, StepResults
 from laneway.domain.suggestion import suggest
 from laneway.engine.code_place import called_without_function
 from laneway.engine.registry import Handler, HandlerOptions, make_handler
@@ -116,13 +115,9 @@ class JobType(Generic[P, R, C]):
         return arguments.encode(kwargs)
 
     @cached_property
-    def _decode(self) -> Callable[[str], R] | None:
-        """Reads a result by the return hint; None if the hint cannot be resolved."""
-        limits = self._app.settings.payload_limits
-        try:
-            return StepResults.of("result", self.handler.fn, UNSET, limits).decode
-        except InvalidInput:
-            return None
+    def _decode(self) -> Callable[[str], R]:
+        """Reads a result by the return hint."""
+        return partial(self.handler.results.decode, limits=self._app.settings.payload_limits)
 
 
 class SyncJobType(Generic[P, R]):

@@ -24,6 +24,7 @@ from laneway.engine.code_place import (
 )
 from laneway.engine.leader.schedule_checks import TIMEOUT_S, make_check
 from laneway.engine.registry import HandlerOptions, Registry
+from laneway.engine.run.middleware import check_middleware
 from laneway.errors import ConfigError, InvalidInput
 from laneway.store.database import Database
 
@@ -111,6 +112,15 @@ class Laneway(Client):
             written = f'@lw.handler("{name_of(job_type)}"), with the job type'
             raise without_parentheses("@lw.handler", job_type, written)
         return HandlerDecorator(self, job_type, options)
+
+    def middleware(self, fn: F = None) -> F:  # type: ignore[assignment]
+        """Registers a function around every handler: `async def fn(ctx, call_next)`, or plain.
+
+        The first one registered is the outermost. Async ones run around `async def` handlers,
+        plain ones around plain handlers; not around analyses.
+        """
+        self.handlers.middleware.append(check_middleware(fn))
+        return fn
 
     def on_start(self, fn: H = None) -> H:  # type: ignore[assignment]
         """Registers a function that loads shared resources in each process that runs handlers."""

@@ -72,6 +72,21 @@ def submit(
     unique_key: Annotated[
         str | None, typer.Option(metavar="KEY", help="At most one live job per type and key.")
     ] = None,
+    unique_for: Annotated[
+        float | None,
+        typer.Option(
+            metavar="DURATION",
+            parser=inputs.duration,
+            help="At most one job per type and key within this time, also after it has ended.",
+        ),
+    ] = None,
+    unique_by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ARGUMENT",
+            help="An argument that forms the unique key; may be repeated. Default: all.",
+        ),
+    ] = None,
     concurrency_key: Annotated[
         str | None, typer.Option(metavar="KEY", help="At most one running job per key.")
     ] = None,
@@ -94,6 +109,8 @@ def submit(
             delay=delay,
             run_at=run_at,
             unique_key=unique_key,
+            unique_for=unique_for,
+            unique_by=unique_by or None,
             concurrency_key=concurrency_key,
             workspace=workspace,
             tags=tag or (),
@@ -102,7 +119,7 @@ def submit(
         if not await backend.is_published(made):
             note(f"no worker has published {job_type} yet: the job waits until one does")
         if made.duplicate:
-            note(f"job {made.id} holds this unique_key: no new job was submitted")
+            note(f"job {made.id} has this unique key: no new job was submitted")
         if not wait:
             return made
         note(f"job {made.id} submitted")

@@ -34,6 +34,10 @@ class KnownHandler(Protocol):
     def approval(self) -> Approval | None: ...
     @property
     def max_age_s(self) -> float | None: ...
+    @property
+    def unique_for_s(self) -> float | None: ...
+    @property
+    def unique_by(self) -> tuple[str, ...] | None: ...
 
 
 class KnownHandlers(Protocol):
@@ -43,10 +47,18 @@ class KnownHandlers(Protocol):
     def needs(self, job_type: str, /) -> str | None: ...
 
 
+class Uniqueness(NamedTuple):
+    """The defaults of a job type for unique_for, in seconds, and unique_by."""
+
+    unique_for: float | None = None
+    unique_by: tuple[str, ...] | None = None
+
+
 class _Published(NamedTuple):
     fresh_until: float
     # JSON text.
     schema: str | None
+    unique: Uniqueness
 
 
 class Catalog:
@@ -80,11 +92,24 @@ class Catalog:
             self._published.clear()
             self._size = 0
         for name in unknown:
-            text = found[name].arguments if name in found else None
+            record = found.get(name)
+            text = None if record is None else record.arguments
             # Keep enough of a schema that is too long for the check to refuse it.
             text = text[: MAX_BYTES + 1] if text and text != "null" else None
-            self._published[name] = _Published(now + FRESH_S, text)
+            unique = Uniqueness()
+            if record is not None:
+                by = record.unique_by
+                unique = Uniqueness(record.unique_for_s, None if by is None else tuple(by))
+            self._published[name] = _Published(now + FRESH_S, text, unique)
             self._size += len(text or "")
+
+    def uniqueness_of(self, job_type: str) -> Uniqueness:
+        """The defaults of the local handler, else of the published type."""
+        handler = self.handler(job_type)
+        if handler is not None:
+            return Uniqueness(handler.unique_for_s, handler.unique_by)
+        published = self._published.get(job_type)
+        return Uniqueness() if published is None else published.unique
 
     def check_of(self, job_type: str) -> Check | None:
         """The check of payloads of this type; None if its arguments are not known."""

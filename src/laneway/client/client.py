@@ -123,8 +123,9 @@ class Client(LimitHolder):
     ) -> JobHandle[Any]:
         """Submits one job, or returns the live job with the same `unique_key`.
 
-        Options: priority, run_at or delay, unique_key, workspace, tags, max_retries, created_by,
-        concurrency_key.
+        Options: priority, run_at or delay, unique_key, unique_for (seconds: also after that job
+        has ended), unique_by (arguments that form the key; default all), workspace, tags,
+        max_retries, created_by, concurrency_key.
 
         Workers are woken after the commit. With `conn=` they find the job at their next poll,
         unless `wake=True`. After DatabaseUnavailable the job may or may not be stored: submit
@@ -188,17 +189,22 @@ class Client(LimitHolder):
         run = self._run if conn is None else borrow(conn).run
         await self._catalog.refresh(job_types, run)
         is_keyed = any(job.options.get("unique_key") is not None for job in requests)
+        is_unique = any(
+            job.options.get("unique_for") is not None or job.options.get("unique_by") is not None
+            for job in requests
+        ) or any(any(self._catalog.uniqueness_of(one)) for one in job_types)
         with tracing.sending(*job_types, count=len(requests)):
             entries = make_entries(self._catalog, self._limits, requests)
             if conn is None:
-                batch = Batch(len(requests), job_types, is_keyed, entries)
+                batch = Batch(len(requests), job_types, is_keyed, entries, is_unique)
                 made = await self._connected(lambda own: submit_batch(own, batch, self.settings))
                 local_notify.publish()
             else:
                 # Make all entries first: an invalid one must not break the caller's transaction.
                 own = borrow(conn)
                 ready = await asyncio.to_thread(list, entries) if own.is_async else list(entries)
-                made = await store_batch(own, Batch(len(requests), job_types, is_keyed, ready))
+                batch = Batch(len(requests), job_types, is_keyed, ready, is_unique)
+                made = await store_batch(own, batch)
         handles: list[JobHandle[Any]] = [
             JobHandle(job_id, job.job_type, _STATUS[status], duplicate, self, job.decode)
             for job, (job_id, status, duplicate) in zip(requests, made, strict=True)

@@ -18,6 +18,7 @@ from laneway.domain.job import DEFAULT_WORKSPACE, NewJob, new_job_id, new_job_id
 from laneway.domain.lane import check_job_type
 from laneway.domain.payload import JsonText, PayloadLimits, encode
 from laneway.domain.suggestion import suggest
+from laneway.domain.uniqueness import check_unique_by, check_unique_for
 from laneway.errors import InvalidInput
 from laneway.observability import tracing
 from laneway.store.batch import Entry
@@ -37,6 +38,8 @@ class JobOptions(TypedDict, total=False):
     max_retries: int | None
     created_by: str | None
     concurrency_key: str | None
+    unique_for: float | timedelta | None
+    unique_by: Sequence[str] | None
 
 
 class SubmitOptions(JobOptions, total=False):
@@ -71,6 +74,8 @@ class NewJobSpec(Generic[R_co]):
     max_retries: int | None = None
     created_by: str | None = None
     concurrency_key: str | None = None
+    unique_for: float | timedelta | None = None
+    unique_by: Sequence[str] | None = None
     # Reads the JSON text of the job's result by the return hint of its handler.
     decode: Callable[[str], R_co] | None = field(
         default=None, repr=False, compare=False, kw_only=True
@@ -149,6 +154,8 @@ def make_job(
     max_retries: int | None = None,
     created_by: str | None = None,
     concurrency_key: str | None = None,
+    unique_for: float | timedelta | None = None,
+    unique_by: Sequence[str] | None = None,
     traceparent: str | None = None,
 ) -> NewJob:
     """A job ready to be stored; InvalidInput names the field and the rule."""
@@ -158,6 +165,10 @@ def make_job(
         max_retries = handler.max_retries if max_retries is None else max_retries
         if created_by is None and handler.approval is not None and handler.approval.two_person:
             raise InvalidInput("created_by", NEEDS_SUBMITTER)
+    default = catalog.uniqueness_of(job_type)
+    if unique_by is not None:
+        names = None if handler is None else handler.arguments.all_names
+        unique_by = check_unique_by(unique_by, known=names)
     return NewJob(
         id=new_job_id(),
         job_type=job_type,
@@ -171,6 +182,8 @@ def make_job(
         max_retries=max_retries,
         created_by=created_by,
         concurrency_key=concurrency_key,
+        unique_for=default.unique_for if unique_for is None else check_unique_for(unique_for),
+        unique_by=default.unique_by if unique_by is None else tuple(unique_by),
         traceparent=traceparent,
         needs=catalog.needs(job_type),
         max_age=None if handler is None else handler.max_age_s,

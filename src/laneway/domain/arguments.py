@@ -12,7 +12,7 @@ import inspect
 import json
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
 from typing import Annotated, Any, Final, Literal, NotRequired, Union
 
@@ -145,6 +145,11 @@ class Arguments:
         """The names of the arguments, without `**kwargs`."""
         return self._required | frozenset(self._defaults)
 
+    @property
+    def all_names(self) -> frozenset[str] | None:
+        """The names of the arguments; None if any name is accepted."""
+        return None if self.accepts_any_name else self.names
+
     def with_defaults(self, given: Mapping[str, object]) -> dict[str, object]:
         """The given arguments, and the defaults of the others."""
         return {**self._defaults, **given}
@@ -177,14 +182,47 @@ class Arguments:
             for name in kwargs:
                 if name not in self._required and name not in self._defaults:
                     raise InvalidInput(json_path("payload", (name,)), UNKNOWN)
+        unknown: list[str] = []
+
+        def mark(value: object) -> str:
+            unknown.append(type(value).__name__)
+            return _UNKNOWN
+
         try:
             encoded: dict[str, object] = self._adapter.dump_python(
-                dict(kwargs), mode="json", by_alias=True, warnings=False
+                dict(kwargs), mode="json", by_alias=True, warnings=False, fallback=mark
             )
         except Exception as error:
             reason = escape_text(str(error))[:RULE_CHARS]
             raise InvalidInput("payload", f"cannot be written as JSON: {reason}") from None
+        if unknown:
+            place = json_path("payload", _find(encoded, _UNKNOWN) or ())
+            raise InvalidInput(place, f"a {unknown[0]} is not a JSON value")
         return encoded
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the hints have only types that Python and JSON share."""
+        return self._is_plain
+
+
+# Stands for a value without a JSON form.
+_UNKNOWN: Final = "\0unknown"
+
+
+def _find(tree: object, wanted: str) -> tuple[object, ...] | None:
+    """The keys that lead to a text in a tree of JSON values."""
+    if tree == wanted:
+        return ()
+    items: Iterable[tuple[object, object]] = ()
+    if isinstance(tree, dict):
+        items = tree.items()
+    elif isinstance(tree, list):
+        items = enumerate(tree)
+    for key, child in items:
+        if (found := _find(child, wanted)) is not None:
+            return (key, *found)
+    return None
 
 
 def validate_against_schema(schema: Mapping[str, object] | str, payload: object) -> None:

@@ -22,6 +22,7 @@ from laneway.domain.lane import check_job_type
 from laneway.domain.payload import DEFAULT_LIMITS, PayloadLimits, check_key
 from laneway.domain.states import TERMINAL, Status, label_of
 from laneway.domain.text import check_name, check_text
+from laneway.domain.uniqueness import check_unique_by, check_unique_for
 from laneway.errors import InvalidInput
 
 DEFAULT_WORKSPACE: Final = "default"
@@ -235,6 +236,10 @@ class NewJob:
     run_at: datetime | None = None
     delay: float | None = None
     unique_key: str | None = None
+    # Seconds for which the job stays unique, also after its end; 0: not unique by its arguments.
+    unique_for: float | None = None
+    # The arguments that form the unique key, if it is not given.
+    unique_by: tuple[str, ...] | None = None
     concurrency_key: str | None = None
     # Set if the submitter has the handler: what it needs first (analysis, approval or both), and
     # its maximum age in seconds.
@@ -261,6 +266,10 @@ class NewJob:
             _check_delay(self.delay)
         if self.unique_key is not None:
             check_key(self.unique_key, "unique_key", limits)
+        if self.unique_for is not None:
+            check_unique_for(self.unique_for)
+        if self.unique_by is not None:
+            check_unique_by(self.unique_by)
         if self.concurrency_key is not None:
             check_key(self.concurrency_key, "concurrency_key", limits)
         if self.workspace != DEFAULT_WORKSPACE:
@@ -272,6 +281,13 @@ class NewJob:
         if self.traceparent is not None:
             check_text(self.traceparent, "traceparent", max_bytes=2 * NAME_BYTES)
         return self
+
+    @property
+    def is_unique(self) -> bool:
+        """Whether it may be a duplicate of another job."""
+        if self.unique_key is not None or self.unique_for:
+            return True
+        return self.unique_by is not None and self.unique_for is None
 
 
 def new_job_id() -> UUID:

@@ -38,6 +38,10 @@ class PublishedType:
     two_person: Annotated[bool, Doc("The submitter may not approve")]
     approval_expires_s: float
     max_age_s: float | None
+    unique_for_s: Annotated[float | None, Doc("At most one job in so many seconds")]
+    unique_by: Annotated[
+        tuple[str, ...] | None, Doc("The arguments that form the unique key; null: all")
+    ]
     published_at: datetime
     is_known: Annotated[bool, Doc("false: no live worker can run it")]
 

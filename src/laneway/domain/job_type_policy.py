@@ -19,6 +19,7 @@ from laneway.domain.job import MAX_RETRIES_RANGE, PRIORITY_RANGE
 from laneway.domain.lane import check_lane_name
 from laneway.domain.retention import Retention
 from laneway.domain.retry import RetryPolicy
+from laneway.domain.uniqueness import check_unique_by
 from laneway.errors import InvalidInput
 
 Isolation = Literal["async", "thread", "process"]
@@ -47,6 +48,9 @@ class JobTypePolicy:
     approval: Approval | None = None
     max_age_s: float | None = None
     retention: Retention = field(default_factory=Retention)
+    # At most one job in so many seconds; the arguments that must differ (None: all).
+    unique_for_s: float | None = None
+    unique_by: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.lane is not None:
@@ -54,7 +58,9 @@ class JobTypePolicy:
         if self.priority is not None:
             check_whole(self.priority, "priority", *PRIORITY_RANGE)
         check_whole(self.max_retries, "max_retries", *MAX_RETRIES_RANGE)
-        for name in ("timeout_s", "max_age_s"):
+        if self.unique_by is not None:
+            object.__setattr__(self, "unique_by", check_unique_by(self.unique_by))
+        for name in ("timeout_s", "max_age_s", "unique_for_s"):
             if (duration := getattr(self, name)) is not None:
                 object.__setattr__(self, name, check_duration(duration, name))
         if self.isolation not in ("async", "thread", "process"):
@@ -109,6 +115,8 @@ class TypeRecord(JobTypePolicy):
             "keep_cancelled_s": _age_s(keep.cancelled),
             "keep_failed_s": _age_s(keep.failed),
             "keep_count": keep.count,
+            "unique_for_s": self.unique_for_s,
+            "unique_by": None if self.unique_by is None else list(self.unique_by),
             "application": self.application,
         }
 
@@ -135,6 +143,8 @@ def encode_policy(policy: JobTypePolicy) -> dict[str, object]:
             "failed_s": _age_s(keep.failed),
             "count": keep.count,
         },
+        "unique_for_s": policy.unique_for_s,
+        "unique_by": None if policy.unique_by is None else list(policy.unique_by),
     }
 
 

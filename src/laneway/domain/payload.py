@@ -146,11 +146,6 @@ def keep_text(text: str, value: object, *, limits: PayloadLimits, field: str) ->
     return encode(value, limits=limits, field=field)
 
 
-def encode_result(value: object, limits: PayloadLimits = DEFAULT_LIMITS) -> str:
-    """`encode` for the result of a handler."""
-    return "null" if value is None else encode(value, limits=limits, field="result")
-
-
 def decode(
     text: str | bytes, limits: PayloadLimits = DEFAULT_LIMITS, *, field: str = "payload"
 ) -> object:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from datetime import timedelta
+from typing import Final, TypeAlias
 
 from laneway.domain.duration import YEAR_S
 from laneway.errors import InvalidInput
+
+# Takes the number of the retry that would follow, from 1, and the error. Returns the seconds to
+# wait before it, at most a year; None or False: no retry.
+RetryFunction: TypeAlias = Callable[[int, BaseException], float | timedelta | None]
 
 # The largest exponent, as in `laneway.retry_delay`, so that both return the same wait.
 MAX_STEPS: Final = 60

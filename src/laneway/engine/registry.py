@@ -7,7 +7,7 @@ import json
 import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack, cast
@@ -22,10 +22,12 @@ from laneway.domain.job_type_policy import (
     TypeRecord,
 )
 from laneway.domain.lane import check_job_type
+from laneway.domain.result_type import ResultType
 from laneway.domain.retention import Retention
-from laneway.domain.retry import RetryPolicy
+from laneway.domain.retry import RetryFunction, RetryPolicy
 from laneway.domain.schedule import Schedule
 from laneway.domain.suggestion import suggest
+from laneway.domain.uniqueness import check_unique_by
 from laneway.engine.code_place import (
     called_without_function,
     check_names,
@@ -35,7 +37,7 @@ from laneway.engine.code_place import (
 )
 from laneway.engine.handler_signature import check_handler
 from laneway.engine.leader.schedule_checks import ScheduleCheck
-from laneway.errors import ConfigError, InvalidInput
+from laneway.errors import ConfigError, InvalidInput, InvalidResult
 
 log = logging.getLogger("laneway")
 
@@ -47,7 +49,10 @@ class Handler(JobTypePolicy):
     job_type: str
     fn: Callable[..., Any]
     arguments: Arguments
+    results: ResultType = field(default_factory=ResultType)
     memory_mb: int | None = None
+    # Decides about a retry after each failure with an exception; the policy after all others.
+    retry_fn: RetryFunction | None = None
 
     @property
     def is_async(self) -> bool:
@@ -103,13 +108,15 @@ class HandlerOptions(TypedDict, total=False):
     max_retries: int
     timeout: float | timedelta | None
     isolation: Isolation | None
-    retry: RetryPolicy | None
+    retry: RetryPolicy | RetryFunction | None
     stale: Stale
     memory_mb: int | None
     limits: Sequence[str]
     approval: Approval | bool | Literal["always", "never"] | None
     max_age: float | timedelta | None
     retention: Retention | None
+    unique_for: float | timedelta | None
+    unique_by: Sequence[str] | None
 
 
 def make_handler(
@@ -137,13 +144,15 @@ def _checked(
     max_retries: int = 3,
     timeout: float | timedelta | None = None,
     isolation: Isolation | None = None,
-    retry: RetryPolicy | None = None,
+    retry: RetryPolicy | RetryFunction | None = None,
     stale: Stale = "heartbeat",
     memory_mb: int | None = None,
     limits: Sequence[str] = (),
     approval: Approval | bool | Literal["always", "never"] | None = None,
     max_age: float | timedelta | None = None,
     retention: Retention | None = None,
+    unique_for: float | timedelta | None = None,
+    unique_by: Sequence[str] | None = None,
 ) -> Handler:
     check_job_type(job_type)
     is_async = inspect.iscoroutinefunction(fn)
@@ -156,23 +165,36 @@ def _checked(
         if chosen != "process":
             raise InvalidInput("memory_mb", "needs isolation='process'")
         check_whole(memory_mb, "memory_mb", 64, 1_048_576)
+    arguments = Arguments.of(fn)
+    if unique_by is not None:
+        unique_by = check_unique_by(unique_by, known=arguments.all_names)
     return Handler(
         job_type=job_type,
         fn=fn,
         isolation=chosen,
-        arguments=Arguments.of(fn),
+        arguments=arguments,
+        results=ResultType.of(fn),
         lane=lane,
         priority=priority,
         max_retries=max_retries,
         timeout_s=cast("float | None", timeout),
-        retry=retry or RetryPolicy(),
+        retry=retry if isinstance(retry, RetryPolicy) else RetryPolicy(),
+        retry_fn=None if isinstance(retry, RetryPolicy) else _retry_function(retry),
         stale=stale,
         memory_mb=memory_mb,
         limits=cast("tuple[str, ...]", limits),
         approval=as_approval(approval),
         max_age_s=cast("float | None", max_age),
         retention=retention or Retention(),
+        unique_for_s=cast("float | None", unique_for),
+        unique_by=unique_by,
     )
+
+
+def _retry_function(given: object) -> RetryFunction | None:
+    if given is not None and (not callable(given) or inspect.iscoroutinefunction(given)):
+        raise InvalidInput("retry", "must be a RetryPolicy or a plain function (n, error)")
+    return cast("RetryFunction | None", given)
 
 
 def make_analysis(handler: Handler, fn: Callable[..., Any]) -> Handler:
@@ -221,7 +243,7 @@ def make_analysis(handler: Handler, fn: Callable[..., Any]) -> Handler:
 
 def _result(value: object) -> dict[str, Any]:
     if not isinstance(value, Analysis):
-        raise InvalidInput("analysis", f"must be an Analysis, got {type(value).__name__}")
+        raise InvalidResult("analysis", f"must be an Analysis, got {type(value).__name__}")
     return value.to_dict()
 
 
@@ -238,6 +260,8 @@ class Registry:
         self._analyses: dict[str, Handler] = {}
         self.on_start: list[Callable[..., Any]] = []
         self.on_stop: list[Callable[..., Any]] = []
+        # The first is the outermost.
+        self.middleware: list[Callable[..., Any]] = []
         self.checks: dict[str, ScheduleCheck] = {}
         self.schedules: dict[str, Schedule] = {}
 

@@ -34,6 +34,7 @@ from laneway.engine.registry import Registry
 from laneway.engine.run.attempt import Run
 from laneway.engine.run.executor import Executor
 from laneway.engine.run.handler_requests import HandlerRequests
+from laneway.engine.run.middleware import warn_of_uncovered
 from laneway.engine.run.tools import RunTools
 from laneway.errors import DatabaseUnavailable
 from laneway.observability.log_throttle import LogThrottle
@@ -129,6 +130,7 @@ class WorkerRuntime(ABC):
         """Connect, waiting for the other side if needed; load resources and begin to take jobs."""
         if not self._may_start():
             return
+        warn_of_uncovered(self.registry)
         self._build_runs(await self._open(), marker)
         self._build()
         forks.enter(asyncio.get_running_loop())

@@ -38,6 +38,8 @@ def submit(
     run_at: datetime | None = None,
     delay: float | timedelta | None = None,
     unique_key: str | None = None,
+    unique_for: float | timedelta | None = None,
+    unique_by: Sequence[str] | None = None,
     concurrency_key: str | None = None,
     workspace: str = DEFAULT_WORKSPACE,
     tags: Sequence[str] = (),
@@ -57,6 +59,8 @@ def submit(
             "run_at": run_at,
             "delay": None if delay is None else seconds_of(delay, "delay"),
             "unique_key": unique_key,
+            "unique_for": None if unique_for is None else seconds_of(unique_for, "unique_for"),
+            "unique_by": None if unique_by is None else listed(unique_by, "unique_by"),
             "concurrency_key": concurrency_key,
             "max_retries": max_retries,
         }

@@ -133,6 +133,10 @@ class Tools:
         ] = "",
         workspace: Annotated[str, Field(max_length=128)] = "",
         tags: list[str] | None = None,
+        unique_for: Annotated[
+            float | None,
+            Field(description="Seconds in which at most one job has the key or these arguments"),
+        ] = None,
     ) -> JobResult:
         """Submits a job. With a unique_key, a job that has not ended and has it is answered."""
         options: dict[str, Any] = {"workspace": workspace} if workspace else {}
@@ -142,6 +146,7 @@ class Tools:
             priority=priority,
             delay=delay,
             unique_key=unique_key or None,
+            unique_for=unique_for,
             tags=tags or (),
             **options,
         )

@@ -112,6 +112,9 @@ def _assignment(one: OutAssignment) -> pb.Assignment:
         lane=one.lane,
         retries=one.retries,
         is_analysis=one.is_analysis,
+        max_retries=one.max_retries,
+        tags=one.tags,
+        created_by=one.created_by or "",
     )
 
 
@@ -137,7 +140,7 @@ def check_results(results: Sequence[pb.Result]) -> None:
 def read_result(
     one: pb.Result, claim: Claim, limits: PayloadLimits, *, is_analysis: bool
 ) -> Verdict:
-    """The verdict on an attempt; a result that cannot be stored fails the attempt."""
+    """The verdict on an attempt; a result that cannot be stored fails the job."""
     ran_s = one.ran_ms / 1000
     outcome = one.WhichOneof("outcome")
     if outcome == "finish":
@@ -146,8 +149,9 @@ def read_result(
             if is_analysis:
                 text = _analysis(text, limits)
         except InvalidInput as error:
-            text = own_error_json("InvalidInput", str(error))
-            return Verdict(claim, "fail", error=text, ran_s=ran_s)
+            # The handler has succeeded: it must not run again.
+            text = own_error_json("InvalidResult", str(error))
+            return Verdict(claim, "giveup", error=text, ran_s=ran_s)
         return Verdict(claim, "analyzed" if is_analysis else "finish", text, None, None, ran_s)
     if outcome == "fail":
         fail = one.fail
@@ -304,8 +308,13 @@ def _number(value: float, field: str) -> float:
     return round(value, 9)
 
 
-def read_assignment(claim: Claim, job_type: str, one: pb.Assignment) -> Assignment:
-    """The assignment that a worker received, for its executor."""
+def read_assignment(
+    claim: Claim, job_type: str, one: pb.Assignment, max_retries: int
+) -> Assignment:
+    """The assignment that a worker received, for its executor.
+
+    `max_retries` counts if the server does not send it.
+    """
     return Assignment(
         claim,
         0,
@@ -314,6 +323,9 @@ def read_assignment(claim: Claim, job_type: str, one: pb.Assignment) -> Assignme
         one.checkpoint if one.HasField("checkpoint") else None,
         one.retries,
         fresh=one.attempt == 1,
+        max_retries=one.max_retries if one.HasField("max_retries") else max_retries,
+        tags=tuple(one.tags),
+        created_by=one.created_by or None,
         traceparent=one.traceparent or None,
     )
 

@@ -1,7 +1,7 @@
 """Many new jobs in one transaction: by COPY where driver and role can, else by one call.
 
-Roles without write access to the tables call `laneway.submit_batch`, which also decides which jobs
-need an approval.
+The call is `laneway.submit_batch`: for roles without write access to the tables, and for jobs with
+unique_for or unique_by. It also decides which jobs need an approval.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ class Batch:
     job_types: frozenset[str]
     is_keyed: bool
     entries: Iterable[Entry]
+    # A job has unique_for or unique_by.
+    is_unique: bool = False
 
 
 class TypeDefaults(NamedTuple):
@@ -61,6 +63,8 @@ class TypeDefaults(NamedTuple):
     is_gated: bool = False
     is_aged: bool = False
     two_person: bool = False
+    # Unique by its arguments.
+    is_unique: bool = False
 
 
 _UNPUBLISHED: Final = TypeDefaults()
@@ -109,7 +113,9 @@ async def store_batch(conn: CallerConnection, batch: Batch) -> list[Answer]:
     When building an entry fails, that error is raised and the caller must roll back.
     """
     opening = await conn.run(open_batch(batch, can_copy=conn.can_copy))
-    if opening.seqs is None:
+    is_unique = batch.is_unique or any(one.is_unique for one in opening.types.values())
+    if opening.seqs is None or is_unique:
+        # Only the database knows the key of arguments.
         return await _call(conn, list(batch.entries), opening)
     if not batch.is_keyed:
         return await _store(conn, batch.entries, opening, opening.seqs)

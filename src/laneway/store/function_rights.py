@@ -73,6 +73,8 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "submit_batch": (),
     "payload_problem": (),
     "submit_problem": (),
+    "unique_problem": (),
+    "unique_key_of": (),
     "submit_requests": (
         "execute on submit", "insert on audit", "execute on jobs_by_id", "execute on charge_quota",
         "execute on check_quota",
@@ -297,7 +299,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select delete on outcome", "select delete on attempts", "select delete on progress",
         "select delete on logs", "select delete on steps", "select delete on approvals",
         "select delete on decisions", "select delete on deadlines", "select delete on jobs",
-        "select delete on schedule_jobs",
+        "select delete on schedule_jobs", "select delete on unique_periods",
     ),
     # Definer: its callers change jobs but have no rights on events and watches.
     "emit": (),

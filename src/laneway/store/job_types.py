@@ -16,7 +16,7 @@ _PUBLISHER: Final = (
 _COLUMNS = (
     "name", "lane", "arguments", "priority", "max_retries", "timeout_s", "isolation", "stale",
     "limits", "has_analysis", "approval", "approval_below", "approval_unit", "two_person",
-    "approval_expires_s", "max_age_s", "published_at", "is_known",
+    "approval_expires_s", "max_age_s", "unique_for_s", "unique_by", "published_at", "is_known",
 )  # fmt: skip
 
 
@@ -25,6 +25,7 @@ def _read(row: Row) -> PublishedType:
     arguments = fields["arguments"]
     fields["arguments"] = None if arguments is None else json.loads(arguments)
     fields["limits"] = tuple(fields["limits"])
+    fields["unique_by"] = None if fields["unique_by"] is None else tuple(fields["unique_by"])
     return PublishedType(**fields)
 
 

@@ -76,6 +76,8 @@ def _settings(job: NewJob) -> dict[str, Any]:
         "concurrency_key": job.concurrency_key,
         "needs": job.needs,
         "max_age": job.max_age,
+        "unique_for": job.unique_for,
+        "unique_by": None if job.unique_by is None else list(job.unique_by),
         "workspace": job.workspace,
         "tags": list(job.tags) or None,
         "max_retries": job.max_retries,

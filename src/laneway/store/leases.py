@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
 from laneway.domain.claim import Claim
+from laneway.domain.job import DEFAULT_MAX_RETRIES
 from laneway.store.arrays import array_of_numbers, array_of_texts
 from laneway.store.statement import Row, Statement, nothing, scalar
 
 MIN_RANK = -2_000_000
 MAX_RANK = 2_000_000
 # Array columns of a claim without origins.
-_COLUMNS = 10
+_COLUMNS = 13
 # Without and with origins; claims for remote workers return no losses.
 _WITH_LOSSES = (_COLUMNS + 1, _COLUMNS + 3)
 
@@ -48,6 +50,9 @@ class Assignment(NamedTuple):
     retries: int
     fresh: bool
     changed_since_approval: bool = False
+    max_retries: int = DEFAULT_MAX_RETRIES
+    tags: tuple[str, ...] = ()
+    created_by: str | None = None
     waited_s: float | None = None
     traceparent: str | None = None
     losses: int = 0
@@ -116,6 +121,10 @@ def _claimed(rows: list[Row]) -> ClaimAnswer:
     if len(columns) == _COLUMNS:
         columns += [[None] * count] * 2
     columns.append(losses or [0] * count)
+    # Null if no job of the claim has one.
+    tags, created_by = columns[11:13]
+    columns[11] = [()] * count if tags is None else [tuple(json.loads(t or "[]")) for t in tags]
+    columns[12] = [None] * count if created_by is None else created_by
     claims = map(Claim._make, zip(*columns[:3], strict=True))
     assignments = map(Assignment._make, zip(claims, *columns[3:], strict=True))
     return ClaimAnswer(*head, list(assignments))

@@ -127,6 +127,8 @@ class Published(NamedTuple):
     priority: int
     max_retries: int
     is_published: bool
+    unique_for_s: float | None = None
+    unique_by: list[str] | None = None
 
 
 def published(names: Sequence[str]) -> Statement[dict[str, Published]]:

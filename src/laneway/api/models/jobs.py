@@ -11,6 +11,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from laneway.api.http.paging import RequestBody
 from laneway.api.models.declared import page_model, settings_model
 from laneway.client import JobOptions
+from laneway.domain.duration import YEAR_S
 from laneway.domain.explanation import Explanation
 from laneway.domain.filter import JobFilter
 from laneway.domain.job import (
@@ -25,6 +26,7 @@ from laneway.domain.job import (
 from laneway.domain.permissions import Reach
 from laneway.domain.review import Review
 from laneway.domain.states import Status
+from laneway.domain.uniqueness import MAX_NAMES
 from laneway.domain.verb_rules import LONGEST_PAGE
 from laneway.operations.models import output_model
 
@@ -51,6 +53,18 @@ class JobRequest(RequestBody):
     unique_key: str | None = Field(
         default=None, min_length=1, description="Unique among jobs that have not ended"
     )
+    unique_for: float | None = Field(
+        default=None,
+        ge=0,
+        le=YEAR_S,
+        description="Seconds for which it stays unique, also after its end; 0: not unique",
+    )
+    unique_by: list[Annotated[str, Field(min_length=1, max_length=128)]] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=MAX_NAMES,
+        description="Arguments that form the unique key; null: all, or as the type publishes",
+    )
     concurrency_key: str | None = Field(
         default=None, min_length=1, description="Unique among running jobs"
     )
@@ -67,6 +81,8 @@ class JobRequest(RequestBody):
             "run_at": self.run_at,
             "delay": self.delay,
             "unique_key": self.unique_key,
+            "unique_for": self.unique_for,
+            "unique_by": self.unique_by,
             "concurrency_key": self.concurrency_key,
             "workspace": self.workspace,
             "tags": self.tags,

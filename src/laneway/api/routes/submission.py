@@ -64,7 +64,7 @@ class _FastPathRoute(JobBodyRoute):
             except (ValueError, RecursionError, InvalidInput):
                 pass  # FastAPI reports it below
             else:
-                if job.unique_key is None:
+                if job.unique_key is None and not job.unique_for and job.unique_by is None:
                     response = await _submit_plain(request, who, job)
 
             async def again() -> Message:
@@ -77,14 +77,19 @@ class _FastPathRoute(JobBodyRoute):
             forget_read(scope)
 
 
-async def _submit_plain(request: Request, who: Caller, job: JobRequest) -> Response:
-    """Submit a job without unique_key and Idempotency-Key, in a group commit."""
+async def _submit_plain(request: Request, who: Caller, job: JobRequest) -> Response | None:
+    """Submit a job without unique_key and Idempotency-Key, in a group commit.
+
+    None: nothing is submitted, because jobs of this type are unique.
+    """
     quota = await check_submits(who, [Wanted(job.workspace, job.job_type, job.priority)])
     client: Client = request.app.state.client
     group_commit: GroupCommit = request.app.state.group_commit
     with tracing.sending(job.job_type) as sent:
         options: JobOptions = {**job.options(), "created_by": str(who.actor)}
         new = await client.prepare(job.job_type, job.payload, **options)
+        if new.is_unique:
+            return None
         stored = await within_quota(
             request, quota, lambda: group_commit.submit(new, who.actor, quota)
         )

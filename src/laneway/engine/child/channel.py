@@ -16,6 +16,7 @@ from uuid import UUID
 from laneway import forks
 from laneway.domain.claim import Claim
 from laneway.domain.payload import PayloadLimits
+from laneway.domain.result_type import ResultType
 from laneway.engine.child.wire import INTERRUPTED, Message, pack, unpack_error
 from laneway.engine.run.handler_channel import Interrupted
 from laneway.errors import StaleAttempt
@@ -90,6 +91,9 @@ class ChildJob:
             checkpoint=message["checkpoint"],
             retries=message["retries"],
             fresh=False,
+            max_retries=message["max_retries"],
+            tags=tuple(message["tags"]),
+            created_by=message["created_by"],
         )
         self.stop_reason: str | None = None
         self.is_over = False
@@ -172,17 +176,21 @@ class ChildChannel:
         "_began",
         "_job",
         "_outbox",
+        "assignment",
         "checkpoint",
         "claim",
         "has_database",
+        "lane",
         "limits",
         "payload",
         "resources",
+        "results",
     )
 
     def __init__(
         self,
         job: ChildJob,
+        results: ResultType,
         outbox: ChildOutbox,
         payload: Any,
         checkpoint: Any,
@@ -194,7 +202,10 @@ class ChildChannel:
         self._job = job
         self._outbox = outbox
         self._began = time.monotonic()
+        self.assignment = job.assignment
         self.claim: Claim = job.assignment.claim
+        self.lane = job.lane
+        self.results = results
         self.has_database = has_database
         self.payload = payload
         self.checkpoint = checkpoint

@@ -22,7 +22,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from laneway import forks
-from laneway.domain.payload import PayloadLimits, decode, encode_result
+from laneway.domain.payload import PayloadLimits, decode
 from laneway.engine.child.channel import ChildChannel, ChildJob, ChildOutbox
 from laneway.engine.child.handlers import HandlerFinder
 from laneway.engine.child.output import mark
@@ -40,6 +40,7 @@ from laneway.engine.run import attempt_outcomes
 from laneway.engine.run.attempt import Run, current_run
 from laneway.engine.run.context import Context, SyncContext
 from laneway.engine.run.handler_channel import Interrupted
+from laneway.engine.run.middleware import around
 from laneway.errors import InvalidInput, StaleAttempt
 from laneway.observability import tracing
 from laneway.store.leases import Verdict
@@ -148,8 +149,9 @@ class Child:
             return _ended(None)
         self._outbox.send({"kind": "started", "job": job.number})
         run = Run(job.assignment, handler, job.lane)
+        call = around(registry, handler)
         try:
-            return _ended(copy_context().run(self._call, job, run, resources))
+            return _ended(copy_context().run(self._call, job, run, call, resources))
         except MemoryError as error:
             # The memory may still be full.
             return _ended(_described(error), can_go_on=False)
@@ -158,7 +160,9 @@ class Child:
             can_go_on = isinstance(error, Exception) or not handler.is_async
             return _ended(_verdict_on(run, error), can_go_on=can_go_on)
 
-    def _call(self, job: ChildJob, run: Run, resources: SimpleNamespace) -> Verdict | None:
+    def _call(
+        self, job: ChildJob, run: Run, call: Callable[..., Any], resources: SimpleNamespace
+    ) -> Verdict | None:
         handler, limits = run.handler, self._limits
         current_run.set((run, job.worker))
         tracing.adopt(job.traceparent)
@@ -170,6 +174,7 @@ class Child:
             return attempt_outcomes.of_bad_payload(run, error)
         channel = ChildChannel(
             job,
+            handler.results,
             self._outbox,
             payload,
             checkpoint,
@@ -180,10 +185,10 @@ class Child:
         ctx = Context(channel) if handler.is_async else SyncContext(channel)
         try:
             if isinstance(ctx, Context):
-                work = _on_loop(job, handler.fn, ctx, kwargs)
+                work = _on_loop(job, call, ctx, kwargs)
                 result = self._runner.run(work, context=copy_context())
             else:
-                result = handler.fn(ctx, **kwargs)
+                result = call(ctx, **kwargs)
                 if forks.is_fork:
                     forks.end()
         except BaseException as error:
@@ -195,7 +200,10 @@ class Child:
                 return None
             raise
         # ctx.finish already wrote the result in the handler's transaction.
-        text = encode_result(None if ctx.has_finished else result, limits)
+        try:
+            text = "null" if ctx.has_finished else handler.results.encode(result, limits)
+        except InvalidInput as error:
+            return attempt_outcomes.of_bad_result(run, error)
         return Verdict(run.claim, "finish", text)
 
     def _set_up_logs(self) -> None:

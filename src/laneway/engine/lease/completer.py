@@ -174,7 +174,8 @@ def _log_late_errors(batch: list[Verdict], answers: list[WriteResult]) -> None:
 def _refused(verdict: Verdict, error: Exception) -> Verdict:
     message = f"the result was refused: {str(error).splitlines()[0]}"
     return verdict._replace(
-        kind="fail" if verdict.kind in ("finish", "analyzed") else verdict.kind,
+        # The handler has succeeded: it must not run again.
+        kind="giveup" if verdict.kind in ("finish", "analyzed") else verdict.kind,
         result=None,
         delay_s=None,
         error=json.dumps(

@@ -27,6 +27,7 @@ class Run:
     """An attempt from its claim to its verdict."""
 
     __slots__ = (
+        "assignment",
         "checkpoint",
         "claim",
         "ended",
@@ -56,6 +57,7 @@ class Run:
     )
 
     def __init__(self, assignment: Assignment, handler: Handler, lane: str) -> None:
+        self.assignment = assignment
         self.claim: Claim = assignment.claim
         self.payload = assignment.payload
         self.checkpoint = assignment.checkpoint

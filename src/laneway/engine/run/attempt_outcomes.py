@@ -1,4 +1,4 @@
-"""The verdict on an attempt, from the way its handler ended. Pure functions."""
+"""The verdict on an attempt, from the way its handler ended."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from laneway.domain.redaction import redact
 from laneway.domain.text import escape_text
 from laneway.engine.run.attempt import Run
 from laneway.engine.run.exception_text import message_of, name_of, traceback_of
-from laneway.errors import InvalidInput
+from laneway.engine.run.retry_decision import decide
+from laneway.errors import InvalidInput, InvalidResult
 from laneway.store.leases import Verdict
 
 E = TypeVar("E", bound=BaseException)
@@ -79,10 +80,12 @@ def _of_exception(run: Run, error: BaseException) -> Verdict:
             run.claim, "cancel", error=own_error_json("Cancel", error.reason), ran_s=run.ran_s
         )
     described = describe(error)
-    if _is(error, Retry):
-        delay = None if error.after is None else _delay(error.after)
+    if _is(error, Retry) and error.after is not None:
+        delay = _delay(error.after)
         return Verdict(run.claim, "fail", error=described, delay_s=delay, ran_s=run.ran_s)
-    return Verdict(run.claim, "fail", error=described, ran_s=run.ran_s)
+    if _is(error, InvalidResult):
+        return Verdict(run.claim, "giveup", error=described, ran_s=run.ran_s)
+    return decide(run, error, described)
 
 
 def _is(error: BaseException, kind: type[E]) -> TypeGuard[E]:
@@ -102,6 +105,15 @@ def of_bad_payload(run: Run, error: InvalidInput) -> Verdict:
     )
 
 
+def of_bad_result(run: Run, error: InvalidInput) -> Verdict:
+    """The verdict on a result that cannot be stored: a failure without retry.
+
+    The handler has succeeded, so it must not run again.
+    """
+    text = own_error_json("InvalidResult", str(error))
+    return Verdict(run.claim, "giveup", error=text, ran_s=run.ran_s)
+
+
 def of_changed_since_approval(claim: Claim) -> Verdict:
     """The verdict on a job that was changed after its approval."""
     message = "payload or analysis is not what was approved: retry it to have it approved again"
@@ -115,9 +127,7 @@ def of_stop(run: Run, result: str | None = None) -> Verdict | None:
             return Verdict(run.claim, "cancel", result=result, ran_s=run.ran_s)
         case "timeout":
             message = f"took longer than its timeout of {run.timeout:g} s"
-            return Verdict(
-                run.claim, "fail", error=own_error_json("Timeout", message), ran_s=run.ran_s
-            )
+            return decide(run, TimeoutError(message), own_error_json("Timeout", message))
         case "shutdown":
             return Verdict(run.claim, "release", ran_s=run.ran_s)
         case _:

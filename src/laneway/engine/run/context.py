@@ -17,15 +17,16 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 from uuid import UUID
 
+from laneway.domain.approval import analysed_type
 from laneway.domain.held_limits import count_held, mark_held
 from laneway.domain.payload import PayloadLimits, encode
 from laneway.domain.redaction import redact
-from laneway.domain.step_results import UNSET
+from laneway.domain.result_type import UNSET
 from laneway.domain.text import escape_text
 from laneway.engine.run.call_retry import CallRetryOptions, call, call_blocking
 from laneway.engine.run.handler_channel import HandlerChannel, Interrupted, Log, finished_error
 from laneway.engine.run.steps import Steps, run_to_completion
-from laneway.errors import InvalidInput
+from laneway.errors import InvalidInput, InvalidResult
 
 if TYPE_CHECKING:
     from laneway.engine.run.handler_transaction import HandlerTransaction
@@ -50,16 +51,18 @@ class _Checkpoint:
             self.state = {k: v for k, v in checkpoint.items() if k != TRACKED} or None
 
     def text(self) -> str:
-        """Checkpoint and positions as JSON text."""
-        if not self.tracked:
-            return encode(self.state, limits=self._limits, field="checkpoint")
-        if self.state is not None and not isinstance(self.state, dict):
-            raise InvalidInput(
-                "checkpoint", "must be an object (a dict) in a handler that uses ctx.track"
-            )
-        return encode(
-            {**(self.state or {}), TRACKED: self.tracked}, limits=self._limits, field="checkpoint"
-        )
+        """Checkpoint and positions as JSON text; InvalidResult if they cannot be stored."""
+        state = self.state
+        if self.tracked:
+            if state is not None and not isinstance(state, dict):
+                raise InvalidResult(
+                    "checkpoint", "must be an object (a dict) in a handler that uses ctx.track"
+                )
+            state = {**(state or {}), TRACKED: self.tracked}
+        try:
+            return encode(state, limits=self._limits, field="checkpoint")
+        except InvalidInput as error:
+            raise InvalidResult(error.field, error.rule) from None
 
 
 class _Common:
@@ -80,6 +83,34 @@ class _Common:
     def attempt(self) -> int:
         """The number of this attempt, from 1."""
         return self._channel.claim.attempt
+
+    @property
+    def job_type(self) -> str:
+        return analysed_type(self._channel.assignment.job_type)
+
+    @property
+    def max_retries(self) -> int:
+        """The retry budget of the job: so many charged failures are followed by a retry."""
+        return self._channel.assignment.max_retries
+
+    @property
+    def is_last_attempt(self) -> bool:
+        """True if the retry budget is spent: a failure of this attempt fails the job."""
+        return self._channel.assignment.retries >= self._channel.assignment.max_retries
+
+    @property
+    def lane(self) -> str:
+        """The lane that this attempt holds a slot of."""
+        return self._channel.lane
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        return self._channel.assignment.tags
+
+    @property
+    def created_by(self) -> str | None:
+        """The submitter of the job, if it is known."""
+        return self._channel.assignment.created_by
 
     @property
     def payload(self) -> Any:

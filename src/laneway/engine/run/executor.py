@@ -13,7 +13,7 @@ from typing import Any
 
 from laneway import forks
 from laneway.domain.claim import Claim
-from laneway.domain.payload import decode, encode_result
+from laneway.domain.payload import decode
 from laneway.engine.child.runs import ChildRuns
 from laneway.engine.lease.attempt_log import LossLog
 from laneway.engine.run import attempt_outcomes
@@ -23,6 +23,7 @@ from laneway.engine.run.exception_text import summary_of
 from laneway.engine.run.handler_channel import Interrupted
 from laneway.engine.run.inline_tasks import InlineTasks
 from laneway.engine.run.local_channel import LoopChannel, ThreadChannel
+from laneway.engine.run.middleware import around
 from laneway.engine.run.threads import Threads
 from laneway.engine.run.tools import RunTools
 from laneway.errors import InvalidInput
@@ -216,7 +217,7 @@ class Executor:
         )
         verdict: Verdict | None
         try:
-            work = handler.fn(Context(channel), **kwargs)
+            work = around(self._registry, handler)(Context(channel), **kwargs)
             if self._marker is not None:
                 work = self._marker.watch(run.claim.seq, work)
             result = await work
@@ -246,13 +247,13 @@ class Executor:
             await asyncio.shield(self._requests.reporter.flush(run.claim))
 
     def _returned(self, run: Run, result: object) -> Verdict | None:
-        try:
-            # ctx.finish already wrote the result in the handler's transaction.
-            text = encode_result(None if run.is_finishing else result, self._limits)
-        except InvalidInput as error:
-            return attempt_outcomes.of_error(run, error)
         if run.stop_reason in ("timeout", "fenced"):
             return attempt_outcomes.of_stop(run)
+        try:
+            # ctx.finish already wrote the result in the handler's transaction.
+            text = "null" if run.is_finishing else run.handler.results.encode(result, self._limits)
+        except InvalidInput as error:
+            return attempt_outcomes.of_bad_result(run, error)
         kind = "analyzed" if run.handler.is_analysis else "finish"
         return Verdict(run.claim, kind, text, None, None, run.ran_s)
 
@@ -294,7 +295,7 @@ class Executor:
             self._loop, run, self._requests, payload, checkpoint, self._resources, self._limits
         )
         try:
-            result = run.handler.fn(SyncContext(channel), **kwargs)
+            result = around(self._registry, run.handler)(SyncContext(channel), **kwargs)
             if forks.is_fork:
                 forks.end()
             return self._returned(run, result)

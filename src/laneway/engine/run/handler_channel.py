@@ -8,8 +8,10 @@ from typing import Any, Protocol
 from laneway.domain.claim import Claim
 from laneway.domain.payload import PayloadLimits
 from laneway.domain.redaction import redact
+from laneway.domain.result_type import ResultType
 from laneway.domain.text import escape_text
 from laneway.errors import InvalidInput, Refused
+from laneway.store.leases import Assignment
 
 LONGEST_LINE = 8192
 
@@ -40,6 +42,12 @@ class HandlerChannel(Protocol):
     limits: PayloadLimits
     has_database: bool
 
+    @property
+    def assignment(self) -> Assignment: ...
+    @property
+    def lane(self) -> str: ...
+    @property
+    def results(self) -> ResultType: ...
     @property
     def stop_reason(self) -> str | None: ...
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from laneway.domain.payload import encode_result
 from laneway.engine.run.handler_channel import HandlerChannel
 from laneway.errors import InvalidInput, NeedsDatabase, Refused
 from laneway.store import caller_transaction
@@ -61,7 +60,7 @@ class HandlerTransaction:
         return self._answered(answer)
 
     def _statement(self, result: object) -> Statement[str]:
-        text = encode_result(result, self._channel.limits)
+        text = self._channel.results.encode(result, self._channel.limits)
         return caller_transaction.finish(self._channel.claim, text, self._channel.ran_s)
 
     def _answered(self, answer: str) -> str:

@@ -11,11 +11,12 @@ from laneway import forks
 from laneway.domain.claim import Claim
 from laneway.domain.payload import PayloadLimits
 from laneway.domain.redaction import redact
+from laneway.domain.result_type import ResultType
 from laneway.engine.run.attempt import Run
 from laneway.engine.run.handler_channel import Interrupted
 from laneway.engine.run.handler_requests import HandlerRequests
 from laneway.errors import StaleAttempt
-from laneway.store.leases import Report
+from laneway.store.leases import Assignment, Report
 
 
 class LoopChannel:
@@ -49,6 +50,18 @@ class LoopChannel:
         self.checkpoint = checkpoint
         self.resources = resources
         self.limits = limits
+
+    @property
+    def assignment(self) -> Assignment:
+        return self._run.assignment
+
+    @property
+    def lane(self) -> str:
+        return self._run.lane
+
+    @property
+    def results(self) -> ResultType:
+        return self._run.handler.results
 
     @property
     def stop_reason(self) -> str | None:

@@ -6,15 +6,36 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
-from laneway.domain.step_results import StepResults
+from laneway.domain.payload import PayloadLimits
+from laneway.domain.result_type import ResultType
 from laneway.domain.text import check_text
 from laneway.engine.run.handler_channel import HandlerChannel
 from laneway.errors import InvalidInput
 
 T = TypeVar("T")
 NAME_BYTES = 200
+
+
+class _StepResult:
+    """Encodes and decodes the result of one step."""
+
+    __slots__ = ("_field", "_limits", "_type")
+
+    def __init__(
+        self, field: str, fn: Callable[..., Any], hint: Any, limits: PayloadLimits
+    ) -> None:
+        self._field = field
+        self._type = ResultType.of(fn, hint, field)
+        self._limits = replace(limits, max_bytes=limits.step_bytes)
+
+    def encode(self, value: object) -> str:
+        return self._type.encode(value, self._limits, self._field)
+
+    def decode(self, text: str) -> Any:
+        return self._type.decode(text, self._limits, self._field)
 
 
 class Steps:
@@ -83,13 +104,13 @@ class Steps:
             raise
         return returns.decode(kept)
 
-    def _begin(self, name: str, fn: Callable[..., Any], hint: Any) -> StepResults:
+    def _begin(self, name: str, fn: Callable[..., Any], hint: Any) -> _StepResult:
         check_text(name, "step", max_bytes=NAME_BYTES)
         if name in self._used:
             raise InvalidInput(
                 _named(name), "ran already in this attempt: names are unique within a job"
             )
-        returns = StepResults.of(_named(name), fn, hint, self._channel.limits)
+        returns = _StepResult(_named(name), fn, hint, self._channel.limits)
         self._used.add(name)
         return returns
 

@@ -100,7 +100,7 @@ class Ignored(_message.Message):
     def __init__(self, job_type: _Optional[str] = ..., fields: _Optional[_Iterable[str]] = ..., arguments_refused: _Optional[str] = ...) -> None: ...
 
 class Assignment(_message.Message):
-    __slots__ = ("job_id", "attempt", "job_type", "payload", "checkpoint", "steps", "lease_ms", "lease_left_ms", "timeout_ms", "traceparent", "lane", "retries", "is_analysis")
+    __slots__ = ("job_id", "attempt", "job_type", "payload", "checkpoint", "steps", "lease_ms", "lease_left_ms", "timeout_ms", "traceparent", "lane", "retries", "is_analysis", "max_retries", "tags", "created_by")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     JOB_TYPE_FIELD_NUMBER: _ClassVar[int]
@@ -114,6 +114,9 @@ class Assignment(_message.Message):
     LANE_FIELD_NUMBER: _ClassVar[int]
     RETRIES_FIELD_NUMBER: _ClassVar[int]
     IS_ANALYSIS_FIELD_NUMBER: _ClassVar[int]
+    MAX_RETRIES_FIELD_NUMBER: _ClassVar[int]
+    TAGS_FIELD_NUMBER: _ClassVar[int]
+    CREATED_BY_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     attempt: int
     job_type: str
@@ -127,7 +130,10 @@ class Assignment(_message.Message):
     lane: str
     retries: int
     is_analysis: bool
-    def __init__(self, job_id: _Optional[str] = ..., attempt: _Optional[int] = ..., job_type: _Optional[str] = ..., payload: _Optional[str] = ..., checkpoint: _Optional[str] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ..., lease_ms: _Optional[int] = ..., lease_left_ms: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., traceparent: _Optional[str] = ..., lane: _Optional[str] = ..., retries: _Optional[int] = ..., is_analysis: bool = ...) -> None: ...
+    max_retries: int
+    tags: _containers.RepeatedScalarFieldContainer[str]
+    created_by: str
+    def __init__(self, job_id: _Optional[str] = ..., attempt: _Optional[int] = ..., job_type: _Optional[str] = ..., payload: _Optional[str] = ..., checkpoint: _Optional[str] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ..., lease_ms: _Optional[int] = ..., lease_left_ms: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., traceparent: _Optional[str] = ..., lane: _Optional[str] = ..., retries: _Optional[int] = ..., is_analysis: bool = ..., max_retries: _Optional[int] = ..., tags: _Optional[_Iterable[str]] = ..., created_by: _Optional[str] = ...) -> None: ...
 
 class Step(_message.Message):
     __slots__ = ("name", "result", "took_ms")

@@ -43,6 +43,9 @@ class OutAssignment(NamedTuple):
     lane: str
     retries: int
     is_analysis: bool
+    max_retries: int
+    tags: tuple[str, ...]
+    created_by: str | None
 
     @property
     def queued_as(self) -> str:
@@ -89,6 +92,9 @@ class QueuedAssignment(NamedTuple):
             self.assigned.leased_in,
             one.retries,
             is_analysis(one.job_type),
+            one.max_retries,
+            one.tags,
+            one.created_by,
         )
 
 

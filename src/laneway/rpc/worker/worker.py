@@ -228,6 +228,8 @@ class RemoteWorker(WorkerRuntime):
             handler = self._handlers.get(job_type)
             steps = {step.name: step.result for step in one.steps}
             most = 0 if handler is None else handler.max_retries
+            if one.HasField("max_retries"):
+                most = one.max_retries
             self.attempt_store.take(HeldAttempt(claim, one.job_id, one.retries, most, steps))
             left_ms = one.lease_left_ms - waited_ms
             leases.setdefault((one.lease_ms, left_ms), []).append(claim)
@@ -249,7 +251,7 @@ class RemoteWorker(WorkerRuntime):
                 jobs_left -= 1
             if one.timeout_ms:
                 timeouts[claim] = one.timeout_ms / 1000
-            lanes.setdefault(one.lane, []).append(read_assignment(claim, job_type, one))
+            lanes.setdefault(one.lane, []).append(read_assignment(claim, job_type, one, most))
         for (lease_ms, left_ms), claims in leases.items():
             self.heartbeat.hold(claims, lease_ms / 1000, (lease_ms - left_ms) / 1000)
         for lane, assignments in lanes.items():

@@ -8,6 +8,7 @@
 -- `limited`: a limit has no capacity for a type, or less than its due jobs; wait_s: until a rate has capacity, or
 -- until the next in turn have started (turns.sql).
 -- `parked`: jobs put aside because another job holds their key. `forged`: jobs that changed since their approval.
+-- `retry_limits`: max_retries of each job. `tag_lists`: a JSON array for each; null, as `submitters`, if no job has any.
 -- Locks in this order, as everywhere: lane, limits by name, keys by name, usage, turns by limit.
 create or replace function laneway.claim(
     p_worker uuid, p_lane text, p_version bigint, p_room integer,
@@ -16,7 +17,8 @@ create or replace function laneway.claim(
     out state text, out own xid8, out horizon xid8, out left_over integer, out more boolean, out lease_s integer,
     out limited boolean, out wait_s double precision, out parked integer,
     out seqs bigint[], out ids uuid[], out attempts integer[], out ranks integer[], out job_types text[],
-    out payloads text[], out checkpoints text[], out retries integer[], out freshes boolean[], out forged boolean[])
+    out payloads text[], out checkpoints text[], out retries integer[], out freshes boolean[], out forged boolean[],
+    out retry_limits integer[], out tag_lists text[], out submitters text[])
 language plpgsql volatile
 set jit = off
 set plan_cache_mode = force_generic_plan
@@ -222,11 +224,12 @@ begin
         delete from laneway.ready w where w.ctid = any (array(select tid from picked))
         returning w.seq, w.job_type, w.rank, w.attempt, w.retries, w.fresh, w.sealed, w.ready_at
     ), claimed as materialized (
-        select g.*, j.id, j.workspace, j.max_retries, j.keyed, j.concurrency_key, j.payload, c.checkpoint
+        select g.*, j.id, j.workspace, j.max_retries, j.keyed, j.concurrency_key, j.payload, j.tags, j.created_by,
+               c.checkpoint
           from gone g
          -- offset 0: by index from the row to its job, whatever the statistics are.
          cross join lateral (
-            select b.id, b.workspace, b.payload::text as payload, b.unique_key is not null as keyed,
+            select b.id, b.workspace, b.payload::text as payload, b.unique_key is not null as keyed, b.tags, b.created_by,
                    -- Analyses have three separate tries, and keys are only for runs.
                    case when v_analyze and g.job_type like E'\x01%' then 2 else b.max_retries end as max_retries,
                    case when v_analyze and g.job_type like E'\x01%' then null else b.concurrency_key end as concurrency_key
@@ -252,9 +255,11 @@ begin
                filter (where c.concurrency_key is not null or (not c.sealed and c.job_type = any (v_guarded))),
            array_agg(c.seq) filter (where c.sealed),
            (select count(*) from probe), exists (select from edge),
-           limited or (v_needy is not null and exists (select from over))
+           limited or (v_needy is not null and exists (select from over)),
+           array_agg(c.max_retries), case when bool_or(c.tags <> '{}') then array_agg(array_to_json(c.tags)::text) end,
+           case when bool_or(c.created_by is not null) then array_agg(c.created_by) end
       into seqs, ids, attempts, ranks, job_types, payloads, checkpoints, retries, freshes,
-           v_second, v_sealed, v_locked, more, limited
+           v_second, v_sealed, v_locked, more, limited, retry_limits, tag_lists, submitters
       from claimed c;
 
     if v_guarded is not null and v_second is not null then
@@ -283,10 +288,15 @@ begin
     v_lost := v_lost || v_unapproved;
     if cardinality(v_lost) > 0 then
         select array_agg(x.seq), array_agg(x.id), array_agg(x.attempt), array_agg(x.rank), array_agg(x.job_type),
-               array_agg(x.payload), array_agg(x.checkpoint), array_agg(x.retry), array_agg(x.is_fresh)
-          into seqs, ids, attempts, ranks, job_types, payloads, checkpoints, retries, freshes
-          from (select * from unnest(seqs, ids, attempts, ranks, job_types, payloads, checkpoints, retries, freshes)
-                         with ordinality as u (seq, id, attempt, rank, job_type, payload, checkpoint, retry, is_fresh, n)
+               array_agg(x.payload), array_agg(x.checkpoint), array_agg(x.retry), array_agg(x.is_fresh),
+               array_agg(x.most), case when tag_lists is not null then array_agg(x.tag_list) end,
+               case when submitters is not null then array_agg(x.submitter) end
+          into seqs, ids, attempts, ranks, job_types, payloads, checkpoints, retries, freshes, retry_limits, tag_lists,
+               submitters
+          from (select * from unnest(seqs, ids, attempts, ranks, job_types, payloads, checkpoints, retries, freshes,
+                                     retry_limits, tag_lists, submitters)
+                         with ordinality as u (seq, id, attempt, rank, job_type, payload, checkpoint, retry, is_fresh,
+                                               most, tag_list, submitter, n)
                  where u.seq not in (select unnest(v_lost)) order by u.n) x;
     end if;
     state := 'ok';

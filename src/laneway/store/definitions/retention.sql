@@ -29,6 +29,8 @@ as $$
         delete from laneway.schedule_jobs w where w.seq = any (array(select d.seq from dead d))
     ), gone_deadlines as (
         delete from laneway.deadlines n where n.seq = any (array(select d.seq from dead d))
+    ), gone_periods as (
+        delete from laneway.unique_periods u where u.seq = any (array(select d.seq from dead d))
     )
     delete from laneway.jobs j where j.seq = any (array(select d.seq from dead d)) returning j.id
 $$;
@@ -75,7 +77,10 @@ begin
                                      else y.failed_s end as keep_s
                   from page p join policy y on y.job_type = p.job_type) x
     ), judged as materialized (
-        select a.*, (a.is_old or coalesce(a.met + a.place > a.keep_count, false)) and a.age_s > 60 as is_doomed
+        -- A job is kept while it is unique for a period: duplicates return it.
+        select a.*, (a.is_old or coalesce(a.met + a.place > a.keep_count, false)) and a.age_s > 60
+                    and (select true from laneway.unique_periods u where u.seq = a.seq and u.until > v_now limit 1) is null
+                    as is_doomed
           from (select b.*, count(*) filter (where not b.is_old)
                             over (partition by b.job_type order by b.seq desc) as place from aged b) a
     ), doomed as materialized (
@@ -225,7 +230,7 @@ end $$;
 
 -- Deletes slots of schedules older than 30 days, except the newest of each, control changes older than a year,
 -- except those of existing schedules, expired sessions and login links, responses to POST requests older than 24
--- hours, losses of ended jobs, and started jobs that are still counted for principals: at most p_limit of each, and of
+-- hours, ended periods of unique jobs, losses of ended jobs, and started jobs that are still counted for principals: at most p_limit of each, and of
 -- the last 10,000 of each of ten principals. Returns how many; null: not the leader. With its owner's rights and by the
 -- database's clock, like delete_expired. Reads no more than it deletes, and a row per schedule.
 create or replace function laneway.prune_records(p_holder uuid, p_epoch bigint, p_limit integer)
@@ -244,6 +249,7 @@ declare
     v_ended integer;
     v_links integer;
     v_answers integer;
+    v_periods integer;
     v_suspects integer;
     v_from uuid := gen_random_uuid();
 begin
@@ -298,6 +304,11 @@ begin
         select x.ctid from laneway.idempotency x where x.made_at < v_now - interval '24 hours'
          order by x.made_at limit p_limit for update skip locked));
     get diagnostics v_answers = row_count;
+    delete from laneway.unique_periods u
+     where u.ctid = any (array(
+        select x.ctid from laneway.unique_periods x where x.until < v_now
+         order by x.until limit p_limit for update skip locked));
+    get diagnostics v_periods = row_count;
     -- From a random worker on, and then from the first: reads little more than it may delete, and live workers
     -- hide the others from one pass only.
     delete from laneway.suspects s
@@ -311,5 +322,5 @@ begin
            and ((select true from laneway.outcome o where o.seq = x.seq)
                 or (select true from laneway.jobs j where j.seq = x.seq) is null)));
     get diagnostics v_suspects = row_count;
-    return v_slots + v_changes + v_ended + v_links + v_answers + v_suspects + laneway.sweep_all_queued(10);
+    return v_slots + v_changes + v_ended + v_links + v_answers + v_periods + v_suspects + laneway.sweep_all_queued(10);
 end $$;

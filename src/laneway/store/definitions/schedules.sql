@@ -97,6 +97,7 @@ begin
             job_type => p.job_type, payload => p.payload, priority => p.priority, workspace => p.workspace,
             tags => nullif(p.tags, '{}'), max_retries => p.max_retries,
             created_by => coalesce(p_by, 'schedule:' || p.name), concurrency_key => p.concurrency_key, id => v_job,
+            unique_for => '0',  -- one job per slot, whatever the type says
             max_payload_bytes => 2147483647, max_key_bytes => 2147483647);
         perform laneway.save_schedule_writers(v_job, p.name);
     -- Other errors (the server, a lock, missing rights) roll the slot back, and it is tried again.

@@ -95,9 +95,48 @@ begin
     return null;
 end $$;
 
+-- The rule that the unique_for or unique_by of a submit breaks, or null. p_arguments: the published JSON Schema.
+create or replace function laneway.unique_problem(
+    p_job_type text, p_unique_for double precision, p_unique_by text[], p_arguments jsonb)
+returns text language plpgsql immutable as $$
+declare
+    v_name text;
+begin
+    if not (p_unique_for >= 0 and p_unique_for <= 31622400) then
+        return 'unique_for: 0 seconds to a year';
+    end if;
+    if cardinality(p_unique_by) not between 1 and 64 or array_position(p_unique_by, null) is not null then
+        return 'unique_by: 1 to 64 names of arguments';
+    end if;
+    if p_arguments -> 'additionalProperties' = 'false' then
+        select n into v_name from unnest(p_unique_by) n where not p_arguments -> 'properties' ? n limit 1;
+        if found then
+            return format('unique_by: %s is not an argument of %s', left(v_name, 60), p_job_type);
+        end if;
+    end if;
+    return null;
+end $$;
+
+-- The unique key of a job: a digest of the given arguments (null: all), with the published defaults of those that the
+-- payload leaves out. jsonb has one text for equal objects, whatever the order of their keys.
+create or replace function laneway.unique_key_of(p_payload jsonb, p_unique_by text[], p_arguments jsonb)
+returns text language sql immutable as $$
+    select 'args:' || encode(sha256(convert_to((
+               case when jsonb_typeof(p_payload) <> 'object' then p_payload
+                    when p_unique_by is null then d.defaults || p_payload
+                    else coalesce((select jsonb_object_agg(n, (d.defaults || p_payload) -> n) from unnest(p_unique_by) n
+                                    where (d.defaults || p_payload) ? n), '{}') end)::text, 'UTF8')), 'hex')
+      from (select coalesce(jsonb_object_agg(p.key, p.value -> 'default')
+                                filter (where jsonb_typeof(p.value) = 'object' and p.value ? 'default'), '{}') as defaults
+              from jsonb_each(case when jsonb_typeof(p_arguments -> 'properties') = 'object'
+                                   then p_arguments -> 'properties' else '{}' end) p) d
+$$;
+
 -- The public function for triggers and other languages: submits one job in the caller's transaction.
 --   select * from laneway.submit('ingestion', '{"path": "a.pdf"}', priority => 10, wake => true);
--- A second submit of a live unique_key returns the first job with duplicate = true.
+-- A second submit of a live unique_key returns the first job with duplicate = true. unique_for: also after the first
+-- job has ended, until so long after its submit. unique_by: the arguments that form the key if unique_key is
+-- not given; with neither, all arguments form it. Null: as the type publishes. unique_for => '0': not unique.
 -- needs (analysis, approval or both) and max_age (seconds): from a caller that has the handler, in case it is not
 -- published yet; a published type has its own max_age.
 -- With its owner's rights: a role that may submit cannot write the queue or an approval directly.
@@ -108,6 +147,7 @@ create or replace function laneway.submit(
     created_by text default null, wake boolean default false, id uuid default null, traceparent text default null,
     max_payload_bytes integer default 1048576, max_key_bytes integer default 512,
     concurrency_key text default null, needs text default null, max_age double precision default null,
+    unique_for interval default null, unique_by text[] default null,
     out job_id uuid, out status text, out duplicate boolean)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
@@ -118,6 +158,8 @@ declare
     v_now      timestamptz := clock_timestamp();
     v_due      timestamptz;
     v_priority integer;
+    v_key      text := submit.unique_key;
+    v_for      double precision := extract(epoch from submit.unique_for);
 begin
     if submit.payload is null then
         raise exception using errcode = 'LW001', message = 'payload: may not be null';
@@ -129,17 +171,27 @@ begin
             raise exception using errcode = 'LW001', message = 'payload: ' || v_problem;
         end if;
     end if;
-    select t.priority, t.max_retries, t.approval, t.has_analysis, t.two_person, t.max_age_s into v_type
+    select t.priority, t.max_retries, t.approval, t.has_analysis, t.two_person, t.max_age_s, t.unique_for_s, t.unique_by,
+           case when coalesce(v_for, t.unique_for_s) > 0 or submit.unique_by is not null
+                  or t.unique_by is not null then t.arguments end as arguments
+      into v_type
       from laneway.job_types t where t.name = submit.job_type;
     v_priority := coalesce(submit.priority, v_type.priority, 0);
     v_problem := laneway.submit_problem(
         submit.job_type, submit.workspace, v_priority, submit.max_retries, submit.run_at, submit.delay, submit.unique_key,
         submit.tags, submit.created_by, submit.traceparent, submit.concurrency_key, submit.needs, submit.max_age,
         v_type.two_person, submit.max_key_bytes, v_now);
+    v_problem := coalesce(v_problem, laneway.unique_problem(
+        submit.job_type, v_for, submit.unique_by, v_type.arguments));
     if v_problem is not null then
         raise exception using errcode = 'LW001', message = v_problem;
     end if;
     v_due := coalesce(submit.run_at, v_now + submit.delay);
+    v_for := coalesce(v_for, v_type.unique_for_s);
+    if v_key is null and (v_for > 0 or (v_for is null and coalesce(submit.unique_by, v_type.unique_by) is not null)) then
+        v_key := laneway.unique_key_of(
+            submit.payload, coalesce(submit.unique_by, v_type.unique_by), v_type.arguments);
+    end if;
     -- The policy of `laneway db grants` does not restrict the owner, so check the workspaces here.
     if nullif(current_setting('laneway.workspaces', true), '') is not null
        and submit.workspace <> all (current_setting('laneway.workspaces')::text[]) then
@@ -150,19 +202,32 @@ begin
     -- Assign the transaction id before the sequence number: floors rely on it.
     perform pg_current_xact_id();
     v_seq := nextval('laneway.jobs_seq_seq');
-    if submit.unique_key is not null then
+    if v_key is not null then
         for i in 1 .. 100 loop
-            insert into laneway.job_keys as k values (submit.workspace, submit.job_type, submit.unique_key, v_seq)
+            insert into laneway.job_keys as k values (submit.workspace, submit.job_type, v_key, v_seq)
             on conflict do nothing;
-            exit when found;
-            select h.id, h.status, true into job_id, status, duplicate
-              from laneway.job_keys k
-             cross join lateral (select v.id, v.status from laneway.jobs_view v where v.seq = k.seq offset 0) h
-             where k.workspace = submit.workspace and k.job_type = submit.job_type
-               and k.unique_key = submit.unique_key;
+            if found then
+                exit when (v_for > 0) is not true;
+                insert into laneway.unique_periods as u (workspace, job_type, unique_key, seq, until)
+                values (submit.workspace, submit.job_type, v_key, v_seq, v_now + make_interval(secs => v_for))
+                on conflict on constraint unique_periods_pkey
+                do update set seq = excluded.seq, until = excluded.until where u.until <= v_now;
+                exit when found;
+                delete from laneway.job_keys k
+                 where k.workspace = submit.workspace and k.job_type = submit.job_type and k.unique_key = v_key;
+                select h.id, h.status, true into job_id, status, duplicate
+                  from laneway.unique_periods u
+                 cross join lateral (select v.id, v.status from laneway.jobs_view v where v.seq = u.seq offset 0) h
+                 where u.workspace = submit.workspace and u.job_type = submit.job_type and u.unique_key = v_key;
+            else
+                select h.id, h.status, true into job_id, status, duplicate
+                  from laneway.job_keys k
+                 cross join lateral (select v.id, v.status from laneway.jobs_view v where v.seq = k.seq offset 0) h
+                 where k.workspace = submit.workspace and k.job_type = submit.job_type and k.unique_key = v_key;
+            end if;
             if found then return; end if;
             if i = 100 then
-                raise exception 'unique_key % belongs to a job that does not exist', submit.unique_key;
+                raise exception 'unique_key % belongs to a job that does not exist', v_key;
             end if;
         end loop;
     end if;
@@ -172,7 +237,7 @@ begin
     insert into laneway.jobs (seq, id, job_type, workspace, payload, priority, max_retries, run_at, unique_key, tags,
                               created_at, created_by, traceparent, concurrency_key)
     values (v_seq, job_id, submit.job_type, submit.workspace, submit.payload, v_priority,
-            coalesce(submit.max_retries, v_type.max_retries, 3), v_due, submit.unique_key, submit.tags,
+            coalesce(submit.max_retries, v_type.max_retries, 3), v_due, v_key, submit.tags,
             v_now, submit.created_by, submit.traceparent, submit.concurrency_key);
     status := 'approved';
     if v_type.has_analysis or v_type.approval <> 'never' or submit.needs is not null then

@@ -16,10 +16,15 @@ declare
     v_now      timestamptz := clock_timestamp();
     v_count    integer := coalesce(cardinality(p_ids), 0);
     v_narrow   text[] := nullif(current_setting('laneway.workspaces', true), '')::text[];
-    v_kinds    laneway.batch_kind[];
+    v_kinds    laneway.submit_kind[];
+    -- The unique key of each job, null for most.
+    v_keys     text[];
     v_seqs     bigint[];
     -- The number of the job with the unique key of each job: its own, unless it is a duplicate.
     v_holders  bigint[];
+    -- Jobs whose key an ended job has for its period, and those ended jobs.
+    v_lost     bigint[];
+    v_older    bigint[];
     v_statuses text[] := array_fill('approved'::text, array[v_count]);
     v_problem  text;
     v_stored   bigint;
@@ -36,20 +41,26 @@ begin
                    k.unique_key, k.tags, k.created_by, k.traceparent, k.concurrency_key, k.needs,
                    coalesce(t.max_age_s, k.max_age),
                    coalesce(t.has_analysis or t.approval <> 'never', false) or k.needs is not null,
-                   laneway.submit_problem(
+                   coalesce(laneway.unique_problem(k.job_type, k.unique_for, k.unique_by, t.arguments), laneway.submit_problem(
                        k.job_type, k.workspace, coalesce(k.priority, t.priority, 0), k.max_retries, k.run_at, k.delay,
                        k.unique_key, k.tags, k.created_by, k.traceparent, k.concurrency_key, k.needs, k.max_age,
-                       t.two_person, p_max_key_bytes, v_now))::laneway.batch_kind
+                       t.two_person, p_max_key_bytes, v_now)),
+                   coalesce(k.unique_for, t.unique_for_s),
+                   case when coalesce(k.unique_for, t.unique_for_s) is not null then coalesce(k.unique_for, t.unique_for_s) > 0
+                        else coalesce(k.unique_by, t.unique_by) is not null end,
+                   coalesce(k.unique_by, t.unique_by), t.arguments)::laneway.submit_kind
           from (select r.job_type, coalesce(r.workspace, 'default') as workspace, r.priority, r.max_retries, r.run_at,
                        case when r.delay between 0 and 3162240000 then make_interval(secs => r.delay)
                             when r.delay is not null then interval '-1 s' end as delay,
-                       r.unique_key, r.tags, r.created_by, r.traceparent, r.concurrency_key, r.needs, r.max_age, r.n
+                       r.unique_key, r.tags, r.created_by, r.traceparent, r.concurrency_key, r.needs, r.max_age,
+                       r.unique_for, r.unique_by, r.n
                   from rows from (jsonb_to_recordset(p_kinds) as (
                            job_type text, workspace text, priority integer, max_retries integer, run_at timestamptz,
                            delay double precision, unique_key text, tags text[], created_by text, traceparent text,
-                           concurrency_key text, needs text, max_age double precision)) with ordinality
+                           concurrency_key text, needs text, max_age double precision, unique_for double precision,
+                           unique_by text[])) with ordinality
                        as r (job_type, workspace, priority, max_retries, run_at, delay, unique_key, tags, created_by,
-                             traceparent, concurrency_key, needs, max_age, n)) k
+                             traceparent, concurrency_key, needs, max_age, unique_for, unique_by, n)) k
           left join laneway.job_types t on t.name = k.job_type
          order by k.n);
     select format('jobs[%s].kind: must be a place in p_kinds, 0 to %s', g.n - 1, cardinality(v_kinds) - 1) into v_problem
@@ -81,22 +92,31 @@ begin
     perform pg_current_xact_id();
     v_seqs := array(select nextval('laneway.jobs_seq_seq') from generate_series(1, v_count));
     v_holders := v_seqs;
+    v_keys := array_fill(null::text, array[v_count]);
+    if exists (select from unnest(v_kinds) k where k.unique_key is not null or k.is_unique) then
+        v_keys := array(
+            select coalesce(k.unique_key, case when k.is_unique
+                                               then laneway.unique_key_of(g.payload, k.unique_by, k.arguments) end)
+              from rows from (unnest(p_kind_of), jsonb_array_elements(p_payloads)) with ordinality as g (kind, payload, n)
+              join unnest(v_kinds) k on k.kind = g.kind
+             order by g.n);
+    end if;
     for i in 1 .. 100 loop
-        exit when not exists (select from unnest(v_kinds) k where k.unique_key is not null);
+        exit when not exists (select from unnest(v_kinds) k where k.unique_key is not null or k.is_unique);
         insert into laneway.job_keys (workspace, job_type, unique_key, seq)
         select m.workspace, m.job_type, m.unique_key, m.seq from (
-            select distinct on (k.workspace collate "C", k.job_type collate "C", k.unique_key collate "C")
-                   k.workspace, k.job_type, k.unique_key, g.seq
-              from unnest(p_kind_of, v_seqs) as g (kind, seq) join unnest(v_kinds) k on k.kind = g.kind
-             where k.unique_key is not null
-             order by k.workspace collate "C", k.job_type collate "C", k.unique_key collate "C", g.seq) m
+            select distinct on (k.workspace collate "C", k.job_type collate "C", g.key collate "C")
+                   k.workspace, k.job_type, g.key as unique_key, g.seq
+              from unnest(p_kind_of, v_seqs, v_keys) as g (kind, seq, key) join unnest(v_kinds) k on k.kind = g.kind
+             where g.key is not null
+             order by k.workspace collate "C", k.job_type collate "C", g.key collate "C", g.seq) m
         on conflict do nothing;
         v_holders := array(
-            select case when k.unique_key is null then g.seq else h.seq end
-              from unnest(p_kind_of, v_seqs) with ordinality as g (kind, seq, n)
+            select case when g.key is null then g.seq else h.seq end
+              from unnest(p_kind_of, v_seqs, v_keys) with ordinality as g (kind, seq, key, n)
               join unnest(v_kinds) k on k.kind = g.kind
               left join laneway.job_keys h
-                on h.workspace = k.workspace and h.job_type = k.job_type and h.unique_key = k.unique_key
+                on h.workspace = k.workspace and h.job_type = k.job_type and h.unique_key = g.key
              order by g.n);
         -- A holder that ended in between has freed its key.
         exit when array_position(v_holders, null) is null;
@@ -104,13 +124,38 @@ begin
             raise exception 'a unique_key of the batch belongs to a job that does not exist';
         end if;
     end loop;
+    if exists (select from unnest(v_kinds) k where k.is_unique and k.unique_for > 0) then
+        insert into laneway.unique_periods as u (workspace, job_type, unique_key, seq, until)
+        select k.workspace, k.job_type, g.key, g.seq, v_now + make_interval(secs => k.unique_for)
+          from unnest(p_kind_of, v_seqs, v_holders, v_keys) as g (kind, seq, holder, key)
+          join unnest(v_kinds) k on k.kind = g.kind
+         where g.holder = g.seq and g.key is not null and k.unique_for > 0
+         order by k.workspace collate "C", k.job_type collate "C", g.key collate "C"
+        on conflict on constraint unique_periods_pkey
+        do update set seq = excluded.seq, until = excluded.until where u.until <= v_now;
+        -- The period of an ended job continues: free the key again, and return that job.
+        select array_agg(g.seq), array_agg(u.seq) into v_lost, v_older
+          from unnest(p_kind_of, v_seqs, v_holders, v_keys) as g (kind, seq, holder, key)
+          join unnest(v_kinds) k on k.kind = g.kind
+          join laneway.unique_periods u on u.workspace = k.workspace and u.job_type = k.job_type and u.unique_key = g.key
+         where g.holder = g.seq and k.unique_for > 0 and u.seq <> g.seq;
+        if v_lost is not null then
+            delete from laneway.job_keys h
+             using unnest(p_kind_of, v_seqs, v_keys) as g (kind, seq, key) join unnest(v_kinds) k on k.kind = g.kind
+             where g.seq = any (v_lost) and h.workspace = k.workspace and h.job_type = k.job_type and h.unique_key = g.key;
+            v_holders := array(
+                select coalesce(l.older, g.holder) from unnest(v_holders) with ordinality as g (holder, n)
+                  left join unnest(v_lost, v_older) as l (seq, older) on l.seq = g.holder
+                 order by g.n);
+        end if;
+    end if;
 
     insert into laneway.jobs (seq, id, job_type, workspace, payload, priority, max_retries, run_at, unique_key, tags,
                               created_at, created_by, traceparent, concurrency_key)
-    select g.seq, g.id, k.job_type, k.workspace, g.payload, k.priority, k.max_retries, k.run_at, k.unique_key, k.tags,
+    select g.seq, g.id, k.job_type, k.workspace, g.payload, k.priority, k.max_retries, k.run_at, g.key, k.tags,
            v_now, k.created_by, k.traceparent, k.concurrency_key
-      from rows from (unnest(v_seqs), unnest(v_holders), unnest(p_ids), unnest(p_kind_of), jsonb_array_elements(p_payloads))
-           as g (seq, holder, id, kind, payload)
+      from rows from (unnest(v_seqs), unnest(v_holders), unnest(p_ids), unnest(p_kind_of), unnest(v_keys),
+                      jsonb_array_elements(p_payloads)) as g (seq, holder, id, kind, key, payload)
       join unnest(v_kinds) k on k.kind = g.kind
      where g.holder = g.seq;
     get diagnostics v_stored = row_count;

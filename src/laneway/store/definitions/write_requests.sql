@@ -27,7 +27,7 @@ begin
                 job_type => r.job_type, payload => r.payload, priority => r.priority, run_at => r.run_at,
                 delay => make_interval(secs => r.delay), workspace => r.workspace, tags => r.tags,
                 max_retries => r.max_retries, created_by => r.created_by, id => r.id, traceparent => r.traceparent,
-                concurrency_key => r.concurrency_key, needs => r.needs, max_age => r.max_age,
+                concurrency_key => r.concurrency_key, needs => r.needs, max_age => r.max_age, unique_for => '0',
                 max_payload_bytes => 2147483647, max_key_bytes => 2147483647) s
     ), acts as (
         insert into laneway.audit (actor, principal_id, door, action, kind, name, workspace, outcome, after, request_id, address)

@@ -7,7 +7,8 @@ select case when pg_current_xact_id() is not null  -- first of all: see the last
                  and not row_security_active('laneway.jobs') and %(can_copy)s::boolean
             then array(select nextval('laneway.jobs_seq_seq') from generate_series(1, %(count)s::integer)) end,
        (select json_object_agg(t.name, json_build_array(
-                   t.priority, t.max_retries, t.has_analysis or t.approval <> 'never', t.max_age_s is not null, t.two_person))::text
+                   t.priority, t.max_retries, t.has_analysis or t.approval <> 'never', t.max_age_s is not null, t.two_person,
+                   t.unique_for_s is not null or t.unique_by is not null))::text
           from laneway.job_types t where t.name = any (%(job_types)s::text[])),
        -- A client that starts to watch now waits for this transaction, because it already has an id.
        exists (select from laneway.watches w where w.seq = 0)

@@ -2,6 +2,7 @@
 -- A newer session waits until this claim ends, so that it sees all leases of the worker.
 select c.state, c.own::text, c.horizon::text, c.left_over, c.more, c.lease_s, c.limited, c.wait_s, c.parked,
        c.seqs, c.ids, c.attempts, c.ranks, c.job_types, c.payloads, c.checkpoints, c.retries, c.freshes, c.forged,
+       c.retry_limits, c.tag_lists, c.submitters,
        o.waits, o.traces
   from (select x.id from laneway.workers x
          where x.id = %(worker)s::uuid and x.session = %(session)s::uuid for share) w

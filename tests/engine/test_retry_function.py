@@ -1,0 +1,151 @@
+"""A function as the retry policy of a handler."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from laneway import Context, Laneway, Retry
+from laneway.errors import ConfigError
+from tests.engine import context_handlers
+from tests.support.worker_harness import WorkerHarness, wait_until
+
+ISOLATIONS = ["async", "thread", "process"]
+
+
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+async def test_retry_function_decides_whether_and_when_to_retry(
+    harness: WorkerHarness, isolation: str
+) -> None:
+    harness.lw.handlers.add(context_handlers.lw.handlers[f"{isolation}_act"])
+    await harness.start_worker()
+    fatal = await harness.lw.submit(f"{isolation}_act", {"how": "fatal"})
+    again = await harness.lw.submit(f"{isolation}_act", {"how": "value"}, max_retries=2)
+    ended = await harness.ended(fatal)
+    assert (ended.status, ended.attempt, ended.retries) == ("failed", 1, 0)
+    ended = await harness.ended(again)
+    assert (ended.status, ended.attempt) == ("failed", 3)
+
+
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+async def test_broken_retry_function_leaves_the_decision_to_the_default_policy(
+    harness: WorkerHarness, isolation: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    harness.lw.handlers.add(context_handlers.lw.handlers[f"{isolation}_act"])
+    await harness.start_worker()
+    job = await harness.lw.submit(f"{isolation}_act", {"how": "key"}, max_retries=1)
+    ended = await harness.ended(job)
+    assert (ended.status, ended.attempt) == ("failed", 2)
+    assert ended.error is not None
+    assert ended.error.type == "KeyError"
+    if isolation != "process":
+        assert "retry function raised RuntimeError: cannot decide" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "answer,delay_s",
+    [
+        (timedelta(hours=2), 7200),
+        (3600, 3600),
+        (1e12, 366 * 86400),
+        (False, None),
+        (None, None),
+    ],
+)
+async def test_answer_of_a_retry_function_is_a_bounded_delay_or_no_retry(
+    harness: WorkerHarness, answer: Any, delay_s: float | None
+) -> None:
+    calls: list[tuple[int, str]] = []
+
+    def decide(n: int, error: BaseException) -> Any:
+        calls.append((n, str(error)))
+        return answer
+
+    @harness.lw.handler("job", retry=decide)
+    async def job(ctx: Context) -> None:
+        raise ValueError("no luck")
+
+    await harness.start_worker()
+    submitted = await harness.lw.submit("job")
+    await wait_until(lambda: harness.one("select count(*) from laneway.lease") == 0 and calls)
+    assert calls == [(1, "no luck")]
+    if delay_s is None:
+        assert (await harness.ended(submitted)).attempt == 1
+    else:
+        await wait_until(lambda: harness.rows("select 1 from laneway.delayed"))
+        left = harness.one(
+            "select extract(epoch from run_at - clock_timestamp()) from laneway.delayed"
+        )
+        assert delay_s - 120 < left <= delay_s
+
+
+@pytest.mark.parametrize("answer", [True, -1, "soon", float("nan"), float("inf")])
+async def test_answer_that_is_not_a_delay_is_replaced_by_the_policy(
+    harness: WorkerHarness, answer: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    @harness.lw.handler("job", retry=lambda n, error: answer)
+    async def job(ctx: Context) -> None:
+        raise ValueError("no luck")
+
+    await harness.start_worker()
+    ended = await harness.ended(await harness.lw.submit("job", max_retries=1))
+    assert (ended.status, ended.attempt) == ("failed", 2)
+    assert f"retry function returned {type(answer).__name__}" in caplog.text
+
+
+async def test_explicit_delay_of_a_handler_beats_its_retry_function(harness: WorkerHarness) -> None:
+    @harness.lw.handler("job", retry=lambda n, error: None)
+    async def job(ctx: Context) -> int:
+        if ctx.attempt == 1:
+            raise Retry("busy", after=0.01)
+        return ctx.attempt
+
+    await harness.start_worker()
+    assert await (await harness.lw.submit("job")).wait(60) == 2
+
+
+async def test_retry_function_sees_a_timeout(harness: WorkerHarness) -> None:
+    seen: list[BaseException] = []
+
+    def decide(n: int, error: BaseException) -> None:
+        seen.append(error)
+
+    @harness.lw.handler("job", retry=decide, timeout=0.05)
+    async def job(ctx: Context) -> None:
+        await asyncio.Event().wait()
+
+    await harness.start_worker()
+    ended = await harness.ended(await harness.lw.submit("job"))
+    assert (ended.status, ended.attempt) == ("failed", 1)
+    assert [type(one) for one in seen] == [TimeoutError]
+
+
+async def test_spent_budget_is_not_extended_by_a_retry_function(harness: WorkerHarness) -> None:
+    calls: list[int] = []
+
+    def decide(n: int, error: BaseException) -> float:
+        calls.append(n)
+        return 0.01
+
+    @harness.lw.handler("job", max_retries=1, retry=decide)
+    async def job(ctx: Context) -> None:
+        raise ValueError("no luck")
+
+    await harness.start_worker()
+    ended = await harness.ended(await harness.lw.submit("job"))
+    assert (ended.attempt, calls) == (2, [1])
+
+
+def test_async_retry_function_is_refused() -> None:
+    lw = Laneway("postgresql://unused@nowhere/nothing")
+
+    async def decide(n: int, error: BaseException) -> float:
+        return 1.0
+
+    with pytest.raises(ConfigError, match="retry: must be a RetryPolicy or a plain function"):
+
+        @lw.handler("job", retry=decide)  # type: ignore[arg-type]
+        async def job(ctx: Context) -> None: ...
