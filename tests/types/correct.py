@@ -46,6 +46,11 @@ def either(ctx: Context | SyncContext) -> None:
     ctx.log("done")
 
 
+@lw.handler("sum")
+async def add(ctx: Context, /, **numbers: int) -> int:
+    return sum(numbers.values())
+
+
 lw.schedule("hourly", "rebuild", cron="0 * * * *", payload={"index": "a"}, missed="skip")
 
 
@@ -58,7 +63,8 @@ async def submit() -> int:
     text: str = await (await rebuild.submit(index="a")).wait()
     result = await (await lw.submit("ingestion", {"path": text}, priority=5, unique_key="a")).wait()
     direct: dict[str, int] = await ingest(object(), "a.pdf")
-    return len(pages) + len(direct) + int(result["a.pdf"]) + later.duplicate
+    total: int = await (await add.submit(a=1, b=2)).wait()
+    return total + len(pages) + len(direct) + int(result["a.pdf"]) + later.duplicate
 
 
 async def submit_batch() -> str:
