@@ -172,7 +172,7 @@ def test_plain_call_arguments_are_encoded_as_they_are(path: str, pages: int) -> 
     [
         ({}, "payload.path", "is required"),
         ({"path": "x", "page": 1}, "payload.page", "is not an argument"),
-        ({"path": object()}, "payload", "cannot be written as JSON"),
+        ({"path": object()}, "payload.path", "a object is not a JSON value"),
     ],
 )
 def test_call_arguments_that_do_not_fit_are_refused(
