@@ -118,6 +118,10 @@ bench-reads: env ## Benchmark every read with 2,000,000 ended jobs, and list the
 bench-rpc: env ## Benchmark remote workers against workers with a database (ARGS="drain start", ARGS=--quick)
 	@$(RUN) bench.rpc.run $(ARGS)
 
+.PHONY: first-hour
+first-hour: env ## Install the core on every Python at hand; measure its size, its start and the planted typing mistakes
+	@$(RUN) scripts.first_hour $(ARGS)
+
 .PHONY: size
 size: env ## Count the source by room, and check its simplicity
 	@$(RUN) scripts.size $(ARGS)

@@ -16,9 +16,11 @@ compile() {
 }
 
 compile dev pyproject.toml requirements/build.in --extra dev --universal --python-version 3.11 "$@"
-# Constrained by dev, so that adding the tools never changes what runs.
-compile runtime pyproject.toml requirements/build.in --constraint requirements/dev.txt \
+# What `make demo` runs: every extra. Constrained by dev, so that the tools change nothing.
+compile runtime pyproject.toml requirements/build.in --extra all --constraint requirements/dev.txt \
     --universal --python-version 3.11 "$@"
+# What `pip install laneway` brings.
+compile core pyproject.toml --constraint requirements/dev.txt --universal --python-version 3.11 "$@"
 # One lock for each extra that users install with `pip install laneway[EXTRA]`.
 for extra in $("$python" scripts/extras.py); do
     compile "$extra" pyproject.toml --extra "$extra" --constraint requirements/dev.txt \

@@ -23,8 +23,8 @@ _HASH = re.compile(r" +--hash=sha256:([0-9a-f]{64})")
 
 
 def locks() -> list[Path]:
-    """The locks that users install: the runtime and every extra."""
-    return [ROOT / "requirements" / f"{name}.txt" for name in ("runtime", *extras())]
+    """The locks that users install: the core, everything, and every extra."""
+    return [ROOT / "requirements" / f"{name}.txt" for name in ("core", "runtime", *extras())]
 
 
 def packages(lock: Path) -> dict[str, dict[str, Any]]:
@@ -102,7 +102,7 @@ def _component(name: str, one: dict[str, Any], reference: str) -> dict[str, Any]
         "name": name,
         "version": one["version"],
         "purl": reference,
-        "scope": "required" if "runtime" in one["locks"] else "optional",
+        "scope": "required" if "core" in one["locks"] else "optional",
         "properties": [{"name": key, "value": value} for key, value in properties],
     }
 

@@ -21,6 +21,7 @@ LanewayError
 │   └── ServerUnreachable   the server cannot be reached, or refuses to serve for now
 ├── NeedsDatabase           the verb needs a database connection, and this process has none
 └── ConfigError             a setting is wrong; names the setting
+    └── MissingExtra        a package is not installed; says how to install it
 
 `code` is stable and the same in HTTP problems, gRPC statuses and the command line.
 """
@@ -180,3 +181,9 @@ class ConfigError(LanewayError):
     """A setting is wrong."""
 
     code = "config"
+
+
+class MissingExtra(ConfigError, ImportError):
+    """A package that only some features need is not installed; says how to install it."""
+
+    code = "missing_extra"

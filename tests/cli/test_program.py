@@ -15,7 +15,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from laneway.cli import main as entry
-from laneway.cli.main import ORDER
+from laneway.cli.commands import COMMANDS
 from laneway.engine.run.attempt_outcomes import error_json
 from laneway.store import jobs
 from tests.cli.conftest import PROGRAM, Run
@@ -342,7 +342,7 @@ def test_usage_errors_exit_2_and_help_is_data(program: Run) -> None:
     assert program("nonsense").returncode == 2
     asked = program("--help")
     assert (asked.returncode, asked.stderr) == (0, "")
-    assert all(re.search(rf"^  {name} ", asked.stdout, re.MULTILINE) for name in ORDER)
+    assert all(re.search(rf"^  {name} ", asked.stdout, re.MULTILINE) for name in COMMANDS)
     assert program("--version").stdout.startswith("laneway ")
 
 

@@ -9,3 +9,7 @@ http/       authentication, bodies, errors, paging, the server itself
 
 Live events come from laneway.streams, bulk runs from laneway.control.bulk_runs.
 """
+
+from laneway.extras import require
+
+require("server", "the HTTP API")

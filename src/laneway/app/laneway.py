@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, Unpack
 
 from laneway import __version__
 from laneway.app.job_type import HandlerDecorator, JobType
-from laneway.app.open_database import resolve_dsn
 from laneway.client import Client
-from laneway.config.settings import Settings
 from laneway.domain.schedule import Schedule
 from laneway.domain.suggestion import suggest
 from laneway.engine.code_place import (
@@ -26,7 +24,7 @@ from laneway.engine.leader.schedule_checks import TIMEOUT_S, make_check
 from laneway.engine.registry import HandlerOptions, Registry
 from laneway.engine.run.middleware import check_middleware
 from laneway.errors import ConfigError, InvalidInput
-from laneway.store.database import Database
+from laneway.extras import install_line, is_installed
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -34,8 +32,10 @@ if TYPE_CHECKING:
     from laneway.api.mounted import Mounted
     from laneway.app.sync import SyncLaneway
     from laneway.config.setting_values import SettingValues
+    from laneway.config.settings import Settings
     from laneway.control.resources import Jobs, Lanes, Limits, Schedules
     from laneway.engine.worker import Worker
+    from laneway.store.database import Database
 
 log = logging.getLogger("laneway")
 
@@ -91,14 +91,14 @@ class Laneway(Client):
     mounted: Mounted | None = None
 
     def __init__(self, database_url: str | None = None, **settings: Unpack[SettingValues]) -> None:
+        from laneway.config.settings import Settings
+
         for name in settings.keys() - Settings.model_fields.keys():
             near = suggest(name, Settings.model_fields)
             raise ConfigError(f"{place_of_caller()}: Laneway(): {name}: is not a setting{near}")
         chosen = Settings.load(database_url=database_url, **settings)
         self.handlers = Registry()
-        super().__init__(
-            lambda: Database(lambda: resolve_dsn(chosen), chosen), chosen, self.handlers
-        )
+        super().__init__(lambda: _open(chosen), chosen, self.handlers)
 
     def handler(self, job_type: str, **options: Unpack[HandlerOptions]) -> HandlerDecorator:
         """Registers the function below as the handler of a job type.
@@ -307,10 +307,17 @@ class Laneway(Client):
         await self.close()
 
 
+def _open(settings: Settings) -> Database:
+    from laneway.app.open_database import resolve_dsn
+    from laneway.store.database import Database
+
+    return Database(lambda: resolve_dsn(settings), settings)
+
+
 def make_api(dsn: str | Callable[[], str], settings: Settings, client: Client | None) -> FastAPI:
     """The HTTP API and the MCP endpoint, on a separate connection pool."""
     from laneway.api.app import make_app
-    from laneway.mcp.endpoint import install
+    from laneway.store.database import Database
 
     size = max(settings.pool_size, SERVER_POOL)
     # The server answers before clients and load balancers time out.
@@ -319,5 +326,10 @@ def make_api(dsn: str | Callable[[], str], settings: Settings, client: Client | 
     )
     database = Database(dsn, bounded, role="server", size=size, longest_wait_s=REQUEST_WAIT_S)
     app = make_app(settings, database, client)
-    install(app)
+    if is_installed("mcp"):
+        from laneway.mcp.endpoint import install
+
+        install(app)
+    else:
+        log.info("not serving /mcp, which needs mcp: %s", install_line("mcp"))
     return app

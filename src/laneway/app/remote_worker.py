@@ -9,7 +9,7 @@ from laneway.app.laneway import Laneway
 from laneway.app.loader import load_app
 from laneway.app.worker_process import WorkerOptions, run_processes
 from laneway.config.settings import Settings
-from laneway.errors import ConfigError
+from laneway.extras import require
 
 if TYPE_CHECKING:
     from laneway.rpc.worker.endpoint import Endpoint
@@ -28,12 +28,9 @@ def make_endpoint(
 
     Plain text is allowed only to this machine, unless `plaintext` is set.
     """
-    try:
-        from laneway.rpc.worker.endpoint import Endpoint
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in ("grpc", "google"):
-            raise
-        raise ConfigError("remote workers need gRPC: pip install 'laneway[grpc]'") from error
+    require("grpc", "a remote worker")
+    from laneway.rpc.worker.endpoint import Endpoint
+
     return Endpoint.to(server, token, token_file=token_file, tls_ca=tls_ca, plaintext=plaintext)
 
 

@@ -27,6 +27,7 @@ from laneway.engine.process.logs import configure
 from laneway.engine.process.start_retry import StartRetry
 from laneway.engine.worker import Worker
 from laneway.errors import ConfigError, DatabaseUnavailable, Refused
+from laneway.extras import require
 from laneway.observability.log_throttle import LogThrottle
 from laneway.store.database import Database
 from laneway.store.migrate import check
@@ -186,13 +187,9 @@ async def _stop_on_signal(
 
 
 def check_rpc_packages() -> None:
-    """Raises ConfigError if the packages that serve remote workers are not installed."""
-    try:
-        import_module("laneway.rpc.server.listener")
-    except ModuleNotFoundError as error:
-        if not (error.name or "").startswith(("grpc", "google")):
-            raise
-        raise ConfigError("grpc: packages are missing: pip install 'laneway[grpc]'") from None
+    """Raises MissingExtra if the packages that serve remote workers are not installed."""
+    require("grpc", "serving remote workers")
+    import_module("laneway.rpc.server.listener")
 
 
 def make_rpc(dsn: str, settings: Settings, app: FastAPI) -> RpcServer:

@@ -33,4 +33,6 @@ def _skip_conversion(param: Any) -> None:
 
 def group(summary: str) -> typer.Typer:
     """Create a group of commands."""
-    return typer.Typer(cls=Group, no_args_is_help=True, rich_markup_mode=None, help=summary)
+    return typer.Typer(
+        cls=Group, no_args_is_help=True, rich_markup_mode=None, add_completion=False, help=summary
+    )

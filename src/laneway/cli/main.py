@@ -8,34 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from laneway.cli import (
-    audit,
-    db,
-    doctor,
-    freeze,
-    jobs,
-    lanes,
-    limits,
-    mcp,
-    output,
-    principals,
-    remote_worker,
-    roles,
-    schedules,
-    server,
-    session,
-    tokens,
-    worker,
-    workers,
-)
+from laneway.cli import output, session
+from laneway.cli.commands import COMMANDS, LazyCommands
 from laneway.cli.exits import ExitCode, report
 from laneway.cli.groups import Group
 
-ORDER = (
-    "demo", "up", "server", "worker", "remote-worker", "jobs", "lanes", "limits", "schedules",
-    "pause", "resume", "freeze", "thaw", "admin", "top", "audit", "principals", "roles", "tokens",
-    "mcp", "db", "doctor", "bench",
-)  # fmt: skip
 # Commands that need a database and do not work through a server.
 DATABASE_ONLY = frozenset({"demo", "up", "server", "worker", "db", "doctor", "bench"})
 
@@ -43,9 +20,17 @@ DATABASE_ONLY = frozenset({"demo", "up", "server", "worker", "db", "doctor", "be
 class Root(Group):
     """The root group; it reports the errors of all commands."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = LazyCommands(COMMANDS)
+
     def list_commands(self, ctx: Any) -> list[str]:
-        """List commands in the order in which users meet them."""
-        return sorted(super().list_commands(ctx), key=ORDER.index)
+        return list(self.commands)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.summary) for name, command in COMMANDS.items()])
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -168,31 +153,6 @@ def _is_typed(ctx: typer.Context, name: str) -> bool:
     """Whether the option was given on the command line, not in the environment."""
     source = ctx.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
-
-
-app.add_typer(jobs.app, name="jobs")
-app.add_typer(lanes.app, name="lanes")
-app.add_typer(limits.app, name="limits")
-app.add_typer(schedules.app, name="schedules")
-app.add_typer(workers.admin, name="admin")
-app.command()(lanes.pause)
-app.command()(lanes.resume)
-app.command()(freeze.freeze)
-app.command()(freeze.thaw)
-app.command()(workers.top)
-app.command()(audit.audit)
-app.command()(worker.worker)
-app.command()(remote_worker.remote_worker)
-app.command()(server.server)
-app.command()(server.up)
-app.command()(worker.demo)
-app.add_typer(principals.app, name="principals")
-app.add_typer(roles.app, name="roles")
-app.add_typer(tokens.app, name="tokens")
-app.command()(mcp.mcp)
-app.add_typer(db.app, name="db")
-app.command()(doctor.doctor)
-app.command()(worker.bench)
 
 
 def main() -> None:

@@ -5,20 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Collection
 from functools import partial
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 from laneway.domain.approval import Approval
 from laneway.domain.arguments import Arguments, validate_against_schema
 from laneway.domain.json_schema import MAX_BYTES
-from laneway.store import workers
-from laneway.store.statement import Statement
+
+if TYPE_CHECKING:
+    from laneway.store.statement import Statement
+    from laneway.store.workers import Published
 
 FRESH_S: Final = 5.0
 _MAX_TYPES: Final = 1024
 _MAX_CHARS: Final = 4 * 1024 * 1024
 
 Check = Callable[[object], object]
-Run = Callable[[Statement[dict[str, workers.Published]]], Awaitable[dict[str, workers.Published]]]
+Run: TypeAlias = "Callable[[Statement[dict[str, Published]]], Awaitable[dict[str, Published]]]"
 
 
 class KnownHandler(Protocol):
@@ -87,6 +89,8 @@ class Catalog:
         ]
         if not unknown:
             return
+        from laneway.store import workers
+
         found = await run(workers.published(unknown))
         if len(self._published) + len(unknown) > _MAX_TYPES or self._size > _MAX_CHARS:
             self._published.clear()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from laneway.domain import verb_rules
@@ -10,8 +10,10 @@ from laneway.domain.states import LIVE, Status
 from laneway.domain.verb_rules import State
 from laneway.store import approvals, audit, jobs
 from laneway.store.approvals import Decided
-from laneway.store.database import Runner
 from laneway.store.jobs import FoundState
+
+if TYPE_CHECKING:
+    from laneway.store.database import Runner
 
 # The audit entry's principal if the application names none.
 APPLICATION: Final = "application"

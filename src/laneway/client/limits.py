@@ -18,7 +18,9 @@ from laneway.domain.job import check_priority
 from laneway.domain.limit import check_limit_name
 from laneway.errors import DatabaseUnavailable, InvalidInput, LanewayError
 from laneway.store import holds
-from laneway.store.database import Database
+
+if TYPE_CHECKING:
+    from laneway.store.database import Database
 
 log = logging.getLogger("laneway")
 

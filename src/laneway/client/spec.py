@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypedDict, cast
 
 from typing_extensions import TypeVar
 
@@ -21,7 +21,9 @@ from laneway.domain.suggestion import suggest
 from laneway.domain.uniqueness import check_unique_by, check_unique_for
 from laneway.errors import InvalidInput
 from laneway.observability import tracing
-from laneway.store.batch import Entry
+
+if TYPE_CHECKING:
+    from laneway.store.batch import Entry
 
 R_co = TypeVar("R_co", covariant=True, default=Any)
 

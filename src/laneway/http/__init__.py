@@ -14,6 +14,12 @@ problems.py    the server's errors as laneway.errors
 Uses domain, errors and tracing; only app, cli and mcp may use it.
 """
 
+# ruff: noqa: E402 - a missing package is named before the modules below import it
+
+from laneway.extras import require
+
+require("http", "a client of the server")
+
 from laneway.domain.bulk import BulkPreview, BulkRun
 from laneway.domain.overview import JobSummary
 from laneway.http.client import AsyncClient, Client

@@ -3,11 +3,17 @@
 `lifespan` starts and stops it; `install_errors` turns Laneway's errors into HTTP responses.
 """
 
+# ruff: noqa: E402 - a missing package is named before the imports below fail
+
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any, Final
+
+from laneway.extras import require
+
+require("server", "laneway.integrations.fastapi")
 
 from fastapi import Request
 from fastapi.responses import JSONResponse

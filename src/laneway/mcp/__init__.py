@@ -13,3 +13,7 @@ Every tool sends a request to the HTTP API with the caller's token, so that its 
 checks apply. Uses http, domain and errors; only app and cli may use it. The package `mcp` is
 imported when the first message arrives.
 """
+
+from laneway.extras import require
+
+require("mcp", "MCP")

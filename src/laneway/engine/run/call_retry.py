@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from laneway.domain.handler_signals import Cancel, PublicError, Retry, Snooze
@@ -83,6 +82,8 @@ def _seconds(asked: object) -> float | None:
         return float(asked) if float(asked) == float(asked) else None
     except ValueError:
         pass
+    from email.utils import parsedate_to_datetime
+
     try:
         at = parsedate_to_datetime(asked)
     except ValueError:

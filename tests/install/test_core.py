@@ -1,0 +1,137 @@
+"""`pip install laneway` is the core: it submits and works; a missing extra is named when needed."""
+
+from __future__ import annotations
+
+import json
+import re
+import tarfile
+from email import message_from_bytes
+from email.message import Message
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from scripts.core_install import core_names, size_of
+from scripts.extras import extras
+from tests.install.conftest import Core
+
+CORE_MB, CORE_PACKAGES = 60, 26
+# What no start needs before it has something to do.
+LATE = ("psycopg", "rich", "typer", "laneway.config.settings", "laneway.domain.overview")
+LATE_IN_HELP = ("psycopg", "rich", "pydantic", "asyncio", "laneway.domain.job", "laneway.cli.jobs")
+
+
+def metadata(wheel: Path) -> Message:
+    with ZipFile(wheel) as archive:
+        [name] = [one for one in archive.namelist() if one.endswith(".dist-info/METADATA")]
+        return message_from_bytes(archive.read(name))
+
+
+def imported(core: Core, program: str) -> set[str]:
+    """The modules that a program imports."""
+    ran = core.python(
+        "-c", f"import sys\ntry: exec({program!r})\nfinally: print(*sys.modules, file=sys.stderr)"
+    )
+    assert ran.returncode == 0, ran.stderr
+    return set(ran.stderr.split())
+
+
+def test_core_is_small(core: Core) -> None:
+    assert size_of(core.site) / 1e6 <= CORE_MB
+    assert len(list(core.site.glob("*.dist-info"))) <= CORE_PACKAGES
+    assert len(core_names()) < CORE_PACKAGES
+
+
+def test_import_of_an_application_defers_driver_and_settings(core: Core) -> None:
+    found = imported(core, "from laneway import Laneway, Context")
+    assert "laneway.app.laneway" in found
+    assert found.isdisjoint(LATE)
+
+
+def test_help_imports_no_command(core: Core) -> None:
+    found = imported(core, "sys.argv[1:] = ['--help']; from laneway.cli.main import main; main()")
+    assert "laneway.cli.main" in found
+    assert found.isdisjoint(LATE_IN_HELP)
+
+
+def test_core_submits_and_works(core: Core, dsn: str) -> None:
+    env = {"LANEWAY_DATABASE_URL": dsn}
+    submitted = core.laneway("jobs", "submit", "add", '{"a": 1, "b": 2}', "--json", **env)
+    assert submitted.returncode == 0, submitted.stderr
+    worked = core.laneway("worker", "app:lw", "--max-jobs", "1", "--metrics-port", "0", **env)
+    assert worked.returncode == 0, worked.stderr
+    shown = core.laneway("jobs", "show", json.loads(submitted.stdout)["id"], "--json", **env)
+    job = json.loads(shown.stdout)
+    assert (job["status"], job["result"]) == ("completed", 3)
+
+
+@pytest.mark.parametrize(
+    "extra, command",
+    [
+        ("embedded", ["jobs", "ls"]),
+        ("embedded", ["db", "status"]),
+        ("embedded", ["worker", "app:lw"]),
+        ("embedded", ["demo", "--once"]),
+        ("server", ["server"]),
+        ("server", ["server", "--grpc"]),
+        ("server", ["up", "app:lw"]),
+        ("http", ["--server", "http://127.0.0.1:9", "--token", "t", "jobs", "ls"]),
+        ("grpc", ["remote-worker", "app:lw", "--server", "127.0.0.1:9", "--token", "t"]),
+        ("mcp", ["mcp"]),
+    ],
+)
+def test_command_names_the_extra_it_misses(core: Core, extra: str, command: list[str]) -> None:
+    ran = core.laneway(*command)
+    assert (ran.returncode, "Traceback" in ran.stderr) == (2, False), ran.stderr
+    assert f"pip install 'laneway[{extra}]'" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    "extra, program",
+    [
+        ("embedded", "from app import lw; lw.sync.submit('add', {'a': 1, 'b': 2})"),
+        ("server", "from app import lw; lw.asgi()"),
+        ("server", "import laneway.integrations.fastapi"),
+        ("http", "from laneway.http import Client"),
+        ("grpc", "from laneway.app.remote_worker import make_endpoint; make_endpoint('h:1')"),
+    ],
+)
+def test_program_gets_an_error_with_the_extra_it_misses(
+    core: Core, extra: str, program: str
+) -> None:
+    caught = f"try: exec({program!r})\nexcept ImportError as error: print(type(error), error)"
+    ran = core.python("-c", caught)
+    assert "laneway.errors.MissingExtra" in ran.stdout, ran.stderr
+    assert f"pip install 'laneway[{extra}]'" in ran.stdout
+
+
+def test_deploy_files_are_in_the_installation(core: Core) -> None:
+    root = Path(__file__).resolve().parents[2] / "deploy"
+    files = sorted(path for path in root.rglob("*") if path.is_file())
+    names = [path.relative_to(root).as_posix() for path in files]
+    assert core.laneway("deploy", "ls").stdout.splitlines() == names
+    for name, path in zip(names, files, strict=True):
+        assert core.laneway("deploy", "show", name).stdout.strip() == path.read_text().strip()
+    unknown = core.laneway("deploy", "show", "nagios.cfg")
+    assert (unknown.returncode, "laneway deploy ls" in unknown.stderr) == (3, True)
+
+
+def test_wheel_declares_extras_urls_and_readme(wheel: Path) -> None:
+    described = metadata(wheel)
+    assert set(described.get_all("Provides-Extra") or ()) == {*extras(), "dev"}
+    urls = dict(line.split(", ", 1) for line in described.get_all("Project-URL") or ())
+    assert {"Repository", "Documentation", "Changelog", "Issues"} <= set(urls)
+    text = described.get_payload()
+    assert isinstance(text, str)
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
+    assert f"]({urls['Repository']}/blob/main/docs/" in text
+
+
+def test_sdist_builds_what_the_wheel_has(sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    needed = ("pyproject.toml", "README.md", "LICENSE", "scripts/index_readme.py", "deploy")
+    assert {one for one in needed if not any(name.startswith(one) for name in names)} == set()
+    assert not any("node_modules" in name or name.startswith("bench/latest") for name in names)
