@@ -41,7 +41,7 @@ def test_status_shows_embedded_data_directory(
     monkeypatch.delenv("LANEWAY_DATABASE_URL", raising=False)
     monkeypatch.delenv("DATABASE_URL", raising=False)
     monkeypatch.setenv("LANEWAY_DATA_DIR", str(tmp_path))
-    monkeypatch.setattr("laneway.app.open_database.resolve_dsn", lambda settings: dsn)
+    monkeypatch.setattr("laneway.app.open_database.resolve_dsn", lambda settings, **options: dsn)
     where = run("db", "path").stdout.strip()
     assert f"embedded {where}\n" in run("db", "status").stdout
     assert json.loads(run("db", "status", "--json").stdout)["data_dir"] == where
@@ -136,7 +136,7 @@ def test_psql_of_embedded_server_leaves_interrupts_as_they_were(
     monkeypatch.setenv("PATH", str(tmp_path))
     for name in ("LANEWAY_DATABASE_URL", "DATABASE_URL"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("laneway.app.open_database.resolve_dsn", lambda settings: dsn)
+    monkeypatch.setattr("laneway.app.open_database.resolve_dsn", lambda settings, **options: dsn)
     before = signal.getsignal(signal.SIGINT)
     assert invoke("db", "psql").exit_code == 3
     assert signal.getsignal(signal.SIGINT) is before

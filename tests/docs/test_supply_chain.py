@@ -7,6 +7,7 @@ import subprocess
 import tomllib
 from pathlib import Path
 
+from laneway.extras import PACKAGES
 from scripts.extras import extras
 from scripts.sbom import bill, locks, packages
 
@@ -22,10 +23,22 @@ def test_every_extra_has_a_lock_with_the_tested_versions() -> None:
         for wanted in project["optional-dependencies"][name]:
             package = re.match(r"[a-z0-9-]+", wanted)
             assert package is not None
-            assert package[0] in lock
+            assert package[0] in lock or package[0] == "laneway"  # other extras
         assert {one: each["version"] for one, each in lock.items()}.items() <= {
             one: each["version"] for one, each in tested.items()
         }.items()
+
+
+def test_lock_of_all_extras_is_what_the_demo_runs() -> None:
+    everything = packages(ROOT / "requirements" / "all.txt")
+    assert everything.items() <= packages(ROOT / "requirements" / "runtime.txt").items()
+    integrations = {"asyncpg", "sqlalchemy", "django"}  # the caller's own drivers
+    for name in ["core", *(one for one in extras() if one not in integrations)]:
+        assert packages(ROOT / "requirements" / f"{name}.txt").keys() <= everything.keys()
+
+
+def test_every_extra_that_an_error_names_exists() -> None:
+    assert set(PACKAGES) <= set(extras())
 
 
 def test_bill_of_materials_names_every_locked_package_with_its_hashes() -> None:

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from laneway.client import decisions
 from laneway.client.catalog import Catalog, KnownHandlers
-from laneway.client.handle import JobHandle
+from laneway.client.handle import JobHandle, claim_types
 from laneway.client.limits import LimitHolder
 from laneway.client.outcome import outcome_of
 from laneway.client.spec import (
@@ -29,7 +29,6 @@ from laneway.client.spec import (
     types_of,
 )
 from laneway.domain import verb_rules
-from laneway.domain.approval import analysis_of
 from laneway.domain.claim import parse_job_id
 from laneway.domain.job import Job, NewJob
 from laneway.domain.lane import check_job_type
@@ -216,7 +215,7 @@ class Client(LimitHolder):
         ]
         if conn is None and wake is not False:
             self.wake(handles)
-        elif conn is not None and wake and (woken := _claim_types(handles)):
+        elif conn is not None and wake and (woken := claim_types(handles)):
             from laneway.store import notify
 
             await _borrow(conn).run(notify.wake(notify.wake_message(woken), alone=False))
@@ -224,7 +223,7 @@ class Client(LimitHolder):
 
     def wake(self, made: Iterable[JobHandle]) -> None:
         """Wakes workers for jobs submitted with `conn=`, once that transaction is committed."""
-        if woken := _claim_types(made):
+        if woken := claim_types(made):
             self._wake(woken)
 
     async def operate(
@@ -393,12 +392,3 @@ def _borrow(conn: object) -> CallerConnection:
     from laneway.store.caller_connection import borrow
 
     return borrow(conn)
-
-
-def _claim_types(handles: Iterable[JobHandle]) -> set[str]:
-    """The job types by which workers claim the jobs; analyses have separate ones."""
-    return {
-        analysis_of(job.job_type) if job.status == Status.PENDING else job.job_type
-        for job in handles
-        if not job.duplicate and job.status != Status.AWAITING_APPROVAL
-    }

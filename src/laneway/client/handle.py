@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic
 from uuid import UUID
 
 from typing_extensions import TypeVar
 
+from laneway.domain.approval import analysis_of
 from laneway.domain.job import Job
 from laneway.domain.states import Status
 
@@ -92,3 +93,12 @@ class SyncJobHandle(Generic[R_co]):
         return SyncJobHandle(
             self.id, self.job_type, self.status, self.duplicate, self._client, decode
         )
+
+
+def claim_types(handles: Iterable[JobHandle[Any]]) -> set[str]:
+    """The job types by which workers claim the jobs; analyses have separate ones."""
+    return {
+        analysis_of(job.job_type) if job.status == Status.PENDING else job.job_type
+        for job in handles
+        if not job.duplicate and job.status != Status.AWAITING_APPROVAL
+    }
