@@ -209,6 +209,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ),
     ("GET", "/jobs"): Entry("anyone", "jobs:read"),
     ("GET", "/jobs/counts"): Entry("anyone", "jobs:read"),
+    ("GET", "/jobs/ids"): Entry("anyone", "jobs:read", query="?prefix=0190"),
     ("GET", _JOB): Entry("job", "jobs:read", make="job"),
     ("DELETE", _JOB): Entry("job", "jobs:cancel", make="job"),
     ("GET", f"{_JOB}/explain"): Entry("job", "jobs:read", make="job"),

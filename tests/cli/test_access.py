@@ -130,3 +130,24 @@ def test_command_that_is_named_for_a_missing_role_creates_it(run: Run) -> None:
     named = refused.stderr.split("`laneway ")[1].split("`")[0]
     assert run(*named.replace("PERMISSIONS", "jobs:submit").split()).exit_code == 0
     assert run("roles", "grant", "web", "submiter", "--scope", "own").exit_code == 0
+
+
+def test_permissions_that_no_role_of_the_principal_has_are_named(run: Run) -> None:
+    run("principals", "create", "ann")
+    without = run("tokens", "create", "ann", "--name", "idle")
+    assert "ann has no role, so the token can do nothing yet" in without.stderr
+    run("roles", "grant", "ann", "viewer", "--scope", "all")
+    wide = run(
+        "tokens", "create", "ann", "--name", "wide", "--permissions", "jobs:read,jobs:cancel"
+    )
+    assert wide.exit_code == 0
+    assert "no role of ann has jobs:cancel: the token cannot use it until" in wide.stderr
+    narrow = run("tokens", "create", "ann", "--name", "narrow", "--permissions", "jobs:read")
+    assert "no role of" not in narrow.stderr
+
+
+def test_word_for_a_removed_bound_is_named(run: Run) -> None:
+    run("principals", "create", "ann")
+    refused = run("roles", "grant", "ann", "viewer", "--scope", "all", "--max-priority", "none")
+    assert refused.exit_code == 2
+    assert "'none' is not a bound: write a whole number, or `usual` to remove it" in refused.stderr

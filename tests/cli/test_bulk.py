@@ -11,7 +11,7 @@ import pytest
 
 from laneway.domain.filter import JobFilter
 from tests.cli.conftest import Run
-from tests.cli.test_terminal import terminal
+from tests.cli.terminal import terminal
 from tests.control.test_bulk import awaiting
 from tests.support.job_factory import JobFactory
 

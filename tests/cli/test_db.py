@@ -221,3 +221,12 @@ def test_bench_points_at_make_bench_in_a_checkout_only(
     (tmp_path / "Makefile").touch()
     (tmp_path / "bench").mkdir()
     assert run("bench").stdout == f"make -C {tmp_path} bench\n"
+
+
+def test_sql_of_migrations_that_do_not_exist_is_refused(run: Run) -> None:
+    beyond = run("db", "sql", "--from", 9999)
+    assert (beyond.exit_code, beyond.stdout) == (2, "")
+    assert "--from: 9999 does not exist: the newest migration is " in beyond.stderr
+    backwards = run("db", "sql", "--from", 3, "--to", 2)
+    assert (backwards.exit_code, backwards.stdout) == (2, "")
+    assert "--to: 2 is before --from 3" in backwards.stderr

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
 
-from laneway.store import leases
+from laneway.domain.states import parse_status
+from laneway.store import leases, steps
 from laneway.store.leases import LogEntry, Report
 from tests.cli.conftest import Run
 from tests.support.job_factory import JobFactory
@@ -148,16 +151,20 @@ def test_show_counts_omitted_log_lines(run: Run, factory: JobFactory) -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", ["show", "cancel", "retry", "reprioritize", "delete", "watch", "explain"]
+    "verb", ["show", "cancel", "retry", "reprioritize", "delete", "watch", "wait", "explain"]
 )
 def test_unknown_job_exits_3_and_a_malformed_id_exits_2(run: Run, verb: str) -> None:
     more = {"reprioritize": ["1"], "delete": ["--yes"]}.get(verb, [])
     missing = run("jobs", verb, uuid4(), *more)
     assert (missing.exit_code, missing.stdout) == (3, "")
     assert missing.stderr.startswith("laneway: no job ")
-    malformed = run("jobs", verb, "0190abcd", *more)
-    assert malformed.exit_code == 2
-    assert "full UUID" in malformed.stderr
+    unknown = run("jobs", verb, "0190abcd", *more)
+    assert (unknown.exit_code, unknown.stdout) == (3, "")
+    assert "no job id begins with 0190abcd" in unknown.stderr
+    for text, rule in (("nope", "hexadecimal digits"), ("019", "at least 4 digits")):
+        malformed = run("jobs", verb, text, *more)
+        assert malformed.exit_code == 2
+        assert rule in malformed.stderr
 
 
 def test_cancel_retry_and_reprioritize_change_the_job(run: Run, factory: JobFactory) -> None:
@@ -237,3 +244,120 @@ def test_unknown_lane_is_named_when_nothing_is_found(run: Run, factory: JobFacto
         assert found.exit_code == 0
         assert found.stderr.startswith("no lane typo; existing: ")
     assert run("jobs", "ls", "--lane", "system").stderr == "no jobs\n"
+
+
+def test_submit_quiet_prints_only_the_id(run: Run) -> None:
+    made = run("jobs", "submit", "greet", "--quiet")
+    assert (made.exit_code, made.stderr) == (0, "")
+    assert made.stdout == f"{UUID(made.stdout.strip())}\n"
+    for other in ("--wait", "--json"):
+        assert run("jobs", "submit", "greet", "-q", other).exit_code == 2
+
+
+def test_submit_suggests_a_published_type(run: Run, factory: JobFactory) -> None:
+    factory.publish("ingestion")
+    made = run("jobs", "submit", "ingestoin")
+    assert "the job waits until one does; did you mean ingestion?" in made.stderr
+    listed = run("jobs", "ls", "--type", "ingestionn")
+    assert listed.stderr.startswith("no worker has published ingestionn; did you mean ingestion?")
+
+
+def test_wait_exits_by_outcome_and_prints_results(run: Run, factory: JobFactory) -> None:
+    done, other, failed = factory.completed("a"), factory.completed("b"), factory.failed("c")
+    both = run("jobs", "wait", done, other, done)
+    assert (both.exit_code, both.stdout) == (0, '{"ok": true}\n{"ok": true}\n')
+    assert both.stderr == f"job {done} completed\njob {other} completed\n"
+    mixed = run("jobs", "wait", done, failed, "--json")
+    assert mixed.exit_code == 1
+    assert [json.loads(line)["status"] for line in mixed.stdout.splitlines()] == [
+        "completed",
+        "failed",
+    ]
+    assert f"job {failed} failed: ValueError: no" in mixed.stderr
+    assert run("jobs", "wait").exit_code == 2
+
+
+def test_wait_gives_up_after_its_timeout(run: Run, factory: JobFactory) -> None:
+    done, waiting = factory.completed("a"), factory.submit()
+    late = run("jobs", "wait", done, waiting, "--timeout", "50ms")
+    assert (late.exit_code, late.stdout) == (1, '{"ok": true}\n')
+    assert late.stderr.splitlines() == [
+        "not all jobs ended within 50ms",
+        f"job {done} completed",
+        f"job {waiting} queued",
+    ]
+
+
+@pytest.mark.parametrize(
+    "label, status",
+    [
+        ("queued", "approved"),
+        ("Queued", "approved"),
+        ("analysing", "pending"),
+        ("awaiting-approval", "awaiting_approval"),
+        ("success", "completed"),
+        ("canceled", "cancelled"),
+        ("started", "running"),
+    ],
+)
+def test_status_may_be_a_label(label: str, status: str) -> None:
+    assert parse_status(label) == status
+
+
+def test_wrong_status_is_refused_with_the_nearest(run: Run, factory: JobFactory) -> None:
+    job_id = factory.submit()
+    assert str(job_id) in run("jobs", "ls", "--status", "queued").stdout
+    for given, shown in (("quued", "did you mean queued?"), ("nope", "use pending, awaiting")):
+        wrong = run("jobs", "ls", "--status", given)
+        assert (wrong.exit_code, shown in wrong.stderr) == (2, True), wrong.stderr
+
+
+def test_ls_shows_run_time_tags_and_error(run: Run, factory: JobFactory) -> None:
+    failed = factory.failed("bad", tags=("red", "big"))
+    factory.conn.execute(
+        "update laneway.outcome set started_at = finished_at - interval '75 seconds'"
+    )
+    (row,) = [line for line in run("jobs", "ls").stdout.splitlines() if str(failed) in line]
+    assert "1m15s" in row
+    assert "red, big" in row
+    assert "ValueError: no" in row
+
+
+def test_show_prints_each_traceback_once(run: Run, factory: JobFactory) -> None:
+    job_id = factory.failed()
+    assert run("jobs", "show", job_id).stdout.count("here") == 1
+    run("jobs", "retry", job_id)
+    (claim,) = factory.claim()
+    error = '{"type": "ValueError", "message": "no", "traceback": "here"}'
+    factory.settle(claim, "giveup", error=error)
+    text = run("jobs", "show", job_id).stdout
+    assert (text.count("here"), text.count("the same traceback as above")) == (1, 1)
+
+
+def test_show_lists_finished_steps(run: Run, factory: JobFactory) -> None:
+    claim = factory.running()
+    factory.run(steps.save(claim, "fetch", '{"secret": 1}', 0.25))
+    factory.run(steps.save(claim, "parse", "null", 2.0))
+    text = run("jobs", "show", claim.job_id).stdout
+    rows = [line.split() for line in text.splitlines() if line.startswith(("fetch", "parse"))]
+    assert [row[:3] for row in rows] == [["fetch", "1", "250ms"], ["parse", "1", "2s"]]
+    shown = json.loads(run("jobs", "show", claim.job_id, "--json").stdout)
+    assert [step["name"] for step in shown["steps"]] == ["fetch", "parse"]
+    assert "secret" not in text
+
+
+def test_times_are_shown_with_their_zone(
+    run: Run, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        text = run("jobs", "show", factory.completed()).stdout
+        assert re.search(r"^created_at +\S+ \S+ JST$", text, re.MULTILINE)
+        assert re.search(r"^attempt 1 .* JST$", text, re.MULTILINE)
+        run("--by", "ann", "lanes", "drain", "system")
+        assert " JST  ann " in run("lanes", "history").stdout
+        assert " JST  ann " in run("audit").stdout
+    finally:
+        monkeypatch.undo()
+        time.tzset()

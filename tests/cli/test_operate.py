@@ -104,7 +104,8 @@ def test_pause_and_resume_move_the_gate(run: Run, factory: JobFactory) -> None:
     factory.submit()
     assert run("--by", "ann", "pause").exit_code == 0
     assert factory.claim() == []
-    assert run("top", "--once").stdout.startswith("PAUSED by ann")
+    assert run("admin", "workers").stdout.startswith("PAUSED by ann")
+    assert "PAUSED by ann" in run("top", "--once").stdout
     assert run("resume").exit_code == 0
     assert len(factory.claim()) == 1
 

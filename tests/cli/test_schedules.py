@@ -108,3 +108,13 @@ def test_invalid_value_is_refused_with_its_code(
     refused = run("schedules", *args)
     assert (refused.exit_code, refused.stdout) == (code, "")
     assert output in refused.stderr
+
+
+def test_run_names_a_type_that_no_live_worker_has(run: Run, factory: JobFactory) -> None:
+    run("schedules", "set", "nightly", "--type", "report", "--cron", "0 3 * * *")
+    alone = run("schedules", "run", "nightly")
+    assert alone.exit_code == 0
+    assert alone.stderr == "no live worker has report: the job waits until one does\n"
+    factory.publish("report")
+    factory.register(("report",))
+    assert run("schedules", "run", "nightly").stderr == ""

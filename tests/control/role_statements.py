@@ -21,6 +21,7 @@ from laneway.domain.claim import Claim
 from laneway.domain.filter import JobFilter
 from laneway.domain.freeze import Thawed
 from laneway.domain.job import NewJob, new_job_id
+from laneway.domain.job_id import IdPrefix
 from laneway.domain.lane import Lane
 from laneway.domain.limit import Limit
 from laneway.domain.payload import DEFAULT_LIMITS
@@ -389,6 +390,7 @@ def run_client(session: RoleSession, data: dict[str, Any]) -> None:
     session.run(audit.record("me", "job.cancelled", "job", str(waiting)))
     run_holds(session)
     session.run(jobs.get(waiting))
+    find_by_prefix(session, waiting)
     session.run(jobs.get_attempts(data["ended"]))
     session.run(jobs.wait(waiting))
     assert session.run(jobs.cancel(waiting, "me", None)).found_in == "approved"
@@ -397,6 +399,11 @@ def run_client(session: RoleSession, data: dict[str, Any]) -> None:
         assert session.run(jobs.cancel(keyed, "me", None)).found_in == "approved"
     assert session.run(jobs.cancel(data["ended"], "me", None)).found_in == "completed"
     session.run(notify.wake("wake *"))
+
+
+def find_by_prefix(session: RoleSession, job_id: UUID) -> None:
+    for within in (None, REACH):
+        session.run(jobs.find_ids([IdPrefix(job_id.hex[:31])], within=within))
 
 
 def prepare_approver(session: RoleSession) -> list[UUID]:
@@ -415,6 +422,8 @@ def run_approver(session: RoleSession, data: list[UUID]) -> None:
     session.run(jobs.listing(wanted))
     session.run(jobs.awaiting(JobFilter(q="x", max_cost=5, within=REACH)))
     session.run(jobs.get(due))
+    find_by_prefix(session, due)
+    session.run(steps.listing(due))
     session.run(jobs.get_attempts(due))
     seal = session.run(approvals.sealed(due)).seal
     assert session.run(approvals.approve(due, "you", None, seal)).refusal is None
@@ -444,6 +453,8 @@ def run_reader(session: RoleSession, data: dict[str, Any]) -> None:
     session.run(jobs.listing(JobFilter(within=OWN)))
     session.run(jobs.listing(JobFilter(status=Status.CANCELLED, workspace="elsewhere")))
     session.run(jobs.newest())
+    find_by_prefix(session, data["running"])
+    session.run(steps.listing(data["running"]))
     session.run(approvals.decisions(data["running"]))
     session.run(approvals.sealed(data["running"]))
     for read in (jobs.get, jobs.get_attempts, jobs.wait, explain.facts):

@@ -11,7 +11,7 @@ import pytest
 
 from laneway.control import health
 from laneway.control.explain import explain
-from laneway.control.health import Finding
+from laneway.control.health_check import Finding
 from laneway.store.database import Database
 from tests.support.job_factory import JobFactory
 

@@ -10,9 +10,11 @@ import psycopg
 import pytest
 
 from laneway.config.settings import Settings
-from laneway.control import health
-from laneway.control.health import Finding, HealthCheck, examine
+from laneway.control import health, job_type_health, schedules
+from laneway.control.health import examine
+from laneway.control.health_check import Finding, HealthCheck
 from laneway.control.server_settings import harmful
+from laneway.domain.schedule import ScheduleSettings
 from laneway.errors import ConfigError, DatabaseUnavailable
 from laneway.store import health as probes
 from laneway.store import leases
@@ -42,7 +44,8 @@ async def test_healthy_database_only_lacks_a_worker(db: Database, factory: JobFa
     found = await all_checks(db)
     assert list(found) == [
         "database", "schema", "pooler", "listen", "settings", "clock", "workers", "leases",
-        "blockers", "jobs", "job types", "handlers", "remote tokens", "rights", "snapshots",
+        "blockers", "jobs", "job types", "handlers", "failures", "remote tokens", "rights",
+        "snapshots",
     ]  # fmt: skip
     worth = {name: check.finding for name, check in found.items()}
     assert worth.pop("workers") is Finding.WARN
@@ -98,7 +101,8 @@ async def test_settings_that_hurt_are_named_with_the_cure(dsn: str) -> None:
     assert "synchronous_commit" not in sound.message
     assert found.finding is Finding.WARN
     assert "synchronous_commit = off: a crash of the server may lose" in found.message
-    assert "alter role … set synchronous_commit = on;" in (found.next or "")
+    assert 'alter role "' in (found.next or "")
+    assert '" set synchronous_commit = on;' in (found.next or "")
 
 
 @pytest.mark.parametrize(
@@ -241,22 +245,63 @@ async def test_doctor_reports_notifications_lost_in_pooler(
 async def test_doctor_reports_jobs_without_handler(db: Database, factory: JobFactory) -> None:
     factory.register()
     factory.submit()
-    assert (await health.check_handlers(db)).finding is Finding.OK
+    assert (await job_type_health.check_handlers(db)).finding is Finding.OK
     for job_type in ("orphan", "stray"):
         factory.submit(job_type)
     factory.conn.execute(
         "update laneway.jobs set created_at = now() - interval '11 minutes', run_at = null"
     )
-    found = await health.check_handlers(db)
+    found = await job_type_health.check_handlers(db)
     assert found.finding is Finding.WARN
     beginning = "no live worker handles orphan in the lane default; its first job has waited 66"
     assert found.message.startswith(beginning)
-    assert found.message.endswith(" s, and 1 more")
+    assert found.message.endswith(" s, and 1 more: stray")
     assert found.next is not None
-    assert "laneway jobs ls --status approved --type orphan" in found.next
+    assert "laneway jobs ls --status queued --type orphan" in found.next
     factory.worker_id = uuid4()
     factory.register(job_types=("orphan", "stray"), serves=("interactive",))
-    assert (await health.check_handlers(db)).finding is Finding.WARN
+    assert (await job_type_health.check_handlers(db)).finding is Finding.WARN
     factory.worker_id = uuid4()
     factory.register(job_types=("orphan", "stray"), serves=("interactive", "default"))
-    assert (await health.check_handlers(db)).finding is Finding.OK
+    assert (await job_type_health.check_handlers(db)).finding is Finding.OK
+
+
+async def test_failures_of_the_last_hour_are_named(db: Database, factory: JobFactory) -> None:
+    assert (await job_type_health.check_failures(db)).finding is Finding.OK
+    old, new = factory.failed("old"), factory.failed("bad")
+    factory.conn.execute(
+        "update laneway.outcome o set finished_at = clock_timestamp() - interval '61 minutes'"
+        " from laneway.jobs j where j.seq = o.seq and j.id = %s",
+        [old],
+    )
+    found = await job_type_health.check_failures(db)
+    assert found.finding is Finding.WARN
+    assert found.message == "jobs failed within the last hour: 1 of bad (ValueError)"
+    assert f"laneway jobs show {new}" in (found.next or "")
+
+
+async def test_scheduled_type_without_worker_is_named(db: Database, factory: JobFactory) -> None:
+    factory.register(("served",))
+    for name, job_type in (("fine", "served"), ("nightly", "report")):
+        settings: ScheduleSettings = {"job_type": job_type, "cron": "0 3 * * *"}
+        await schedules.put(db, name, settings, by="ann")
+    found = await job_type_health.check_handlers(db)
+    assert found.finding is Finding.WARN
+    assert "no live worker handles report, which the schedule nightly submits" in found.message
+    assert "laneway schedules disable nightly" in (found.next or "")
+    await schedules.put(db, "nightly", {"enabled": False}, by="ann")
+    assert (await job_type_health.check_handlers(db)).finding is Finding.OK
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("max_connections", "10"),
+        ("shared_buffers", "128"),
+        ("idle_session_timeout", "5000"),
+    ],
+)
+def test_setting_that_hurts_has_a_cure(name: str, value: str) -> None:
+    (rule,) = harmful({name: value}, is_pooled=True)
+    assert rule.cure.startswith(("alter system set ", "alter role {role} set "))
+    assert name in rule.cure

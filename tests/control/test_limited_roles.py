@@ -13,7 +13,7 @@ from psycopg.sql import SQL, Identifier
 from laneway.client import Client
 from laneway.config.settings import Settings
 from laneway.control import health
-from laneway.control.health import Finding
+from laneway.control.health_check import Finding
 from laneway.domain.approval import Approval
 from laneway.errors import DatabaseUnavailable, InvalidInput
 from laneway.store.database import Database

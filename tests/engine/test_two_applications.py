@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from laneway import Context, Laneway
-from laneway.control import health
+from laneway.control import job_type_health
+from laneway.control.health_check import Finding
 from tests.support.worker_harness import QUICK, WorkerHarness, wait_until
 
 
@@ -35,8 +36,8 @@ async def test_second_application_does_not_undo_an_approval(
         )
         job = await client.submit("refund")
         assert harness.status(job) == "awaiting_approval"
-        found = await health.check_publishers(client.database)
-        assert found.finding is health.Finding.WARN
+        found = await job_type_health.check_publishers(client.database)
+        assert found.finding is Finding.WARN
         assert "refund" in found.message
 
 
@@ -57,8 +58,8 @@ async def test_application_not_seen_for_long_is_named_with_the_command(
         command = "laneway admin workers forget-publisher old_shop --type refund"
         assert command in caplog.text
         assert "arguments, retries and limits no longer apply" in caplog.text
-        found = await health.check_publishers(new.database)
-        assert found.finding is health.Finding.WARN
+        found = await job_type_health.check_publishers(new.database)
+        assert found.finding is Finding.WARN
         assert command in (found.next or "")
         assert "its approval policy binds others" in found.message
 

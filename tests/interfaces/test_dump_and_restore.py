@@ -16,6 +16,7 @@ from laneway import Context
 from laneway.api.app import make_app
 from laneway.config.settings import Settings
 from laneway.control import approval, health, limits, schedules
+from laneway.control.health_check import Finding
 from laneway.domain.approval import Approval
 from laneway.embedded.binaries import find_binaries
 from laneway.store.database import Database
@@ -140,7 +141,7 @@ async def test_restored_database_is_identical_and_continues(
         ).job_id is not None
         await wait_until(lambda: harness.rows(done) == [(5,)], 120)
         checks = [check async for check in health.examine(harness.lw.database)]
-        failed = [check for check in checks if check.finding is health.Finding.FAIL]
+        failed = [check for check in checks if check.finding is Finding.FAIL]
         assert failed == []
 
 

@@ -10,7 +10,8 @@ import psycopg
 import pytest
 
 from laneway.config.settings import Settings
-from laneway.control import health
+from laneway.control import job_type_health
+from laneway.control.health_check import Finding
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.store.database import Database
 from tests.api.conftest import People
@@ -134,19 +135,19 @@ async def test_claim_token_holds_no_limit_for_a_call(
 async def test_doctor_names_tokens_without_needed_permissions(
     rpc: RpcHarness, people: People, factory: JobFactory, database: Database
 ) -> None:
-    assert (await health.check_remote_tokens(database)).finding is health.Finding.OK
+    assert (await job_type_health.check_remote_tokens(database)).finding is Finding.OK
     factory.publish("greet")
     calls = rpc.call(people.new("ann", "remote_worker", lanes=["default"]))
     factory.submit("greet")
     declared = pb.JobType(name="greet", declaration=json.dumps({"max_retries": 9}))
     (one,) = await assigned(calls.stream([declared]), 1)
-    found = await health.check_remote_tokens(database)
-    assert found.finding is health.Finding.WARN
+    found = await job_type_health.check_remote_tokens(database)
+    assert found.finding is Finding.WARN
     assert "ann declares job types that differ from the published ones" in found.message
     assert "ctx.limit" not in found.message
     for _ in range(3):
         assert await refused(calls.acquire(one, {"openai": 1})) is INVALID
-    found = await health.check_remote_tokens(database)
+    found = await job_type_health.check_remote_tokens(database)
     assert "handlers of ann ask for ctx.limit" in found.message
     assert "workers:declare" in (found.next or "")
     # However often it is asked, it is kept once.

@@ -10,7 +10,7 @@ import pytest
 
 from laneway.config.settings import Settings
 from laneway.control import health, jobs, repair
-from laneway.control.health import Finding, HealthCheck
+from laneway.control.health_check import Finding, HealthCheck
 from laneway.domain.states import Status
 from laneway.store import health as store
 from laneway.store import leases, retention

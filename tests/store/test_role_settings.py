@@ -13,7 +13,8 @@ import pytest
 
 from laneway import Laneway
 from laneway.config.settings import Settings
-from laneway.control.health import Finding, examine
+from laneway.control.health import examine
+from laneway.control.health_check import Finding
 from laneway.domain.filter import JobFilter
 from laneway.errors import DatabaseUnavailable, UnsuitableDatabase
 from laneway.store import explain, jobs

@@ -222,6 +222,26 @@ def test_other_problems_are_counted() -> None:
 
 
 @pytest.mark.parametrize(
+    "payload, field, rule",
+    [
+        ({"pth": "x"}, "payload.pth", "; did you mean path? (and 1 more problem)"),
+        ({"path": "x", "pgaes": 5}, "payload.pgaes", "; did you mean pages?"),
+        ({"zzz": 5, "pages": 1}, "payload.zzz", "job type (and 1 more problem)"),
+    ],
+)
+def test_misspelt_argument_is_named_before_the_missing_one(
+    payload: dict[str, object], field: str, rule: str
+) -> None:
+    schema = Arguments.of(ingest).schema()
+    for error in (
+        refused(lambda: Arguments.of(ingest).validate(payload)),
+        refused(lambda: validate_against_schema(schema, payload)),
+    ):
+        assert error.field == field
+        assert error.rule.endswith(rule)
+
+
+@pytest.mark.parametrize(
     "change, field",
     [
         ({"author": {}}, "payload.author.name"),

@@ -50,6 +50,11 @@ def resolve_dsn(settings: Settings, *, announce: bool = True) -> str:
     return dsn
 
 
+def running_dsn(settings: Settings) -> str:
+    """The DSN of the settings, or of embedded PostgreSQL that runs already; starts nothing."""
+    return embedded_server(settings).dsn if settings.conninfo is None else settings.conninfo
+
+
 def embedded_server(settings: Settings) -> EmbeddedPostgres:
     """The embedded server of the settings, which may not run."""
     return _server(settings, _location(settings))

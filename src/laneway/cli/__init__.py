@@ -6,12 +6,15 @@ backends/    the methods of commands, on a database or through a server
 exits.py     exit codes; turns errors into messages
 output.py    stdout for data, stderr for the rest; JSON, colour, text made safe for terminals
 inputs.py    parsers of arguments: job ids, durations, times, payloads
-tables.py, stats_tables.py, access_tables.py, approvals.py   tables
+job_ids.py   finds the job of a prefix; short ids for tables
+completion.py, name_notes.py, variables.py   words for the shell; notes about unknown names
+tables.py, job_tables.py, stats_tables.py, access_tables.py, approvals.py   tables
 history.py   `history` and `rollback`, shared by the groups that have them
 setting_options.py  options made from the settings of an object
 filter_options.py   filter options; preview, confirmation and result of bulk verbs
 jobs.py, job_actions.py, watch.py, lanes.py, limits.py, freeze.py, schedules.py, workers.py,
 worker.py, db.py, doctor.py, stats.py   the commands
+top.py, top_loop.py, top_view.py   `top`: its command, its loop and keys, its state and frame
 
 Commands import heavy modules only when they run: `laneway --help` must stay fast.
 """

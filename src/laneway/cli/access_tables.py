@@ -10,15 +10,11 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from laneway.cli.output import visible
+from laneway.cli.output import moment, visible
 from laneway.cli.tables import columns
 
 if TYPE_CHECKING:
     from laneway.domain.access import Principal, Role, RoleGrant, Token
-
-
-def _day(at: datetime | None) -> str:
-    return at.astimezone().strftime("%Y-%m-%d %H:%M") if at else "-"
 
 
 def _listed(names: Sequence[str] | None, otherwise: str) -> str:
@@ -30,7 +26,7 @@ def principals(items: Iterable[Principal]) -> Table:
     for each in items:
         state = Text("disabled", "red") if each.is_disabled else Text("enabled", "green")
         table.add_row(
-            visible(each.name), each.kind, state, _day(each.created_at), visible(each.created_by)
+            visible(each.name), each.kind, state, moment(each.created_at), visible(each.created_by)
         )
     return table
 
@@ -84,8 +80,8 @@ def tokens(items: Iterable[Token]) -> Table:
             visible(each.name),
             f"{each.hint}…",
             _state(each),
-            "never" if each.expires_at is None else _day(each.expires_at),
-            _day(each.last_used_at),
+            "never" if each.expires_at is None else moment(each.expires_at),
+            moment(each.last_used_at),
             _listed(each.permissions, "all of its roles"),
             _listed(each.lanes, "all"),
             _listed(each.job_types, "all"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -10,16 +10,18 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from laneway.cli import tables
-from laneway.cli.output import seconds, to_json, visible
+from laneway.cli import job_tables, tables
+from laneway.cli.output import moment, seconds, to_json, visible
 from laneway.domain.approval import excluded_approver
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from laneway.domain.job import Job
     from laneway.domain.review import Review
 
 
-def awaiting(items: Iterable[Job]) -> Table:
+def awaiting(items: Iterable[Job], short: Mapping[UUID, str] = {}) -> Table:
     table = tables.columns(
         "ID", "TYPE", "COST", "WARNINGS", "PRIO", "BY", "AGE", "EXPIRES IN",
         right=("COST", "WARNINGS", "PRIO", "AGE", "EXPIRES IN"),
@@ -27,7 +29,7 @@ def awaiting(items: Iterable[Job]) -> Table:
     now = datetime.now(UTC)
     for job in items:
         table.add_row(
-            str(job.id),
+            short.get(job.id) or str(job.id),
             visible(job.job_type),
             visible(job.cost) if job.cost else "-",
             str(len(_warnings(job)) or "-"),
@@ -43,7 +45,7 @@ def review(seen: Review) -> RenderableType:
     """Render one job with its analysis, its decisions and its attempts."""
     job = seen.job
     if job.analysis is None and job.expires_at is None and not seen.decisions:
-        return tables.job(job)
+        return job_tables.job(job, finished=seen.steps)
     grid = tables.fields()
     for name, value in _analysis(job):
         grid.add_row(name, visible(value))
@@ -53,10 +55,10 @@ def review(seen: Review) -> RenderableType:
             grid.add_row("two_person", visible(f"not {excluded_approver(job.created_by)}"))
     parts: list[RenderableType] = [grid]
     for one in seen.decisions:
-        at = one.decided_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        at = moment(one.decided_at)
         why = f": {one.comment}" if one.comment else ""
         parts.append(Text(visible(f"{one.decision} {at} by {one.decided_by}{why}")))
-    return tables.job(job, Group(*parts))
+    return job_tables.job(job, Group(*parts), seen.steps)
 
 
 def _analysis(job: Job) -> Iterator[tuple[str, str]]:

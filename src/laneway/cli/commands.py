@@ -60,7 +60,9 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = {
         "freeze", "thaw", "Restore frozen lanes, by default all, to their state before the freeze."
     ),
     "admin": LazyCommand("workers", "admin", "Commands for operators."),
-    "top": LazyCommand("workers", "top", "Watch lanes, slots, active jobs and workers live."),
+    "top": LazyCommand(
+        "top", "top", "Watch lanes, slots, jobs and workers live, and act on the selected job."
+    ),
     "audit": LazyCommand(
         "audit", "audit", "Show who changed what, and through which interface, newest first."
     ),

@@ -13,7 +13,7 @@ from laneway.cli.output import line, show_json, visible
 
 if TYPE_CHECKING:
     from laneway.config.settings import Settings
-    from laneway.control.health import HealthCheck
+    from laneway.control.health_check import HealthCheck
 
 MARKS = {"ok": "✔", "warn": "!", "fail": "✘"}
 
@@ -31,7 +31,8 @@ def doctor(json: Json = False) -> None:
 
 async def _check_all(json: bool) -> list[HealthCheck]:
     from laneway.app.open_database import open_database
-    from laneway.control.health import Finding, HealthCheck, examine
+    from laneway.control.health import examine
+    from laneway.control.health_check import Finding, HealthCheck
     from laneway.errors import LanewayError
 
     chosen = session.settings()
@@ -54,7 +55,7 @@ async def _check_all(json: bool) -> list[HealthCheck]:
 
 
 def _embedded(chosen: Settings) -> HealthCheck:
-    from laneway.control.health import Finding, HealthCheck
+    from laneway.control.health_check import Finding, HealthCheck
     from laneway.embedded.binaries import find_binaries
     from laneway.errors import ConfigError
 

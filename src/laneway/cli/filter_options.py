@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from laneway.cli import inputs, session
+from laneway.cli import completion, inputs, session
 from laneway.cli.exits import ExitCode, fail
+from laneway.cli.name_notes import note_unknown_names
 from laneway.cli.output import is_interactive, line, note, show_json, visible
 
 if TYPE_CHECKING:
@@ -18,24 +19,36 @@ if TYPE_CHECKING:
     from laneway.domain.bulk import BulkProgress, BulkRequest, Preview
     from laneway.domain.filter import JobFilter
 
-STATUSES = ("pending", "awaiting_approval", "approved", "running",
-            "completed", "failed", "cancelled")  # fmt: skip
 Text = str | None
 Flag = bool
 
 
 def _status(text: str) -> str:
-    if text not in STATUSES:
-        raise typer.BadParameter(f"{text!r} is not a status: use {', '.join(STATUSES)}")
-    return text
+    """Parse a status, or a label such as `queued`."""
+    from laneway.domain.states import parse_status
+    from laneway.errors import InvalidInput
+
+    try:
+        return parse_status(text).value
+    except InvalidInput as error:
+        raise typer.BadParameter(error.rule) from None
 
 
 _FILTER: dict[str, Any] = {
     "status": Annotated[
-        Text, typer.Option(parser=_status, metavar="STATUS", help="Only this status.")
+        Text,
+        typer.Option(
+            parser=_status,
+            metavar="STATUS",
+            help="Only this status or label.",
+            autocompletion=completion.statuses,
+        ),
     ],
-    "lane": Annotated[Text, typer.Option(help="Only this lane.")],
-    "job_type": Annotated[Text, typer.Option("--type", help="Only this job type.")],
+    "lane": Annotated[Text, typer.Option(help="Only this lane.", autocompletion=completion.lanes)],
+    "job_type": Annotated[
+        Text,
+        typer.Option("--type", help="Only this job type.", autocompletion=completion.job_types),
+    ],
     "tag": Annotated[Text, typer.Option(help="Only with this tag.")],
     "worker": Annotated[Text, typer.Option(help="Only jobs of this worker, by name or id.")],
     "workspace": Annotated[Text, typer.Option(help="Only this workspace.")],
@@ -150,22 +163,6 @@ def confirm(question: str, *, yes: bool) -> None:
     typer.confirm(question, abort=True, err=True)
 
 
-async def note_unknown_lane(backend: Backend, lane: str | None) -> None:
-    """Print a note when a filter names a lane that does not exist or is not visible."""
-    from laneway.domain.missing import hint
-    from laneway.errors import Forbidden
-    from laneway.operations.lanes import list_lanes
-
-    if lane is None:
-        return
-    try:
-        known = {each.lane.name for each in await backend.items(list_lanes())}
-    except Forbidden:
-        return
-    if lane not in known:
-        note(f"no lane {visible(lane)}; {hint('lane', lane, known)}")
-
-
 def bulk(verb: str, participle: str, chosen: Chosen, json: bool, **more: Any) -> NoReturn:
     """Preview a bulk verb, confirm it, run it and print the result."""
     from laneway.domain.bulk import BulkRequest, BulkVerb
@@ -189,7 +186,7 @@ def bulk(verb: str, participle: str, chosen: Chosen, json: bool, **more: Any) ->
 async def _preview(backend: Backend, request: BulkRequest, chosen: Chosen) -> Preview:
     found = await backend.preview(request)
     if not found.matched:
-        await note_unknown_lane(backend, chosen.options["lane"])
+        await note_unknown_names(backend, chosen.options)
     return found
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from laneway.cli import inputs, session
+from laneway.cli import completion, inputs, session
 from laneway.cli.exits import ExitCode
 from laneway.cli.inputs import Json
 from laneway.cli.output import note, seconds, show, show_json
@@ -16,7 +16,10 @@ from laneway.operations.workers import thaw_lanes
 if TYPE_CHECKING:
     from laneway.domain.freeze import Freeze
 
-Lanes = Annotated[list[str] | None, typer.Argument(metavar="LANE", help="Only these lanes.")]
+Lanes = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="LANE", help="Only these lanes.", autocompletion=completion.lanes),
+]
 
 
 def freeze(

@@ -8,13 +8,16 @@ import sys
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
 import typer
 
+from laneway.cli import completion
+
 if TYPE_CHECKING:
     from laneway.domain.bounds import Usual
+    from laneway.domain.job_id import IdPrefix
     from laneway.domain.payload import PayloadLimits
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -31,14 +34,15 @@ def _quoted(text: str) -> str:
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
 
 
-def job_id(text: str) -> UUID:
+def job_id(text: str) -> UUID | IdPrefix:
+    """Parse a job id, or its first digits."""
+    from laneway.domain.job_id import parse_id
+    from laneway.errors import InvalidInput
+
     try:
-        return UUID(text)
-    except ValueError:
-        raise typer.BadParameter(
-            f"{_quoted(text)} is not a job id: give the full UUID, 32 hexadecimal digits "
-            "(ids are not abbreviated)"
-        ) from None
+        return parse_id(text)
+    except InvalidInput as error:
+        raise typer.BadParameter(f"{_quoted(text)} is not a job id: it {error.rule}") from None
 
 
 def record_id(text: str) -> UUID:
@@ -111,7 +115,8 @@ def bound(text: str | None, name: str) -> int | Usual | None:
         return int(text)
     option = "--" + name.replace("_", "-")
     raise typer.BadParameter(
-        f"{option}: {_quoted(text)} must be a whole number, or `usual` for the role's bound"
+        f"{option}: {_quoted(text)} is not a bound: write a whole number,"
+        " or `usual` to remove it, so that the usual bound of the role applies"
     )
 
 
@@ -189,8 +194,23 @@ def _argument(text: str, limits: PayloadLimits) -> tuple[str, object]:
         return name, decode(value, limits, field=f"payload.{name}")
 
 
-JobId = Annotated[UUID, typer.Argument(metavar="ID", parser=job_id, help="The full id of a job.")]
+# UUID | IdPrefix, which Typer does not know as a type.
+JobId = Annotated[
+    Any,
+    typer.Argument(
+        metavar="ID",
+        parser=job_id,
+        help="The id of a job, or its first digits.",
+        autocompletion=completion.job_ids,
+    ),
+]
 JobIds = Annotated[
-    list[UUID] | None, typer.Argument(metavar="ID…", parser=job_id, help="The full ids of jobs.")
+    list[Any] | None,
+    typer.Argument(
+        metavar="ID…",
+        parser=job_id,
+        help="The ids of jobs, or their first digits.",
+        autocompletion=completion.job_ids,
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

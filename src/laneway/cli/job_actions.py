@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
 import typer
 
-from laneway.cli import filter_options, inputs, session
+from laneway.cli import completion, filter_options, inputs, session
 from laneway.cli.exits import ExitCode, report
 from laneway.cli.filter_options import Chosen, check_either, selecting
 from laneway.cli.inputs import JobIds, Json
+from laneway.cli.job_ids import resolve
 from laneway.cli.output import note, show_json, visible
 
 if TYPE_CHECKING:
     from laneway.cli.session import Backend
     from laneway.domain.job import Job
+    from laneway.domain.job_id import IdPrefix
 
 
 @selecting
@@ -101,8 +103,13 @@ def retry(chosen: Chosen, job_ids: JobIds = None, json: Json = False) -> None:
 def reprioritize(
     chosen: Chosen,
     job_id: Annotated[
-        UUID | None,
-        typer.Argument(metavar="ID", parser=inputs.job_id, help="The full id of a job."),
+        Any,
+        typer.Argument(
+            metavar="ID",
+            parser=inputs.job_id,
+            help="The id of a job, or its first digits.",
+            autocompletion=completion.job_ids,
+        ),
     ] = None,
     its_priority: Annotated[
         int | None, typer.Argument(metavar="PRIORITY", help="Higher runs first.")
@@ -150,7 +157,7 @@ def delete(chosen: Chosen, job_ids: JobIds = None, json: Json = False) -> None:
 
 
 def _each(
-    job_ids: list[UUID] | None,
+    job_ids: list[UUID | IdPrefix] | None,
     verb: Callable[[Backend, UUID], Awaitable[Job]],
     json: bool,
     describe: Callable[[Job], str],
@@ -160,8 +167,9 @@ def _each(
 
     async def run_all(backend: Backend) -> ExitCode:
         code = ExitCode.OK
-        for job_id in job_ids or ():
+        for given in job_ids or ():
             try:
+                job_id = await resolve(backend, given)
                 job = await verb(backend, job_id)
             except (DatabaseUnavailable, ServerError):
                 raise

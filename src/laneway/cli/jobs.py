@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from laneway.cli import inputs, job_actions, session, stats
-from laneway.cli.filter_options import Chosen, filtered, note_unknown_lane
+from laneway.cli import completion, inputs, job_actions, job_ids, session, stats
+from laneway.cli.filter_options import Chosen, filtered
 from laneway.cli.groups import group
-from laneway.cli.inputs import JobId, Json
+from laneway.cli.inputs import JobId, JobIds, Json
+from laneway.cli.name_notes import note_unknown_names, similar_type
 from laneway.cli.output import (
     is_terminal,
     line,
+    moment,
     note,
     seconds,
     show,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from laneway.cli.session import Backend
     from laneway.domain.job import Job
+    from laneway.domain.job_id import IdPrefix
     from laneway.domain.page import Page
 
 app = group("Submit, inspect and control jobs.")
@@ -41,7 +44,10 @@ Interval = Annotated[
 
 @app.command()
 def submit(
-    job_type: Annotated[str, typer.Argument(metavar="TYPE", help="The job type.")],
+    job_type: Annotated[
+        str,
+        typer.Argument(metavar="TYPE", help="The job type.", autocompletion=completion.job_types),
+    ],
     payload: Annotated[
         str | None, typer.Argument(metavar="[JSON]", help="The payload; - reads stdin.")
     ] = None,
@@ -94,9 +100,14 @@ def submit(
     workspace: Annotated[str, typer.Option(help="The workspace.")] = "default",
     max_retries: Annotated[int | None, typer.Option(help="Retries after a failure.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the job ends.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print the id alone, without notes.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Submit a job and print its id; with --wait, print its result or its error."""
+    if quiet and (wait or json):
+        raise typer.BadParameter("--quiet prints the id alone: remove --wait and --json")
     value = inputs.payload(payload, file, arg or [], session.settings().payload_limits)
 
     async def verb(backend: Backend) -> Job:
@@ -116,8 +127,14 @@ def submit(
             tags=tag or (),
             max_retries=max_retries,
         )
+        if quiet:
+            return made
         if not await backend.is_published(made):
-            note(f"no worker has published {job_type} yet: the job waits until one does")
+            similar = await similar_type(backend, job_type)
+            note(
+                f"no worker has published {visible(job_type)} yet:"
+                f" the job waits until one does{visible(similar)}"
+            )
         if made.duplicate:
             note(f"job {made.id} has this unique key: no new job was submitted")
         if not wait:
@@ -154,24 +171,27 @@ def ls(
     async def verb(backend: Backend) -> Page[Job]:
         found = await backend.list_jobs(wanted, limit=limit, cursor=cursor)
         if not found.items:
-            await note_unknown_lane(backend, chosen.options["lane"])
+            await note_unknown_names(backend, chosen.options)
+        if is_terminal() and not json:
+            short.update(await job_ids.short_ids(backend, (job.id for job in found.items)))
         return found
 
+    short: dict[UUID, str] = {}
     page = session.run(verb)
     if json:
         show_json_lines(job.to_dict() for job in page.items)
     elif page.items and wanted.status is not None and wanted.status.value == "awaiting_approval":
         from laneway.cli import approvals
 
-        show(approvals.awaiting(page.items))
+        show(approvals.awaiting(page.items, short))
     elif page.items:
-        from laneway.cli import tables
+        from laneway.cli import job_tables
 
-        show(tables.jobs(page.items))
+        show(job_tables.jobs(page.items, short))
     elif page.looked_back_to is None:
         note("no jobs")
     if page.looked_back_to is not None:
-        at = page.looked_back_to.isoformat(timespec="seconds")
+        at = moment(page.looked_back_to)
         note(f"no {'more ' if page.items else ''}jobs since {at}, where the search stopped;"
              f" older jobs: --cursor {page.next_cursor}")  # fmt: skip
     elif page.next_cursor:
@@ -194,7 +214,7 @@ def show_(
     if attempts_before is not None:
         _show_attempts(job_id, attempts_before, json)
         return
-    seen = session.run(lambda backend: backend.review(job_id))
+    seen = job_ids.run(job_id, lambda backend, full: backend.review(full))
     if json:
         show_json(seen.to_dict())
         return
@@ -205,16 +225,18 @@ def show_(
         note(f"older attempts: --attempts-before {seen.job.attempts[0].attempt}")
 
 
-def _show_attempts(job_id: UUID, before: int, json: bool) -> None:
-    page = session.run(lambda backend: backend.attempts(job_id, limit=PAGE, cursor=str(before)))
+def _show_attempts(job_id: UUID | IdPrefix, before: int, json: bool) -> None:
+    page = job_ids.run(
+        job_id, lambda backend, full: backend.attempts(full, limit=PAGE, cursor=str(before))
+    )
     if json:
         show_json_lines(page.items)
     elif not page.items:
         note(f"no attempts before {before}")
     else:
-        from laneway.cli import tables
+        from laneway.cli import job_tables
 
-        show(tables.attempts(page.items))
+        show(job_tables.attempts(page.items))
     if page.next_cursor is not None:
         note(f"older attempts: --attempts-before {page.next_cursor}")
 
@@ -237,16 +259,42 @@ def watch(job_id: JobId, interval: Interval = 0.5, json: Json = False) -> None:
 
     is_person = is_terminal() and not json
     follow = following.follow_with_bar if is_person else following.follow_as_json
-    job = session.run(lambda backend: follow(backend, job_id, max(interval, 0.05)))
+    job = job_ids.run(job_id, lambda backend, full: follow(backend, full, max(interval, 0.05)))
     if is_person:
         following.note_outcome(job)
     raise typer.Exit(following.outcome_code(job))
 
 
 @app.command()
+def wait(
+    ids: JobIds = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            metavar="DURATION", parser=inputs.duration, help="Give up after this; never by default."
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Wait until jobs end and print their results; exit with 0 if all complete, else with 1."""
+    from laneway.cli import watch as following
+
+    if not ids:
+        raise typer.BadParameter("give at least one job id")
+    ended = session.run(lambda backend: following.wait_for_all(backend, ids, timeout))
+    for job in ended:
+        if json:
+            show_json(job.to_dict())
+        elif job.status.value == "completed":
+            show_json(job.result)
+        following.note_outcome(job)
+    raise typer.Exit(max(map(following.outcome_code, ended)))
+
+
+@app.command()
 def explain(job_id: JobId, json: Json = False) -> None:
     """Show every reason why a job is not running."""
-    found = session.run(lambda backend: backend.explain(job_id))
+    found = job_ids.run(job_id, lambda backend, full: backend.explain(full))
     if json:
         show_json(found.to_dict())
         return

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from laneway.cli import history, session
+from laneway.cli import completion, history, session
 from laneway.cli.groups import group
 from laneway.cli.inputs import Json
 from laneway.cli.output import line, note, show, show_json, show_json_lines, visible
@@ -17,7 +17,10 @@ from laneway.operations.workers import pause_claims, resume_claims
 
 app = group("Show and change lanes while jobs run.")
 
-Name = Annotated[str, typer.Argument(metavar="LANE", help="The lane's name.")]
+Name = Annotated[
+    str,
+    typer.Argument(metavar="LANE", help="The lane's name.", autocompletion=completion.lanes),
+]
 JobType = Annotated[str, typer.Argument(metavar="TYPE", help="The job type.")]
 with_settings = takes_settings(LaneSettings, without=("enabled",))
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from laneway.cli import output, session
+from laneway.cli import output, session, variables
 from laneway.cli.commands import COMMANDS, LazyCommands
 from laneway.cli.exits import ExitCode, report
 from laneway.cli.groups import Group
@@ -117,6 +117,7 @@ def root(
 ) -> None:
     """Durable background jobs on the PostgreSQL you already have."""
     output.use_color(not no_color)
+    variables.use_root(ctx)
     session.use_principal(by)
     session.use_server(None)
     if server and ctx.invoked_subcommand == "remote-worker":

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from laneway.domain import codec
@@ -98,6 +99,11 @@ def to_json(value: object) -> str:
     """Encode as JSON, escaping control characters and line separators."""
     text = json.dumps(value, ensure_ascii=False, default=str, separators=(", ", ": "))
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def moment(at: datetime | None) -> str:
+    """Format a time in the local zone, with the zone: 2030-01-31 09:00:00 CET."""
+    return "-" if at is None else at.astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
 
 
 def seconds(value: float | None) -> str:

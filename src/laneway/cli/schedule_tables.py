@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
 
-from laneway.cli.output import to_json, visible
+from laneway.cli.output import moment, to_json, visible
 from laneway.cli.tables import columns, fields
 from laneway.domain import codec
 
@@ -28,7 +27,7 @@ def schedules(items: Iterable[Schedule]) -> Table:
             visible(each.job_type),
             visible(each.cron),
             visible(each.timezone if each.words == each.cron else each.words),
-            _moment(fires[0].at if fires else each.next_at),
+            moment(fires[0].at if fires else each.next_at),
             _outcome(each.last.outcome) if each.last else "-",
             Text("enabled", "green") if each.enabled else Text("disabled", "yellow"),
             visible(each.check_name or "-"),
@@ -50,7 +49,7 @@ def schedule(shown: Schedule) -> Table:
             grid.add_row("words", cron.describe(shown.cron) if is_long else visible(shown.words))
         if name == "next_at":
             for each in shown.next_fires:
-                grid.add_row("fires", f"{_moment(each.at)}  {visible(each.note or '')}".rstrip())
+                grid.add_row("fires", f"{moment(each.at)}  {visible(each.note or '')}".rstrip())
     return grid
 
 
@@ -58,10 +57,10 @@ def slots(items: Iterable[Slot]) -> Table:
     table = columns("SLOT", "OUTCOME", "JOB", "AT", "NOTE")
     for each in items:
         table.add_row(
-            _moment(each.slot),
+            moment(each.slot),
             _outcome(f"{each.outcome} (run now)" if each.manual else each.outcome),
             str(each.job_id or "-"),
-            _moment(each.at),
+            moment(each.at),
             visible(each.note or ""),
         )
     return table
@@ -69,8 +68,3 @@ def slots(items: Iterable[Slot]) -> Table:
 
 def _outcome(outcome: str) -> Text:
     return Text(outcome, _OUTCOMES.get(outcome.split()[0], ""))
-
-
-def _moment(at: datetime | None) -> str:
-    """A time with its zone: a schedule's may differ from the terminal's."""
-    return at.astimezone().strftime("%Y-%m-%d %H:%M:%S %Z") if at else "-"

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from laneway.cli import history, inputs, session
 from laneway.cli.groups import group
 from laneway.cli.inputs import Json
-from laneway.cli.output import line, note, show, show_json, show_json_lines
+from laneway.cli.name_notes import note_unserved_type
+from laneway.cli.output import line, moment, note, show, show_json, show_json_lines
 from laneway.cli.setting_options import takes_settings
 from laneway.domain.codec import json_time
-from laneway.domain.schedule import Schedule, ScheduleSettings
+from laneway.domain.schedule import RunNow, Schedule, ScheduleSettings
+from laneway.errors import Forbidden
 from laneway.operations import schedules as operations
+
+if TYPE_CHECKING:
+    from laneway.cli.session import Backend
 
 app = group("Show and change schedules, which submit jobs on a cron.")
 
@@ -24,7 +30,7 @@ def _show(schedule: Schedule, done: str, json: bool) -> None:
     if json:
         show_json(schedule)
         return
-    following = f", next at {schedule.next_at.isoformat()}" if schedule.next_at else ""
+    following = f", next at {moment(schedule.next_at)}" if schedule.next_at else ""
     note(f"schedule {schedule.name}: {done}{following}")
 
 
@@ -114,7 +120,15 @@ def run(
     json: Json = False,
 ) -> None:
     """Run a schedule now, enabled or not, and print the id of its job."""
-    ran = session.call(operations.run_schedule(schedule, check=check))
+
+    async def verb(backend: Backend) -> RunNow:
+        ran = await backend.call(operations.run_schedule(schedule, check=check))
+        with suppress(Forbidden):
+            found = await backend.call(operations.get_schedule(schedule))
+            await note_unserved_type(backend, found.job_type)
+        return ran
+
+    ran = session.run(verb)
     if json:
         job_id = str(ran.job_id) if ran.job_id else None
         show_json({"answer": ran.answer, "slot": json_time(ran.slot), "job_id": job_id})

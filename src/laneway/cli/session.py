@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
+from laneway.cli import variables
+
 if TYPE_CHECKING:
     from laneway.cli.backends.database import DatabaseBackend
     from laneway.cli.backends.server import ServerBackend
@@ -96,6 +98,7 @@ def settings() -> Settings:
     """Load the settings of this process."""
     from laneway.config.settings import Settings
 
+    variables.note_unknown()
     return Settings.load()
 
 
@@ -125,6 +128,7 @@ async def connected(door: Door = "cli") -> AsyncIterator[AsyncClient]:
 
     if _server is None:
         raise RuntimeError("no server was chosen")
+    variables.note_unknown()
     token = read_token(_server.token)
     try:
         created = AsyncClient(_server.url, token, door=door, allow_insecure=_server.allow_insecure)
@@ -136,7 +140,8 @@ async def connected(door: Door = "cli") -> AsyncIterator[AsyncClient]:
 
 
 @asynccontextmanager
-async def _backend() -> AsyncIterator[Backend]:
+async def backend() -> AsyncIterator[Backend]:
+    """Open the database or the server of this run."""
     if _server is not None:
         from laneway.cli.backends.server import ServerBackend
 
@@ -159,8 +164,8 @@ def run(verb: Callable[[Backend], Awaitable[T]]) -> T:
     import asyncio
 
     async def once() -> T:
-        async with _backend() as backend:
-            return await verb(backend)
+        async with backend() as opened_backend:
+            return await verb(opened_backend)
 
     return asyncio.run(once())
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from laneway.cli import inputs, session
-from laneway.cli.filter_options import Chosen, filtered, note_unknown_lane
+from laneway.cli import completion, inputs, session
+from laneway.cli.filter_options import Chosen, filtered
 from laneway.cli.inputs import Json
+from laneway.cli.name_notes import note_unknown_lane, note_unknown_names
 from laneway.cli.output import note, show, show_json, show_json_lines, visible
 from laneway.domain.codec import to_json
 from laneway.operations import job_types as operations
@@ -20,8 +21,19 @@ if TYPE_CHECKING:
     from laneway.domain.job_type import PublishedType
     from laneway.domain.stats import Failures
 
-Type = Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only this job type.")]
-Lane = Annotated[str | None, typer.Option(metavar="LANE", help="Only this lane.")]
+Type = Annotated[
+    str | None,
+    typer.Option(
+        "--type",
+        metavar="TYPE",
+        help="Only this job type.",
+        autocompletion=completion.job_types,
+    ),
+]
+Lane = Annotated[
+    str | None,
+    typer.Option(metavar="LANE", help="Only this lane.", autocompletion=completion.lanes),
+]
 
 
 @filtered
@@ -31,7 +43,7 @@ def counts(chosen: Chosen, json: Json = False) -> None:
     async def verb(backend: Backend) -> list[StateCount]:
         counted = await backend.count_jobs(chosen.wanted)
         if not any(each.count for each in counted):
-            await note_unknown_lane(backend, chosen.options["lane"])
+            await note_unknown_names(backend, chosen.options)
         return counted
 
     found = session.run(verb)

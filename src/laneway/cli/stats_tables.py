@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from laneway.cli.output import seconds, visible
+from laneway.cli.output import moment, seconds, visible
 from laneway.cli.tables import columns, depth
 
 if TYPE_CHECKING:
@@ -65,8 +65,8 @@ def publishers(items: Iterable[Publisher]) -> Table:
         table.add_row(
             visible(each.job_type),
             visible(each.application),
-            each.first_at.astimezone().strftime("%Y-%m-%d"),
-            each.seen_at.astimezone().strftime("%Y-%m-%d %H:%M"),
+            moment(each.first_at),
+            moment(each.seen_at),
             Text("stale", "yellow") if each.is_stale else "",
         )
     return table
@@ -86,7 +86,7 @@ def failures(items: Iterable[Failure]) -> Table:
             visible(each.job_type),
             visible(each.error_type or "-"),
             each.lane,
-            each.last_at.astimezone().strftime("%Y-%m-%d %H:%M:%S"),
+            moment(each.last_at),
             str(each.example),
         )
     return table

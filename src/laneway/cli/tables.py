@@ -1,26 +1,26 @@
-"""Tables of jobs, lanes, workers, limits, schedules and changes."""
+"""Tables of lanes, workers, limits, schedules and changes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from laneway.cli.output import seconds, to_json, visible
+from laneway.cli.output import moment, seconds, to_json, visible
 from laneway.domain.change import differences
 
 if TYPE_CHECKING:
     from laneway.domain.audit import AuditEntry
     from laneway.domain.change import Change
     from laneway.domain.freeze import LaneWatch
-    from laneway.domain.job import Attempt, Job, Progress
+    from laneway.domain.job import Progress
     from laneway.domain.limit import LimitStatus
-    from laneway.domain.overview import ActiveJob, LaneStatus, Overview, WorkerRow
+    from laneway.domain.overview import ActiveJob, Gate, LaneStatus, Overview, WorkerRow
 
 STYLES = {
     "completed": "green",
@@ -35,23 +35,22 @@ _BAR = 12
 _LONGEST_VALUE = 80
 
 
-def columns(*names: str, right: Sequence[str] = ()) -> Table:
+def columns(*names: str, right: Sequence[str] = (), folding: Sequence[str] = ()) -> Table:
+    """An empty table; columns that are `folding` become narrower than their text before others."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in names:
-        table.add_column(name, justify="right" if name in right else "left", no_wrap=True)
+        justify: Literal["right", "left"] = "right" if name in right else "left"
+        table.add_column(name, justify=justify, no_wrap=name not in folding)
     return table
 
 
-def _label_and_status(job: Job) -> Text:
-    status, label = job.status.value, job.label
-    return Text(label if label == status else f"{label} ({status})", STYLES.get(status, ""))
-
-
-def _ago(at: datetime | None) -> str:
+def ago(at: datetime | None) -> str:
+    """The time since then."""
     return seconds((datetime.now(UTC) - at).total_seconds()) if at else "-"
 
 
-def _progress(progress: Progress | None) -> str:
+def progress_text(progress: Progress | None) -> str:
+    """Percent or count, stage and message on one line."""
     if progress is None:
         return ""
     percent = f"{progress.percent:.0f}%" if progress.percent is not None else ""
@@ -60,24 +59,9 @@ def _progress(progress: Progress | None) -> str:
     return visible(" ".join(part for part in values if part))
 
 
-def jobs(items: Iterable[Job]) -> Table:
-    table = columns(
-        "ID", "TYPE", "LANE", "STATUS", "PRIO", "TRY", "AGE", "WORKER", "PROGRESS",
-        right=("PRIO", "TRY", "AGE"),
-    )  # fmt: skip
-    for job in items:
-        table.add_row(
-            str(job.id),
-            visible(job.job_type),
-            job.lane,
-            Text(job.label, STYLES.get(job.status.value, "")),
-            str(job.priority),
-            str(job.tries),
-            _ago(job.created_at),
-            visible(job.worker or "-"),
-            _progress(job.progress),
-        )
-    return table
+def cut(text: str) -> Text:
+    """One line of text, which a narrow column cuts with an ellipsis."""
+    return Text(visible(text), no_wrap=True, overflow="ellipsis")
 
 
 def fields() -> Table:
@@ -86,57 +70,6 @@ def fields() -> Table:
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
     return grid
-
-
-def job(shown: Job, approval: RenderableType | None = None) -> RenderableType:
-    """Render one job field by field, its approval, then its attempts."""
-    grid = fields()
-    for name, value in shown.to_dict().items():
-        if name in ("attempts", "error", "label") or value in (None, [], ""):
-            continue
-        if name == "analysis" and approval is not None:
-            continue
-        if name == "status":
-            grid.add_row(name, _label_and_status(shown))
-        elif name == "progress":
-            # A report without values only counts as progress.
-            if text := _progress(shown.progress):
-                grid.add_row(name, text)
-        else:
-            text = value if isinstance(value, str) else to_json(value)
-            grid.add_row(name, visible(text))
-    parts: list[RenderableType] = [grid]
-    if approval is not None:
-        parts.append(approval)
-    if shown.error is not None:
-        parts.append(Text(f"error  {visible(shown.error.type)}: {visible(shown.error.message)}"))
-        parts.extend(_lines(shown.error.traceback))
-    return Group(*parts, attempts(shown.attempts))
-
-
-def attempts(items: Iterable[Attempt]) -> RenderableType:
-    """Render the outcome and the log of each attempt."""
-    return Group(*(part for each in items for part in _attempt(each)))
-
-
-def _attempt(each: Attempt) -> Iterator[RenderableType]:
-    began = each.started_at or each.claimed_at
-    ran = seconds((each.finished_at - began).total_seconds()) if each.finished_at and began else ""
-    head = f"attempt {each.attempt}  {each.outcome or 'running'}  {ran}".rstrip()
-    yield Text(f"\n{head}  {visible(each.worker or each.claimed_by or '')}", "bold")
-    if each.error is not None:
-        yield Text(f"  {visible(each.error.type)}: {visible(each.error.message)}")
-        yield from _lines(each.error.traceback)
-    if (earlier := each.log_lines - len(each.log)) > 0:
-        yield Text(f"  … and {earlier:,} earlier {'lines' if earlier > 1 else 'line'}", "dim")
-    for entry in each.log:
-        at = entry.at.astimezone().strftime("%H:%M:%S")
-        yield Text(f"  {at} {visible(entry.level)} {visible(entry.message)}")
-
-
-def _lines(traceback: str | None) -> Iterator[Text]:
-    for text in (traceback or "").splitlines():
-        yield Text(f"  {visible(text)}", "dim")
 
 
 def depth(count: int, is_capped: bool) -> str:
@@ -150,23 +83,29 @@ def lanes(items: Iterable[LaneStatus]) -> Table:
     )  # fmt: skip
     for each in items:
         lane = each.lane
-        bound = "∞" if lane.max_slots is None else str(lane.max_slots)
         types = ", ".join(lane.job_types) or _TYPES_OF.get(lane.name, "-")
         table.add_row(
             lane.name,
-            f"{each.slots_used}/{bound}",
+            slots(each),
             depth(each.depth, each.depth_is_capped),
             seconds(each.oldest_wait_s),
             seconds(lane.poll_interval_ms / 1000),
             f"{lane.stale_timeout_minutes}m",
             f"{lane.lease_seconds}s",
-            _lane_state(each),
+            lane_state(each),
             visible(types),
         )
     return table
 
 
-def _lane_state(each: LaneStatus) -> Text:
+def slots(each: LaneStatus) -> str:
+    """Slots in use, of those there are."""
+    bound = "∞" if each.lane.max_slots is None else str(each.lane.max_slots)
+    return f"{each.slots_used}/{bound}"
+
+
+def lane_state(each: LaneStatus) -> Text:
+    """Whether the lane is enabled, drained, or who froze it."""
     if each.frozen_by is not None:
         return Text(f"frozen by {visible(each.frozen_by)}", "cyan")
     return Text("enabled", "green") if each.lane.enabled else Text("drained", "yellow")
@@ -188,7 +127,7 @@ def active(items: Iterable[ActiveJob]) -> Table:
             seconds(float(each.held_s)),
             visible(each.worker or each.claimed_by),
             ProgressBar(total=100, completed=percent, width=_BAR) if percent is not None else "",
-            f"{cancelling}{_progress(progress)}",
+            f"{cancelling}{progress_text(progress)}",
         )
     return table
 
@@ -204,8 +143,8 @@ def workers(items: Iterable[WorkerRow]) -> Table:
             f"{each.running}/{each.concurrency}",
             _room(each),
             _megabytes(each.memory_bytes),
-            _ago(each.started_at),
-            _ago(each.seen_at),
+            ago(each.started_at),
+            ago(each.seen_at),
             visible(", ".join(each.lanes)) if each.lanes is not None else "all",
             each.transport.replace("_", " "),
             _worker_state(each),
@@ -226,7 +165,7 @@ def _worker_state(each: WorkerRow) -> Text:
     if each.is_stopping:
         states.append(Text("stopping", "yellow"))
     if each.state == "dead":
-        states.append(Text(f"dead, last seen {_ago(each.seen_at)} ago", "red"))
+        states.append(Text(f"dead, last seen {ago(each.seen_at)} ago", "red"))
     if each.drain_requested_at is not None:
         states.append(Text(f"drained by {visible(each.drain_requested_by or '-')}", "yellow"))
     if each.is_leader:
@@ -234,12 +173,17 @@ def _worker_state(each: WorkerRow) -> Text:
     return Text(", ").join(states)
 
 
+def paused(gate: Gate) -> Text:
+    """The line about a closed pause gate."""
+    by = f" by {visible(gate.paused_by)}" if gate.paused_by else ""
+    return Text(f"PAUSED{by}, {ago(gate.paused_at)} ago: nothing is claimed", "red")
+
+
 def overview(seen: Overview) -> RenderableType:
     """Render lanes, active jobs and live workers."""
     parts: list[RenderableType] = []
     if seen.gate.paused:
-        by = f" by {visible(seen.gate.paused_by)}" if seen.gate.paused_by else ""
-        parts += [Text(f"PAUSED{by}, {_ago(seen.gate.paused_at)} ago: nothing is claimed", "red")]
+        parts += [paused(seen.gate)]
     parts += [lanes(seen.lanes), Text("")]
     parts += [active(seen.active) if seen.active else Text("no active jobs", "dim"), Text("")]
     if not seen.live:
@@ -274,7 +218,7 @@ def changes(items: Iterable[Change]) -> Table:
     for each in items:
         table.add_row(
             str(each.id),
-            each.at.astimezone().strftime("%Y-%m-%d %H:%M:%S"),
+            moment(each.at),
             visible(each.by),
             "pause gate" if each.kind == "gate" else visible(each.name),
             difference(each),
@@ -299,7 +243,7 @@ def audit_entries(items: Iterable[AuditEntry]) -> Table:
     for each in items:
         table.add_row(
             str(each.id),
-            each.at.astimezone().strftime("%Y-%m-%d %H:%M:%S"),
+            moment(each.at),
             visible(each.actor),
             each.door,
             visible(each.action) + ("" if each.outcome == "done" else f" ({each.outcome})"),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 from uuid import UUID
 
 import typer
@@ -14,8 +14,12 @@ import typer
 from laneway.cli import inputs, session
 from laneway.cli.groups import group
 from laneway.cli.inputs import Json
-from laneway.cli.output import line, note, show, show_json, show_json_lines, visible
+from laneway.cli.output import line, moment, note, show, show_json, show_json_lines, visible
 from laneway.domain.codec import to_json
+
+if TYPE_CHECKING:
+    from laneway.cli.session import Backend
+    from laneway.domain.access import NewToken
 
 app = group("Create and revoke tokens.")
 
@@ -73,21 +77,49 @@ def create(
     with ExitStack() as stack:
         # Created before the token: a token that cannot be written would be lost.
         file = None if out is None else stack.enter_context(_private_file(out))
-        made = session.call(
-            operations.create_token(principal, name, narrowed, chosen, life, job_types=types)
-        )
+        asked = operations.create_token(principal, name, narrowed, chosen, life, job_types=types)
+
+        async def verb(backend: Backend) -> NewToken:
+            made = await backend.call(asked)
+            await _note_lacking(backend, principal, narrowed)
+            return made
+
+        made = session.run(verb)
         if file is not None:
             file.write(f"{made.secret}\n")
     if json:
         show_json({**to_json(made.token), **({} if out else {"token": made.secret})})
         return
     end = made.token.expires_at
-    until = f"until {end.astimezone():%Y-%m-%d %H:%M}" if end else "without expiry"
+    until = f"until {moment(end)}" if end else "without expiry"
     if out is not None:
         note(f"token {made.token.id} of {visible(principal)}, {until}: written to {out}")
         return
     note(f"token {made.token.id} of {visible(principal)}, {until}; it is not shown again:")
     line(made.secret)
+
+
+async def _note_lacking(
+    backend: Backend, principal: str, permissions: Sequence[str] | None
+) -> None:
+    """Print a note about permissions of a token that no role of its principal has."""
+    from laneway.operations import access as operations
+
+    granted = await backend.items(operations.list_grants(principal=principal))
+    names = {grant.role for grant in granted}
+    roles = [role for role in await backend.items(operations.list_roles()) if role.name in names]
+    held = {each for role in roles for each in role.permissions}
+    if permissions is None and not held:
+        note(
+            f"{visible(principal)} has no role, so the token can do nothing yet:"
+            " grant one with `laneway roles grant`"
+        )
+    if lacking := sorted(set(permissions or ()) - held):
+        note(
+            f"no role of {visible(principal)} has {', '.join(lacking)}: the token cannot use"
+            f" {'it' if len(lacking) == 1 else 'them'} until one is granted with"
+            " `laneway roles grant`"
+        )
 
 
 @contextmanager

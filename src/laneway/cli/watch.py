@@ -6,15 +6,20 @@ from typing import TYPE_CHECKING
 
 from laneway.cli import output
 from laneway.cli.exits import ExitCode
+from laneway.cli.job_ids import resolve
 from laneway.cli.output import note, show_json, visible
 from laneway.errors import NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from uuid import UUID
 
     from laneway.cli.session import Backend
     from laneway.domain.job import Job
+    from laneway.domain.job_id import IdPrefix
+
+INTERVAL_S = 0.2
+MOST_AT_ONCE = 10
 
 
 def outcome_code(job: Job) -> ExitCode:
@@ -35,6 +40,28 @@ async def follow_as_json(backend: Backend, job_id: UUID, interval: float) -> Job
 async def follow_quietly(backend: Backend, job_id: UUID, interval: float) -> Job:
     """Return the job once it has ended."""
     return await _follow(backend, job_id, interval, lambda job: None)
+
+
+async def wait_for_all(
+    backend: Backend, ids: Sequence[UUID | IdPrefix], timeout: float | None
+) -> list[Job]:
+    """The jobs once all have ended, in the order given; at the timeout as they are then."""
+    import asyncio
+
+    full = list(dict.fromkeys([await resolve(backend, each) for each in ids]))
+    # A server bounds the open streams of a token.
+    room = asyncio.Semaphore(MOST_AT_ONCE)
+
+    async def wait_for(job_id: UUID) -> None:
+        async with room:
+            await follow_quietly(backend, job_id, INTERVAL_S)
+
+    try:
+        async with asyncio.timeout(timeout):
+            await asyncio.gather(*map(wait_for, full))
+    except TimeoutError:
+        note(f"not all jobs ended within {output.seconds(timeout)}")
+    return [(await backend.review(job_id)).job for job_id in full]
 
 
 async def _follow(
@@ -79,5 +106,5 @@ async def follow_with_bar(backend: Backend, job_id: UUID, interval: float) -> Jo
 
 
 def note_outcome(job: Job) -> None:
-    """Print the outcome on stderr."""
-    note(f"job {job.id} {job.status.value}{visible(job.why_ended)}")
+    """Print the outcome, or the status of a job that has not ended, on stderr."""
+    note(f"job {job.id} {job.label}{visible(job.why_ended)}")

@@ -1,4 +1,4 @@
-"""`laneway admin workers …` and `laneway top`"""
+"""`laneway admin workers …`"""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from laneway.cli import inputs, lanes, output, session, stats
+from laneway.cli import lanes, session, stats
 from laneway.cli.groups import group
 from laneway.cli.inputs import Json
 from laneway.cli.output import note, show, show_json, visible
@@ -94,23 +94,6 @@ def _show_result(worker: WorkerRow, done: str, json: bool) -> None:
     note(f"worker {visible(worker.name)}: {done}{running}")
 
 
-def top(
-    interval: Annotated[
-        float,
-        typer.Option(
-            metavar="DURATION", parser=inputs.duration, help="Time between two refreshes."
-        ),
-    ] = 1.0,
-    once: Annotated[bool, typer.Option("--once", help="Print one frame and exit.")] = False,
-    json: Json = False,
-) -> None:
-    """Watch lanes, slots, active jobs and workers live."""
-    if once or json or not output.is_terminal():
-        _show_overview(json)
-        return
-    session.run(lambda backend: _keep_showing(backend, max(interval, 0.1)))
-
-
 def _show_overview(json: bool) -> None:
     seen = session.run(lambda backend: backend.overview())
     if json:
@@ -119,29 +102,3 @@ def _show_overview(json: bool) -> None:
     from laneway.cli import tables
 
     show(tables.overview(seen))
-
-
-async def _keep_showing(backend: Backend, interval: float) -> None:
-    import asyncio
-
-    from rich.console import Group
-    from rich.live import Live
-    from rich.text import Text
-
-    from laneway.cli import tables
-    from laneway.errors import DatabaseUnavailable, ServerUnreachable, UnsuitableDatabase
-
-    screen = output.console()
-    with Live(console=screen, screen=True, auto_refresh=False) as live:
-        while True:
-            try:
-                seen = await backend.overview(screen.height)
-                foot = f"every {output.seconds(interval)} · Ctrl-C ends"
-                live.update(Group(tables.overview(seen), Text(f"\n{foot}", "dim")), refresh=True)
-            except UnsuitableDatabase:
-                raise
-            except DatabaseUnavailable as error:
-                live.update(Text(f"database unavailable: {error}", "red"), refresh=True)
-            except ServerUnreachable as error:
-                live.update(Text(str(error), "red"), refresh=True)
-            await asyncio.sleep(interval)

@@ -16,6 +16,7 @@ from laneway.domain.review import Review
 from laneway.domain.states import Status
 from laneway.errors import NotFound
 from laneway.store import approvals as store
+from laneway.store import steps
 from laneway.store.database import Database
 
 log = logging.getLogger("laneway.control")
@@ -37,7 +38,8 @@ async def review(db: Database, job_id: UUID) -> Review:
         raise NotFound(f"no job {job_id}")
     decided = await db.run(store.decisions(job_id))
     job = await jobs.show(db, job_id)
-    return Review(job, found.seal, found.two_person, tuple(decided), found.traceparent)
+    done = await db.run(steps.listing(job_id))
+    return Review(job, found.seal, found.two_person, tuple(decided), found.traceparent, tuple(done))
 
 
 async def approve(

@@ -15,8 +15,10 @@ from laneway.domain import verb_rules
 from laneway.domain.counts import NOT_COUNTED, StateCount
 from laneway.domain.filter import JobFilter
 from laneway.domain.job import Attempt, Job, check_priority
+from laneway.domain.job_id import MOST_PREFIXES, IdMatches, IdPrefix, parse_id
 from laneway.domain.overview import DEPTH_BOUND
 from laneway.domain.page import Page
+from laneway.domain.permissions import Reach
 from laneway.domain.states import TERMINAL, Status
 from laneway.errors import InvalidInput, NotFound, Refused
 from laneway.store import events
@@ -122,6 +124,20 @@ def _is_wanted(wanted: JobFilter, job: Job | None) -> bool:
             or wanted.within.covers(owner=job.created_by, workspace=job.workspace, lane=job.lane)
         )
     )
+
+
+async def find_ids(
+    db: Database, prefixes: Sequence[str], *, within: Reach | None = None
+) -> list[IdMatches]:
+    """The jobs in reach (None: all) whose ids begin with each prefix, by the index of ids."""
+    if len(prefixes) > MOST_PREFIXES:
+        raise InvalidInput("prefix", f"give at most {MOST_PREFIXES} of them")
+    return await db.run(store.find_ids([_prefix(each) for each in prefixes], within=within))
+
+
+def _prefix(text: str) -> IdPrefix:
+    parsed = parse_id(text, "prefix")
+    return parsed if isinstance(parsed, IdPrefix) else IdPrefix(parsed.hex)
 
 
 async def counts(db: Database, wanted: JobFilter, *, bound: int = DEPTH_BOUND) -> list[StateCount]:

@@ -7,6 +7,11 @@ from typing import Final, NamedTuple
 
 LEAST_JIT_COST: Final = 100_000
 SHORTEST_MS: Final = 5_000
+SHORTEST_IDLE_MS: Final = 60_000
+FEWEST_CONNECTIONS: Final = 20
+SMALLEST_BUFFERS: Final = 16 * 1024**2 // 8192
+# Stands for the database role in a cure.
+ROLE: Final = "{role}"
 
 
 class Rule(NamedTuple):
@@ -48,7 +53,7 @@ def _of_role(
     only_pooled: bool = False,
 ) -> Rule:
     """A setting that the database role may have."""
-    return Rule(name, is_harmful, effect, f"alter role … set {name} = {value};", only_pooled)
+    return Rule(name, is_harmful, effect, f"alter role {ROLE} set {name} = {value};", only_pooled)
 
 
 _LOST: Final = "a crash of the server may lose acknowledged jobs"
@@ -59,6 +64,20 @@ RULES: Final = (
     _of_role("synchronous_commit", "on", _is("off"), _LOST),
     _of_server("autovacuum", "on", _is("off"), "dead rows accumulate and everything gets slower"),
     _of_server("track_counts", "on", _is("off"), "autovacuum does not run: dead rows accumulate"),
+    _of_role(
+        "idle_session_timeout", "0", lambda found: 0 < int(found) < SHORTEST_IDLE_MS,
+        "idle connections of workers and servers are closed again and again", only_pooled=True,
+    ),
+    Rule(
+        "max_connections", lambda found: int(found) < FEWEST_CONNECTIONS,
+        "a few workers and servers use up all connections",
+        "alter system set max_connections = 100; restart PostgreSQL.",
+    ),
+    Rule(
+        "shared_buffers", lambda found: int(found) < SMALLEST_BUFFERS,
+        "queues are read from disk instead of memory",
+        "alter system set shared_buffers = '128MB'; restart PostgreSQL.",
+    ),
     _of_server("log_statement", "ddl", _is("all"), _SHOWN),
     _of_server("log_min_duration_statement", "1000", _is("0"), _SHOWN),
     _of_role(
@@ -80,7 +99,7 @@ RULES: Final = (
     Rule(
         "jit_above_cost", lambda found: 0 <= float(found) < LEAST_JIT_COST,
         "short statements are compiled, which takes a second each",
-        "alter role … set jit = off;", only_pooled=True,
+        f"alter role {ROLE} set jit = off;", only_pooled=True,
     ),
     _of_role(
         "search_path", '"$user", public', _shadows_pg_catalog,

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Annotated, Any, ClassVar
 
 from laneway.domain.annotations import INLINE, Doc
 from laneway.domain.approval import Decision
 from laneway.domain.job import Attempts, Job, shown
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A finished step of a job; later attempts reuse its result."""
+
+    name: str
+    attempt: Annotated[int, Doc("The attempt that ran it")]
+    took_s: float | None
+    at: Annotated[datetime, Doc("When its result was stored")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +35,7 @@ class Review:
     traceparent: Annotated[
         str | None, Doc("The span that submitted it (W3C Trace Context), to find its trace")
     ] = None
+    steps: Annotated[tuple[Step, ...], Doc("The newest 200 finished steps, in order")] = ()
 
     @property
     def attempts(self) -> Attempts:

@@ -9,6 +9,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from laneway.domain.suggestion import suggest
+from laneway.errors import InvalidInput
+
 
 class Status(StrEnum):
     """The status of a job."""
@@ -201,6 +204,45 @@ def label_of(status: Status, approved_by: str | None) -> str:
     if status is _APPROVED and approved_by is None:
         return "queued"
     return "analysing" if status is _PENDING else status.value
+
+
+# Names for people, and the names of other systems.
+LABELS: Final[dict[str, Status]] = {
+    "queued": _APPROVED,
+    "analysing": _PENDING,
+    "analyzing": _PENDING,
+    "available": _APPROVED,
+    "enqueued": _APPROVED,
+    "scheduled": _APPROVED,
+    "started": _RUNNING,
+    "executing": _RUNNING,
+    "active": _RUNNING,
+    "success": _COMPLETED,
+    "succeeded": _COMPLETED,
+    "done": _COMPLETED,
+    "finished": _COMPLETED,
+    "failure": _FAILED,
+    "error": _FAILED,
+    "dead": _FAILED,
+    "discarded": _FAILED,
+    "canceled": _CANCELLED,
+    "revoked": _CANCELLED,
+}
+
+
+def parse_status(text: str) -> Status:
+    """The status with this name or label; InvalidInput suggests the nearest."""
+    word = text.strip().lower().replace("-", "_").replace(" ", "_")
+    if word in LABELS:
+        return LABELS[word]
+    try:
+        return Status(word)
+    except ValueError:
+        similar = suggest(word, (*Status, *LABELS))
+        names = ", ".join(Status)
+        raise InvalidInput(
+            "status", f"{text[:40]!r} is not a status{similar or f': use {names}'}"
+        ) from None
 
 
 def can(status: Status | None, verb: Verb | str) -> bool:

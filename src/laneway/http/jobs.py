@@ -11,6 +11,7 @@ from laneway.domain.duration import seconds_of
 from laneway.domain.explanation import Explanation
 from laneway.domain.filter import JobFilter
 from laneway.domain.job import DEFAULT_WORKSPACE, Attempt, Job
+from laneway.domain.job_id import IdMatches
 from laneway.domain.overview import JobSummary
 from laneway.domain.review import Review
 from laneway.domain.states import Status
@@ -120,6 +121,16 @@ def list_jobs(
     }  # fmt: skip
     given = {**(wanted or JobFilter()).conditions, **without_none(fields)}
     return Listing("/jobs", decode.job, query_params(given))
+
+
+def find_job_ids(prefixes: Sequence[str]) -> Call[list[IdMatches]]:
+    """Find the visible jobs whose ids begin with each prefix, at most five of each."""
+    asked = tuple(("prefix", each) for each in listed(prefixes, "prefixes"))
+    return Call("GET", "/jobs/ids", _matches, asked)
+
+
+def _matches(response: CallResponse) -> list[IdMatches]:
+    return [decode.read(IdMatches, each) for each in response.body["items"]]
 
 
 def get_job(job_id: UUID | str) -> Call[Job]:

@@ -132,6 +132,7 @@ class Verbs:
     submit_many = ClientMethod(jobs.submit_many)
     list_jobs = ListVerb(jobs.list_jobs)
     count_jobs = ClientMethod(stats.count_jobs)
+    find_job_ids = ClientMethod(jobs.find_job_ids)
     get_job = ClientMethod(jobs.get_job)
     review_job = ClientMethod(jobs.review_job)
     list_attempts = ListVerb(jobs.list_attempts)

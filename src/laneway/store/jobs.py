@@ -15,6 +15,7 @@ from laneway.domain.counts import StateCount
 from laneway.domain.filter import JobFilter
 from laneway.domain.job import Attempt, Job, LogLine, NewJob, Progress
 from laneway.domain.job_error import JobError
+from laneway.domain.job_id import MOST_IDS, IdMatches, IdPrefix
 from laneway.domain.permissions import Reach
 from laneway.domain.redaction import redact
 from laneway.domain.states import Status
@@ -39,6 +40,8 @@ MAX_LINES = 1000
 SCAN = 30_000
 # Jobs that await an approval are read completely, so fewer of them.
 SCAN_AWAITING = 1000
+# Jobs of a prefix that are examined for those in reach.
+SCAN_IDS = 200
 _keeps_text: ContextVar[bool] = ContextVar("keeps_text", default=False)
 
 
@@ -365,6 +368,32 @@ def count_states(wanted: JobFilter, *, bound: int) -> Statement[list[StateCount]
         {name: getattr(wanted, name) for name in names}
         | {"within": _terms(wanted.within), "bound": bound},
     )
+
+
+def find_ids(
+    prefixes: Sequence[IdPrefix], *, within: Reach | None = None
+) -> Statement[list[IdMatches]]:
+    """The jobs in reach whose ids begin with each prefix, in the order of the prefixes."""
+    ranges = [prefix.range for prefix in prefixes]
+    terms = _terms(within)
+
+    def decode(rows: list[Row]) -> list[IdMatches]:
+        found: list[list[UUID | None]] = [[] for _ in prefixes]
+        for n, job_id in rows:
+            found[n - 1].append(job_id)
+        return [
+            IdMatches(str(prefix), tuple(one for one in ids if one is not None), None in ids)
+            for prefix, ids in zip(prefixes, found, strict=True)
+        ]
+
+    params = {
+        "firsts": [each.first for each in ranges],
+        "lasts": [each.last for each in ranges],
+        "limit": MOST_IDS,
+        "look": MOST_IDS + 1 if terms is None else SCAN_IDS,
+        "within": terms,
+    }
+    return Statement("jobs/find_ids", decode, params)
 
 
 def newest() -> Statement[int]:

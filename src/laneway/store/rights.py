@@ -138,6 +138,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
         _EARLIER_SLOTS,
         "execute on lane_of", "execute on queue_position", "execute on recent_pace",
     ),
+    "jobs/find_ids": ("execute on find_ids",),
     "jobs/find_keys": ("select on job_keys", "select on jobs_view"),
     "jobs/find_own_ahead": (
         "select on jobs", "select on ready", "select on workers", "execute on lane_of",
@@ -241,6 +242,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "stats/count_ends": ("select on outcome", "select on jobs", "select on lease"),
     "stats/count_failures": ("select on outcome", "select on jobs", "execute on lane_of"),
     "steps/save_step": ("execute on save_step",),
+    "steps/list_steps": ("select on jobs", "select on steps"),
     "steps/read_steps": ("select on steps",),
     "schedules/begin_check": ("select on schedules", "select update on schedule_state"),
     "schedules/change_schedule": ("select update on schedules", *SCHEDULE_CHANGE),
@@ -286,7 +288,7 @@ _READER: Final = (
     "control/read_gate", "freeze/read_frozen", "freeze/read_progress", "health/count_lapsed",
     "health/find_unhandled",
     "history/list_changes", "limits/read_limits", "job_types/read_types", "jobs/explain_job",
-    "jobs/find_own_ahead",
+    "jobs/find_own_ahead", "jobs/find_ids", "steps/list_steps",
     "jobs/get_attempts", "jobs/get_job", "jobs/count_jobs", "jobs/list_awaiting",
     "jobs/list_jobs", "jobs/match_jobs",
     "jobs/find_newest_job", "jobs/wait_job", "lanes/list_active_jobs", "lanes/measure_lanes",
@@ -297,7 +299,7 @@ _READER: Final = (
 )  # fmt: skip
 _CLIENT: Final = (
     "audit/record_entry", "control/wake_workers", "job_types/read_types",
-    "jobs/cancel_job", "jobs/get_attempts", "jobs/get_job", "jobs/open_batch",
+    "jobs/cancel_job", "jobs/find_ids", "jobs/get_attempts", "jobs/get_job", "jobs/open_batch",
     "jobs/submit_batch", "jobs/submit_job", "jobs/wait_job", "limits/drop_holds",
     "limits/find_holders", "limits/hold_limit", "limits/renew_holds",
 )  # fmt: skip
@@ -324,8 +326,8 @@ _WORKER: Final = (
 # Granted in addition to other roles: a program that submits need not approve.
 _APPROVER: Final = (
     "approvals/decide_job", "approvals/read_decisions", "approvals/read_seal",
-    "audit/record_entry", "control/wake_workers", "jobs/get_attempts", "jobs/get_job",
-    "jobs/list_awaiting", "jobs/list_jobs",
+    "audit/record_entry", "control/wake_workers", "jobs/find_ids", "jobs/get_attempts",
+    "jobs/get_job", "jobs/list_awaiting", "jobs/list_jobs", "steps/list_steps",
 )  # fmt: skip
 # On the connections that handlers pass to ctx.guard and ctx.finish.
 _HANDLER: Final = ("leases/finish_attempt", "leases/guard_attempt", "leases/check_transaction")

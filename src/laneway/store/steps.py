@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
+from uuid import UUID
 
 from laneway.domain.claim import Claim
+from laneway.domain.review import Step
 from laneway.store.statement import Statement
+
+# Steps shown with a job.
+MAX_STEPS: Final = 200
 
 
 class StepWrite(NamedTuple):
@@ -19,6 +24,15 @@ class StepWrite(NamedTuple):
 def read(claim: Claim) -> Statement[dict[str, str]]:
     """The finished steps of a job, by name, as JSON text."""
     return Statement("steps/read_steps", lambda rows: dict(map(tuple, rows)), {"seq": claim.seq})
+
+
+def listing(job_id: UUID) -> Statement[list[Step]]:
+    """The newest finished steps of a job, in order, without their results."""
+    return Statement(
+        "steps/list_steps",
+        lambda rows: [Step(*row) for row in rows],
+        {"id": job_id, "limit": MAX_STEPS},
+    )
 
 
 def save(claim: Claim, name: str, result: str, took_s: float) -> Statement[StepWrite]:

@@ -23,6 +23,7 @@ from laneway.domain.job import (
     Attempt,
     Job,
 )
+from laneway.domain.job_id import IdMatches
 from laneway.domain.permissions import Reach
 from laneway.domain.review import Review
 from laneway.domain.states import Status
@@ -114,6 +115,12 @@ class SubmittedJobs(BaseModel):
 JobOut = output_model(Job)
 JobDetailOut = output_model(Review)
 ExplanationOut = output_model(Explanation)
+
+
+class IdMatchesOut(BaseModel):
+    """The matches of each prefix, in the order of the request."""
+
+    items: list[output_model(IdMatches)]  # type: ignore[valid-type]
 
 
 class AttemptPage(page_model(Attempt)):  # type: ignore[misc]

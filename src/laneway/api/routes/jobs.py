@@ -9,6 +9,7 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic import Field
 
 from laneway.api.http.auth import Caller, needs
 from laneway.api.http.idempotency import Idempotent
@@ -33,6 +34,7 @@ from laneway.api.models.jobs import (
     AttemptPage,
     CancelRequest,
     ExplanationOut,
+    IdMatchesOut,
     JobDetailOut,
     JobOut,
     JobPage,
@@ -41,9 +43,10 @@ from laneway.api.models.jobs import (
 )
 from laneway.control import approval, explain
 from laneway.control import jobs as verbs
-from laneway.domain.codec import json_time
+from laneway.domain.codec import json_time, to_json
 from laneway.domain.job import Job
 from laneway.domain.job import shown as shown_attempt
+from laneway.domain.job_id import MOST_PREFIXES
 from laneway.domain.json_writer import omits_large_values, write_json
 from laneway.domain.states import TERMINAL
 from laneway.store import quotas
@@ -102,6 +105,19 @@ async def list_jobs(who: Reader, query: Annotated[JobQuery, Query()]) -> Respons
 
 def _rendered(who: Caller, jobs: Iterable[Job]) -> list[bytes]:
     return [write_json(shown(who, job)) for job in jobs]
+
+
+@router.get("/ids", operation_id="find_job_ids", response_model=IdMatchesOut, responses=errors())
+async def find_job_ids(
+    who: Reader,
+    prefix: Annotated[
+        list[Annotated[str, Field(max_length=36)]],
+        Query(max_length=MOST_PREFIXES, description="The first digits of an id, at least four"),
+    ],
+) -> Response:
+    """Find the jobs in reach whose ids begin with each prefix, at most five of each."""
+    found = await verbs.find_ids(who.database, prefix, within=who.access.reach("jobs:read"))
+    return Json({"items": to_json(found)})
 
 
 @router.get("/{job_id}", operation_id="get_job", response_model=JobDetailOut, responses=errors(404))

@@ -30,6 +30,7 @@ from laneway.domain.explanation import Explanation
 from laneway.domain.filter import JobFilter
 from laneway.domain.freeze import Freeze
 from laneway.domain.job import DEFAULT_WORKSPACE, Attempt, Job
+from laneway.domain.job_id import IdMatches
 from laneway.domain.limit import Tuned
 from laneway.domain.overview import Overview, WorkerRow
 from laneway.domain.page import Page
@@ -82,6 +83,9 @@ class DatabaseBackend(OperationBackend):
 
     async def list_jobs(self, wanted: JobFilter, *, limit: int, cursor: str | None) -> Page[Job]:
         return await jobs.listing(self._db, wanted, limit=limit, cursor=cursor)
+
+    async def find_ids(self, prefixes: Sequence[str]) -> list[IdMatches]:
+        return await jobs.find_ids(self._db, prefixes)
 
     async def count_jobs(self, wanted: JobFilter) -> list[StateCount]:
         return await jobs.counts(self._db, wanted)

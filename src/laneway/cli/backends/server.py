@@ -19,6 +19,7 @@ from laneway.domain.explanation import Explanation
 from laneway.domain.filter import JobFilter
 from laneway.domain.freeze import Freeze
 from laneway.domain.job import Attempt, Job, check_priority
+from laneway.domain.job_id import IdMatches
 from laneway.domain.limit import Limit, Tuned, validate_limit_change
 from laneway.domain.overview import Overview, WorkerRow
 from laneway.domain.page import Page
@@ -70,6 +71,13 @@ class ServerBackend(OperationBackend):
         check_page(limit)
         position(cursor)
         return await self._client.list_jobs(wanted).page(limit=limit, cursor=cursor)
+
+    async def find_ids(self, prefixes: Sequence[str]) -> list[IdMatches]:
+        try:
+            return await self._client.find_job_ids(prefixes)
+        except (InvalidInput, NotFound):
+            # An older server reads the path as the id of a job.
+            raise Refused("this server does not find jobs by a prefix: give the full id") from None
 
     async def count_jobs(self, wanted: JobFilter) -> list[StateCount]:
         return await self._client.count_jobs(wanted)

@@ -16,7 +16,7 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from laneway.config.settings import Settings
-from laneway.control.health import DECLARATION_IGNORED, LIMIT_REFUSED
+from laneway.control.job_type_health import DECLARATION_IGNORED, LIMIT_REFUSED
 from laneway.control.throttle import Buckets
 from laneway.domain.approval import is_analysis
 from laneway.domain.claim import Claim

@@ -351,3 +351,43 @@ returns boolean language sql immutable as $$
                     where (t.owner is null or t.owner = p_owner) and (t.workspace is null or t.workspace = p_workspace)
                       and (t.lanes is null or p_lane = any (t.lanes)))
 $$;
+
+-- Ids of jobs in each range, at most p_limit per range, in order and by index. It examines p_look jobs of a range;
+-- if there are more, or more than p_limit match, a last row has no id. p_within as in search_jobs.
+create or replace function laneway.find_ids(
+    p_firsts uuid[], p_lasts uuid[], p_limit integer, p_look integer, p_within jsonb default null)
+returns table (n bigint, id uuid)
+language plpgsql stable
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_sort = off
+set jit = off
+as $$
+#variable_conflict use_column
+declare
+    v_n      bigint;
+    v_first  uuid;
+    v_last   uuid;
+    v_ids    uuid[];
+    v_looked integer;
+begin
+    for v_n, v_first, v_last in
+        select r.n, r.first, r.last from unnest(p_firsts, p_lasts) with ordinality as r (first, last, n)
+    loop
+        select array_agg(x.id order by x.id) filter (where x.fits), count(*) into v_ids, v_looked
+          from (select j.id, p_within is null or (
+                       select laneway.is_within(p_within, v.created_by, v.workspace, v.lane)
+                         from laneway.jobs_view v where v.seq = j.seq) as fits
+                  from (select b.seq, b.id from laneway.jobs b where b.id between v_first and v_last
+                         order by b.id limit p_look) j) x;
+        return query select v_n, m.id from unnest(v_ids[:p_limit]) as m (id);
+        if v_looked >= p_look or cardinality(v_ids) > p_limit then
+            n := v_n;
+            id := null;
+            return next;
+        end if;
+    end loop;
+end $$;

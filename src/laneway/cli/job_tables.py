@@ -1,0 +1,139 @@
+"""Tables of jobs, and of one job with its steps and attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from laneway.cli.output import moment, seconds, to_json, visible
+from laneway.cli.tables import STYLES, ago, columns, cut, fields, progress_text
+from laneway.domain.states import TERMINAL, Status
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from laneway.domain.job import Attempt, Job
+    from laneway.domain.review import Step
+
+
+def jobs(items: Iterable[Job], short: Mapping[UUID, str] = {}) -> Table:
+    """Render a list of jobs; `short` has ids to show instead of the full ones."""
+    table = columns(
+        "ID", "TYPE", "LANE", "STATUS", "PRIO", "TRY", "AGE", "TOOK", "TAGS", "WORKER", "DETAIL",
+        right=("PRIO", "TRY", "AGE", "TOOK"), folding=("TAGS", "WORKER", "DETAIL"),
+    )  # fmt: skip
+    for job in items:
+        table.add_row(
+            short.get(job.id) or str(job.id),
+            visible(job.job_type),
+            job.lane,
+            Text(job.label, STYLES.get(job.status.value, "")),
+            str(job.priority),
+            str(job.tries),
+            ago(job.created_at),
+            seconds(run_time(job)),
+            cut(", ".join(job.tags) or "-"),
+            cut(job.worker or "-"),
+            cut(detail(job)),
+        )
+    return table
+
+
+def run_time(job: Job) -> float | None:
+    """Seconds that the last attempt of a job ran, or runs."""
+    if job.started_at is None:
+        return None
+    return ((job.finished_at or datetime.now(UTC)) - job.started_at).total_seconds()
+
+
+def detail(job: Job) -> str:
+    """The reason of a failure or cancel, else the progress of a running job."""
+    if job.status in TERMINAL:
+        return job.why_ended.removeprefix(":").strip()
+    return progress_text(job.progress) if job.status is Status.RUNNING else ""
+
+
+def job(
+    shown: Job, approval: RenderableType | None = None, finished: Sequence[Step] = ()
+) -> RenderableType:
+    """Render one job field by field, its approval, its finished steps, then its attempts."""
+    grid = fields()
+    for name, value in shown.to_dict().items():
+        if name in ("attempts", "error", "label") or value in (None, [], ""):
+            continue
+        if name == "analysis" and approval is not None:
+            continue
+        if name == "status":
+            grid.add_row(name, _label_and_status(shown))
+        elif name == "progress":
+            # A report without values only counts as progress.
+            if text := progress_text(shown.progress):
+                grid.add_row(name, text)
+        elif isinstance(at := getattr(shown, name, None), datetime):
+            grid.add_row(name, moment(at))
+        else:
+            text = value if isinstance(value, str) else to_json(value)
+            grid.add_row(name, visible(text))
+    parts: list[RenderableType] = [grid]
+    if approval is not None:
+        parts.append(approval)
+    if shown.error is not None:
+        parts.append(Text(f"error  {visible(shown.error.type)}: {visible(shown.error.message)}"))
+        # The attempt that failed shows the traceback.
+        if all(_traceback(each) != shown.error.traceback for each in shown.attempts):
+            parts.extend(_lines(shown.error.traceback))
+    if finished:
+        parts += [Text(""), steps(finished)]
+    return Group(*parts, attempts(shown.attempts))
+
+
+def _traceback(each: Attempt) -> str | None:
+    return None if each.error is None else each.error.traceback
+
+
+def steps(items: Iterable[Step]) -> Table:
+    table = columns("STEP", "ATTEMPT", "TOOK", "AT", right=("ATTEMPT", "TOOK"))
+    for each in items:
+        table.add_row(visible(each.name), str(each.attempt), seconds(each.took_s), moment(each.at))
+    return table
+
+
+def attempts(items: Iterable[Attempt]) -> RenderableType:
+    """Render the outcome and the log of each attempt; a repeated traceback only once."""
+    printed: set[str | None] = {None}
+    return Group(*(part for each in items for part in _attempt(each, printed)))
+
+
+def _attempt(each: Attempt, printed: set[str | None]) -> Iterator[RenderableType]:
+    began = each.started_at or each.claimed_at
+    ran = seconds((each.finished_at - began).total_seconds()) if each.finished_at and began else ""
+    head = f"attempt {each.attempt}  {each.outcome or 'running'}  {ran}".rstrip()
+    worker = visible(str(each.worker or each.claimed_by or ""))
+    yield Text(f"\n{head}  {worker}  {moment(began)}", "bold")
+    if each.error is not None:
+        yield Text(f"  {visible(each.error.type)}: {visible(each.error.message)}")
+        if each.error.traceback in printed:
+            yield Text("  the same traceback as above", "dim")
+        else:
+            yield from _lines(each.error.traceback)
+            printed.add(each.error.traceback)
+    if (earlier := each.log_lines - len(each.log)) > 0:
+        yield Text(f"  … and {earlier:,} earlier {'lines' if earlier > 1 else 'line'}", "dim")
+    for entry in each.log:
+        at = entry.at.astimezone().strftime("%H:%M:%S")
+        yield Text(f"  {at} {visible(entry.level)} {visible(entry.message)}")
+
+
+def _lines(traceback: str | None) -> Iterator[Text]:
+    for text in (traceback or "").splitlines():
+        yield Text(f"  {visible(text)}", "dim")
+
+
+def _label_and_status(job: Job) -> Text:
+    status, label = job.status.value, job.label
+    return Text(label if label == status else f"{label} ({status})", STYLES.get(status, ""))

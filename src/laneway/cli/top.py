@@ -1,0 +1,33 @@
+"""`laneway top`"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from laneway.cli import inputs, output, session
+from laneway.cli.inputs import Json
+from laneway.cli.output import show_json
+
+
+def top(
+    interval: Annotated[
+        float,
+        typer.Option(
+            metavar="DURATION", parser=inputs.duration, help="Time between two refreshes."
+        ),
+    ] = 1.0,
+    once: Annotated[bool, typer.Option("--once", help="Print one frame and exit.")] = False,
+    json: Json = False,
+) -> None:
+    """Watch lanes, slots, jobs and workers live, and act on the selected job."""
+    if json:
+        show_json(session.run(lambda backend: backend.overview()).to_dict())
+        return
+    from laneway.cli import top_loop
+
+    if once or not output.is_terminal():
+        session.run(top_loop.show_once)
+        return
+    session.run(lambda backend: top_loop.Top(backend, max(interval, 0.1)).run())

@@ -1,0 +1,79 @@
+"""A job is found by a prefix of its id at the same cost among few jobs and many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import UUID
+
+import pytest
+
+from laneway.domain.job_id import MOST_IDS, IdPrefix
+from laneway.domain.permissions import Reach, Term
+from laneway.store import jobs
+from tests.store.test_plans import SAY_EMPTY, spent
+from tests.support.store_client import StoreClient
+
+MANY = 100_000
+# Ids as the clock makes them: all share their first digits.
+FILL = f"""
+insert into laneway.jobs (seq, id, job_type, payload, created_by)
+select g, ('019a' || lpad(to_hex(g), 28, '0'))::uuid, 'greet', '{{}}',
+       case when g = {MANY} then 'ann' else 'bob' end
+  from generate_series(1, {MANY}) g
+"""
+LAST = UUID("019a" + format(MANY, "x").rjust(28, "0"))
+OWN = Reach((Term(owner="ann"),))
+
+
+@pytest.fixture(scope="module", params=["never analysed", "statistics of empty tables"])
+def filled(module_dsn: str, request: pytest.FixtureRequest) -> Iterator[StoreClient]:
+    with StoreClient(module_dsn) as db:
+        db.do("alter table laneway.jobs set (autovacuum_enabled = off)")
+        db.do("truncate laneway.jobs")
+        db.do(FILL)
+        if request.param == "statistics of empty tables":
+            db.do(SAY_EMPTY)
+        yield db
+
+
+@pytest.mark.parametrize("prefix", ["019a", LAST.hex[:30], "ffff"])
+def test_lookup_reads_bounded_rows_by_the_index_of_ids(filled: StoreClient, prefix: str) -> None:
+    everything = jobs.find_ids([IdPrefix(prefix)])
+    assert spent(filled, lambda: filled.run(everything))["jobs"] <= MOST_IDS + 2
+    own = jobs.find_ids([IdPrefix(prefix)], within=OWN)
+    assert spent(filled, lambda: filled.run(own))["jobs"] <= 2 * jobs.SCAN_IDS + 2
+
+
+def test_plan_uses_the_index_of_ids(filled: StoreClient) -> None:
+    with filled.conn.transaction():
+        filled.do("set local enable_seqscan = off")
+        filled.do("set local enable_sort = off")
+        filled.do("set local enable_bitmapscan = off")
+        plan = "\n".join(
+            row[0]
+            for row in filled.rows(
+                "explain select seq, id from laneway.jobs where id between %s and %s"
+                " order by id limit 6",
+                *IdPrefix("019a").range,
+            )
+        )
+    assert "using jobs_id" in plan
+    assert "Sort" not in plan
+
+
+def test_prefixes_are_answered_in_order_and_up_to_a_bound(filled: StoreClient) -> None:
+    unknown, one, many = filled.run(
+        jobs.find_ids([IdPrefix("ffff"), IdPrefix(LAST.hex[:31]), IdPrefix("019a")])
+    )
+    assert (unknown.ids, unknown.is_more) == ((), False)
+    assert LAST in one.ids
+    assert (len(many.ids), many.is_more) == (MOST_IDS, True)
+    assert list(many.ids) == sorted(many.ids)
+
+
+def test_only_jobs_in_reach_are_found(filled: StoreClient) -> None:
+    (own,) = filled.run(jobs.find_ids([IdPrefix(LAST.hex[:30])], within=OWN))
+    assert own.only == LAST
+    # Too many jobs share this prefix to examine them all.
+    (wide,) = filled.run(jobs.find_ids([IdPrefix("019a")], within=OWN))
+    assert (wide.ids, wide.is_more) == ((), True)
