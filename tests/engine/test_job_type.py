@@ -26,7 +26,7 @@ class Page:
 def typed_handlers(lw: Laneway) -> Any:
     @lw.handler("read", max_retries=0)
     async def read(ctx: Context, path: str, number: int = 1, *, at: datetime = NOON) -> Page:
-        return {"number": number, "read_at": at.isoformat()}  # type: ignore[return-value]
+        return Page(number, at)
 
     return read
 
@@ -37,9 +37,9 @@ async def test_result_is_read_by_the_return_hint(harness: WorkerHarness) -> None
     later = datetime(2026, 2, 1, tzinfo=UTC)
     job = await read.submit(path="a.pdf", number=2, at=later)
     assert await job.wait(timeout=60) == Page(2, later)
-    assert await harness.lw.wait(job.id) == {"number": 2, "read_at": "2026-02-01T00:00:00+00:00"}
+    assert await harness.lw.wait(job.id) == {"number": 2, "read_at": "2026-02-01T00:00:00Z"}
     named = await harness.lw.submit("read", {"path": "a.pdf"})
-    assert await named.wait(timeout=60) == {"number": 1, "read_at": "2026-01-01T12:00:00+00:00"}
+    assert await named.wait(timeout=60) == {"number": 1, "read_at": "2026-01-01T12:00:00Z"}
 
 
 async def test_jobs_of_a_batch_have_options_and_typed_results(harness: WorkerHarness) -> None:

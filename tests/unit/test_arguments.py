@@ -565,7 +565,7 @@ def test_many_handlers_with_equal_hints_are_checked_at_first_use(
         made.append(kind)
         return TypeAdapter(kind)
 
-    monkeypatch.setattr("laneway.domain.arguments.TypeAdapter", counted)
+    monkeypatch.setattr("laneway.domain.argument_schema.TypeAdapter", counted)
     of: dict[str, Any] = {}
     for n in range(50):
         exec(f"def f{n}(ctx, a{n}: bytes, b{n}: frozenset[bytes]) -> None: ...", of)  # noqa: S102

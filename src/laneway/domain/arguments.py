@@ -13,36 +13,27 @@ import json
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache, partial
-from typing import Annotated, Any, Final, Literal, NotRequired, Union
+from typing import Annotated, Any, Final, Literal, Union
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ValidationError
 from pydantic.fields import FieldInfo
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import core_schema
-from typing_extensions import TypedDict
 
 from laneway.domain import json_schema
+from laneway.domain.argument_schema import (
+    Adapter,
+    is_hashable,
+    make_adapter,
+    schema_of,
+    shared_adapter,
+)
 from laneway.domain.default_value import default_json
 from laneway.domain.payload_check import MAX_ERRORS, REQUIRED, RULE_CHARS, UNKNOWN, problems
 from laneway.domain.suggestion import suggest
 from laneway.domain.text import escape_text, json_path
+from laneway.domain.type_hint import resolve_hint
 from laneway.errors import InvalidInput
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
-
-_CONFIG: Final = ConfigDict(
-    extra="forbid",
-    strict=True,
-    allow_inf_nan=False,
-    arbitrary_types_allowed=False,
-    # Infinity and NaN stay, so that encoding the payload refuses them instead of sending null.
-    ser_json_inf_nan="constants",
-)
-_OPEN_CONFIG: Final = ConfigDict(**{**_CONFIG, "extra": "allow"})
-
-# Made at run time from a signature, which type checkers do not support.
-_typed_dict: Any = TypedDict
 
 
 class Arguments:
@@ -76,18 +67,18 @@ class Arguments:
         self._is_plain = all(_is_plain(hint) for hint in (*hints.values(), rest or Any))
         self._shape = tuple((k, hint, repr(hint), k in defaults) for k, hint in hints.items())
         self._rest = rest
-        self._built: _Adapter | None = None
-        self._schema = {**_schema(name, self._shape, rest), "title": name}
+        self._built: Adapter | None = None
+        self._schema = {**schema_of(name, self._shape, rest), "title": name}
         self._shown_defaults = {
             key: default_json(f"{name}({key})", hints[key], value)
             for key, value in defaults.items()
         }
 
     @property
-    def _adapter(self) -> _Adapter:
+    def _adapter(self) -> Adapter:
         """The validator, built at first use, because that takes a millisecond."""
         if self._built is None:
-            make = _shared_adapter if _is_hashable((self._shape, self._rest)) else _make_adapter
+            make = shared_adapter if is_hashable((self._shape, self._rest)) else make_adapter
             self._built = make(self._shape, self._rest, repr(self._rest))
         return self._built
 
@@ -122,7 +113,7 @@ class Arguments:
                 raise InvalidInput(place, "arguments are passed by name; *args cannot be filled")
             if parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
                 raise InvalidInput(place, "arguments are passed by name; it is positional-only")
-            hint = _resolve(fn, parameter, place, localns)
+            hint = _hint_of(fn, parameter, place, localns)
             if parameter.kind is inspect.Parameter.VAR_KEYWORD:
                 rest = hint
                 continue
@@ -263,126 +254,18 @@ def _read(schema: Mapping[str, object] | str) -> Mapping[str, Any]:
     return json_schema.read(schema if isinstance(schema, str) else json.dumps(schema))
 
 
-class _SchemaGenerator(GenerateJsonSchema):
-    """Schemas that state only what validation enforces: a set takes repeated items."""
-
-    def set_schema(self, schema: core_schema.SetSchema) -> JsonSchemaValue:
-        shown = super().set_schema(schema)
-        shown.pop("uniqueItems", None)
-        return shown
-
-    def frozenset_schema(self, schema: core_schema.FrozenSetSchema) -> JsonSchemaValue:
-        shown = super().frozenset_schema(schema)
-        shown.pop("uniqueItems", None)
-        return shown
-
-
-def _resolve(
+def _hint_of(
     fn: Callable[..., object],
     parameter: inspect.Parameter,
     place: str,
     localns: Mapping[str, object] | None,
 ) -> Any:
-    """The hint of one parameter, alone: a Context may be imported for type checkers only."""
     if parameter.annotation is inspect.Parameter.empty:
         return Any
-    code = fn
-    while isinstance(code, partial):
-        code = code.func
-    code = inspect.unwrap(code)
-    code = getattr(code, "__func__", code)
-    holder = types.SimpleNamespace(__annotations__={parameter.name: parameter.annotation})
     try:
-        hints = typing.get_type_hints(
-            holder,
-            globalns=getattr(code, "__globals__", {}),
-            localns=dict(localns or {}),
-            include_extras=True,
-        )
+        return resolve_hint(fn, parameter.annotation, localns)
     except Exception as error:
         raise InvalidInput(place, f"its type hint cannot be resolved: {error}") from None
-    return hints[parameter.name]
-
-
-_Adapter = TypeAdapter[dict[str, object]]
-# Each argument: name, hint, its repr (because 1 equals True), whether it has a default.
-_Shape = tuple[tuple[str, Any, str, bool], ...]
-
-
-def _make_adapter(shape: _Shape, rest: Any, _written: str) -> _Adapter:
-    # A TypedDict validates into keyword arguments and, unlike a model, takes any name.
-    keys = {key: NotRequired[hint] if has_default else hint for key, hint, _, has_default in shape}
-    made = _typed_dict("Arguments", keys, **({} if rest is None else {"extra_items": rest}))
-    made.__pydantic_config__ = _CONFIG if rest is None else _OPEN_CONFIG
-    return TypeAdapter(made)
-
-
-_shared_adapter = lru_cache(maxsize=1024)(_make_adapter)
-
-
-def _schema(name: str, shape: _Shape, rest: Any) -> dict[str, Any]:
-    """The JSON Schema of arguments; InvalidInput if a hint has none."""
-    parts: dict[str, dict[str, Any]] = {}
-    try:
-        for key, hint, written, _ in shape:
-            part = _argument_schema(hint, written)
-            if part is None:
-                return _whole_schema(shape, rest)
-            is_titled = part.get("title") == _ANY_TITLE
-            parts[key] = {**part, "title": _title(key)} if is_titled else part
-        if rest is not None:
-            return _whole_schema(shape, rest)
-    except Exception as error:
-        culprit = next((key for key, hint, _, _ in shape if not _is_jsonable(hint)), "**")
-        reason = str(error).splitlines()[0][:RULE_CHARS]
-        raise InvalidInput(f"{name}({culprit})", f"its type has no JSON form: {reason}") from None
-    schema: dict[str, Any] = {"additionalProperties": False, "properties": parts, "type": "object"}
-    required = [key for key, _, _, has_default in shape if not has_default]
-    return {**schema, "required": required} if required else schema
-
-
-def _whole_schema(shape: _Shape, rest: Any) -> dict[str, Any]:
-    return _make_adapter(shape, rest, "").json_schema(schema_generator=_SchemaGenerator)
-
-
-_ANY_NAME: Final = "laneway_argument"
-_ANY_TITLE: Final = "Laneway Argument"
-
-
-def _title(name: str) -> str:
-    """The title that pydantic gives a field."""
-    return name.title().replace("_", " ").strip()
-
-
-def _argument_schema(hint: Any, written: str) -> dict[str, Any] | None:
-    """The schema of one argument, shared by all handlers; None if it needs definitions."""
-    make = _shared_argument_schema if _is_hashable(hint) else _make_argument_schema
-    return make(hint, written)
-
-
-def _make_argument_schema(hint: Any, written: str) -> dict[str, Any] | None:
-    whole = _whole_schema(((_ANY_NAME, hint, written, False),), None)
-    # An alias has another name.
-    return None if "$defs" in whole else whole["properties"].get(_ANY_NAME)
-
-
-_shared_argument_schema = lru_cache(maxsize=1024)(_make_argument_schema)
-
-
-def _is_hashable(value: object) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
-
-
-def _is_jsonable(hint: Any) -> bool:
-    try:
-        TypeAdapter(hint).json_schema()
-    except Exception:
-        return False
-    return True
 
 
 _PLAIN_HINTS: Final = (Any, object, None, type(None), str, int, float, bool, list, dict)

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import collections.abc
 import inspect
-import types
 import typing
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, Final, Never, NoReturn
 
 from laneway.domain.arguments import Arguments
 from laneway.domain.payload import PayloadLimits, decode, encode
 from laneway.domain.text import escape_text
+from laneway.domain.type_hint import function_of, resolve_hint
 from laneway.errors import InvalidInput, InvalidResult
 
 UNSET: Final = inspect.Signature.empty
@@ -132,21 +132,12 @@ def _cached_shape(hint: Any) -> Arguments:
 
 def _hint(field: str, fn: Callable[..., Any]) -> Any:
     """The return hint of a function, of the awaited value for coroutines; UNSET if none."""
-    code: Any = fn
-    while isinstance(code, partial):
-        code = code.func
-    if not inspect.isroutine(code) and not isinstance(code, type):
-        code = type(code).__call__
-    code = inspect.unwrap(code)
-    code = getattr(code, "__func__", code)
+    code = function_of(fn)
+    written = getattr(code, "__annotations__", {}).get("return", UNSET)
+    if written is UNSET or isinstance(code, type):
+        return UNSET
     try:
-        written = getattr(code, "__annotations__", {}).get("return", UNSET)
-        if written is UNSET or isinstance(code, type):
-            return UNSET
-        holder = types.SimpleNamespace(__annotations__={"return": written})
-        hint = typing.get_type_hints(
-            holder, globalns=getattr(code, "__globals__", {}), include_extras=True
-        )["return"]
+        hint = resolve_hint(code, written)
     except Exception as error:
         reason = escape_text(str(error))
         cure = "import its types at module level" + (", or pass returns=" * (field != _NAME))

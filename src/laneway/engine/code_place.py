@@ -6,21 +6,16 @@ import inspect
 import os
 import sys
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 
 from laneway.domain.suggestion import suggest
+from laneway.domain.type_hint import function_of
 from laneway.errors import ConfigError, InvalidInput
 
 
 def place_of(fn: object) -> str:
     """`jobs/app.py:12, in ingest`: where a function is defined, or where it is declared."""
-    code: object = fn
-    while isinstance(code, partial):
-        code = code.func
-    if callable(code):
-        code = inspect.unwrap(code)
-    code = getattr(code, "__func__", code)
+    code = function_of(fn)
     name = name_of(code)
     code = getattr(code, "__code__", None)
     if not inspect.iscode(code):

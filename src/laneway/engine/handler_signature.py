@@ -6,10 +6,10 @@ import inspect
 import types
 import typing
 from collections.abc import Callable
-from functools import partial
 from inspect import Parameter
 from typing import Annotated, Any, Final, TypeVar, Union, get_args, get_origin
 
+from laneway.domain.type_hint import resolve_hint
 from laneway.engine.code_place import name_of
 from laneway.errors import InvalidInput
 
@@ -63,16 +63,8 @@ def _is_context(hint: Any) -> bool:
 
 
 def _resolved(fn: Callable[..., Any], parameter: Parameter) -> Any:
-    if not isinstance(parameter.annotation, str):
-        return parameter.annotation
-    code: Any = fn
-    while isinstance(code, partial):
-        code = code.func
-    code = inspect.unwrap(code)
-    code = getattr(code, "__func__", code)
-    holder = types.SimpleNamespace(__annotations__={"ctx": parameter.annotation})
     try:
-        return typing.get_type_hints(holder, globalns=getattr(code, "__globals__", {}))["ctx"]
+        return resolve_hint(fn, parameter.annotation)
     except Exception:
         return parameter.annotation
 
