@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from laneway.client import JobHandle
     from laneway.config.settings import Settings
     from laneway.domain.approval import Analysis, Approval
+    from laneway.domain.declared import Lane, Limit
     from laneway.domain.handler_signals import Cancel, PublicError, Retry, Snooze
     from laneway.domain.job import Job
     from laneway.domain.retention import Retention
@@ -40,8 +41,10 @@ _MODULES = {
     "Job": "laneway.domain.job",
     "JobHandle": "laneway.client",
     "JobType": "laneway.app.job_type",
+    "Lane": "laneway.domain.declared",
     "Laneway": "laneway.app.laneway",
     "LanewayError": "laneway.errors",
+    "Limit": "laneway.domain.declared",
     "PublicError": "laneway.domain.handler_signals",
     "Retention": "laneway.domain.retention",
     "Retry": "laneway.domain.handler_signals",
@@ -59,8 +62,10 @@ __all__ = [
     "Job",
     "JobHandle",
     "JobType",
+    "Lane",
     "Laneway",
     "LanewayError",
+    "Limit",
     "PublicError",
     "Retention",
     "Retry",

@@ -159,6 +159,7 @@ _BODIES: Final[dict[str, Any]] = {
     "create_lane": _named(),
     "tune_lane": {"poll_interval_ms": 4000},
     "take_type": {"job_type": "taken"},
+    "load_lanes": {"lanes": {"interactive": {}}, "dry_run": True},
     "create_principal": _named(kind="service"),
     "switch_principal": {"name": "somebody", "disabled": True},
     "create_role": _named(permissions=_ROLE),

@@ -234,3 +234,29 @@ async def test_job_type_names_its_lane_in_reach(ask: Ask, people: People) -> Non
         assert (await ask(vera, "GET", path)).json()["name"] == lane
         assert (await ask(larry, "GET", path)).status_code == status
     assert (await ask(vera, "GET", "/admin/workers/types/lane")).status_code == 422
+
+
+async def test_all_lanes_are_replaced_in_one_request(
+    ask: Ask, people: People, audit_entries: Acts
+) -> None:
+    olga = people.new("olga", "operator")
+    body = {"lanes": {"docs": {"max_slots": 20, "job_types": ["ingestion"]}}}
+    planned = await ask(olga, "PUT", LANES, json={**body, "dry_run": True})
+    assert (planned.status_code, planned.json()["dry_run"], audit_entries()) == (200, True, [])
+    done = await ask(olga, "PUT", LANES, json=body)
+    assert done.json() == {**planned.json(), "dry_run": False}
+    assert {each["name"]: each["action"] for each in done.json()["changes"]} == {
+        "docs": "created",
+        "interactive": "deleted",
+        "maintenance": "deleted",
+        "system": "deleted",
+    }
+    listed = (await ask(olga, "GET", LANES)).json()["items"]
+    assert [lane["name"] for lane in listed] == ["analysis", "default", "docs"]
+    assert [act[:2] for act in audit_entries()] == [("olga", "lanes.loaded")]
+    refused: list[dict[str, Any]] = [
+        {"docs": {"max_slots": -1}}, {"docs": 3}, {"No Name": {}}, {"docs": {"x": 1}},
+    ]  # fmt: skip
+    for wrong in refused:
+        answer = await ask(olga, "PUT", LANES, json={"lanes": wrong})
+        assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input"), wrong

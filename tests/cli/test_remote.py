@@ -233,6 +233,13 @@ def lanes(tell: Teller) -> Iterator[Said]:
     yield tell("thaw", "video", "--json")
     yield tell("thaw")
     yield tell("thaw")
+    yield tell("lanes", "load", "plain", "--dry-run")
+    yield tell("lanes", "load", "plain", "--json")
+    yield tell("lanes", "load", "plain")
+    yield tell("lanes", "load", "-", input='{"docs": {"job_types": ["ingestion"]}}')
+    yield tell("lanes", "load", "-", input='{"docs": {"max_slots": -1}}')
+    yield tell("lanes", "load", "missing.toml")
+    yield tell("lanes", "ls")
 
 
 def figures(tell: Teller) -> Iterator[Said]:

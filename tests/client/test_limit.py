@@ -232,10 +232,14 @@ def test_plain_code_holds_a_limit(plain_client: Client, db: StoreClient) -> None
     assert db.one(USED) == 0
 
 
-async def test_limit_that_does_not_exist_is_refused(client: Client) -> None:
-    with pytest.raises(InvalidInput, match="nothing_of_that_name"):
-        async with client.limit("nothing_of_that_name"):
-            pytest.fail("the limit does not exist")
+async def test_limit_that_does_not_exist_is_created_without_a_bound(
+    client: Client, db: StoreClient
+) -> None:
+    db.do("delete from laneway.limits where name = 'novel'")
+    async with client.limit("novel"), client.limit("novel"):
+        assert db.one(USED) == 2
+    assert db.one("select max_concurrent from laneway.limits where name = 'novel'") is None
+    db.do("delete from laneway.limits where name = 'novel'")
     with pytest.raises(InvalidInput, match="at least one"):
         async with client.limit():
             pytest.fail("no limit was named")

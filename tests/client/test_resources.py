@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from laneway import Laneway
+from laneway import Lane, Laneway
 from laneway.errors import InvalidInput, NotFound, Refused
 
 
@@ -21,6 +21,16 @@ async def test_lanes_are_listed_changed_and_rolled_back(dsn: str) -> None:
         assert newest.by == "application"
         await lw.lanes.rollback("videos", by="ann")
         assert not (await lw.lanes.get("videos")).lane.enabled
+
+
+async def test_all_lanes_are_loaded(dsn: str) -> None:
+    async with Laneway(dsn) as lw:
+        planned = await lw.lanes.load([Lane("docs", max_slots=20)], dry_run=True)
+        assert "docs" not in [each.lane.name for each in await lw.lanes.list()]
+        done = await lw.lanes.load([Lane("docs", max_slots=20)], by="ann")
+        assert done.changes == planned.changes
+        names = [each.lane.name for each in await lw.lanes.list()]
+        assert names == ["analysis", "default", "docs"]
 
 
 async def test_limits_are_set_and_deleted(dsn: str) -> None:

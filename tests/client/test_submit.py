@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -20,6 +21,7 @@ from laneway.domain.approval import Approval
 from laneway.domain.arguments import Arguments
 from laneway.domain.job import Job
 from laneway.domain.job_type_policy import TypeRecord
+from laneway.domain.limit import Limit
 from laneway.domain.retry import RetryPolicy
 from laneway.domain.states import Status
 from laneway.errors import DatabaseUnavailable, InvalidInput
@@ -46,6 +48,8 @@ class Handler:
 
 
 class Handlers(dict[str, Handler]):
+    limits: Mapping[str, Limit] = {}
+
     def needs(self, job_type: str) -> None:
         return None
 

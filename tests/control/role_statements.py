@@ -23,6 +23,7 @@ from laneway.domain.freeze import Thawed
 from laneway.domain.job import NewJob, new_job_id
 from laneway.domain.job_id import IdPrefix
 from laneway.domain.lane import Lane
+from laneway.domain.lane_setup import state_of
 from laneway.domain.limit import Limit
 from laneway.domain.payload import DEFAULT_LIMITS
 from laneway.domain.permissions import Reach, Term
@@ -230,6 +231,7 @@ def run_worker(session: RoleSession, _: None) -> None:
     session.run(lanes.assign_types([("audio", "mix")], "worker"))
     assert session.run(limits.find(["codec"])) == set()
     assert session.run(limits.create(Limit("codec"), "worker")) is not None
+    assert len(session.run(limits.get(["codec"]))) == 1
     session.publish("encode")
     assert session.run(workers.conflicts(["encode"])) == []
     assert session.run(job_types.publishers(["encode"], stale_only=True, limit=1)) == []
@@ -516,6 +518,11 @@ def run_control(session: RoleSession) -> None:
     assert session.run(freeze.freeze(["gone"], "me")) == ["gone"]
     assert session.run(freeze.thaw(None, "me")) == [Thawed("gone", True, True)]
     undo("lane", "gone")
+    session.run(lanes.lock())
+    session.run(lanes.count_running())
+    session.run(lanes.find_waiting(["greet"]))
+    session.run(lanes.create(Lane("spare"), "me"))
+    session.run(lanes.replace_all([state_of(Lane("loaded"))], ["spare"], "me"))
     undo("schedule", "nightly")
     undo("schedule", "nightly", 0)
     undo("schedule", "nightly")

@@ -74,8 +74,14 @@ def child_refused(ctx: SyncContext, how: str) -> None:
             ctx.step("one", int)
             ctx.step("one", int)
         case "limit":
-            with ctx.limit("nowhere"):
+            with ctx.limit("No Where"):
                 pass
+
+
+@lw.handler("child_unknown_limit", isolation="process", max_retries=0)
+def child_unknown_limit(ctx: SyncContext, name: str) -> None:
+    with ctx.limit("openai", name), ctx.limit(name):
+        pass
 
 
 @lw.handler("child_limit", isolation="process")

@@ -437,15 +437,19 @@ async def test_job_types_of_one_lane_are_served_in_one_order(harness: WorkerHarn
 
 
 async def test_configured_lane_that_differs_from_database_is_logged(
-    make_harness: Callable[..., WorkerHarness], caplog: pytest.LogCaptureFixture
+    make_harness: Callable[..., WorkerHarness],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lanes = (
         '[{"name": "interactive", "max_slots": 5, "stale_timeout_minutes": 30},'
         ' {"name": "mine", "job_types": ["ingestion", "novel"], "max_slots": 1}]'
     )
-    await make_harness(lanes=lanes).start_worker()
-    await make_harness(lanes=lanes).start_worker()
+    monkeypatch.setenv("LANEWAY_LANES", lanes)
+    await make_harness().start_worker()
+    await make_harness().start_worker()
     texts = [r.getMessage() for r in caplog.records if "LANEWAY_LANES" in r.getMessage()]
+    assert len(texts) == 4
     lane, moved = texts[: len(texts) // 2]
     assert texts == [lane, moved] * 2
     assert "lane interactive in the database differs" in lane

@@ -240,13 +240,14 @@ async def test_missing_limit_is_created_and_logged(
 
     with caplog.at_level(logging.WARNING, "laneway"):
         await harness.start_worker()
-    assert "laneway limits set fresh" in caplog.text
+    assert "limit fresh did not exist and was created without a bound" in caplog.text
+    assert "`laneway limits set fresh --max-concurrent N`" in caplog.text
     assert "known" not in caplog.text
     rows = harness.rows(
         "select name, max_concurrent from laneway.limits"
         " where name in ('fresh', 'known') order by 1"
     )
-    assert rows == [("fresh", 1), ("known", 7)]
+    assert rows == [("fresh", None), ("known", 7)]
     who = harness.one(
         "select by from laneway.control_history where kind = 'limit' and name = 'fresh'"
     )

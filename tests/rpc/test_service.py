@@ -215,11 +215,13 @@ async def test_limits_are_held_for_call_and_released(calls: Calls, factory: JobF
     assert (full.answer, full.is_full) == (ACCEPTED, True)
     assert await calls.release(first, {"openai": 0}) == ACCEPTED
     assert not (await calls.acquire(second, {"openai": 1})).is_full
+    assert not (await calls.acquire(second, {"nowhere": 1})).is_full
+    created = "select max_concurrent from laneway.limits where name = 'nowhere'"
+    assert factory.conn.execute(created).fetchone() == (None,)
     with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await calls.acquire(second, {"nowhere": 1})
+        await calls.acquire(second, {"No Where": 1})
     assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-    details = refused.value.details() or ""
-    assert details.startswith("limit: nowhere does not exist; create it with `laneway limits")
+    assert (refused.value.details() or "").startswith("limit: must be 1 to 63 characters")
 
 
 async def test_result_of_an_analysis_is_the_plan_of_its_job(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, Unpack
 from laneway import __version__
 from laneway.app.job_type import HandlerDecorator, JobType
 from laneway.client import Client
+from laneway.domain.declared import Lane, Limit
 from laneway.domain.schedule import Schedule
 from laneway.domain.suggestion import suggest
 from laneway.engine.code_place import (
@@ -90,7 +91,15 @@ class Laneway(Client):
     # The result of `asgi`.
     mounted: Mounted | None = None
 
-    def __init__(self, database_url: str | None = None, **settings: Unpack[SettingValues]) -> None:
+    def __init__(
+        self,
+        database_url: str | None = None,
+        *,
+        lanes: Sequence[Lane] = (),
+        limits: Sequence[Limit] = (),
+        **settings: Unpack[SettingValues],
+    ) -> None:
+        """`lanes` and `limits` are created where the database has none of that name."""
         from laneway.config.settings import Settings
 
         for name in settings.keys() - Settings.model_fields.keys():
@@ -98,6 +107,8 @@ class Laneway(Client):
             raise ConfigError(f"{place_of_caller()}: Laneway(): {name}: is not a setting{near}")
         chosen = Settings.load(database_url=database_url, **settings)
         self.handlers = Registry()
+        self.handlers.add_lanes(lanes)
+        self.handlers.add_limits(limits)
         super().__init__(lambda: _open(chosen), chosen, self.handlers)
 
     def handler(self, job_type: str, **options: Unpack[HandlerOptions]) -> HandlerDecorator:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from laneway.config.lanes import whole_setup
 from laneway.config.project import find_project
 from laneway.config.settings import Settings
 from laneway.errors import NeedsDatabase
@@ -46,7 +47,7 @@ def resolve_dsn(settings: Settings, *, announce: bool = True) -> str:
     if is_new:
         _explain_location(location)
     dsn = server.start()
-    migrate(dsn)
+    migrate(dsn, lanes=whole_setup(settings.lanes))
     return dsn
 
 

@@ -35,9 +35,10 @@ def _dsn() -> str:
 @app.command()
 def migrate() -> None:
     """Apply pending migrations; safe to run from several machines at once."""
+    from laneway.config.lanes import whole_setup
     from laneway.store import migrate as migrations
 
-    applied = migrations.migrate(_dsn())
+    applied = migrations.migrate(_dsn(), lanes=whole_setup(session.settings().lanes))
     for name in applied:
         line(name)
     note(f"{len(applied)} applied" if applied else "the schema is up to date")
@@ -158,6 +159,7 @@ def reset(
     """Delete all data of embedded PostgreSQL and start again with an empty database."""
     from laneway.app.open_database import embedded_server
     from laneway.cli.filter_options import confirm
+    from laneway.config.lanes import whole_setup
     from laneway.store import migrate as migrations
 
     chosen = session.settings()
@@ -172,7 +174,7 @@ def reset(
     server = embedded_server(chosen)
     in_use = ", which other processes use" if server.is_running else ""
     confirm(f"Delete all jobs in {server.data_dir}{in_use}?", yes=yes)
-    migrations.migrate(server.reset())
+    migrations.migrate(server.reset(), lanes=whole_setup(chosen.lanes))
     note(f"{server.data_dir} is empty")
 
 

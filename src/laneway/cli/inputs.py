@@ -124,10 +124,15 @@ def rate(text: str) -> tuple[int | None, float | None]:
     """Parse `60/1m` or `10/s` into a count and seconds; `none` gives None for both."""
     if text == NONE:
         return None, None
-    count, _, period = text.replace(" ", "").partition("/")
-    if not _is_whole(count) or not period:
-        raise typer.BadParameter(f"{_quoted(text)} is not a rate: write 60/1m, 10/s or `none`")
-    return int(count), duration(f"1{period}" if period in _UNITS else period)
+    from laneway.domain.limit import parse_rate
+    from laneway.errors import InvalidInput
+
+    try:
+        return parse_rate(text)
+    except InvalidInput:
+        raise typer.BadParameter(
+            f"{_quoted(text)} is not a rate: write 60/1m, 10/s or `none`"
+        ) from None
 
 
 def payload(

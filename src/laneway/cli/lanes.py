@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -78,6 +79,43 @@ def create(lane: Name, settings: LaneSettings, json: Json = False) -> None:
 def set_(lane: Name, settings: LaneSettings, json: Json = False) -> None:
     """Change a lane; in force within one poll interval, without a restart."""
     _show_tuned(session.call(operations.tune_lane(lane, settings)), None, json)
+
+
+@app.command()
+def load(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="TOML or JSON, `-` for stdin, or a preset: knowledge-graph, plain.",
+        ),
+    ],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the changes without making them.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Replace all lanes by those of a file or a preset, in one change."""
+    from laneway.cli import tables
+    from laneway.config.lanes import read_lanes
+    from laneway.domain.lane_setup import table_of
+
+    try:
+        lanes = read_lanes(sys.stdin.read() if file == "-" else file)
+    except ValueError as error:
+        raise typer.BadParameter(f"{file}: {error}") from None
+    if not lanes:
+        raise typer.BadParameter(f"{file}: has no lanes")
+    done = session.call(operations.load_lanes(table_of(lanes), dry_run))
+    if json:
+        show_json(done)
+        return
+    for each in done.changes:
+        line(f"lane {each.name}: {tables.setup_change(each)}")
+    if not done.changes:
+        note("unchanged")
+    elif done.dry_run:
+        note("dry run: nothing was changed")
 
 
 @app.command()

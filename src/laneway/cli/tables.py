@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from laneway.domain.change import Change
     from laneway.domain.freeze import LaneWatch
     from laneway.domain.job import Progress
+    from laneway.domain.lane_setup import SetupChange
     from laneway.domain.limit import LimitStatus
     from laneway.domain.overview import ActiveJob, Gate, LaneStatus, Overview, WorkerRow
 
@@ -229,6 +230,27 @@ def changes(items: Iterable[Change]) -> Table:
 def difference(change: Change) -> str:
     """Describe a change on one line."""
     return visible(_describe(change.differences) or change.verb)
+
+
+def setup_change(change: SetupChange) -> str:
+    """Describe on one line what a set of lanes changes in a lane."""
+    settings = _describe(change.differences)
+    match change.action:
+        case "created":
+            return visible(f"created: {_settings(change.after or {})}")
+        case "deleted":
+            return "deleted"
+        case "drained":
+            return visible(
+                f"drained instead of deleted, because {change.reason}"
+                + (f": {settings}" if settings else "")
+            )
+        case _:
+            return visible(settings)
+
+
+def _settings(state: Mapping[str, object]) -> str:
+    return ", ".join(f"{name} {_short(value)}" for name, value in state.items() if name != "name")
 
 
 def _describe(differing: Mapping[str, tuple[object, object]]) -> str:

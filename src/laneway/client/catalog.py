@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
@@ -12,6 +12,7 @@ from laneway.domain.arguments import Arguments, validate_against_schema
 from laneway.domain.json_schema import MAX_BYTES
 
 if TYPE_CHECKING:
+    from laneway.domain.limit import Limit
     from laneway.store.statement import Statement
     from laneway.store.workers import Published
 
@@ -43,8 +44,10 @@ class KnownHandler(Protocol):
 
 
 class KnownHandlers(Protocol):
-    """The handlers of this process."""
+    """The handlers of this process, and the limits that it declares."""
 
+    @property
+    def limits(self) -> Mapping[str, Limit]: ...
     def get(self, job_type: str, /) -> KnownHandler | None: ...
     def needs(self, job_type: str, /) -> str | None: ...
 

@@ -15,11 +15,13 @@ from uuid import UUID, uuid4
 
 from laneway.domain.held_limits import count_held, mark_held
 from laneway.domain.job import check_priority
-from laneway.domain.limit import check_limit_name
-from laneway.errors import DatabaseUnavailable, InvalidInput, LanewayError
+from laneway.domain.limit import Limit, check_limit_name
+from laneway.errors import DatabaseUnavailable, InvalidInput, LanewayError, MissingRight
 from laneway.store import holds
+from laneway.store.missing_limits import NONE, create
 
 if TYPE_CHECKING:
+    from laneway.client.catalog import KnownHandlers
     from laneway.store.database import Database
 
 log = logging.getLogger("laneway")
@@ -34,8 +36,13 @@ NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 class LimitHolds:
     """The limits that this process holds outside of jobs. Belongs to one event loop at a time."""
 
-    def __init__(self, database: Callable[[], Database]) -> None:
+    def __init__(
+        self, database: Callable[[], Database], declared: Mapping[str, Limit] = NONE
+    ) -> None:
+        """A missing limit is created as declared, otherwise unbounded."""
         self._database = database
+        self._declared = declared
+        self._known: set[str] = set()
         self._holder = holds.Holder(uuid4(), socket.gethostname())
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reset()
@@ -68,6 +75,7 @@ class LimitHolds:
             self._loop = loop
             self._reset()
         await self._check_self_deadlock(already_held)
+        await self._create_missing(set(wanted) - self._known)
         hold_id = uuid4()
         try:
             async with asyncio.timeout(timeout) as waiting:
@@ -78,7 +86,10 @@ class LimitHolds:
             if not waiting.expired():
                 raise
             raise TimeoutError(await self._timeout_message(wanted, timeout)) from error
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, InvalidInput):
+                # A limit may have been deleted.
+                self._known.difference_update(wanted)
             # The hold may have been granted although the answer was lost.
             await self.release(hold_id)
             raise
@@ -98,6 +109,16 @@ class LimitHolds:
                     f"the surrounding code already holds {limit.name}, and its max_concurrent is"
                     f" {limit.max_concurrent}: it would wait for itself",
                 )
+
+    async def _create_missing(self, names: set[str]) -> None:
+        if not names:
+            return
+        found = {one.name for one in await self._database().run(holds.find_holders(list(names)))}
+        # A database role that only submits may not create limits: then the hold says how to.
+        with suppress(MissingRight):
+            by = f"process on {self._holder.host}"
+            await create(self._database(), names - found, by, self._declared)
+        self._known |= names
 
     async def _timeout_message(self, names: Sequence[str], timeout: float | None) -> str:
         message = f"limit {', '.join(names)}: no room within {timeout or 0:g} s"
@@ -163,13 +184,15 @@ class LimitHolder:
     """Adds `limit` to a client: limits held outside of jobs."""
 
     if TYPE_CHECKING:
+        handlers: KnownHandlers | None
 
         @property
         def database(self) -> Database: ...
 
     @cached_property
     def limit_holds(self) -> LimitHolds:
-        return LimitHolds(lambda: self.database)
+        declared = NONE if self.handlers is None else self.handlers.limits
+        return LimitHolds(lambda: self.database, declared)
 
     @asynccontextmanager
     async def limit(

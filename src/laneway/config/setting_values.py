@@ -8,8 +8,6 @@ from typing import Literal, TypedDict
 
 from pydantic import SecretStr
 
-from laneway.domain.lane import Lane
-
 
 class SettingValues(TypedDict, total=False):
     """A value for each setting; None counts as not given. `Settings` describes and checks them."""
@@ -36,7 +34,6 @@ class SettingValues(TypedDict, total=False):
     heartbeat_fraction: float | None
     loop_timeout: float | None
     wake_interval_ms: int | None
-    lanes: Sequence[Lane] | Path | str | None
     leader_ttl: float | None
     watchdog_interval: float | None
     server_host: str | None

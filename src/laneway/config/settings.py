@@ -162,7 +162,8 @@ class Settings(BaseModel):
     )
 
     lanes: Annotated[tuple[InstanceOf[Lane], ...], BeforeValidator(read_lanes)] = Field(
-        default=(), description="lanes to create if missing: TOML or JSON, or a file of either"
+        default=(),
+        description="lanes to create if missing: TOML, JSON or a file; a preset for a new database",
     )
     leader_ttl: _Seconds = Field(
         default=2.5, description="another process becomes leader after this long without one"

@@ -17,6 +17,14 @@ from laneway.domain.lane import (
     check_lane_name,
     validate_lane_change,
 )
+from laneway.domain.lane_setup import (
+    LaneSetup,
+    SetupChange,
+    check_setup,
+    plan_setup,
+    removed_lanes,
+    state_of,
+)
 from laneway.domain.missing import missing
 from laneway.domain.overview import DEPTH_BOUND, Gate, LaneDetail, LaneStatus, TypeLoad
 from laneway.domain.verb_rules import check_actor
@@ -162,6 +170,52 @@ def _lane_before(moved: Sequence[Change], job_type: str, name: str) -> str:
 
 def _types(state: Mapping[str, object] | None) -> Sequence[str]:
     return cast("Sequence[str]", (state or {}).get("job_types", ()))
+
+
+async def load(db: Database, lanes: Sequence[Lane], *, by: str, dry_run: bool = False) -> LaneSetup:
+    """Make these the lanes, in one change; settings that are not given take a new lane's defaults.
+
+    A lane that is not among them is deleted, or drained while jobs run or wait in it. `default` and
+    `analysis` stay as they are unless given. `dry_run` only returns the changes.
+    """
+    check_actor(by)
+    wanted = check_setup(lanes)
+    if dry_run:
+        return LaneSetup(True, await _plan(db, wanted, await _waiting(db, wanted)))
+    async with audited(db, by, "lanes.loaded", "lane") as change:
+        # Waiting jobs are searched for before claims have to wait for the lock.
+        waiting = await _waiting(change, wanted)
+        await change.run(store.lock())
+        change.before = await _setup(change)
+        made = await _plan(change, wanted, waiting)
+        differing = [each for each in made if each.before != each.after]
+        change.is_recorded = bool(differing)
+        if differing:
+            states = [each.after for each in differing if each.after is not None]
+            gone = [each.name for each in differing if each.after is None]
+            await change.run(store.replace_all(states, gone, by))
+            change.after = await _setup(change)
+    log.info("lanes: a set of %d was loaded by %s; %d changed", len(wanted), by, len(differing))
+    await notifications.wake(db, None)
+    return LaneSetup(False, made)
+
+
+async def _setup(db: Runner) -> dict[str, object]:
+    present = (await db.run(store.read())).lanes
+    return {"lanes": {name: state_of(lane) for name, lane in present.items()}}
+
+
+async def _waiting(db: Runner, wanted: Sequence[Lane]) -> set[str]:
+    """The job types of lanes to be removed that have waiting jobs."""
+    removed = removed_lanes(wanted, (await db.run(store.read())).lanes)
+    types = [job_type for lane in removed for job_type in lane.job_types]
+    return await db.run(store.find_waiting(types)) if types else set()
+
+
+async def _plan(db: Runner, wanted: Sequence[Lane], waiting: set[str]) -> tuple[SetupChange, ...]:
+    present = (await db.run(store.read())).lanes
+    running = await db.run(store.count_running())
+    return tuple(plan_setup(wanted, present, running, waiting))
 
 
 async def pause(db: Database, *, by: str) -> Gate:

@@ -9,7 +9,7 @@ Every change takes `by`, the actor in the audit log.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Final, Unpack
 from uuid import UUID
@@ -21,6 +21,7 @@ from laneway.domain.explanation import Explanation
 from laneway.domain.filter import JobFilter
 from laneway.domain.job import Job
 from laneway.domain.lane import Lane, LaneSettings, TunedLane
+from laneway.domain.lane_setup import LaneSetup
 from laneway.domain.limit import LimitSettings, LimitStatus, Tuned
 from laneway.domain.overview import LaneDetail, LaneStatus
 from laneway.domain.page import Page
@@ -97,6 +98,12 @@ class Lanes(_Resource):
     async def take(self, name: str, job_type: str, *, by: str = _APPLICATION) -> Lane:
         """Move a job type with its waiting jobs into the lane."""
         return await lanes.move_type(self._db, job_type, name, by=by)
+
+    async def load(
+        self, wanted: Sequence[Lane], *, dry_run: bool = False, by: str = _APPLICATION
+    ) -> LaneSetup:
+        """Make these the lanes, in one change; `dry_run` only returns the changes."""
+        return await lanes.load(self._db, wanted, by=by, dry_run=dry_run)
 
 
 class Limits(_Resource):

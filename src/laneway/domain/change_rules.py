@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from annotated_types import Interval
 
 from laneway.domain.annotations import CheckedBy, find_mark, non_null, unwrap
+from laneway.domain.suggestion import suggest
 from laneway.domain.text import escape_text
 from laneway.errors import InvalidInput
 
@@ -42,7 +43,8 @@ def validate_settings(
         else:
             known = ", ".join(sorted(name for name in checks if name != "name"))
             shown = escape_text(str(field)[:_SHOWN_CHARS])
-            raise InvalidInput(shown, f"is not a setting of a {of}; use one of {known}")
+            near = suggest(shown, checks)
+            raise InvalidInput(shown, f"is not a setting of a {of}; use one of {known}{near}")
     for field in required:
         if field not in checked:
             raise InvalidInput(field, f"is required for a new {of}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -26,6 +27,25 @@ def _check_period(value: object, field: str) -> float:
     if not 0.1 <= value <= 86400:
         raise InvalidInput(field, "must be from 0.1 to 86400")
     return float(value)
+
+
+_PERIODS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_RATE: Final = re.compile(r"(\d{1,18})/(?=.)(\d{1,18}(?:\.\d{1,9})?)?(ms|s|m|h|d)?", re.ASCII)
+
+
+def parse_rate(text: object, field: str = "rate") -> tuple[int, float]:
+    """The count and the seconds of `20/s` or `500/1m`; ranges are checked elsewhere."""
+    found = _RATE.fullmatch(text.replace(" ", "")) if isinstance(text, str) else None
+    if found is None:
+        raise InvalidInput(field, "must be a count per period, such as 20/s or 500/1m")
+    return int(found[1]), float(found[2] or 1) * _PERIODS[found[3] or "s"]
+
+
+def rate_text(count: int | None, period_s: float | None) -> str:
+    """A rate as `parse_rate` reads it, or `none`."""
+    if count is None or period_s is None:
+        return "none"
+    return f"{count}/s" if period_s == 1 else f"{count}/{period_s:.9g}s"
 
 
 LimitName = LaneName
@@ -79,6 +99,11 @@ class Limit:
         """A new limit from untrusted settings; settings that are not given take their defaults."""
         return cls(**validate_limit_change(settings, new=True))  # type: ignore[arg-type]
 
+    @property
+    def rate(self) -> str:
+        """The rate as `20/s`, or `none`."""
+        return rate_text(self.rate_count, self.rate_period_s)
+
 
 @dataclass(frozen=True, slots=True)
 class LimitStatus:
@@ -99,6 +124,11 @@ class Tuned(NamedTuple):
 
     limit: Limit
     is_new: bool
+
+
+def unbounded(name: str) -> Limit:
+    """The limit that is created for a name that code uses and that is not configured."""
+    return Limit(name, max_concurrent=None)
 
 
 SEEDED_LIMITS: Final[tuple[Limit, ...]] = (

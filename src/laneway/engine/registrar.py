@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from shlex import quote
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from laneway.config.settings import Settings
+from laneway.domain.declared import Limit as DeclaredLimit
 from laneway.domain.job_type import forget_command
-from laneway.domain.lane import DEFAULT_LANE, Lane
+from laneway.domain.lane import DEFAULT_LANE, SETTINGS, Lane
 from laneway.domain.limit import Limit
 from laneway.domain.overview import TOUCH_S
 from laneway.engine.claim.capacity import Capacity
@@ -23,6 +24,7 @@ from laneway.errors import ConfigError, InvalidInput
 from laneway.observability.log_throttle import LogThrottle
 from laneway.store import job_types, lanes, limits, schedules
 from laneway.store.database import Database
+from laneway.store.missing_limits import create_missing
 from laneway.store.workers import WorkerInfo, conflicts, publish, register, stop, touch
 
 log = logging.getLogger("laneway")
@@ -68,13 +70,14 @@ class Registrar(Service):
         """Create missing lanes, limits and schedules, publish job types, register the worker."""
         by = f"worker {self._worker.name}"
         state = await self._database.run(lanes.read())
-        for lane in settings.lanes:
-            if lane.name not in state.lanes:
-                await self._database.run(lanes.create(replace(lane, job_types=()), by))
-            _warn_of_differences(lane, state)
+        # Code comes before settings, as for every setting.
+        for source, given in (("lanes=", registry.lanes), ("LANEWAY_LANES", settings.lanes)):
+            await self._create_lanes(source, given, by, state)
         # A lane's row that already has a type wins.
         named: list[tuple[str, str | None]] = [
-            (lane.name, job_type) for lane in settings.lanes for job_type in lane.job_types
+            (lane.name, job_type)
+            for lane in (*registry.lanes, *settings.lanes)
+            for job_type in lane.job_types
         ]
         named += [
             (handler.lane, handler.job_type)
@@ -88,6 +91,17 @@ class Registrar(Service):
             await self._publish(registry, settings.application)
         await self._create_schedules(registry, settings, by)
         await self._database.run(register(replace(self._worker, memory_bytes=resident_bytes())))
+
+    async def _create_lanes(
+        self, source: str, given: Sequence[Lane], by: str, state: lanes.ControlState
+    ) -> None:
+        """Create missing lanes without their job types, and log those that differ."""
+        for lane in given:
+            if lane.name not in state.lanes:
+                settings: dict[str, Any] = {name: getattr(lane, name) for name in SETTINGS}
+                new = Lane(lane.name, **settings, enabled=lane.enabled)
+                await self._database.run(lanes.create(new, by))
+            _warn_of_differences(lane, state, source)
 
     async def _publish(self, registry: Registry, application: str | None) -> None:
         records = registry.records()
@@ -113,19 +127,13 @@ class Registrar(Service):
             )
 
     async def _create_limits(self, registry: Registry, by: str) -> None:
-        """Create missing limits that handlers name, so that they apply from the first job on."""
+        """Create missing limits that code names, so that they apply from the first job on."""
         named = {name for handler in registry for name in handler.limits}
-        if not named:
-            return
-        known = await self._database.run(limits.find(named))
-        for name in sorted(named - known):
-            if await self._database.run(limits.create(Limit(name), by)) is not None:
-                log.warning(
-                    "limit %s did not exist and was created with max_concurrent 1:"
-                    " tune it with `laneway limits set %s`",
-                    name,
-                    name,
-                )
+        declared = registry.limits
+        await create_missing(self._database, named | declared.keys(), by, declared)
+        if declared:
+            for found in await self._database.run(limits.get(declared)):
+                _warn_of_limit(declared[found.name], found)
 
     async def _create_schedules(self, registry: Registry, settings: Settings, by: str) -> None:
         """Create missing schedules; an existing row wins over the code."""
@@ -198,32 +206,42 @@ async def adopt(
         )  # fmt: skip
 
 
-def _warn_of_differences(lane: Lane, state: lanes.ControlState) -> None:
+def _warn_of_differences(lane: Lane, state: lanes.ControlState, source: str) -> None:
     """Log differences between the configured lane and the database, which decides."""
     if lane.name in state.lanes:
-        differences = lane.differences(state.lanes[lane.name])
-        if differences:
-            text = "; ".join(
-                f"{name} is {_value(there)}, configured {_value(current_run)}"
-                for name, (current_run, there) in differences.items()
-            )
-            options = " ".join(
-                f"--{name.replace('_', '-')} {_value(current_run)}"
-                for name, (current_run, _) in differences.items()
-            )
-            log.warning(
-                "lane %s in the database differs from LANEWAY_LANES, and the database decides:"
-                " %s. To change it: `laneway lanes set %s %s`",
-                lane.name, text, lane.name, options,
-            )  # fmt: skip
+        _warn("lane", lane.name, source, lane.differences(state.lanes[lane.name]))
     for job_type in lane.job_types:
         found = state.lane_of(job_type)
         if found not in (lane.name, DEFAULT_LANE):
             log.warning(
-                "job type %s is in the lane %s of the database, LANEWAY_LANES puts it into %s, and"
+                "job type %s is in the lane %s of the database, %s puts it into %s, and"
                 " the database decides. To change it: `laneway lanes move %s %s`",
-                job_type, found, lane.name, quote(job_type), lane.name,
+                job_type, found, source, lane.name, quote(job_type), lane.name,
             )  # fmt: skip
+
+
+def _warn_of_limit(limit: DeclaredLimit, found: Limit) -> None:
+    _warn("limit", limit.name, "limits=", limit.differences(found))
+
+
+def _warn(
+    kind: str, name: str, source: str, differences: Mapping[str, tuple[object, object]]
+) -> None:
+    if not differences:
+        return
+    text = "; ".join(
+        f"{setting} is {_value(there)}, configured {_value(here)}"
+        for setting, (here, there) in differences.items()
+    )
+    options = " ".join(
+        f"--{setting.replace('_', '-')} {_value(here)}"
+        for setting, (here, _) in differences.items()
+    )
+    log.warning(
+        "%s %s in the database differs from %s, and the database decides: %s."
+        " To change it: `laneway %ss set %s %s`",
+        kind, name, source, text, kind, name, options,
+    )  # fmt: skip
 
 
 def _value(value: object) -> object:

@@ -1,4 +1,4 @@
-"""The handlers of an application by job type, and its hooks, checks and schedules."""
+"""The handlers of an application by job type, and what else it declares."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import inspect
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -15,13 +15,15 @@ from typing import Any, Literal, TypedDict, Unpack, cast
 from laneway.domain.approval import Analysis, Approval, analysis_of, as_approval, is_analysis
 from laneway.domain.arguments import Arguments, check_schema
 from laneway.domain.change_rules import check_whole
+from laneway.domain.declared import Limit
 from laneway.domain.job_type_policy import (
     Isolation,
     JobTypePolicy,
     Stale,
     TypeRecord,
 )
-from laneway.domain.lane import check_job_type
+from laneway.domain.lane import Lane, check_job_type
+from laneway.domain.lane_setup import check_setup, read_table
 from laneway.domain.result_type import ResultType
 from laneway.domain.retention import Retention
 from laneway.domain.retry import RetryFunction, RetryPolicy
@@ -248,7 +250,7 @@ def _result(value: object) -> dict[str, Any]:
 
 
 class Registry:
-    """The handlers, analyses, hooks, checks and schedules of an application."""
+    """The handlers, analyses, hooks, checks, schedules, lanes and limits of an application."""
 
     def __init__(self) -> None:
         # For messages about an application without handlers.
@@ -264,6 +266,8 @@ class Registry:
         self.middleware: list[Callable[..., Any]] = []
         self.checks: dict[str, ScheduleCheck] = {}
         self.schedules: dict[str, Schedule] = {}
+        self.lanes: tuple[Lane, ...] = ()
+        self.limits: dict[str, Limit] = {}
 
     def add(self, handler: Handler) -> None:
         if (first := self._handlers.get(handler.job_type)) is not None:
@@ -308,6 +312,22 @@ class Registry:
                 f"{place_of_caller()}: schedule {schedule.name!r}: is already registered"
             )
         self.schedules[schedule.name] = schedule
+
+    def add_lanes(self, lanes: object) -> None:
+        try:
+            self.lanes = check_setup(read_table(lanes))
+        except InvalidInput as error:
+            text = error.rule if error.field == "lanes" else str(error)
+            raise ConfigError(f"lanes: {text}") from None
+
+    def add_limits(self, limits: Iterable[object]) -> None:
+        for limit in limits:
+            if not isinstance(limit, Limit):
+                kind = type(limit).__name__
+                raise ConfigError(f"limits: must be a list of Limit, found {kind}")
+            if limit.name in self.limits:
+                raise ConfigError(f"limits: names the limit {limit.name} twice")
+            self.limits[limit.name] = limit
 
     def get(self, job_type: str) -> Handler | None:
         return self._handlers.get(job_type)

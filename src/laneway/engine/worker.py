@@ -99,7 +99,9 @@ class Worker(WorkerRuntime):
         self._metrics.watch(*self.databases)
         return AttemptWrites(
             settle=DatabaseAttemptStore(self.databases.settle),
-            report=DatabaseAttemptStore(self.databases.rest),
+            report=DatabaseAttemptStore(
+                self.databases.rest, f"worker {self.name}", self.registry.limits
+            ),
             heartbeat=Heartbeat(
                 database_renewal(dsn, settings), settings, self._warnings, self._on_heartbeat
             ),

@@ -156,6 +156,7 @@ class Verbs:
     get_lane = ClientMethod(call_of(lanes.get_lane))
     find_lane = ClientMethod(call_of(lanes.find_lane))
     create_lane = ClientMethod(call_of(lanes.create_lane))
+    load_lanes = ClientMethod(call_of(lanes.load_lanes))
     tune_lane = ClientMethod(call_of(lanes.tune_lane))
     take_type = ClientMethod(call_of(lanes.take_type))
     list_lane_changes = ListVerb(listing_of(lanes.list_lane_changes))

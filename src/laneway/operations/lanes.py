@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+from laneway.domain.annotations import Doc
 from laneway.domain.change import Change, RollbackTarget
 from laneway.domain.lane import JobType, Lane, LaneName, LaneSettings, TunedLane
+from laneway.domain.lane_setup import LaneSetup, LaneTable
 from laneway.domain.overview import LaneDetail, LaneStatus
 from laneway.domain.page import Page
 from laneway.operations.operation import Operation, operation
@@ -34,6 +36,18 @@ def create_lane(name: LaneName, settings: LaneSettings = {}) -> Lane:  # noqa: B
     """Create a lane; settings that are not given take a new lane's defaults.
 
     It takes job types from other lanes, so it needs the permission on all lanes.
+    """
+
+
+@operation("PUT", _LANES, permission="workers:manage", scope="all lanes", command="lanes load")
+def load_lanes(
+    lanes: LaneTable,
+    dry_run: Annotated[bool, Doc("Return the changes without making them")] = False,
+) -> LaneSetup:
+    """Make these the lanes, in one change.
+
+    A lane that is not among them is deleted, or drained while jobs run or wait in it. `default` and
+    `analysis` stay as they are unless given.
     """
 
 
@@ -97,6 +111,6 @@ def find_lane(job_type: JobType) -> Lane:
 
 
 LANES: Final[tuple[Operation[Any, Any], ...]] = (
-    list_lanes, create_lane, get_lane, tune_lane, take_type, list_lane_changes, roll_back_lane,
-    find_lane,
+    list_lanes, create_lane, load_lanes, get_lane, tune_lane, take_type, list_lane_changes,
+    roll_back_lane, find_lane,
 )  # fmt: skip

@@ -150,6 +150,35 @@ def move_type(lane: str, job_type: str, by: str) -> Statement[list[str]]:
     )
 
 
+def lock() -> Statement[None]:
+    """Keeps claims and other changes of lanes from committing until the transaction ends."""
+    return Statement("lanes/lock_lanes", nothing)
+
+
+def count_running() -> Statement[dict[str, int]]:
+    """Running jobs by lane."""
+    return Statement("lanes/count_running", lambda rows: {row[0]: row[1] for row in rows})
+
+
+def find_waiting(job_types: Sequence[str]) -> Statement[set[str]]:
+    """The job types among these that have waiting jobs."""
+    return Statement(
+        "lanes/find_waiting", lambda rows: {row[0] for row in rows}, {"types": list(job_types)}
+    )
+
+
+def replace_all(
+    states: Sequence[Mapping[str, object]], deleted: Sequence[str], by: str
+) -> Statement[None]:
+    """Deletes lanes, then creates or overwrites the lanes of these states, in one change."""
+    rows = [{**state, "updated_by": by} for state in states]
+    return Statement(
+        "lanes/load_lanes",
+        nothing,
+        {"lanes": json.dumps(rows), "deleted": list(deleted), "by": by},
+    )
+
+
 def pause(paused: bool, by: str) -> Statement[None]:
     """Closes or opens the pause gate."""
     return Statement("control/pause_claims", nothing, {"paused": paused, "by": by})

@@ -43,6 +43,13 @@ def find(names: Iterable[str]) -> Statement[set[str]]:
     )
 
 
+def get(names: Iterable[str]) -> Statement[list[Limit]]:
+    """The named limits that exist, by name."""
+    return Statement(
+        "limits/get_limits", lambda rows: [Limit(*row) for row in rows], {"names": list(names)}
+    )
+
+
 def _changed(rows: list[Row]) -> Limit | None:
     return Limit(*rows[0]) if rows else None
 

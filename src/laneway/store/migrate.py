@@ -9,18 +9,22 @@ on them, because its calls still work. Database roles keep the functions that th
 
 from __future__ import annotations
 
+import json
 import logging
 import random
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 from psycopg import errors as pg
+from psycopg.sql import SQL, Literal
 
+from laneway.domain.lane import Lane
+from laneway.domain.lane_setup import KEPT, state_of
 from laneway.errors import DatabaseUnavailable, InvalidInput, MissingRight, SchemaMismatch
 from laneway.store.failures import translated
 from laneway.store.grants import regrant
@@ -120,6 +124,16 @@ do $guard$ begin
     end if;
 end $guard$;
 """
+_SEED = """
+do $seed$ begin
+    if not exists (select from laneway.jobs) and not exists (select from laneway.workers)
+       and not exists (select from laneway.control_history) then
+        perform laneway.load_lanes({}::jsonb,
+            array(select l.name from laneway.worker_lanes l where l.name <> all ({}::text[])),
+            'laneway db migrate');
+        delete from laneway.job_types t where t.published_at is null and t.name <> all ({}::text[]);
+    end if;
+end $seed$;"""
 _BLOCKERS = """
 select a.pid, coalesce(nullif(a.application_name, ''), a.backend_type, 'unknown'),
        extract(epoch from clock_timestamp() - a.xact_start)::float8,
@@ -172,10 +186,11 @@ def _connected(dsn: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
         yield conn
 
 
-def migrate(dsn: str, *, patience_s: float = PATIENCE_S) -> list[str]:
+def migrate(dsn: str, *, patience_s: float = PATIENCE_S, lanes: Sequence[Lane] = ()) -> list[str]:
     """Applies missing migrations; returns their names. Safe to run from many places at once.
 
-    Waits up to `patience_s` for locks of other sessions, in short tries.
+    Waits up to `patience_s` for locks of other sessions, in short tries. In a new database `lanes`,
+    if given, replace the seeded ones.
     """
     done = []
     deadline = time.monotonic() + patience_s
@@ -183,7 +198,7 @@ def migrate(dsn: str, *, patience_s: float = PATIENCE_S) -> list[str]:
         while (migration := _next(applied := _applied(conn))) is not None:
             by_hand = _by_hand(conn, migration)
             try:
-                conn.execute(_text(conn, migration, applied, by_hand).encode())
+                conn.execute(_text(conn, migration, applied, by_hand, lanes).encode())
             except (pg.LockNotAvailable, pg.DeadlockDetected) as error:
                 conn.rollback()
                 _wait(conn, migration, error, deadline)
@@ -232,6 +247,7 @@ def _text(
     migration: Migration,
     seen: Applied,
     by_hand: list[tuple[str, list[str]]],
+    lanes: Sequence[Lane],
 ) -> str:
     checksums = ",".join(
         f"{number} {checksum}" for number, (_, checksum, _) in sorted(seen.items())
@@ -240,7 +256,17 @@ def _text(
     if migration.is_definitions:
         for role, functions in [*conn.execute(CALLERS).fetchall(), *by_hand]:
             grants += regrant(role, functions)
+        if lanes and migration.number not in seen:
+            grants.append(_seed(lanes))
     return transaction(migration, first=_GUARD.format(seen=checksums), after=grants)
+
+
+def _seed(lanes: Sequence[Lane]) -> str:
+    """The statement that replaces the lanes of a database that was never used."""
+    states = json.dumps([{**state_of(lane), "updated_by": "laneway db migrate"} for lane in lanes])
+    kept = [*KEPT, *(lane.name for lane in lanes)]
+    types = [job_type for lane in lanes for job_type in lane.job_types]
+    return SQL(_SEED).format(Literal(states), Literal(kept), Literal(types)).as_string(None)
 
 
 def _wait(

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from laneway.control import lanes
+from laneway.control.lanes import load
 from laneway.control.operators.history import implement_history
 from laneway.control.operators.table import Operator, PageRequest, implement, implement_list
 from laneway.domain.lane import Lane
+from laneway.domain.lane_setup import read_table
 from laneway.domain.page import Page, page_by_name
 from laneway.errors import NotFound
 from laneway.operations import lanes as operations
@@ -31,6 +33,12 @@ implement(operations.get_lane, lambda who, name: lanes.get(who.db, name))
 implement(
     operations.create_lane,
     lambda who, name, settings={}: lanes.create(who.db, {"name": name, **settings}, by=who.by),
+)
+implement(
+    operations.load_lanes,
+    lambda who, lanes, dry_run=False: load(
+        who.db, tuple(read_table(lanes)), by=who.by, dry_run=dry_run
+    ),
 )
 implement(
     operations.tune_lane,

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Protocol
 
 from laneway.domain.claim import Claim
+from laneway.domain.limit import Limit
 from laneway.store import call_limits, leases, steps
 from laneway.store.call_limits import LimitGrant
 from laneway.store.database import Database
 from laneway.store.leases import LogEntry, Report, Verdict, WriteResult
+from laneway.store.missing_limits import NONE, KnownLimits
 from laneway.store.steps import StepWrite
 
 
@@ -57,8 +59,12 @@ class DatabaseAttemptStore:
 
     has_database: ClassVar[bool] = True
 
-    def __init__(self, database: Database) -> None:
+    def __init__(
+        self, database: Database, by: str = "worker", declared: Mapping[str, Limit] = NONE
+    ) -> None:
+        """`by` creates limits that handlers name and the database lacks, as declared."""
         self._database = database
+        self._known_limits = KnownLimits(database, by, declared)
 
     async def settle(self, verdicts: Sequence[Verdict]) -> list[WriteResult]:
         return await self._database.run(leases.settle(verdicts))
@@ -77,7 +83,8 @@ class DatabaseAttemptStore:
     async def acquire(
         self, claim: Claim, wants: Mapping[str, int], inside: Mapping[str, int]
     ) -> LimitGrant:
-        return await self._database.run(call_limits.acquire(claim, wants, inside))
+        async with self._known_limits.using(wants):
+            return await self._database.run(call_limits.acquire(claim, wants, inside))
 
     async def release(self, claim: Claim, keeps: Mapping[str, int]) -> str:
         return await self._database.run(call_limits.release(claim, keeps))

@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from laneway.domain.job_type_policy import TypeRecord
-from laneway.domain.limit import Limit
 from laneway.engine.registrar import adopt
 from laneway.errors import Forbidden
 from laneway.rpc.server.handshake import ServedType, StreamHandshake
 from laneway.rpc.server.stream_caller import StreamCaller
-from laneway.store import lanes, limits, remote
+from laneway.store import lanes, remote
 from laneway.store.database import Database
 from laneway.store.lanes import ControlState
+from laneway.store.missing_limits import create_missing
 from laneway.store.workers import publish
 
 log = logging.getLogger("laneway")
@@ -51,7 +51,7 @@ async def register_types(
     mine = [one for one in records if caller.may_claim_in(state.lane_of(one.name))]
     declared = [one for one in mine if caller.may_declare_in(state.lane_of(one.name))]
     if declared:
-        await _create_limits(database, declared, by)
+        await create_missing(database, {name for one in declared for name in one.limits}, by)
         # A worker that may claim jobs must not let them run unapproved.
         await database.run(publish(declared, loosens=False))
     first = [one for one in mine if one not in declared and one.name not in published]
@@ -137,14 +137,3 @@ def _placed(served: ServedType, state: ControlState) -> str:
     asked = served.record.lane if served.record else None
     wanted = f" (declared for {asked})" if asked not in (None, lane) else ""
     return f"{served.name} in lane {lane}{wanted}"
-
-
-async def _create_limits(database: Database, records: list[TypeRecord], by: str) -> None:
-    """Creates missing limits of the types, so that they bind from the first job on."""
-    named = {name for one in records for name in one.limits}
-    if not named:
-        return
-    known = await database.run(limits.find(named))
-    for name in sorted(named - known):
-        if await database.run(limits.create(Limit(name), by)) is not None:
-            log.warning("limit %s did not exist and was created with max_concurrent 1", name)

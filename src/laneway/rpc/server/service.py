@@ -38,6 +38,7 @@ from laneway.rpc.server.writes import Writes
 from laneway.store import call_limits
 from laneway.store.database import Database
 from laneway.store.leases import Verdict, WriteResult
+from laneway.store.missing_limits import KnownLimits
 
 # The longest time for one call, and for retries of a write on a locked row.
 CALL_S: Final = 20.0
@@ -98,6 +99,7 @@ class WorkerCalls:
         dsn = dispatch.database.dsn
         self._renewals = Database(dsn, settings, role="heartbeat", size=1)
         self._limit_calls = Database(dsn, settings, role="limits", size=1)
+        self._known_limits = KnownLimits(self._limit_calls, "remote workers")
         self._writes = Writes(self._renewals, dispatch.database)
         per_second = settings.remote_reports_per_second
         self._reports = Buckets(per_second, max(1.0, per_second * REPORTS_BURST_S))
@@ -267,9 +269,10 @@ class WorkerCalls:
                     " workers:declare in the job's lane",
                 )
             longest_s = self._limit_holds.longest_s
-            grant = await self._limit_calls.run(
-                call_limits.acquire_for_remote(one.claim, wants, inside, longest_s)
-            )
+            async with self._known_limits.using(wants):
+                grant = await self._limit_calls.run(
+                    call_limits.acquire_for_remote(one.claim, wants, inside, longest_s)
+                )
         if grant.answer == "granted":
             self._limit_holds.granted()
         if grant.answer in ("full", "busy"):

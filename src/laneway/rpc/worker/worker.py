@@ -121,6 +121,11 @@ class RemoteWorker(WorkerRuntime):
                 "a remote worker does not create schedules: %s",
                 ", ".join(sorted(self.registry.schedules)),
             )
+        if self.registry.lanes or self.registry.limits:
+            log.warning(
+                "a remote worker does not create declared lanes and limits: %s",
+                ", ".join([*(one.name for one in self.registry.lanes), *self.registry.limits]),
+            )
         # The server and the token decide which of these types it gets.
         log.info(
             "remote worker %s receives jobs from %s: laneway %s, %s (%s)",

@@ -44,3 +44,24 @@ begin
              where f.lane <> 'default' group by f.lane) a
      where l.name = a.lane;
 end $$;
+
+-- Deletes the named lanes, then creates or overwrites those of p_lanes, which have all columns. Two statements: job types
+-- move between the others in any order, because a statement is checked at its end.
+create or replace function laneway.load_lanes(p_lanes jsonb, p_deleted text[], p_by text) returns void
+language plpgsql volatile as $$
+declare
+    v_columns text;
+    v_new     text;
+begin
+    select string_agg(format('%I', a.attname), ', ' order by a.attnum),
+           string_agg(format('excluded.%I', a.attname), ', ' order by a.attnum)
+      into v_columns, v_new
+      from pg_attribute a
+     where a.attrelid = 'laneway.worker_lanes'::regclass and a.attnum > 0 and not a.attisdropped
+       and a.attname <> 'updated_at';
+    perform set_config('laneway.actor', p_by, true);
+    delete from laneway.worker_lanes l where l.name = any (p_deleted);
+    execute format('insert into laneway.worker_lanes (%1$s)
+                    select %1$s from jsonb_populate_recordset(null::laneway.worker_lanes, $1)
+                    on conflict (name) do update set (%1$s) = row (%2$s)', v_columns, v_new) using p_lanes;
+end $$;
