@@ -57,6 +57,7 @@ from laneway.store import (
     schedules,
     stats,
     steps,
+    waits,
     workers,
 )
 from laneway.store.database import run_sync
@@ -361,10 +362,12 @@ def prepare_client(session: RoleSession) -> dict[str, Any]:
     session.publish("limited", limits=("near",))
     _, handed, waiting = (session.submit("keyed", concurrency_key="one") for _ in range(3))
     session.settle(session.claim("keyed", room=3)[0])
+    limited, running = session.submit("limited"), session.running("a")
+    assert session.run(waits.note(running, limited))
     return {
         "keyed": [handed, waiting],
-        "limited": session.submit("limited"),
-        "running": session.running("a").job_id,
+        "limited": limited,
+        "running": running.job_id,
         "ended": session.completed("b"),
     }
 
@@ -395,6 +398,7 @@ def run_client(session: RoleSession, data: dict[str, Any]) -> None:
     find_by_prefix(session, waiting)
     session.run(jobs.get_attempts(data["ended"]))
     session.run(jobs.wait(waiting))
+    assert session.run(waits.note(Claim(0, data["running"], 1), waiting))
     assert session.run(jobs.cancel(waiting, "me", None)).found_in == "approved"
     assert session.run(jobs.cancel(data["running"], "me", None)).found_in == "running"
     for keyed in data["keyed"]:
@@ -446,6 +450,7 @@ def run_reader(session: RoleSession, data: dict[str, Any]) -> None:
     session.conn.execute("select id, lane, status from laneway.jobs_view")
     session.run(explain.facts(data["limited"]))
     session.run(explain.own_ahead(data["limited"], "ann"))
+    session.run(waits.graph(data["limited"]))
     for status in (None, *Status):
         wanted = JobFilter(
             status=status, job_type="a", lane="x", q="x", max_cost=1, unit="EUR", within=REACH

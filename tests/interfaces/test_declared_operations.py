@@ -103,7 +103,13 @@ async def test_server_shows_a_lane_that_a_newer_version_wrote(
 
 
 # Modules that use the meaning of a setting, or show one in an example; others read the declaration.
-USES = {"cli/tables.py", "api/routes/metrics.py", "control/explain.py", "control/resources.py"}
+USES = {
+    "cli/tables.py",
+    "api/routes/metrics.py",
+    "control/circles.py",
+    "control/explain.py",
+    "control/resources.py",
+}
 
 
 def test_interfaces_name_no_setting_of_lane() -> None:

@@ -28,6 +28,7 @@ from laneway.client.spec import (
     read_requests,
     types_of,
 )
+from laneway.client.wait_note import WaitNote, noting
 from laneway.domain import verb_rules
 from laneway.domain.claim import parse_job_id
 from laneway.domain.job import Job, NewJob
@@ -312,6 +313,13 @@ class Client(LimitHolder):
         unreachable, it keeps waiting.
         """
         wanted = parse_job_id(job_id)
+        async with noting(self.database, wanted) as note:
+            ended = await self._end_of(wanted, timeout, note)
+        return outcome_of(wanted, *ended, decode, self._limits)
+
+    async def _end_of(
+        self, wanted: UUID, timeout: float | None, note: WaitNote
+    ) -> tuple[str, str | None, str | None]:
         loop = asyncio.get_running_loop()
         deadline = None if timeout is None else loop.time() + timeout
         pause = SHORTEST_POLL_S
@@ -326,7 +334,7 @@ class Client(LimitHolder):
                 if found is None:
                     raise NotFound(f"no job {wanted}")
                 if Status(found[0]) in TERMINAL:
-                    return outcome_of(wanted, *found, decode, self._limits)
+                    return found
             except (SchemaMismatch, UnsuitableDatabase):
                 raise
             except DatabaseUnavailable as error:
@@ -336,6 +344,8 @@ class Client(LimitHolder):
             left = None if deadline is None else deadline - loop.time()
             if left is not None and left <= 0:
                 raise TimeoutError(f"job {wanted} did not end within {timeout} s") from cause
+            if pause >= LONGEST_POLL_S:
+                await note.write()
             delay = pause * random.uniform(0.8, 1.2)
             await asyncio.sleep(delay if left is None else min(delay, left))
             pause = min(LONGEST_POLL_S, pause * _POLL_GROWTH)

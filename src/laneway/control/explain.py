@@ -13,11 +13,13 @@ from typing import Final
 from uuid import UUID
 
 from laneway.control import jobs
+from laneway.control.circles import find_circle
 from laneway.domain.approval import excluded_approver
 from laneway.domain.explanation import Explanation, Reason
 from laneway.domain.job import Job
 from laneway.domain.overview import DEAD_S, Blocker
 from laneway.domain.states import TERMINAL, Status
+from laneway.store import waits
 from laneway.store.database import Database
 from laneway.store.explain import Facts, facts, own_ahead
 from laneway.store.health import find_blockers
@@ -26,6 +28,8 @@ BOUND: Final = 10_000
 # Codes that only describe the place of a job that could start.
 PLACES: Final = frozenset({"behind_others", "first_in_lane", "about_to_start", "type_unpublished"})
 _HOLDERS: Final = 5
+# Codes of a job that needs what other jobs hold.
+_HELD: Final = frozenset({"slots_full", "limit", "key", "workers_full"})
 # A renewal is late after this part of the time that a lease lasts beyond its renewal.
 _TOLERANCE: Final = 0.25
 
@@ -46,6 +50,9 @@ async def explain(
         return Explanation.of(job, [])
     blockers = [] if job.status in TERMINAL else await db.run(find_blockers())
     reasons = reasons_of(job, found, db.settings.heartbeat_fraction, blockers)
+    if _HELD & {reason.code for reason in reasons}:
+        graph = await db.run(waits.graph(job_id))
+        reasons = [*(find_circle(graph, job_id) if graph is not None else []), *reasons]
     if found.ahead and reader is not None:
         reasons = _with_own(reasons, await db.run(own_ahead(job_id, reader)))
     starts_in_s = _estimate(job, found, {reason.code for reason in reasons})
@@ -60,7 +67,7 @@ def reasons_of(
     if job.status in TERMINAL:
         return [_ended(job)]
     if job.status is Status.RUNNING:
-        return _running(job, _late_renewal(job, found, renewed_at))
+        return _running(job, found, _late_renewal(job, found, renewed_at))
     if job.status is Status.PENDING and job.claimed_at is not None:
         return _analysing(job, _late_renewal(job, found, renewed_at))
     blocks = [*_time(job, found), *_gates(found), *_workers(found), *_locks(blockers)]
@@ -101,14 +108,18 @@ def _ended(job: Job) -> Reason:
     return Reason(job.status.value, f"it has ended: {job.status.value}{job.why_ended}{hint}")
 
 
-def _running(job: Job, late: list[Reason]) -> list[Reason]:
+def _running(job: Job, found: Facts, late: list[Reason]) -> list[Reason]:
     how = "it is leased" if late else "it runs"
-    found = [Reason("running", f"{how}: attempt {job.attempt} on {job.worker or job.claimed_by}")]
+    reasons = [Reason("running", f"{how}: attempt {job.attempt} on {job.worker or job.claimed_by}")]
+    if found.waits_for:
+        jobs_waited = _listed([str(each) for each in found.waits_for])
+        one = "job" if len(found.waits_for) == 1 else "jobs"
+        reasons.append(Reason("waits_for_job", f"its handler waits for {one} {jobs_waited}"))
     if job.cancel_requested_at is not None:
-        found.append(
+        reasons.append(
             Reason("cancel_requested", "its worker was asked to stop it and has not yet done so")
         )
-    return found + late
+    return reasons + late
 
 
 def _analysing(job: Job, late: list[Reason]) -> list[Reason]:
@@ -353,7 +364,7 @@ def _published(found: Facts) -> list[Reason]:
 _NOT_ESTIMATED: Final = frozenset(
     {"paused", "lane_disabled", "no_slots", "no_worker", "type_not_handled", "lane_not_served",
      "workers_drained", "workers_stopping", "worker_silent", "approval_missing",
-     "awaiting_approval", "pending", "limit_zero", "locked"}
+     "awaiting_approval", "pending", "limit_zero", "locked", "circle"}
 )  # fmt: skip
 
 

@@ -74,6 +74,7 @@ class Facts(NamedTuple):
     - `live` workers; `knowing`: those with its type; `serving`: of these, those of its lane;
       `drained`: of these, those drained one by one; `candidates`: the rest of these.
     - `last_seen`: the last worker that served it, if none is live.
+    - `waits_for`: the jobs for which its handler waits, as far as noted.
     - `per_s`: recent ends per second in the lane; `run_s`: recent run time of the type.
     """
 
@@ -108,6 +109,7 @@ class Facts(NamedTuple):
     candidates: list[Candidate]
     last_seen: LastSeen | None
     passed: int
+    waits_for: list[UUID]
 
 
 def _facts(rows: list[Row]) -> Facts | None:
@@ -115,7 +117,7 @@ def _facts(rows: list[Row]) -> Facts | None:
         return None
     *head, ahead, can_run, limits, limit_holders, key_holder = rows[0][:14]
     held = json.loads(limit_holders or "{}")
-    *tail, candidates, name, seen_at, stopped_at, handled, passed, unlimited = rows[0][14:]
+    *tail, candidates, name, seen_at, stopped_at, handled, passed, unlimited, waited = rows[0][14:]
     if passed:
         # The skipped jobs without limits were counted in can_run.
         ahead, can_run = handled, min(handled, max(0, can_run - unlimited))
@@ -133,7 +135,7 @@ def _facts(rows: list[Row]) -> Facts | None:
         for limit in json.loads(limits or "[]")
     ]
     return Facts._make(
-        [*head, ahead, can_run, wanted, key_holder, *tail, workers, last_seen, passed or 0]
+        [*head, ahead, can_run, wanted, key_holder, *tail, workers, last_seen, passed or 0, waited]
     )
 
 

@@ -20,6 +20,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "lane_of": ("select on worker_lanes",),
     "jobs_by_id": ("select on jobs", "select on jobs_as_text", "execute on lane_of"),
     "assign_types": (*LANE_CHANGE, "insert on worker_lanes"),
+    "note_wait": (),
     "load_lanes": (*LANE_CHANGE, "insert delete on worker_lanes"),
     "analysis_of": (),
     "strictness": (),

@@ -140,6 +140,13 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "jobs/find_ids": ("execute on find_ids",),
     "jobs/find_keys": ("select on job_keys", "select on jobs_view"),
+    "jobs/find_circle": (
+        "select on lease", "select on jobs", "select on ready", "select on key_waiters",
+        "select on key_holders", "select on job_types", "select on workers",
+        "select on worker_lanes", "select on limits", "select on limits_held",
+        "execute on lane_of",
+    ),
+    "jobs/note_wait": ("execute on note_wait",),
     "jobs/find_own_ahead": (
         "select on jobs", "select on ready", "select on workers", "execute on lane_of",
     ),
@@ -296,7 +303,7 @@ _READER: Final = (
     "control/read_gate", "freeze/read_frozen", "freeze/read_progress", "health/count_lapsed",
     "health/find_unhandled",
     "history/list_changes", "limits/read_limits", "job_types/read_types", "jobs/explain_job",
-    "jobs/find_own_ahead", "jobs/find_ids", "steps/list_steps",
+    "jobs/find_circle", "jobs/find_own_ahead", "jobs/find_ids", "steps/list_steps",
     "jobs/get_attempts", "jobs/get_job", "jobs/count_jobs", "jobs/list_awaiting",
     "jobs/list_jobs", "jobs/match_jobs",
     "jobs/find_newest_job", "jobs/wait_job", "lanes/list_active_jobs", "lanes/measure_lanes",
@@ -307,7 +314,8 @@ _READER: Final = (
 )  # fmt: skip
 _CLIENT: Final = (
     "audit/record_entry", "control/wake_workers", "job_types/read_types",
-    "jobs/cancel_job", "jobs/find_ids", "jobs/get_attempts", "jobs/get_job", "jobs/open_batch",
+    "jobs/cancel_job", "jobs/find_ids", "jobs/get_attempts", "jobs/get_job", "jobs/note_wait",
+    "jobs/open_batch",
     "jobs/submit_batch", "jobs/submit_job", "jobs/wait_job", "limits/drop_holds",
     "limits/find_holders", "limits/hold_limit", "limits/renew_holds",
 )  # fmt: skip

@@ -22,6 +22,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from laneway import forks
+from laneway.domain.current_claim import current_claim
 from laneway.domain.payload import PayloadLimits, decode
 from laneway.engine.child.channel import ChildChannel, ChildJob, ChildOutbox
 from laneway.engine.child.handlers import HandlerFinder
@@ -165,6 +166,7 @@ class Child:
     ) -> Verdict | None:
         handler, limits = run.handler, self._limits
         current_run.set((run, job.worker))
+        current_claim.set(run.claim)
         tracing.adopt(job.traceparent)
         try:
             payload = decode(run.payload, limits)

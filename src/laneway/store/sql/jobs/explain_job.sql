@@ -30,7 +30,8 @@ select j.job_type, k.lane, c.paused, c.paused_by, n.enabled, n.max_slots,
             then case when (p.has_analysis or g.asked in ('analysis', 'both')) and g.analysis is null then 'pending'
                       else 'awaiting_approval' end end as sent_back_to,
        v.live, v.knowing, v.serving, v.drained, f.per_s, f.run_s, v.candidates::text, o.name, o.seen_at, o.stopped_at,
-       e.handled, e.passed, e.unlimited
+       e.handled, e.passed, e.unlimited,
+       array(select b.id from laneway.jobs b where b.seq = any (l.waits_for) order by b.seq) as waits_for
   from laneway.jobs j
  cross join (select * from laneway.control limit 1) c
   left join laneway.ready w on w.seq = j.seq

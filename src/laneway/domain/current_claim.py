@@ -1,0 +1,11 @@
+"""The attempt whose handler the current task or thread belongs to."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import Final
+
+from laneway.domain.claim import Claim
+
+# None outside of handlers. Tasks that a handler starts inherit it.
+current_claim: Final[ContextVar[Claim | None]] = ContextVar("laneway claim", default=None)
