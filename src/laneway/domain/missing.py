@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from shlex import quote
 from typing import Final
 
+from laneway.domain.suggestion import suggest
 from laneway.domain.text import visible
 from laneway.errors import NotFound
 
-MAX_SUGGESTIONS: Final = 5
+MAX_NAMES: Final = 5
 _CREATED_BY: Final = {
     "lane": "laneway lanes create {}",
     "limit": "laneway limits set {} --max-concurrent N",
@@ -27,12 +27,12 @@ def missing(kind: str, name: str) -> NotFound:
 
 
 def hint(kind: str, name: str, known: Iterable[str]) -> str:
-    """Similar names, else some that exist, at most five; and the command that creates this one."""
+    """The most similar name, else five that exist; and the command that creates this one."""
     names = sorted(set(known))
     create = creation(kind, name)
-    if near := get_close_matches(name, names, MAX_SUGGESTIONS):
-        return f"did you mean {visible(' or '.join(near))}? {create[0].upper()}{create[1:]}"
-    some = names[:MAX_SUGGESTIONS]
+    if near := suggest(name, names):
+        return f"{visible(near.removeprefix('; '))} {create[0].upper()}{create[1:]}"
+    some = names[:MAX_NAMES]
     more = f" and {len(names) - len(some)} more" if len(names) > len(some) else ""
     exist = f"existing: {', '.join(some)}{more}" if some else "none exists yet"
     return f"{visible(exist)}; {create}"
