@@ -31,7 +31,6 @@ def environment(database: Database) -> dict[str, str]:
         **kept,
         "DATABASE_URL": database.dsn,
         "PYTHONPATH": os.pathsep.join(paths),
-        "LANEWAY_LOG_LEVEL": "WARNING",
     }
 
 

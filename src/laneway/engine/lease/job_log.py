@@ -32,7 +32,9 @@ class JobLog:
         self._starts = LogThrottle(INTERVAL_S, MAX_LINES, self._log_more_starts)
         self._ends = LogThrottle(INTERVAL_S, MAX_LINES, self._log_more_ends)
         # Number and total seconds of the ends to summarize, by job type and outcome.
-        self._more: dict[tuple[str, str], tuple[int, float]] = {}
+        self._more: dict[tuple[str, str], list[float]] = {}
+        # Until the next summary no end can be logged: asking the throttle would cost more.
+        self._is_counting = False
 
     def started(self, lane: str, assignments: Sequence[Assignment]) -> None:
         if not log.isEnabledFor(logging.DEBUG):
@@ -55,7 +57,7 @@ class JobLog:
     def ended(self, job_type: str, lane: str, verdict: Verdict, outcome: str) -> None:
         if outcome in _ELSEWHERE:
             return
-        if self._ends.admit("ends"):
+        if not self._is_counting and self._ends.admit("ends"):
             log.info(
                 "%s %s: attempt %s %s%s",
                 display_name(job_type),
@@ -66,8 +68,12 @@ class JobLog:
                 extra=job_fields(job_type, lane, verdict),
             )
             return
-        count, total_s = self._more.get((job_type, outcome), (0, 0.0))
-        self._more[job_type, outcome] = count + 1, total_s + (verdict.ran_s or 0.0)
+        self._is_counting = True
+        more = self._more.get((job_type, outcome))
+        if more is None:
+            more = self._more[job_type, outcome] = [0, 0.0]
+        more[0] += 1
+        more[1] += verdict.ran_s or 0.0
 
     def close(self) -> None:
         """Log the summaries now."""
@@ -78,8 +84,10 @@ class JobLog:
         log.debug("%s more attempts started", f"{suppressed.count:,}")
 
     def _log_more_ends(self, kind: str, suppressed: Suppressed) -> None:
-        most = sorted(self._more.items(), key=lambda one: one[1], reverse=True)
+        most = sorted(self._more.items(), key=lambda one: one[1][0], reverse=True)
         self._more = {}
+        self._is_counting = False
+        total = sum(int(count) for _, (count, _) in most)
         named = [
             f"{display_name(job_type)} {count:,} {outcome}, {duration_text(total_s / count)} each"
             for (job_type, outcome), (count, total_s) in most[:MAX_NAMED]
@@ -87,7 +95,7 @@ class JobLog:
         rest = sum(count for _, (count, _) in most[MAX_NAMED:])
         if rest:
             named.append(f"{rest:,} others")
-        log.info("%s more attempts ended: %s", f"{suppressed.count:,}", "; ".join(named))
+        log.info("%s more attempts ended: %s", f"{total:,}", "; ".join(named))
 
 
 def job_fields(job_type: str, lane: str, of: Assignment | Verdict) -> dict[str, object]:
