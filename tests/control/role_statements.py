@@ -395,7 +395,6 @@ def run_client(session: RoleSession, data: dict[str, Any]) -> None:
     session.run(audit.record("me", "job.cancelled", "job", str(waiting)))
     run_holds(session)
     session.run(jobs.get(waiting))
-    find_by_prefix(session, waiting)
     session.run(jobs.get_attempts(data["ended"]))
     session.run(jobs.wait(waiting))
     assert session.run(waits.note(Claim(0, data["running"], 1), waiting))

@@ -289,6 +289,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "execute on mentions", "execute on costs_at_most", "execute on is_within",
     ),
     "matching": ("execute on search_jobs",),
+    "finished_steps": ("select on jobs", "select on steps"),
     "find_ids": ("select on jobs", "select on jobs_view", "execute on is_within"),
     "count_states": (
         "select on jobs", "select on outcome", "select on lease", "select on ready",

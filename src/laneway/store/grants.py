@@ -29,6 +29,8 @@ SEQUENCES: Final = frozenset({"events_id_seq", "jobs_seq_seq"})
 NAME_BYTES: Final = 63
 # Functions that this version calls in addition to one that the previous version called.
 _SUCCESSORS: Final = {"submit": "submit_batch", "measure": "is_current_publisher"}
+# Functions that this version calls in addition for roles that may search jobs.
+_WITH_SEARCH: Final = ("find_ids", "finished_steps")
 # A database role that may call all of these has the Laneway role, granted by any version: no other
 # Laneway role may call them all. Workers and servers of a new version start before the grants run
 # again, so `migrate` grants them what they need now.
@@ -127,6 +129,8 @@ def regrant(role: str, functions: Iterable[str]) -> list[str]:
     callable_now += [_SUCCESSORS[name] for name in callable_now if name in _SUCCESSORS]
     callable_now += [old for old, new in OLDER_NAMES.items() if new in callable_now]
     wanted = set(expand(f"execute on {name}" for name in callable_now))
+    if Privilege("function", "search_jobs", "execute") in wanted:
+        wanted |= set(expand(f"execute on {name}" for name in _WITH_SEARCH))
     for laneway_role, mark in _ROLE_FUNCTIONS.items():
         if mark.issubset(callable_now):
             wanted |= privileges(laneway_role)

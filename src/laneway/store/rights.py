@@ -257,7 +257,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "stats/count_ends": ("select on outcome", "select on jobs", "select on lease"),
     "stats/count_failures": ("select on outcome", "select on jobs", "execute on lane_of"),
     "steps/save_step": ("execute on save_step",),
-    "steps/list_steps": ("select on jobs", "select on steps"),
+    "steps/list_steps": ("execute on finished_steps",),
     "steps/read_steps": ("select on steps",),
     "schedules/begin_check": ("select on schedules", "select update on schedule_state"),
     "schedules/change_schedule": ("select update on schedules", *SCHEDULE_CHANGE),
@@ -314,8 +314,7 @@ _READER: Final = (
 )  # fmt: skip
 _CLIENT: Final = (
     "audit/record_entry", "control/wake_workers", "job_types/read_types",
-    "jobs/cancel_job", "jobs/find_ids", "jobs/get_attempts", "jobs/get_job", "jobs/note_wait",
-    "jobs/open_batch",
+    "jobs/cancel_job", "jobs/get_attempts", "jobs/get_job", "jobs/note_wait", "jobs/open_batch",
     "jobs/submit_batch", "jobs/submit_job", "jobs/wait_job", "limits/drop_holds",
     "limits/find_holders", "limits/hold_limit", "limits/renew_holds",
 )  # fmt: skip

@@ -33,3 +33,14 @@ begin
     end if;
     answer := case when v_cancel then 'cancel_requested' else 'kept' end;
 end $$;
+
+-- The newest finished steps of a job, in the order in which they finished.
+create or replace function laneway.finished_steps(p_id uuid, p_limit integer)
+returns table (name text, attempt integer, took_s double precision, at timestamptz)
+language sql stable as $$
+    select s.name, s.attempt, s.took_s, s.at
+      from (select x.name, x.attempt, x.took_s, x.at from laneway.steps x
+             where x.seq = (select j.seq from laneway.jobs j where j.id = p_id)
+             order by x.at desc, x.name desc limit p_limit) s
+     order by s.at, s.name
+$$;
