@@ -95,6 +95,7 @@ def test_command_names_the_extra_it_misses(core: Core, extra: str, command: list
         ("server", "import laneway.integrations.fastapi"),
         ("http", "from laneway.http import Client"),
         ("grpc", "from laneway.app.remote_worker import make_endpoint; make_endpoint('h:1')"),
+        ("sentry", "import laneway.integrations.sentry"),
     ],
 )
 def test_program_gets_an_error_with_the_extra_it_misses(
