@@ -159,6 +159,16 @@ async def not_json(ctx: Context, tag: str = "") -> Any:
         return object()
 
 
+async def facts(ctx: Context, tag: str = "") -> dict[str, Any]:
+    with running(ctx):
+        return {
+            "max_retries": ctx.max_retries,
+            "is_last_attempt": ctx.is_last_attempt,
+            "tags": ctx.tags,
+            "created_by": ctx.created_by or "",
+        }
+
+
 async def typed(ctx: Context, count: int, tag: str = "") -> int:
     with running(ctx):
         return count
@@ -203,7 +213,7 @@ async def plan(ctx: Context, cost: float) -> Analysis:
 PLAIN = (echo, fail, again, snooze, give_up, hold, deaf, resume, steps, report, sleep)
 
 for lane in LANES:
-    for handler in (*PLAIN, chatty, not_json, typed, limited, patient):
+    for handler in (*PLAIN, chatty, not_json, facts, typed, limited, patient):
         lw.handler(f"{lane}.{handler.__name__}", lane=lane, retry=SOON)(handler)
     lw.handler(f"{lane}.slow", lane=lane, retry=SOON, timeout=0.3)(slow)
     lw.handler(f"{lane}.planned", lane=lane, retry=SOON, approval=True)(planned).analyze(plan)

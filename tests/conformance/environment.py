@@ -24,7 +24,7 @@ SHARED = "shared"
 # Each lane lists one job type per handler; a lane's row overrides the handler's declaration.
 HANDLERS = (
     *("echo", "fail", "again", "snooze", "give_up", "hold", "deaf", "resume", "steps", "report"),
-    *("slow", "sleep", "not_json", "typed", "limited", "planned", "patient", "chatty"),
+    *("slow", "sleep", "not_json", "facts", "typed", "limited", "planned", "patient", "chatty"),
 )
 IN_FLIGHT = 50
 

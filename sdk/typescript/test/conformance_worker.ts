@@ -133,6 +133,13 @@ const handlers: Record<string, Handler<Payload>> = {
 
   not_json: () => 10n,
 
+  facts: (ctx) => ({
+    max_retries: ctx.maxRetries,
+    is_last_attempt: ctx.isLastAttempt,
+    tags: ctx.tags,
+    created_by: ctx.createdBy ?? "",
+  }),
+
   typed: (_, { count }) => count,
 
   limited: async (ctx) => {
