@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import date
 from typing import Any
 
 import pytest
@@ -185,3 +186,52 @@ async def test_job_goes_on_when_its_replica_is_gone(
         assert await more.wait(60) == "once"
         await worker.stop(0.0)
     assert far.holds_nothing()
+
+
+async def test_remote_worker_encodes_results_by_the_return_hint(far: Far) -> None:
+    @far.app.handler("today")
+    async def today(ctx: Context) -> dict[str, date]:
+        return {"day": date(2026, 1, 2)}
+
+    @far.app.handler("bad", retry=SOON)
+    async def bad(ctx: Context) -> dict[str, date]:
+        return {"day": "soon"}  # type: ignore[dict-item]
+
+    await far.hire_remote()
+    assert await (await far.lw.submit("today")).wait(60) == {"day": "2026-01-02"}
+    ended = await far.ended(await far.lw.submit("bad"))
+    assert (ended.status, ended.attempt) == ("failed", 1)
+    assert ended.error is not None
+    assert ended.error.type == "InvalidResult"
+    assert ended.error.message.startswith("result.day: must be a valid date")
+
+
+async def test_remote_worker_runs_middleware_and_retry_functions(far: Far) -> None:
+    @far.app.middleware
+    async def count(ctx: Context, call_next: Callable[[], Awaitable[int]]) -> int:
+        return 10 * await call_next()
+
+    @far.app.handler("again", retry=lambda n, error: 0.01 if n == 1 else None)
+    async def again(ctx: Context, until: int) -> int:
+        if ctx.attempt < until:
+            raise ValueError("no luck")
+        return ctx.attempt
+
+    await far.hire_remote()
+    assert await (await far.lw.submit("again", {"until": 2})).wait(60) == 20
+    ended = await far.ended(await far.lw.submit("again", {"until": 9}))
+    assert (ended.status, ended.attempt) == ("failed", 2)
+
+
+async def test_remote_worker_declares_uniqueness_of_its_jobs(far: Far) -> None:
+    @far.app.handler("once", unique_for=3600, unique_by=["path"])
+    async def once(ctx: Context, path: str, n: int = 1) -> None: ...
+
+    await far.hire_remote()
+    await wait_until(
+        lambda: far.rows("select 1 from laneway.job_types where unique_for_s = 3600"), timeout=60
+    )
+    first = await far.lw.submit("once", {"path": "a"})
+    await first.wait(60)
+    again = await far.lw.submit("once", {"path": "a", "n": 2})
+    assert (again.id, again.duplicate) == (first.id, True)
