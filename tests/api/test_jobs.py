@@ -65,6 +65,31 @@ async def test_submit_leaves_audit_entry_and_duplicate_none(
     assert audit_entries() == [("ann", "job.submitted", "job", first.json()["id"], "done")]
 
 
+@pytest.mark.parametrize("is_published", [True, False])
+async def test_job_is_unique_for_a_period_over_http(
+    ask: Ask, people: People, factory: JobFactory, audit_entries: Acts, is_published: bool
+) -> None:
+    ann = people.new("ann", "submitter")
+    option: dict[str, Any] = {"unique_for": 60, "unique_by": ["n"]}
+    if is_published:
+        factory.publish(unique_for_s=60, unique_by=("n",))
+        option = {}
+    body = {"job_type": "greet", "payload": {"n": 1, "m": 1}, **option}
+    first = await ask(ann, "POST", "/jobs", json=body)
+    assert first.status_code == 202
+    (claim,) = factory.claim()
+    factory.settle(claim)
+    same = {**body, "payload": {"n": 1, "m": 2}}
+    again = await ask(ann, "POST", "/jobs", json=same)
+    assert (again.status_code, again.json()["id"]) == (200, first.json()["id"])
+    assert (again.json()["duplicate"], again.json()["status"]) == (True, "completed")
+    batch = await ask(ann, "POST", "/jobs/batch", json={"jobs": [same]})
+    assert (batch.status_code, batch.json()["items"][0]["duplicate"]) == (200, True)
+    assert audit_entries() == [("ann", "job.submitted", "job", first.json()["id"], "done")]
+    other = await ask(ann, "POST", "/jobs", json={**body, "payload": {"n": 2}})
+    assert other.status_code == 202
+
+
 async def test_key_of_hidden_job_reveals_nothing(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:

@@ -42,6 +42,16 @@ def test_submit_takes_every_field(run: Run) -> None:
     assert "no new job was submitted" in again.stderr
 
 
+def test_submit_is_unique_for_a_period(run: Run, factory: JobFactory) -> None:
+    args = ("jobs", "submit", "greet", "--unique-for", "1h", "--unique-by", "n", "--json")
+    first = json.loads(run(*args, '{"n": 1, "m": 1}').stdout)
+    (claim,) = factory.claim()
+    factory.settle(claim)
+    again = run(*args, '{"n": 1, "m": 2}')
+    assert (json.loads(again.stdout)["id"], "no new job" in again.stderr) == (first["id"], True)
+    assert json.loads(run(*args, '{"n": 2, "m": 1}').stdout)["id"] != first["id"]
+
+
 def test_payload_comes_from_text_file_or_stdin(run: Run, tmp_path: Path) -> None:
     (tmp_path / "p.json").write_text('{"a": 1}')
     for args, given in (

@@ -235,5 +235,5 @@ async def _check_duplicates(db: Database, who: Caller, made: list[JobHandle]) ->
 def _own_or_readable(who: Caller, job: Job, handle: JobHandle) -> Job:
     """The job; for an unreadable duplicate, the caller learns only that the key is taken."""
     if handle.duplicate and not covers(who.access.reach("jobs:read"), job):
-        raise Refused("another job that has not ended holds this unique_key")
+        raise Refused("another job has this unique key")
     return job
