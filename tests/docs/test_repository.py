@@ -115,6 +115,10 @@ def test_development_lock_contains_runtime_lock() -> None:
     assert versions("runtime.txt") - versions("dev.txt") == set()
 
 
+def test_readme_is_read_in_three_minutes() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").split()) <= 700
+
+
 def test_every_decision_is_in_the_index_with_its_status() -> None:
     index = (ROOT / "docs" / "adr" / "README.md").read_text("utf-8")
     rows = re.findall(r"^\| *\[?(\d{4})\b.*\| *(.+?) *\|$", index, re.MULTILINE)
