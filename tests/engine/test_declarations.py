@@ -187,6 +187,10 @@ OTHERS = {
             " (too many positional arguments): write def unload(resources)"
         ),
     ),
+    "middleware_with_parentheses": (
+        "@lw.middleware()\nasync def around(ctx, call_next) -> None: ...",
+        "app.py:4: @lw.middleware takes no parentheses: write @lw.middleware",
+    ),
     "analysis_with_parentheses": (
         f"{INGEST}@ingest.analyze()\ndef plan(path: str) -> Analysis: ...",
         "app.py:7: @ingest.analyze takes no parentheses: write @ingest.analyze",

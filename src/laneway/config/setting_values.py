@@ -76,5 +76,6 @@ class SettingValues(TypedDict, total=False):
     metrics_port: int | None
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] | None
     log_format: Literal["text", "json"] | None
+    quiet: bool | None
     data_dir: Path | str | None
     pg_bin: Path | str | None
