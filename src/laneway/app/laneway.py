@@ -115,10 +115,11 @@ class Laneway(Client):
         """Registers the function below as the handler of a job type.
 
         lane, priority, max_retries (3), timeout (seconds), isolation ("async", "thread",
-        "process"), retry (RetryPolicy, or a function), stale ("heartbeat", "progress"), memory_mb
-        (process only), limits (names held for the whole run), approval (True or an Approval),
-        max_age (seconds until a job that has not ended fails), retention (Retention), unique_for
-        (seconds without a second job), unique_by (arguments that make a job unique).
+        "process"), retry (RetryPolicy, or a function of the retry's number and the error), stale
+        ("heartbeat", "progress"), memory_mb (process only), limits (names held for the whole run),
+        approval (True or an Approval), max_age (seconds until a job that has not ended fails),
+        retention (Retention), unique_for (seconds in which there is one job per key), unique_by
+        (arguments that form the key).
         """
         if callable(job_type):
             written = f'@lw.handler("{name_of(job_type)}"), with the job type'

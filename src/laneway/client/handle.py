@@ -25,8 +25,8 @@ R_co = TypeVar("R_co", covariant=True, default=Any)
 class JobHandle(Generic[R_co]):
     """A submitted job and the verbs on it.
 
-    `status` is its state at the submit. `duplicate`: a live job already held the unique_key, and
-    this is that job. A job submitted with `conn=` exists once that transaction commits.
+    `status` is its state at the submit. `duplicate`: a job already had the unique key, and this
+    is that job. A job submitted with `conn=` exists once that transaction commits.
     """
 
     id: UUID

@@ -169,8 +169,8 @@ def make_job(
             raise InvalidInput("created_by", NEEDS_SUBMITTER)
     default = catalog.uniqueness_of(job_type)
     if unique_by is not None:
-        names = None if handler is None else handler.arguments.all_names
-        unique_by = check_unique_by(unique_by, known=names)
+        is_open = handler is None or handler.arguments.accepts_any_name
+        unique_by = check_unique_by(unique_by, known=None if is_open else handler.arguments.names)
     return NewJob(
         id=new_job_id(),
         job_type=job_type,

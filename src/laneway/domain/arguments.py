@@ -12,7 +12,7 @@ import inspect
 import json
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final, Literal, Union
 
 from pydantic import ValidationError
@@ -31,6 +31,7 @@ from laneway.domain.payload_check import MAX_ERRORS, REQUIRED, RULE_CHARS, UNKNO
 from laneway.domain.suggestion import suggest
 from laneway.domain.text import escape_text, json_path
 from laneway.domain.type_hint import resolve_hint
+from laneway.domain.unknown_values import UnknownValues
 from laneway.errors import InvalidInput
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -46,13 +47,13 @@ class Arguments:
     __slots__ = (
         "_built",
         "_defaults",
-        "_is_plain",
         "_required",
         "_rest",
         "_schema",
         "_shape",
         "_shown_defaults",
         "accepts_any_name",
+        "is_plain",
         "name",
     )
 
@@ -64,7 +65,7 @@ class Arguments:
         self._defaults = dict(defaults)
         self._required = frozenset(hints) - frozenset(defaults)
         self.accepts_any_name = rest is not None
-        self._is_plain = all(_is_plain(hint) for hint in (*hints.values(), rest or Any))
+        self.is_plain = all(_is_plain(hint) for hint in (*hints.values(), rest or Any))
         self._shape = tuple((k, hint, repr(hint), k in defaults) for k, hint in hints.items())
         self._rest = rest
         self._built: Adapter | None = None
@@ -137,11 +138,6 @@ class Arguments:
         """The names of the arguments, without `**kwargs`."""
         return self._required | frozenset(self._defaults)
 
-    @property
-    def all_names(self) -> frozenset[str] | None:
-        """The names of the arguments; None if any name is accepted."""
-        return None if self.accepts_any_name else self.names
-
     def with_defaults(self, given: Mapping[str, object]) -> dict[str, object]:
         """The given arguments, and the defaults of the others."""
         return {**self._defaults, **given}
@@ -156,7 +152,7 @@ class Arguments:
         try:
             # Strict checks of Python values and of JSON agree for builtins only: a datetime would
             # have to be a datetime already.
-            if self._is_plain:
+            if self.is_plain:
                 return self._adapter.validate_python(payload)
             text = json.dumps(payload, ensure_ascii=False, allow_nan=False)
             return self._adapter.validate_json(text, strict=True)
@@ -174,47 +170,16 @@ class Arguments:
             for name in kwargs:
                 if name not in self._required and name not in self._defaults:
                     raise InvalidInput(json_path("payload", (name,)), UNKNOWN)
-        unknown: list[str] = []
-
-        def mark(value: object) -> str:
-            unknown.append(type(value).__name__)
-            return _UNKNOWN
-
+        unknown = UnknownValues()
         try:
             encoded: dict[str, object] = self._adapter.dump_python(
-                dict(kwargs), mode="json", by_alias=True, warnings=False, fallback=mark
+                dict(kwargs), mode="json", by_alias=True, warnings=False, fallback=unknown
             )
         except Exception as error:
             reason = escape_text(str(error))[:RULE_CHARS]
             raise InvalidInput("payload", f"cannot be written as JSON: {reason}") from None
-        if unknown:
-            place = json_path("payload", _find(encoded, _UNKNOWN) or ())
-            raise InvalidInput(place, f"a {unknown[0]} is not a JSON value")
+        unknown.check(encoded, "payload")
         return encoded
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the hints have only types that Python and JSON share."""
-        return self._is_plain
-
-
-# Stands for a value without a JSON form.
-_UNKNOWN: Final = "\0unknown"
-
-
-def _find(tree: object, wanted: str) -> tuple[object, ...] | None:
-    """The keys that lead to a text in a tree of JSON values."""
-    if tree == wanted:
-        return ()
-    items: Iterable[tuple[object, object]] = ()
-    if isinstance(tree, dict):
-        items = tree.items()
-    elif isinstance(tree, list):
-        items = enumerate(tree)
-    for key, child in items:
-        if (found := _find(child, wanted)) is not None:
-            return (key, *found)
-    return None
 
 
 def validate_against_schema(schema: Mapping[str, object] | str, payload: object) -> None:

@@ -169,7 +169,8 @@ def _checked(
         check_whole(memory_mb, "memory_mb", 64, 1_048_576)
     arguments = Arguments.of(fn)
     if unique_by is not None:
-        unique_by = check_unique_by(unique_by, known=arguments.all_names)
+        known = None if arguments.accepts_any_name else arguments.names
+        unique_by = check_unique_by(unique_by, known=known)
     return Handler(
         job_type=job_type,
         fn=fn,

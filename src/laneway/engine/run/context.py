@@ -15,106 +15,35 @@ from collections.abc import (
 from contextlib import asynccontextmanager, contextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar, overload
-from uuid import UUID
 
-from laneway.domain.approval import analysed_type
 from laneway.domain.held_limits import count_held, mark_held
-from laneway.domain.payload import PayloadLimits, encode
 from laneway.domain.redaction import redact
 from laneway.domain.result_type import UNSET
 from laneway.domain.text import escape_text
 from laneway.engine.run.call_retry import CallRetryOptions, call, call_blocking
+from laneway.engine.run.checkpoint import Checkpoint
 from laneway.engine.run.handler_channel import HandlerChannel, Interrupted, Log, finished_error
+from laneway.engine.run.job_facts import JobFacts
 from laneway.engine.run.steps import Steps, run_to_completion
-from laneway.errors import InvalidInput, InvalidResult
+from laneway.errors import InvalidInput
 
 if TYPE_CHECKING:
     from laneway.engine.run.handler_transaction import HandlerTransaction
 
 T = TypeVar("T")
-TRACKED = "_tracked"
 LARGEST = 1e100
 CANCEL_S = 1.0
 
 
-class _Checkpoint:
-    """The handler's checkpoint, stored together with the positions of its tracks."""
-
-    __slots__ = ("_limits", "state", "tracked")
-
-    def __init__(self, checkpoint: Any, limits: PayloadLimits) -> None:
-        self._limits = limits
-        self.state = checkpoint
-        self.tracked: dict[str, int] = {}
-        if isinstance(checkpoint, dict) and isinstance(checkpoint.get(TRACKED), dict):
-            self.tracked = {k: v for k, v in checkpoint[TRACKED].items() if isinstance(v, int)}
-            self.state = {k: v for k, v in checkpoint.items() if k != TRACKED} or None
-
-    def text(self) -> str:
-        """Checkpoint and positions as JSON text; InvalidResult if they cannot be stored."""
-        state = self.state
-        if self.tracked:
-            if state is not None and not isinstance(state, dict):
-                raise InvalidResult(
-                    "checkpoint", "must be an object (a dict) in a handler that uses ctx.track"
-                )
-            state = {**(state or {}), TRACKED: self.tracked}
-        try:
-            return encode(state, limits=self._limits, field="checkpoint")
-        except InvalidInput as error:
-            raise InvalidResult(error.field, error.rule) from None
-
-
-class _Common:
-    __slots__ = ("_channel", "_log", "_opened_steps", "_opened_transaction", "_stored")
+class _Common(JobFacts):
+    __slots__ = ("_log", "_opened_steps", "_opened_transaction", "_stored")
 
     def __init__(self, channel: HandlerChannel) -> None:
-        self._channel = channel
-        self._stored: _Checkpoint | None = None
+        super().__init__(channel)
+        self._stored: Checkpoint | None = None
         self._log: Log | None = None
         self._opened_steps: Steps | None = None
         self._opened_transaction: HandlerTransaction | None = None
-
-    @property
-    def job_id(self) -> UUID:
-        return self._channel.claim.job_id
-
-    @property
-    def attempt(self) -> int:
-        """The number of this attempt, from 1."""
-        return self._channel.claim.attempt
-
-    @property
-    def job_type(self) -> str:
-        return analysed_type(self._channel.assignment.job_type)
-
-    @property
-    def max_retries(self) -> int:
-        """The retry budget of the job: so many charged failures are followed by a retry."""
-        return self._channel.assignment.max_retries
-
-    @property
-    def is_last_attempt(self) -> bool:
-        """True if the retry budget is spent: a failure of this attempt fails the job."""
-        return self._channel.assignment.retries >= self._channel.assignment.max_retries
-
-    @property
-    def lane(self) -> str:
-        """The lane that this attempt holds a slot of."""
-        return self._channel.lane
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        return self._channel.assignment.tags
-
-    @property
-    def created_by(self) -> str | None:
-        """The submitter of the job, if it is known."""
-        return self._channel.assignment.created_by
-
-    @property
-    def payload(self) -> Any:
-        return self._channel.payload
 
     @property
     def checkpoint(self) -> Any:
@@ -158,9 +87,9 @@ class _Common:
         return self._opened_transaction
 
     @property
-    def _saved(self) -> _Checkpoint:
+    def _saved(self) -> Checkpoint:
         if self._stored is None:
-            self._stored = _Checkpoint(self._channel.checkpoint, self._channel.limits)
+            self._stored = Checkpoint(self._channel.checkpoint, self._channel.limits)
         return self._stored
 
     def _check_open(self, verb: str) -> None:
