@@ -11,7 +11,7 @@ import pytest
 
 from laneway import Context, SyncContext
 from laneway.domain.codec import to_json
-from laneway.engine.run import context
+from laneway.engine.run import checkpoint
 from laneway.errors import InvalidInput
 from laneway.store.statement import Statement
 from tests.support.worker_command import WorkerCommand
@@ -315,10 +315,10 @@ async def test_report_that_postgresql_refuses_spares_others_and_the_outcome(
 ) -> None:
     def encode(value: Any, **rest: Any) -> str:
         # What no check of ours lets through, as if one had a hole.
-        (n,) = value[context.TRACKED]
+        (n,) = value[checkpoint.TRACKED]
         return '"\\u0000"' if n == "3" else str(n)
 
-    monkeypatch.setattr(context, "encode", encode)
+    monkeypatch.setattr(checkpoint, "encode", encode)
 
     @harness.lw.handler("job")
     async def job(ctx: Context, n: int) -> int:

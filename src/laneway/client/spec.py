@@ -169,8 +169,10 @@ def make_job(
             raise InvalidInput("created_by", NEEDS_SUBMITTER)
     default = catalog.uniqueness_of(job_type)
     if unique_by is not None:
-        is_open = handler is None or handler.arguments.accepts_any_name
-        unique_by = check_unique_by(unique_by, known=None if is_open else handler.arguments.names)
+        known = None
+        if handler is not None and not handler.arguments.accepts_any_name:
+            known = handler.arguments.names
+        unique_by = check_unique_by(unique_by, known=known)
     return NewJob(
         id=new_job_id(),
         job_type=job_type,
