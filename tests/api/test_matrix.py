@@ -24,7 +24,7 @@ from tests.api.test_app import OPEN, served
 from tests.support.job_factory import JobFactory
 
 # Requests that change nothing here: without a session, or a dry run.
-NO_ACTS = {("POST", "/logout"), ("POST", "/jobs/bulk")}
+NO_ACTS = {("POST", "/logout"), ("POST", "/jobs/bulk"), ("PUT", "/admin/workers/lanes")}
 WRITTEN = (Path(__file__).parents[2] / "docs" / "howto" / "access.md").read_text("utf-8")
 FIGURES = Path(__file__).parents[2] / "bench" / "latest" / "authz.json"
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")

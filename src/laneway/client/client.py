@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -15,6 +14,7 @@ from uuid import UUID
 from laneway.client import decisions
 from laneway.client.catalog import Catalog, KnownHandlers
 from laneway.client.handle import JobHandle, claim_types
+from laneway.client.job_end import end_of
 from laneway.client.limits import LimitHolder
 from laneway.client.outcome import outcome_of
 from laneway.client.spec import (
@@ -28,12 +28,11 @@ from laneway.client.spec import (
     read_requests,
     types_of,
 )
-from laneway.client.wait_note import WaitNote, noting
 from laneway.domain import verb_rules
 from laneway.domain.claim import parse_job_id
 from laneway.domain.job import Job, NewJob
 from laneway.domain.lane import check_job_type
-from laneway.domain.states import TERMINAL, Status
+from laneway.domain.states import Status
 from laneway.errors import (
     DatabaseUnavailable,
     LanewayError,
@@ -61,10 +60,6 @@ R = TypeVar("R")
 A = TypeVar("A")
 P = ParamSpec("P")
 
-SHORTEST_POLL_S: Final = 0.01
-LONGEST_POLL_S: Final = 0.5
-_POLL_GROWTH: Final = 1.4
-_SHORTEST_QUERY_S: Final = 1.0
 _CONNECT_PAUSES_S: Final = (0.05, 0.1, 0.2, 0.4)
 _STATUS: Final = {status.value: status for status in Status}
 
@@ -313,42 +308,8 @@ class Client(LimitHolder):
         unreachable, it keeps waiting.
         """
         wanted = parse_job_id(job_id)
-        async with noting(self.database, wanted) as note:
-            ended = await self._end_of(wanted, timeout, note)
+        ended = await end_of(self.database, wanted, timeout)
         return outcome_of(wanted, *ended, decode, self._limits)
-
-    async def _end_of(
-        self, wanted: UUID, timeout: float | None, note: WaitNote
-    ) -> tuple[str, str | None, str | None]:
-        loop = asyncio.get_running_loop()
-        deadline = None if timeout is None else loop.time() + timeout
-        pause = SHORTEST_POLL_S
-        while True:
-            cause: DatabaseUnavailable | None = None
-            left = None if deadline is None else deadline - loop.time()
-            try:
-                # Even `timeout=0` gets one query.
-                query_s = None if left is None else max(left, _SHORTEST_QUERY_S)
-                async with asyncio.timeout(query_s):
-                    found = await self.database.run(jobs.wait(wanted))
-                if found is None:
-                    raise NotFound(f"no job {wanted}")
-                if Status(found[0]) in TERMINAL:
-                    return found
-            except (SchemaMismatch, UnsuitableDatabase):
-                raise
-            except DatabaseUnavailable as error:
-                cause = error
-            except TimeoutError:
-                pass
-            left = None if deadline is None else deadline - loop.time()
-            if left is not None and left <= 0:
-                raise TimeoutError(f"job {wanted} did not end within {timeout} s") from cause
-            if pause >= LONGEST_POLL_S:
-                await note.write()
-            delay = pause * random.uniform(0.8, 1.2)
-            await asyncio.sleep(delay if left is None else min(delay, left))
-            pause = min(LONGEST_POLL_S, pause * _POLL_GROWTH)
 
     @asynccontextmanager
     async def _transaction(self, conn: object) -> AsyncIterator[Runner]:

@@ -9,7 +9,6 @@ on them, because its calls still work. Database roles keep the functions that th
 
 from __future__ import annotations
 
-import json
 import logging
 import random
 import re
@@ -21,10 +20,8 @@ from typing import Any
 
 import psycopg
 from psycopg import errors as pg
-from psycopg.sql import SQL, Literal
 
 from laneway.domain.lane import Lane
-from laneway.domain.lane_setup import KEPT, state_of
 from laneway.errors import DatabaseUnavailable, InvalidInput, MissingRight, SchemaMismatch
 from laneway.store.failures import translated
 from laneway.store.grants import regrant
@@ -34,6 +31,7 @@ from laneway.store.migration_files import (
     Migration,
     definitions,
     migrations,
+    replace_seeds,
     transaction,
 )
 from laneway.store.migration_files import script as _script
@@ -124,16 +122,6 @@ do $guard$ begin
     end if;
 end $guard$;
 """
-_SEED = """
-do $seed$ begin
-    if not exists (select from laneway.jobs) and not exists (select from laneway.workers)
-       and not exists (select from laneway.control_history) then
-        perform laneway.load_lanes({}::jsonb,
-            array(select l.name from laneway.worker_lanes l where l.name <> all ({}::text[])),
-            'laneway db migrate');
-        delete from laneway.job_types t where t.published_at is null and t.name <> all ({}::text[]);
-    end if;
-end $seed$;"""
 _BLOCKERS = """
 select a.pid, coalesce(nullif(a.application_name, ''), a.backend_type, 'unknown'),
        extract(epoch from clock_timestamp() - a.xact_start)::float8,
@@ -257,16 +245,8 @@ def _text(
         for role, functions in [*conn.execute(CALLERS).fetchall(), *by_hand]:
             grants += regrant(role, functions)
         if lanes and migration.number not in seen:
-            grants.append(_seed(lanes))
+            grants.append(replace_seeds(lanes))
     return transaction(migration, first=_GUARD.format(seen=checksums), after=grants)
-
-
-def _seed(lanes: Sequence[Lane]) -> str:
-    """The statement that replaces the lanes of a database that was never used."""
-    states = json.dumps([{**state_of(lane), "updated_by": "laneway db migrate"} for lane in lanes])
-    kept = [*KEPT, *(lane.name for lane in lanes)]
-    types = [job_type for lane in lanes for job_type in lane.job_types]
-    return SQL(_SEED).format(Literal(states), Literal(kept), Literal(types)).as_string(None)
 
 
 def _wait(

@@ -7,14 +7,17 @@ its network cannot leave it open.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
 from psycopg.sql import SQL, Literal
 
+from laneway.domain.lane import Lane
+from laneway.domain.lane_setup import KEPT, state_of
 from laneway.errors import SchemaMismatch
 
 LOCK = 5577006791947779411
@@ -38,6 +41,16 @@ on conflict (number) do update
 _LOCK_TIMEOUT = """\
 select set_config('lock_timeout', greatest(50, 200 - extract(epoch from clock_timestamp()
     - current_setting('laneway.migration_began')::timestamptz) * 1000)::integer::text, true);"""
+_SEED = """
+do $seed$ begin
+    if not exists (select from laneway.jobs) and not exists (select from laneway.workers)
+       and not exists (select from laneway.control_history) then
+        perform laneway.load_lanes({}::jsonb,
+            array(select l.name from laneway.worker_lanes l where l.name <> all ({}::text[])),
+            'laneway db migrate');
+        delete from laneway.job_types t where t.published_at is null and t.name <> all ({}::text[]);
+    end if;
+end $seed$;"""
 _HELPERS = ("replace_function", "replace_view", "replace_trigger")
 _FUNCTION = "select laneway.replace_function("
 _QUOTE = "laneway_definition"
@@ -167,6 +180,14 @@ def _body(migration: Migration) -> Iterator[str]:
     yield from last
     yield _upgrade("restore_rights")
     yield from (f"drop function laneway.{name};" for name in _HELPERS)
+
+
+def replace_seeds(lanes: Sequence[Lane]) -> str:
+    """The statement that replaces the lanes of a database that was never used."""
+    states = json.dumps([{**state_of(lane), "updated_by": "laneway db migrate"} for lane in lanes])
+    kept = [*KEPT, *(lane.name for lane in lanes)]
+    types = [job_type for lane in lanes for job_type in lane.job_types]
+    return SQL(_SEED).format(Literal(states), Literal(kept), Literal(types)).as_string(None)
 
 
 def script(wanted: Iterable[Migration]) -> str:
