@@ -20,6 +20,9 @@ from grpc_health.v1.health_pb2 import HealthCheckRequest
 from grpc_health.v1.health_pb2_grpc import HealthStub
 from psycopg.conninfo import make_conninfo
 
+from laneway.app import server
+from laneway.engine.process import start_retry
+from laneway.errors import DatabaseUnavailable, SchemaMismatch
 from tests.api.conftest import People
 from tests.cli.conftest import PROGRAM, Run
 
@@ -127,6 +130,21 @@ def test_missing_packages_are_named_before_anything_is_created(
     assert "log in" not in answer.stdout
     with psycopg.connect(dsn) as conn:
         assert conn.execute("select count(*) from laneway.principals").fetchone() == (0,)
+
+
+def test_server_waits_for_a_database_that_is_away(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = [DatabaseUnavailable("away"), DatabaseUnavailable("away"), SchemaMismatch("too old")]
+
+    def check(*_: object, **__: object) -> None:
+        raise answers.pop(0)
+
+    monkeypatch.setattr(start_retry, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(server, "check", check)
+    answer = run("server", "--port", 0)
+    assert (answer.exit_code, answers) == (5, [])
+    assert "too old" in answer.stderr
 
 
 def test_remote_workers_of_other_machines_require_certificate(run: Run) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import time
 from collections.abc import Iterator
 from uuid import uuid4
 
@@ -22,7 +23,6 @@ from laneway.errors import (
     SchemaMismatch,
     UnsuitableDatabase,
 )
-from laneway.observability.log_throttle import LogThrottle
 from laneway.store.failures import translated
 from laneway.store.grants import grants
 from tests.support.worker_command import WorkerCommand
@@ -221,16 +221,28 @@ async def test_worker_starts_once_its_refused_login_is_created(
         harness.do(f"drop owned by {role}; drop role {role}")
 
 
-def test_server_that_is_away_is_waited_for_without_end() -> None:
-    retry = StartRetry(LogThrottle(), "is it right?")
+def test_server_that_is_away_is_waited_for_without_end(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    retry = StartRetry("is it right?")
     away = DatabaseUnavailable("connection refused")
-    pauses = [retry.pause_s(away) for _ in range(100)]
+    pauses = []
+    for _ in range(100):
+        pauses.append(retry.pause_s(away))
+        now += pauses[-1]
     assert pauses[:5] == [0.2, 0.4, 0.8, 1.6, 2.0]
     assert set(pauses[5:]) == {2.0}
+    # One line in ten seconds.
+    assert 15 <= len(caplog.records) <= 20
+    assert caplog.records[0].getMessage() == (
+        "start: connection refused (is it right? trying again)"
+    )
 
 
 def test_only_refusals_in_a_row_count_as_tries() -> None:
-    retry = StartRetry(LogThrottle(), "is it right?")
+    retry = StartRetry("is it right?")
     away, refused = DatabaseUnavailable("away"), LoginRefused("no", "check it")
     for _ in range(4):
         retry.pause_s(refused)
@@ -242,7 +254,7 @@ def test_only_refusals_in_a_row_count_as_tries() -> None:
 
 
 def test_database_that_no_retry_can_help_is_not_tried_again() -> None:
-    retry = StartRetry(LogThrottle(), "is it right?")
+    retry = StartRetry("is it right?")
     for error in (SchemaMismatch("old"), UnsuitableDatabase("read-only", "change it")):
         with pytest.raises(type(error)):
             retry.pause_s(error)

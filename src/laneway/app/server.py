@@ -28,7 +28,6 @@ from laneway.engine.process.start_retry import StartRetry
 from laneway.engine.worker import Worker
 from laneway.errors import ConfigError, DatabaseUnavailable, Refused
 from laneway.extras import require
-from laneway.observability.log_throttle import LogThrottle
 from laneway.store.database import Database
 from laneway.store.migrate import check
 
@@ -100,7 +99,7 @@ def run_server(
 
 def _check_when_reachable(dsn: str) -> None:
     """Check schema and rights; wait for a database that is away, as a worker does."""
-    retry = StartRetry(LogThrottle(), "is database_url right?")
+    retry = StartRetry("is database_url right?")
     while True:
         try:
             return check(dsn, __version__, role="server")

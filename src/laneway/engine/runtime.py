@@ -179,7 +179,7 @@ class WorkerRuntime(ABC):
 
     async def _when_reachable(self, work: Callable[[], Awaitable[None]]) -> None:
         """Retry `work` until the other side can be reached; a refused login ends this."""
-        retry = StartRetry(self._warnings, self.hint)
+        retry = StartRetry(self.hint)
         while True:
             try:
                 return await work()

@@ -14,14 +14,16 @@ log = logging.getLogger("laneway")
 LOGIN_TRIES: Final = 5
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S: Final = 2.0
+# Between two lines about a server that is away, however long that lasts.
+WARN_S: Final = 10.0
 
 
 class StartRetry:
     """Waits for a server that is away without end, and for a refused login for a few tries."""
 
-    def __init__(self, warnings: LogThrottle, hint: str) -> None:
+    def __init__(self, hint: str) -> None:
         """`hint` says what to check while no server can be reached."""
-        self._warnings = warnings
+        self._warnings = LogThrottle(WARN_S)
         self._hint = hint
         self._failures = 0
         self._refusals = 0
