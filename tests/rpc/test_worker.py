@@ -21,7 +21,7 @@ from typing import Any
 import grpc
 import pytest
 
-from laneway import Analysis, Context, Laneway, RetryPolicy, Snooze, SyncContext
+from laneway import Analysis, Context, Laneway, RetryPolicy, Snooze, SyncContext, __version__
 from laneway.app.remote_worker import remote_worker
 from laneway.config.settings import Settings
 from laneway.domain.approval import Approval
@@ -125,7 +125,7 @@ async def test_handshake_has_handlers_and_room_of_worker(
 
 
 async def test_worker_without_handlers_is_a_mistake(harness: Shop) -> None:
-    with pytest.raises(ConfigError, match="no handler"):
+    with pytest.raises(ConfigError, match=r"no handlers: decorate functions with @lw\.handler"):
         await harness.start_worker()
 
 
@@ -600,6 +600,27 @@ async def test_stream_works_again_when_a_server_greets_and_not_when_it_ends(
     with caplog.at_level(logging.INFO, "laneway"):
         await fail_and_recover(1)
         await fail_and_recover(2)
+
+
+# -- log lines ----------------------------------------------------------------------------------
+
+
+async def test_remote_worker_logs_its_start_and_each_end(
+    harness: Shop, server: ScriptedServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    @harness.lw.handler("greet")
+    async def greet(ctx: Context) -> None: ...
+
+    caplog.set_level(logging.INFO, "laneway")
+    worker = await harness.start_worker(concurrency=7)
+    assert (
+        f"remote worker {worker.name} receives jobs from {server.address}: laneway {__version__},"
+        " 1 job type, concurrency 7 (greet)" in caplog.messages
+    )
+    sent = assignment("greet")
+    server.send(sent)
+    start = f"greet {sent.job_id}: attempt {sent.attempt} completed in "
+    await wait_until(lambda: any(text.startswith(start) for text in caplog.messages))
 
 
 # -- the end ------------------------------------------------------------------------------------
