@@ -4,32 +4,37 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
+from collections.abc import Callable
 
 import pytest
+from typer.testing import CliRunner
 
-from tests.cli.conftest import PROGRAM
+from laneway.cli import completion
+from laneway.cli.main import app
 from tests.support.job_factory import JobFactory
 
 
-def complete(line: str, **env: str) -> list[str]:
-    """The words that a shell offers for the last word of a line."""
-    asked = subprocess.run(
-        PROGRAM,
-        env={
-            **os.environ,
-            **env,
-            "_PYTHON _M LANEWAY_COMPLETE": "complete_bash",
-            "_LANEWAY_COMPLETE": "complete_bash",
-            "COMP_WORDS": line,
-            "COMP_CWORD": str(len(line.split(" ")) - 1),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert asked.stderr == ""
-    return asked.stdout.split()
+def variables(line: str) -> dict[str, str]:
+    return {
+        "_LANEWAY_COMPLETE": "complete_bash",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(line.split(" ")) - 1),
+    }
+
+
+@pytest.fixture
+def complete(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[str]]:
+    """The words that a shell offers for the last word of a line, however long it takes."""
+    monkeypatch.setattr(completion, "LONGEST_S", 60.0)
+
+    def complete(line: str) -> list[str]:
+        env = {**variables(line), "LANEWAY_DATABASE_URL": dsn}
+        shown = CliRunner().invoke(app, [], prog_name="laneway", env=env)
+        assert shown.stderr == ""
+        return list(shown.stdout.split())
+
+    return complete
 
 
 @pytest.mark.parametrize(
@@ -45,21 +50,35 @@ def complete(line: str, **env: str) -> list[str]:
         ("laneway jobs submit ing", ["ingestion"]),
     ],
 )  # fmt: skip
-def test_names_are_completed(dsn: str, factory: JobFactory, line: str, words: list[str]) -> None:
+def test_names_are_completed(
+    complete: Callable[[str], list[str]], factory: JobFactory, line: str, words: list[str]
+) -> None:
     factory.publish("ingestion")
-    assert complete(line, LANEWAY_DATABASE_URL=dsn) == words
+    assert complete(line) == words
 
 
-def test_job_ids_are_completed(dsn: str, factory: JobFactory) -> None:
+def test_job_ids_are_completed(complete: Callable[[str], list[str]], factory: JobFactory) -> None:
     old = factory.submit()
     newer = [factory.submit() for _ in range(21)]
-    shown = complete("laneway jobs show ", LANEWAY_DATABASE_URL=dsn)
+    shown = complete("laneway jobs show ")
     assert str(newer[-1]) in shown
     assert str(old) not in shown
-    assert complete(f"laneway jobs show {str(old)[:-1]}", LANEWAY_DATABASE_URL=dsn) == [str(old)]
+    assert complete(f"laneway jobs show {str(old)[:-1]}") == [str(old)]
 
 
 @pytest.mark.parametrize("word", ["lanes drain ", "jobs show ", "jobs submit "])
 def test_completion_is_silent_without_a_database(word: str) -> None:
-    unreachable = "postgresql://absent@127.0.0.1:1/none"
-    assert complete(f"laneway {word}", LANEWAY_DATABASE_URL=unreachable) == []
+    env = {
+        **os.environ,
+        **variables(f"laneway {word}"),
+        "LANEWAY_DATABASE_URL": "postgresql://absent@127.0.0.1:1/none",
+    }
+    asked = subprocess.run(
+        [sys.executable, "-c", "from laneway.cli.main import main; main()"],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (asked.stdout, asked.stderr) == ("", "")

@@ -44,6 +44,7 @@ from laneway.store import (
     health,
     history,
     idempotency,
+    job_ids,
     job_types,
     jobs,
     lanes,
@@ -408,7 +409,7 @@ def run_client(session: RoleSession, data: dict[str, Any]) -> None:
 
 def find_by_prefix(session: RoleSession, job_id: UUID) -> None:
     for within in (None, REACH):
-        session.run(jobs.find_ids([IdPrefix(job_id.hex[:31])], within=within))
+        session.run(job_ids.find([IdPrefix(job_id.hex[:31])], within=within))
 
 
 def prepare_approver(session: RoleSession) -> list[UUID]:

@@ -253,6 +253,7 @@ def _arguments(build: Any) -> dict[str, Any]:
         "settings": {},
         "change": {},
         "permissions": ["jobs:read"],
+        "prefixes": ["0199a4b0"],
         "disabled": True,
         "priority": 1,
     }

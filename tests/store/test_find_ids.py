@@ -9,7 +9,7 @@ import pytest
 
 from laneway.domain.job_id import MOST_IDS, IdPrefix
 from laneway.domain.permissions import Reach, Term
-from laneway.store import jobs
+from laneway.store import job_ids
 from tests.store.test_plans import SAY_EMPTY, spent
 from tests.support.store_client import StoreClient
 
@@ -38,10 +38,10 @@ def filled(module_dsn: str, request: pytest.FixtureRequest) -> Iterator[StoreCli
 
 @pytest.mark.parametrize("prefix", ["019a", LAST.hex[:30], "ffff"])
 def test_lookup_reads_bounded_rows_by_the_index_of_ids(filled: StoreClient, prefix: str) -> None:
-    everything = jobs.find_ids([IdPrefix(prefix)])
+    everything = job_ids.find([IdPrefix(prefix)])
     assert spent(filled, lambda: filled.run(everything))["jobs"] <= MOST_IDS + 2
-    own = jobs.find_ids([IdPrefix(prefix)], within=OWN)
-    assert spent(filled, lambda: filled.run(own))["jobs"] <= 2 * jobs.SCAN_IDS + 2
+    own = job_ids.find([IdPrefix(prefix)], within=OWN)
+    assert spent(filled, lambda: filled.run(own))["jobs"] <= 2 * job_ids.SCANNED + 2
 
 
 def test_plan_uses_the_index_of_ids(filled: StoreClient) -> None:
@@ -63,7 +63,7 @@ def test_plan_uses_the_index_of_ids(filled: StoreClient) -> None:
 
 def test_prefixes_are_answered_in_order_and_up_to_a_bound(filled: StoreClient) -> None:
     unknown, one, many = filled.run(
-        jobs.find_ids([IdPrefix("ffff"), IdPrefix(LAST.hex[:31]), IdPrefix("019a")])
+        job_ids.find([IdPrefix("ffff"), IdPrefix(LAST.hex[:31]), IdPrefix("019a")])
     )
     assert (unknown.ids, unknown.is_more) == ((), False)
     assert LAST in one.ids
@@ -72,8 +72,8 @@ def test_prefixes_are_answered_in_order_and_up_to_a_bound(filled: StoreClient) -
 
 
 def test_only_jobs_in_reach_are_found(filled: StoreClient) -> None:
-    (own,) = filled.run(jobs.find_ids([IdPrefix(LAST.hex[:30])], within=OWN))
+    (own,) = filled.run(job_ids.find([IdPrefix(LAST.hex[:30])], within=OWN))
     assert own.only == LAST
     # Too many jobs share this prefix to examine them all.
-    (wide,) = filled.run(jobs.find_ids([IdPrefix("019a")], within=OWN))
+    (wide,) = filled.run(job_ids.find([IdPrefix("019a")], within=OWN))
     assert (wide.ids, wide.is_more) == ((), True)

@@ -21,7 +21,7 @@ from laneway.domain.page import Page
 from laneway.domain.permissions import Reach
 from laneway.domain.states import TERMINAL, Status
 from laneway.errors import InvalidInput, NotFound, Refused
-from laneway.store import events
+from laneway.store import events, job_ids
 from laneway.store import jobs as store
 from laneway.store.database import Database, Runner
 
@@ -132,7 +132,7 @@ async def find_ids(
     """The jobs in reach (None: all) whose ids begin with each prefix, by the index of ids."""
     if len(prefixes) > MOST_PREFIXES:
         raise InvalidInput("prefix", f"give at most {MOST_PREFIXES} of them")
-    return await db.run(store.find_ids([_prefix(each) for each in prefixes], within=within))
+    return await db.run(job_ids.find([_prefix(each) for each in prefixes], within=within))
 
 
 def _prefix(text: str) -> IdPrefix:

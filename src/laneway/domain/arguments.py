@@ -27,8 +27,8 @@ from laneway.domain.argument_schema import (
     shared_adapter,
 )
 from laneway.domain.default_value import default_json
-from laneway.domain.payload_check import MAX_ERRORS, REQUIRED, RULE_CHARS, UNKNOWN, problems
-from laneway.domain.suggestion import suggest
+from laneway.domain.payload_check import REQUIRED, RULE_CHARS, UNKNOWN, problems
+from laneway.domain.payload_problems import from_pydantic, from_schema
 from laneway.domain.text import escape_text, json_path
 from laneway.domain.type_hint import resolve_hint
 from laneway.domain.unknown_values import UnknownValues
@@ -157,7 +157,7 @@ class Arguments:
             text = json.dumps(payload, ensure_ascii=False, allow_nan=False)
             return self._adapter.validate_json(text, strict=True)
         except ValidationError as error:
-            raise _from_pydantic(error, payload, self.names) from None
+            raise from_pydantic(error, payload, self.names) from None
         except Exception as error:
             reason = escape_text(f"{type(error).__name__}: {error}")[:RULE_CHARS]
             raise InvalidInput("payload", f"cannot be checked ({reason})") from None
@@ -198,11 +198,7 @@ def validate_against_schema(schema: Mapping[str, object] | str, payload: object)
     except Exception as error:
         raise InvalidInput("payload", f"cannot be checked ({type(error).__name__})") from None
     if found:
-        first = (found[0].path, found[0].rule)
-        if first[1] in (REQUIRED, UNKNOWN):
-            named = [(each.path, each.rule) for each in found]
-            first = _misspelt(named, readable.get("properties", {})) or first
-        raise InvalidInput(json_path("payload", first[0]), _counted(first[1], len(found)))
+        raise from_schema(found, readable.get("properties", {}))
 
 
 def check_schema(schema: Mapping[str, object] | str, field: str) -> None:
@@ -248,60 +244,3 @@ def _is_plain(hint: Any) -> bool:
     if origin is dict:
         return args[0] is str and _is_plain(args[1])
     return origin in (list, Union, types.UnionType) and all(_is_plain(arg) for arg in args)
-
-
-_MISSING: Final = ("missing", "missing_argument", "missing_keyword_only_argument")
-_EXTRA: Final = ("extra_forbidden", "unexpected_keyword_argument")
-_Problem = tuple[tuple[str | int, ...], str]
-
-
-def _misspelt(found: Iterable[_Problem], known: Iterable[str]) -> _Problem | None:
-    """The first unknown argument, with the known one that it is like; None if all are known.
-
-    A misspelt name is also missing, and that is less helpful to say.
-    """
-    for path, rule in found:
-        if rule == UNKNOWN and len(path) == 1:
-            return path, f"{rule}{suggest(str(path[0]), known)}"
-    return None
-
-
-def _from_pydantic(error: ValidationError, payload: object, known: Iterable[str]) -> InvalidInput:
-    listed = error.errors(include_url=False, include_context=False, include_input=False)
-    first = listed[0]
-    if first["type"] in (*_MISSING, *_EXTRA):
-        named = [(each["loc"], UNKNOWN) for each in listed if each["type"] in _EXTRA]
-        if (found := _misspelt(named, known)) is not None:
-            path, rule = found
-            return InvalidInput(json_path("payload", path), _counted(rule, error.error_count()))
-    missing = first["type"] in _MISSING
-    keys: list[object] = []
-    node = payload
-    # pydantic also names the union member it tried; keep only steps that the payload has.
-    for i, key in enumerate(first["loc"]):
-        if _has(node, key):
-            node = node[key]  # type: ignore[index]
-        elif not (missing and i == len(first["loc"]) - 1):
-            continue
-        keys.append(key)
-    if missing:
-        rule = REQUIRED
-    elif first["type"] in _EXTRA:
-        rule = UNKNOWN
-    else:
-        rule = escape_text(first["msg"].replace("Input should be", "must be"))[:RULE_CHARS]
-    return InvalidInput(json_path("payload", keys), _counted(rule, error.error_count()))
-
-
-def _has(node: object, key: object) -> bool:
-    if isinstance(node, dict):
-        return key in node
-    return isinstance(node, list) and isinstance(key, int) and 0 <= key < len(node)
-
-
-def _counted(rule: str, problems: int) -> str:
-    if problems < 2:
-        return rule
-    more = f"at least {problems - 1}" if problems >= MAX_ERRORS else f"{problems - 1}"
-    noun = "problem" if problems == 2 else "problems"
-    return f"{rule} (and {more} more {noun})"

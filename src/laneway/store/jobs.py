@@ -15,7 +15,6 @@ from laneway.domain.counts import StateCount
 from laneway.domain.filter import JobFilter
 from laneway.domain.job import Attempt, Job, LogLine, NewJob, Progress
 from laneway.domain.job_error import JobError
-from laneway.domain.job_id import MOST_IDS, IdMatches, IdPrefix
 from laneway.domain.permissions import Reach
 from laneway.domain.redaction import redact
 from laneway.domain.states import Status
@@ -40,8 +39,6 @@ MAX_LINES = 1000
 SCAN = 30_000
 # Jobs that await an approval are read completely, so fewer of them.
 SCAN_AWAITING = 1000
-# Jobs of a prefix that are examined for those in reach.
-SCAN_IDS = 200
 _keeps_text: ContextVar[bool] = ContextVar("keeps_text", default=False)
 
 
@@ -267,8 +264,8 @@ class JobRows(NamedTuple):
 def _bounded(wanted: JobFilter, limit: int, before: int | None) -> dict[str, object]:
     params: dict[str, object] = {f.name: getattr(wanted, f.name) for f in fields(wanted)}
     params["status"] = wanted.status.value if wanted.status else None
-    params["within"] = _terms(wanted.within)
-    params["private"] = _terms(wanted.private)
+    params["within"] = reach_json(wanted.within)
+    params["private"] = reach_json(wanted.private)
     if wanted.within is not None and wanted.workspace is None:
         # Workspaces have an index; the terms are checked row by row.
         workspaces = {term.workspace for term in wanted.within.terms}
@@ -276,7 +273,7 @@ def _bounded(wanted: JobFilter, limit: int, before: int | None) -> dict[str, obj
     return {**params, "limit": limit, "before": before if before is not None else 2**63 - 1}
 
 
-def _terms(within: Reach | None) -> str | None:
+def reach_json(within: Reach | None) -> str | None:
     """The terms as JSON; None when they do not restrict anything, to skip the check."""
     return None if within is None or within.is_whole else json.dumps(within.to_list())
 
@@ -366,34 +363,8 @@ def count_states(wanted: JobFilter, *, bound: int) -> Statement[list[StateCount]
         "jobs/count_states",
         lambda rows: [StateCount(Status(r[0]), r[1], r[2]) for r in rows],
         {name: getattr(wanted, name) for name in names}
-        | {"within": _terms(wanted.within), "bound": bound},
+        | {"within": reach_json(wanted.within), "bound": bound},
     )
-
-
-def find_ids(
-    prefixes: Sequence[IdPrefix], *, within: Reach | None = None
-) -> Statement[list[IdMatches]]:
-    """The jobs in reach whose ids begin with each prefix, in the order of the prefixes."""
-    ranges = [prefix.range for prefix in prefixes]
-    terms = _terms(within)
-
-    def decode(rows: list[Row]) -> list[IdMatches]:
-        found: list[list[UUID | None]] = [[] for _ in prefixes]
-        for n, job_id in rows:
-            found[n - 1].append(job_id)
-        return [
-            IdMatches(str(prefix), tuple(one for one in ids if one is not None), None in ids)
-            for prefix, ids in zip(prefixes, found, strict=True)
-        ]
-
-    params = {
-        "firsts": [each.first for each in ranges],
-        "lasts": [each.last for each in ranges],
-        "limit": MOST_IDS,
-        "look": MOST_IDS + 1 if terms is None else SCAN_IDS,
-        "within": terms,
-    }
-    return Statement("jobs/find_ids", decode, params)
 
 
 def newest() -> Statement[int]:

@@ -1,0 +1,41 @@
+"""Prefixes of job ids, as statements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+from laneway.domain.job_id import MOST_IDS, IdMatches, IdPrefix
+from laneway.domain.permissions import Reach
+from laneway.store.jobs import reach_json
+from laneway.store.statement import Row, Statement
+
+# Jobs of a prefix that are examined for those in reach.
+SCANNED: Final = 200
+
+
+def find(
+    prefixes: Sequence[IdPrefix], *, within: Reach | None = None
+) -> Statement[list[IdMatches]]:
+    """The jobs in reach whose ids begin with each prefix, in the order of the prefixes."""
+    ranges = [prefix.range for prefix in prefixes]
+    terms = reach_json(within)
+
+    def decode(rows: list[Row]) -> list[IdMatches]:
+        found: list[list[UUID | None]] = [[] for _ in prefixes]
+        for n, job_id in rows:
+            found[n - 1].append(job_id)
+        return [
+            IdMatches(str(prefix), tuple(one for one in ids if one is not None), None in ids)
+            for prefix, ids in zip(prefixes, found, strict=True)
+        ]
+
+    params = {
+        "firsts": [each.first for each in ranges],
+        "lasts": [each.last for each in ranges],
+        "limit": MOST_IDS,
+        "look": MOST_IDS + 1 if terms is None else SCANNED,
+        "within": terms,
+    }
+    return Statement("jobs/find_ids", decode, params)
