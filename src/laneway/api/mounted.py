@@ -24,6 +24,11 @@ class Mounted:
         """Make it usable again after `close`."""
         self.app = self._make()
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether requests get 503 because it was closed."""
+        return bool(self.app.state.database.is_closed)
+
     def end_streams(self) -> None:
         """End open streams, which would keep a server from stopping."""
         self.app.state.hub.end_streams()

@@ -109,7 +109,7 @@ class Laneway(Client):
         self.handlers = Registry()
         self.handlers.add_lanes(lanes)
         self.handlers.add_limits(limits)
-        super().__init__(lambda: _open(chosen), chosen, self.handlers)
+        super().__init__(lambda: _open(self.settings), chosen, self.handlers)
 
     def handler(self, job_type: str, **options: Unpack[HandlerOptions]) -> HandlerDecorator:
         """Registers the function below as the handler of a job type.
@@ -299,19 +299,23 @@ class Laneway(Client):
         return self.mounted
 
     async def close(self) -> None:
-        """Sends the last wake-ups and closes the connections."""
+        """Sends the last wake-ups and closes the connections; the next use opens them again."""
         if self.mounted is not None:
             await self.mounted.close()
+        await self.disconnect()
+
+    async def disconnect(self) -> None:
+        """`close` without the API that `asgi` serves; the next use may be in another event loop."""
         await super().close()
-        await self.database.close()
+        if "database" in self.__dict__:
+            await self.database.close()
+        for cached in ("database", "_waker"):
+            self.__dict__.pop(cached, None)
 
     def reopen(self) -> None:
-        """Makes the application usable again after `close`, also by another event loop."""
-        if self.database.is_closed:
-            for cached in ("database", "_waker", "sync"):
-                self.__dict__.pop(cached, None)
-            if self.mounted is not None:
-                self.mounted.reset()
+        """Lets `asgi` serve requests again after `close`; all else needs no call."""
+        if self.mounted is not None and self.mounted.is_closed:
+            self.mounted.reset()
 
     async def __aenter__(self) -> Self:
         return self
