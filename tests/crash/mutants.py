@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.crash.db_recorder import Conn
+from laneway.testing.recorder import Conn
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import psycopg
 
+from laneway.testing import recorder
 from laneway.testing.checker import Violation
-from tests.crash import db_recorder
 from tests.crash.clusters import Clusters
 from tests.crash.mutants import Mutant
 from tests.crash.observer import Observer
@@ -49,7 +49,7 @@ async def run_row(
         with psycopg.connect(postgres.dsn, autocommit=True) as conn:
             if mutant is not None and not row.applies_mutant_itself:
                 mutant.apply(conn)
-            db_recorder.install(conn)
+            recorder.install(conn)
         run = RowRun(name, postgres, clusters, scale, seed, home, only, is_timed=is_timed)
         run.apply_mutant = mutant.apply if mutant is not None else None
         if mutant is not None:

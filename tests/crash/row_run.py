@@ -18,12 +18,11 @@ from laneway import Laneway
 from laneway.client import JobOptions
 from laneway.embedded.postgres import EmbeddedPostgres
 from laneway.errors import DatabaseUnavailable, LanewayError, Refused
-from laneway.testing import faults
+from laneway.testing import faults, recorder
 from laneway.testing.checker import Violation, check, overlaps, stale_writes
 from laneway.testing.history import Final, History
-from tests.crash import db_recorder
+from laneway.testing.recorder import Conn
 from tests.crash.clusters import Clusters, server_errors
-from tests.crash.db_recorder import Conn
 from tests.crash.observer import Observer
 from tests.crash.processes import WorkerProcess
 
@@ -280,10 +279,10 @@ class RowRun:
 
     def judge(self, observer: Observer) -> None:
         """Combine the history and check every law."""
-        self.history.events += db_recorder.read(self.conn)
+        self.history.events += recorder.read(self.conn)
         self.history.events += self.handlers().events
         self.history.events += observer.events
-        final = db_recorder.read_final(self.conn)
+        final = recorder.read_final(self.conn)
         result = self.result
         broken = check(self.history, final)
         stale = stale_writes(self.history, final)

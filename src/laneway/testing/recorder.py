@@ -13,7 +13,7 @@ import psycopg
 
 from laneway.testing.history import Final, FinalJob, HistoryEvent
 
-_SQL = Path(__file__).with_name("db_recorder.sql")
+_SQL = Path(__file__).with_suffix(".sql")
 _REPORTED = """(select * from unnest(p_seqs, p_attempts)
                 union select * from unnest(p_log_seqs, p_log_attempts)) as g (seq, attempt)"""
 # Function → the name of its write, and the attempts in its arguments.
