@@ -123,6 +123,7 @@ class DocumentRun:
         )
         if dsn:
             self.environment["LANEWAY_DATABASE_URL"] = dsn
+            self.environment["LANEWAY_TEST_DATABASE_URL"] = dsn
         self.processes: list[subprocess.Popen[bytes]] = []
         self.session: subprocess.Popen[bytes] | None = None
         self.fork_server: subprocess.Popen[bytes] | None = None

@@ -242,7 +242,10 @@ class Worker(WorkerRuntime):
                 self.loops[lane].serve(handlers)
             else:
                 self.loops[lane] = loop = LaneLoop(lane, handlers, self._tools, self._warnings)
-                loop.start()
+                self._start_loop(loop)
+
+    def _start_loop(self, loop: LaneLoop) -> None:
+        loop.start()
 
     def job_types(self) -> list[str]:
         if self.registrar.is_drained:

@@ -1,0 +1,270 @@
+"""Contexts for calling a handler as a function: they record, and write nothing anywhere.
+
+ctx = FakeContext(attempt=2)
+assert await count_words(ctx, text="one two") == 2
+assert ctx.reports[-1].done == 2
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import count
+from types import SimpleNamespace
+from typing import Any, TypedDict, TypeVar, Unpack
+from uuid import UUID, uuid4
+
+from laneway.domain.claim import Claim
+from laneway.domain.job import DEFAULT_MAX_RETRIES
+from laneway.domain.lane import DEFAULT_LANE
+from laneway.domain.payload import PayloadLimits, encode
+from laneway.domain.result_type import ResultType
+from laneway.engine.run.call_retry import CallRetryOptions
+from laneway.engine.run.context import Context, SyncContext
+from laneway.errors import Refused
+from laneway.store.leases import Assignment
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressReport:
+    """One call of `ctx.progress`, or one item of `ctx.track`."""
+
+    done: float | None = None
+    total: float | None = None
+    message: str | None = None
+    stage: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One call of `ctx.log`."""
+
+    level: str
+    message: str
+
+
+class FakeJob(TypedDict, total=False):
+    """The job that a fake context shows to its handler."""
+
+    attempt: int
+    payload: Any
+    checkpoint: Any
+    steps: Mapping[str, object]
+    resources: Mapping[str, object]
+    cancelled: bool
+    job_id: UUID
+    job_type: str
+    lane: str
+    max_retries: int
+    tags: tuple[str, ...]
+    created_by: str
+
+
+class FakeChannel:
+    """Stands in for the worker: answers from memory and keeps what it is given."""
+
+    def __init__(
+        self,
+        *,
+        attempt: int | None = None,
+        payload: Any = None,
+        checkpoint: Any = None,
+        steps: Mapping[str, object] | None = None,
+        resources: Mapping[str, object] | None = None,
+        cancelled: bool = False,
+        job_id: UUID | None = None,
+        job_type: str = "fake",
+        lane: str = DEFAULT_LANE,
+        max_retries: int = DEFAULT_MAX_RETRIES,
+        tags: tuple[str, ...] = (),
+        created_by: str | None = None,
+    ) -> None:
+        self.has_database = True
+        self.limits = PayloadLimits()
+        self.results = ResultType()
+        number = attempt or (1 if checkpoint is None and not steps else 2)
+        self.claim = Claim(0, job_id or uuid4(), number)
+        self.assignment = Assignment(
+            self.claim,
+            rank=0,
+            job_type=job_type,
+            payload=encode(payload),
+            checkpoint=None,
+            retries=number - 1,
+            fresh=number == 1,
+            max_retries=max_retries,
+            tags=tags,
+            created_by=created_by,
+        )
+        self.lane = lane
+        self.payload = payload
+        self.checkpoint = checkpoint
+        self.resources = SimpleNamespace(**(resources or {}))
+        self.stop_reason: str | None = "cancel" if cancelled else None
+        self.ran_s = 0.0
+        self.reports: list[ProgressReport] = []
+        self.log_lines: list[LogLine] = []
+        self.steps = {name: encode(value, field=name) for name, value in (steps or {}).items()}
+        self.limits_held: list[tuple[str, ...]] = []
+        self.waits: list[float] = []
+        # The results given to `ctx.finish`: none, or one.
+        self.finished: list[object] = []
+
+    def report(
+        self,
+        *,
+        stage: str | None = None,
+        done: float | None = None,
+        total: float | None = None,
+        message: str | None = None,
+        checkpoint: str | None = None,
+    ) -> None:
+        self._check()
+        if any(value is not None for value in (stage, done, total, message)):
+            self.reports.append(ProgressReport(done, total, message, stage))
+
+    def log(self, level: str, message: str) -> None:
+        self.log_lines.append(LogLine(level, message))
+
+    async def ask(self, what: str, **body: Any) -> Any:
+        self._check()
+        return self._answer(what, body)
+
+    def ask_blocking(self, what: str, **body: Any) -> Any:
+        return self._answer(what, body)
+
+    def _answer(self, what: str, body: Mapping[str, Any]) -> Any:
+        match what:
+            case "steps":
+                return dict(self.steps)
+            case "keep":
+                return self.steps.setdefault(body["name"], body["result"])
+            case "acquire":
+                self.limits_held.append(tuple(body["names"]))
+        return None
+
+    def _check(self) -> None:
+        """A worker cancels an async handler, which notices it at its next await."""
+        if self.stop_reason is not None:
+            raise asyncio.CancelledError("cancel requested")
+
+
+class _Recorded:
+    """The records that both kinds of fake contexts keep."""
+
+    __slots__ = ()
+
+    _fake: FakeChannel
+
+    @property
+    def reports(self) -> list[ProgressReport]:
+        """The progress that the handler reported."""
+        return self._fake.reports
+
+    @property
+    def log_lines(self) -> list[LogLine]:
+        return self._fake.log_lines
+
+    @property
+    def steps(self) -> dict[str, object]:
+        """The results of the steps that are done, by name, as JSON values."""
+        return {name: json.loads(text) for name, text in self._fake.steps.items()}
+
+    @property
+    def limits_held(self) -> list[tuple[str, ...]]:
+        """The limits that the handler took, one entry for each `ctx.limit`."""
+        return self._fake.limits_held
+
+    @property
+    def waits(self) -> list[float]:
+        """The seconds that `ctx.retry` would have waited."""
+        return self._fake.waits
+
+    @property
+    def has_finished(self) -> bool:
+        return bool(self._fake.finished)
+
+    @property
+    def finished_result(self) -> object:
+        """The result that the handler gave to `ctx.finish`."""
+        return self._fake.finished[0] if self._fake.finished else None
+
+    def cancel(self) -> None:
+        """Cancel the job: the next call of the context ends the handler."""
+        self._fake.stop_reason = "cancel"
+
+    def _finish(self, result: object) -> None:
+        if self.has_finished:
+            raise Refused("ctx.finish was called already, and was not rolled back")
+        self._fake.finished.append(result)
+
+    def _wait_s(self, error: Exception, n: int, options: CallRetryOptions) -> bool:
+        """Record the wait before the next try; False if there is none."""
+        wait_s = options.wait_s(error, n)
+        if wait_s is not None:
+            self._fake.waits.append(wait_s)
+        return wait_s is not None
+
+
+class FakeContext(_Recorded, Context):
+    """The `ctx` for calling an `async def` handler."""
+
+    def __init__(self, **given: Unpack[FakeJob]) -> None:
+        """`steps` and `checkpoint` are those of an earlier attempt; then `attempt` is 2."""
+        self._fake = FakeChannel(**given)
+        super().__init__(self._fake)
+
+    async def retry(self, fn: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
+        """Call fn until it succeeds, without waiting between the tries."""
+        retry_options, kwargs = CallRetryOptions.split(options)
+        for n in count(1):
+            try:
+                result = fn(*args, **kwargs)
+                return await result if inspect.isawaitable(result) else result
+            except Exception as error:
+                if not self._wait_s(error, n, retry_options):
+                    raise
+
+    async def guard(self, conn: object) -> None:
+        """Do nothing: this attempt is the running one."""
+        await self._fake.ask("guard")
+
+    async def finish(self, *, conn: object, result: Any = None) -> None:
+        """Keep the result; the connection is not used."""
+        await self._fake.ask("finishing")
+        self._finish(result)
+
+
+class FakeSyncContext(_Recorded, SyncContext):
+    """The `ctx` for calling a plain `def` handler."""
+
+    def __init__(self, **given: Unpack[FakeJob]) -> None:
+        """`steps` and `checkpoint` are those of an earlier attempt; then `attempt` is 2."""
+        self._fake = FakeChannel(**given)
+        super().__init__(self._fake)
+
+    def retry(self, fn: Callable[..., T], /, *args: Any, **options: Any) -> T:
+        """Call fn until it succeeds, without waiting between the tries."""
+        retry_options, kwargs = CallRetryOptions.split(options)
+        for n in count(1):
+            self.check()
+            try:
+                return fn(*args, **kwargs)
+            except Exception as error:
+                if not self._wait_s(error, n, retry_options):
+                    raise
+        raise AssertionError("count never ends")
+
+    def guard(self, conn: object) -> None:
+        """Do nothing: this attempt is the running one."""
+        self.check()
+
+    def finish(self, *, conn: object, result: Any = None) -> None:
+        """Keep the result; the connection is not used."""
+        self.check()
+        self._finish(result)

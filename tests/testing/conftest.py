@@ -1,0 +1,33 @@
+"""The plugin under test, on the server of this suite, with the application of library_app.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from laneway import Laneway
+from laneway.testing.scratch_database import VARIABLE, ScratchDatabase, open_scratch_database
+from tests.testing import library_app
+
+if TYPE_CHECKING:
+    from tests.conftest import Server
+
+
+@pytest.fixture(scope="session")
+def laneway_scratch_database(postgres: Server) -> Iterator[ScratchDatabase]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(VARIABLE, postgres.dsn)
+        with open_scratch_database() as database:
+            yield database
+
+
+@pytest.fixture(scope="session")
+def laneway_application() -> Laneway:
+    return library_app.lw
+
+
+@pytest.fixture(autouse=True)
+def forget_calls() -> None:
+    library_app.calls.clear()

@@ -1,0 +1,50 @@
+"""Crash drills: real workers are taken away, and the laws are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from laneway.testing import clock
+from laneway.testing.drill import Drill, drill
+from laneway.testing.scratch_database import VARIABLE
+from tests.testing.library_app import lw
+
+if TYPE_CHECKING:
+    from tests.conftest import Server
+
+
+@pytest.fixture
+def run(postgres: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Drill]:
+    monkeypatch.setenv(VARIABLE, postgres.dsn)
+    with drill(lw, "tests.testing.library_app:lw") as run:
+        yield run
+
+
+@pytest.mark.slow
+def test_job_of_a_stopped_worker_runs_again_elsewhere(run: Drill) -> None:
+    first = run.start_worker()
+    job = lw.sync.submit("hold_on_first_attempt")
+    run.wait_for(job.id, "running")
+    run.pause(first)
+    run.start_worker()
+    clock.advance(minutes=1)
+    assert job.wait(timeout=120) == 2
+    run.resume(first)
+    run.check()
+    run.kill(first)
+    run.check()
+
+
+def test_broken_law_fails_the_drill(run: Drill) -> None:
+    job = lw.sync.submit("shelve", {"title": "Emma"})
+    with pytest.raises(AssertionError, match=rf"laws were broken:\nI12 job {job.id}: still appr"):
+        run.check()
+
+
+def test_status_that_does_not_come_is_named(run: Drill) -> None:
+    job = lw.sync.submit("shelve", {"title": "Emma"})
+    with pytest.raises(TimeoutError, match="is approved, not running, after 0 s"):
+        run.wait_for(job.id, "running", timeout=0)

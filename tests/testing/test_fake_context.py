@@ -1,0 +1,166 @@
+"""A handler called with a fake context runs as a function: recorded, and nothing is written."""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import uuid4
+
+import pytest
+
+from laneway import Context, SyncContext
+from laneway.engine.run.handler_channel import Interrupted
+from laneway.errors import InvalidInput, Refused
+from laneway.testing import FakeContext, FakeSyncContext
+from laneway.testing.fake_context import LogLine, ProgressReport
+from tests.testing.library_app import bind_book
+
+
+async def read_pages(ctx: Context, pages: int) -> int:
+    async for _ in ctx.track(range(pages)):
+        pass
+    await ctx.progress(pages, pages, "read", stage="reading")
+    ctx.log.warning("tired")
+    await ctx.save({"read": pages})
+    return await ctx.step("sum", lambda: pages + 1)
+
+
+def read_pages_plain(ctx: SyncContext, pages: int) -> int:
+    for _ in ctx.track(range(pages)):
+        pass
+    ctx.progress(pages, pages, "read", stage="reading")
+    ctx.log("tired", "warning")
+    ctx.save({"read": pages})
+    return ctx.step("sum", lambda: pages + 1)
+
+
+async def test_async_handler_is_recorded() -> None:
+    ctx = FakeContext()
+    assert await read_pages(ctx, 2) == 3
+    assert ctx.reports == [
+        ProgressReport(1, 2),
+        ProgressReport(2, 2),
+        ProgressReport(2, 2, "read", "reading"),
+    ]
+    assert ctx.log_lines == [LogLine("warning", "tired")]
+    assert ctx.checkpoint == {"read": 2}
+    assert ctx.steps == {"sum": 3}
+
+
+def test_plain_handler_is_recorded() -> None:
+    ctx = FakeSyncContext()
+    assert read_pages_plain(ctx, 2) == 3
+    assert ctx.reports[-1] == ProgressReport(2, 2, "read", "reading")
+    assert ctx.log_lines == [LogLine("warning", "tired")]
+    assert ctx.checkpoint == {"read": 2}
+    assert ctx.steps == {"sum": 3}
+
+
+def test_handler_under_its_decorator_is_called_as_a_function() -> None:
+    assert bind_book(FakeSyncContext(), title="Emma") == "EMMA"
+
+
+async def test_job_is_as_the_test_describes_it() -> None:
+    job_id = uuid4()
+    ctx = FakeContext(
+        attempt=3, payload={"a": 1}, checkpoint={"page": 7}, resources={"db": "x"}, job_id=job_id
+    )
+    assert (ctx.attempt, ctx.payload, ctx.checkpoint, ctx.job_id) == (
+        3,
+        {"a": 1},
+        {"page": 7},
+        job_id,
+    )
+    assert ctx.resources.db == "x"
+    last = FakeSyncContext(
+        attempt=3, max_retries=2, job_type="read", lane="slow", tags=("a",), created_by="ann"
+    )
+    assert last.is_last_attempt
+    assert (last.job_type, last.lane, last.tags, last.created_by) == ("read", "slow", ("a",), "ann")
+    assert not FakeContext().is_last_attempt
+    assert not ctx.cancelled
+    assert ctx.reports == []
+
+
+async def test_steps_of_an_earlier_attempt_are_not_called_again() -> None:
+    ctx = FakeContext(steps={"sum": 40})
+    assert ctx.attempt == 2
+    assert await ctx.step("sum", lambda: 1) == 40
+    assert FakeSyncContext(steps={"sum": 40}).step("sum", lambda: 1) == 40
+
+
+async def test_checkpoint_of_an_earlier_attempt_is_continued() -> None:
+    ctx = FakeContext(checkpoint={"_tracked": {"items": 2}})
+    assert [item async for item in ctx.track("abc")] == ["c"]
+
+
+async def test_rules_of_the_real_context_hold() -> None:
+    ctx = FakeContext()
+    await ctx.step("sum", lambda: 1)
+    with pytest.raises(InvalidInput, match="ran already in this attempt"):
+        await ctx.step("sum", lambda: 2)
+    with pytest.raises(InvalidInput):
+        await ctx.save(object())
+
+
+async def test_cancelled_async_handler_ends_at_its_next_call() -> None:
+    ctx = FakeContext(cancelled=True)
+    assert ctx.cancelled
+    with pytest.raises(asyncio.CancelledError):
+        await read_pages(ctx, 2)
+    assert ctx.reports == []
+
+
+def test_cancelled_plain_handler_ends_at_its_next_call() -> None:
+    ctx = FakeSyncContext()
+    ctx.progress(1)
+    ctx.cancel()
+    assert ctx.cancelled
+    with pytest.raises(Interrupted):
+        ctx.progress(2)
+    assert len(ctx.reports) == 1
+
+
+async def test_retry_calls_again_without_waiting() -> None:
+    answers = iter([OSError(), OSError(), "done"])
+
+    def call() -> object:
+        answer = next(answers)
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    ctx = FakeContext()
+    assert await ctx.retry(call) == "done"
+    assert len(ctx.waits) == 2
+    assert min(ctx.waits) > 0.5
+    plain = FakeSyncContext()
+    with pytest.raises(ZeroDivisionError):
+        plain.retry(lambda: 1 // 0, tries=3)
+    assert len(plain.waits) == 2
+
+
+async def test_finish_keeps_the_result_and_uses_no_connection() -> None:
+    ctx = FakeContext()
+    await ctx.guard(conn=None)
+    await ctx.finish(conn=None, result={"rows": 2})
+    assert ctx.has_finished
+    assert ctx.finished_result == {"rows": 2}
+    with pytest.raises(Refused):
+        await ctx.finish(conn=None)
+    with pytest.raises(Refused):
+        await ctx.save({})
+    plain = FakeSyncContext()
+    plain.guard(conn=None)
+    plain.finish(conn=None, result=1)
+    assert plain.finished_result == 1
+
+
+async def test_limits_are_recorded() -> None:
+    ctx = FakeContext()
+    async with ctx.limit("openai"):
+        pass
+    plain = FakeSyncContext()
+    with plain.limit("openai", "disk"):
+        pass
+    assert ctx.limits_held == [("openai",)]
+    assert plain.limits_held == [("disk", "openai")]
