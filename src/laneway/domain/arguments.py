@@ -12,7 +12,7 @@ import inspect
 import json
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final, Literal, Union
 
 from pydantic import ValidationError
