@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
+from laneway.cli.commands import COMMANDS as COMMANDS_BY_NAME
 from laneway.cli.exits import ExitCode
 from laneway.cli.main import app
 
@@ -61,3 +62,9 @@ def test_options_before_the_command_and_the_exit_codes_are_documented() -> None:
 def test_every_command_has_one_line_of_help() -> None:
     silent = [path for path, command in COMMANDS.items() if not (command.help or "").strip()]
     assert silent == []
+
+
+def test_line_of_each_command_in_the_help_is_its_own() -> None:
+    shown = {name: command.summary for name, command in COMMANDS_BY_NAME.items()}
+    loaded = get_command(app).commands  # type: ignore[attr-defined]
+    assert shown == {name: command.help for name, command in loaded.items()}

@@ -55,6 +55,11 @@ def test_help_imports_no_command(core: Core) -> None:
     assert found.isdisjoint(LATE_IN_HELP)
 
 
+def test_heartbeat_process_of_a_worker_stays_light(core: Core) -> None:
+    found = imported(core, "import laneway.engine.lease.heartbeat_child")
+    assert found.isdisjoint({"asyncio", "pydantic", "laneway.domain.job", "laneway.config"})
+
+
 def test_core_submits_and_works(core: Core, dsn: str) -> None:
     env = {"LANEWAY_DATABASE_URL": dsn}
     submitted = core.laneway("jobs", "submit", "add", '{"a": 1, "b": 2}', "--json", **env)

@@ -20,13 +20,13 @@ from laneway.domain.duration import CENTURY_S
 from laneway.domain.job_error import JobError
 from laneway.domain.lane import check_job_type
 from laneway.domain.payload import DEFAULT_LIMITS, PayloadLimits, check_key
+from laneway.domain.retry import DEFAULT_MAX_RETRIES
 from laneway.domain.states import TERMINAL, Status, label_of
 from laneway.domain.text import check_name, check_text
 from laneway.domain.uniqueness import check_unique_by, check_unique_for
 from laneway.errors import InvalidInput
 
 DEFAULT_WORKSPACE: Final = "default"
-DEFAULT_MAX_RETRIES: Final = 3
 
 PRIORITY_RANGE: Final = (-32768, 32767)
 MAX_RETRIES_RANGE: Final = (0, 32767)

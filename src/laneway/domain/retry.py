@@ -14,6 +14,7 @@ from laneway.errors import InvalidInput
 # wait before it, at most a year; None or False: no retry.
 RetryFunction: TypeAlias = Callable[[int, BaseException], float | timedelta | None]
 
+DEFAULT_MAX_RETRIES: Final = 3
 # The largest exponent, as in `laneway.retry_delay`, so that both return the same wait.
 MAX_STEPS: Final = 60
 # `base * factor ** MAX_STEPS` fits a double precision number of PostgreSQL.

@@ -15,7 +15,8 @@ from uuid import UUID
 
 from laneway.config.settings import Settings
 from laneway.domain.approval import NEEDS_SUBMITTER
-from laneway.domain.job import DEFAULT_MAX_RETRIES, NewJob
+from laneway.domain.job import NewJob
+from laneway.domain.retry import DEFAULT_MAX_RETRIES
 from laneway.domain.states import Status
 from laneway.errors import InvalidInput
 from laneway.store import copytext, events, jobs

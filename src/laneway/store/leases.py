@@ -9,7 +9,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from laneway.domain.claim import Claim
-from laneway.domain.job import DEFAULT_MAX_RETRIES
+from laneway.domain.retry import DEFAULT_MAX_RETRIES
 from laneway.store.arrays import array_of_numbers, array_of_texts
 from laneway.store.statement import Row, Statement, nothing, scalar
 
