@@ -31,7 +31,7 @@ BOUNDS: Final = {
     "import_s": 0.25,
     "help_s": 0.2,
 }
-RUNS: Final = 9
+RUNS: Final = 15
 
 
 def main() -> int:

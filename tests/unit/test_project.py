@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -118,6 +119,20 @@ def test_directory_of_root_is_one_that_the_server_can_enter(
     monkeypatch.setattr(location, "SYSTEM_DATA", place / "system")
     expected = place / "system" if IS_ROOT else place / "share" / "laneway"
     assert user_directory() == expected
+
+
+def test_account_without_a_home_uses_the_directory_of_the_system(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(uid: int) -> object:
+        raise KeyError(uid)
+
+    monkeypatch.delenv("XDG_DATA_HOME")
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    monkeypatch.setattr(location, "SYSTEM_DATA", place / "system")
+    assert user_directory() == place / "system"
+    assert find_project(place) == place
 
 
 def test_clusters_of_a_directory_are_found(place: Path) -> None:

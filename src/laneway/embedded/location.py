@@ -81,6 +81,10 @@ def _nearest(path: Path) -> Path:
 def _user_data() -> Path:
     if chosen := os.environ.get("XDG_DATA_HOME", "").strip():
         return Path(chosen).expanduser() / "laneway"
-    if sys.platform == "darwin":
-        return Path("~/Library/Application Support/laneway").expanduser()
-    return Path("~/.local/share/laneway").expanduser()
+    is_mac = sys.platform == "darwin"
+    try:
+        return Path(
+            f"~/{'Library/Application Support' if is_mac else '.local/share'}/laneway"
+        ).expanduser()
+    except RuntimeError:  # a container's account may have no home
+        return SYSTEM_DATA
