@@ -21,8 +21,6 @@ from tests.cli.conftest import PROGRAM, Run
 from tests.conftest import short_data_dir
 from tests.support.job_factory import JobFactory
 
-# Seconds of processor time: what a person waits on a quiet machine, and a busy one cannot spoil.
-
 
 def start(dsn: str, *args: object) -> subprocess.Popen[str]:
     return subprocess.Popen(
