@@ -411,3 +411,15 @@ def test_heartbeat_process_that_hangs_without_leases_is_replaced() -> None:
     """Else the worker would claim nothing any more: it cannot know that it may again."""
     ran = subprocess.run([sys.executable, "-c", HANGS], check=False, timeout=60)
     assert ran.returncode == HUNG
+
+
+def test_heartbeat_process_loads_the_driver_only_when_it_renews() -> None:
+    """A worker that ends soon pays for no driver."""
+    code = (
+        "import sys; from laneway.engine.lease.heartbeat_child import database_renewer;"
+        "database_renewer({'dsn': '', 'options': {}}); print('psycopg' in sys.modules)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert ran.stdout == "False\n"

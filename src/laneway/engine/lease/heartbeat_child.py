@@ -22,6 +22,8 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
 from typing import Any, NamedTuple, TypeAlias
 
 from laneway.engine.lease.heartbeat_wire import BEAT, FORGET, HOLD, NAMED, QUIT, TICK, Pair, receive
@@ -41,6 +43,8 @@ PROBE_S = 2.0
 # Longer than the timeouts of statements and connection attempts: such a renewal hangs.
 HANGS_S = 60.0
 ALIVE_S = 0.2
+# The driver is loaded by then, so that few renewals wait for it.
+LOAD_S = 1.0
 
 # Renews pairs (of these job ids, if any) within that many seconds; returns those not plainly
 # renewed.
@@ -293,14 +297,22 @@ def is_frozen(pid: int) -> bool:
 
 def database_renewer(config: dict[str, Any]) -> Renew:
     """Make a function that renews leases in the database."""
-    # Imported here: the driver is half of what the process loads, and not always needed.
-    from laneway.store.sync_connection import SyncConnection
 
-    session = SyncConnection(config["dsn"], config["options"])
+    @cache
+    def session() -> Any:
+        # The driver is most of what this process loads: a worker that ends soon never needs it.
+        from laneway.store.sync_connection import SyncConnection
+
+        return SyncConnection(config["dsn"], config["options"])
 
     def renew(pairs: list[Pair], job_ids: list[bytes], within_s: float) -> list[WriteResult]:
-        return session.run(heartbeat([p[0] for p in pairs], [p[1] for p in pairs]), within_s)
+        statement = heartbeat([p[0] for p in pairs], [p[1] for p in pairs])
+        answers: list[WriteResult] = session().run(statement, within_s)
+        return answers
 
+    loading = threading.Timer(LOAD_S, lambda: import_module("laneway.store.sync_connection"))
+    loading.daemon = True
+    loading.start()
     return renew
 
 
