@@ -9,7 +9,9 @@ import pytest
 
 from laneway.testing import clock
 from laneway.testing.drill import Drill, drill
+from laneway.testing.proxy import Proxy
 from laneway.testing.scratch_database import VARIABLE
+from tests.support.server_address import address, through
 from tests.testing.library_app import lw
 
 if TYPE_CHECKING:
@@ -36,6 +38,19 @@ def test_job_of_a_stopped_worker_runs_again_elsewhere(run: Drill) -> None:
     run.check()
     run.kill(first)
     run.check()
+
+
+@pytest.mark.slow
+async def test_cut_connections_lose_nothing(run: Drill) -> None:
+    async with Proxy(*address(run.dsn)) as proxy:
+        run.start_worker(dsn=through(proxy, run.dsn))
+        jobs = [await lw.submit("shelve", {"title": str(n)}) for n in range(20)]
+        await jobs[0].wait(timeout=120)
+        assert proxy.cut() > 0
+        jobs.append(await lw.submit("shelve", {"title": "last"}))
+        assert [await job.wait(timeout=120) for job in jobs] == [1] * 21
+        run.check()
+        run.end()
 
 
 def test_broken_law_fails_the_drill(run: Drill) -> None:

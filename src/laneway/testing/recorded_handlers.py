@@ -29,11 +29,6 @@ class InjectedFailures:
         waiting = self._next[job_type]
         return waiting.popleft() if waiting else None
 
-    @property
-    def left(self) -> dict[str, int]:
-        """Failures that no attempt has met, by job type."""
-        return {job_type: len(errors) for job_type, errors in self._next.items() if errors}
-
 
 class RecordedHandlers(Registry):
     """The registry of an application, whose handlers run in this process and are recorded."""
