@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from tests.cli.conftest import Run
+from tests.conftest import short_data_dir
 from tests.support.job_factory import JobFactory
 
 TYPES = "select name, job_types from laneway.worker_lanes where job_types <> '{}' order by 1"
@@ -100,6 +101,15 @@ def test_preset_in_settings_replaces_the_lanes_of_a_new_database(
             "select max_slots from laneway.worker_lanes where name in ('default', 'interactive')"
         )
         assert conn.execute(f"{slots} order by name").fetchall() == [(None,), (2,)]
+
+
+def test_preset_in_settings_starts_an_embedded_database(program: Run) -> None:
+    with short_data_dir() as directory:
+        started = program(
+            "lanes", "of", "ingestion",
+            LANEWAY_DATABASE_URL="", LANEWAY_DATA_DIR=str(directory), LANEWAY_LANES="plain",
+        )  # fmt: skip
+    assert (started.returncode, started.stdout) == (0, "default\n"), started.stderr
 
 
 def test_preset_in_settings_changes_no_lane_of_a_used_database(

@@ -18,6 +18,7 @@ from laneway.engine.process import start_retry
 from laneway.engine.process.start_retry import StartRetry
 from laneway.errors import (
     DatabaseUnavailable,
+    InvalidInput,
     LoginRefused,
     MissingRight,
     SchemaMismatch,
@@ -73,6 +74,23 @@ async def test_worker_of_limited_role_starts_with_any_declarations(
     assert harness.rows("select name from laneway.schedules") == [("nightly",)]
     await wait_until(lambda: harness.one("select next_at is not null from laneway.schedule_state"))
     await lw.close()
+
+
+async def test_role_that_may_not_create_a_limit_reads_the_command(harness: WorkerHarness) -> None:
+    role = f"limited_{uuid4().hex}"
+    harness.do(f"create role {role} nologin")
+    harness.do(grants(("client",), role, "unused"))
+    async with Laneway(make_conninfo(harness.dsn, options=f"-c role={role}"), **QUICK) as lw:
+        async with lw.limit("openai"):
+            pass
+        with pytest.raises(InvalidInput, match="unheard does not exist; create it with `laneway"):
+            async with lw.limit("unheard"):
+                pytest.fail("the limit does not exist")
+        harness.do("insert into laneway.limits (name) values ('unheard')")
+        async with lw.limit("unheard"):
+            pass
+    harness.do(f"drop owned by {role}")
+    harness.do(f"drop role {role}")
 
 
 def role_of(dsn: str) -> str:

@@ -21,7 +21,17 @@ from typing import Any
 import grpc
 import pytest
 
-from laneway import Analysis, Context, Laneway, RetryPolicy, Snooze, SyncContext, __version__
+from laneway import (
+    Analysis,
+    Context,
+    Lane,
+    Laneway,
+    Limit,
+    RetryPolicy,
+    Snooze,
+    SyncContext,
+    __version__,
+)
 from laneway.app.remote_worker import remote_worker
 from laneway.config.settings import Settings
 from laneway.domain.approval import Approval
@@ -168,6 +178,20 @@ async def test_worker_logs_uncovered_types_once(
     worker.job_stream.reopen()
     await wait_until(lambda: len(warnings()) == 2)
     assert warnings() == [first, "the token does not cover near: this worker gets no such jobs"]
+
+
+async def test_worker_logs_declarations_that_need_a_database(
+    harness: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    harness.lw = Laneway(
+        embedded=False, lanes=[Lane("docs", max_slots=20)], limits=[Limit("llm")], **QUICK
+    )
+
+    @harness.lw.handler("job", lane="docs")
+    async def job(ctx: Context) -> None: ...
+
+    await harness.start_worker()
+    assert "a remote worker does not create declared lanes and limits: docs, llm" in caplog.text
 
 
 async def test_worker_logs_refused_schemas_and_ignored_settings(
