@@ -1,6 +1,6 @@
 """A real PostgreSQL for every test that needs one; a test that leaks anything fails.
 
-`dsn`            a fresh database with Laneway's schema, cloned from a template
+`dsn`            a clean database with Laneway's schema, which the next test may use again
 `empty_dsn`      a fresh database with nothing in it
 `postgres`       the server both live on, one for each xdist process: never restart it
 `own_postgres`   a separate server, to be restarted, killed and damaged
@@ -36,6 +36,7 @@ from psycopg import sql
 
 from laneway.domain.redaction import redact
 from laneway.embedded.postgres import EmbeddedPostgres
+from tests.support.database_pool import DatabasePool
 
 # As laneway.rpc does, but before any test imports gRPC itself: its fork handlers break programs
 # that start while it is busy.
@@ -76,19 +77,25 @@ class Server:
 
     @contextmanager
     def database(self, template: str) -> Iterator[str]:
-        """Create a database for one test; a connection that outlives the test is a leak."""
+        """Create a database for one test."""
         name = f"test_{uuid4().hex}"
         self.create(name, template)
         try:
-            yield self.dsn_of(name)
-            leaked = _until_empty(lambda: self._connections(name), _MOMENT)
-            if leaked:
-                # The garbage collector closes a connect that was cancelled half-way. For an
-                # established connection it warns, and warnings are errors.
-                gc.collect()
-                leaked = _until_empty(lambda: self._connections(name))
+            with self.without_leaks(name):
+                yield self.dsn_of(name)
         finally:
             self.drop(name)
+
+    @contextmanager
+    def without_leaks(self, name: str) -> Iterator[None]:
+        """Fail if a connection of Laneway to the database outlives the block."""
+        yield
+        leaked = _until_empty(lambda: self._connections(name), _MOMENT)
+        if leaked:
+            # The garbage collector closes a connect that was cancelled half-way. For an
+            # established connection it warns, and warnings are errors.
+            gc.collect()
+            leaked = _until_empty(lambda: self._connections(name))
         if leaked:
             pytest.fail("connections left open:\n" + "\n".join(leaked), pytrace=False)
 
@@ -96,6 +103,15 @@ class Server:
         # Copying files takes half as long as logging every page when nothing is synced to disk.
         strategy = "STRATEGY file_copy" if self.admin.info.server_version >= 150000 else ""
         self.admin.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" {strategy}')
+
+    def disconnect(self, name: str) -> None:
+        """End the connections that tests left open; their writes are counted then."""
+        others = (
+            "from pg_stat_activity where datname = %s and application_name <> 'tests pool'"
+            " and backend_type = 'client backend'"
+        )
+        self.admin.execute(f"select pg_terminate_backend(pid) {others}".encode(), [name])
+        _until_empty(lambda: self.admin.execute(f"select pid {others}".encode(), [name]).fetchall())
 
     def drop(self, name: str) -> None:
         self.admin.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
@@ -170,10 +186,17 @@ def template_db(postgres: Server) -> Iterator[str]:
         postgres.drop(name)
 
 
+@pytest.fixture(scope="session")
+def database_pool(postgres: Server, template_db: str) -> Iterator[DatabasePool]:
+    pool = DatabasePool(postgres, template_db)
+    yield pool
+    pool.close()
+
+
 @pytest.fixture
-def dsn(postgres: Server, template_db: str) -> Iterator[str]:
-    """A fresh database with Laneway's schema."""
-    with postgres.database(template_db) as dsn:
+def dsn(database_pool: DatabasePool) -> Iterator[str]:
+    """A database with Laneway's schema and nothing else."""
+    with database_pool.database() as dsn:
         yield dsn
 
 
