@@ -99,7 +99,7 @@ async def test_analysis_has_three_separate_tries(harness: WorkerHarness) -> None
     @job.analyze
     async def plan(ctx: Context) -> Any:
         tries.append(ctx.attempt)
-        return {"cost": 1} if len(tries) == 1 else 1 / 0
+        return 1 / 0
 
     await harness.start_worker()
     made = await harness.lw.submit("job")
@@ -107,9 +107,6 @@ async def test_analysis_has_three_separate_tries(harness: WorkerHarness) -> None
     assert (ended.status, tries) == ("failed", [1, 2, 3])
     assert ended.error is not None
     assert ended.error.type == "ZeroDivisionError"
-    first = ended.attempts[0].error
-    assert first is not None
-    assert "must be an Analysis, got dict" in first.message
     assert harness.holds_nothing()
 
 

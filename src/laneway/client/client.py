@@ -23,6 +23,7 @@ from laneway.client.spec import (
     NewJobSpec,
     check_options,
     encode_off_loop,
+    has_unique,
     make_entries,
     make_job,
     read_requests,
@@ -189,10 +190,7 @@ class Client(LimitHolder):
         run = self._run if conn is None else _borrow(conn).run
         await self._catalog.refresh(job_types, run)
         is_keyed = any(job.options.get("unique_key") is not None for job in requests)
-        is_unique = any(
-            job.options.get("unique_for") is not None or job.options.get("unique_by") is not None
-            for job in requests
-        ) or any(any(self._catalog.uniqueness_of(one)) for one in job_types)
+        is_unique = has_unique(self._catalog, requests)
         with tracing.sending(*job_types, count=len(requests)):
             entries = make_entries(self._catalog, self._limits, requests)
             if conn is None:

@@ -220,6 +220,14 @@ def types_of(requests: Sequence[Request]) -> frozenset[str]:
         raise
 
 
+def has_unique(catalog: Catalog, requests: Sequence[Request]) -> bool:
+    """Whether a job of the batch has unique_for or unique_by, given or of its type."""
+    return any(
+        job.options.get("unique_for") is not None or job.options.get("unique_by") is not None
+        for job in requests
+    ) or any(any(catalog.uniqueness_of(name)) for name in {job.job_type for job in requests})
+
+
 def make_entries(
     catalog: Catalog, limits: PayloadLimits, requests: Sequence[Request]
 ) -> Iterator[Entry]:

@@ -71,8 +71,8 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "decide": (),
     "expire_approvals": ("select update on awaiting", "execute on close_awaiting"),
-    "submit": (), "submit_batch": (), "payload_problem": (), "submit_problem": (),
-    "unique_problem": (), "unique_key_of": (),
+    **dict.fromkeys(("submit", "submit_batch", "payload_problem", "submit_problem"), ()),
+    **dict.fromkeys(("unique_problem", "unique_key_of"), ()),
     "submit_requests": (
         "execute on submit", "insert on audit", "execute on jobs_by_id", "execute on charge_quota",
         "execute on check_quota",
