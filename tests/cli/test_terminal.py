@@ -50,6 +50,17 @@ def test_colour_is_for_terminals_unless_it_is_refused(dsn: str) -> None:
     assert "\x1b[3" not in plain.seen
 
 
+def test_ls_of_80_columns_has_run_time_tags_and_error(dsn: str, factory: JobFactory) -> None:
+    factory.failed("ingestion", tags=("nightly",))
+    with terminal(dsn, "--no-color", "jobs", "ls", columns=80) as shown:
+        assert shown.wait() == 0
+    head, row = shown.seen.splitlines()[:2]
+    assert head.split() == ["ID", "TYPE", "STATUS", "AGE", "TOOK", "TAGS", "DETAIL"]
+    assert max(len(head.rstrip()), len(row.rstrip())) <= 80
+    for value in ("ingestion", "failed", "nightly", "ValueError"):
+        assert value in row
+
+
 def _exists(factory: JobFactory, job_id: UUID) -> bool:
     found: Any = factory.conn.execute("select from laneway.jobs where id = %s", [job_id]).fetchone()
     return found is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -20,27 +20,38 @@ if TYPE_CHECKING:
     from laneway.domain.job import Attempt, Job
     from laneway.domain.review import Step
 
+# Screens with fewer columns leave out some of the table.
+WIDE: Final = 120
+_COLUMNS: Final = (
+    "ID", "TYPE", "LANE", "STATUS", "PRIO", "TRY", "AGE", "TOOK", "TAGS", "WORKER", "DETAIL",
+)  # fmt: skip
+_ONLY_WIDE: Final = ("LANE", "PRIO", "TRY", "WORKER")
 
-def jobs(items: Iterable[Job], short: Mapping[UUID, str] = {}) -> Table:
-    """Render a list of jobs; `short` has ids to show instead of the full ones."""
+
+def jobs(items: Iterable[Job], short: Mapping[UUID, str] = {}, *, width: int = WIDE) -> Table:
+    """Render a list of jobs; `short` has ids to show instead of the full ones.
+
+    A screen that is not wide shows fewer columns, so that tags and errors stay readable.
+    """
+    names = [name for name in _COLUMNS if width >= WIDE or name not in _ONLY_WIDE]
     table = columns(
-        "ID", "TYPE", "LANE", "STATUS", "PRIO", "TRY", "AGE", "TOOK", "TAGS", "WORKER", "DETAIL",
-        right=("PRIO", "TRY", "AGE", "TOOK"), folding=("TAGS", "WORKER", "DETAIL"),
-    )  # fmt: skip
+        *names, right=("PRIO", "TRY", "AGE", "TOOK"), folding=("TYPE", "TAGS", "WORKER", "DETAIL")
+    )
     for job in items:
-        table.add_row(
-            short.get(job.id) or str(job.id),
-            visible(job.job_type),
-            job.lane,
-            Text(job.label, STYLES.get(job.status.value, "")),
-            str(job.priority),
-            str(job.tries),
-            ago(job.created_at),
-            seconds(run_time(job)),
-            cut(", ".join(job.tags) or "-"),
-            cut(job.worker or "-"),
-            cut(detail(job)),
-        )
+        cells: dict[str, RenderableType] = {
+            "ID": short.get(job.id) or str(job.id),
+            "TYPE": cut(job.job_type),
+            "LANE": job.lane,
+            "STATUS": Text(job.label, STYLES.get(job.status.value, "")),
+            "PRIO": str(job.priority),
+            "TRY": str(job.tries),
+            "AGE": ago(job.created_at),
+            "TOOK": seconds(run_time(job)),
+            "TAGS": cut(", ".join(job.tags) or "-"),
+            "WORKER": cut(job.worker or "-"),
+            "DETAIL": cut(detail(job)),
+        }
+        table.add_row(*(cells[name] for name in names))
     return table
 
 

@@ -12,6 +12,7 @@ from laneway.cli.groups import group
 from laneway.cli.inputs import JobId, JobIds, Json
 from laneway.cli.name_notes import note_unknown_names, similar_type
 from laneway.cli.output import (
+    console,
     is_terminal,
     line,
     moment,
@@ -187,7 +188,7 @@ def ls(
     elif page.items:
         from laneway.cli import job_tables
 
-        show(job_tables.jobs(page.items, short))
+        show(job_tables.jobs(page.items, short, width=console().width))
     elif page.looked_back_to is None:
         note("no jobs")
     if page.looked_back_to is not None:
