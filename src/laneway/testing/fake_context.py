@@ -18,10 +18,10 @@ from typing import Any, TypedDict, TypeVar, Unpack
 from uuid import UUID, uuid4
 
 from laneway.domain.claim import Claim
-from laneway.domain.job import DEFAULT_MAX_RETRIES
 from laneway.domain.lane import DEFAULT_LANE
 from laneway.domain.payload import PayloadLimits, encode
 from laneway.domain.result_type import ResultType
+from laneway.domain.retry import DEFAULT_MAX_RETRIES
 from laneway.engine.run.call_retry import CallRetryOptions
 from laneway.engine.run.context import Context, SyncContext
 from laneway.errors import Refused
