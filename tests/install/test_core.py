@@ -18,7 +18,14 @@ from tests.install.conftest import Core
 
 CORE_MB, CORE_PACKAGES = 60, 26
 # What no start needs before it has something to do.
-LATE = ("psycopg", "rich", "typer", "laneway.config.settings", "laneway.domain.overview")
+LATE = (
+    "psycopg",
+    "pydantic",
+    "rich",
+    "typer",
+    "laneway.config.settings",
+    "laneway.domain.overview",
+)
 LATE_IN_HELP = ("psycopg", "rich", "pydantic", "asyncio", "laneway.domain.job", "laneway.cli.jobs")
 
 

@@ -12,7 +12,6 @@ from typing_extensions import ParamSpec, TypeVar
 
 from laneway.client.handle import JobHandle, SyncJobHandle
 from laneway.client.spec import JobOptions, NewJobSpec, SubmitOptions, check_options
-from laneway.domain.payload_check import UNKNOWN
 from laneway.domain.suggestion import suggest
 from laneway.engine.code_place import called_without_function
 from laneway.engine.registry import Handler, HandlerOptions, make_handler
@@ -111,6 +110,8 @@ class JobType(Generic[P, R, C]):
                 cure = suggest(name, arguments.names)
                 if name in SubmitOptions.__annotations__:
                     cure = f"; as an option, write {self.__name__}.options({name}=…)"
+                from laneway.domain.payload_check import UNKNOWN
+
                 raise InvalidInput(f"payload.{name}", UNKNOWN + cure)
         return arguments.encode(kwargs)
 

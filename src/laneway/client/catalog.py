@@ -8,10 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 from laneway.domain.approval import Approval
-from laneway.domain.arguments import Arguments, validate_against_schema
 from laneway.domain.json_schema import MAX_BYTES
 
 if TYPE_CHECKING:
+    from laneway.domain.arguments import Arguments
     from laneway.domain.limit import Limit
     from laneway.store.statement import Statement
     from laneway.store.workers import Published
@@ -126,4 +126,6 @@ class Catalog:
         published = self._published.get(job_type)
         if published is None or published.schema is None:
             return None
+        from laneway.domain.arguments import validate_against_schema
+
         return partial(validate_against_schema, published.schema)

@@ -12,13 +12,15 @@ import typing
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Final, Never, NoReturn
+from typing import TYPE_CHECKING, Any, Final, Never, NoReturn
 
-from laneway.domain.arguments import Arguments
 from laneway.domain.payload import PayloadLimits, decode, encode
 from laneway.domain.text import escape_text
 from laneway.domain.type_hint import function_of, resolve_hint
 from laneway.errors import InvalidInput, InvalidResult
+
+if TYPE_CHECKING:
+    from laneway.domain.arguments import Arguments
 
 UNSET: Final = inspect.Signature.empty
 _NAME: Final = "result"
@@ -122,11 +124,18 @@ def _shape(hint: Any) -> Arguments:
         return _cached_shape(hint)
     except TypeError:
         # A hint that cannot be hashed.
-        return Arguments(_NAME, {_NAME: hint}, {}, None)
+        return _make_shape(hint)
 
 
 @lru_cache(maxsize=512)
 def _cached_shape(hint: Any) -> Arguments:
+    return _make_shape(hint)
+
+
+def _make_shape(hint: Any) -> Arguments:
+    # Pydantic, which it needs, takes a quarter of the time to import Laneway.
+    from laneway.domain.arguments import Arguments
+
     return Arguments(_NAME, {_NAME: hint}, {}, None)
 
 

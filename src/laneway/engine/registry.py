@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast
 
 from laneway.domain.approval import Analysis, Approval, analysis_of, as_approval, is_analysis
-from laneway.domain.arguments import Arguments, check_schema
 from laneway.domain.change_rules import check_whole
 from laneway.domain.declared import Limit
 from laneway.domain.job_type_policy import (
@@ -40,6 +39,9 @@ from laneway.engine.code_place import (
 from laneway.engine.handler_signature import check_handler
 from laneway.engine.leader.schedule_checks import ScheduleCheck
 from laneway.errors import ConfigError, InvalidInput, InvalidResult
+
+if TYPE_CHECKING:
+    from laneway.domain.arguments import Arguments
 
 log = logging.getLogger("laneway")
 
@@ -69,6 +71,8 @@ class Handler(JobTypePolicy):
 
         It omits a schema that other processes cannot use; then only the worker checks payloads.
         """
+        from laneway.domain.arguments import check_schema
+
         arguments = json.dumps(self.arguments.schema())
         try:
             check_schema(arguments, "arguments")
@@ -167,6 +171,8 @@ def _checked(
         if chosen != "process":
             raise InvalidInput("memory_mb", "needs isolation='process'")
         check_whole(memory_mb, "memory_mb", 64, 1_048_576)
+    from laneway.domain.arguments import Arguments
+
     arguments = Arguments.of(fn)
     if unique_by is not None:
         known = None if arguments.accepts_any_name else arguments.names
