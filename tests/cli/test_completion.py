@@ -81,4 +81,4 @@ def test_completion_is_silent_without_a_database(word: str) -> None:
         check=False,
         timeout=60,
     )
-    assert (asked.stdout, asked.stderr) == ("", "")
+    assert (asked.stdout.strip(), asked.stderr) == ("", "")

@@ -97,7 +97,13 @@ def sql(
 ) -> None:
     """Print the SQL that `db migrate` would run, to apply it with other tools."""
     from laneway.store import migrate as migrations
+    from laneway.store.migration_files import migrations as listed
 
+    newest = listed()[-1].number
+    if first > newest:
+        raise typer.BadParameter(f"--from {first}: the newest migration is {newest}")
+    if last is not None and last < first:
+        raise typer.BadParameter(f"--to {last} is before --from {first}")
     line(migrations.script(first, last).rstrip())
 
 
