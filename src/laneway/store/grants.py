@@ -28,7 +28,11 @@ from laneway.store.rights import (
 SEQUENCES: Final = frozenset({"events_id_seq", "jobs_seq_seq"})
 NAME_BYTES: Final = 63
 # Functions that this version calls in addition to one that the previous version called.
-_SUCCESSORS: Final = {"submit": "submit_batch", "measure": "is_current_publisher"}
+_SUCCESSORS: Final = {
+    "submit": "submit_batch",
+    "measure": "is_current_publisher",
+    "hold_limits": "note_wait",
+}
 # Functions that this version calls in addition for roles that may search jobs.
 _WITH_SEARCH: Final = ("find_ids", "finished_steps")
 # A database role that may call all of these has the Laneway role, granted by any version: no other
