@@ -12,7 +12,7 @@ import pytest
 from laneway import Cancel, Context, Snooze, SyncContext
 from laneway.domain.claim import Claim
 from laneway.engine.lease import job_log
-from laneway.engine.lease.job_log import JobLog, duration_text
+from laneway.engine.lease.job_log import JobLogger, duration_text
 from laneway.engine.process.logs import JsonLines, TextLines
 from laneway.store.leases import Assignment, Verdict
 from tests.support.worker_harness import WorkerHarness, wait_until
@@ -118,7 +118,7 @@ async def test_summary_names_the_most_frequent_kinds(
 ) -> None:
     monkeypatch.setattr(job_log, "MAX_LINES", 0)
     caplog.set_level(logging.INFO, "laneway")
-    lines = JobLog()
+    lines = JobLogger()
     for kind in range(8):
         for n in range(kind + 1):
             verdict = Verdict(Claim(n, UUID(int=n), 1), "finish", ran_s=0.25)
@@ -134,7 +134,7 @@ async def test_summary_names_the_most_frequent_kinds(
 
 def test_failed_and_lost_attempts_are_logged_elsewhere(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "laneway")
-    lines = JobLog()
+    lines = JobLogger()
     verdict = Verdict(Claim(1, UUID(int=1), 1), "fail", ran_s=0.1)
     for outcome in ("failed", "retried", "fenced", "left"):
         lines.ended("greet", "default", verdict, outcome)

@@ -11,7 +11,7 @@ from laneway import Context, SyncContext
 from laneway.engine.run.handler_channel import Interrupted
 from laneway.errors import InvalidInput, Refused
 from laneway.testing import FakeContext, FakeSyncContext
-from laneway.testing.fake_context import LogLine, ProgressReport
+from laneway.testing.fake_context import FakeLogLine, ProgressReport
 from tests.testing.library_app import bind_book
 
 
@@ -41,7 +41,7 @@ async def test_async_handler_is_recorded() -> None:
         ProgressReport(2, 2),
         ProgressReport(2, 2, "read", "reading"),
     ]
-    assert ctx.log_lines == [LogLine("warning", "tired")]
+    assert ctx.log_lines == [FakeLogLine("warning", "tired")]
     assert ctx.checkpoint == {"read": 2}
     assert ctx.steps == {"sum": 3}
 
@@ -50,7 +50,7 @@ def test_plain_handler_is_recorded() -> None:
     ctx = FakeSyncContext()
     assert read_pages_plain(ctx, 2) == 3
     assert ctx.reports[-1] == ProgressReport(2, 2, "read", "reading")
-    assert ctx.log_lines == [LogLine("warning", "tired")]
+    assert ctx.log_lines == [FakeLogLine("warning", "tired")]
     assert ctx.checkpoint == {"read": 2}
     assert ctx.steps == {"sum": 3}
 

@@ -29,7 +29,7 @@ _OWNER_POLL_MS = 1000
 _SIGNALS = {"fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 
 
-class StillRunning(Exception):
+class ServerStillRunning(Exception):
     """The server's processes did not end."""
 
 
@@ -82,12 +82,12 @@ class Postmaster:
         if not self._signal_until_gone(_SIGNALS[mode]) and not self._signal_until_gone(
             signal.SIGQUIT
         ):
-            raise StillRunning(f"the server in {self.pgdata} does not stop")
+            raise ServerStillRunning(f"the server in {self.pgdata} does not stop")
 
     def kill(self) -> None:
         """Kills the server process and waits until its other processes have ended."""
         if not self._signal_until_gone(signal.SIGKILL):
-            raise StillRunning(f"processes of the killed server in {self.pgdata} do not end")
+            raise ServerStillRunning(f"processes of the killed server in {self.pgdata} do not end")
 
     def _signal_until_gone(self, number: signal.Signals) -> bool:
         deadline = time.monotonic() + STOP_TIMEOUT

@@ -261,7 +261,7 @@ class EmbeddedPostgres:
     def _unavailable_if_stuck(self) -> Iterator[None]:
         try:
             yield
-        except guardian.StillRunning as error:
+        except guardian.ServerStillRunning as error:
             raise DatabaseUnavailable(f"{error}: see {self.log_path}") from error
 
 

@@ -26,7 +26,7 @@ from laneway.engine.claim.capacity import Capacity
 from laneway.engine.lease.attempt_store import AttemptStore
 from laneway.engine.lease.completer import MAX_BATCH, Completer
 from laneway.engine.lease.heartbeat import Heartbeat
-from laneway.engine.lease.job_log import JobLog
+from laneway.engine.lease.job_log import JobLogger
 from laneway.engine.process.loop_marker import LoopMarker
 from laneway.engine.process.start_retry import StartRetry
 from laneway.engine.process.worker_metrics import WorkerMetrics
@@ -79,7 +79,7 @@ class WorkerRuntime(ABC):
         # Set once `max_jobs` jobs have ended.
         self.spent = asyncio.Event()
         self._warnings = LogThrottle()
-        self._metrics = WorkerMetrics(job_log=JobLog())
+        self._metrics = WorkerMetrics(job_log=JobLogger())
         self.is_running = False
 
     # The transport ----------------------------------------------------------------------------

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from laneway.testing.report import (
         AttemptFailed,
         AttemptReport,
-        Report,
+        RunReport,
         StillRunning,
         TooManyAttempts,
     )
@@ -42,7 +42,7 @@ _MODULES = {
     "AttemptReport": "report",
     "FakeContext": "fake_context",
     "FakeSyncContext": "fake_context",
-    "Report": "report",
+    "RunReport": "report",
     "StillRunning": "report",
     "TooManyAttempts": "report",
     "assert_submitted": "submitted_jobs",
@@ -61,7 +61,7 @@ __all__ = [
     "AttemptReport",
     "FakeContext",
     "FakeSyncContext",
-    "Report",
+    "RunReport",
     "StillRunning",
     "TooManyAttempts",
     "assert_submitted",

@@ -14,7 +14,7 @@ from laneway.engine.run.attempt import current_run
 from laneway.errors import LanewayError
 from laneway.testing.due_worker import DueWorker
 from laneway.testing.recorded_handlers import InjectedFailures, RecordedHandlers
-from laneway.testing.report import Report
+from laneway.testing.report import RunReport
 from laneway.testing.scratch_database import ScratchDatabase
 
 MAX_JOBS: Final = 1000
@@ -29,14 +29,14 @@ class BoundApp:
         self.database = database
         self.injected = InjectedFailures()
 
-    async def run_due(self, *, max_jobs: int, timeout: float, concurrency: int) -> Report:
+    async def run_due(self, *, max_jobs: int, timeout: float, concurrency: int) -> RunReport:
         """Run everything that is due to its end, and return what ran."""
         if current_run.get() is not None:
             raise LanewayError("run_due was called by a handler: it would wait for itself")
         worker = self._worker(concurrency, RecordedHandlers(self.lw.handlers, self.injected))
         async with _stopped_at_once(worker):
             await worker.run_due(max_jobs, timeout)
-        return Report(tuple(worker.attempts))
+        return RunReport(tuple(worker.attempts))
 
     async def plan(self) -> None:
         """Create what a starting worker creates, and plan the schedules from now on."""

@@ -12,7 +12,7 @@ from laneway.engine.run.attempt import current_run
 from laneway.errors import InvalidInput, LanewayError
 from laneway.testing.bound_app import MAX_JOBS, TIMEOUT_S, current
 from laneway.testing.recorded_handlers import Failure
-from laneway.testing.report import Report
+from laneway.testing.report import RunReport
 from laneway.testing.submitted_jobs import name_of
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ async def run_due_async(
     max_jobs: int = MAX_JOBS,
     timeout: float = TIMEOUT_S,
     concurrency: int = 1,
-) -> Report:
+) -> RunReport:
     """Run every job that is due to its end, on this event loop; return what ran.
 
     Fires due schedules, reclaims lapsed leases and expires old jobs first. Jobs that become due
@@ -47,7 +47,7 @@ def run_due(
     max_jobs: int = MAX_JOBS,
     timeout: float = TIMEOUT_S,
     concurrency: int = 1,
-) -> Report:
+) -> RunReport:
     """`run_due_async` for tests without an event loop."""
     if _is_in_loop():
         raise LanewayError(
@@ -55,7 +55,7 @@ def run_due(
             " `await run_due_async()`"
         )
 
-    async def run() -> Report:
+    async def run() -> RunReport:
         # Connections belong to one event loop, and this one ends here.
         lw = current().lw
         await lw.disconnect()

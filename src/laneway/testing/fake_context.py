@@ -41,7 +41,7 @@ class ProgressReport:
 
 
 @dataclass(frozen=True, slots=True)
-class LogLine:
+class FakeLogLine:
     """One call of `ctx.log`."""
 
     level: str
@@ -108,7 +108,7 @@ class FakeChannel:
         self.stop_reason: str | None = "cancel" if cancelled else None
         self.ran_s = 0.0
         self.reports: list[ProgressReport] = []
-        self.log_lines: list[LogLine] = []
+        self.log_lines: list[FakeLogLine] = []
         self.steps = {name: encode(value, field=name) for name, value in (steps or {}).items()}
         self.limits_held: list[tuple[str, ...]] = []
         self.waits: list[float] = []
@@ -129,7 +129,7 @@ class FakeChannel:
             self.reports.append(ProgressReport(done, total, message, stage))
 
     def log(self, level: str, message: str) -> None:
-        self.log_lines.append(LogLine(level, message))
+        self.log_lines.append(FakeLogLine(level, message))
 
     async def ask(self, what: str, **body: Any) -> Any:
         self._check()
@@ -167,7 +167,7 @@ class _Recorded:
         return self._fake.reports
 
     @property
-    def log_lines(self) -> list[LogLine]:
+    def log_lines(self) -> list[FakeLogLine]:
         return self._fake.log_lines
 
     @property

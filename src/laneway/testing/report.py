@@ -66,7 +66,7 @@ class AttemptReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class RunReport:
     """The attempts of one `run_due`, in the order in which they ended."""
 
     attempts: tuple[AttemptReport, ...] = ()

@@ -25,7 +25,7 @@ _ELSEWHERE: Final = frozenset({"failed", "retried", "fenced", "left"})
 _DONE: Final = frozenset({"completed", "analyzed"})
 
 
-class JobLog:
+class JobLogger:
     """Logs starts at DEBUG and ends at INFO."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 from laneway.domain.approval import analysed_type
 from laneway.domain.claim import Claim
 from laneway.engine.lease.attempt_log import LossLog
-from laneway.engine.lease.job_log import JobLog
+from laneway.engine.lease.job_log import JobLogger
 from laneway.observability import tracing
 from laneway.observability.counters import PROCESS, Counters, OutcomeCounter, Pool
 from laneway.store.leases import Assignment, Verdict, WriteResult
@@ -22,7 +22,7 @@ _UNKNOWN: Final = ("job", "", None)
 class WorkerMetrics:
     """Remembers, for each attempt held, its type, its lane and the counter of its outcome."""
 
-    def __init__(self, counters: Counters = PROCESS, job_log: JobLog | None = None) -> None:
+    def __init__(self, counters: Counters = PROCESS, job_log: JobLogger | None = None) -> None:
         """`job_log` is None where other processes run the jobs."""
         self.counters = counters
         self._job_log = job_log
