@@ -344,6 +344,14 @@ def test_show_prints_each_traceback_once(run: Run, factory: JobFactory) -> None:
     assert (text.count("here"), text.count("the same traceback as above")) == (1, 1)
 
 
+def test_show_of_a_lost_attempt_mentions_no_traceback(run: Run, factory: JobFactory) -> None:
+    claim = factory.running()
+    factory.settle(claim, "giveup", error='{"type": "WorkerLost", "message": "it is gone"}')
+    text = run("jobs", "show", claim.job_id).stdout
+    assert "WorkerLost: it is gone" in text
+    assert "traceback" not in text
+
+
 def test_show_lists_finished_steps(run: Run, factory: JobFactory) -> None:
     claim = factory.running()
     factory.run(steps.save(claim, "fetch", '{"secret": 1}', 0.25))

@@ -116,11 +116,11 @@ def steps(items: Iterable[Step]) -> Table:
 
 def attempts(items: Iterable[Attempt]) -> RenderableType:
     """Render the outcome and the log of each attempt; a repeated traceback only once."""
-    printed: set[str | None] = {None}
+    printed: set[str] = set()
     return Group(*(part for each in items for part in _attempt(each, printed)))
 
 
-def _attempt(each: Attempt, printed: set[str | None]) -> Iterator[RenderableType]:
+def _attempt(each: Attempt, printed: set[str]) -> Iterator[RenderableType]:
     began = each.started_at or each.claimed_at
     ran = seconds((each.finished_at - began).total_seconds()) if each.finished_at and began else ""
     head = f"attempt {each.attempt}  {each.outcome or 'running'}  {ran}".rstrip()
@@ -128,11 +128,12 @@ def _attempt(each: Attempt, printed: set[str | None]) -> Iterator[RenderableType
     yield Text(f"\n{head}  {worker}  {moment(began)}", "bold")
     if each.error is not None:
         yield Text(f"  {visible(each.error.type)}: {visible(each.error.message)}")
-        if each.error.traceback in printed:
+        traceback = each.error.traceback
+        if traceback in printed:
             yield Text("  the same traceback as above", "dim")
-        else:
-            yield from _lines(each.error.traceback)
-            printed.add(each.error.traceback)
+        elif traceback is not None:
+            yield from _lines(traceback)
+            printed.add(traceback)
     if (earlier := each.log_lines - len(each.log)) > 0:
         yield Text(f"  … and {earlier:,} earlier {'lines' if earlier > 1 else 'line'}", "dim")
     for entry in each.log:
