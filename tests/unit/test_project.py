@@ -55,6 +55,26 @@ def test_working_directory_without_marks_is_its_own_project(
     assert find_project() == inside
 
 
+def test_embedded_database_marks_the_project_of_directories_below(place: Path) -> None:
+    inside = below(place, "shop", "src", "shop")
+    project_location(place / "shop").prepare()
+    assert find_project(inside) == find_project(place / "shop") == place / "shop"
+
+
+def test_planted_data_directory_marks_no_project(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside = below(place, "shop", "src")
+    target = below(place, "elsewhere")
+    (place / "shop" / ".laneway").symlink_to(target)
+    assert find_project(inside) == inside
+    (place / "shop" / ".laneway").unlink()
+    below(place, "shop", ".laneway")
+    other = os.geteuid() + 1
+    monkeypatch.setattr(os, "geteuid", lambda: other)
+    assert find_project(inside) == inside
+
+
 def test_home_and_public_directories_are_projects_of_nothing_below(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,6 +83,7 @@ def test_home_and_public_directories_are_projects_of_nothing_below(
     public.chmod(0o1777)
     for directory in (home, public):
         (directory / ".git").mkdir()
+        (directory / ".laneway").mkdir()
         inside = below(directory, "scratch")
         assert find_project(inside) == inside
         assert find_project(directory) == directory

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from stat import S_IWOTH
+from stat import S_ISDIR, S_IWOTH
 from typing import Final
 
 CONFIG_FILE: Final = "laneway.toml"
+# Holds the embedded database of a project.
+_DATA_DIRECTORY: Final = ".laneway"
 _MARKS: Final = (CONFIG_FILE, "pyproject.toml", ".git")
 
 
 def find_project(start: Path | None = None) -> Path:
     """The nearest directory upwards with a laneway.toml, pyproject.toml or .git; else `start`.
 
+    An embedded database of this account is a mark too; one of another account is not.
     The home directory is never the project of a directory below it: many have a .git there. Nor
     is a directory that every account can write, such as /tmp: others could configure us.
     """
@@ -20,9 +24,17 @@ def find_project(start: Path | None = None) -> Path:
     for directory in (here, *here.parents):
         if directory != here and (directory == home or directory.stat().st_mode & S_IWOTH):
             break
-        if any((directory / mark).exists() for mark in _MARKS):
+        if any((directory / mark).exists() for mark in _MARKS) or _has_own_data(directory):
             return directory
     return here
+
+
+def _has_own_data(directory: Path) -> bool:
+    try:
+        found = (directory / _DATA_DIRECTORY).lstat()
+    except OSError:
+        return False
+    return S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
 
 
 def _working_directory() -> Path:
