@@ -83,6 +83,23 @@ async def test_each_job_type_is_listed_with_lane_slots_and_reason(
     )  # fmt: skip
 
 
+async def test_handler_whose_lane_loses_to_a_row_is_warned_of(
+    harness: WorkerHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    @harness.lw.handler("ingestion", lane="docs")
+    async def overruled(ctx: Context) -> None: ...
+
+    @harness.lw.handler("report", lane="docs")
+    async def by_handler(ctx: Context) -> None: ...
+
+    caplog.set_level(logging.INFO, "laneway")
+    await harness.start_worker()
+    assert lines(caplog, logging.WARNING) == [
+        "job type ingestion is in the lane interactive of the database, its handler says docs, and"
+        " the database decides. To change it: `laneway lanes move ingestion docs`",
+    ]
+
+
 async def test_type_that_the_worker_does_not_serve_is_marked(
     harness: WorkerHarness, caplog: pytest.LogCaptureFixture
 ) -> None:

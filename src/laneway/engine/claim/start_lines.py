@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from shlex import quote
 from typing import Final, NamedTuple
 
 from laneway import __version__
@@ -71,6 +72,7 @@ def log_start(
         log.warning("all claims are paused: jobs wait until `laneway resume`")
     if lists_types:
         _log_types(types)
+        _warn_of_overruled(registry, state)
 
 
 def _log_types(types: Sequence[RoutedType]) -> None:
@@ -91,6 +93,26 @@ def _log_types(types: Sequence[RoutedType]) -> None:
         log.info(
             "  … and %s more job types: `laneway lanes ls` lists lanes with their job types",
             len(types) - len(shown),
+        )
+
+
+def _warn_of_overruled(registry: Registry, state: ControlState) -> None:
+    """Warn of handlers whose lane is not the one of the database, with the command to move them."""
+    overruled = [
+        (handler.job_type, found, handler.lane)
+        for handler in sorted(registry, key=lambda one: one.job_type)
+        if handler.lane not in (None, found := state.lane_of(handler.job_type))
+    ]
+    for job_type, found, wanted in overruled[:MAX_NAMED]:
+        log.warning(
+            "job type %s is in the lane %s of the database, its handler says %s, and the database"
+            " decides. To change it: `laneway lanes move %s %s`",
+            job_type, found, wanted, quote(job_type), wanted,
+        )  # fmt: skip
+    if len(overruled) > MAX_NAMED:
+        log.warning(
+            "%s more job types are in other lanes than their handlers say",
+            len(overruled) - MAX_NAMED,
         )
 
 
