@@ -82,7 +82,9 @@ async def test_running_job_is_cancelled_by_notification(
     await wait_until(harness.holds_nothing)
     with pytest.raises(JobFailed, match="cancelled"):
         await job.wait(60)
-    assert [(r.levelname, r.getMessage()) for r in caplog.records if "attempt" in r.msg] == [
+    assert [
+        (r.levelname, r.getMessage()) for r in caplog.records if "asked to stop" in r.getMessage()
+    ] == [
         (
             "INFO",
             f"{isolation}_wait {job.id}: attempt 1 was asked to stop: the job is being cancelled",
