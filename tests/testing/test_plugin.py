@@ -74,7 +74,9 @@ import sys
 def test_nothing_is_imported(pytestconfig):
     assert pytestconfig.pluginmanager.has_plugin("laneway")
     loaded = {name for name in sys.modules if name.startswith("laneway")}
-    assert loaded == {"laneway", "laneway.testing", "laneway.testing.plugin"}
+    assert loaded == {
+        "laneway", "laneway.app", "laneway.app.open_guard", "laneway.testing", "laneway.testing.plugin"
+    }
     assert not {"psycopg", "pydantic"} & set(sys.modules)
 """
     )
@@ -141,6 +143,64 @@ from app import lw
 def test_app(laneway_app):
     assert laneway_app is lw
 """,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+FORGOTTEN = """
+import pytest
+from app import lw
+from laneway.errors import LanewayError
+
+def test_bound(laneway_app):
+    lw.sync.submit("count_words", {"text": "a"})
+
+def test_forgotten():
+    with pytest.raises(LanewayError, match="request the fixture laneway_app in this test"):
+        lw.sync.submit("count_words", {"text": "a"})
+
+def test_other(laneway_database):
+    from laneway import Laneway
+
+    other = Laneway(laneway_database)
+    other.sync.submit("count_words", {"text": "a"})
+    other.sync.close()
+"""
+
+
+def test_test_without_the_fixture_cannot_use_the_real_database(suite: Suite) -> None:
+    done = suite.run(test_words=FORGOTTEN)
+    assert done.returncode == 0, done.stdout
+
+
+def test_lazily_imported_application_cannot_use_the_real_database(suite: Suite) -> None:
+    done = suite.run(
+        test_words="""
+import pytest
+
+def test_forgotten():
+    from app import lw
+    from laneway.errors import LanewayError
+
+    with pytest.raises(LanewayError, match="would use its own database, not a test database"):
+        lw.sync.submit("count_words", {"text": "a"})
+"""
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_application_of_a_fixture_cannot_use_the_real_database(suite: Suite) -> None:
+    suite.write("pytest.ini", "[pytest]\n")
+    done = suite.run(
+        conftest="""
+import pytest
+import app
+
+@pytest.fixture(scope="session")
+def laneway_application():
+    return app.lw
+""",
+        test_words=FORGOTTEN,
     )
     assert done.returncode == 0, done.stdout
 

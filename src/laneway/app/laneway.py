@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, Unpack, overload
 
 from laneway import __version__
+from laneway.app import open_guard
 from laneway.app.job_type import HandlerDecorator, JobType
 from laneway.client import Client
 from laneway.domain.declared import Lane, Limit
@@ -109,7 +110,7 @@ class Laneway(Client):
         self.handlers = Registry()
         self.handlers.add_lanes(lanes)
         self.handlers.add_limits(limits)
-        super().__init__(lambda: _open(self.settings), chosen, self.handlers)
+        super().__init__(lambda: _open(self), chosen, self.handlers)
 
     def handler(self, job_type: str, **options: Unpack[HandlerOptions]) -> HandlerDecorator:
         """Registers the function below as the handler of a job type.
@@ -324,10 +325,12 @@ class Laneway(Client):
         await self.close()
 
 
-def _open(settings: Settings) -> Database:
+def _open(app: Laneway) -> Database:
+    open_guard.check_open(app)
     from laneway.app.open_database import resolve_dsn
     from laneway.store.database import Database
 
+    settings = app.settings
     return Database(lambda: resolve_dsn(settings), settings)
 
 

@@ -71,14 +71,22 @@ def changed(settings: Settings, **changes: object) -> Settings:
 _current: BoundApp | None = None
 
 
+_CURE: Final = "request the fixture laneway_app in this test, or use laneway.testing.bind"
+
+
 def current() -> BoundApp:
     """The application of the running test."""
     if _current is None:
-        raise LanewayError(
-            "no application is bound to a test database: request the fixture laneway_app in this"
-            " test, or use laneway.testing.bind"
-        )
+        raise LanewayError(f"no application is bound to a test database: {_CURE}")
     return _current
+
+
+def check_bound(lw: object) -> None:
+    """Raise if an application is about to open its own database instead of a test's."""
+    if _current is None or _current.lw is not lw:
+        raise LanewayError(
+            f"the application under test would use its own database, not a test database: {_CURE}"
+        )
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The pytest plugin, loaded by its entry point wherever laneway is installed.
 
-It imports nothing of Laneway until a test requests a fixture, so that other suites pay nothing.
+It imports next to nothing of Laneway until a test requests a fixture: other suites pay nothing.
 
 `laneway_app`          the application under test, on an empty test database
 `laneway_database`     the DSN of that database, one per process
@@ -16,16 +16,37 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from laneway.app import open_guard
+
 if TYPE_CHECKING:
     from laneway import Laneway
     from laneway.testing.drill import Drill
     from laneway.testing.scratch_database import ScratchDatabase
 
 OPTION = "laneway_app"
+# The applications that fixtures returned.
+_APPLICATIONS = pytest.StashKey[list["Laneway"]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini(OPTION, "Laneway application under test, as module:name", default="")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse that the application under test opens any database but that of a test."""
+    module_name, _, name = str(config.getini(OPTION)).partition(":")
+
+    def check(app: object) -> None:
+        found: object = sys.modules.get(module_name)
+        for part in (name or "lw").split("."):
+            found = getattr(found, part, None)
+        if app is found or any(app is one for one in config.stash[_APPLICATIONS]):
+            from laneway.testing.bound_app import check_bound
+
+            check_bound(app)
+
+    config.stash[_APPLICATIONS] = []
+    config.add_cleanup(open_guard.add(check))
 
 
 @pytest.fixture(scope="session")
@@ -64,10 +85,12 @@ def laneway_app(
     laneway_application: Laneway,
     laneway_scratch_database: ScratchDatabase,
     monkeypatch: pytest.MonkeyPatch,
+    pytestconfig: pytest.Config,
 ) -> Iterator[Laneway]:
     """The application on an empty database, whose clock stands still; until the test ends."""
     from laneway.testing.bound_app import bind
 
+    pytestconfig.stash[_APPLICATIONS].append(laneway_application)
     # For processes that the test starts.
     monkeypatch.setenv("LANEWAY_DATABASE_URL", laneway_scratch_database.dsn)
     with bind(laneway_application, laneway_scratch_database):
