@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
@@ -20,6 +22,15 @@ from tests.support.worker_harness import WorkerHarness
 # A service spreads its delays by a tenth.
 SPREAD = 1.1
 MakeWatchdog = Callable[..., Watchdog]
+# Every waiting job is claimed by a worker that is gone.
+ABANDON = """
+    with gone as (delete from laneway.ready returning seq)
+    insert into laneway.lease (seq, attempt, worker_id, lane, job_type, workspace, rank,
+                               retries, max_retries, keyed, lease_seconds, claimed_at, lease_until)
+    select j.seq, 1, gen_random_uuid(), 'default', j.job_type, j.workspace, 0, 0, j.max_retries,
+           false, 30, clock_timestamp(), clock_timestamp() - interval '1 second'
+      from gone join laneway.jobs j using (seq) order by j.seq
+"""
 
 
 @pytest.fixture
@@ -84,6 +95,33 @@ async def test_leader_looks_again_when_the_next_lease_lapses(
     assert 10 < await delay_of(leader) <= 40 * SPREAD
     harness.do("delete from laneway.lease")
     assert await delay_of(leader) == 60
+
+
+async def test_leader_logs_each_attempt_that_it_takes_back(
+    make_watchdog: MakeWatchdog, harness: WorkerHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    leader = make_watchdog(leader_ttl=600.0)
+    again = await harness.lw.submit("mail")
+    last = await harness.lw.submit("mail", max_retries=0)
+    harness.do(ABANDON)
+    await leader.run_once()
+    lost = r"attempt 1 was taken back: worker \S+ did not renew its lease"
+    warned = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    assert re.fullmatch(f"mail {again.id}: {lost}; queued again", warned[0])
+    assert re.fullmatch(f"mail {last.id}: {lost}; failed: no retries left", warned[1])
+    assert len(warned) == 2
+
+
+async def test_leader_counts_attempts_that_it_takes_back_in_numbers(
+    make_watchdog: MakeWatchdog, harness: WorkerHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    leader = make_watchdog(leader_ttl=600.0)
+    await harness.lw.submit_many([("mail", None)] * 8)
+    harness.do(ABANDON)
+    await leader.run_once()
+    warned = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    assert len(warned) == 6
+    assert warned[-1] == "3 more attempts were taken back from workers"
 
 
 async def test_leading_again_after_an_outage_or_a_freeze_is_an_election(

@@ -75,7 +75,8 @@ def test_nothing_is_imported(pytestconfig):
     assert pytestconfig.pluginmanager.has_plugin("laneway")
     loaded = {name for name in sys.modules if name.startswith("laneway")}
     assert loaded == {
-        "laneway", "laneway.app", "laneway.app.open_guard", "laneway.testing", "laneway.testing.plugin"
+        "laneway", "laneway.app", "laneway.app.open_guard",
+        "laneway.testing", "laneway.testing.plugin",
     }
     assert not {"psycopg", "pydantic"} & set(sys.modules)
 """

@@ -341,7 +341,8 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "run_watchdog": (
         "execute on take_leadership", "execute on overdue_leases", "select update on lease",
         "execute on settle", "select on deadlines", "select on awaiting", "select on self_finished",
-        "select on limit_holds", "execute on record_shared_loss",
+        "select on limit_holds", "execute on record_shared_loss", "select on jobs",
+        "select on workers", "select on outcome",
     ),
     "losses_of": ("select on suspects",),
     "record_shared_loss": ("select insert update on suspects",),

@@ -250,11 +250,22 @@ def report(reports: Sequence[Report], lines: Sequence[LogEntry]) -> Statement[li
     )
 
 
+class LostAttempt(NamedTuple):
+    """A reclaimed attempt. `stalled`: why, if its worker is alive; `ended`: None if queued again."""
+
+    job_type: str
+    job_id: str
+    attempt: int
+    worker: str
+    stalled: str | None
+    ended: str | None
+
+
 class WatchdogPass(NamedTuple):
     """The result of a watchdog pass; epoch None: this process is not the leader.
 
     `next_s`: seconds until the next lease lapses; for a process that is not the leader, until the
-    leadership lapses. `clock_s` is the database's clock.
+    leadership lapses. `clock_s` is the database's clock. `lost`: the first of the reclaimed attempts.
     """
 
     epoch: int | None
@@ -264,13 +275,19 @@ class WatchdogPass(NamedTuple):
     has_duties: bool = False
     next_s: float | None = None
     clock_s: float = 0.0
+    lost: tuple[LostAttempt, ...] = ()
+
+
+def _watchdog_pass(row: Row) -> WatchdogPass:
+    *values, lost = row
+    return WatchdogPass(*values, tuple(LostAttempt(*one) for one in json.loads(lost or "[]")))
 
 
 def run_watchdog(holder: UUID, ttl_s: float, limit: int = 200) -> Statement[WatchdogPass]:
     """Renews leadership and reclaims overdue leases of one lane."""
     return Statement(
         "leases/reclaim_leases",
-        lambda rows: WatchdogPass(*rows[0]),
+        lambda rows: _watchdog_pass(rows[0]),
         {"holder": holder, "ttl": ttl_s, "limit": limit},
     )
 

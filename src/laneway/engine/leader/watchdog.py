@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, Final
 from uuid import UUID
 
 from laneway.config.settings import Settings
+from laneway.domain.approval import display_name
 from laneway.engine.service import Service
 from laneway.observability.counters import PROCESS
 from laneway.observability.log_throttle import LogThrottle
 from laneway.store.database import Database
-from laneway.store.leases import resign, run_watchdog
+from laneway.store.leases import WatchdogPass, resign, run_watchdog
 from laneway.store.retention import LeaderTerm
 from laneway.store.workers import sweep
+
+log = logging.getLogger("laneway")
 
 SWEEP_S = 600.0
 # The shortest delay, for a look that came a little early.
 SHORTEST_S = 0.05
+_ENDS: Final = {"failed": "failed: no retries left", "cancelled": "cancelled, as requested"}
 
 
 class LapseDetector:
@@ -53,6 +58,21 @@ def _until(next_s: float | None, longest_s: float) -> float:
     if next_s is None:
         return longest_s
     return min(longest_s, max(SHORTEST_S, next_s * 0.95))
+
+
+def _log_lost(answer: WatchdogPass) -> None:
+    """Log the reclaimed attempts: a few by name, the others by number."""
+    for one in answer.lost:
+        log.warning(
+            "%s %s: attempt %d was taken back: %s; %s",
+            display_name(one.job_type),
+            one.job_id,
+            one.attempt,
+            one.stalled or f"worker {one.worker} did not renew its lease",
+            _ENDS.get(one.ended or "", "queued again"),
+        )
+    if more := answer.reclaimed - len(answer.lost):
+        log.warning("%d more attempts were taken back from workers", more)
 
 
 class Watchdog(Service):
@@ -106,6 +126,7 @@ class Watchdog(Service):
             self.on_elected()
         if not self.is_leader:
             return _until(answer.next_s, self._ttl)
+        _log_lost(answer)
         if answer.job_types:
             self._on_reclaimed(set(answer.job_types))
         if answer.more:

@@ -11,7 +11,8 @@ create or replace function laneway.watch(
     p_holder uuid, p_ttl_s double precision, p_limit integer, p_now timestamptz default null,
     out epoch bigint, out reclaimed integer, out job_types text[], out more boolean, out has_duties boolean)
 language sql volatile as $$
-    select * from laneway.run_watchdog(p_holder, p_ttl_s, p_limit, p_now)
+    select w.epoch, w.reclaimed, w.job_types, w.more, w.has_duties
+      from laneway.run_watchdog(p_holder, p_ttl_s, p_limit, p_now) w
 $$;
 
 create or replace function laneway.leads(p_holder uuid, p_epoch bigint, p_now timestamptz default null)

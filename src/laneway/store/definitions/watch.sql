@@ -22,10 +22,11 @@ end $$;
 -- A pass of the watchdog: renews leadership, then reclaims lapsed and stalled leases of one lane, so that two
 -- passes lock slot counters in the same order. Null epoch: not the leader, nothing done. `more`: call again at
 -- once. `has_duties`: some job is overaged, its approval expired, or it ended in a handler's transaction and was
--- not settled; or a limit held outside of jobs lapsed.
+-- not settled; or a limit held outside of jobs lapsed. `lost`: up to five of the reclaimed attempts, for the log.
 create or replace function laneway.run_watchdog(
     p_holder uuid, p_ttl_s double precision, p_limit integer, p_now timestamptz default null,
-    out epoch bigint, out reclaimed integer, out job_types text[], out more boolean, out has_duties boolean)
+    out epoch bigint, out reclaimed integer, out job_types text[], out more boolean, out has_duties boolean,
+    out lost jsonb)
 language plpgsql volatile as $$
 declare
     v_now      timestamptz := coalesce(p_now, clock_timestamp());
@@ -95,6 +96,14 @@ begin
         select distinct s.status from laneway.settle(v_seqs, v_attempts, v_verdicts, null, v_errors, null, null, p_now) s
          where s.answer in ('promoted', 'freed'));
     reclaimed := cardinality(v_seqs);
+    lost := (select jsonb_agg(jsonb_build_array(j.job_type, j.id, u.attempt, coalesce(w.name, u.worker::text),
+                                                case when u.verdict = 'stalled' then u.error::jsonb ->> 'message' end,
+                                                x.status) order by u.n)
+               from unnest(v_seqs[:5], v_attempts[:5], v_workers[:5], v_verdicts[:5], v_errors[:5])
+                    with ordinality as u (seq, attempt, worker, verdict, error, n)
+               join laneway.jobs j on j.seq = u.seq
+               left join laneway.workers w on w.id = u.worker
+               left join laneway.outcome x on x.seq = u.seq);
     more := exists (select from laneway.overdue_leases(v_now));
 end $$;
 

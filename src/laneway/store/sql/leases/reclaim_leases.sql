@@ -8,5 +8,6 @@ select w.epoch, w.reclaimed, w.job_types, w.more, w.has_duties is true,
             else (select extract(epoch from r.held_until - clock_timestamp()) from laneway.leader r
                    where r.name = 'leader' and isfinite(r.held_until))
             end::double precision as next_s,
-       extract(epoch from clock_timestamp())::double precision as clock_s
+       extract(epoch from clock_timestamp())::double precision as clock_s,
+       w.lost::text as lost
   from laneway.run_watchdog(%(holder)s::uuid, %(ttl)s::double precision, %(limit)s::integer) w
