@@ -332,3 +332,32 @@ async def test_misspelt_option_of_a_submit_names_the_nearest() -> None:
             InvalidInput, match=r"jobs\[0\]: 'priorty' is not an option of submit; d"
         ):
             await lw.submit_many([entry])
+
+
+def test_options_of_other_queues_are_refused_with_ours() -> None:
+    lw = Laneway()
+
+    @lw.handler("ingestion")
+    async def ingest(ctx: Context, path: str) -> None: ...
+
+    foreign: Any = {"countdown": 3}
+    with pytest.raises(InvalidInput, match=r"countdown: .* submit; did you mean delay\?"):
+        ingest.options(**foreign)
+    other: Any = {"queue": "docs"}
+    with pytest.raises(ConfigError, match=r"queue: .* @lw\.handler; did you mean lane\?"):
+        lw.handler("other", **other)(ingest)
+
+
+def test_calls_of_other_queues_are_refused_with_ours() -> None:
+    lw = Laneway()
+
+    @lw.handler("ingestion")
+    async def ingest(ctx: Context, path: str) -> None: ...
+
+    foreign: Any = ingest
+    with pytest.raises(AttributeError, match=r"'delay': write ingest\.submit\(…\)$"):
+        foreign.delay(path="a")
+    with pytest.raises(AttributeError, match=r"write ingest\.options\(…\)\.submit\(…\)$"):
+        foreign.apply_async(path="a")
+    assert not hasattr(foreign, "other")
+    assert ingest.options(delay=3).job_type == "ingestion"

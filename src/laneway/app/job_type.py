@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Coroutine, Mapping
 from copy import copy
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Unpack, cast, overload
 
 from typing_extensions import ParamSpec, TypeVar
 
@@ -33,6 +33,13 @@ C = TypeVar("C", default=Any)
 A = TypeVar("A", bound="Callable[..., Analysis | Coroutine[Any, Any, Analysis]]")
 
 
+# Calls of other job queues, and ours that do the same.
+_OTHER_CALLS: Final = {
+    "delay": "submit(…)",
+    "apply_async": "options(…).submit(…)",
+}
+
+
 class JobType(Generic[P, R, C]):
     """Replaces the function under `@lw.handler`: call it, or submit jobs of it.
 
@@ -48,6 +55,13 @@ class JobType(Generic[P, R, C]):
         self.__name__ = getattr(handler.fn, "__name__", handler.job_type)
         self.__wrapped__ = handler.fn
         self._options: SubmitOptions = {}
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            written = _OTHER_CALLS.get(name)
+            cure = "" if written is None else f": write {self.__name__}.{written}"
+            raise AttributeError(f"JobType has no attribute {name!r}{cure}", name=name, obj=self)
 
     def __call__(self, ctx: Any, /, *args: P.args, **kwargs: P.kwargs) -> C:
         """Calls the function itself, as tests do."""

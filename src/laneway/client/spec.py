@@ -17,7 +17,7 @@ from laneway.domain.approval import NEEDS_SUBMITTER
 from laneway.domain.job import DEFAULT_WORKSPACE, NewJob, new_job_id, new_job_ids
 from laneway.domain.lane import check_job_type
 from laneway.domain.payload import JsonText, PayloadLimits, encode
-from laneway.domain.suggestion import suggest
+from laneway.domain.suggestion import suggest_option
 from laneway.domain.uniqueness import check_unique_by, check_unique_for
 from laneway.errors import InvalidInput
 from laneway.observability import tracing
@@ -108,7 +108,7 @@ def check_options(options: Mapping[str, object], known: Iterable[str] = _OPTIONS
     """Refuse names that are not options of `submit`; the error names the nearest one."""
     for name in options:
         if name not in known:
-            near = suggest(name, SubmitOptions.__annotations__)
+            near = suggest_option(name, SubmitOptions.__annotations__)
             raise InvalidInput(name, f"is not an option of submit{near}")
 
 

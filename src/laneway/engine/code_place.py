@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from laneway.domain.suggestion import suggest
+from laneway.domain.suggestion import suggest_option
 from laneway.domain.type_hint import function_of
 from laneway.errors import ConfigError, InvalidInput
 
@@ -51,7 +51,7 @@ def check_names(given: Iterable[str], known: Iterable[str], of: str) -> None:
     options = sorted(known)
     for name in given:
         if name not in options:
-            near = suggest(name, options) or f"; use one of {', '.join(options)}"
+            near = suggest_option(name, options) or f"; use one of {', '.join(options)}"
             raise InvalidInput(name, f"is not an option of {of}{near}")
 
 
