@@ -68,7 +68,7 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "datetime": (
         lambda: {"at": REPORT.at},
-        "result.at: a datetime is not a JSON value; send .isoformat(), or declare the return type",
+        "result.at: a datetime is not a JSON value; return .isoformat(), or declare the return",
     ),
     "nan": (lambda: {"score": float("nan")}, "result.score: NaN and Infinity are not JSON numbers"),
     "nul": (lambda: ["a\0b"], "result[0]: contains a NUL character"),

@@ -11,7 +11,7 @@ import pytest
 
 from laneway import Analysis, Context, Laneway
 from laneway.domain.payload import DEFAULT_LIMITS
-from laneway.domain.result_type import ResultType
+from laneway.domain.result_type import UNSET, ResultType
 from laneway.errors import ConfigError, InvalidResult
 from tests.engine import result_handlers
 from tests.engine.result_handlers import BAD, REPORT, STORED, Report
@@ -167,7 +167,7 @@ def test_return_hint_accepts_what_it_can_encode(hint: Any, value: object, text: 
 @pytest.mark.parametrize(
     "hint,value,error",
     [
-        (dict[str, Any], {"a": [object()]}, "result.a[0]: a object is not a JSON value; the"),
+        (dict[str, Any], {"a": [object()]}, "result.a[0]: an object is not a JSON value; the"),
         (list[datetime], [REPORT.at, {1}], "result[1]: must be a valid datetime"),
     ],
 )
@@ -175,3 +175,16 @@ def test_bad_result_is_named_with_place_type_and_hint(hint: Any, value: object, 
     with pytest.raises(InvalidResult) as caught:
         ResultType(hint).encode(value, DEFAULT_LIMITS)
     assert str(caught.value).startswith(error)
+
+
+@pytest.mark.parametrize("hint", [UNSET, int, dict[str, Any]])
+async def test_forgotten_await_is_asked_for(hint: Any) -> None:
+    async def count() -> int:
+        return 1
+
+    forgotten = count()
+    with pytest.raises(
+        InvalidResult, match=r"a coroutine is not a JSON value; is an await missing\?$"
+    ):
+        ResultType(hint).encode(forgotten, DEFAULT_LIMITS)
+    assert await forgotten == 1

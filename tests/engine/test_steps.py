@@ -161,7 +161,7 @@ async def test_first_attempt_asks_for_no_steps(
     "fn,returns,rule",
     [
         (lambda: "x" * 101, ..., "step 'one': is at least 103 bytes of JSON; at most 100"),
-        (lambda: {"a": {1}}, ..., "step 'one'.a: a set is not a JSON value; send a list"),
+        (lambda: {"a": {1}}, ..., "step 'one'.a: a set is not a JSON value; return a list"),
         (lambda: {"n": "5"}, dict[str, int], "step 'one'.n: must be a valid integer"),
         (lambda: 1, object(), "step 'one': its type has no JSON form"),
     ],

@@ -172,7 +172,7 @@ def test_plain_call_arguments_are_encoded_as_they_are(path: str, pages: int) -> 
     [
         ({}, "payload.path", "is required"),
         ({"path": "x", "page": 1}, "payload.page", "is not an argument"),
-        ({"path": object()}, "payload.path", "a object is not a JSON value"),
+        ({"path": object()}, "payload.path", "an object is not a JSON value"),
     ],
 )
 def test_call_arguments_that_do_not_fit_are_refused(
@@ -224,9 +224,9 @@ def test_other_problems_are_counted() -> None:
 @pytest.mark.parametrize(
     "payload, field, rule",
     [
-        ({"pth": "x"}, "payload.pth", "; did you mean path? (and 1 more problem)"),
+        ({"pth": "x"}, "payload.pth", "; did you mean path, which is required?"),
         ({"path": "x", "pgaes": 5}, "payload.pgaes", "; did you mean pages?"),
-        ({"zzz": 5, "pages": 1}, "payload.zzz", "job type (and 1 more problem)"),
+        ({"zzz": 5, "pages": 1}, "payload.zzz", "job type; path is required"),
     ],
 )
 def test_misspelt_argument_is_named_before_the_missing_one(

@@ -12,7 +12,6 @@ from typing_extensions import ParamSpec, TypeVar
 
 from laneway.client.handle import JobHandle, SyncJobHandle
 from laneway.client.spec import JobOptions, NewJobSpec, SubmitOptions, check_options
-from laneway.domain.suggestion import suggest
 from laneway.engine.code_place import called_without_function
 from laneway.engine.registry import Handler, HandlerOptions, make_handler
 from laneway.errors import InvalidInput
@@ -121,12 +120,13 @@ class JobType(Generic[P, R, C]):
         arguments = self.handler.arguments
         for name in kwargs:
             if name not in arguments.names and not arguments.accepts_any_name:
-                cure = suggest(name, arguments.names)
-                if name in SubmitOptions.__annotations__:
-                    cure = f"; as an option, write {self.__name__}.options({name}=…)"
-                from laneway.domain.payload_check import UNKNOWN
+                from laneway.domain.payload_problems import UNKNOWN, unknown_argument
 
-                raise InvalidInput(f"payload.{name}", UNKNOWN + cure)
+                missing = arguments.required - kwargs.keys()
+                rule, _ = unknown_argument(name, arguments.names, missing)
+                if name in SubmitOptions.__annotations__:
+                    rule = f"{UNKNOWN}; as an option, write {self.__name__}.options({name}=…)"
+                raise InvalidInput(f"payload.{name}", rule)
         return arguments.encode(kwargs)
 
     @cached_property

@@ -138,6 +138,11 @@ class Arguments:
         """The names of the arguments, without `**kwargs`."""
         return self._required | frozenset(self._defaults)
 
+    @property
+    def required(self) -> frozenset[str]:
+        """The names of arguments without a default."""
+        return self._required
+
     def with_defaults(self, given: Mapping[str, object]) -> dict[str, object]:
         """The given arguments, and the defaults of the others."""
         return {**self._defaults, **given}

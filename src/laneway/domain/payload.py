@@ -19,6 +19,7 @@ from laneway.domain.json_place import deep_path
 from laneway.domain.json_scan import has_long_number, is_rewritten_number
 from laneway.domain.payload_survey import PLAIN, HeavyTree, survey
 from laneway.domain.text import check_text, escape_text, json_path, text_problem
+from laneway.domain.unknown_values import not_json
 from laneway.errors import InvalidInput
 
 
@@ -299,7 +300,7 @@ def _scalar_problem(value: object, limits: PayloadLimits) -> str | None:
         return value.rule
     name = type(value).__name__
     hint = _HINTS.get(name)
-    return f"a {name} is not a JSON value" + (f"; {hint}" if hint else "")
+    return not_json(name) + (f"; {hint}" if hint else "")
 
 
 def _write_out(match: re.Match[str]) -> str:

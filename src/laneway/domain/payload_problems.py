@@ -12,25 +12,37 @@ from laneway.domain.payload_check import (
     REQUIRED,
     RULE_CHARS,
     UNKNOWN,
+    Path,
     SchemaViolation,
 )
-from laneway.domain.suggestion import suggest
+from laneway.domain.suggestion import closest
 from laneway.domain.text import escape_text, json_path
 from laneway.errors import InvalidInput
 
 _MISSING: Final = ("missing", "missing_argument", "missing_keyword_only_argument")
 _EXTRA: Final = ("extra_forbidden", "unexpected_keyword_argument")
-_Problem = tuple[tuple[str | int, ...], str]
+_Problem = tuple[Path, str]
 
 
-def _misspelt(found: Iterable[_Problem], known: Iterable[str]) -> _Problem | None:
-    """The first unknown argument, with the known one that it is like; None if all are known.
+def unknown_argument(name: str, known: Iterable[str], missing: Iterable[str]) -> tuple[str, int]:
+    """The rule about an unknown argument and a missing one, and the number of problems it names."""
+    near = closest(name, known)
+    required = sorted(missing)
+    if near is not None and near in required:
+        return f"{UNKNOWN}; did you mean {near}, which is required?", 2
+    suggested = "" if near is None else f"; did you mean {near}?"
+    if required:
+        return f"{UNKNOWN}; {required[0]} is required{suggested}", 2
+    return f"{UNKNOWN}{suggested}", 1
 
-    A misspelt name is also missing, and that is less helpful to say.
-    """
-    for path, rule in found:
-        if rule == UNKNOWN and len(path) == 1:
-            return path, f"{rule}{suggest(str(path[0]), known)}"
+
+def _misspelt(found: Iterable[_Problem], known: Iterable[str]) -> tuple[Path, str, int] | None:
+    """The first unknown argument with its rule and the problems in it; None if all are known."""
+    top = [(path, rule) for path, rule in found if len(path) == 1]
+    missing = [str(path[0]) for path, rule in top if rule == REQUIRED]
+    for path, rule in top:
+        if rule == UNKNOWN:
+            return path, *unknown_argument(str(path[0]), known, missing)
     return None
 
 
@@ -39,10 +51,15 @@ def from_pydantic(error: ValidationError, payload: object, known: Iterable[str])
     listed = error.errors(include_url=False, include_context=False, include_input=False)
     first = listed[0]
     if first["type"] in (*_MISSING, *_EXTRA):
-        named = [(each["loc"], UNKNOWN) for each in listed if each["type"] in _EXTRA]
+        named = [
+            (each["loc"], UNKNOWN if each["type"] in _EXTRA else REQUIRED)
+            for each in listed
+            if each["type"] in (*_MISSING, *_EXTRA)
+        ]
         if (found := _misspelt(named, known)) is not None:
-            path, rule = found
-            return InvalidInput(json_path("payload", path), _counted(rule, error.error_count()))
+            path, rule, named_here = found
+            left = error.error_count() - named_here + 1
+            return InvalidInput(json_path("payload", path), _counted(rule, left))
     missing = first["type"] in _MISSING
     keys: list[object] = []
     node = payload
@@ -79,8 +96,8 @@ def _counted(rule: str, problems: int) -> str:
 
 def from_schema(found: Sequence[SchemaViolation], known: Iterable[str]) -> InvalidInput:
     """The error about the first violation of a schema by a payload."""
-    path, rule = found[0].path, found[0].rule
+    path, rule, named_here = found[0].path, found[0].rule, 1
     if rule in (REQUIRED, UNKNOWN):
         named = [(each.path, each.rule) for each in found]
-        path, rule = _misspelt(named, known) or (path, rule)
-    return InvalidInput(json_path("payload", path), _counted(rule, len(found)))
+        path, rule, named_here = _misspelt(named, known) or (path, rule, named_here)
+    return InvalidInput(json_path("payload", path), _counted(rule, len(found) - named_here + 1))

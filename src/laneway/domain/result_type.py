@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Never, NoReturn
 from laneway.domain.payload import PayloadLimits, decode, encode
 from laneway.domain.text import escape_text
 from laneway.domain.type_hint import function_of, resolve_hint
+from laneway.domain.unknown_values import NOT_AWAITED
 from laneway.errors import InvalidInput, InvalidResult
 
 if TYPE_CHECKING:
@@ -90,6 +91,10 @@ class ResultType:
             return self._shape.validate({_NAME: value})[_NAME]
 
     def _with_cure(self, rule: str) -> str:
+        if rule.endswith(NOT_AWAITED):
+            return rule
+        # A function returns what a submit sends.
+        rule = rule.replace("; send ", "; return ")
         if self._shape is not None:
             return f"{rule}; the return hint is {_shown(self._hint)}"
         if rule.endswith(_NOT_JSON):

@@ -8,8 +8,16 @@ from typing import Final
 from laneway.domain.text import json_path
 from laneway.errors import InvalidInput
 
+NOT_AWAITED: Final = "is an await missing?"
 # Stands for such a value in the dumped tree.
 _MARK: Final = "\0unknown"
+
+
+def not_json(type_name: str) -> str:
+    """The rule that a value of this type breaks."""
+    article = "an" if type_name[:1] in "AEIOaeio" else "a"
+    question = f"; {NOT_AWAITED}" if type_name == "coroutine" else ""
+    return f"{article} {type_name} is not a JSON value{question}"
 
 
 class UnknownValues:
@@ -26,7 +34,7 @@ class UnknownValues:
         """Raise InvalidInput if the dump met such a value."""
         if self._types:
             place = json_path(field, _find(dumped) or ())
-            raise InvalidInput(place, f"a {self._types[0]} is not a JSON value")
+            raise InvalidInput(place, not_json(self._types[0]))
 
 
 def _find(tree: object) -> tuple[object, ...] | None:
