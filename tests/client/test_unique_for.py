@@ -15,7 +15,7 @@ from laneway.config.settings import Settings
 from laneway.domain.job_type_policy import TypeRecord
 from laneway.domain.states import Status
 from laneway.engine.registry import Registry, make_handler
-from laneway.errors import ConfigError, InvalidInput
+from laneway.errors import ConfigError, InvalidInput, LanewayError
 from laneway.store.database import Database
 from laneway.store.workers import publish
 from tests.support.store_client import StoreClient
@@ -162,6 +162,36 @@ async def test_concurrent_submits_store_one_job(
     assert {job.id for job in made} == {mine.id}
     assert all(job.duplicate for job in made)
     assert mine.id != first.id
+
+
+async def test_duplicates_of_ended_jobs_wait_for_no_other_submit(
+    client: Client, dsn: str, db: StoreClient
+) -> None:
+    """An open transaction of duplicates holds no key: others in any order pass it."""
+    first = [await client.submit("t", {"n": n}, unique_for=60) for n in (1, 2)]
+    end(db)
+    async with await psycopg.AsyncConnection.connect(dsn) as own:
+        specs = [NewJobSpec("t", {"n": n}, unique_for=60) for n in (1, 2)]
+        made = await client.submit_many(specs, conn=own)
+        assert [job.id for job in made] == [job.id for job in first]
+        again = await client.submit("t", {"n": 1}, unique_for=60, conn=own)
+        assert (again.id, again.duplicate) == (first[0].id, True)
+        db.do("set lock_timeout = '5s'")
+        for n in (2, 1):
+            same = "select job_id from laneway.submit('t', %s::jsonb, unique_for => '1 min')"
+            assert db.one(same, f'{{"n": {n}}}') == first[n - 1].id
+        await own.rollback()
+
+
+@pytest.mark.parametrize("submit", WAYS)
+async def test_period_of_a_job_that_does_not_exist_is_refused(
+    client: Client, db: StoreClient, submit: Any
+) -> None:
+    made = await client.submit("t", {"n": 1}, unique_for=60)
+    end(db)
+    db.do("delete from laneway.jobs where id = %s", made.id)
+    with pytest.raises((LanewayError, psycopg.Error), match="belongs to a job that does not exist"):
+        await submit(client, {"n": 1}, unique_for=60)
 
 
 async def test_rolled_back_submit_leaves_no_period(

@@ -199,6 +199,15 @@ begin
             'row-level security: the workspace %s is outside of laneway.workspaces', submit.workspace);
     end if;
 
+    -- A duplicate within a period locks nothing, so that duplicates neither wait for each other nor deadlock.
+    if v_key is not null and v_for > 0 then
+        select h.id, h.status, true into job_id, status, duplicate
+          from laneway.unique_periods u
+         cross join lateral (select v.id, v.status from laneway.jobs_view v where v.seq = u.seq offset 0) h
+         where u.workspace = submit.workspace and u.job_type = submit.job_type and u.unique_key = v_key and u.until > v_now;
+        if found then return; end if;
+    end if;
+
     -- Assign the transaction id before the sequence number: floors rely on it.
     perform pg_current_xact_id();
     v_seq := nextval('laneway.jobs_seq_seq');

@@ -20,6 +20,8 @@ declare
     -- The unique key of each job, null for most.
     v_keys     text[];
     v_seqs     bigint[];
+    -- The job whose period has the key of each job, found without a lock: a duplicate that stores nothing locks nothing.
+    v_known    bigint[];
     -- The number of the job with the unique key of each job: its own, unless it is a duplicate.
     v_holders  bigint[];
     -- Jobs whose key an ended job has for its period, and those ended jobs.
@@ -93,6 +95,7 @@ begin
     v_seqs := array(select nextval('laneway.jobs_seq_seq') from generate_series(1, v_count));
     v_holders := v_seqs;
     v_keys := array_fill(null::text, array[v_count]);
+    v_known := array_fill(null::bigint, array[v_count]);
     if exists (select from unnest(v_kinds) k where k.unique_key is not null or k.is_unique) then
         v_keys := array(
             select coalesce(k.unique_key, case when k.is_unique
@@ -101,19 +104,28 @@ begin
               join unnest(v_kinds) k on k.kind = g.kind
              order by g.n);
     end if;
+    if exists (select from unnest(v_kinds) k where k.unique_for > 0) then
+        v_known := array(
+            select (select u.seq from laneway.unique_periods u
+                     where k.unique_for > 0 and u.workspace = k.workspace and u.job_type = k.job_type and u.unique_key = g.key
+                       and u.until > v_now and exists (select from laneway.jobs j where j.seq = u.seq))
+              from unnest(p_kind_of, v_keys) with ordinality as g (kind, key, n) join unnest(v_kinds) k on k.kind = g.kind
+             order by g.n);
+    end if;
     for i in 1 .. 100 loop
         exit when not exists (select from unnest(v_kinds) k where k.unique_key is not null or k.is_unique);
         insert into laneway.job_keys (workspace, job_type, unique_key, seq)
         select m.workspace, m.job_type, m.unique_key, m.seq from (
             select distinct on (k.workspace collate "C", k.job_type collate "C", g.key collate "C")
                    k.workspace, k.job_type, g.key as unique_key, g.seq
-              from unnest(p_kind_of, v_seqs, v_keys) as g (kind, seq, key) join unnest(v_kinds) k on k.kind = g.kind
-             where g.key is not null
+              from unnest(p_kind_of, v_seqs, v_keys, v_known) as g (kind, seq, key, known)
+              join unnest(v_kinds) k on k.kind = g.kind
+             where g.key is not null and g.known is null
              order by k.workspace collate "C", k.job_type collate "C", g.key collate "C", g.seq) m
         on conflict do nothing;
         v_holders := array(
-            select case when g.key is null then g.seq else h.seq end
-              from unnest(p_kind_of, v_seqs, v_keys) with ordinality as g (kind, seq, key, n)
+            select case when g.key is null then g.seq else coalesce(g.known, h.seq) end
+              from unnest(p_kind_of, v_seqs, v_keys, v_known) with ordinality as g (kind, seq, key, known, n)
               join unnest(v_kinds) k on k.kind = g.kind
               left join laneway.job_keys h
                 on h.workspace = k.workspace and h.job_type = k.job_type and h.unique_key = g.key
@@ -161,6 +173,13 @@ begin
     get diagnostics v_stored = row_count;
     if v_stored <> (select count(*) from unnest(v_seqs, v_holders) as u (s, h) where u.s = u.h) then
         raise exception 'only % jobs of the batch were stored', v_stored;
+    end if;
+    if v_holders <> v_seqs then
+        select g.key into v_problem from unnest(v_seqs, v_holders, v_keys) as g (seq, holder, key)
+         where g.holder <> g.seq and not exists (select from laneway.jobs j where j.seq = g.holder) limit 1;
+        if found then
+            raise exception 'unique_key % belongs to a job that does not exist', v_problem;
+        end if;
     end if;
     insert into laneway.ready (seq, job_type, rank, ready_at)
     select g.seq, k.job_type, -k.priority, v_now
