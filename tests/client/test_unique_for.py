@@ -194,6 +194,22 @@ async def test_period_of_a_job_that_does_not_exist_is_refused(
         await submit(client, {"n": 1}, unique_for=60)
 
 
+@pytest.mark.parametrize(
+    "payload, same, other",
+    [
+        ('{"a": 1}', '{"a": 1.00}', '{"a": 1.01}'),
+        ('{"a": [{"b": -1.5}, 100]}', '{"a": [{"b": -1.500}, 1e2]}', '{"a": [{"b": -1.05}, 100]}'),
+        ('{"a": 0, "b": 10}', '{"b": 10.0, "a": -0.0}', '{"a": 0, "b": 1}'),
+        ('{"a": 20.05}', '{"a": 20.0500}', '{"a": 2.05}'),
+        (r'{"a": "\\\" 1.0", "b": 2}', r'{"b": 2.0, "a": "\\\" 1.0"}', r'{"a": "\\\" 1", "b": 2}'),
+    ],
+)
+def test_equal_numbers_form_one_key(db: StoreClient, payload: str, same: str, other: str) -> None:
+    key = "select laneway.unique_key_of(%s::jsonb, null, null)"
+    assert db.one(key, payload) == db.one(key, same)
+    assert db.one(key, payload) != db.one(key, other)
+
+
 async def test_rolled_back_submit_leaves_no_period(
     client: Client, dsn: str, db: StoreClient
 ) -> None:

@@ -118,18 +118,23 @@ begin
 end $$;
 
 -- The unique key of a job: a digest of the given arguments (null: all), with the published defaults of those that the
--- payload leaves out. jsonb has one text for equal objects, whatever the order of their keys.
+-- payload leaves out. jsonb orders the keys of objects, but keeps the zeros at the end of 1.0 and 1.50: they are cut here,
+-- outside of strings, so that equal numbers have one key.
 create or replace function laneway.unique_key_of(p_payload jsonb, p_unique_by text[], p_arguments jsonb)
 returns text language sql immutable as $$
-    select 'args:' || encode(sha256(convert_to((
-               case when jsonb_typeof(p_payload) <> 'object' then p_payload
-                    when p_unique_by is null then d.defaults || p_payload
-                    else coalesce((select jsonb_object_agg(n, (d.defaults || p_payload) -> n) from unnest(p_unique_by) n
-                                    where (d.defaults || p_payload) ? n), '{}') end)::text, 'UTF8')), 'hex')
-      from (select coalesce(jsonb_object_agg(p.key, p.value -> 'default')
-                                filter (where jsonb_typeof(p.value) = 'object' and p.value ? 'default'), '{}') as defaults
-              from jsonb_each(case when jsonb_typeof(p_arguments -> 'properties') = 'object'
-                                   then p_arguments -> 'properties' else '{}' end) p) d
+    select 'args:' || encode(sha256(convert_to(
+               case when c.args ~ '[0-9]\.[0-9]*0(?![0-9])'
+                    then regexp_replace(c.args, '("(?:[^"\\]|\\.)*")|\.0+(?![0-9])|(\.[0-9]*[1-9])0+(?![0-9])', '\1\2', 'g')
+                    else c.args end, 'UTF8')), 'hex')
+      from (select (case when jsonb_typeof(p_payload) <> 'object' then p_payload
+                         when p_unique_by is null then d.defaults || p_payload
+                         else coalesce((select jsonb_object_agg(n, (d.defaults || p_payload) -> n) from unnest(p_unique_by) n
+                                         where (d.defaults || p_payload) ? n), '{}') end)::text as args
+              from (select coalesce(jsonb_object_agg(p.key, p.value -> 'default')
+                                        filter (where jsonb_typeof(p.value) = 'object' and p.value ? 'default'), '{}') as defaults
+                      from jsonb_each(case when jsonb_typeof(p_arguments -> 'properties') = 'object'
+                                           then p_arguments -> 'properties' else '{}' end) p) d
+            offset 0) c
 $$;
 
 -- The public function for triggers and other languages: submits one job in the caller's transaction.
