@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 import os
 import socket
 import time
@@ -38,9 +37,10 @@ from laneway.engine.run.middleware import warn_of_uncovered
 from laneway.engine.run.tools import RunTools
 from laneway.errors import DatabaseUnavailable
 from laneway.observability.log_throttle import LogThrottle
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store.leases import Verdict, WriteResult
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 STOP_S = 2.0
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import random
 from typing import ClassVar
 
 from laneway.errors import DatabaseUnavailable
 from laneway.observability.log_throttle import LogThrottle
+from laneway.observability.safe_logger import SafeLogger
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 
 class Service:

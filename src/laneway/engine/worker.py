@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import socket
 from collections.abc import Callable
@@ -31,6 +30,7 @@ from laneway.engine.registry import Registry
 from laneway.engine.run.attempt import Run
 from laneway.engine.runtime import STOP_S, AttemptWrites, WorkerRuntime
 from laneway.errors import LanewayError
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store import lanes
 from laneway.store.database import Database
 from laneway.store.leases import Verdict, WriteResult
@@ -39,7 +39,7 @@ from laneway.store.notify import wake, wake_message
 from laneway.store.waker import Waker
 from laneway.store.workers import WorkerInfo
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 
 class Databases(NamedTuple):

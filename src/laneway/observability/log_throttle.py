@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable
 from typing import Any, Final
 
-log = logging.getLogger("laneway")
+from laneway.observability.safe_logger import SafeLogger
+
+log = SafeLogger("laneway")
 
 INTERVAL_S: Final = 1.0
 

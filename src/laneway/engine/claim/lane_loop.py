@@ -209,11 +209,12 @@ class LaneLoop(Service):
             for one in claims:
                 self._tools.completer.add(Verdict(one, "release"))
             return
-        self._tools.metrics.claimed(self.lane, answer.assignments)
         self._tools.heartbeat.hold(claims, answer.lease_s, age_s)
         for kind, count in Counter(isolations[one.job_type] for one in answer.assignments).items():
             self._tools.capacity.take(self.lane, kind, count)
         self._tools.executor.start(answer.assignments, self.lane)
+        # Last: nothing may come between a claim and its start.
+        self._tools.metrics.claimed(self.lane, answer.assignments)
 
     def _reset_busy_count_if_old(self) -> None:
         now = time.monotonic()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from typing import TypeVar
 
 from laneway.domain.approval import analysed_type
 from laneway.domain.missing import hint
 from laneway.engine.claim.lane_loop import Claimable
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store.lanes import ControlState
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 H = TypeVar("H", bound=Claimable)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from shlex import quote
 from typing import Final, NamedTuple
@@ -12,9 +11,10 @@ from laneway.config.settings import Settings
 from laneway.domain.lane import Lane
 from laneway.domain.redaction import redact_dsn
 from laneway.engine.registry import Handler, Registry
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store.lanes import ControlState
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 # Job types and lanes that are named; more are counted.
 MAX_NAMED: Final = 20

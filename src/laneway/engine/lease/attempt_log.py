@@ -14,9 +14,10 @@ from laneway.engine.lease.job_log import after_text, job_fields
 from laneway.engine.run.attempt import Run
 from laneway.engine.run.user_frames import cut_traceback
 from laneway.observability.log_throttle import LogThrottle, Suppressed
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store.leases import Verdict, WriteResult
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 LONGEST: Final = 200
 # Lines of a kind that are logged one by one, before there is one summary per interval.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import logging
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -16,9 +15,10 @@ from laneway.engine.run.attempt_outcomes import ROLLED_BACK
 from laneway.engine.service import Service
 from laneway.errors import DatabaseUnavailable
 from laneway.observability.log_throttle import LogThrottle
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store.leases import Verdict, WriteResult
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 MAX_BATCH = 1000
 # Batches are never made smaller than this.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import logging
 import os
 import socket
 import sys
@@ -24,9 +23,10 @@ from laneway.engine.lease.heartbeat_wire import BEAT, FORGET, HOLD, QUIT, TICK, 
 from laneway.engine.process.spawned import Spawned, socket_pair
 from laneway.engine.service import Service
 from laneway.observability.log_throttle import LogThrottle
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store.database import connection_options
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 RESTART_S = 0.1
 # The worker claims nothing until a child is ready. A child not ready by then is replaced.

@@ -11,9 +11,10 @@ from typing import Final
 
 from laneway.domain.approval import analysed_type, display_name
 from laneway.observability.log_throttle import LogThrottle, Suppressed
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store.leases import Assignment, Verdict
 
-log = logging.getLogger("laneway.jobs")
+log = SafeLogger("laneway.jobs")
 
 # Lines that are logged one by one, before there is one summary per interval.
 MAX_LINES: Final = 100

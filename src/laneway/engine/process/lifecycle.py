@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import logging
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
@@ -17,8 +16,9 @@ from laneway.engine.process.deadline import Deadline
 from laneway.engine.process.health import WorkerHealth
 from laneway.engine.process.loop_marker import LoopMarker
 from laneway.engine.runtime import WorkerRuntime
+from laneway.observability.safe_logger import SafeLogger
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 TICK_S = 1.0
 TO_STOP: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

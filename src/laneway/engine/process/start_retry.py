@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Final
 
 from laneway.errors import DatabaseUnavailable, LoginRefused
 from laneway.observability.log_throttle import LogThrottle
+from laneway.observability.safe_logger import SafeLogger
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 # A login may be refused for a moment, while its role or database is being created.
 LOGIN_TRIES: Final = 5

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import copy_context
@@ -29,9 +28,10 @@ from laneway.engine.run.threads import Threads
 from laneway.engine.run.tools import RunTools
 from laneway.errors import InvalidInput
 from laneway.observability import tracing
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store.leases import Assignment, Verdict
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 CLOSE_S = 0.5
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -17,8 +16,9 @@ from laneway.engine.code_place import called_without_function, name_of, place_of
 from laneway.engine.registry import Handler, Registry
 from laneway.engine.run.handler_channel import Interrupted
 from laneway.errors import ConfigError, Refused, StaleAttempt
+from laneway.observability.safe_logger import SafeLogger
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 AsyncHandler: TypeAlias = Callable[..., Awaitable[Any]]
 # Raised again if a middleware swallows one: the handler did not complete its job.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from datetime import timedelta
 from math import isfinite
 from typing import Final
@@ -11,9 +10,10 @@ from laneway.domain.duration import YEAR_S
 from laneway.domain.retry import RetryFunction
 from laneway.engine.run.attempt import Run
 from laneway.engine.run.exception_text import summary_of
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store.leases import Verdict
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 BY_POLICY: Final = "policy"
 

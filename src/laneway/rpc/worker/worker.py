@@ -275,8 +275,8 @@ class RemoteWorker(WorkerRuntime):
         kinds = Counter(self._handlers[one.job_type].isolation for one in assignments)
         for kind, count in kinds.items():
             self.capacity.take(lane, kind, count)
-        self._metrics.claimed(lane, assignments)
         self.executor.start(assignments, lane, timeouts)
+        self._metrics.claimed(lane, assignments)
 
     def _on_settled(self, verdicts: list[Verdict], answers: list[WriteResult]) -> None:
         self.attempt_store.forget(verdict.claim for verdict in verdicts)
