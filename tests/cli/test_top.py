@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -38,6 +39,12 @@ def rendered(view: View, width: int, height: int) -> list[str]:
     with screen.capture() as captured:
         screen.print(frame(view, width, height, 1.0))
     return captured.get().splitlines()
+
+
+def rendered_foot(view: View) -> str:
+    return rendered(replace(view, overview=Overview(Gate(False, None, None), [], [], [])), 80, 24)[
+        -1
+    ]
 
 
 def crowded() -> View:
@@ -108,6 +115,38 @@ def test_selected_job_is_kept_while_the_list_changes() -> None:
     assert grown.row == chosen
 
 
+@pytest.mark.parametrize("key", ["c", "r"])
+def test_answer_never_changes_another_job_than_asked(key: str) -> None:
+    view = View(rows=(row(IDS[0], age_s=0.0), row(IDS[1], age_s=1.0)))
+    asking, _ = pressed(view, ["down", key])
+    refreshed = replace(asking, rows=(row(IDS[0]),))
+    assert f"greet {IDS[1]}? y/n" in rendered_foot(refreshed)
+    answered, effect = refreshed.press("y")
+    assert effect is Effect.NONE
+    assert answered.message == f"greet {IDS[1]} has left this list: nothing was changed"
+
+
+@pytest.mark.parametrize("key", ["c", "r", "e"])
+def test_key_after_the_selected_job_left_does_nothing(key: str) -> None:
+    view = View(rows=(row(IDS[0], age_s=0.0), row(IDS[1], age_s=1.0)))
+    chosen, _ = pressed(view, ["down"])
+    refreshed = replace(chosen, rows=(row(IDS[0]),))
+    pressed_view, effect = refreshed.press(key)
+    assert (effect, pressed_view.asked) == (Effect.NONE, None)
+    assert "has left this list" in pressed_view.message
+    selected = pressed(pressed_view, ["down"])[0].row
+    assert selected is not None
+    assert selected.id == IDS[0]
+
+
+@pytest.mark.parametrize("keys", [["f"], ["/", "\r"]])
+def test_another_list_starts_at_its_first_job(keys: list[str]) -> None:
+    chosen, _ = pressed(View(rows=(row(IDS[0]),)), ["down"])
+    another = replace(pressed(chosen, keys)[0], rows=(row(IDS[1]),)).row
+    assert another is not None
+    assert another.id == IDS[1]
+
+
 def test_sort_and_text_filter_change_what_is_shown() -> None:
     rows = (row(IDS[0], took_s=1.0, age_s=0.0), row(IDS[1], took_s=9.0, lane="docs", age_s=5.0))
     view = View(rows=rows)
@@ -169,6 +208,30 @@ def test_keys_work_on_a_terminal_of_80_columns(dsn: str, factory: JobFactory) ->
         assert shown.wait() == 0
     assert status(factory, failed) == "approved"
     assert "Traceback" not in shown.seen
+
+
+def test_job_that_ended_under_a_question_takes_no_other_with_it(
+    dsn: str, factory: JobFactory
+) -> None:
+    factory.register()
+    kept, asked = factory.running("ingestion"), factory.running("polarity")
+    with terminal(dsn, "--no-color", "top", "--interval", "100ms", columns=80, lines=24) as shown:
+        shown.until(KEYS)
+        shown.type("ssss")
+        shown.until("by type")
+        shown.type("jc")
+        shown.until("Cancel polarity")
+        factory.settle(asked)
+        shown.forget()
+        shown.until("1/2")
+        shown.type("y")
+        shown.until("nothing was changed")
+        shown.type("q")
+        assert shown.wait() == 0
+    [(requested_at,)] = factory.conn.execute(
+        "select cancel_requested_at from laneway.jobs_view where id = %s", [kept.job_id]
+    ).fetchall()
+    assert requested_at is None
 
 
 def test_terminal_is_restored_after_top(dsn: str) -> None:

@@ -125,20 +125,21 @@ class Top:
 
     async def _do(self, effect: Effect) -> None:
         """Do the verb of a key on the selected job; its outcome is the message."""
-        row = self.view.row
-        if effect is Effect.READ or row is None:
+        # Not the row under the cursor: the key was for this job, whatever is listed by now.
+        job_id = self.view.selected
+        if effect is Effect.READ or job_id is None:
             return
         try:
             if effect is Effect.EXPLAIN:
-                found = await self._backend.explain(row.id)
+                found = await self._backend.explain(job_id)
                 lines = [f"{found.id} {found.job_type} in {found.lane}: {found.label}", ""]
                 lines += [f"{each.code}: {each.message}" for each in found.reasons]
                 self.view = replace(self.view, pages=tuple(map(visible, lines)))
                 return
             if effect is Effect.CANCEL:
-                job = await self._backend.cancel(row.id, "laneway top")
+                job = await self._backend.cancel(job_id, "laneway top")
             else:
-                job = await self._backend.retry(row.id)
+                job = await self._backend.retry(job_id)
             self.view = replace(self.view, message=f"job {job.id}: {job.label}")
         except LanewayError as error:
             self.view = replace(self.view, message=str(error))

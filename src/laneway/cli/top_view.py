@@ -84,6 +84,15 @@ class Effect(Enum):
     EXPLAIN = auto()
 
 
+class Question(NamedTuple):
+    """A verb that waits for `y`: only this job is changed, whatever is listed by then."""
+
+    effect: Effect
+    job_id: UUID
+    # The type and the short id of the job, which a refresh may take from the view.
+    name: str
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """The screen between two keys; `press` returns the next one."""
@@ -96,8 +105,8 @@ class View:
     sort: int = 0
     text: str = ""
     selected: UUID | None = None
-    # The verb that waits for `y`, and the text that is being typed.
-    asked: Effect | None = None
+    asked: Question | None = None
+    # The text that is being typed.
     typed: str | None = None
     message: str = ""
     pages: tuple[str, ...] = ()
@@ -115,26 +124,36 @@ class View:
 
     @property
     def row(self) -> Row | None:
-        """The selected row; the first if the selected job is gone."""
+        """The selected row, at first the first one; none if the selected job has left the list."""
         shown = self.shown
-        return next((row for row in shown if row.id == self.selected), shown[0] if shown else None)
+        if self.selected is None:
+            return shown[0] if shown else None
+        return next((row for row in shown if row.id == self.selected), None)
 
     def press(self, key: str) -> tuple[View, Effect]:
         """The next screen, and what to do."""
         if self.pages:
             return replace(self, pages=()), Effect.NONE
         if self.asked is not None:
-            effect = self.asked if key in ("y", "Y") else Effect.NONE
-            message = "" if effect is self.asked else "nothing was changed"
-            return replace(self, asked=None, message=message), effect
+            return self._answer(self.asked, is_yes=key in ("y", "Y"))
         if self.typed is not None:
             return self._type(key), Effect.NONE
         return self._command(key)
 
+    def _answer(self, asked: Question, *, is_yes: bool) -> tuple[View, Effect]:
+        """Return the verb of a question if its job is still listed."""
+        clear = replace(self, asked=None)
+        if not is_yes:
+            return replace(clear, message="nothing was changed"), Effect.NONE
+        if all(row.id != asked.job_id for row in self.rows):
+            gone = f"{asked.name} has left this list: nothing was changed"
+            return replace(clear, message=gone), Effect.NONE
+        return replace(clear, message="", selected=asked.job_id), asked.effect
+
     def _type(self, key: str) -> View:
         typed = self.typed or ""
         if key in ("\r", "\n"):
-            return replace(self, typed=None, text=typed)
+            return replace(self, typed=None, text=typed, selected=None)
         if key == "escape":
             return replace(self, typed=None)
         if key in ("\x7f", "\b"):
@@ -154,24 +173,31 @@ class View:
             case "s":
                 return replace(clear, sort=(self.sort + 1) % len(SORTS)), Effect.NONE
             case "f":
-                return replace(clear, view=(self.view + 1) % len(VIEWS), rows=()), Effect.READ
+                view = (self.view + 1) % len(VIEWS)
+                return replace(clear, view=view, rows=(), selected=None), Effect.READ
             case "/":
                 return replace(clear, typed=""), Effect.NONE
             case "c" | "r" | "e" if row is None:
-                return replace(self, message="no job is selected"), Effect.NONE
-            case "c" | "r":
-                asked = Effect.CANCEL if key == "c" else Effect.RETRY
-                return replace(clear, asked=asked, selected=row and row.id), Effect.NONE
-            case "e":
-                return replace(clear, selected=row and row.id), Effect.EXPLAIN
+                gone = "the selected job has left this list: select another with ↑↓"
+                message = "no job is selected" if self.selected is None else gone
+                return replace(self, message=message), Effect.NONE
+            case "c" | "r" if row is not None:
+                effect = Effect.CANCEL if key == "c" else Effect.RETRY
+                asked = Question(effect, row.id, f"{row.job_type} {self._short_id(row)}")
+                return replace(clear, asked=asked, selected=row.id), Effect.NONE
+            case "e" if row is not None:
+                return replace(clear, selected=row.id), Effect.EXPLAIN
         return self, Effect.NONE
 
     def _move(self, by: int) -> View:
         ids = [row.id for row in self.shown]
-        if not ids or self.row is None:
+        if not ids:
             return self
-        at = ids.index(self.row.id) + by
+        at = ids.index(self.row.id) + by if self.row is not None else 0
         return replace(self, selected=ids[max(0, min(at, len(ids) - 1))])
+
+    def _short_id(self, row: Row) -> str:
+        return self.ids.get(row.id) or str(row.id)
 
 
 def _searched(row: Row) -> str:
@@ -267,10 +293,9 @@ def _jobs(view: View, room: int) -> RenderableType:
 
 
 def _foot(view: View, width: int) -> Text:
-    if view.asked is not None and view.row is not None:
-        row, verb = view.row, view.asked.name.capitalize()
-        job = view.ids.get(row.id) or str(row.id)
-        return Text(visible(f"{verb} {row.job_type} {job}? y/n"), "bold yellow")
+    if view.asked is not None:
+        verb = view.asked.effect.name.capitalize()
+        return Text(visible(f"{verb} {view.asked.name}? y/n"), "bold yellow")
     if view.typed is not None:
         return Text(visible(f"show only: {view.typed}_  (Enter applies, Esc leaves it)"), "bold")
     if view.message:
