@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import stat
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,10 +14,14 @@ import pytest
 from laneway.config.project import find_project
 from laneway.config.settings import Settings
 from laneway.embedded import location
+from laneway.embedded.account import cluster_account
 from laneway.embedded.location import existing_clusters, project_location, user_directory
+from laneway.errors import ConfigError
 from tests.conftest import short_data_dir
 
 IS_ROOT = os.geteuid() == 0
+STRANGER = 54321
+as_root = pytest.mark.skipif(not IS_ROOT, reason="only root can give files to another account")
 
 
 @pytest.fixture
@@ -36,6 +41,11 @@ def below(directory: Path, *names: str) -> Path:
     made = directory.joinpath(*names)
     made.mkdir(parents=True)
     return made
+
+
+def give_away(path: Path) -> None:
+    """Make an account without a name the owner."""
+    os.chown(path, STRANGER, STRANGER, follow_symlinks=False)
 
 
 @pytest.mark.parametrize("mark", ["laneway.toml", "pyproject.toml", ".git"])
@@ -89,6 +99,48 @@ def test_home_and_public_directories_are_projects_of_nothing_below(
         assert find_project(directory) == directory
 
 
+@as_root
+def test_directory_of_another_account_is_the_project_of_nothing_below(place: Path) -> None:
+    shop, inside = place / "shop", below(place, "shop", "src")
+    (shop / "laneway.toml").touch()
+    give_away(shop)
+    assert find_project(inside) == inside
+    (place / "laneway.toml").touch()
+    assert find_project(shop) == shop
+    (shop / "laneway.toml").unlink()
+    assert find_project(shop) == shop
+
+
+@as_root
+@pytest.mark.parametrize("foreign", ["shop", "shop/laneway.toml"])
+def test_configuration_of_another_account_needs_consent(
+    place: Path, foreign: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = below(place, "shop") / "laneway.toml"
+    config.write_text("concurrency = 7\n")
+    give_away(place / foreign)
+    monkeypatch.chdir(config.parent)
+    with pytest.raises(ConfigError, match=rf"another account owns .*LANEWAY_CONFIG={config}"):
+        Settings.load()
+    monkeypatch.setenv("LANEWAY_CONFIG", str(config))
+    assert Settings.load().concurrency == 7
+
+
+@as_root
+def test_configuration_linked_by_another_account_needs_consent(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A link of root to a file of root is how Kubernetes mounts it."""
+    shop = below(place, "shop")
+    (shop / "real.toml").write_text("concurrency = 7\n")
+    (shop / "laneway.toml").symlink_to("real.toml")
+    monkeypatch.chdir(shop)
+    assert Settings.load().concurrency == 7
+    give_away(shop / "laneway.toml")
+    with pytest.raises(ConfigError, match="another account owns"):
+        Settings.load()
+
+
 def test_configuration_of_the_project_applies_in_its_directories(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,6 +183,74 @@ def test_project_that_cannot_hold_data_gets_a_separate_directory_and_a_reason(pl
     assert {one.directory.parent for one in found} == {place / "share" / "laneway" / "projects"}
     assert found[0].directory != found[1].directory
     assert all("cannot" in one.reason for one in found)
+
+
+def test_project_that_every_account_can_write_holds_no_data(place: Path) -> None:
+    public = below(place, "public")
+    public.chmod(0o1777)
+    found = project_location(public)
+    assert found.directory.parent == place / "share" / "laneway" / "projects"
+    assert found.reason == f"every account can write {public}"
+
+
+@as_root
+def test_project_of_another_account_holds_no_data(place: Path) -> None:
+    project = below(place, "shop")
+    give_away(project)
+    found = project_location(project)
+    assert found.directory.parent == place / "share" / "laneway" / "projects"
+    assert "belongs to another account" in found.reason
+
+
+@as_root
+def test_data_directory_of_another_account_is_refused(place: Path) -> None:
+    own = below(place, "shop", ".laneway")
+    give_away(own)
+    with pytest.raises(ConfigError, match=r"\.laneway belongs to another account .*remove it"):
+        project_location(place / "shop")
+    with pytest.raises(ConfigError, match="belongs to another account"):
+        location.Location(own).prepare()
+    assert list(own.iterdir()) == []
+
+
+def test_linked_data_directory_is_refused_and_its_target_kept(place: Path) -> None:
+    target, own = below(place, "target"), below(place, "shop") / ".laneway"
+    target.chmod(0o750)
+    own.symlink_to(target)
+    with pytest.raises(ConfigError, match=r"\.laneway .*is a symbolic link: remove it"):
+        project_location(place / "shop")
+    with pytest.raises(ConfigError, match="is a symbolic link"):
+        location.Location(own).prepare()
+    assert stat.S_IMODE(target.stat().st_mode) == 0o750
+    assert list(target.iterdir()) == []
+
+
+@pytest.mark.parametrize("mode", [0o720, 0o702])
+def test_data_directory_that_others_can_change_is_refused(place: Path, mode: int) -> None:
+    below(place, "shop", ".laneway").chmod(mode)
+    with pytest.raises(ConfigError, match=rf"changed by other accounts \(mode {mode:o}\)"):
+        project_location(place / "shop")
+
+
+def test_existing_data_directory_keeps_its_mode_and_its_links(place: Path) -> None:
+    own, victim = below(place, "shop", ".laneway"), place / "victim"
+    own.chmod(0o755)
+    (own / ".gitignore").symlink_to(victim)
+    project_location(place / "shop").prepare()
+    assert stat.S_IMODE(own.stat().st_mode) == 0o755
+    assert not victim.exists()
+
+
+@as_root
+@pytest.mark.parametrize("foreign", ["postgres", "postgres/pgdata"])
+def test_root_refuses_the_cluster_of_another_account(place: Path, foreign: str) -> None:
+    pgdata = below(place, "postgres", "pgdata")
+    server = pwd.getpwnam("nobody").pw_uid
+    os.chown(pgdata, server, server)
+    assert cluster_account(pgdata).uid == server
+    give_away(place / foreign)
+    with pytest.raises(ConfigError, match="belongs to another user"):
+        cluster_account(pgdata)
 
 
 def test_directory_of_root_is_one_that_the_server_can_enter(

@@ -18,11 +18,13 @@ def find_project(start: Path | None = None) -> Path:
 
     An embedded database of this account is a mark too; one of another account is not.
     The home directory is never the project of a directory below it: many have a .git there. Nor
-    is a directory that every account can write, such as /tmp: others could configure us.
+    is a directory that every account can write, such as /tmp, or one of another account: others
+    could configure us.
     """
     here, home = _working_directory() if start is None else start.resolve(), _home()
     for directory in (here, *here.parents):
-        if directory != here and (directory == home or directory.stat().st_mode & S_IWOTH):
+        is_public = directory == home or directory.stat().st_mode & S_IWOTH
+        if not is_trusted(directory) or (directory != here and is_public):
             break
         if any((directory / mark).exists() for mark in _MARKS) or _has_own_data(directory):
             return directory
@@ -35,6 +37,15 @@ def _has_own_data(directory: Path) -> bool:
     except OSError:
         return False
     return S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+
+
+def is_trusted(path: Path) -> bool:
+    """Whether a path and what it may link to belong to this account or to root."""
+    try:
+        owners = {path.lstat().st_uid, path.stat().st_uid}
+    except OSError:
+        return False
+    return owners <= {0, os.geteuid()}
 
 
 def _working_directory() -> Path:

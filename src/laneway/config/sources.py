@@ -8,7 +8,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Final
 
-from laneway.config.project import CONFIG_FILE, find_project
+from laneway.config.project import CONFIG_FILE, find_project, is_trusted
 from laneway.domain.suggestion import suggest
 from laneway.errors import ConfigError
 
@@ -61,6 +61,12 @@ def _config_file(known: Collection[str]) -> dict[str, Any]:
     named = os.environ.get(f"{PREFIX}CONFIG")
     path = Path(named).expanduser() if named else find_project() / CONFIG_FILE
     shown = f"{PREFIX}CONFIG" if named else CONFIG_FILE
+    if not named and path.exists() and not (is_trusted(path) and is_trusted(path.parent)):
+        # It may name programs to run, in `pg_bin`.
+        raise ConfigError(
+            f"{shown}: another account owns {path} or its directory; if you trust that account,"
+            f" set {PREFIX}CONFIG={path}"
+        )
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -6,6 +6,7 @@ cluster to an account that owns no other file of ours and may be unable to enter
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import subprocess
@@ -72,30 +73,51 @@ class Account:
 
 
 def cluster_account(pgdata: Path) -> Account:
-    """The owner of an existing cluster, or the account for a new one."""
+    """The owner of an existing cluster, or the account for a new one.
+
+    Root uses only clusters that it created for a server's account: the owner of another one could
+    change its jobs, and lead root's files elsewhere by links.
+    """
+    home = pgdata.parent
+    if home.exists() and not is_ours(home.stat()):
+        raise _foreign(home)
     if not pgdata.exists():
         return new_account()
     owner = pgdata.stat().st_uid
-    if os.geteuid() != 0 and owner != os.geteuid():
-        raise ConfigError(
-            f"{pgdata} belongs to another user: run as that user, or set LANEWAY_DATA_DIR"
-        )
+    is_allowed = owner == os.geteuid() if os.geteuid() != 0 else owner in _server_uids()
+    if not is_allowed:
+        raise _foreign(pgdata)
     return _account(owner)
+
+
+def is_ours(found: os.stat_result) -> bool:
+    """Whether a file belongs to the current account or to root."""
+    return found.st_uid in (0, os.geteuid())
 
 
 def new_account() -> Account:
     """The account for a new cluster: the current user or, as root, `postgres` or else `nobody`."""
     if os.geteuid() != 0:
         return _account(os.geteuid())
-    for name in ("postgres", "nobody"):
-        try:
-            return _account(pwd.getpwnam(name).pw_uid)
-        except KeyError:
-            continue
+    for uid in _server_uids():
+        return _account(uid)
     raise ConfigError(
         "PostgreSQL refuses to run as root and there is neither a `postgres` nor a `nobody` "
         "account to run it: run as an ordinary user, or set DATABASE_URL"
     )
+
+
+def _server_uids() -> list[int]:
+    """The accounts that run servers for root, the preferred one first."""
+    found = []
+    for name in ("postgres", "nobody"):
+        with contextlib.suppress(KeyError):
+            found.append(pwd.getpwnam(name).pw_uid)
+    return found
+
+
+def _foreign(path: Path) -> ConfigError:
+    return ConfigError(f"{path} belongs to another user: run as that user, or set LANEWAY_DATA_DIR")
 
 
 def current_account() -> Account:
