@@ -16,6 +16,7 @@ from laneway.config.settings import Settings
 from laneway.embedded import location
 from laneway.embedded.account import cluster_account
 from laneway.embedded.location import existing_clusters, project_location, user_directory
+from laneway.embedded.postgres import EmbeddedPostgres
 from laneway.errors import ConfigError
 from tests.conftest import short_data_dir
 
@@ -274,6 +275,17 @@ def test_account_without_a_home_uses_the_directory_of_the_system(
     monkeypatch.setattr(location, "SYSTEM_DATA", place / "system")
     assert user_directory() == place / "system"
     assert find_project(place) == place
+
+
+def test_reset_refuses_a_linked_cluster_and_keeps_its_target(place: Path) -> None:
+    home, target = below(place, "postgres"), below(place, "disk")
+    (target / "PG_VERSION").touch()
+    (home / "pgdata").symlink_to(target)
+    with pytest.raises(ConfigError, match=r"pgdata is a symbolic link.*replace the link"):
+        EmbeddedPostgres(home).reset()
+    assert (home / "pgdata").is_symlink()
+    assert [each.name for each in home.iterdir()] == ["pgdata"]
+    assert (target / "PG_VERSION").exists()
 
 
 def test_clusters_of_a_directory_are_found(place: Path) -> None:

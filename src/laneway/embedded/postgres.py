@@ -155,6 +155,11 @@ class EmbeddedPostgres:
 
         The password stays the same, so that those processes can connect again.
         """
+        if (self.data_dir / "pgdata").is_symlink():
+            raise ConfigError(
+                f"{self.data_dir / 'pgdata'} is a symbolic link, and reset would leave its target:"
+                " replace the link with the directory, or delete both"
+            )
         if self.has_data:
             with self._start_lock(), self._unavailable_if_stuck():
                 self._postmaster.stop("immediate")
