@@ -120,7 +120,8 @@ class JobType(Generic[P, R, C]):
         arguments = self.handler.arguments
         for name in kwargs:
             if name not in arguments.names and not arguments.accepts_any_name:
-                from laneway.domain.payload_problems import UNKNOWN, unknown_argument
+                from laneway.domain.payload_check import UNKNOWN
+                from laneway.domain.payload_problems import unknown_argument
 
                 missing = arguments.required - kwargs.keys()
                 rule, _ = unknown_argument(name, arguments.names, missing)

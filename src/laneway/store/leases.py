@@ -251,7 +251,7 @@ def report(reports: Sequence[Report], lines: Sequence[LogEntry]) -> Statement[li
 
 
 class LostAttempt(NamedTuple):
-    """A reclaimed attempt. `stalled`: why, if its worker is alive; `ended`: None if queued again."""
+    """A reclaimed attempt; `stalled`: why, if its worker is alive; `ended`: None if queued."""
 
     job_type: str
     job_id: str
@@ -265,7 +265,7 @@ class WatchdogPass(NamedTuple):
     """The result of a watchdog pass; epoch None: this process is not the leader.
 
     `next_s`: seconds until the next lease lapses; for a process that is not the leader, until the
-    leadership lapses. `clock_s` is the database's clock. `lost`: the first of the reclaimed attempts.
+    leadership lapses. `clock_s` is the database's clock. `lost`: the first reclaimed attempts.
     """
 
     epoch: int | None
@@ -279,8 +279,8 @@ class WatchdogPass(NamedTuple):
 
 
 def _watchdog_pass(row: Row) -> WatchdogPass:
-    *values, lost = row
-    return WatchdogPass(*values, tuple(LostAttempt(*one) for one in json.loads(lost or "[]")))
+    lost = tuple(LostAttempt(*one) for one in json.loads(row[-1] or "[]"))
+    return WatchdogPass(*row[:-1])._replace(lost=lost)
 
 
 def run_watchdog(holder: UUID, ttl_s: float, limit: int = 200) -> Statement[WatchdogPass]:
