@@ -50,6 +50,10 @@ class Handler:
 class Handlers(dict[str, Handler]):
     limits: Mapping[str, Limit] = {}
 
+    @property
+    def job_types(self) -> list[str]:
+        return list(self)
+
     def needs(self, job_type: str) -> None:
         return None
 
@@ -76,6 +80,26 @@ def publish(db: StoreClient, name: str, fn: Any = ingest, **more: Any) -> None:
 def nothing_stored(db: StoreClient) -> bool:
     tables = ("jobs", "ready", "delayed", "job_keys")
     return all(db.one(f"select count(*) from laneway.{table}") == 0 for table in tables)
+
+
+async def test_unknown_job_type_is_logged_once_with_the_nearest_name(
+    client: Client, db: StoreClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    handlers = Handlers(resize_image=Handler(Arguments.of(ingest)))
+    own = Client(client.database, client.settings, handlers)
+    publish(db, "transcode_video")
+    for _ in range(2):
+        await own.submit("transcode_vidoe", {})
+        await own.submit_many([("resize_imgae", {}), ("transcode_vidoe", {})])
+        await own.submit("transcode_video", {"path": "a"})
+    await client.submit("never_heard_of", {})
+    warned = [r.getMessage() for r in caplog.records if r.name == "laneway"]
+    assert warned == [
+        f"job type {name}: no worker has published it, and this application has no handler for it;"
+        f" its jobs wait until a worker has one; did you mean {near}?"
+        for name, near in (("transcode_vidoe", "transcode_video"), ("resize_imgae", "resize_image"))
+    ]
+    await own.close()
 
 
 async def test_submitted_job_can_be_read_back(client: Client) -> None:

@@ -374,6 +374,7 @@ def prepare_client(session: RoleSession) -> dict[str, Any]:
 
 
 def run_client(session: RoleSession, data: dict[str, Any]) -> None:
+    session.run(workers.published_names())
     read_migrations(session)
     waiting = session.submit(unique_key="k")
     assert session.submit(unique_key="k") == waiting
@@ -469,6 +470,7 @@ def run_reader(session: RoleSession, data: dict[str, Any]) -> None:
     for lookup in (lanes.read, lanes.read_gate, lanes.measure, lanes.active, workers.listing):
         session.run(lookup())
     session.run(workers.published(["greet"]))
+    session.run(workers.published_names())
     session.run(health.count_lapsed())
     session.run(health.find_unhandled(most=9))
     session.run(limits.read(10))

@@ -36,6 +36,16 @@ async def test_explain_reports_missing_handler(db: Database, factory: JobFactory
     assert await codes(db, job_id) == ["no_worker", "first_in_lane", "type_unpublished"]
 
 
+async def test_explain_suggests_the_nearest_published_type(
+    db: Database, factory: JobFactory
+) -> None:
+    factory.publish("ingest")
+    job_id = factory.submit("ingst")
+    assert await message_of(db, job_id, "type_unpublished") == (
+        "no worker has ever published the job type ingst; did you mean ingest?"
+    )
+
+
 async def test_nothing_in_its_way_means_it_is_about_to_start(
     db: Database, factory: JobFactory
 ) -> None:

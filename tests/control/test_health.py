@@ -242,6 +242,15 @@ async def test_doctor_reports_notifications_lost_in_pooler(
     assert not await probes.receives_notifications(pooled_dsn, 5)
 
 
+async def test_doctor_suggests_the_nearest_published_type(
+    db: Database, factory: JobFactory
+) -> None:
+    factory.publish("ingest")
+    factory.submit("ingst")
+    found = await job_type_health.check_handlers(db)
+    assert found.message.endswith(" s; did you mean ingest?")
+
+
 async def test_doctor_reports_jobs_without_handler(db: Database, factory: JobFactory) -> None:
     factory.register()
     factory.submit()

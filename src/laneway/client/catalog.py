@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 from laneway.domain.approval import Approval
 from laneway.domain.json_schema import MAX_BYTES
+from laneway.domain.suggestion import suggest
 
 if TYPE_CHECKING:
     from laneway.domain.arguments import Arguments
@@ -16,12 +18,16 @@ if TYPE_CHECKING:
     from laneway.store.statement import Statement
     from laneway.store.workers import Published
 
+log = logging.getLogger("laneway")
+
 FRESH_S: Final = 5.0
 _MAX_TYPES: Final = 1024
 _MAX_CHARS: Final = 4 * 1024 * 1024
 
 Check = Callable[[object], object]
-Run: TypeAlias = "Callable[[Statement[dict[str, Published]]], Awaitable[dict[str, Published]]]"
+Run: TypeAlias = "Callable[[Statement[Any]], Awaitable[Any]]"
+# Unknown job types that were logged, in this process.
+_logged: set[str] = set()
 
 
 class KnownHandler(Protocol):
@@ -48,6 +54,8 @@ class KnownHandlers(Protocol):
 
     @property
     def limits(self) -> Mapping[str, Limit]: ...
+    @property
+    def job_types(self) -> list[str]: ...
     def get(self, job_type: str, /) -> KnownHandler | None: ...
     def needs(self, job_type: str, /) -> str | None: ...
 
@@ -94,7 +102,7 @@ class Catalog:
             return
         from laneway.store import workers
 
-        found = await run(workers.published(unknown))
+        found: dict[str, Published] = await run(workers.published(unknown))
         if len(self._published) + len(unknown) > _MAX_TYPES or self._size > _MAX_CHARS:
             self._published.clear()
             self._size = 0
@@ -109,6 +117,20 @@ class Catalog:
                 unique = Uniqueness(record.unique_for_s, None if by is None else tuple(by))
             self._published[name] = _Published(now + FRESH_S, text, unique)
             self._size += len(text or "")
+        missing = [
+            name
+            for name in unknown
+            if name not in _logged and (name not in found or not found[name].is_published)
+        ]
+        if missing and self._handlers is not None and len(_logged) < _MAX_TYPES:
+            _logged.update(missing)
+            known = {*self._handlers.job_types, *await run(workers.published_names())}
+            for name in missing:
+                log.warning(
+                    "job type %s: no worker has published it, and this application has no handler"
+                    " for it; its jobs wait until a worker has one%s",
+                    name, suggest(name, known),
+                )  # fmt: skip
 
     def uniqueness_of(self, job_type: str) -> Uniqueness:
         """The defaults of the local handler, else of the published type."""

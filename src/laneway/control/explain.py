@@ -19,10 +19,12 @@ from laneway.domain.explanation import Explanation, Reason
 from laneway.domain.job import Job
 from laneway.domain.overview import DEAD_S, Blocker
 from laneway.domain.states import TERMINAL, Status
+from laneway.domain.suggestion import suggest
 from laneway.store import waits
 from laneway.store.database import Database
 from laneway.store.explain import Facts, facts, own_ahead
 from laneway.store.health import find_blockers
+from laneway.store.workers import published_names
 
 BOUND: Final = 10_000
 # Codes that only describe the place of a job that could start.
@@ -53,6 +55,8 @@ async def explain(
     if _HELD & {reason.code for reason in reasons}:
         graph = await db.run(waits.graph(job_id))
         reasons = [*(find_circle(graph, job_id) if graph is not None else []), *reasons]
+    if not found.is_published and reader is None:
+        reasons = _with_suggestion(reasons, found.job_type, await db.run(published_names()))
     if found.ahead and reader is not None:
         reasons = _with_own(reasons, await db.run(own_ahead(job_id, reader)))
     starts_in_s = _estimate(job, found, {reason.code for reason in reasons})
@@ -357,6 +361,16 @@ def _published(found: Facts) -> list[Reason]:
         return []
     return [
         Reason("type_unpublished", f"no worker has ever published the job type {found.job_type}")
+    ]
+
+
+def _with_suggestion(
+    reasons: Sequence[Reason], job_type: str, known: Sequence[str]
+) -> list[Reason]:
+    near = suggest(job_type, known)
+    return [
+        Reason(each.code, each.message + near) if each.code == "type_unpublished" else each
+        for each in reasons
     ]
 
 

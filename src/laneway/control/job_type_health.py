@@ -10,6 +10,7 @@ from laneway.control.audit import listing
 from laneway.control.health_check import HealthCheck, and_more, ok, warn
 from laneway.domain.audit import AuditFilter
 from laneway.domain.job_type import forget_command
+from laneway.domain.suggestion import suggest
 from laneway.domain.text import visible
 from laneway.store import health, job_types, schedules, workers
 from laneway.store.database import Database
@@ -56,11 +57,14 @@ async def check_handlers(db: Database) -> HealthCheck:
         return await _check_schedules(db, name)
     first = found[0]
     others = ", ".join(visible(each.job_type) for each in found[1 : SHOWN + 1])
+    names = await db.run(workers.published_names())
+    near = "" if first.job_type in names else suggest(first.job_type, names)
     return warn(
         name,
         f"no live worker handles {visible(first.job_type)} in the lane {visible(first.lane)};"
         f" its first job has waited {first.waited_s:.0f} s{and_more(found)}"
-        + (f": {others}" if others else ""),
+        + (f": {others}" if others else "")
+        + near,
         "start a worker that has the handler and serves the lane; list the jobs with"
         f" `laneway jobs ls --status queued --type {quote(visible(first.job_type))}`",
     )

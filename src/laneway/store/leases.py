@@ -251,7 +251,10 @@ def report(reports: Sequence[Report], lines: Sequence[LogEntry]) -> Statement[li
 
 
 class LostAttempt(NamedTuple):
-    """A reclaimed attempt; `stalled`: why, if its worker is alive; `ended`: None if queued."""
+    """A reclaimed attempt.
+
+    `stalled`: the reason if its worker renewed the lease; `ended`: None if the job is queued again.
+    """
 
     job_type: str
     job_id: str
@@ -265,7 +268,8 @@ class WatchdogPass(NamedTuple):
     """The result of a watchdog pass; epoch None: this process is not the leader.
 
     `next_s`: seconds until the next lease lapses; for a process that is not the leader, until the
-    leadership lapses. `clock_s` is the database's clock. `lost`: the first reclaimed attempts.
+    leadership lapses. `clock_s` is the database's clock. `lost`: the first of the reclaimed
+    attempts.
     """
 
     epoch: int | None

@@ -114,6 +114,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "idempotency/save_response": ("select insert update on idempotency",),
     "idempotency/lock_key": (),
     "idempotency/read_response": ("select on idempotency",),
+    "job_types/list_names": ("select on job_types",),
     "job_types/list_types": (
         "select on job_types", "select on workers", "execute on lane_of",
     ),
@@ -310,10 +311,12 @@ _READER: Final = (
     "lanes/read_lanes", "workers/list_workers",
     "schedules/list_slots", "schedules/read_schedules", "stats/count_ends",
     "health/measure_tables", "health/read_migrations", "job_types/list_types",
+    "job_types/list_names",
     "job_types/list_publishers", "jobs/count_states", "lanes/measure_lane", "stats/count_failures",
 )  # fmt: skip
 _CLIENT: Final = (
-    "audit/record_entry", "control/wake_workers", "job_types/read_types",
+    "audit/record_entry", "control/wake_workers", "job_types/list_names",
+    "job_types/read_types",
     "jobs/cancel_job", "jobs/get_attempts", "jobs/get_job", "jobs/note_wait", "jobs/open_batch",
     "jobs/submit_batch", "jobs/submit_job", "jobs/wait_job", "limits/drop_holds",
     "limits/find_holders", "limits/hold_limit", "limits/renew_holds",

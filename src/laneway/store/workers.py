@@ -139,6 +139,13 @@ def published(names: Sequence[str]) -> Statement[dict[str, Published]]:
     )
 
 
+def published_names(limit: int = 1000) -> Statement[list[str]]:
+    """The names of published job types, to suggest one."""
+    return Statement(
+        "job_types/list_names", lambda rows: [row[0] for row in rows], {"limit": limit}
+    )
+
+
 class Conflict(NamedTuple):
     """A job type that applications publish with different policies, and the fields that differ."""
 
