@@ -34,8 +34,9 @@ SETTINGS_TAIL = """
 ## The project
 
 The project's directory is the nearest one, from the working directory upwards, with a
-`laneway.toml`, a `pyproject.toml` or a `.git`; without any, the working directory. The search ends
-below your home directory and below directories that everyone can write.
+`laneway.toml`, a `pyproject.toml`, a `.git` or a `.laneway`; without any, the working directory. A
+`.laneway` that belongs to another account does not count. The search ends below your home directory
+and below directories that everyone can write.
 
 ## Embedded PostgreSQL
 
@@ -56,7 +57,8 @@ If the project cannot be written, the data is in `projects/NAME-DIGEST/postgres-
 directory. For root, PostgreSQL runs as another account; if that cannot enter the project, such as
 one in root's home, the same applies. If the path is too long for a socket, the socket is in `/tmp`.
 
-The data stays until you run `laneway db reset`.
+The first process that needs it starts PostgreSQL. It stops when the last process that uses it has
+ended, also by a crash. The data stays until you run `laneway db reset`.
 """
 
 

@@ -155,6 +155,8 @@ def test_expression_written_past_the_checks_spoils_nothing() -> None:
         ("@yearly", "At 00:00, on 1 January, Europe/Berlin"),
         ("@hourly", "Every hour at :00, Europe/Berlin"),
         ("*/5 * * * *", "Every 5 minutes, Europe/Berlin"),
+        ("*/20 * * * * *", "Every 20 seconds, Europe/Berlin"),
+        ("* * * * * *", "Every second, Europe/Berlin"),
         ("5 */2 * * *", "Every 2 hours from 00:05 on, Europe/Berlin"),
         ("0 8-18 * * 1-5", "Every hour from 08:00 to 18:00, Mon–Fri, Europe/Berlin"),
         ("0 8,12 * * sat,sun", "At 08:00 and 12:00, Sat and Sun, Europe/Berlin"),
@@ -169,8 +171,8 @@ def test_simple_expressions_have_a_sentence(expression: str, sentence: str) -> N
     "expression",
     [
         "*/7 * * * *", "0 */5 * * *", "0 0 31 * *", "0 0 1 * MON", "0 0 * * MON#1", "0 0 L * *",
-        "* * * * * *", "1,2 3 * * *", "0 1,2,3,4,5 * * *", "61 * * * *", "5 24 * * *", "nothing",
-        "0 0 30 2 *", "0 0 31 apr *",
+        "1,2 3 * * *", "0 1,2,3,4,5 * * *", "61 * * * *", "5 24 * * *", "nothing",
+        "0 0 30 2 *", "0 0 31 apr *", "5 * * * * *", "*/7 * * * * *",
     ],
 )  # fmt: skip
 def test_expression_without_exact_sentence_is_shown_verbatim(expression: str) -> None:

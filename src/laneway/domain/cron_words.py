@@ -27,6 +27,8 @@ _SURE_DAYS: Final = 28
 def words(cron: str, timezone: str) -> str:
     """`At 02:30, Mon–Fri, Europe/Berlin`; else the expression itself."""
     parts = ALIASES.get(cron, cron).upper().split()
+    if len(parts) == 6 and parts[1:] == ["*"] * 5 and (every := _step(parts[0], 60)):
+        return f"Every {'second' if every == 1 else f'{every} seconds'}, {timezone}"
     if len(parts) != 5:
         return cron
     minute, hour, day, month, weekday = parts
