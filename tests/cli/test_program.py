@@ -396,3 +396,21 @@ def test_known_variables_and_service_links_are_not_reported(
     program: Run, name: str, value: str
 ) -> None:
     assert program("lanes", "ls", **{name: value}).stderr == ""
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_closed_pipe_ends_a_listing_without_a_message(
+    dsn: str, factory: JobFactory, more: tuple[str, ...]
+) -> None:
+    factory.submit()
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = subprocess.run(
+        [*PROGRAM, "jobs", "ls", *more],
+        env={**os.environ, "LANEWAY_DATABASE_URL": dsn},
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (141, b"")

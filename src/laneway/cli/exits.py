@@ -23,6 +23,8 @@ class ExitCode(IntEnum):
     REFUSED = 4
     UNREACHABLE = 5
     INTERRUPTED = 130
+    # As if SIGPIPE had ended the program.
+    CLOSED_PIPE = 141
 
 
 # The first match wins: list a subclass before its parent.

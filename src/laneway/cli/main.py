@@ -36,7 +36,8 @@ class Root(Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            raise  # Typer exits without a message.
+            _discard_output()
+            raise typer.Exit(ExitCode.CLOSED_PIPE) from None
         except Exception as error:
             if type(error).__module__.startswith("typer"):
                 raise
@@ -54,7 +55,7 @@ app = typer.Typer(
         "auto_envvar_prefix": "LANEWAY",
     },
     epilog="Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 refused, 5 database or server "
-    "unreachable, 130 interrupted.",
+    "unreachable, 130 interrupted, 141 the reader of its output has gone.",
 )
 
 
@@ -174,4 +175,9 @@ def _flush() -> None:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
+
+
+def _discard_output() -> None:
+    """Send what is still buffered, and all that follows, nowhere: its reader is gone."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
