@@ -100,6 +100,14 @@ def test_empty_result_names_its_filter(
     assert run("admin", *command, "--lane", "system").stderr == shown.format("system")
 
 
+def test_move_of_an_unpublished_type_is_noted(run: Run, factory: JobFactory) -> None:
+    factory.publish("encode")
+    moved = run("lanes", "move", "encod", "system")
+    assert moved.exit_code == 0
+    assert "no worker has published encod yet; did you mean encode?" in moved.stderr
+    assert "published" not in run("lanes", "move", "encode", "system").stderr
+
+
 def test_pause_and_resume_move_the_gate(run: Run, factory: JobFactory) -> None:
     factory.submit()
     assert run("--by", "ann", "pause").exit_code == 0

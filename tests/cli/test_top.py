@@ -251,6 +251,8 @@ def test_top_once_prints_one_frame(dsn: str, factory: JobFactory) -> None:
     lane = re.search(r"^interactive +(\S+) +(\S+) +(\S+) +(\S+) ", shown.seen, re.MULTILINE)
     assert lane is not None
     assert lane.groups() == ("0/2", "0", "-", "1")
+    assert "quit" not in shown.seen
+    assert "every" not in shown.seen
 
 
 def status(factory: JobFactory, job_id: UUID) -> str:

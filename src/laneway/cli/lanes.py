@@ -10,6 +10,7 @@ import typer
 from laneway.cli import completion, history, session
 from laneway.cli.groups import group
 from laneway.cli.inputs import Json
+from laneway.cli.name_notes import note_unpublished_type
 from laneway.cli.output import line, note, show, show_json, show_json_lines, visible
 from laneway.cli.setting_options import takes_settings
 from laneway.domain.lane import Lane, LaneSettings, TunedLane
@@ -137,8 +138,13 @@ def resume_lane(lane: Name, json: Json = False) -> None:
 @app.command()
 def move(job_type: JobType, lane: Name, json: Json = False) -> None:
     """Move a job type, with its waiting jobs, to another lane."""
-    changed = session.call(operations.take_type(lane, job_type))
-    _show_done(changed, f"now takes {visible(job_type)}", json)
+
+    async def verb(backend: session.Backend) -> Lane:
+        changed = await backend.call(operations.take_type(lane, job_type))
+        await note_unpublished_type(backend, job_type)
+        return changed
+
+    _show_done(session.run(verb), f"now takes {visible(job_type)}", json)
 
 
 @app.command("of")

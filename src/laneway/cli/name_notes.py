@@ -23,6 +23,14 @@ async def note_unknown_type(backend: Backend, job_type: str | None) -> None:
         note(f"no worker has published {visible(job_type)}{visible(similar)}")
 
 
+async def note_unpublished_type(backend: Backend, job_type: str) -> None:
+    """Print a note when no worker has published a job type that was just moved."""
+    published = await _published(backend)
+    if published is not None and all(each.name != job_type for each in published):
+        similar = _similar(job_type, published)
+        note(f"no worker has published {visible(job_type)} yet{visible(similar)}")
+
+
 async def similar_type(backend: Backend, job_type: str) -> str:
     """`; did you mean …?` for a job type that no worker has published; else empty."""
     published = await _published(backend)

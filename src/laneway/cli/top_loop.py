@@ -42,7 +42,7 @@ async def show_once(backend: Backend) -> None:
     """Print one frame."""
     top = Top(backend, 1.0)
     await top.read(_HEIGHT)
-    show(frame(top.view, output.console().width, _HEIGHT, 1.0))
+    show(frame(top.view, output.console().width, _HEIGHT, None))
 
 
 class Top:

@@ -204,8 +204,11 @@ def _searched(row: Row) -> str:
     return " ".join((str(row.id), row.lane, row.job_type, row.label, row.worker)).lower()
 
 
-def frame(view: View, width: int, height: int, interval: float) -> RenderableType:
-    """The whole screen; lines are as long as the screen is wide, and no more than it is high."""
+def frame(view: View, width: int, height: int, interval: float | None) -> RenderableType:
+    """The whole screen; lines are as long as the screen is wide, and no more than it is high.
+
+    Without an interval it is printed once: it names no keys.
+    """
     if view.pages:
         return Group(*map(Text, view.pages), Text("\npress a key to go back", "dim"))
     seen = view.overview
@@ -217,16 +220,18 @@ def frame(view: View, width: int, height: int, interval: float) -> RenderableTyp
     if more:
         parts.append(Text(f"… and {more} more lanes", "dim"))
     parts += [Text(""), _title(view), _jobs(view, height - len(lanes) - bool(more) - 9)]
-    return Group(*parts, Text(""), _foot(view, width))
+    if interval is not None or view.message:
+        parts += [Text(""), _foot(view, width)]
+    return Group(*parts)
 
 
-def _head(seen: Overview, interval: float) -> Iterable[Text]:
+def _head(seen: Overview, interval: float | None) -> Iterable[Text]:
     running = sum(worker.running for worker in seen.live)
     room = sum(worker.concurrency for worker in seen.live)
     leader = f", led by {visible(seen.leader.name)}" if seen.leader else ""
     dead = f", {len(seen.dead)} dead" if seen.dead else ""
-    at = datetime.now(UTC)
-    yield Text(f"laneway top  {moment(at)}  every {seconds(interval)}", "bold", no_wrap=True)
+    often = "" if interval is None else f"  every {seconds(interval)}"
+    yield Text(f"laneway top  {moment(datetime.now(UTC))}{often}", "bold", no_wrap=True)
     yield Text(
         f"workers: {len(seen.live)} alive{dead}, {running}/{room} running{leader}",
         "" if seen.live else "yellow",
