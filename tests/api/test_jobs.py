@@ -90,6 +90,24 @@ async def test_job_is_unique_for_a_period_over_http(
     assert other.status_code == 202
 
 
+async def test_type_that_becomes_unique_is_unique_at_once(
+    ask: Ask, people: People, factory: JobFactory, audit_entries: Acts
+) -> None:
+    """Also while the server has the earlier settings of the type in its cache."""
+    ann = people.new("ann", "submitter")
+    factory.publish()
+    body = {"job_type": "greet", "payload": {"n": 1}}
+    assert (await ask(ann, "POST", "/jobs", json=body)).status_code == 202
+    factory.publish(unique_for_s=60)
+    first = await ask(ann, "POST", "/jobs", json=body)
+    again = await ask(ann, "POST", "/jobs", json=body)
+    assert (first.status_code, again.status_code) == (202, 200)
+    assert (again.json()["id"], again.json()["duplicate"]) == (first.json()["id"], True)
+    free = await ask(ann, "POST", "/jobs", json={**body, "unique_for": 0})
+    assert free.status_code == 202
+    assert len(audit_entries()) == 3
+
+
 async def test_key_of_hidden_job_reveals_nothing(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:

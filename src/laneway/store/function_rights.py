@@ -75,7 +75,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("unique_problem", "unique_key_of"), ()),
     "submit_requests": (
         "execute on submit", "insert on audit", "execute on jobs_by_id", "execute on charge_quota",
-        "execute on check_quota",
+        "execute on check_quota", "select on job_types",
     ),
     # These run with their owner's rights, and so do the functions of quotas.sql that they call.
     "charge_quota": (),

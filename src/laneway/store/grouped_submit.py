@@ -15,7 +15,10 @@ Request = tuple[NewJob, Actor, Quota | None]
 
 
 def submit(requests: Sequence[Request]) -> Statement[list[Job]]:
-    """Stores jobs without unique_key and an audit entry for each; returns the jobs."""
+    """Stores jobs without unique_key and an audit entry for each; returns the jobs.
+
+    Leaves out those whose type has become unique: submit them separately.
+    """
     text = ",".join(_text(*request) for request in requests)
     return Statement(
         "jobs/submit_requests",
@@ -33,6 +36,8 @@ def _text(job: NewJob, actor: Actor, quota: Quota | None) -> str:
         "door": actor.door,
         "request": actor.request_id,
         "address": actor.address,
+        # The submit itself may turn off what its type has published.
+        "defers_unique": job.unique_for is None,
     }
     if quota is not None:
         fields |= {"bytes": len(job.payload.encode()), **quota.params()}

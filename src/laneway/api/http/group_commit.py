@@ -21,6 +21,10 @@ _WEIGHT_BYTES: Final = 1024 * 1024 // FULL
 AT_ONCE: Final = 4
 
 
+class UniqueType(Exception):
+    """Nothing is stored: jobs of this type have become unique, so submit it separately."""
+
+
 class GroupCommit:
     """Stores submits when a commit is free: a single one immediately, many under load."""
 
@@ -28,12 +32,15 @@ class GroupCommit:
         self._database = database
         # Submits of these principals are committed separately.
         self._full = FullPrincipals() if full is None else full
-        self._batcher: Batcher[store.Request, Job] = Batcher(
+        self._batcher: Batcher[store.Request, Job | None] = Batcher(
             self._store, most=FULL, weigh=_weight, at_once=AT_ONCE
         )
 
     async def submit(self, job: NewJob, actor: Actor, quota: Quota | None = None) -> Job:
-        """Store a job without a unique_key, together with its audit entry."""
+        """Store a job without a unique_key, together with its audit entry.
+
+        Raises UniqueType if its type has published that its jobs are unique.
+        """
         is_full = quota is not None and quota.principal_id in self._full
         store_all = self._store if is_full else self._batcher.run
         try:
@@ -42,14 +49,17 @@ class GroupCommit:
             if quota is not None:
                 self._full.note(quota.principal_id)
             raise
+        if stored is None:
+            raise UniqueType
         return stored
 
     async def close(self) -> None:
         """Wait for the commits in progress."""
         await self._batcher.drain()
 
-    async def _store(self, requests: list[store.Request]) -> list[Job]:
-        return await self._database.run(store.submit(requests))
+    async def _store(self, requests: list[store.Request]) -> list[Job | None]:
+        stored = {job.id: job for job in await self._database.run(store.submit(requests))}
+        return [stored.get(job.id) for job, _, _ in requests]
 
 
 def _weight(request: store.Request) -> int:

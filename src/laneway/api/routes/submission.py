@@ -14,7 +14,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from laneway.api.http.auth import Caller, identify, needs
 from laneway.api.http.bodies import JobBodyRoute, forget_read, read_once
-from laneway.api.http.group_commit import GroupCommit
+from laneway.api.http.group_commit import GroupCommit, UniqueType
 from laneway.api.http.idempotency import Idempotent
 from laneway.api.http.job_access import Wanted, check_submits, covers, shown, within_quota
 from laneway.api.http.problems import errors
@@ -90,9 +90,12 @@ async def _submit_plain(request: Request, who: Caller, job: JobRequest) -> Respo
         new = await client.prepare(job.job_type, job.payload, **options)
         if new.is_unique:
             return None
-        stored = await within_quota(
-            request, quota, lambda: group_commit.submit(new, who.actor, quota)
-        )
+        try:
+            stored = await within_quota(
+                request, quota, lambda: group_commit.submit(new, who.actor, quota)
+            )
+        except UniqueType:
+            return None
         sent.record(stored.id, duplicate=False)
     client.wake([JobHandle(stored.id, stored.job_type, stored.status, False, client)])
     headers = {"Location": location(request, f"/jobs/{stored.id}")}

@@ -1,7 +1,8 @@
 -- Stores the jobs of several requests and an audit entry for each, all or none; returns the stored jobs in the order
 -- given, and counts them against the quota of their principal: a principal at its bound is refused before anything is
--- written. None has a unique_key: waiting for the holder of one would delay the others. One statement, so that it costs
--- one round trip.
+-- written. None has a unique_key: waiting for the holder of one would delay the others. For the same reason it stores no
+-- request with defers_unique whose type has become unique: the caller submits that separately. Earlier servers do not send
+-- it. One statement, so that it costs one round trip.
 create or replace function laneway.submit_requests(p_requests jsonb)
 returns setof laneway.jobs_as_text
 language plpgsql volatile
@@ -13,16 +14,23 @@ begin
        from (select r.principal, count(*) as jobs, sum(r.bytes)::bigint as bytes, array_agg(r.job_type) as job_types,
                     min(r.max_queued) as max_queued, min(r.max_bytes) as max_bytes, min(r.max_types) as max_types
                from jsonb_to_recordset(p_requests) as r (
-                     principal uuid, job_type text, bytes bigint, max_queued bigint, max_bytes bigint, max_types bigint)
+                     principal uuid, job_type text, bytes bigint, max_queued bigint, max_bytes bigint, max_types bigint,
+                     defers_unique boolean)
               where coalesce(r.max_queued, r.max_bytes, r.max_types) is not null
+                and not exists (select from laneway.job_types t where r.defers_unique and t.name = r.job_type
+                                   and (t.unique_for_s is not null or t.unique_by is not null))
               group by r.principal) g;
     with made as materialized (
         select r.actor, r.principal, r.door, r.request, r.address, r.job_type, r.workspace, s.job_id, s.status
-          from jsonb_to_recordset(p_requests) as r (
-                id uuid, job_type text, payload jsonb, priority integer, run_at timestamptz, delay double precision,
-                concurrency_key text, workspace text, tags text[], max_retries integer, created_by text,
-                traceparent text, needs text, max_age double precision,
-                actor text, principal uuid, door text, request text, address text)
+          -- offset 0: decides before submit stores anything.
+          from (select x.* from jsonb_to_recordset(p_requests) as x (
+                    id uuid, job_type text, payload jsonb, priority integer, run_at timestamptz, delay double precision,
+                    concurrency_key text, workspace text, tags text[], max_retries integer, created_by text,
+                    traceparent text, needs text, max_age double precision,
+                    actor text, principal uuid, door text, request text, address text, defers_unique boolean)
+                 where not exists (select from laneway.job_types t where x.defers_unique and t.name = x.job_type
+                                      and (t.unique_for_s is not null or t.unique_by is not null))
+                offset 0) r
          cross join lateral laneway.submit(
                 job_type => r.job_type, payload => r.payload, priority => r.priority, run_at => r.run_at,
                 delay => make_interval(secs => r.delay), workspace => r.workspace, tags => r.tags,
