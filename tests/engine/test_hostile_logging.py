@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from laneway import Context
+from laneway.engine.process.logs import JsonLines
 from laneway.observability.safe_logger import SafeLogger
 from tests.support.worker_harness import WorkerHarness, wait_until
 
@@ -88,6 +90,8 @@ async def test_fields_that_the_application_has_already_get_a_prefix(
     (record,) = (one for one in caplog.records if one.name == "laneway.jobs")
     assert vars(record)["job_id"] == "the application's"
     assert vars(record)["laneway_job_id"] == str(submitted.id)
+    line = json.loads(JsonLines().format(record))
+    assert (line["job_id"], line["lane"]) == (str(submitted.id), "docs")
     served = [one for one in caplog.records if vars(one).get("laneway_slots")]
     assert [vars(one)["laneway_lane"] for one in served] == ["docs"]
 

@@ -202,6 +202,22 @@ def test_no_secret_stands_in_a_line(
         assert secret not in output
 
 
+def test_fields_of_a_json_line_hide_secrets_and_are_those_of_laneway_only() -> None:
+    def line(logger: str, **fields: object) -> dict[str, object]:
+        record = logging.LogRecord(logger, logging.INFO, __file__, 1, "a line", (), None)
+        vars(record).update(fields)
+        found: dict[str, object] = json.loads(JsonLines().format(record))
+        return found
+
+    secret = "postgresql://ann:s3cret@db.example/app"
+    own = line("laneway.jobs", reason=secret, job_id={"dsn": secret}, attempt=2, duration=0.5)
+    assert own["reason"] == "postgresql://ann:***@db.example/app"
+    assert "s3cret" not in str(own)
+    assert (own["attempt"], own["duration"]) == (2, 0.5)
+    for other in ("the.application", "lanewayish"):
+        assert not {"reason", "lane"} & line(other, reason="hunter2", lane="left").keys()
+
+
 def test_text_without_secrets_is_not_changed() -> None:
     redact = Redaction(["postgresql://ann@db/app", "host=db password=abc", None])
     for line in (

@@ -18,6 +18,7 @@ from laneway.domain.approval import analysed_type
 from laneway.domain.redaction import redact
 from laneway.engine.run.attempt import current_run
 from laneway.observability import tracing
+from laneway.observability.safe_logger import field
 
 # The logger of the lines about jobs that start and end.
 JOBS: Final = "laneway.jobs"
@@ -42,6 +43,19 @@ def log_fields(record: logging.LogRecord) -> Iterator[tuple[str, object]]:
         yield "trace_id", trace_id
 
 
+def _own_fields(record: logging.LogRecord) -> dict[str, object]:
+    """The fields of a line by Laneway; another library's may hold anything under these names."""
+    if record.name.partition(".")[0] != "laneway":
+        return {}
+    found = {name: field(record, name) for name in _OWN_FIELDS}
+    return {name: _shown(value) for name, value in found.items() if value is not None}
+
+
+def _shown(value: object) -> object:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return value if is_number else redact(str(value))
+
+
 class JsonLines(logging.Formatter):
     """One JSON object per line."""
 
@@ -56,7 +70,7 @@ class JsonLines(logging.Formatter):
             "logger": record.name,
             "pid": record.process,
             "message": redact(message),
-            **{name: vars(record)[name] for name in _OWN_FIELDS if name in vars(record)},
+            **_own_fields(record),
             **dict(log_fields(record)),
         }
         if record.exc_info:
