@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -134,3 +135,27 @@ def process_job(ctx: SyncContext, fails: bool = False) -> list[str]:
     if fails:
         raise ValueError("no luck")
     return ["handler"]
+
+
+impatient = Laneway("postgresql://unused@nowhere/nothing")
+
+
+@impatient.middleware
+async def fall_back(ctx: Context, call_next: Callable[[], Awaitable[Any]]) -> Any:
+    try:
+        async with asyncio.timeout(0.01):
+            return await call_next()
+    except TimeoutError:
+        return "fallback"
+
+
+@impatient.handler("async_sleeper", max_retries=0)
+async def async_sleeper(ctx: Context) -> str:
+    await asyncio.Event().wait()
+    return "done"
+
+
+@impatient.handler("process_sleeper", isolation="process", max_retries=0)
+async def process_sleeper(ctx: Context) -> str:
+    await asyncio.Event().wait()
+    return "done"

@@ -126,6 +126,38 @@ async def test_signal_that_a_middleware_swallows_is_raised_again(
     }[signal]
 
 
+@pytest.mark.parametrize("isolation", ["async", "process"])
+async def test_middleware_may_answer_for_a_handler_that_it_stopped_itself(
+    harness: WorkerHarness, isolation: str
+) -> None:
+    handler = context_handlers.impatient.handlers[f"{isolation}_sleeper"]
+    harness.lw.handlers.add(handler)
+    for one in context_handlers.impatient.handlers.middleware:
+        harness.lw.middleware(one)
+    await harness.start_worker()
+    job = await harness.lw.submit(handler.job_type)
+    assert await job.wait(60) == "fallback"
+
+
+async def test_timeout_of_the_handler_beats_the_fallback_of_a_middleware(
+    harness: WorkerHarness,
+) -> None:
+    @harness.lw.handler("job", timeout=0.05, max_retries=0)
+    async def job(ctx: Context) -> None:
+        await asyncio.Event().wait()
+
+    @harness.lw.middleware
+    async def fallback(ctx: Context, call_next: Callable[[], Any]) -> Any:
+        try:
+            return await call_next()
+        except asyncio.CancelledError:
+            return "fallback"
+
+    await harness.start_worker()
+    ended = await harness.ended(await harness.lw.submit("job"))
+    assert (ended.status, ended.error and ended.error.type) == ("failed", "Timeout")
+
+
 async def test_plain_middleware_cannot_swallow_an_interruption(harness: WorkerHarness) -> None:
     @harness.lw.middleware
     def swallow(ctx: SyncContext, call_next: Callable[[], Any]) -> Any:

@@ -68,11 +68,16 @@ def _around_async(middleware: Sequence[AsyncHandler], fn: AsyncHandler) -> Async
                 raise
 
         result = await run(0)
-        if swallowed:
+        if swallowed and not _is_own_timeout(ctx, swallowed[0]):
             raise swallowed[0]
         return result
 
     return call
+
+
+def _is_own_timeout(ctx: Any, signal: BaseException) -> bool:
+    """Whether a middleware cancelled the handler itself, as `asyncio.timeout` does."""
+    return isinstance(signal, asyncio.CancelledError) and not ctx.cancelled
 
 
 def _around_plain(
