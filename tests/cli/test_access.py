@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
+from laneway.errors import ServerUnreachable
+from laneway.operations import access
 from tests.cli.conftest import Run
 from tests.support.job_factory import JobFactory
 
@@ -81,6 +83,28 @@ def test_token_is_written_to_a_private_new_file(run: Run, tmp_path: Path) -> Non
     assert len(lines(run("tokens", "ls", "--json"))) == 1, "no token without an owner was made"
     assert run("tokens", "create", "who", "--name", "ci", "--out", tmp_path / "b").exit_code == 3
     assert not (tmp_path / "b").exists()
+
+
+@pytest.mark.parametrize(
+    "error, code", [(ServerUnreachable("gone"), 0), (KeyboardInterrupt(), 130)]
+)
+def test_token_is_shown_though_its_notes_fail(
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    code: int,
+) -> None:
+    def fail(**options: object) -> NoReturn:
+        raise error
+
+    run("principals", "create", "bot", "--kind", "service")
+    monkeypatch.setattr(access, "list_grants", fail)
+    made = run("tokens", "create", "bot", "--name", "ci")
+    assert (made.exit_code, made.stdout.startswith("lw_")) == (code, True)
+    out = tmp_path / "token"
+    assert run("tokens", "create", "bot", "--name", "ci", "--out", out).exit_code == code
+    assert out.read_text().startswith("lw_")
 
 
 def test_login_link_is_made_for_a_person(run: Run) -> None:

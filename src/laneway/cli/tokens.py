@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 from uuid import UUID
@@ -16,6 +16,7 @@ from laneway.cli.groups import group
 from laneway.cli.inputs import Json
 from laneway.cli.output import line, moment, note, show, show_json, show_json_lines, visible
 from laneway.domain.codec import to_json
+from laneway.errors import LanewayError
 
 if TYPE_CHECKING:
     from laneway.cli.session import Backend
@@ -74,28 +75,34 @@ def create(
     chosen = None if lanes is None else inputs.names(lanes)
     types = None if job_types is None else inputs.names(job_types)
     life = TOKEN_LIFE_S if expires_in is None else None if expires_in == _NEVER else expires_in
-    with ExitStack() as stack:
-        # Created before the token: a token that cannot be written would be lost.
-        file = None if out is None else stack.enter_context(_private_file(out))
-        asked = operations.create_token(principal, name, narrowed, chosen, life, job_types=types)
+    asked = operations.create_token(principal, name, narrowed, chosen, life, job_types=types)
 
-        async def verb(backend: Backend) -> NewToken:
+    async def verb(backend: Backend) -> None:
+        with ExitStack() as stack:
+            # Created before the token: a token that cannot be written would be lost.
+            file = None if out is None else stack.enter_context(_private_file(out))
             made = await backend.call(asked)
+            if file is not None:
+                file.write(f"{made.secret}\n")
+        _show(made, out, json=json)
+        # The secret is safe by now, and the token works without these notes.
+        with suppress(LanewayError):
             await _note_lacking(backend, principal, narrowed)
-            return made
 
-        made = session.run(verb)
-        if file is not None:
-            file.write(f"{made.secret}\n")
+    session.run(verb)
+
+
+def _show(made: NewToken, out: Path | None, *, json: bool) -> None:
     if json:
         show_json({**to_json(made.token), **({} if out else {"token": made.secret})})
         return
     end = made.token.expires_at
     until = f"until {moment(end)}" if end else "without expiry"
+    owner = visible(made.token.principal)
     if out is not None:
-        note(f"token {made.token.id} of {visible(principal)}, {until}: written to {out}")
+        note(f"token {made.token.id} of {owner}, {until}: written to {out}")
         return
-    note(f"token {made.token.id} of {visible(principal)}, {until}; it is not shown again:")
+    note(f"token {made.token.id} of {owner}, {until}; it is not shown again:")
     line(made.secret)
 
 
