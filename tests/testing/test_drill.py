@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from laneway.app.loader import load_app
+from laneway.errors import ConfigError
 from laneway.testing import clock
 from laneway.testing.drill import Drill, drill
 from laneway.testing.proxy import Proxy
@@ -51,6 +53,35 @@ async def test_cut_connections_lose_nothing(run: Drill) -> None:
         assert [await job.wait(timeout=120) for job in jobs] == [1] * 21
         run.check()
         run.end()
+
+
+@pytest.mark.parametrize("how", ["first", "named", "variable"])
+def test_application_with_a_database_in_code_is_refused(
+    how: str, postgres: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, postgres.dsn)
+    monkeypatch.setenv("DATABASE_URL", "postgresql://real/shop")
+    app = f"tests.testing.fixed_database_app:{how}"
+    with pytest.raises(ConfigError, match=rf"{app} does not use .*create it as Laneway\(\)"):
+        drill(load_app(app), app).__enter__()
+
+
+def test_variable_of_a_real_database_does_not_reach_the_drill(
+    postgres: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, postgres.dsn)
+    monkeypatch.setenv("DATABASE_URL", "postgresql://real/shop")
+    monkeypatch.setenv("LANEWAY_DATABASE_URL", "postgresql://real/shop")
+    with drill(lw, "tests.testing.library_app:lw") as run:
+        assert "real" not in run.dsn
+
+
+def test_application_that_cannot_be_imported_is_named(
+    postgres: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, postgres.dsn)
+    with pytest.raises(ConfigError, match=r"workers cannot import tests\.testing\.missing:lw"):
+        drill(lw, "tests.testing.missing:lw").__enter__()
 
 
 def test_broken_law_fails_the_drill(run: Drill) -> None:

@@ -25,6 +25,7 @@ from uuid import UUID
 import psycopg
 
 from laneway.app.laneway import Laneway
+from laneway.errors import ConfigError
 from laneway.store import jobs
 from laneway.testing import faults, recorder
 from laneway.testing.bound_app import bind
@@ -34,6 +35,14 @@ from laneway.testing.scratch_database import ScratchDatabase, open_scratch_datab
 from laneway.testing.virtual_clock import clock
 
 PATIENCE_S: Final = 60.0
+# Asks a process like the workers, because what the application does at import may depend on it.
+_ASK: Final = """
+import sys
+from laneway.app.loader import load_app
+from laneway.config.settings import Settings
+sys.exit(load_app(sys.argv[1]).settings.conninfo != Settings.load().conninfo and 3)
+"""
+_OTHER_DATABASE: Final = 3
 _LOOK_S: Final = 0.02
 
 
@@ -56,7 +65,7 @@ class Drill:
         """Start `laneway worker` as a process and return its id."""
         worker = subprocess.Popen(
             faults.tied([sys.executable, "-m", "laneway", "worker", self._app, *arguments]),
-            env={**os.environ, "LANEWAY_DATABASE_URL": dsn or self.dsn},
+            env=_environment(dsn or self.dsn),
         )
         self._workers.append(worker)
         return worker.pid
@@ -113,14 +122,37 @@ class Drill:
         self._faults.add(what, at=clock.now().timestamp(), pid=pid, t=time.monotonic())
 
 
+def _environment(dsn: str) -> dict[str, str]:
+    return {**os.environ, "LANEWAY_DATABASE_URL": dsn, "LANEWAY_LISTEN_DSN": ""}
+
+
+def _require_database_of_drill(app: str, dsn: str) -> None:
+    """Refuse an application whose workers would use another database than the drill's."""
+    asked = subprocess.run(
+        [sys.executable, "-c", _ASK, app],
+        env=_environment(dsn),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if asked.returncode == _OTHER_DATABASE:
+        raise ConfigError(
+            f"{app} does not use LANEWAY_DATABASE_URL, and workers of a drill would run the jobs of"
+            " its real database: create it as Laneway(), without a database_url in code"
+        )
+    if asked.returncode != 0:
+        raise ConfigError(f"workers cannot import {app}:\n{asked.stderr.strip()}")
+
+
 @contextmanager
 def drill(lw: Laneway, app: str) -> Iterator[Drill]:
     """Bind an application to a recorded database, whose clock goes on in real time.
 
     `app` is its `module:name`, for the workers. The application must take its database from
-    LANEWAY_DATABASE_URL.
+    LANEWAY_DATABASE_URL: a URL in code is refused, because workers would run its jobs.
     """
     with open_scratch_database() as database, bind(lw, database):
+        _require_database_of_drill(app, database.dsn)
         with psycopg.connect(database.dsn, autocommit=True) as conn:
             recorder.install(conn)
         clock.resume()
