@@ -277,8 +277,41 @@ def test_killed_test_processes_leave_no_database(
     postgres.create(name, "template0")
     monkeypatch.setenv(VARIABLE, postgres.dsn)
     with open_scratch_database():
-        found = postgres.admin.execute("select from pg_database where datname = %s", [name])
-        assert found.fetchone() is None
+        assert not exists(postgres, name)
+
+
+def exists(postgres: Server, database: str) -> bool:
+    found = postgres.admin.execute("select from pg_database where datname = %s", [database])
+    return found.fetchone() is not None
+
+
+@pytest.mark.parametrize("is_inside", [True, False])
+def test_database_with_a_session_of_its_test_process_stays(
+    postgres: Server, monkeypatch: pytest.MonkeyPatch, is_inside: bool
+) -> None:
+    """The process may be alive in another container, where it has the id of none of ours."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    name = f"laneway_test_{ended.pid}_elsewhere"
+    postgres.create(name, "template0")
+    monkeypatch.setenv(VARIABLE, postgres.dsn)
+    session = {"dbname": name} if is_inside else {"application_name": name}
+    try:
+        with psycopg.connect(make_conninfo(postgres.dsn, **session)), open_scratch_database():
+            assert exists(postgres, name)
+    finally:
+        postgres.admin.execute(sql.SQL("drop database {}").format(sql.Identifier(name)))
+
+
+def test_session_of_a_test_process_marks_its_database(
+    postgres: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, postgres.dsn)
+    with open_scratch_database() as database:
+        [(name,)] = database.execute("select current_database()")
+        database.close()
+        marked = "select from pg_stat_activity where application_name = %s"
+        assert postgres.admin.execute(marked, [name]).fetchone() is not None
 
 
 def test_every_test_begins_with_what_a_new_schema_has(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterator
@@ -37,6 +38,12 @@ select format('process %s, %s, %s for %s s', a.pid,
   from pg_catalog.pg_stat_activity a
  where a.datname = pg_catalog.current_database() and a.xact_start is not null
    and a.pid <> pg_catalog.pg_backend_pid()
+"""
+
+_UNUSED: Final = """
+select d.datname from pg_catalog.pg_database d
+ where not exists (select from pg_catalog.pg_stat_activity a
+                    where d.datname in (a.datname, a.application_name))
 """
 
 T = TypeVar("T")
@@ -96,10 +103,14 @@ class ScratchDatabase:
 @contextmanager
 def open_scratch_database() -> Iterator[ScratchDatabase]:
     """Create a migrated database for this process, and drop it at the end."""
-    with _server() as server, psycopg.connect(server, autocommit=True) as admin:
+    name = _NAME.format(pid=os.getpid(), unique=uuid4().hex[:8])
+    # The name of its session marks the database as used for as long as this process lives.
+    with (
+        _server() as server,
+        psycopg.connect(server, autocommit=True, application_name=name) as admin,
+    ):
         _require_superuser(admin)
         _drop_abandoned(admin)
-        name = _NAME.format(pid=os.getpid(), unique=uuid4().hex[:8])
         admin.execute(
             sql.SQL("create database {} template template0 encoding 'UTF8'").format(
                 sql.Identifier(name)
@@ -144,18 +155,28 @@ def _require_superuser(admin: Conn) -> None:
 
 
 def _drop_abandoned(admin: Conn) -> None:
-    """Drop the databases of test processes on this machine that were killed."""
+    """Drop the databases of test processes on this machine that were killed.
+
+    A process that is not found may live in another container that shares the socket: a database
+    with a session of its test process, or any other, stays.
+    """
     if admin.info.host and not admin.info.host.startswith("/"):
         # The process ids in their names may belong to another machine.
         return
-    for (name,) in admin.execute("select datname from pg_database").fetchall():
+    for (name,) in admin.execute(_UNUSED).fetchall():
         owner = _OWNER.fullmatch(name)
         if owner is not None and not is_alive(int(owner[1])):
-            _drop(admin, name)
+            # Without force: a session may have begun since. Another process may drop it as well.
+            with contextlib.suppress(psycopg.errors.ObjectInUse, psycopg.errors.InternalError):
+                admin.execute(_drop_statement(name))
 
 
 def _drop(admin: Conn, name: str) -> None:
-    admin.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+    admin.execute(_drop_statement(name) + sql.SQL(" with (force)"))
+
+
+def _drop_statement(name: str) -> sql.Composed:
+    return sql.SQL("drop database if exists {}").format(sql.Identifier(name))
 
 
 def _with_name(dsn: str, name: str) -> str:
