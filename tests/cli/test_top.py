@@ -16,6 +16,7 @@ from laneway.cli.top_view import KEYS, Effect, Row, View, frame
 from laneway.domain.lane import Lane
 from laneway.domain.overview import Gate, LaneStatus, Overview, TypeLoad
 from laneway.domain.states import Status
+from tests.cli.conftest import Run
 from tests.cli.terminal import terminal
 from tests.support.job_factory import JobFactory
 
@@ -260,3 +261,15 @@ def status(factory: JobFactory, job_id: UUID) -> str:
         "select status from laneway.jobs_view where id = %s", [job_id]
     ).fetchone()
     return str(found[0])
+
+
+def test_top_names_a_wait_for_a_lock_as_what_it_is(
+    run: Run, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANEWAY_STATEMENT_TIMEOUT", "1")
+    with factory.conn.transaction():
+        factory.conn.execute("lock table laneway.worker_lanes")
+        shown = " ".join(run("top", "--once").stdout.split())
+    assert "a statement waited too long" in shown
+    assert "database unavailable" not in shown
+    assert "laneway doctor" in shown

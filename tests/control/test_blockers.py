@@ -13,6 +13,7 @@ from laneway.control import health
 from laneway.control.explain import explain
 from laneway.control.health_check import Finding
 from laneway.store.database import Database
+from laneway.store.failures import StatementTimeout
 from tests.support.job_factory import JobFactory
 
 PATIENCE_S = 60.0
@@ -69,3 +70,43 @@ async def test_doctor_fails_while_a_claim_waits_for_a_lock(
         assert "more" not in check.message
         silent.rollback()
         await waits
+
+
+TABLE = "lock table laneway.jobs in access exclusive mode"
+
+
+async def test_doctor_names_the_holder_of_a_table_and_goes_on(
+    db: Database, silent: psycopg.Connection[tuple[object, ...]]
+) -> None:
+    silent.execute(TABLE)
+    found = {check.name: check async for check in health.examine(db)}
+    pid = silent.info.backend_pid
+    assert found["jobs"].finding is Finding.FAIL
+    assert "not checked: a statement waited too long" in found["jobs"].message
+    assert f"pid {pid} (blocker, " in found["jobs"].message
+    assert found["jobs"].next == f"select pg_terminate_backend({pid});"
+    assert list(found)[-2:] == ["rights", "snapshots"]
+    assert found["rights"].finding is Finding.OK
+    names = list(found)
+    assert names.index("blockers") < names.index("schema") < names.index("jobs")
+    # By now the lock is old enough.
+    assert f"pid {pid} (blocker, " in (await health.check_blockers(db)).message
+
+
+async def test_doctor_does_not_wait_for_the_migrations(
+    db: Database, silent: psycopg.Connection[tuple[object, ...]]
+) -> None:
+    silent.execute("lock table laneway.migrations")
+    found = {check.name: check async for check in health.examine(db)}
+    assert f"pid {silent.info.backend_pid} (blocker, " in found["schema"].message
+    assert "settings" in found
+
+
+async def test_explain_names_the_holder_of_a_table(
+    db: Database, factory: JobFactory, silent: psycopg.Connection[tuple[object, ...]]
+) -> None:
+    job_id = factory.submit()
+    silent.execute(TABLE)
+    pid = silent.info.backend_pid
+    with pytest.raises(StatementTimeout, match=rf"pid {pid} \(blocker, .*_backend\({pid}\)"):
+        await explain(db, job_id)

@@ -28,6 +28,7 @@ from laneway.errors import (
     UnsuitableDatabase,
 )
 from laneway.operations.workers import read_failures
+from laneway.store.failures import StatementTimeout
 
 if TYPE_CHECKING:
     from laneway.cli.session import Backend
@@ -36,6 +37,8 @@ _ARROWS: Final = {"\x1b[A": "up", "\x1b[B": "down", "\x1bOA": "up", "\x1bOB": "d
 # Failures are counted over the newest 10,000 ends: not at every refresh.
 _FAILURES_S: Final = 5.0
 _HEIGHT: Final = 50
+# The messages that end when the database can be read again.
+_TROUBLE: Final = ("database unavailable", "a statement waited too long")
 
 
 async def show_once(backend: Backend) -> None:
@@ -86,6 +89,8 @@ class Top:
             self.view = await self._read(limit)
         except UnsuitableDatabase:
             raise
+        except StatementTimeout as error:
+            self.view = replace(self.view, message=str(error))
         except DatabaseUnavailable as error:
             self.view = replace(self.view, message=f"database unavailable: {error}")
         except (ServerUnreachable, Forbidden) as error:
@@ -108,7 +113,7 @@ class Top:
         # A pipe has room for full ids.
         new = [row.id for row in rows if row.id not in known] if output.is_terminal() else []
         ids = known | (await short_ids(self._backend, new) if new else {})
-        if view.message.startswith("database unavailable"):
+        if view.message.startswith(_TROUBLE):
             view = replace(view, message="")
         return replace(view, rows=tuple(rows), ids=ids)
 

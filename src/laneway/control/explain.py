@@ -21,8 +21,10 @@ from laneway.domain.overview import DEAD_S, Blocker
 from laneway.domain.states import TERMINAL, Status
 from laneway.domain.suggestion import suggest
 from laneway.store import waits
+from laneway.store.brief_waits import BriefWaits
 from laneway.store.database import Database
 from laneway.store.explain import Facts, facts, own_ahead
+from laneway.store.failures import StatementTimeout
 from laneway.store.health import find_blockers
 from laneway.store.workers import published_names
 
@@ -43,6 +45,17 @@ async def explain(
 
     `debug` adds the message of a private error. Jobs of the `reader` that wait before it are named.
     """
+    try:
+        return await _explain(BriefWaits(db), job_id, debug=debug, reader=reader)
+    except StatementTimeout as error:
+        blockers = await db.run(find_blockers(age_s=0))
+        if not blockers:
+            raise
+        named = "; ".join(reason.message for reason in _locks(blockers))
+        raise StatementTimeout(f"a statement waited too long: {named}") from error
+
+
+async def _explain(db: Database, job_id: UUID, *, debug: bool, reader: str | None) -> Explanation:
     # Facts first: the job, read afterwards, has the newer state.
     found = await db.run(facts(job_id, bound=BOUND, holders=_HOLDERS))
     job = await jobs.show(db, job_id)
@@ -349,8 +362,7 @@ def _locks(blockers: Sequence[Blocker]) -> list[Reason]:
     return [
         Reason(
             "locked",
-            f"{one.describe()}: claims wait for it;"
-            f" `select pg_terminate_backend({one.pid})` ends it",
+            f"{one.describe()}: claims wait for it; `{one.end_command}` ends it",
         )
         for one in blockers
     ]

@@ -19,7 +19,9 @@ from laneway.control.server_settings import ROLE
 from laneway.domain.redaction import redact_dsn
 from laneway.errors import LanewayError, MissingRight, UnsuitableDatabase
 from laneway.store import health, migrate, workers
+from laneway.store.brief_waits import LOCK_TIMEOUT_S, BriefWaits
 from laneway.store.database import Database
+from laneway.store.failures import StatementTimeout
 
 SKEW_S: Final = 2.0
 LAPSED_S: Final = 30.0
@@ -40,11 +42,15 @@ async def examine(db: Database) -> AsyncIterator[HealthCheck]:
     yield found
     if found.finding is Finding.FAIL:
         return
+    db = BriefWaits(db)
     try:
-        schema = await _allowed(db, "schema", check_schema)
+        # First: it names the session that other checks would wait for.
+        blockers = await _tried(db, "blockers", check_blockers)
+        schema = await _tried(db, "schema", check_schema)
     except UnsuitableDatabase as error:
         yield fail("schema", error.message, error.cure)
         return
+    yield blockers
     yield schema
     pooler = await check_pooler(db)
     yield pooler
@@ -57,7 +63,6 @@ async def examine(db: Database) -> AsyncIterator[HealthCheck]:
         for name, check in (
             ("workers", check_workers),
             ("leases", check_leases),
-            ("blockers", check_blockers),
             ("jobs", check_lost),
             ("job types", check_publishers),
             ("handlers", check_handlers),
@@ -65,14 +70,14 @@ async def examine(db: Database) -> AsyncIterator[HealthCheck]:
             ("remote tokens", check_remote_tokens),
             ("rights", check_rights),
         ):
-            yield await _allowed(db, name, check)
-    yield await _allowed(db, "snapshots", check_snapshots)
+            yield await _tried(db, name, check)
+    yield await _tried(db, "snapshots", check_snapshots)
 
 
-async def _allowed(
+async def _tried(
     db: Database, name: str, check: Callable[[Database], Awaitable[HealthCheck]]
 ) -> HealthCheck:
-    """The check, or a finding that the role may not run it; a failure for the schema."""
+    """The check, or a finding that it waited too long or that the role may not run it."""
     try:
         return await check(db)
     except MissingRight as error:
@@ -84,6 +89,26 @@ async def _allowed(
             "run `laneway doctor` as the schema's owner, or as a role with the rights of"
             " `laneway db grants --role server`",
         )
+    except StatementTimeout as error:
+        return await _blocked(db, name, error)
+    except UnsuitableDatabase:
+        raise
+    except LanewayError as error:
+        return fail(name, f"not checked: {error}", "run `laneway doctor` again")
+
+
+async def _blocked(db: Database, name: str, error: StatementTimeout) -> HealthCheck:
+    """The finding for a check whose statement waited too long: the session it waited for."""
+    found = await db.run(health.find_blockers(age_s=0))
+    if found:
+        text = f"not checked: a statement waited too long; {found[0].describe()}{and_more(found)}"
+        return fail(name, text, found[0].end_command)
+    return fail(
+        name,
+        f"not checked: {error.message.partition(': ')[0]}",
+        "run `laneway doctor` again, as a superuser or a member of pg_monitor, which see"
+        " the sessions of all roles",
+    )
 
 
 async def check_server(db: Database) -> HealthCheck:
@@ -106,8 +131,8 @@ async def check_schema(db: Database) -> HealthCheck:
     """Every migration of this code is applied unchanged, and no newer one."""
     name = "schema"
     try:
-        state = await asyncio.to_thread(migrate.status, db.dsn)
-    except UnsuitableDatabase:
+        state = await asyncio.to_thread(migrate.status, db.dsn, lock_timeout_s=LOCK_TIMEOUT_S)
+    except (UnsuitableDatabase, StatementTimeout):
         raise
     except LanewayError as error:
         return fail(name, str(error), "laneway db status")
@@ -240,14 +265,14 @@ async def check_rights(db: Database) -> HealthCheck:
 
 
 async def check_blockers(db: Database) -> HealthCheck:
-    """No session blocks the rows that claims lock."""
+    """No session blocks the tables of Laneway, or the rows that claims lock."""
     name = "blockers"
     found = await db.run(health.find_blockers())
     if not found:
-        return ok(name, "no session holds locks that claims need")
+        return ok(name, "no session holds locks that Laneway needs")
     text, step = (
         f"{found[0].describe()}{and_more(found)}",
-        f"select pg_terminate_backend({found[0].pid});",
+        found[0].end_command,
     )
     if any(blocker.waiting for blocker in found):
         return fail(name, f"{text}: claims wait", step)

@@ -156,7 +156,7 @@ class OldSnapshot:
 
 
 class Blocker(NamedTuple):
-    """A session that holds locks that claims need; `waiting` counts the blocked sessions."""
+    """A session that holds locks that Laneway needs; `waiting` counts the blocked sessions."""
 
     pid: int
     application: str
@@ -168,7 +168,13 @@ class Blocker(NamedTuple):
     def describe(self) -> str:
         state = f", {self.state}" if self.state else ""
         session = f"{self.application or 'no name'}, {self.user}{state}"
-        return f"pid {self.pid} ({session}) has held locks that claims need for {self.age_s:.0f} s"
+        held = f"has held locks that Laneway needs for {self.age_s:.0f} s"
+        return f"pid {self.pid} ({session}) {held}"
+
+    @property
+    def end_command(self) -> str:
+        """The SQL that ends the session."""
+        return f"select pg_terminate_backend({self.pid});"
 
 
 DepthIsCapped = Annotated[bool, Doc("There are more than `depth`")]

@@ -40,10 +40,16 @@ QUOTA_PAUSE_S = 5.0
 MISSING_SCHEMA = (pg.InvalidSchemaName, pg.UndefinedTable, pg.UndefinedFunction, pg.UndefinedColumn)
 
 CURE_LOGIN: Final = "correct the user, password or database name in LANEWAY_DATABASE_URL"
+CURE_WAIT: Final = "run `laneway doctor`, which names the session that blocks it"
 CURE_POLICY: Final = (
     "use a workspace that the row-level security of laneway.jobs allows this database role,"
     " or change the policy"
 )
+
+
+class StatementTimeout(DatabaseUnavailable):
+    """A statement waited too long for a lock, or took too long."""
+
 
 # Parameters with JSON of the caller.
 _PAYLOADS = frozenset({"payload", "payloads", "requests"})
@@ -84,6 +90,8 @@ def translate(
         )
     if isinstance(error, RefusedLogin):
         return LoginRefused(_first_line(error), CURE_LOGIN)
+    if isinstance(error, (pg.QueryCanceled, pg.LockNotAvailable)):
+        return StatementTimeout(f"a statement waited too long ({_first_line(error)}): {CURE_WAIT}")
     if isinstance(error, TRANSIENT):
         return DatabaseUnavailable(_first_line(error) + _cause(error))
     if isinstance(error, pg.DataError):

@@ -63,7 +63,7 @@ _BLOCKS_FOR_S = 1.0
 
 
 def find_blockers(*, age_s: float = _BLOCKS_FOR_S) -> Statement[list[Blocker]]:
-    """Sessions that have held locks needed by claims for this long, oldest first."""
+    """Sessions that have held locks needed by Laneway for this long, oldest first."""
     return Statement(
         "health/find_blockers", lambda rows: [Blocker(*row) for row in rows], {"age": age_s}
     )

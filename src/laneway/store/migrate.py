@@ -300,9 +300,10 @@ def _applied(conn: psycopg.Connection[tuple[Any, ...]]) -> Applied:
     return {number: (name, checksum, safe) for number, name, checksum, safe in rows}
 
 
-def status(dsn: str) -> MigrationStatus:
-    """Applied, pending, unknown and changed migrations of a database."""
-    with _connected(dsn) as conn:
+def status(dsn: str, *, lock_timeout_s: float = 0) -> MigrationStatus:
+    """Applied, pending, unknown and changed migrations of a database; 0: waits without limit."""
+    with _connected(dsn) as conn, conn.transaction():
+        conn.execute(f"set local lock_timeout = {int(lock_timeout_s * 1000)}".encode())
         applied = _applied(conn)
     return _compared(applied)
 

@@ -1,14 +1,18 @@
--- Sessions that hold locks needed by claims (lanes, limits, counters, control gate) for longer than a claim takes.
+-- Sessions that hold locks needed by claims (lanes, limits, counters, control gate) for longer than a claim takes, or
+-- a lock of any Laneway table that keeps others from reading or writing it, as VACUUM FULL and CREATE INDEX do.
 -- PostgreSQL does not list row locks: a table lock for writing or locking rows stands for them.
 -- A session of another role hides its age: it is listed once another session waits for it, with that waiting time.
 -- `waiting` counts the sessions that wait for it.
 with held as (
     select distinct k.pid from pg_locks k
      where k.granted and k.database = (select d.oid from pg_database d where d.datname = current_database())
-       and (k.locktype = 'relation' and k.relation = any (array[
-                'laneway.worker_lanes', 'laneway.limits', 'laneway.control', 'laneway.slot_counts',
-                'laneway.limit_counts', 'laneway.limit_waiters', 'laneway.limit_turns']::regclass[])
-            and k.mode not in ('AccessShareLock', 'ShareUpdateExclusiveLock')
+       and (k.locktype = 'relation' and exists (
+                select from pg_class c
+                 where c.oid = k.relation and c.relnamespace = to_regnamespace('laneway') and c.relkind in ('r', 'p')
+                   and (k.mode in ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+                        or c.relname in ('worker_lanes', 'limits', 'control', 'slot_counts', 'limit_counts',
+                                         'limit_waiters', 'limit_turns')
+                           and k.mode not in ('AccessShareLock', 'ShareUpdateExclusiveLock')))
             or k.locktype = 'advisory' and k.mode = 'ExclusiveLock' and k.objsubid = 1
                and (k.classid::bigint << 32 | k.objid::bigint) = 5577006791947779410)
 ), waits as (
