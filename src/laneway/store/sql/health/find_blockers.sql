@@ -1,5 +1,6 @@
--- Sessions that hold locks needed by claims (lanes, limits, counters, control gate) for longer than a claim takes, or
--- a lock of any Laneway table that keeps others from reading or writing it, as VACUUM FULL and CREATE INDEX do.
+-- Sessions that hold locks which claims or other statements need, and how many sessions wait for each.
+-- Locks needed by claims (lanes, limits, counters, control gate) count once they are held for longer than a claim takes;
+-- a lock of any Laneway table counts that keeps others from reading or writing it, as VACUUM FULL and CREATE INDEX do.
 -- PostgreSQL does not list row locks: a table lock for writing or locking rows stands for them.
 -- A session of another role hides its age: it is listed once another session waits for it, with that waiting time.
 -- `waiting` counts the sessions that wait for it.
