@@ -38,7 +38,7 @@ RUNS: Final = 15
 
 @dataclass
 class Result:
-    """What a run found besides figures: bounds that were missed, and what does not work."""
+    """The bounds that a run missed, and the checks that failed."""
 
     missed: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
