@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+import laneway
 from laneway.domain.states import parse_status
 from laneway.store import leases, steps
 from laneway.store.leases import LogEntry, Report
@@ -342,6 +343,23 @@ def test_show_prints_each_traceback_once(run: Run, factory: JobFactory) -> None:
     factory.settle(claim, "giveup", error=error)
     text = run("jobs", "show", job_id).stdout
     assert (text.count("here"), text.count("the same traceback as above")) == (1, 1)
+
+
+def test_show_cuts_tracebacks_to_the_users_frames(run: Run, factory: JobFactory) -> None:
+    ours = str(Path(laneway.__file__).parent / "engine/run/executor.py")
+    text = (
+        "Traceback (most recent call last):\n"
+        f'  File "{ours}", line 3, in run\n    run()\n'
+        '  File "/srv/shop/tasks.py", line 5, in fetch\n    dial()\n'
+        "ValueError: no\n"
+    )
+    claim = factory.running()
+    error = json.dumps({"type": "ValueError", "message": "no", "traceback": text})
+    factory.settle(claim, "giveup", error=error)
+    shown = run("jobs", "show", claim.job_id).stdout
+    assert "/srv/shop/tasks.py" in shown
+    assert ours not in shown
+    assert ours in run("jobs", "show", claim.job_id, "--json").stdout
 
 
 def test_show_of_a_lost_attempt_mentions_no_traceback(run: Run, factory: JobFactory) -> None:

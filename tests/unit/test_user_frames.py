@@ -8,7 +8,7 @@ import traceback
 from pathlib import Path
 
 import laneway
-from laneway.engine.run.user_frames import MAX_CHARACTERS, cut_traceback, is_own
+from laneway.engine.run.user_frames import MAX_CHARACTERS, cut_traceback, is_foreign, is_own
 
 STANDARD = sysconfig.get_path("stdlib")
 INSTALLED = sysconfig.get_path("purelib")
@@ -29,6 +29,16 @@ def test_installed_application_and_handlers_of_laneway_are_own() -> None:
     assert is_own(f"{INSTALLED}/shop.py", "shop")
     assert is_own(f"{LANEWAY}/demo/app.py", "laneway.demo.app")
     assert not is_own(f"{LANEWAY}/engine/run/executor.py", "laneway.demo.app")
+
+
+def test_laneway_and_the_standard_library_are_known_on_any_host() -> None:
+    assert is_foreign("/srv/shop/tasks.py")
+    assert is_foreign("/opt/venv/lib/python3.12/site-packages/httpx/_client.py")
+    assert is_foreign(f"{LANEWAY}/demo/app.py")
+    assert not is_foreign(f"{LANEWAY}/engine/run/executor.py")
+    assert not is_foreign("/opt/venv/lib/python3.12/site-packages/laneway/engine/worker.py")
+    assert not is_foreign("/usr/lib/python3.13/concurrent/futures/thread.py")
+    assert not is_foreign("<frozen importlib._bootstrap>")
 
 
 def frame(path: str, name: str) -> str:

@@ -142,7 +142,10 @@ def _attempt(each: Attempt, printed: set[str]) -> Iterator[RenderableType]:
 
 
 def _lines(traceback: str | None) -> Iterator[Text]:
-    for text in (traceback or "").splitlines():
+    """The traceback without the frames of Laneway and the standard library."""
+    from laneway.engine.run.user_frames import is_foreign, keep_frames
+
+    for text in keep_frames(traceback or "", is_foreign):
         yield Text(f"  {visible(text)}", "dim")
 
 
