@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -238,6 +239,20 @@ def test_explain_names_codes(run: Run, factory: JobFactory) -> None:
     explained = json.loads(run("jobs", "explain", job_id, "--json").stdout)
     assert "no_worker" in [reason["code"] for reason in explained["reasons"]]
     assert "  no_worker: no worker is alive" in run("jobs", "explain", job_id).stdout
+
+
+def test_explain_writes_durations_and_times_for_people(
+    run: Run, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Etc/GMT-2")
+    time.tzset()
+    job_id = factory.submit(run_at=datetime(2031, 5, 4, 9, 30, tzinfo=UTC))
+    shown = run("jobs", "explain", job_id).stdout
+    in_json = run("jobs", "explain", job_id, "--json").stdout
+    monkeypatch.undo()
+    time.tzset()
+    assert re.search(r"delayed: it is due in \d+d, at 2031-05-04 11:30:00 \+02", shown)
+    assert re.search(r"it is due in \d+ s, at 2031-05-04T09:30:00\+00:00", in_json)
 
 
 def test_job_without_approval_is_shown_as_queued(run: Run, factory: JobFactory) -> None:

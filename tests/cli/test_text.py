@@ -10,7 +10,7 @@ import typer
 from laneway import errors
 from laneway.cli import inputs
 from laneway.cli.exits import ExitCode, exit_code
-from laneway.cli.output import seconds, to_json, visible
+from laneway.cli.output import for_people, seconds, to_json, visible
 
 
 @pytest.mark.parametrize(
@@ -67,3 +67,10 @@ def test_control_characters_are_written_out() -> None:
 )  # fmt: skip
 def test_every_error_has_its_exit_code(error: Exception, code: int) -> None:
     assert exit_code(error) is ExitCode(code)
+
+
+def test_durations_of_a_reason_are_for_people() -> None:
+    assert for_people("unseen for 132 s; dead after 60 s") == "unseen for 2m12s; dead after 1m00s"
+    assert for_people("version 3.11 stays, and so does box-3 s") == (
+        "version 3.11 stays, and so does box-3 s"
+    )

@@ -13,6 +13,7 @@ from laneway.cli.inputs import JobId, JobIds, Json
 from laneway.cli.name_notes import note_unknown_names, similar_type
 from laneway.cli.output import (
     console,
+    for_people,
     is_terminal,
     line,
     moment,
@@ -302,11 +303,14 @@ def explain(job_id: JobId, json: Json = False) -> None:
     line(
         f"{found.id} {visible(found.job_type)} in {found.lane}: {found.label or found.status.value}"
     )
-    for reason in found.reasons:
-        line(f"  {reason.code}: {visible(reason.message)}")
     from laneway.domain.states import TERMINAL
 
+    for reason in found.reasons:
+        # The reason of an ended job quotes its error.
+        text = reason.message if found.status in TERMINAL else for_people(reason.message)
+        line(f"  {reason.code}: {visible(text)}")
     if found.starts_in_s is not None:
-        line(f"  estimated start, at the pace of the last minutes: in {found.starts_in_s:g} s")
+        starts = f"in {seconds(found.starts_in_s)}" if found.starts_in_s else "now"
+        line(f"  estimated start, at the pace of the last minutes: {starts}")
     if found.runs_for_s is not None and found.status not in TERMINAL:
         line(f"  jobs of this type recently ran for {seconds(found.runs_for_s)}")

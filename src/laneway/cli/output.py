@@ -21,6 +21,9 @@ _UNFOLDED = 1000
 # Control characters, and those that change the direction of text.
 _CONTROL = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
+_MOMENT = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[+-]\d\d:\d\d|Z)")
+_SECONDS = re.compile(r"(?<![\w.-])(\d+(?:\.\d+)?) s\b")
+
 _no_color = False
 
 
@@ -120,3 +123,9 @@ def seconds(value: float | None) -> str:
     if whole < 2 * 86400:
         return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
     return f"{whole // 86400}d"
+
+
+def for_people(reason: str) -> str:
+    """The text of a reason with its times and durations as in tables; JSON has the original."""
+    text = _MOMENT.sub(lambda found: moment(datetime.fromisoformat(found[0])), reason)
+    return _SECONDS.sub(lambda found: seconds(float(found[1])), text)

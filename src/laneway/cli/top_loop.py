@@ -15,7 +15,7 @@ from rich.live import Live
 
 from laneway.cli import output
 from laneway.cli.job_ids import short_ids
-from laneway.cli.output import show, visible
+from laneway.cli.output import for_people, show, visible
 from laneway.cli.top_view import Effect, View, frame, of_active, of_job
 from laneway.domain.filter import JobFilter
 from laneway.domain.states import Status
@@ -138,7 +138,7 @@ class Top:
             if effect is Effect.EXPLAIN:
                 found = await self._backend.explain(job_id)
                 lines = [f"{found.id} {found.job_type} in {found.lane}: {found.label}", ""]
-                lines += [f"{each.code}: {each.message}" for each in found.reasons]
+                lines += [f"{each.code}: {for_people(each.message)}" for each in found.reasons]
                 self.view = replace(self.view, pages=tuple(map(visible, lines)))
                 return
             if effect is Effect.CANCEL:
