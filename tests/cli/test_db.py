@@ -13,6 +13,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from laneway.cli import worker
+from laneway.embedded import binaries
 from laneway.store.grants import grants
 from laneway.store.rights import ALL_ROLES
 from tests.cli.conftest import Run, invoke
@@ -134,7 +135,7 @@ def test_psql_of_embedded_server_leaves_interrupts_as_they_were(
     (tmp_path / "psql").write_text("#!/bin/sh\nexit 3\n")
     (tmp_path / "psql").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    for name in ("LANEWAY_DATABASE_URL", "DATABASE_URL"):
+    for name in ("LANEWAY_DATABASE_URL", "DATABASE_URL", "PGHOST"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("laneway.app.open_database.resolve_dsn", lambda settings, **options: dsn)
     before = signal.getsignal(signal.SIGINT)
@@ -180,6 +181,33 @@ def test_doctor_fails_where_work_cannot_be_done(
     assert shown.exit_code == 1
     assert "✘ schema" in shown.stdout
     assert "next: laneway db migrate" in shown.stdout
+
+
+@pytest.fixture
+def without_extras(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No database is set, and no PostgreSQL to embed is installed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(binaries, "WHEELS", ())
+    for name in ("LANEWAY_PG_BIN", "LANEWAY_DATABASE_URL", "DATABASE_URL", "PGHOST"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_doctor_names_a_missing_extra_once(run: Run, without_extras: None) -> None:
+    shown = run("doctor")
+    assert shown.exit_code == 5
+    assert shown.stdout.count("no PostgreSQL to embed is installed") == 1
+    assert shown.stdout.count("pip install") == 1
+    assert "next: pip install 'laneway[embedded]', or set LANEWAY_DATABASE_URL" in shown.stdout
+
+
+def test_demo_without_extras_names_only_settings_that_it_uses(
+    run: Run, without_extras: None
+) -> None:
+    shown = run("demo", "--once")
+    assert shown.exit_code == 2
+    assert "pip install 'laneway[embedded]'" in shown.stderr
+    assert "LANEWAY_PG_BIN" in shown.stderr
+    assert "DATABASE_URL" not in shown.stderr
 
 
 @pytest.mark.parametrize("role", [None, "reader", "client", "worker"])

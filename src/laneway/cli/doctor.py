@@ -33,7 +33,8 @@ async def _check_all(json: bool) -> list[HealthCheck]:
     from laneway.app.open_database import open_database
     from laneway.control.health import examine
     from laneway.control.health_check import Finding, HealthCheck
-    from laneway.errors import LanewayError
+    from laneway.errors import LanewayError, MissingExtra
+    from laneway.extras import install_line
 
     chosen = session.settings()
     found: list[HealthCheck] = []
@@ -46,6 +47,12 @@ async def _check_all(json: bool) -> list[HealthCheck]:
         async with open_database(chosen, role="doctor") as db:
             async for check in examine(db):
                 add(check)
+    except MissingExtra as error:
+        # The rest of its message is the next step.
+        message, _, _ = str(error).partition(": ")
+        step = f"{install_line('embedded')}, or set LANEWAY_DATABASE_URL or LANEWAY_PG_BIN"
+        add(HealthCheck("database", Finding.FAIL, message, step))
+        return found
     except LanewayError as error:
         step = "see the line above" if found else "set LANEWAY_DATABASE_URL"
         name = "checks" if found else "database"

