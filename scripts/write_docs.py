@@ -35,8 +35,10 @@ SETTINGS_TAIL = """
 
 The project's directory is the nearest one, from the working directory upwards, with a
 `laneway.toml`, a `pyproject.toml`, a `.git` or a `.laneway`; without any, the working directory. A
-`.laneway` that belongs to another account does not count. The search ends below your home directory
-and below directories that everyone can write.
+`.laneway` that belongs to another account does not count. The search ends below your home
+directory, below directories that everyone can write and below those of other accounts. A
+`laneway.toml` of another account, or in its directory, is refused, because it can name programs to
+run; root's is accepted. `LANEWAY_CONFIG` accepts any file.
 
 ## Embedded PostgreSQL
 
@@ -53,9 +55,11 @@ For root the shared directory is usually `/var/lib/laneway`. Earlier versions us
 projects. Workers and servers log the directory
 when they start, other commands only when they create it.
 
-If the project cannot be written, the data is in `projects/NAME-DIGEST/postgres-N` of the shared
-directory. For root, PostgreSQL runs as another account; if that cannot enter the project, such as
-one in root's home, the same applies. If the path is too long for a socket, the socket is in `/tmp`.
+If the project cannot be written, if everyone can write it or if it belongs to another account,
+the data is in `projects/NAME-DIGEST/postgres-N` of the shared directory. A `.laneway` that is a
+symbolic link, belongs to another account or can be written by others is refused. For root,
+PostgreSQL runs as another account; if that cannot enter the project, such as one in root's home,
+the same applies. If the path is too long for a socket, the socket is in `/tmp`.
 
 The first process that needs it starts PostgreSQL. It stops when the last process that uses it has
 ended, also by a crash. The data stays until you run `laneway db reset`.

@@ -169,7 +169,7 @@ def test_doctor_prints_results_and_next_commands(run: Run) -> None:
     assert "✔ database" in shown.stdout
     assert "next: laneway worker APP" in shown.stdout
     checks = [json.loads(line) for line in run("doctor", "--json").stdout.splitlines()]
-    assert [check["name"] for check in checks][:3] == ["database", "schema", "pooler"]
+    assert [check["name"] for check in checks][:3] == ["database", "blockers", "schema"]
     assert checks[-1]["name"] == "embedded"
 
 
