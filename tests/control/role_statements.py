@@ -232,6 +232,7 @@ def run_worker(session: RoleSession, _: None) -> None:
     session.run(lanes.create(Lane("video"), "worker"))
     session.run(lanes.assign_types([("audio", "mix")], "worker"))
     assert session.run(limits.find(["codec"])) == set()
+    session.run(limits.names())
     assert session.run(limits.create(Limit("codec"), "worker")) is not None
     assert len(session.run(limits.get(["codec"]))) == 1
     session.publish("encode")
@@ -331,6 +332,7 @@ def run_scheduler(session: RoleSession) -> None:
     checked, plain = found["full"], found["hourly"]
     session.run(schedules.find_ahead())
     assert session.run(schedules.scopes())
+    session.run(schedules.settings(["nightly"]))
     session.run(schedules.replan(plain, long_ago))
     entry = SlotEntry(long_ago, "submitted")
     assert session.run(schedules.fire(plain, [entry], long_ago, holder, epoch)).taken == 1

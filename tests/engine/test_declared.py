@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 
 import pytest
 
 from laneway import Context, Lane, Limit, SyncContext
-from laneway.errors import InvalidInput
+from laneway.errors import ConfigError, InvalidInput
 from tests.engine import child_features
 from tests.support.worker_harness import WorkerHarness
 
@@ -173,3 +174,94 @@ async def test_request_creates_a_limit_as_declared_or_unbounded(
     assert harness.rows(LIMITS)[0] == ("llm", 4, 20, 1.0, "cluster")
     assert harness.one("select max_concurrent from laneway.limits where name = 'fresh'") is None
     assert caplog.text.count("did not exist and was created without a bound") == 1
+
+
+async def test_schedule_that_differs_is_logged_and_not_overwritten(
+    harness: WorkerHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    @harness.lw.handler("report")
+    async def report(ctx: Context, day: str = "today") -> None: ...
+
+    harness.lw.schedule("nightly", "report", cron="0 3 * * *", tags=["a", "b"])
+    harness.lw.schedule("same", "report", cron="0 4 * * *", payload={"day": "x"})
+    harness.lw.schedule("other", "report", cron="0 5 * * *", payload={"day": "x"})
+    await harness.start_worker()
+    assert "differs from" not in caplog.text
+    harness.do(
+        "update laneway.schedules set cron = '0 9 * * *', tags = '{}' where name = 'nightly'"
+    )
+    harness.do("update laneway.schedules set priority = 7, enabled = false where name = 'same'")
+    harness.do("""update laneway.schedules set payload = '{"day": "y"}' where name = 'other'""")
+    await harness.start_worker()
+    found = [one.getMessage() for one in caplog.records if "differs from" in one.getMessage()]
+    head = "in the database differs from the code, and the database decides:"
+    assert found == [
+        (
+            f"schedule nightly {head} cron is 0 9 * * *, configured 0 3 * * *; tags is none,"
+            " configured a, b. To change it:"
+            " `laneway schedules set nightly --cron '0 3 * * *' --tag a --tag b`"
+        ),
+        (
+            f"schedule other {head} the payload is another. To change it:"
+            " `laneway schedules set other --payload '…'`"
+        ),
+    ]
+    assert harness.one("select cron from laneway.schedules where name = 'nightly'") == "0 9 * * *"
+
+
+async def test_missing_argument_of_a_schedule_names_its_line(harness: WorkerHarness) -> None:
+    @harness.lw.handler("report")
+    async def report(ctx: Context, day: str) -> None: ...
+
+    harness.lw.schedule("nightly", "report", cron="0 3 * * *")
+    with pytest.raises(ConfigError, match=r"test_declared\.py:\d+: schedule 'nightly': .*day"):
+        await harness.start_worker()
+
+
+async def test_misspelt_lane_and_limit_are_warned_of_with_the_nearest_name(
+    make_harness: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    harness = make_harness(lanes=[Lane("docs")], limits=[Limit("llm-fast")])
+
+    @harness.lw.handler("job", lane="dosc", limits=["llm-fats", "opneai"])
+    async def job(ctx: Context) -> None: ...
+
+    @harness.lw.handler("other", lane="interactiv")
+    async def other(ctx: Context) -> None: ...
+
+    await harness.start_worker()
+    warned = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
+    for kind, name, near in (
+        ("lane", "dosc", "docs"),
+        ("lane", "interactiv", "interactive"),
+        ("limit", "llm-fats", "llm-fast"),
+        ("limit", "opneai", "openai"),
+    ):
+        (line,) = [one for one in warned if one.startswith(f"{kind} {name} did not exist")]
+        assert line.endswith(f"N`; did you mean {near}?")
+
+
+async def test_start_says_what_it_created(
+    make_harness: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    harness = make_harness(
+        lanes=[Lane("docs", max_slots=20)], limits=[Limit("llm", max_concurrent=4, rate="20/s")]
+    )
+
+    @harness.lw.handler("report")
+    async def report(ctx: Context) -> None: ...
+
+    harness.lw.schedule("newyear", "report", cron="0 0 1 1 *")
+    harness.lw.schedule("off", "report", cron="0 0 1 1 *", enabled=False)
+    caplog.set_level(logging.INFO, "laneway")
+    await harness.start_worker()
+    found = [one.getMessage() for one in caplog.records if "created the" in one.getMessage()]
+    assert found[:2] == [
+        "created the lane docs: max_slots 20",
+        "created the limit llm: max_concurrent 4, rate 20/s",
+    ]
+    assert re.fullmatch(r"created the schedule newyear: next run \d+-01-01T00:00\+00:00", found[2])
+    assert found[3:] == ["created the schedule off: disabled"]
+    caplog.clear()
+    await harness.start_worker()
+    assert "created the" not in caplog.text

@@ -23,7 +23,7 @@ from laneway.engine.code_place import (
     without_parentheses,
 )
 from laneway.engine.leader.schedule_checks import TIMEOUT_S, make_check
-from laneway.engine.registry import HandlerOptions, Registry
+from laneway.engine.registry import HandlerOptions, Registry, ScheduleSource
 from laneway.engine.run.middleware import check_middleware
 from laneway.errors import ConfigError, InvalidInput
 from laneway.extras import install_line, is_installed
@@ -190,7 +190,8 @@ class Laneway(Client):
                 schedule = Schedule.of({"name": name, "job_type": of, **given})
             except InvalidInput as error:
                 raise ConfigError(f"{place}: schedule {name!r}: {error}") from error
-            self.handlers.add_schedule(schedule)
+            source = ScheduleSource(place, frozenset({"job_type", *given}))
+            self.handlers.add_schedule(schedule, source)
 
         def decorate(handler: J) -> J:
             place = place_of(handler)

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from shlex import quote
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from laneway.config.settings import Settings
+from laneway.domain.cron import parse
 from laneway.domain.declared import Limit as DeclaredLimit
 from laneway.domain.job_type import forget_command
 from laneway.domain.lane import DEFAULT_LANE, SETTINGS, Lane
 from laneway.domain.limit import Limit
+from laneway.domain.next_runs import fires_after
 from laneway.domain.overview import TOUCH_S
+from laneway.domain.schedule import Schedule, encode_payload
+from laneway.domain.suggestion import suggest
 from laneway.engine.claim.capacity import Capacity
 from laneway.engine.process.memory import resident_bytes
 from laneway.engine.registry import Registry
@@ -32,6 +38,8 @@ log = logging.getLogger("laneway")
 FULL_S = 1.0
 SEE_S = 3600.0
 STALE_SHOWN = 5
+# Options of `laneway schedules set` that are not named like their settings.
+_OPTIONS: Final = {"job_type": "--type", "check_name": "--check", "tags": "--tag"}
 
 
 class Registrar(Service):
@@ -85,7 +93,8 @@ class Registrar(Service):
             if handler.lane is not None and state.lane_of(handler.job_type) != handler.lane
         ]
         if named:
-            await adopt(self._database, named, by, state)
+            declared = [lane.name for lane in (*registry.lanes, *settings.lanes)]
+            await adopt(self._database, named, by, state, declared)
         await self._create_limits(registry, by)
         if len(registry):
             await self._publish(registry, settings.application)
@@ -100,7 +109,8 @@ class Registrar(Service):
             if lane.name not in state.lanes:
                 settings: dict[str, Any] = {name: getattr(lane, name) for name in SETTINGS}
                 new = Lane(lane.name, **settings, enabled=lane.enabled)
-                await self._database.run(lanes.create(new, by))
+                if await self._database.run(lanes.create(new, by)):
+                    log.info("created the lane %s: max_slots %s", lane.name, _value(lane.max_slots))
             _warn_of_differences(lane, state, source)
 
     async def _publish(self, registry: Registry, application: str | None) -> None:
@@ -139,16 +149,20 @@ class Registrar(Service):
         """Create missing schedules; an existing row wins over the code."""
         if not registry.schedules:
             return
-        known = {each.name for each in await self._database.run(schedules.scopes())}
+        known = await self._database.run(schedules.settings(registry.schedules))
         for schedule in registry.schedules.values():
             handler = registry.get(schedule.job_type)
             try:
                 if handler is not None:
                     handler.arguments.validate(schedule.payload or {})
             except InvalidInput as error:
-                raise ConfigError(f"schedule {schedule.name!r}: {error}") from error
-            if schedule.name not in known:
-                await self._database.run(schedules.create(schedule, by, settings.payload_limits))
+                place = registry.schedule_sources[schedule.name].place
+                raise ConfigError(f"{place}: schedule {schedule.name!r}: {error}") from error
+            if (found := known.get(schedule.name)) is not None:
+                given = registry.schedule_sources[schedule.name].given
+                _warn_of_schedule(schedule, given, found)
+            elif await self._database.run(schedules.create(schedule, by, settings.payload_limits)):
+                _log_created(schedule)
 
     async def run_once(self) -> float | None:
         room = self._capacity.published() if self._capacity is not None else None
@@ -193,16 +207,17 @@ async def adopt(
     named: Sequence[tuple[str, str | None]],
     by: str,
     state: lanes.ControlState,
+    declared: Collection[str] = (),
 ) -> None:
     """Put job types that are in no lane into the named lane; create missing lanes unbounded."""
     # `default` is missing only before the first migration.
     base = state.lanes.get(DEFAULT_LANE, Lane(DEFAULT_LANE))
     like = Lane("new", max_slots=None, poll_interval_ms=base.poll_interval_ms)
     for lane in await database.run(lanes.assign_types(named, by, like)):
-        log.info(
+        log.warning(
             "lane %s did not exist and was created without a bound: to bound it,"
-            " `laneway lanes set %s --max-slots N`",
-            lane, lane,
+            " `laneway lanes set %s --max-slots N`%s",
+            lane, lane, suggest(lane, {*declared, *state.lanes} - {lane}),
         )  # fmt: skip
 
 
@@ -222,6 +237,62 @@ def _warn_of_differences(lane: Lane, state: lanes.ControlState, source: str) -> 
 
 def _warn_of_limit(limit: DeclaredLimit, found: Limit) -> None:
     _warn("limit", limit.name, "limits=", limit.differences(found))
+
+
+def _warn_of_schedule(
+    schedule: Schedule, given: Collection[str], found: Mapping[str, object]
+) -> None:
+    """Log given settings that differ; whether it is enabled is the operator's decision."""
+    here = {name: getattr(schedule, name) for name in found if name in given}
+    if "tags" in here:
+        here["tags"] = tuple(here["tags"])
+    if "payload" in here:
+        here["payload"] = json.loads(encode_payload(here["payload"]))
+    different = [name for name, value in here.items() if value != found[name]]
+    if not different:
+        return
+    text = "; ".join(
+        f"{name} is {_schedule_value(found[name])}, configured {_schedule_value(here[name])}"
+        if name != "payload"
+        else "the payload is another"
+        for name in different
+    )
+    options = " ".join(
+        f"{_OPTIONS.get(name, '--' + name.replace('_', '-'))} {quote(value)}"
+        for name in different
+        for value in _option_values(here[name])
+    )
+    log.warning(
+        "schedule %s in the database differs from the code, and the database decides: %s."
+        " To change it: `laneway schedules set %s %s`",
+        schedule.name, text, schedule.name, options,
+    )  # fmt: skip
+
+
+def _option_values(value: object) -> list[str]:
+    if isinstance(value, tuple):
+        return list(value) or ["none"]
+    return [_schedule_value(value)]
+
+
+def _schedule_value(value: object) -> str:
+    if isinstance(value, dict):
+        # Not for the log: it may be large or secret.
+        return "…"
+    if isinstance(value, tuple):
+        return ", ".join(value) or "none"
+    return "none" if value is None else str(value)
+
+
+def _log_created(schedule: Schedule) -> None:
+    next_runs = fires_after(parse(schedule.cron, schedule.timezone), datetime.now(UTC), 1)
+    if not schedule.enabled:
+        when = "disabled"
+    elif next_runs:
+        when = f"next run {next_runs[0].at.isoformat(timespec='minutes')}"
+    else:
+        when = "no next run"
+    log.info("created the schedule %s: %s", schedule.name, when)
 
 
 def _warn(

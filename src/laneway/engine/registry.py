@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, cast
 
 from laneway.domain.approval import Analysis, Approval, analysis_of, as_approval, is_analysis
 from laneway.domain.change_rules import check_whole
@@ -256,6 +256,13 @@ def _result(value: object) -> dict[str, Any]:
     return value.to_dict()
 
 
+class ScheduleSource(NamedTuple):
+    """The place where code declares a schedule, and the settings that it gives."""
+
+    place: str
+    given: frozenset[str]
+
+
 class Registry:
     """The handlers, analyses, hooks, checks, schedules, lanes and limits of an application."""
 
@@ -273,6 +280,7 @@ class Registry:
         self.middleware: list[Callable[..., Any]] = []
         self.checks: dict[str, ScheduleCheck] = {}
         self.schedules: dict[str, Schedule] = {}
+        self.schedule_sources: dict[str, ScheduleSource] = {}
         self.lanes: tuple[Lane, ...] = ()
         self.limits: dict[str, Limit] = {}
 
@@ -313,12 +321,13 @@ class Registry:
             raise ConfigError(f"{place_of(check.fn)}: check {check.name!r}: is already registered")
         self.checks[check.name] = check
 
-    def add_schedule(self, schedule: Schedule) -> None:
+    def add_schedule(self, schedule: Schedule, source: ScheduleSource) -> None:
         if schedule.name in self.schedules:
             raise ConfigError(
                 f"{place_of_caller()}: schedule {schedule.name!r}: is already registered"
             )
         self.schedules[schedule.name] = schedule
+        self.schedule_sources[schedule.name] = source
 
     def add_lanes(self, lanes: object) -> None:
         try:

@@ -43,6 +43,11 @@ def find(names: Iterable[str]) -> Statement[set[str]]:
     )
 
 
+def names(limit: int = 1000) -> Statement[list[str]]:
+    """The names of all limits, to suggest one."""
+    return Statement("limits/list_names", lambda rows: [row[0] for row in rows], {"limit": limit})
+
+
 def get(names: Iterable[str]) -> Statement[list[Limit]]:
     """The named limits that exist, by name."""
     return Statement(

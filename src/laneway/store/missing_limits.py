@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from laneway.domain.limit import Limit, check_limit_name, unbounded
+from laneway.domain.suggestion import suggest
 from laneway.errors import InvalidInput
 from laneway.store import limits
 
@@ -39,11 +40,15 @@ async def create(
         limit = declared.get(name) or unbounded(name)
         is_new = await database.run(limits.create(limit, by)) is not None
         if is_new and name not in declared:
+            known = {*declared, *await database.run(limits.names())} - {name}
             log.warning(
                 "limit %s did not exist and was created without a bound: to bound it,"
-                " `laneway limits set %s --max-concurrent N`",
-                name, name,
+                " `laneway limits set %s --max-concurrent N`%s",
+                name, name, suggest(name, known),
             )  # fmt: skip
+        elif is_new:
+            bound = "unbounded" if limit.max_concurrent is None else limit.max_concurrent
+            log.info("created the limit %s: max_concurrent %s, rate %s", name, bound, limit.rate)
 
 
 class KnownLimits:

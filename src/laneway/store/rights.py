@@ -212,6 +212,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "limits/create_limit": ("select insert on limits", "select update on control"),
     "limits/drop_holds": ("execute on drop_holds",),
     "limits/find_limits": ("select on limits",),
+    "limits/list_names": ("select on limits",),
     "limits/get_limits": ("select on limits",),
     "limits/acquire_for_remote": ("execute on acquire_for_remote",),
     "limits/end_call_holds": ("execute on end_call_holds",),
@@ -275,6 +276,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "schedules/read_schedules": (
         "select on schedules", "select on schedule_state", "select on schedule_slots",
     ),
+    "schedules/read_settings": ("select on schedules",),
     "schedules/release_checks": ("select update on schedule_state",),
     "schedules/replan_schedule": ("select on schedules", "select update on schedule_state"),
     "schedules/run_schedule": ("execute on run_schedule",),
@@ -330,7 +332,8 @@ _WORKER: Final = (
     "leases/claim_with_origins",
     "leases/park_jobs", "leases/reclaim_leases", "leases/renew_leases", "leases/report_progress",
     "leases/resign_leader", "leases/settle_jobs", "limits/acquire_limit",
-    "limits/create_limit", "limits/find_limits", "limits/get_limits", "limits/release_limit",
+    "limits/create_limit", "limits/find_limits", "limits/get_limits", "limits/list_names",
+    "limits/release_limit",
     "steps/save_step", "steps/read_steps", "workers/register_worker", "workers/stop_worker",
     "workers/sweep_workers", "workers/touch_worker",
     "retention/expire_approvals", "retention/expire_overaged", "retention/release_self_finished",
@@ -338,7 +341,8 @@ _WORKER: Final = (
     "retention/recount_usage", "retention/sweep_keys",
     "schedules/begin_check", "schedules/create_schedule", "schedules/find_ahead",
     "schedules/find_due", "schedules/fire_slots", "schedules/list_scopes",
-    "schedules/plan_schedule", "schedules/release_checks", "schedules/replan_schedule",
+    "schedules/plan_schedule", "schedules/read_settings", "schedules/release_checks",
+    "schedules/replan_schedule",
     "schedules/stop_schedule",
 )  # fmt: skip
 # Granted in addition to other roles: a program that submits need not approve.

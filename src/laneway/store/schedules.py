@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -15,6 +16,10 @@ from laneway.store.statement import Row, Statement, nothing, scalar
 _COLUMNS: Final = (
     "job_type", "payload", "cron", "timezone", "missed", "catch_up", "check_name", "priority",
     "max_retries", "concurrency_key", "workspace", "tags", "enabled",
+)  # fmt: skip
+_SETTINGS: Final = (
+    "job_type", "cron", "timezone", "missed", "catch_up", "check_name", "priority", "max_retries",
+    "concurrency_key", "workspace",
 )  # fmt: skip
 
 
@@ -101,6 +106,22 @@ def read(*names: str, as_text: bool = False) -> Statement[list[ReadSchedule]]:
         {"names": list(names) or None},
         may_be_large=True,
     )
+
+
+def settings(names: Iterable[str]) -> Statement[dict[str, dict[str, Any]]]:
+    """The settings of the named schedules that exist, without `enabled`, by name."""
+    return Statement(
+        "schedules/read_settings",
+        lambda rows: {row[0]: _settings(row) for row in rows},
+        {"names": list(names)},
+        may_be_large=True,
+    )
+
+
+def _settings(row: Row) -> dict[str, Any]:
+    _, *values, tags, payload = row
+    found = dict(zip(_SETTINGS, values, strict=True))
+    return {**found, "tags": tuple(tags), "payload": json.loads(payload)}
 
 
 class ScheduleScope(NamedTuple):
