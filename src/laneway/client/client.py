@@ -73,6 +73,9 @@ class Client(LimitHolder):
     calling thread and blocks it.
     """
 
+    # The cure that a TimeoutError of `wait` names, if not `jobs explain`.
+    wait_cure: str | None = None
+
     def __init__(
         self,
         database: Database | Callable[[], Database],
@@ -306,7 +309,7 @@ class Client(LimitHolder):
         unreachable, it keeps waiting.
         """
         wanted = parse_job_id(job_id)
-        ended = await end_of(self.database, wanted, timeout)
+        ended = await end_of(self.database, wanted, timeout, self.wait_cure)
         return outcome_of(wanted, *ended, decode, self._limits)
 
     @asynccontextmanager

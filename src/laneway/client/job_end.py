@@ -24,19 +24,28 @@ _SHORTEST_QUERY_S: Final = 1.0
 Ended = tuple[str, str | None, str | None]
 
 
-async def end_of(database: Database, wanted: UUID, timeout: float | None) -> Ended:
-    """Waits until the job has ended; TimeoutError after `timeout` seconds.
+async def end_of(
+    database: Database, wanted: UUID, timeout: float | None, cure: str | None = None
+) -> Ended:
+    """Waits until the job has ended; TimeoutError, with the cure, after `timeout` seconds.
 
     A wait inside a handler is noted once it polls slowly.
     """
     async with noting(database, wanted) as note:
-        return await _poll(database, wanted, timeout, note)
+        return await _poll(database, wanted, timeout, note, cure)
 
 
-async def _poll(database: Database, wanted: UUID, timeout: float | None, note: WaitNote) -> Ended:
+async def _poll(
+    database: Database,
+    wanted: UUID,
+    timeout: float | None,
+    note: WaitNote,
+    cure: str | None,
+) -> Ended:
     loop = asyncio.get_running_loop()
     deadline = None if timeout is None else loop.time() + timeout
     pause = SHORTEST_POLL_S
+    status = "its status could not be read"
     while True:
         cause: DatabaseUnavailable | None = None
         left = None if deadline is None else deadline - loop.time()
@@ -49,6 +58,7 @@ async def _poll(database: Database, wanted: UUID, timeout: float | None, note: W
                 raise NotFound(f"no job {wanted}")
             if Status(found[0]) in TERMINAL:
                 return found
+            status = f"its status is {found[0]}"
         except (SchemaMismatch, UnsuitableDatabase):
             raise
         except DatabaseUnavailable as error:
@@ -57,7 +67,10 @@ async def _poll(database: Database, wanted: UUID, timeout: float | None, note: W
             pass
         left = None if deadline is None else deadline - loop.time()
         if left is not None and left <= 0:
-            raise TimeoutError(f"job {wanted} did not end within {timeout} s") from cause
+            raise TimeoutError(
+                f"job {wanted} did not end within {timeout} s: {status};"
+                f" {cure or f'`laneway jobs explain {wanted}` says why'}"
+            ) from cause
         if pause >= LONGEST_POLL_S:
             await note.write()
         delay = pause * random.uniform(0.8, 1.2)

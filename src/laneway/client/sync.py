@@ -142,7 +142,9 @@ class SyncClient:
 
         original = self._client
         database = Database(original.database.dsn, original.settings, role="sync client")
-        return Client(database, original.settings, original.handlers)
+        client = Client(database, original.settings, original.handlers)
+        client.wait_cure = original.wait_cure
+        return client
 
 
 async def _close(client: Client) -> None:

@@ -102,6 +102,7 @@ def bind(lw: Laneway, database: ScratchDatabase) -> Iterator[BoundApp]:
     lw.settings = changed(
         before, database_url=database.dsn, pg_variables=False, listen_dsn=None, worker="on"
     )
+    lw.wait_cure = "call run_due() first: no worker runs in this test"
     _current = bound = BoundApp(lw, database)
     try:
         if lw.handlers.schedules:
@@ -109,6 +110,7 @@ def bind(lw: Laneway, database: ScratchDatabase) -> Iterator[BoundApp]:
         yield bound
     finally:
         _current = None
+        lw.wait_cure = None
         run_apart(lw.close)
         lw.reopen()
         lw.settings = before
