@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway import Context
+from laneway import Context, SyncContext
 from laneway.control import explain, workers
 from laneway.domain.overview import RoomUse
 from laneway.engine.claim.capacity import Capacity
@@ -59,7 +59,7 @@ async def test_explain_names_worker_that_is_full_while_it_lasts(dsn: str, kind: 
         async def slow(ctx: Context) -> None:
             await go.wait()
 
-        def slow_thread(ctx: Context) -> None:
+        def slow_thread(ctx: SyncContext) -> None:
             go_on.wait(120)
 
         harness.lw.handler("slow")(slow if kind == "async" else slow_thread)
@@ -88,7 +88,7 @@ async def test_explain_names_slots_of_worker_that_is_at_them(dsn: str) -> None:
             await go.wait()
 
         @harness.lw.handler("plain")
-        def plain(ctx: Context) -> None: ...
+        def plain(ctx: SyncContext) -> None: ...
 
         first = await harness.lw.submit("slow")
         worker = await harness.start_worker()

@@ -16,7 +16,7 @@ from laneway.errors import ConfigError, InvalidInput
 if TYPE_CHECKING:
     from laneway import Context as OnlyForCheckers
 
-HEAD = "from laneway import Analysis, Context, Laneway\nlw = Laneway()\n\n"
+HEAD = "from laneway import Analysis, Context, Laneway, SyncContext\nlw = Laneway()\n\n"
 INGEST = '@lw.handler("ingestion")\nasync def ingest(ctx: Context, path: str) -> None: ...\n\n'
 
 
@@ -87,6 +87,34 @@ HANDLERS = {
         (
             "ctx: is not a context, which is the first parameter: write async def ingest(ctx:"
             " Context, **rest: int)"
+        ),
+    ),
+    "sync_context_of_async_def": (
+        '@lw.handler("ingestion")\nasync def ingest(ctx: SyncContext, path: str) -> None: ...',
+        (
+            "app.py:4, in ingest: handler 'ingestion': ctx: is a SyncContext, but an async def gets"
+            " the other: write async def ingest(ctx: Context, path: str)"
+        ),
+    ),
+    "context_of_plain_def": (
+        '@lw.handler("ingestion")\ndef ingest(ctx: Context, path: str) -> None: ...',
+        (
+            "app.py:4, in ingest: handler 'ingestion': ctx: is a Context, but a plain def gets the"
+            " other: write def ingest(ctx: SyncContext, path: str)"
+        ),
+    ),
+    "empty_parentheses": (
+        "@lw.handler()\nasync def ingest(ctx: Context) -> None: ...",
+        'app.py:4: @lw.handler needs the job type: write @lw.handler("ingest")',
+    ),
+    "retry_function": (
+        (
+            '@lw.handler("ingestion", retry=lambda error: 1)\n'
+            "async def ingest(ctx: Context) -> None: ..."
+        ),
+        (
+            "app.py:4, in ingest: handler 'ingestion': retry: must take the number of the retry and"
+            " the error: write def retry(n, error)"
         ),
     ),
     "method": (
@@ -201,6 +229,14 @@ OTHERS = {
             "app.py:7, in plan: analysis of 'ingestion': its handler has no argument pth; did you"
             " mean path?"
         ),
+    ),
+    "lanes_by_name": (
+        '\nLaneway(lanes=["docs"])',
+        "app.py:5: Laneway(): lanes: must be a list of Lane, found str",
+    ),
+    "limits_by_name": (
+        '\nLaneway(limits=["llm"])',
+        "app.py:5: Laneway(): limits: must be a list of Limit, found str",
     ),
     "setting": (
         "\nLaneway(concurency=3)",

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from laneway import Context, SyncContext
+from laneway import Context, Laneway, SyncContext
 from laneway.engine.run.handler_channel import Interrupted
 from laneway.errors import InvalidInput, Refused
 from laneway.testing import FakeContext, FakeSyncContext
@@ -164,3 +164,20 @@ async def test_limits_are_recorded() -> None:
         pass
     assert ctx.limits_held == [("openai",)]
     assert plain.limits_held == [("disk", "openai")]
+
+
+async def test_fake_context_of_the_other_kind_is_refused_by_name() -> None:
+    lw = Laneway()
+    read = lw.handler("read")(read_pages)
+    plain = lw.handler("plain")(read_pages_plain)
+    with pytest.raises(
+        InvalidInput, match="is a FakeSyncContext, but read_pages is an async def: use FakeContext"
+    ):
+        await read(FakeSyncContext(), pages=1)
+    with pytest.raises(
+        InvalidInput,
+        match="is a FakeContext, but read_pages_plain is a plain def: use FakeSyncContext",
+    ):
+        plain(FakeContext(), pages=1)
+    assert await read(FakeContext(), pages=1) == 2
+    assert plain(FakeSyncContext(), pages=1) == 2

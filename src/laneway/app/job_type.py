@@ -64,6 +64,18 @@ class JobType(Generic[P, R, C]):
 
     def __call__(self, ctx: Any, /, *args: P.args, **kwargs: P.kwargs) -> C:
         """Calls the function itself, as tests do."""
+        # Only fake contexts have it.
+        is_for_async = getattr(type(ctx), "is_for_async", None)
+        if is_for_async is not None and is_for_async != self.handler.is_async:
+            kind, fitting = (
+                ("an async", "FakeContext")
+                if self.handler.is_async
+                else ("a plain", "FakeSyncContext")
+            )
+            raise InvalidInput(
+                "ctx",
+                f"is a {type(ctx).__name__}, but {self.__name__} is {kind} def: use {fitting}",
+            )
         result: C = self.handler.fn(ctx, *args, **kwargs)
         return result
 

@@ -112,7 +112,7 @@ class Laneway(Client):
         self.handlers.add_limits(limits)
         super().__init__(lambda: _open(self), chosen, self.handlers)
 
-    def handler(self, job_type: str, **options: Unpack[HandlerOptions]) -> HandlerDecorator:
+    def handler(self, job_type: str = "", **options: Unpack[HandlerOptions]) -> HandlerDecorator:
         """Registers the function below as the handler of a job type.
 
         lane, priority, max_retries (3), timeout (seconds), isolation ("async", "thread",
@@ -122,6 +122,10 @@ class Laneway(Client):
         retention (Retention), unique_for (seconds in which there is one job per key), unique_by
         (arguments that form the key).
         """
+        if job_type == "":
+            raise ConfigError(
+                f'{place_of_caller()}: @lw.handler needs the job type: write @lw.handler("ingest")'
+            )
         if callable(job_type):
             written = f'@lw.handler("{name_of(job_type)}"), with the job type'
             raise without_parentheses("@lw.handler", job_type, written)

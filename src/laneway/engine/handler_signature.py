@@ -15,6 +15,7 @@ from laneway.errors import InvalidInput
 
 # A class of one of these names is a context: users may have a stand-in for tests.
 _CONTEXTS: Final = frozenset({"Context", "SyncContext"})
+_CONTEXT_MODULE: Final = "laneway.engine.run.context"
 _WITHOUT_HINT: Final = ("ctx", "context")
 _POSITIONAL: Final = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -39,11 +40,25 @@ def check_handler(fn: object) -> None:
             )
         is_context = first.name.startswith("_") or any(w in first.name for w in _WITHOUT_HINT)
     else:
-        is_context = _is_context(_resolved(fn, first))
+        hint = _resolved(fn, first)
+        _check_kind(fn, first.name, hint)
+        is_context = _is_context(hint)
     if not is_context:
         raise InvalidInput(
             first.name, f"is not a context, which is the first parameter: {_cure(fn)}"
         )
+
+
+def _check_kind(fn: Callable[..., Any], name: str, hint: Any) -> None:
+    """Refuse the context of the other kind of function; a subclass may be a stand-in for both."""
+    if get_origin(hint) is Annotated:
+        hint = get_args(hint)[0]
+    if getattr(hint, "__module__", None) != _CONTEXT_MODULE:
+        return
+    is_async = inspect.iscoroutinefunction(fn)
+    if hint.__name__ == ("SyncContext" if is_async else "Context"):
+        kind = "an async def" if is_async else "a plain def"
+        raise InvalidInput(name, f"is a {hint.__name__}, but {kind} gets the other: {_cure(fn)}")
 
 
 def _is_context(hint: Any) -> bool:

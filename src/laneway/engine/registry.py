@@ -6,7 +6,7 @@ import inspect
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -203,6 +203,16 @@ def _checked(
 def _retry_function(given: object) -> RetryFunction | None:
     if given is not None and (not callable(given) or inspect.iscoroutinefunction(given)):
         raise InvalidInput("retry", "must be a RetryPolicy or a plain function (n, error)")
+    if given is not None:
+        try:
+            inspect.signature(given).bind(1, None)
+        except TypeError:
+            raise InvalidInput(
+                "retry",
+                "must take the number of the retry and the error: write def retry(n, error)",
+            ) from None
+        except ValueError:
+            pass  # a builtin has no signature
     return cast("RetryFunction | None", given)
 
 
@@ -331,18 +341,24 @@ class Registry:
 
     def add_lanes(self, lanes: object) -> None:
         try:
+            for one in lanes if isinstance(lanes, (list, tuple)) else ():
+                if not isinstance(one, (Lane, Mapping)):
+                    kind = type(one).__name__
+                    raise InvalidInput("lanes", f"must be a list of Lane, found {kind}")
             self.lanes = check_setup(read_table(lanes))
         except InvalidInput as error:
             text = error.rule if error.field == "lanes" else str(error)
-            raise ConfigError(f"lanes: {text}") from None
+            raise ConfigError(f"{place_of_caller()}: Laneway(): lanes: {text}") from None
 
     def add_limits(self, limits: Iterable[object]) -> None:
         for limit in limits:
             if not isinstance(limit, Limit):
                 kind = type(limit).__name__
-                raise ConfigError(f"limits: must be a list of Limit, found {kind}")
+                rule = f"must be a list of Limit, found {kind}"
+                raise ConfigError(f"{place_of_caller()}: Laneway(): limits: {rule}")
             if limit.name in self.limits:
-                raise ConfigError(f"limits: names the limit {limit.name} twice")
+                rule = f"names the limit {limit.name} twice"
+                raise ConfigError(f"{place_of_caller()}: Laneway(): limits: {rule}")
             self.limits[limit.name] = limit
 
     def get(self, job_type: str) -> Handler | None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from types import SimpleNamespace
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, ClassVar, TypedDict, TypeVar, Unpack
 from uuid import UUID, uuid4
 
 from laneway.domain.claim import Claim
@@ -214,6 +214,8 @@ class _Recorded:
 class FakeContext(_Recorded, Context):
     """The `ctx` for calling an `async def` handler."""
 
+    is_for_async: ClassVar = True
+
     def __init__(self, **given: Unpack[FakeJob]) -> None:
         """`steps` and `checkpoint` are those of an earlier attempt; then `attempt` is 2."""
         self._fake = FakeChannel(**given)
@@ -242,6 +244,8 @@ class FakeContext(_Recorded, Context):
 
 class FakeSyncContext(_Recorded, SyncContext):
     """The `ctx` for calling a plain `def` handler."""
+
+    is_for_async: ClassVar = False
 
     def __init__(self, **given: Unpack[FakeJob]) -> None:
         """`steps` and `checkpoint` are those of an earlier attempt; then `attempt` is 2."""
