@@ -342,6 +342,7 @@ async def test_memory_beyond_the_limit_is_an_error_of_the_job(pool: ProcessPool)
     (first,) = pool.pids
     error = await Attempt(pool, "hog", {"mb": 100}).failure()
     assert error["type"] == "MemoryError"
+    assert error["message"] == "the handler needs more than its memory_mb=64"
     assert await Attempt(pool, "hog", {"mb": 16}).result() == 16 << 20
     assert first not in pool.pids
 

@@ -154,6 +154,8 @@ class Child:
         try:
             return _ended(copy_context().run(self._call, job, run, call, resources))
         except MemoryError as error:
+            if handler.memory_mb is not None and not error.args:
+                error.args = (f"the handler needs more than its memory_mb={handler.memory_mb}",)
             # The memory may still be full.
             return _ended(_described(error), can_go_on=False)
         except BaseException as error:
