@@ -124,12 +124,12 @@ class Catalog:
         ]
         if missing and self._handlers is not None and len(_logged) < _MAX_TYPES:
             _logged.update(missing)
-            known = {*self._handlers.job_types, *await run(workers.published_names())}
+            names = {*self._handlers.job_types, *await run(workers.published_names())}
             for name in missing:
                 log.warning(
                     "job type %s: no worker has published it, and this application has no handler"
                     " for it; its jobs wait until a worker has one%s",
-                    name, suggest(name, known),
+                    name, suggest(name, names),
                 )  # fmt: skip
 
     def uniqueness_of(self, job_type: str) -> Uniqueness:

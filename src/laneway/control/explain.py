@@ -69,7 +69,8 @@ async def _explain(db: Database, job_id: UUID, *, debug: bool, reader: str | Non
         graph = await db.run(waits.graph(job_id))
         reasons = [*(find_circle(graph, job_id) if graph is not None else []), *reasons]
     if not found.is_published and reader is None:
-        reasons = _with_suggestion(reasons, found.job_type, await db.run(published_names()))
+        names = await db.run(published_names())
+        reasons = _with_suggestion(reasons, found.job_type, names)
     if found.ahead and reader is not None:
         reasons = _with_own(reasons, await db.run(own_ahead(job_id, reader)))
     starts_in_s = _estimate(job, found, {reason.code for reason in reasons})
