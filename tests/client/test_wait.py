@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import psycopg
 import pytest
 
 from laneway.client import Client
+from laneway.client.job_end import LONGEST_POLL_S
 from laneway.config.settings import Settings
+from laneway.domain.current_claim import current_claim
 from laneway.domain.states import Status
 from laneway.errors import (
     DatabaseUnavailable,
@@ -24,9 +26,13 @@ from laneway.errors import (
 )
 from laneway.store import database
 from laneway.store.database import Database
+from laneway.store.statement import Statement
 from tests.client.connections import hang_up
 from tests.support.notifications import NotificationListener
 from tests.support.store_client import StoreClient
+from tests.support.worker_harness import wait_until
+
+T = TypeVar("T")
 
 
 @pytest.mark.parametrize("result", [None, {"pages": 3}, [1, "x"], "text", 0, False, {}])
@@ -128,6 +134,43 @@ async def test_timeout_holds_during_database_outage(settings: Settings) -> None:
     with pytest.raises(TimeoutError) as ended:
         await client.wait(uuid4(), timeout=0.2)
     assert isinstance(ended.value.__cause__, DatabaseUnavailable)
+
+
+class NoNotes(Database):
+    """Never answers the note of a wait."""
+
+    notes = 0
+
+    async def run(self, statement: Statement[T]) -> T:
+        if statement.name == "jobs/note_wait":
+            self.notes += 1
+            await asyncio.Event().wait()
+        return await super().run(statement)
+
+
+@pytest.mark.parametrize("way", ["result", "timeout", "cancel"])
+async def test_wait_in_a_handler_does_not_wait_for_its_note(
+    dsn: str, settings: Settings, db: StoreClient, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    silent = NoNotes(dsn, settings)
+    client = Client(silent, settings)
+    parent, child = await client.submit("t"), await client.submit("t")
+    claims = {claim.job_id: claim for claim in db.claimed()}
+    monkeypatch.setattr("laneway.client.job_end.SHORTEST_POLL_S", LONGEST_POLL_S)
+    current_claim.set(claims[parent.id])
+    async with asyncio.timeout(60):
+        waiting = asyncio.create_task(child.wait(timeout=1 if way == "timeout" else None))
+        await wait_until(lambda: silent.notes == 1)
+        if way == "result":
+            db.settle(claims[child.id], "finish", result="7")
+            assert await waiting == 7
+        else:
+            if way == "cancel":
+                waiting.cancel()
+            with pytest.raises(TimeoutError if way == "timeout" else asyncio.CancelledError):
+                await waiting
+    await client.close()
+    await silent.close()
 
 
 async def test_missing_schema_is_not_waited_for(empty_dsn: str, settings: Settings) -> None:

@@ -31,7 +31,7 @@ async def end_of(
 
     A wait inside a handler is noted once it polls slowly.
     """
-    async with noting(database, wanted) as note:
+    with noting(database, wanted) as note:
         return await _poll(database, wanted, timeout, note, cure)
 
 
@@ -72,7 +72,7 @@ async def _poll(
                 f" {cure or f'`laneway jobs explain {wanted}` says why'}"
             ) from cause
         if pause >= LONGEST_POLL_S:
-            await note.write()
+            note.write()
         delay = pause * random.uniform(0.8, 1.2)
         await asyncio.sleep(delay if left is None else min(delay, left))
         pause = min(LONGEST_POLL_S, pause * _POLL_GROWTH)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from laneway.domain.claim import Claim
@@ -20,45 +20,66 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+# A note that takes longer is given up.
+_LONGEST_S: Final = 1.0
+# The event loop keeps only weak references to its tasks.
+_in_progress: set[asyncio.Task[None]] = set()
+
+
 class WaitNote:
-    """Written once a wait inside a handler has become long; outside of handlers, never."""
+    """Written once a wait inside a handler has become long; outside of handlers, never.
+
+    Written and erased in the background: it delays neither the result nor a cancellation.
+    """
 
     def __init__(self, database: Database, job_id: UUID) -> None:
         self._database = database
         self._job_id = job_id
         self._claim: Claim | None = current_claim.get()
         self._is_written = False
+        self._writing: asyncio.Task[None] | None = None
 
-    async def write(self) -> None:
-        if self._claim is not None and not self._is_written:
-            self._is_written = await self._run(self._claim, ends=False)
-
-    async def erase(self) -> None:
-        """Erase it, even if the caller is cancelled; otherwise it ends with the attempt."""
-        if self._claim is None or not self._is_written:
+    def write(self) -> None:
+        if self._claim is None or self._is_written:
             return
-        erasing = asyncio.ensure_future(self._run(self._claim, ends=True))
-        try:
-            await asyncio.shield(erasing)
-        except asyncio.CancelledError:
-            await asyncio.wait({erasing})
-            raise
+        if self._writing is None or self._writing.done():
+            self._writing = _start(self._write(self._claim))
+
+    def erase(self) -> None:
+        """Erase it, if it may be written; otherwise it ends with the attempt."""
+        if self._claim is not None and self._writing is not None:
+            _start(self._erase(self._claim, self._writing))
+
+    async def _write(self, claim: Claim) -> None:
+        self._is_written = await self._run(claim, ends=False)
+
+    async def _erase(self, claim: Claim, writing: asyncio.Task[None]) -> None:
+        await asyncio.wait({writing})
+        await self._run(claim, ends=True)
 
     async def _run(self, claim: Claim, *, ends: bool) -> bool:
         try:
-            noted = await self._database.run(waits.note(claim, self._job_id, ends=ends))
-        except LanewayError as error:
+            async with asyncio.timeout(_LONGEST_S):
+                noted = await self._database.run(waits.note(claim, self._job_id, ends=ends))
+        except (LanewayError, TimeoutError) as error:
             # It only explains: the wait itself does not depend on it.
             log.debug("job %s: the note of its wait was not stored: %s", claim.job_id, error)
             return False
         return bool(noted)
 
 
-@asynccontextmanager
-async def noting(database: Database, job_id: UUID) -> AsyncIterator[WaitNote]:
+def _start(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    task = asyncio.create_task(work)
+    _in_progress.add(task)
+    task.add_done_callback(_in_progress.discard)
+    return task
+
+
+@contextmanager
+def noting(database: Database, job_id: UUID) -> Iterator[WaitNote]:
     """A note for the wait in the block, erased after it."""
     note = WaitNote(database, job_id)
     try:
         yield note
     finally:
-        await note.erase()
+        note.erase()
