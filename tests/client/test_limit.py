@@ -239,6 +239,10 @@ async def test_limit_that_does_not_exist_is_created_without_a_bound(
     async with client.limit("novel"), client.limit("novel"):
         assert db.one(USED) == 2
     assert db.one("select max_concurrent from laneway.limits where name = 'novel'") is None
+    # Deleted since, or in a database that was emptied: it is created again.
+    db.do("delete from laneway.limits where name = 'novel'")
+    async with client.limit("novel", "narrow"):
+        assert db.one("select count(*) from laneway.limits where name = 'novel'") == 1
     db.do("delete from laneway.limits where name = 'novel'")
     with pytest.raises(InvalidInput, match="at least one"):
         async with client.limit():

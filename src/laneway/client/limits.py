@@ -42,7 +42,6 @@ class LimitHolds:
         """A missing limit is created as declared, otherwise unbounded."""
         self._database = database
         self._declared = declared
-        self._known: set[str] = set()
         self._holder = holds.Holder(uuid4(), socket.gethostname())
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reset()
@@ -50,6 +49,7 @@ class LimitHolds:
     def _reset(self) -> None:
         """Starts without holds: an earlier loop releases its holds there, or they lapse."""
         self._held: set[UUID] = set()
+        self._known: set[str] = set()
         self._renewing: asyncio.Task[None] | None = None
         # One caller at a time asks for the same limits: first come, first served.
         self._queues: dict[tuple[str, ...], asyncio.Lock] = {}
@@ -80,7 +80,13 @@ class LimitHolds:
         try:
             async with asyncio.timeout(timeout) as waiting:
                 async with self._queues.setdefault(wanted, asyncio.Lock()):
-                    await self._poll(hold_id, wanted, -priority)
+                    try:
+                        await self._poll(hold_id, wanted, -priority)
+                    except InvalidInput:
+                        # A known limit may have been deleted, or the database replaced.
+                        self._known.difference_update(wanted)
+                        await self._create_missing(set(wanted))
+                        await self._poll(hold_id, wanted, -priority)
         except TimeoutError as error:
             await self.release(hold_id)
             if not waiting.expired():
@@ -88,7 +94,6 @@ class LimitHolds:
             raise TimeoutError(await self._timeout_message(wanted, timeout)) from error
         except BaseException as error:
             if isinstance(error, InvalidInput):
-                # A limit may have been deleted.
                 self._known.difference_update(wanted)
             # The hold may have been granted although the answer was lost.
             await self.release(hold_id)
