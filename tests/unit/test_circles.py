@@ -115,3 +115,33 @@ def test_circle_through_the_room_of_workers() -> None:
 
 def test_job_that_is_not_queued_is_in_no_circle() -> None:
     assert circles([run(1, 2)], [queued(2)], {"x": Use(1, 1)}, of=1) == []
+
+
+class CountedName(str):
+    """A name that counts how often it is looked at."""
+
+    looks = 0
+
+    def __eq__(self, other: object) -> bool:
+        CountedName.looks += 1
+        return str.__eq__(self, other)
+
+    def __hash__(self) -> int:
+        CountedName.looks += 1
+        return str.__hash__(self)
+
+
+def looks_among(count: int) -> int:
+    CountedName.looks = 0
+    lane, limit = CountedName("x"), CountedName("llm")
+    parents, children = range(count), range(count, 2 * count)
+    runs = [run(seq, seq + count, lane=lane, limits=(limit,)) for seq in parents]
+    waiting = [queued(seq, lane=lane, limits=(limit,), workers=(WORKER,)) for seq in children]
+    full = Use(count + 1, count + 1)
+    workers = {WORKER: count}
+    assert len(circles(runs, waiting, {"x": full}, {"llm": full}, workers, of=count)) == 1
+    return CountedName.looks
+
+
+def test_work_grows_with_the_number_of_waiting_handlers_not_its_square() -> None:
+    assert looks_among(400) <= 1.1 * 4 * looks_among(100)

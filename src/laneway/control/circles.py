@@ -6,6 +6,7 @@ something it needs: the slots of its lane, a limit, its key, or the room of its 
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -24,12 +25,38 @@ class Block(NamedTuple):
     cure: str
 
 
+class _Holders:
+    """Runs by what they hold: a look at a queued job costs the same among few runs and many."""
+
+    def __init__(self, runs: Iterable[WaitingRun]) -> None:
+        self.lanes: defaultdict[str, list[WaitingRun]] = defaultdict(list)
+        self.limits: defaultdict[str, list[WaitingRun]] = defaultdict(list)
+        # A run may hold a limit more than once.
+        self.used: Counter[str] = Counter()
+        self.runs: dict[int, WaitingRun] = {}
+        self._workers: defaultdict[UUID, list[WaitingRun]] = defaultdict(list)
+        self._rooms: dict[Collection[UUID], list[WaitingRun]] = {}
+        for run in runs:
+            self.runs[run.seq] = run
+            self.lanes[run.lane].append(run)
+            self._workers[run.worker_id].append(run)
+            self.used.update(run.limits)
+            for name in set(run.limits):
+                self.limits[name].append(run)
+
+    def inside(self, workers: frozenset[UUID]) -> list[WaitingRun]:
+        """The runs of these workers; most queued jobs have the same ones."""
+        if workers not in self._rooms:
+            self._rooms[workers] = [run for one in workers for run in self._workers[one]]
+        return self._rooms[workers]
+
+
 def find_circle(graph: WaitGraph, job_id: UUID) -> list[Reason]:
     """The reason that names the circle of a queued job; empty if it is in none."""
     job = next((one for one in graph.queued.values() if one.id == job_id), None)
     if job is None:
         return []
-    runs = _stuck_runs(graph)
+    runs = _Holders(_stuck_runs(graph))
     return [
         Reason("circle", f"circle: {_holders(block, job, graph)}; {block.cure}")
         for block in _blocks(graph, job, runs)
@@ -40,24 +67,39 @@ def _stuck_runs(graph: WaitGraph) -> list[WaitingRun]:
     """The largest set of runs that wait for each other through queued jobs."""
     runs, queued = dict(graph.runs), dict(graph.queued)
     while True:
-        stuck = {
-            seq: run
-            for seq, run in runs.items()
-            if any(each in runs or each in queued for each in run.waits_for)
-        }
-        blocked = {
-            seq: job for seq, job in queued.items() if any(_blocks(graph, job, stuck.values()))
-        }
+        stuck = _still_waiting(runs, queued)
+        holders = _Holders(stuck.values())
+        blocked = {seq: job for seq, job in queued.items() if any(_blocks(graph, job, holders))}
         if (len(stuck), len(blocked)) == (len(runs), len(queued)):
             return list(runs.values())
         runs, queued = stuck, blocked
 
 
-def _blocks(graph: WaitGraph, job: QueuedJob, runs: Collection[WaitingRun]) -> Iterator[Block]:
+def _still_waiting(
+    runs: dict[int, WaitingRun], queued: dict[int, QueuedJob]
+) -> dict[int, WaitingRun]:
+    """The runs left when each one ends that waits for none of them and for no queued job."""
+    waiters: defaultdict[int, list[int]] = defaultdict(list)
+    left = dict.fromkeys(runs, 0)
+    for seq, run in runs.items():
+        for each in run.waits_for:
+            if each in runs or each in queued:
+                waiters[each].append(seq)
+                left[seq] += 1
+    ended = [seq for seq, count in left.items() if count == 0]
+    for one in ended:
+        for seq in waiters[one]:
+            left[seq] -= 1
+            if left[seq] == 0:
+                ended.append(seq)
+    return {seq: runs[seq] for seq, count in left.items() if count > 0}
+
+
+def _blocks(graph: WaitGraph, job: QueuedJob, runs: _Holders) -> Iterator[Block]:
     """Everything the job needs that these runs alone hold."""
     lane = graph.lanes.get(job.lane)
     if lane is not None and lane.is_full:
-        inside = [run for run in runs if run.lane == job.lane]
+        inside = runs.lanes[job.lane]
         if len(inside) == lane.used:
             yield Block(
                 inside,
@@ -67,24 +109,23 @@ def _blocks(graph: WaitGraph, job: QueuedJob, runs: Collection[WaitingRun]) -> I
             )
     for name in job.limits:
         limit = graph.limits.get(name)
-        holding = [run for run in runs if name in run.limits]
         if limit is None or not limit.is_full:
             continue
-        if sum(run.limits.count(name) for run in holding) == limit.used:
+        if runs.used[name] == limit.used:
             yield Block(
-                holding,
+                runs.limits[name],
                 f"holding the limit {name}, {limit.used} of {limit.most}",
                 f"raise it with `laneway limits set {name} --max-concurrent {limit.most + 1}`,"
                 " or release it before waiting",
             )
-    if (holder := next((run for run in runs if run.seq == job.key_holder), None)) is not None:
+    if job.key_holder in runs.runs:
         yield Block(
-            [holder],
+            [runs.runs[job.key_holder]],
             "holding its concurrency_key",
             "submit one of them with another concurrency_key, or none",
         )
     if job.workers:
-        there = [run for run in runs if run.worker_id in job.workers]
+        there = runs.inside(job.workers)
         if len(there) == sum(graph.workers.get(worker, 0) for worker in job.workers):
             yield Block(
                 there,

@@ -9,7 +9,8 @@ from uuid import UUID
 from laneway.domain.claim import Claim
 from laneway.store.statement import Row, Statement, scalar
 
-BOUND: Final = 10_000
+# Handlers that are read. The search for a circle takes at most as many rounds, in the event loop.
+BOUND: Final = 500
 
 
 def note(claim: Claim, waits_for: UUID, *, ends: bool = False) -> Statement[bool | None]:
