@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from laneway.domain.job_id import MOST_IDS, IdPrefix
+from laneway.domain.job_id import MOST_IDS, MOST_PREFIXES, IdPrefix
 from laneway.domain.permissions import Reach, Term
 from laneway.store import job_ids
 from tests.store.test_plans import SAY_EMPTY, spent
@@ -74,6 +74,18 @@ def test_prefixes_are_answered_in_order_and_up_to_a_bound(filled: StoreClient) -
 def test_only_jobs_in_reach_are_found(filled: StoreClient) -> None:
     (own,) = filled.run(job_ids.find([IdPrefix(LAST.hex[:30])], within=OWN))
     assert own.only == LAST
-    # Too many jobs share this prefix to examine them all.
+    # Too many jobs share this prefix to examine them all; that others have them is not revealed.
     (wide,) = filled.run(job_ids.find([IdPrefix("019a")], within=OWN))
-    assert (wide.ids, wide.is_more) == ((), True)
+    assert (wide.ids, wide.is_more) == ((), False)
+    # With a job in reach, it is not taken for the only one.
+    first = UUID("019a" + "1".rjust(28, "0"))
+    filled.do("update laneway.jobs set created_by = 'eve' where id = %s", first)
+    eves = Reach((Term(owner="eve"),))
+    (cut,) = filled.run(job_ids.find([IdPrefix("019a")], within=eves))
+    assert (cut.ids, cut.is_more) == ((first,), True)
+    filled.do("update laneway.jobs set created_by = 'bob' where id = %s", first)
+
+
+def test_one_request_examines_bounded_jobs_for_all_its_prefixes(filled: StoreClient) -> None:
+    own = job_ids.find([IdPrefix("019a")] * MOST_PREFIXES, within=OWN)
+    assert spent(filled, lambda: filled.run(own))["jobs"] <= 2 * job_ids.SCANNED + 2

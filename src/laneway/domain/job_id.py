@@ -48,7 +48,7 @@ class IdMatches:
 
     prefix: str
     ids: Annotated[tuple[UUID, ...], Doc(f"In order, at most {MOST_IDS}")]
-    is_more: Annotated[bool, Doc("More jobs have this prefix, or were not examined")]
+    is_more: Annotated[bool, Doc("More jobs have this prefix, or may have: not all were examined")]
 
     @property
     def only(self) -> UUID | None:

@@ -11,8 +11,8 @@ from laneway.domain.permissions import Reach
 from laneway.store.jobs import reach_json
 from laneway.store.statement import Row, Statement
 
-# Jobs of a prefix that are examined for those in reach.
-SCANNED: Final = 200
+# Jobs that one request examines for those in reach.
+SCANNED: Final = 2000
 
 
 def find(

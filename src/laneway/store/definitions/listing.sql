@@ -352,8 +352,9 @@ returns boolean language sql immutable as $$
                       and (t.lanes is null or p_lane = any (t.lanes)))
 $$;
 
--- Ids of jobs in each range, at most p_limit per range, in order and by index. It examines p_look jobs of a range;
--- if there are more, or more than p_limit match, a last row has no id. p_within as in search_jobs.
+-- Ids of jobs in each range, at most p_limit per range, in order and by index. It examines p_look jobs of a range, or of
+-- all ranges together with p_within, which is as in search_jobs. If there are more jobs, or more than p_limit match, a last
+-- row has no id; but a range without a job in reach says nothing of others, however many it has.
 create or replace function laneway.find_ids(
     p_firsts uuid[], p_lasts uuid[], p_limit integer, p_look integer, p_within jsonb default null)
 returns table (n bigint, id uuid)
@@ -373,6 +374,7 @@ declare
     v_last   uuid;
     v_ids    uuid[];
     v_looked integer;
+    v_look   integer := p_look;
 begin
     for v_n, v_first, v_last in
         select r.n, r.first, r.last from unnest(p_firsts, p_lasts) with ordinality as r (first, last, n)
@@ -382,12 +384,15 @@ begin
                        select laneway.is_within(p_within, v.created_by, v.workspace, v.lane)
                          from laneway.jobs_view v where v.seq = j.seq) as fits
                   from (select b.seq, b.id from laneway.jobs b where b.id between v_first and v_last
-                         order by b.id limit p_look) j) x;
+                         order by b.id limit v_look) j) x;
         return query select v_n, m.id from unnest(v_ids[:p_limit]) as m (id);
-        if v_looked >= p_look or cardinality(v_ids) > p_limit then
+        if (v_looked >= v_look and (p_within is null or v_ids is not null)) or cardinality(v_ids) > p_limit then
             n := v_n;
             id := null;
             return next;
+        end if;
+        if p_within is not null then
+            v_look := v_look - v_looked;
         end if;
     end loop;
 end $$;
