@@ -286,6 +286,30 @@ async def test_unknown_argument_in_unique_by_is_refused(
         make_handler("u", run, unique_by=["pth"])
 
 
+async def test_deleting_takes_periods_in_the_order_of_a_batch(
+    client: Client, dsn: str, db: StoreClient
+) -> None:
+    """It holds no later key while it waits for an earlier one: a batch that has that goes on."""
+    made = [await client.submit("t", unique_key=key, unique_for=60) for key in ("b", "a")]
+    end(db)
+    seqs = [db.seq_of(job.id) for job in made]
+    lock = "select 1 from laneway.unique_periods where unique_key = %s for update nowait"
+    async with (
+        await psycopg.AsyncConnection.connect(dsn) as batch,
+        await psycopg.AsyncConnection.connect(dsn, autocommit=True) as deleting,
+    ):
+        await batch.execute(lock, ["a"])
+        removing = asyncio.create_task(
+            deleting.execute("select laneway.remove_jobs(%s::bigint[])", [seqs])
+        )
+        waits = "select wait_event_type = 'Lock' from pg_stat_activity where pid = %s"
+        await wait_until(lambda: db.one(waits, deleting.info.backend_pid))
+        await batch.execute(lock, ["b"])
+        await batch.rollback()
+        await removing
+    assert db.rows("select 1 from laneway.unique_periods") == []
+
+
 async def test_deleted_job_ends_its_period(client: Client, db: StoreClient) -> None:
     first = await client.submit("t", unique_for=60)
     end(db)

@@ -299,7 +299,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select delete on outcome", "select delete on attempts", "select delete on progress",
         "select delete on logs", "select delete on steps", "select delete on approvals",
         "select delete on decisions", "select delete on deadlines", "select delete on jobs",
-        "select delete on schedule_jobs", "select delete on unique_periods",
+        "select delete on schedule_jobs", "select update delete on unique_periods",
     ),
     # Definer: its callers change jobs but have no rights on events and watches.
     "emit": (),

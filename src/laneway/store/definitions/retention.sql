@@ -30,7 +30,11 @@ as $$
     ), gone_deadlines as (
         delete from laneway.deadlines n where n.seq = any (array(select d.seq from dead d))
     ), gone_periods as (
-        delete from laneway.unique_periods u where u.seq = any (array(select d.seq from dead d))
+        -- In the order of a batch that takes ended periods again, so that they do not deadlock.
+        delete from laneway.unique_periods u
+         where u.ctid = any (array(
+            select x.ctid from laneway.unique_periods x where x.seq = any (array(select d.seq from dead d))
+             order by x.workspace, x.job_type, x.unique_key for update))
     )
     delete from laneway.jobs j where j.seq = any (array(select d.seq from dead d)) returning j.id
 $$;
