@@ -24,7 +24,7 @@ from laneway.errors import (
     Refused,
     SchemaMismatch,
 )
-from laneway.store import database
+from laneway.store import database, waits
 from laneway.store.database import Database
 from laneway.store.statement import Statement
 from tests.client.connections import hang_up
@@ -171,6 +171,17 @@ async def test_wait_in_a_handler_does_not_wait_for_its_note(
                 await waiting
     await client.close()
     await silent.close()
+
+
+def test_attempt_notes_a_bounded_number_of_waits(db: StoreClient) -> None:
+    claim = db.running()
+    db.do("update laneway.lease set waits_for = array(select generate_series(-99, -1))")
+    others = [db.one("select id from laneway.jobs where seq = %s", db.submit()) for _ in range(2)]
+    assert db.run(waits.note(claim, others[0])) is True
+    assert db.run(waits.note(claim, others[1])) is False
+    assert db.one("select cardinality(waits_for) from laneway.lease") == 100
+    assert db.run(waits.note(claim, others[0], ends=True)) is True
+    assert db.one("select cardinality(waits_for) from laneway.lease") == 99
 
 
 async def test_missing_schema_is_not_waited_for(empty_dsn: str, settings: Settings) -> None:
