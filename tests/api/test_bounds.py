@@ -128,6 +128,28 @@ async def test_duplicate_is_not_counted(ask: Ask, people: People) -> None:
         assert answer.status_code == expected
 
 
+@pytest.mark.parametrize(
+    "unique", [{"unique_for": 60}, {"unique_by": ["n"]}, {"unique_key": "k", "unique_for": 60}, {}]
+)
+async def test_duplicate_by_period_or_arguments_is_answered_at_a_full_quota(
+    ask: Ask, people: People, factory: JobFactory, unique: Any
+) -> None:
+    if not unique:
+        factory.publish(unique_for_s=60)
+    ann = people.new("ann")
+    people.grant(ann.id, "submitter", max_queued=1)
+    one, two = ({**job(payload={"n": n}), **unique} for n in (1, 2))
+    two |= {"unique_key": "other"} if "unique_key" in unique else {}
+    first = await ask(ann, "POST", "/jobs", json=one)
+    again = await ask(ann, "POST", "/jobs", json=one)
+    batch = await ask(ann, "POST", "/jobs/batch", json={"jobs": [one, one]})
+    assert [each.status_code for each in (first, again, batch)] == [202, 200, 200]
+    for path, body in (("/jobs", two), ("/jobs/batch", {"jobs": [two]})):
+        assert (await ask(ann, "POST", path, json=body)).status_code == 429
+    stored = factory.conn.execute("select count(*) from laneway.jobs").fetchone()
+    assert stored == (1,)
+
+
 async def test_bytes_that_wait_are_bounded(ask: Ask, people: People) -> None:
     ann = people.new("ann")
     people.grant(ann.id, "submitter", max_queued_bytes=1000)

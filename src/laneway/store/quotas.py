@@ -40,6 +40,8 @@ class RequestedJob(NamedTuple):
     workspace: str
     job_type: str
     unique_key: str | None
+    # By unique_for or unique_by: only its submit tells.
+    may_be_duplicate: bool = False
 
 
 def check(quota: Quota, requested: Sequence[RequestedJob]) -> Statement[None]:
@@ -52,6 +54,7 @@ def check(quota: Quota, requested: Sequence[RequestedJob]) -> Statement[None]:
         "workspaces": [job.workspace for job in requested],
         "job_types": [job.job_type for job in requested],
         "keys": [job.unique_key for job in requested],
+        "maybe": [job.may_be_duplicate for job in requested],
     }
     return Statement("access/check_quota", nothing, {**params, **quota.params()})
 

@@ -25,7 +25,9 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "access/authenticate_token": ("select update on tokens", *_GRANTED),
     "access/change_role": ("select update on roles",),
     "access/charge_quota": ("execute on charge_quota",),
-    "access/check_quota": ("execute on check_quota", "select on job_keys"),
+    "access/check_quota": (
+        "execute on check_quota", "select on job_keys", "select on job_types",
+    ),
     "access/close_session": ("select delete on sessions", "select on principals"),
     "access/count_admins": ("select on role_grants", "select on principals"),
     "access/create_first_principal": ("select insert on principals",),

@@ -224,7 +224,16 @@ async def submit_jobs(
 def _check_room(quota: Quota, jobs: Sequence[JobRequest]) -> Statement[None]:
     """Refuse too many jobs before they are stored."""
     return quotas.check(
-        quota, [quotas.RequestedJob(job.workspace, job.job_type, job.unique_key) for job in jobs]
+        quota,
+        [
+            quotas.RequestedJob(
+                job.workspace,
+                job.job_type,
+                job.unique_key,
+                may_be_duplicate=bool(job.unique_for) or job.unique_by is not None,
+            )
+            for job in jobs
+        ],
     )
 
 
