@@ -159,3 +159,25 @@ async def async_sleeper(ctx: Context) -> str:
 async def process_sleeper(ctx: Context) -> str:
     await asyncio.Event().wait()
     return "done"
+
+
+forgetful = Laneway("postgresql://unused@nowhere/nothing")
+
+
+async def fetch() -> str:
+    return "fetched"
+
+
+@forgetful.handler("async_forgets", max_retries=1, retry=decide)
+async def async_forgets(ctx: Context) -> Any:
+    return fetch()
+
+
+@forgetful.handler("thread_forgets", max_retries=1, retry=decide)
+def thread_forgets(ctx: SyncContext) -> Any:
+    return fetch()
+
+
+@forgetful.handler("process_forgets", isolation="process", max_retries=1, retry=decide)
+def process_forgets(ctx: SyncContext) -> Any:
+    return fetch()

@@ -10,6 +10,7 @@ from inspect import Parameter
 from typing import Annotated, Any, Final, TypeVar, Union, get_args, get_origin
 
 from laneway.domain.type_hint import resolve_hint
+from laneway.engine.async_callable import is_async
 from laneway.engine.code_place import name_of
 from laneway.errors import InvalidInput
 
@@ -86,8 +87,8 @@ def _resolved(fn: Callable[..., Any], parameter: Parameter) -> Any:
 
 def _cure(fn: Callable[..., Any]) -> str:
     """The signature to write."""
-    is_async = inspect.iscoroutinefunction(fn)
-    context = f"ctx: {'Context' if is_async else 'SyncContext'}"
+    is_coroutine = is_async(fn)
+    context = f"ctx: {'Context' if is_coroutine else 'SyncContext'}"
     if name_of(fn) == "<lambda>" or not inspect.isfunction(fn):
         return f"write {context}"
     rest = list(inspect.signature(fn).parameters.values())
@@ -98,7 +99,7 @@ def _cure(fn: Callable[..., Any]) -> str:
         if each.kind is Parameter.KEYWORD_ONLY and "*" not in shown:
             shown.append("*")
         shown.append(_shown(each))
-    return f"write {'async ' if is_async else ''}def {name_of(fn)}({', '.join(shown)})"
+    return f"write {'async ' if is_coroutine else ''}def {name_of(fn)}({', '.join(shown)})"
 
 
 def _shown(parameter: Parameter) -> str:

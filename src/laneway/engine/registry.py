@@ -29,6 +29,7 @@ from laneway.domain.retry import RetryFunction, RetryPolicy
 from laneway.domain.schedule import Schedule
 from laneway.domain.suggestion import suggest
 from laneway.domain.uniqueness import check_unique_by
+from laneway.engine.async_callable import WRAPPED, check_awaited, hides_async, is_async
 from laneway.engine.code_place import (
     called_without_function,
     check_names,
@@ -60,7 +61,7 @@ class Handler(JobTypePolicy):
 
     @property
     def is_async(self) -> bool:
-        return inspect.iscoroutinefunction(self.fn)
+        return is_async(self.fn)
 
     @property
     def is_analysis(self) -> bool:
@@ -161,11 +162,13 @@ def _checked(
     unique_by: Sequence[str] | None = None,
 ) -> Handler:
     check_job_type(job_type)
-    is_async = inspect.iscoroutinefunction(fn)
-    chosen: Isolation = isolation or ("async" if is_async else "thread")
-    if chosen == "async" and not is_async:
+    if isolation in (None, "async") and hides_async(fn):
+        cure = ", or say isolation='thread' if it runs that to its end itself"
+        raise InvalidInput(name_of(fn), WRAPPED + cure)
+    chosen: Isolation = isolation or ("async" if is_async(fn) else "thread")
+    if chosen == "async" and not is_async(fn):
         raise InvalidInput("isolation", "async needs an async def")
-    if chosen == "thread" and is_async:
+    if chosen == "thread" and is_async(fn):
         raise InvalidInput("isolation", "thread needs a plain def")
     if memory_mb is not None:
         if chosen != "process":
@@ -201,7 +204,7 @@ def _checked(
 
 
 def _retry_function(given: object) -> RetryFunction | None:
-    if given is not None and (not callable(given) or inspect.iscoroutinefunction(given)):
+    if given is not None and (not callable(given) or is_async(given) or hides_async(given)):
         raise InvalidInput("retry", "must be a RetryPolicy or a plain function (n, error)")
     if given is not None:
         try:
@@ -225,6 +228,10 @@ def make_analysis(handler: Handler, fn: Callable[..., Any]) -> Handler:
             f"{place_of(fn)}: analysis of {handler.job_type!r}: must be a function that returns an"
             " Analysis"
         )
+    if hides_async(fn):
+        raise ConfigError(
+            f"{place_of(fn)}: analysis of {handler.job_type!r}: {name_of(fn)} {WRAPPED}"
+        )
     parameters = inspect.signature(fn).parameters
     takes_all = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())
     known = handler.arguments.names
@@ -243,16 +250,15 @@ def make_analysis(handler: Handler, fn: Callable[..., Any]) -> Handler:
         return {**given, "ctx": ctx} if "ctx" in parameters else given
 
     async def analyze(ctx: Any, **arguments: Any) -> dict[str, Any]:
-        return _result(await fn(**chosen(ctx, arguments)))
+        return _result(await fn(**chosen(ctx, arguments)), handler.job_type)
 
     def analyze_in_thread(ctx: Any, **arguments: Any) -> dict[str, Any]:
-        return _result(fn(**chosen(ctx, arguments)))
+        return _result(fn(**chosen(ctx, arguments)), handler.job_type)
 
-    is_async = inspect.iscoroutinefunction(fn)
     return Handler(
         job_type=analysis_of(handler.job_type),
-        fn=analyze if is_async else analyze_in_thread,
-        isolation="async" if is_async else "thread",
+        fn=analyze if is_async(fn) else analyze_in_thread,
+        isolation="async" if is_async(fn) else "thread",
         arguments=handler.arguments,
         max_retries=2,
         timeout_s=handler.timeout_s,
@@ -260,7 +266,8 @@ def make_analysis(handler: Handler, fn: Callable[..., Any]) -> Handler:
     )
 
 
-def _result(value: object) -> dict[str, Any]:
+def _result(value: object, job_type: str) -> dict[str, Any]:
+    check_awaited(value, job_type)
     if not isinstance(value, Analysis):
         raise InvalidResult("analysis", f"must be an Analysis, got {type(value).__name__}")
     return value.to_dict()

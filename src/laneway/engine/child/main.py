@@ -24,6 +24,7 @@ from typing import Any
 from laneway import forks
 from laneway.domain.current_claim import current_claim
 from laneway.domain.payload import PayloadLimits, decode
+from laneway.engine.async_callable import check_awaited
 from laneway.engine.child.channel import ChildChannel, ChildJob, ChildOutbox
 from laneway.engine.child.handlers import HandlerFinder
 from laneway.engine.child.output import mark
@@ -203,6 +204,7 @@ class Child:
             if isinstance(error, (Interrupted, asyncio.CancelledError)) and job.is_stopped():
                 return None
             raise
+        check_awaited(result, handler.job_type)
         # ctx.finish already wrote the result in the handler's transaction.
         try:
             text = "null" if ctx.has_finished else handler.results.encode(result, limits)

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from laneway.domain.schedule import check_check_name
+from laneway.engine.async_callable import is_async
 from laneway.engine.code_place import place_of
 from laneway.engine.run.exception_text import summary_of
 from laneway.engine.run.threads import Threads
@@ -38,7 +39,7 @@ class ScheduleCheck:
         arguments = (resources,) if self.wants_resources else ()
         try:
             async with asyncio.timeout(self.timeout) as time:
-                if inspect.iscoroutinefunction(self.fn):
+                if is_async(self.fn):
                     answer = await self.fn(*arguments)
                 else:
                     answer = await _in_thread(threads, lambda: self.fn(*arguments))

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from laneway.domain.handler_signals import Cancel, PublicError, Retry, Snooze
 from laneway.domain.retry import RetryPolicy
+from laneway.engine.async_callable import is_async
+from laneway.engine.code_place import name_of
 from laneway.engine.run.handler_channel import HandlerChannel
 from laneway.errors import InvalidInput, LanewayError
 
@@ -130,8 +132,8 @@ def call_blocking(
     options: CallRetryOptions,
 ) -> Any:
     """`call` for a plain handler; `check` raises if the handler should stop."""
-    if inspect.iscoroutinefunction(fn):
-        raise InvalidInput("retry", f"{fn.__name__} is async, but its handler is a plain function")
+    if is_async(fn):
+        raise InvalidInput("retry", f"{name_of(fn)} is async, but its handler is a plain function")
     n = 0
     while True:
         check()

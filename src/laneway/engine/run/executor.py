@@ -14,6 +14,7 @@ from laneway import forks
 from laneway.domain.claim import Claim
 from laneway.domain.current_claim import current_claim
 from laneway.domain.payload import decode
+from laneway.engine.async_callable import check_awaited
 from laneway.engine.child.runs import ChildRuns
 from laneway.engine.lease.attempt_log import LossLog
 from laneway.engine.run import attempt_outcomes
@@ -249,6 +250,7 @@ class Executor:
             await asyncio.shield(self._requests.reporter.flush(run.claim))
 
     def _returned(self, run: Run, result: object) -> Verdict | None:
+        check_awaited(result, run.handler.job_type)
         if run.stop_reason in ("timeout", "fenced"):
             return attempt_outcomes.of_stop(run)
         try:

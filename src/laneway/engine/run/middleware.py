@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 from laneway.domain.handler_signals import Cancel, Retry, Snooze
+from laneway.engine.async_callable import WRAPPED, hides_async, is_async
 from laneway.engine.code_place import called_without_function, name_of, place_of
 from laneway.engine.registry import Handler, Registry
 from laneway.engine.run.handler_channel import Interrupted
@@ -35,6 +36,8 @@ def check_middleware(fn: object) -> Callable[..., Any]:
     where = f"{place_of(fn)}: middleware {name_of(fn)}"
     if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
         raise ConfigError(f"{where}: must not yield; return call_next() instead")
+    if hides_async(fn):
+        raise ConfigError(f"{where} {WRAPPED}")
     try:
         inspect.signature(fn).bind(None, None)
     except TypeError as error:
@@ -47,11 +50,11 @@ def around(registry: Registry, handler: Handler) -> Callable[..., Any]:
     middleware = registry.middleware
     if not middleware or handler.is_analysis:
         return handler.fn
-    is_async = handler.is_async
-    chosen = [one for one in middleware if inspect.iscoroutinefunction(one) == is_async]
+    chosen = [one for one in middleware if is_async(one) == handler.is_async]
     if not chosen:
         return handler.fn
-    return _around_async(chosen, handler.fn) if is_async else _around_plain(chosen, handler.fn)
+    wrap = _around_async if handler.is_async else _around_plain
+    return wrap(chosen, handler.fn)
 
 
 def _around_async(middleware: Sequence[AsyncHandler], fn: AsyncHandler) -> AsyncHandler:
@@ -121,18 +124,18 @@ class _Once:
 
 def warn_of_uncovered(registry: Registry) -> None:
     """Log the handlers that run without the middleware of the other kind."""
-    kinds = {inspect.iscoroutinefunction(one) for one in registry.middleware}
-    for is_async in (True, False):
-        if is_async in kinds or not kinds:
+    kinds = {is_async(one) for one in registry.middleware}
+    for kind in (True, False):
+        if kind in kinds or not kinds:
             continue
-        missing = [one.job_type for one in registry if one.is_async == is_async]
+        missing = [one.job_type for one in registry if one.is_async == kind]
         if missing:
             log.warning(
                 "all middleware is %s, so the %s handlers run without it: %s; add a middleware"
                 " with %s for them",
-                *(("plain", "async") if is_async else ("async", "plain")),
+                *(("plain", "async") if kind else ("async", "plain")),
                 _listed(missing),
-                "async def" if is_async else "def",
+                "async def" if kind else "def",
             )
 
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from laneway.domain.payload import PayloadLimits
 from laneway.domain.result_type import ResultType
 from laneway.domain.text import check_text
+from laneway.engine.async_callable import is_async
 from laneway.engine.run.handler_channel import HandlerChannel
 from laneway.errors import InvalidInput
 
@@ -94,7 +95,7 @@ class Steps:
                 self._found = self._channel.ask_blocking("steps")
             if name in self._found:
                 return returns.decode(self._found[name])
-            if inspect.iscoroutinefunction(fn):
+            if is_async(fn):
                 raise InvalidInput(_named(name), "is async, but its handler is a plain function")
             began = time.monotonic()
             text, took_s = returns.encode(fn(*args, **kwargs)), time.monotonic() - began
