@@ -6,27 +6,40 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 PROGRAM = """
-import asyncio, json
+import asyncio, json, os
 import sentry_sdk
 from sentry_sdk.transport import Transport
-from laneway import Cancel, Context, Laneway, Retry, RetryPolicy, SyncContext
+from laneway import Analysis, Cancel, Context, Laneway, Retry, RetryPolicy, SyncContext
 from laneway.errors import JobFailed
 from laneway.integrations.sentry import install
 
 
-class Printed(Transport):
+class Written(Transport):
     def capture_envelope(self, envelope):
         event = envelope.get_event()
         if event is not None:
-            print(json.dumps(event, default=str), flush=True)
+            # One write, because several processes write here.
+            file = os.open(os.environ["EVENTS"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            os.write(file, json.dumps(event, default=str).encode() + b"\\n")
+            os.close(file)
 
 
 # All default integrations, as users have them: the log lines of the worker must not be events too.
-sentry_sdk.init(dsn="http://key@127.0.0.1:9/1", transport=Printed)
+sentry_sdk.init(dsn="http://key@127.0.0.1:9/1", transport=Written)
 lw = Laneway(log_level="CRITICAL")
+
+
+@lw.middleware
+async def before(ctx, call_next):
+    if ctx.job_type == "early":
+        raise LookupError("no tenant")
+    return await call_next()
+
+
 install(lw)
 SOON = RetryPolicy(base=0.01, jitter=0)
 
@@ -58,6 +71,24 @@ async def insists(ctx: Context) -> None:
     raise Retry(after=0)
 
 
+@lw.handler("early", max_retries=0)
+async def early(ctx: Context) -> None: ...
+
+
+@lw.handler("child", max_retries=0, isolation="process")
+def child(ctx: SyncContext) -> None:
+    raise OSError("child")
+
+
+@lw.handler("analysed", approval=True, max_retries=0, retry=SOON)
+async def analysed(ctx: Context) -> None: ...
+
+
+@analysed.analyze
+async def look() -> Analysis:
+    raise ArithmeticError("no plan")
+
+
 async def main():
     async with lw, lw.worker():
         jobs = [
@@ -66,6 +97,9 @@ async def main():
             await lw.submit("wanted"),
             await lw.submit("slow"),
             await lw.submit("insists"),
+            await lw.submit("early"),
+            await lw.submit("child"),
+            await lw.submit("analysed"),
         ]
         for job in jobs:
             try:
@@ -74,7 +108,8 @@ async def main():
                 pass
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())
 """
 
 
@@ -82,17 +117,19 @@ def tags(event: dict[str, Any]) -> dict[str, str]:
     return {name.removeprefix("laneway."): value for name, value in event["tags"].items()}
 
 
-def test_failed_attempts_are_reported_once_with_their_job(dsn: str) -> None:
+def test_failed_attempts_are_reported_once_with_their_job(dsn: str, tmp_path: Path) -> None:
+    (tmp_path / "reports.py").write_text(PROGRAM)
     ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        env={**os.environ, "LANEWAY_DATABASE_URL": dsn},
+        [sys.executable, "reports.py"],
+        cwd=tmp_path,
+        env={**os.environ, "LANEWAY_DATABASE_URL": dsn, "EVENTS": str(tmp_path / "events")},
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
-    events = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]
+    events = [json.loads(line) for line in (tmp_path / "events").read_text().splitlines()]
     found = {
         (tags(event)["job_type"], tags(event)["attempt"]): (
             event["level"],
@@ -107,7 +144,10 @@ def test_failed_attempts_are_reported_once_with_their_job(dsn: str) -> None:
         ("plain", "1"): ("error", "KeyError", "default"),
         ("insists", "1"): ("error", "Retry", "default"),
         ("slow", "1"): ("error", None, "default"),
+        ("early", "1"): ("error", None, "default"),
+        ("child", "1"): ("error", "OSError", "default"),
+        ("analysed", "3"): ("error", None, "analysis"),
     }
     assert len(events) == len(found)
-    assert len({tags(event)["job_id"] for event in events}) == 4
+    assert len({tags(event)["job_id"] for event in events}) == 7
     assert "hunter2" not in str([event.get("extra") for event in events])

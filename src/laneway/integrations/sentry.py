@@ -3,8 +3,9 @@
     sentry_sdk.init(dsn="…")
     install(lw)
 
-An exception that is retried is a warning, the last one an error. Other last failures, such as a
-timeout, are errors without an exception, from the worker's log line. Payloads are not sent.
+An exception that is retried is a warning, the last one an error. Other last failures are errors
+from the worker's log line, without an exception: a timeout, a failed analysis, the exception of a
+middleware that was registered before. Payloads are not sent.
 """
 
 # ruff: noqa: E402 - a missing package is named before the import below fails
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any, Final
 
 from laneway.extras import require
@@ -24,10 +26,16 @@ import sentry_sdk
 from laneway.app.laneway import Laneway
 from laneway.domain.handler_signals import Cancel, Retry, Snooze
 from laneway.errors import StaleAttempt
+from laneway.observability.safe_logger import PREFIX
 
 # A handler raises these on purpose, or after its job was taken away.
 _EXPECTED: Final = (Cancel, Snooze, StaleAttempt)
 _TAGS: Final = ("job_id", "job_type", "lane", "attempt")
+# Attempts with a reported exception whose log line may still come; the oldest are forgotten.
+MAX_REMEMBERED: Final = 10_000
+_reported_attempts: dict[tuple[str, str], None] = {}
+_lock = Lock()
+_UNKNOWN: Final = object()
 
 
 def install(lw: Laneway) -> None:
@@ -60,15 +68,33 @@ def _reported(ctx: Any) -> Iterator[None]:
             if ctx.is_last_attempt or not isinstance(error, Retry):
                 scope.set_level("error" if ctx.is_last_attempt else "warning")
                 sentry_sdk.capture_exception(error)
+                _remember(str(ctx.job_id), str(ctx.attempt))
             raise
+
+
+def _remember(job_id: str, attempt: str) -> None:
+    # Handlers report from threads too.
+    with _lock:
+        _reported_attempts[job_id, attempt] = None
+        if len(_reported_attempts) > MAX_REMEMBERED:
+            del _reported_attempts[next(iter(_reported_attempts))]
+
+
+def _was_reported(job_id: str, attempt: str) -> bool:
+    """Whether the exception of this attempt was reported; asked once, by its log line."""
+    with _lock:
+        return _reported_attempts.pop((job_id, attempt), _UNKNOWN) is not _UNKNOWN
 
 
 def _from_log_line(event: Any, hint: Any) -> Any:
     """Tag the event of a worker's log line; drop it if its exception was reported already."""
-    fields = event.get("extra", {})
-    if event.get("logger") != "laneway" or "error_type" not in fields:
+    extra = event.get("extra", {})
+    if event.get("logger") != "laneway" or not {"error_type", f"{PREFIX}error_type"} & extra.keys():
         return event
-    if fields.get("traceback"):
+    own = {name: extra.get(PREFIX + name, extra.get(name)) for name in _TAGS}
+    # A child reports to Sentry itself, and this process does not know what.
+    by_child = extra.get("in_child") and extra.get("traceback")
+    if _was_reported(str(own["job_id"]), str(own["attempt"])) or by_child:
         return None
-    tags = {f"laneway.{name}": str(fields[name]) for name in _TAGS if name in fields}
+    tags = {f"laneway.{name}": str(value) for name, value in own.items() if value is not None}
     return {**event, "tags": {**event.get("tags", {}), **tags}}

@@ -83,6 +83,7 @@ class FailureLog:
                 **job_fields(job_type, run.lane, verdict),
                 "error_type": visible(error["type"]),
                 "traceback": traceback,
+                "in_child": run.handler.isolation == "process" or run.place == "child",
             },
         )
 
