@@ -34,6 +34,7 @@ from laneway.store import (
     access,
     approvals,
     audit,
+    brief_waits,
     bulk,
     call_limits,
     caller_transaction,
@@ -640,6 +641,8 @@ def run_own(session: RoleSession, data: dict[str, Any]) -> None:
     session.run(health.read_rights())
     session.run(health.current_role())
     session.run(health.settings_named(["jit"]))
+    session.run(health.role_settings(["jit"]))
+    session.run(brief_waits.set_lock_timeout(1.0))
     session.run(health.sample_lost(newest=9, places=2, each=2))
     session.run(health.look_for_lost(after=0, scan=9))
     session.run(health.end_lost([1]))

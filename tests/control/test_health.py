@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import psycopg
@@ -13,7 +14,7 @@ from laneway.config.settings import Settings
 from laneway.control import health, job_type_health, schedules
 from laneway.control.health import examine
 from laneway.control.health_check import Finding, HealthCheck
-from laneway.control.server_settings import harmful
+from laneway.control.server_settings import harmful, in_units
 from laneway.domain.schedule import ScheduleSettings
 from laneway.errors import ConfigError, DatabaseUnavailable
 from laneway.store import health as probes
@@ -101,8 +102,73 @@ async def test_settings_that_hurt_are_named_with_the_cure(dsn: str) -> None:
     assert "synchronous_commit" not in sound.message
     assert found.finding is Finding.WARN
     assert "synchronous_commit = off: a crash of the server may lose" in found.message
-    assert 'alter role "' in (found.next or "")
-    assert '" set synchronous_commit = on;' in (found.next or "")
+    assert "remove synchronous_commit from LANEWAY_DATABASE_URL" in (found.next or "")
+
+
+@pytest.mark.parametrize(
+    "place, cure",
+    [
+        ("database {database}", "alter database {database} set synchronous_commit = on;"),
+        ("role {role}", "alter role {role} set synchronous_commit = on;"),
+        (
+            "role {role} in database {database}",
+            "alter role {role} in database {database} set synchronous_commit = on;",
+        ),
+    ],
+)
+async def test_cure_of_a_setting_changes_it_where_it_was_set(
+    dsn: str, factory: JobFactory, place: str, cure: str
+) -> None:
+    role = f"test_{uuid4().hex}"
+    names = {"role": f'"{role}"', "database": f'"{urlsplit(dsn).path[1:]}"'}
+    factory.conn.execute(f"create role {names['role']} login superuser password '{role}'".encode())
+    factory.conn.execute(f"alter {place.format(**names)} set synchronous_commit = off".encode())
+    own = database(f"{dsn}{'&' if '?' in dsn else '?'}user={role}&password={role}")
+    try:
+        assert cure.format(**names) in ((await health.check_settings(own)).next or "")
+    finally:
+        await own.close()
+        factory.conn.execute(f"drop role {names['role']}".encode())
+
+
+@pytest.mark.parametrize(
+    "name, written", [("transaction_timeout", "2s"), ("synchronous_commit", "FALSE")]
+)
+def test_setting_of_a_role_is_read_in_the_units_of_the_server(name: str, written: str) -> None:
+    assert harmful({name: in_units(written)}, is_pooled=False)
+
+
+async def test_settings_of_every_role_with_grants_are_checked(
+    db: Database, factory: JobFactory
+) -> None:
+    granted, other = f"test_{uuid4().hex}", f"test_{uuid4().hex}"
+    for role in (granted, other):
+        factory.conn.execute(f"create role {role} login".encode())
+        factory.conn.execute(f"alter role {role} set synchronous_commit = false".encode())
+    factory.conn.execute(f"grant usage on schema laneway to {granted}".encode())
+    try:
+        found = await health.check_settings(db)
+    finally:
+        factory.conn.execute(f"drop owned by {granted}".encode())
+        factory.conn.execute(f"drop role {granted}, {other}".encode())
+    assert f"synchronous_commit = false of the role {granted}: a crash" in found.message
+    assert f'alter role "{granted}" set synchronous_commit = on;' in (found.next or "")
+    assert other not in found.message
+
+
+@pytest.mark.parametrize(
+    "source, cure",
+    [
+        (
+            "configuration file",
+            "alter system set synchronous_commit = on; select pg_reload_conf();",
+        ),
+        ("command line", "start PostgreSQL without synchronous_commit on its command line."),
+    ],
+)
+def test_cure_of_a_setting_of_the_server_is_for_all_roles(source: str, cure: str) -> None:
+    (rule,) = harmful({"synchronous_commit": "off"}, is_pooled=False)
+    assert rule.cure(source, '"ann"', '"jobs"') == cure
 
 
 @pytest.mark.parametrize(
@@ -312,5 +378,5 @@ async def test_scheduled_type_without_worker_is_named(db: Database, factory: Job
 )
 def test_setting_that_hurts_has_a_cure(name: str, value: str) -> None:
     (rule,) = harmful({name: value}, is_pooled=True)
-    assert rule.cure.startswith(("alter system set ", "alter role {role} set "))
-    assert name in rule.cure
+    cure = rule.cure("configuration file", '"ann"', '"jobs"')
+    assert cure.startswith(f"alter system set {name} = ")

@@ -15,7 +15,7 @@ from laneway.control.job_type_health import (
     check_publishers,
     check_remote_tokens,
 )
-from laneway.control.server_settings import ROLE
+from laneway.control.server_settings import quoted
 from laneway.domain.redaction import redact_dsn
 from laneway.errors import LanewayError, MissingRight, UnsuitableDatabase
 from laneway.store import health, migrate, workers
@@ -188,18 +188,29 @@ async def check_listen(db: Database) -> HealthCheck:
 
 
 async def check_settings(db: Database) -> HealthCheck:
-    """No setting of the server or the role harms jobs."""
+    """No setting of the server, or of a role that uses Laneway, harms jobs."""
     name = "settings"
     limit_s = db.settings.connect_timeout
     is_pooled = bool(db.settings.pooler) or await health.sees_transaction_pooler(db.dsn, limit_s)
     found = await health.read_settings(db.dsn, limit_s, server_settings.NAMES)
-    broken = server_settings.harmful(found, is_pooled=is_pooled)
-    if not broken:
-        return ok(name, "no harmful PostgreSQL setting")
-    text = "; ".join(f"{rule.name} = {found[rule.name]}: {rule.effect}" for rule in broken)
+    values = {each: setting.value for each, setting in found.items()}
     role = await db.run(health.current_role())
-    quoted = '"' + role.replace('"', '""') + '"'
-    return warn(name, text, " ".join(rule.cure.replace(ROLE, quoted) for rule in broken))
+    database = quoted(await db.run(health.current_database()))
+    texts, cures = [], []
+    for rule in server_settings.harmful(values, is_pooled=is_pooled):
+        texts.append(f"{rule.name} = {values[rule.name]}: {rule.effect}")
+        cures.append(rule.cure(found[rule.name].source, quoted(role), database))
+    for given in await db.run(health.role_settings(server_settings.NAMES)):
+        if given.role == role:
+            continue
+        value = server_settings.in_units(given.value)
+        for rule in server_settings.harmful({given.name: value}, is_pooled=is_pooled):
+            texts.append(f"{rule.name} = {given.value} of the role {given.role}: {rule.effect}")
+            source = "database user" if given.is_of_database else "user"
+            cures.append(rule.cure(source, quoted(given.role), database))
+    if not texts:
+        return ok(name, "no harmful PostgreSQL setting")
+    return warn(name, "; ".join(texts), " ".join(cures))
 
 
 async def check_clock(db: Database) -> HealthCheck:

@@ -31,7 +31,7 @@ class BriefWaits(Database):
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConn]:
         async with self._parent.connection() as conn, bounded_transaction(conn, self.settings):
-            await run_on(conn, _set_lock_timeout())
+            await run_on(conn, set_lock_timeout(LOCK_TIMEOUT_S))
             yield conn
 
     async def run(self, statement: Statement[T]) -> T:
@@ -44,6 +44,6 @@ class BriefWaits(Database):
             yield Transaction(conn)
 
 
-def _set_lock_timeout() -> Statement[None]:
-    milliseconds = str(int(LOCK_TIMEOUT_S * 1000))
-    return Statement("health/set_lock_timeout", nothing, {"ms": milliseconds})
+def set_lock_timeout(seconds: float) -> Statement[None]:
+    """Bounds how long the statements of the transaction wait for a lock."""
+    return Statement("health/set_lock_timeout", nothing, {"ms": str(int(seconds * 1000))})

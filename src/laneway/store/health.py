@@ -52,6 +52,10 @@ def current_role() -> Statement[str]:
     return Statement("health/read_role", scalar)
 
 
+def current_database() -> Statement[str]:
+    return Statement("health/read_role", lambda rows: str(rows[0][1]))
+
+
 def oldest_snapshot() -> Statement[OldSnapshot | None]:
     return Statement(
         "health/find_oldest_snapshot", lambda rows: OldSnapshot(*rows[0]) if rows else None
@@ -246,14 +250,41 @@ async def probe(dsn: str, timeout_s: int) -> tuple[ServerState, float]:
         return state, time.monotonic() - started
 
 
-def settings_named(names: Sequence[str]) -> Statement[dict[str, str]]:
+class SettingFound(NamedTuple):
+    """The value of a server setting, and where it was set, in the words of pg_settings."""
+
+    value: str
+    source: str
+
+
+def settings_named(names: Sequence[str]) -> Statement[dict[str, SettingFound]]:
     """Settings of the session that runs the statement."""
     return Statement(
-        "health/read_settings", lambda rows: {row[0]: row[1] for row in rows}, {"names": [*names]}
+        "health/read_settings",
+        lambda rows: {row[0]: SettingFound(row[1], row[2]) for row in rows},
+        {"names": [*names]},
     )
 
 
-async def read_settings(dsn: str, timeout_s: int, names: Sequence[str]) -> dict[str, str]:
+class RoleSetting(NamedTuple):
+    """A setting that `alter role` gave to a role, for one database or for all."""
+
+    role: str
+    is_of_database: bool
+    name: str
+    value: str
+
+
+def role_settings(names: Sequence[str]) -> Statement[list[RoleSetting]]:
+    """Settings of the database roles that use Laneway."""
+    return Statement(
+        "health/read_role_settings",
+        lambda rows: [RoleSetting(*row) for row in rows],
+        {"names": [*names]},
+    )
+
+
+async def read_settings(dsn: str, timeout_s: int, names: Sequence[str]) -> dict[str, SettingFound]:
     """Settings of a plain session of this role."""
     async with _plain(dsn, timeout_s) as conn:
         return await run_on(conn, settings_named(names))

@@ -1,2 +1,2 @@
--- The role that statements run as.
-select current_user::text
+-- The role that statements run as, and the database.
+select current_user::text, current_database()::text
