@@ -27,7 +27,8 @@ def test_load_of_a_file_prints_before_and_after(
     )
     planned = run("lanes", "load", file, "--dry-run")
     assert planned.exit_code == 0
-    assert planned.stdout.splitlines() == [
+    shown = planned.stdout.splitlines()
+    assert shown[:4] == [
         (
             'lane docs: created: job_types ["index"], max_slots 20, poll_interval_ms 5000,'
             " stale_timeout_minutes 30, lease_seconds 30, enabled true"
@@ -39,6 +40,9 @@ def test_load_of_a_file_prints_before_and_after(
         "lane maintenance: deleted",
         "lane system: drained instead of deleted, because a job runs in it: enabled true → false",
     ]
+    assert {"job type index: default → docs", "job type polarity: interactive → default"} <= {
+        *shown[4:]
+    }
     assert planned.stderr == "dry run: nothing was changed\n"
     done = run("lanes", "load", file)
     assert (done.stdout, done.stderr) == (planned.stdout, "")
@@ -125,3 +129,25 @@ def test_preset_in_settings_changes_no_lane_of_a_used_database(
     factory.conn.execute("delete from laneway.migrations where number = 0")
     assert run("db", "migrate").stdout.splitlines() == ["definitions"]
     assert factory.conn.execute(TYPES).fetchall() == before
+
+
+def test_entry_without_job_types_leaves_them_where_handlers_put_them(
+    run: Run, factory: JobFactory
+) -> None:
+    factory.conn.execute("update laneway.worker_lanes set job_types = '{}'")
+    factory.conn.execute(
+        "insert into laneway.worker_lanes (name, max_slots, job_types)"
+        " values ('slow', 1, '{crawl,scan}')"
+    )
+    tuned = run("lanes", "load", "-", input='{"slow": {"max_slots": 3}}')
+    assert "lane slow: max_slots 1 → 3" in tuned.stdout.splitlines()
+    assert factory.conn.execute(TYPES).fetchall() == [("slow", ["crawl", "scan"])]
+    # Another entry may still take a type, and an empty list removes them.
+    taken = '{"slow": {"max_slots": 3}, "fast": {"job_types": ["scan"]}}'
+    assert "job type scan: slow → fast" in run("lanes", "load", "-", input=taken).stdout
+    assert factory.conn.execute(TYPES).fetchall() == [("fast", ["scan"]), ("slow", ["crawl"])]
+    empty = '{"slow": {"max_slots": 3, "job_types": []}, "fast": {}}'
+    planned = run("lanes", "load", "-", "--dry-run", input=empty).stdout.splitlines()
+    assert planned[-1] == "job type crawl: slow → default"
+    run("lanes", "load", "-", input=empty)
+    assert factory.conn.execute(TYPES).fetchall() == [("fast", ["scan"])]

@@ -113,6 +113,8 @@ def load(
         return
     for each in done.changes:
         line(f"lane {each.name}: {tables.setup_change(each)}")
+    for move in done.moves:
+        line(f"job type {visible(move.job_type)}: {move.old} → {move.new}")
     if not done.changes:
         note("unchanged")
     elif done.dry_run:

@@ -175,6 +175,8 @@ def _types(state: Mapping[str, object] | None) -> Sequence[str]:
 async def load(db: Database, lanes: Sequence[Lane], *, by: str, dry_run: bool = False) -> LaneSetup:
     """Make these the lanes, in one change; settings that are not given take a new lane's defaults.
 
+    Only `enabled` and `job_types` stay as they are unless given.
+
     A lane that is not among them is deleted, or drained while jobs run or wait in it. `default` and
     `analysis` stay as they are unless given. `dry_run` only returns the changes.
     """

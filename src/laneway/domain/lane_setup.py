@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, NamedTuple, cast
 
 from laneway.domain.annotations import Doc
 from laneway.domain.change import differences
@@ -33,12 +33,39 @@ class SetupChange:
         return differences(self.before or {}, self.after or {})
 
 
+class TypeMove(NamedTuple):
+    """A job type that changes its lane."""
+
+    job_type: str
+    old: str
+    new: str
+
+
 @dataclass(frozen=True, slots=True)
 class LaneSetup:
     """The changes of the lanes that a set of lanes makes, by name."""
 
     dry_run: Annotated[bool, Doc("Nothing was changed")]
     changes: tuple[SetupChange, ...]
+
+    @property
+    def moves(self) -> list[TypeMove]:
+        """The job types that change their lane, by name."""
+        old = _lane_by_type((each.name, each.before) for each in self.changes)
+        new = _lane_by_type((each.name, each.after) for each in self.changes)
+        moved = (
+            TypeMove(each, old.get(each, DEFAULT_LANE), new.get(each, DEFAULT_LANE))
+            for each in sorted(old | new)
+        )
+        return [each for each in moved if each.old != each.new]
+
+
+def _lane_by_type(states: Iterable[tuple[str, Mapping[str, object] | None]]) -> dict[str, str]:
+    return {
+        job_type: name
+        for name, state in states
+        for job_type in cast("Sequence[str]", (state or {}).get("job_types", ()))
+    }
 
 
 def state_of(lane: Lane) -> dict[str, object]:
@@ -104,9 +131,13 @@ def check_setup(lanes: Iterable[Lane]) -> tuple[Lane, ...]:
     return checked
 
 
+def _placed(wanted: Iterable[Lane]) -> set[str]:
+    return {job_type for lane in wanted for job_type in lane.job_types}
+
+
 def removed_lanes(wanted: Sequence[Lane], present: Mapping[str, Lane]) -> list[Lane]:
     """The lanes that the set lacks, without the job types that it puts elsewhere."""
-    placed = {job_type for lane in wanted for job_type in lane.job_types}
+    placed = _placed(wanted)
     names = {lane.name for lane in wanted} | KEPT
     return [
         replace(lane, job_types=tuple(each for each in lane.job_types if each not in placed))
@@ -126,6 +157,7 @@ def plan_setup(
     `running` counts jobs by lane; `waiting` are job types with waiting jobs. A lane that the set
     lacks is deleted, or drained while it has jobs: in `default` they would run without its bound.
     """
+    placed = _placed(wanted)
     for lane in wanted:
         old = present.get(lane.name)
         if old is None:
@@ -134,6 +166,9 @@ def plan_setup(
         # Draining is an operator's decision of the moment, not a part of the set.
         enabled = lane.enabled if "enabled" in lane.named else old.enabled
         before, after = state_of(old), {**state_of(lane), "enabled": enabled}
+        if not lane.job_types and "job_types" not in lane.named:
+            # Handlers placed them there.
+            after["job_types"] = [each for each in old.job_types if each not in placed]
         if before != after:
             yield SetupChange(lane.name, "changed", before, after)
     for lane in removed_lanes(wanted, present):

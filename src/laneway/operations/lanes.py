@@ -47,7 +47,7 @@ def load_lanes(
     """Make these the lanes, in one change.
 
     A lane that is not among them is deleted, or drained while jobs run or wait in it. `default` and
-    `analysis` stay as they are unless given.
+    `analysis` stay as they are unless given. A lane without `enabled` or `job_types` keeps its own.
     """
 
 
