@@ -113,11 +113,13 @@ def _refused_right(
     # The message ends with the object's name in every language.
     roles = roles_with(message.split()[-1].strip('"'))
     login = "NAME" if conn is None or conn.closed else Identifier(conn.info.user).as_string(None)
-    users = f"roles that use it: {', '.join(roles)}; " if roles else ""
+    # A handler that submits needs the rights of a client besides those of its worker.
+    chosen = ["worker", "client"] if "client" in roles else roles[-1:] or ["ROLE"]
+    command = " ".join(["laneway db grants", *(f"--role {role}" for role in chosen)])
     return MissingRight(
         message,
-        f"as the schema's owner, run the SQL of `laneway db grants --role ROLE --to {login}`"
-        f" ({users}repeat --role to keep its other roles)",
+        f"as the schema's owner, run the SQL of `{command} --to {login}`"
+        " (leave out a --role that it does not have, repeat --role for its others)",
     )
 
 
