@@ -240,6 +240,7 @@ async def test_full_lane_is_claimed_in_again_when_one_of_ours_ends(
 async def test_limit_and_a_key_let_one_job_at_a_time_through(
     dispatch: DispatchHarness, factory: JobFactory, by: str
 ) -> None:
+    factory.conn.execute("insert into laneway.limits (name, max_concurrent) values ('scarce', 1)")
     served = declared("t", limits=("scarce",) if by == "limit" else ())
     clients = [await dispatch.connect(handshake(served)) for _ in range(2)]
     for _ in range(3):

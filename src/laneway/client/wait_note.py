@@ -48,7 +48,7 @@ class WaitNote:
     def erase(self) -> None:
         """Erase it, if it may be written; otherwise it ends with the attempt."""
         if self._claim is not None and self._writing is not None:
-            _start(self._erase(self._claim, self._writing))
+            _ = _start(self._erase(self._claim, self._writing))
 
     async def _write(self, claim: Claim) -> None:
         self._is_written = await self._run(claim, ends=False)

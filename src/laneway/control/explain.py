@@ -14,6 +14,7 @@ from uuid import UUID
 
 from laneway.control import jobs
 from laneway.control.circles import find_circle
+from laneway.control.start_estimate import estimate_start
 from laneway.domain.approval import excluded_approver
 from laneway.domain.explanation import Explanation, Reason
 from laneway.domain.job import Job
@@ -73,7 +74,7 @@ async def _explain(db: Database, job_id: UUID, *, debug: bool, reader: str | Non
         reasons = _with_suggestion(reasons, found.job_type, names)
     if found.ahead and reader is not None:
         reasons = _with_own(reasons, await db.run(own_ahead(job_id, reader)))
-    starts_in_s = _estimate(job, found, {reason.code for reason in reasons})
+    starts_in_s = estimate_start(job, found, {reason.code for reason in reasons})
     runs_for_s = None if found.run_s is None else round(found.run_s, 3)
     return Explanation.of(job, reasons, starts_in_s, runs_for_s)
 
@@ -385,27 +386,3 @@ def _with_suggestion(
         Reason(each.code, each.message + near) if each.code == "type_unpublished" else each
         for each in reasons
     ]
-
-
-# Reasons that end by an action, not by time: they cannot be estimated.
-_NOT_ESTIMATED: Final = frozenset(
-    {"paused", "lane_disabled", "no_slots", "no_worker", "type_not_handled", "lane_not_served",
-     "workers_drained", "workers_stopping", "worker_silent", "approval_missing",
-     "awaiting_approval", "pending", "limit_zero", "locked", "circle"}
-)  # fmt: skip
-
-
-def _estimate(job: Job, found: Facts, codes: set[str]) -> float | None:
-    """Seconds until it starts at the pace of the last minutes; None if unknown."""
-    if job.status is not Status.APPROVED or codes & _NOT_ESTIMATED:
-        return None
-    least = max(found.due_in_s or 0.0, 0.0)
-    if "key" in codes:
-        return (
-            None if found.run_s is None else round(least + found.run_s * (found.key_ahead + 1), 1)
-        )
-    if not codes & {"behind_others", "slots_full", "limit", "workers_full"}:
-        return round(least, 1)
-    if not found.per_s:
-        return None
-    return round(max(least, ((found.can_run or 0) + 1) / found.per_s), 1)

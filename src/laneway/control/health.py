@@ -105,7 +105,7 @@ async def _blocked(db: Database, name: str, error: StatementTimeout) -> HealthCh
         return fail(name, text, found[0].end_command)
     return fail(
         name,
-        f"not checked: {error.message.partition(': ')[0]}",
+        f"not checked: {str(error).partition(': ')[0]}",
         "run `laneway doctor` again, as a superuser or a member of pg_monitor, which see"
         " the sessions of all roles",
     )

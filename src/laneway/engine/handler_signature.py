@@ -7,10 +7,11 @@ import types
 import typing
 from collections.abc import Callable
 from inspect import Parameter
-from typing import Annotated, Any, Final, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Final, TypeVar, Union, cast, get_args, get_origin
 
+from laneway.domain.retry import RetryFunction
 from laneway.domain.type_hint import resolve_hint
-from laneway.engine.async_callable import is_async
+from laneway.engine.async_callable import hides_async, is_async
 from laneway.engine.code_place import name_of
 from laneway.errors import InvalidInput
 
@@ -111,3 +112,20 @@ def _shown(parameter: Parameter) -> str:
     if hint is Parameter.empty:
         return name
     return f"{name}: {hint if isinstance(hint, str) else inspect.formatannotation(hint)}"
+
+
+def check_retry_function(given: object) -> RetryFunction | None:
+    """A retry function that takes the number of the retry and the error, or None."""
+    if given is not None and (not callable(given) or is_async(given) or hides_async(given)):
+        raise InvalidInput("retry", "must be a RetryPolicy or a plain function (n, error)")
+    if given is not None:
+        try:
+            inspect.signature(given).bind(1, None)
+        except TypeError:
+            raise InvalidInput(
+                "retry",
+                "must take the number of the retry and the error: write def retry(n, error)",
+            ) from None
+        except ValueError:
+            pass  # a builtin has no signature
+    return cast("RetryFunction | None", given)

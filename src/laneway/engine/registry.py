@@ -37,7 +37,7 @@ from laneway.engine.code_place import (
     place_of,
     place_of_caller,
 )
-from laneway.engine.handler_signature import check_handler
+from laneway.engine.handler_signature import check_handler, check_retry_function
 from laneway.engine.leader.schedule_checks import ScheduleCheck
 from laneway.errors import ConfigError, InvalidInput, InvalidResult
 
@@ -191,7 +191,7 @@ def _checked(
         max_retries=max_retries,
         timeout_s=cast("float | None", timeout),
         retry=retry if isinstance(retry, RetryPolicy) else RetryPolicy(),
-        retry_fn=None if isinstance(retry, RetryPolicy) else _retry_function(retry),
+        retry_fn=None if isinstance(retry, RetryPolicy) else check_retry_function(retry),
         stale=stale,
         memory_mb=memory_mb,
         limits=cast("tuple[str, ...]", limits),
@@ -201,22 +201,6 @@ def _checked(
         unique_for_s=cast("float | None", unique_for),
         unique_by=unique_by,
     )
-
-
-def _retry_function(given: object) -> RetryFunction | None:
-    if given is not None and (not callable(given) or is_async(given) or hides_async(given)):
-        raise InvalidInput("retry", "must be a RetryPolicy or a plain function (n, error)")
-    if given is not None:
-        try:
-            inspect.signature(given).bind(1, None)
-        except TypeError:
-            raise InvalidInput(
-                "retry",
-                "must take the number of the retry and the error: write def retry(n, error)",
-            ) from None
-        except ValueError:
-            pass  # a builtin has no signature
-    return cast("RetryFunction | None", given)
 
 
 def make_analysis(handler: Handler, fn: Callable[..., Any]) -> Handler:

@@ -172,7 +172,8 @@ def _drop_abandoned(admin: Conn) -> None:
 
 
 def _drop(admin: Conn, name: str) -> None:
-    admin.execute(_drop_statement(name) + sql.SQL(" with (force)"))
+    forced = sql.SQL("drop database if exists {} with (force)")
+    admin.execute(forced.format(sql.Identifier(name)))
 
 
 def _drop_statement(name: str) -> sql.Composed:
