@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from laneway import Context, Laneway, Retry
+from laneway import Context, Laneway, Retry, SyncContext
+from laneway.engine.run import attempt, retry_decision
 from laneway.errors import ConfigError
 from tests.engine import context_handlers
 from tests.support.worker_harness import WorkerHarness, wait_until
@@ -51,6 +54,7 @@ async def test_broken_retry_function_leaves_the_decision_to_the_default_policy(
         (timedelta(hours=2), 7200),
         (3600, 3600),
         (1e12, 366 * 86400),
+        (10**400, 366 * 86400),
         (False, None),
         (None, None),
     ],
@@ -94,6 +98,95 @@ async def test_answer_that_is_not_a_delay_is_replaced_by_the_policy(
     ended = await harness.ended(await harness.lw.submit("job", max_retries=1))
     assert (ended.status, ended.attempt) == ("failed", 2)
     assert f"retry function returned {type(answer).__name__}" in caplog.text
+
+
+@pytest.mark.parametrize("how", ["raises", "late", "hangs"])
+async def test_event_loop_goes_on_while_a_retry_function_thinks(
+    harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(retry_decision, "LONGEST_S", 60.0)
+    asked, may_answer, may_end = threading.Event(), threading.Event(), asyncio.Event()
+
+    def decide(n: int, error: BaseException) -> None:
+        asked.set()
+        may_answer.wait(60)
+
+    @harness.lw.handler("job", retry=decide, timeout=None if how == "raises" else 0.05)
+    async def job(ctx: Context) -> None:
+        if how == "raises":
+            raise ValueError("no luck")
+        try:
+            await may_end.wait()
+        except asyncio.CancelledError:
+            if how == "late":
+                raise
+            await may_end.wait()
+
+    @harness.lw.handler("other")
+    async def other(ctx: Context) -> str:
+        return "done"
+
+    await harness.start_worker()
+    submitted = await harness.lw.submit("job")
+    await wait_until(asked.is_set)
+    assert await (await harness.lw.submit("other")).wait(30) == "done"
+    assert not may_answer.is_set()
+    assert (await submitted.get()).status == "running"
+    may_answer.set()
+    ended = await harness.ended(submitted)
+    assert (ended.status, ended.attempt) == ("failed", 1)
+    may_end.set()
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_retry_function_without_an_answer_leaves_it_to_the_policy(
+    harness: WorkerHarness,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    is_async: bool,
+) -> None:
+    monkeypatch.setattr(retry_decision, "LONGEST_S", 0.05)
+    may_answer = threading.Event()
+
+    def decide(n: int, error: BaseException) -> None:
+        may_answer.wait(60)
+
+    if is_async:
+
+        @harness.lw.handler("job", retry=decide)
+        async def job(ctx: Context) -> None:
+            raise ValueError("no luck")
+
+    else:
+
+        @harness.lw.handler("job", retry=decide)
+        def plain_job(ctx: SyncContext) -> None:
+            raise ValueError("no luck")
+
+    await harness.start_worker()
+    ended = await harness.ended(await harness.lw.submit("job", max_retries=1))
+    may_answer.set()
+    assert (ended.status, ended.attempt) == ("failed", 2)
+    assert "its retry function gave no answer within 0.05 s" in caplog.text
+
+
+async def test_time_of_a_retry_function_does_not_count_as_the_handlers(
+    harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(attempt, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def decide(n: int, error: BaseException) -> None:
+        now[0] += 100
+
+    @harness.lw.handler("job", retry=decide)
+    async def job(ctx: Context) -> None:
+        raise ValueError("no luck")
+
+    await harness.start_worker()
+    await harness.ended(await harness.lw.submit("job"))
+    await wait_until(lambda: "the job has failed" in caplog.text)
+    assert [vars(one)["duration"] for one in caplog.records if "duration" in vars(one)] == [0.0]
 
 
 async def test_explicit_delay_of_a_handler_beats_its_retry_function(harness: WorkerHarness) -> None:

@@ -7,6 +7,7 @@ import contextlib
 import sys
 import time
 from dataclasses import asdict
+from functools import partial
 
 from laneway.config.settings import Settings
 from laneway.engine.child.process import CHILD_MODULE, ChildProcess
@@ -15,6 +16,7 @@ from laneway.engine.process.logs import log_format
 from laneway.engine.run import attempt_outcomes
 from laneway.engine.run.attempt import Run
 from laneway.engine.run.local_channel import LoopChannel
+from laneway.engine.run.retry_decision import off_loop
 from laneway.errors import ConfigError
 from laneway.store.leases import Verdict
 
@@ -88,7 +90,7 @@ class ProcessPool:
             return await self._run(child_run)
         except Exception as error:
             self._backoff.failed(child_run.module)
-            return attempt_outcomes.of_error(run, error)
+            return await off_loop(run, partial(attempt_outcomes.of_error, run, error))
         finally:
             run.stopper = None
             del self._child_runs[run]

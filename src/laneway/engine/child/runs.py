@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 from typing import Protocol, cast
 
 from laneway.engine.run import attempt_outcomes
@@ -17,6 +19,7 @@ class RunOwner(Protocol):
     """The methods of the executor that runs in children need."""
 
     def enter(self, run: Run) -> None: ...
+    async def judge(self, run: Run, judge: Callable[[], Verdict | None]) -> Verdict | None: ...
     async def flush_reports(self, run: Run) -> None: ...
     def end(self, run: Run, verdict: Verdict | None) -> None: ...
 
@@ -44,12 +47,11 @@ class ChildRuns:
             return
         finished = verdict is not None and verdict.kind == "finish"
         if run.stop_reason in ("timeout", "fenced") or (run.stop_reason and not finished):
-            verdict = attempt_outcomes.of_stop(run)
+            verdict = await self._owner.judge(run, partial(attempt_outcomes.of_stop, run))
         elif verdict is None:
             # The child saw StaleAttempt. If the attempt still runs, that counts as a failure.
-            verdict = attempt_outcomes.of_error(
-                run, StaleAttempt("the handler was refused a write")
-            )
+            error = StaleAttempt("the handler was refused a write")
+            verdict = await self._owner.judge(run, partial(attempt_outcomes.of_error, run, error))
         if run.has_reports and verdict is not None and not run.ended:
             await self._owner.flush_reports(run)
         self._owner.end(run, verdict)

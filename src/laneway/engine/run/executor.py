@@ -25,6 +25,7 @@ from laneway.engine.run.handler_channel import Interrupted
 from laneway.engine.run.inline_tasks import InlineTasks
 from laneway.engine.run.local_channel import LoopChannel, ThreadChannel
 from laneway.engine.run.middleware import around
+from laneway.engine.run.retry_decision import off_loop
 from laneway.engine.run.threads import Threads
 from laneway.engine.run.tools import RunTools
 from laneway.errors import InvalidInput
@@ -213,7 +214,8 @@ class Executor:
             return
         except BaseException as error:
             # Raised by the user's validator.
-            self.end(run, attempt_outcomes.of_error(run, error))
+            of_error = partial(attempt_outcomes.of_error, run, error)
+            self.end(run, await self.judge(run, of_error))
             return
         channel = LoopChannel(
             run, self._requests, payload, checkpoint, self._resources, self._limits
@@ -227,18 +229,31 @@ class Executor:
             if forks.is_fork:
                 forks.end()
             verdict = self._returned(run, result)
-        except asyncio.CancelledError as error:
-            verdict = attempt_outcomes.of_interruption(run, error)
         except BaseException as error:
-            if forks.is_fork:
+            is_cancelled = isinstance(error, asyncio.CancelledError)
+            if forks.is_fork and not is_cancelled:
                 forks.end(error)
-            if run.is_closed:
+            if run.is_closed and not is_cancelled:
                 raise
             # SystemExit or GeneratorExit of a handler ends its job, nothing else.
-            verdict = self._raised(run, error)
+            of = attempt_outcomes.of_interruption if is_cancelled else self._raised
+            verdict = await self.judge(run, partial(of, run, error))
         if run.has_reports and verdict is not None:
             await self.flush_reports(run)
         self.end(run, verdict)
+
+    async def judge(self, run: Run, judge: Callable[[], Verdict | None]) -> Verdict | None:
+        """The verdict on a handler that has ended, which its retry function may take time for."""
+        if run.handler.retry_fn is not None:
+            for timer in (run.timer, run.grace):
+                if timer is not None:
+                    timer.cancel()
+        try:
+            return await off_loop(run, judge)
+        except asyncio.CancelledError:
+            if not run.is_stopped:
+                raise
+            return attempt_outcomes.of_stop(run)
 
     async def flush_reports(self, run: Run) -> None:
         """Store the reports before the verdict: after it they would be refused."""
@@ -333,7 +348,18 @@ class Executor:
             return
         if not run.ended:
             self._events.on_abandoned(run)
+            if run.stop_reason == "timeout" and run.handler.retry_fn is not None:
+                task = self._loop.create_task(self._abandon_by_function(run))
+                self._inline_tasks.tasks.add(task)
+                task.add_done_callback(self._inline_tasks.tasks.discard)
+                return
             self._conclude(run, attempt_outcomes.of_stop(run))
+            run.cancel_requests()
+
+    async def _abandon_by_function(self, run: Run) -> None:
+        verdict = await off_loop(run, partial(attempt_outcomes.of_stop, run))
+        if not run.ended:
+            self._conclude(run, verdict)
             run.cancel_requests()
 
     @property
