@@ -45,7 +45,7 @@ async def test_healthy_database_only_lacks_a_worker(db: Database, factory: JobFa
     found = await all_checks(db)
     assert list(found) == [
         "database", "blockers", "schema", "pooler", "listen", "settings", "clock", "workers",
-        "leases", "jobs", "job types", "handlers", "failures", "remote tokens", "rights",
+        "leases", "jobs", "circles", "job types", "handlers", "failures", "remote tokens", "rights",
         "snapshots",
     ]  # fmt: skip
     worth = {name: check.finding for name, check in found.items()}
@@ -353,6 +353,8 @@ async def test_failures_of_the_last_hour_are_named(db: Database, factory: JobFac
     assert found.finding is Finding.WARN
     assert found.message == "jobs failed within the last hour: 1 of bad (ValueError)"
     assert f"laneway jobs show {new}" in (found.next or "")
+    # A job that was submitted before that hour failed in it too.
+    assert "`laneway jobs retry --type bad --status failed`" in (found.next or "")
 
 
 async def test_scheduled_type_without_worker_is_named(db: Database, factory: JobFactory) -> None:

@@ -10,6 +10,10 @@ from typing import Any
 import pytest
 
 from laneway import Context, JobHandle, SyncContext
+from laneway.app.open_database import open_database
+from laneway.config.settings import Settings
+from laneway.control.health_check import Finding
+from laneway.control.job_type_health import check_circles
 from tests.engine import waiting_child
 from tests.support.worker_harness import WorkerHarness, wait_until
 
@@ -67,11 +71,20 @@ async def test_circle_of_parent_and_child_in_one_full_lane_is_named(
     child = await child_of(harness, parent)
     message = await circle_of(harness, child)
     assert message.startswith(
-        f"circle: job {parent.id} (running in lane narrow, 1 of 1 slots) waits for this job;"
+        f"job {parent.id} (running in lane narrow, 1 of 1 slots) waits for this job;"
         " raise max_slots with `laneway lanes set narrow --max-slots 2`"
     )
     explained = await harness.lw.jobs.explain(child.id)
     assert explained.starts_in_s is None
+    assert "first_in_lane" not in [one.code for one in explained.reasons]
+    async with open_database(Settings.load(database_url=harness.dsn), role="tests") as db:
+        check = await check_circles(db)
+    assert check.finding is Finding.FAIL
+    assert check.message == (
+        f"job {child.id} cannot start: job {parent.id} (running in lane narrow, 1 of 1 slots)"
+        " waits for it"
+    )
+    assert (check.next or "").startswith("raise max_slots with `laneway lanes set narrow ")
     reasons = {one.code: one.message for one in (await harness.lw.jobs.explain(parent.id)).reasons}
     assert reasons["waits_for_job"] == f"its handler waits for job {child.id}"
     # The cure that it names works, and nothing is left of the note.

@@ -50,7 +50,7 @@ def circles(
 def test_parent_in_the_only_slot_of_its_lane() -> None:
     (message,) = circles([run(1, 2)], [queued(2)], {"x": Use(1, 1)}, of=2)
     assert message == (
-        f"circle: job {UUID(int=1)} (running in lane x, 1 of 1 slots) waits for this job; raise"
+        f"job {UUID(int=1)} (running in lane x, 1 of 1 slots) waits for this job; raise"
         " max_slots with `laneway lanes set x --max-slots 2`, or move one of the job types to"
         " another lane with `laneway lanes move TYPE LANE`"
     )
@@ -67,7 +67,7 @@ def test_parents_that_fill_a_lane_with_their_children_behind() -> None:
     runs, waiting = [run(1, 3), run(2, 4)], [queued(3), queued(4)]
     (message,) = circles(runs, waiting, {"x": Use(2, 2)}, of=3)
     assert message.startswith(
-        f"circle: jobs {UUID(int=1)}, {UUID(int=2)} (running in lane x, 2 of 2 slots) wait for this"
+        f"jobs {UUID(int=1)}, {UUID(int=2)} (running in lane x, 2 of 2 slots) wait for this"
         f" job, and job {UUID(int=4)}, which cannot start or end either; raise max_slots"
     )
     # One of the parents waits for a job that can start: it ends, and its slot is free.

@@ -58,7 +58,7 @@ def find_circle(graph: WaitGraph, job_id: UUID) -> list[Reason]:
         return []
     runs = _Holders(_stuck_runs(graph))
     return [
-        Reason("circle", f"circle: {_holders(block, job, graph)}; {block.cure}")
+        Reason("circle", f"{_holders(block, job, graph)}; {block.cure}")
         for block in _blocks(graph, job, runs)
     ]
 
@@ -132,6 +132,16 @@ def _blocks(graph: WaitGraph, job: QueuedJob, runs: _Holders) -> Iterator[Block]
                 "taking all room of its workers",
                 "start another worker, or raise its --concurrency, --threads or --children",
             )
+
+
+def first_circle(graph: WaitGraph) -> tuple[UUID, Reason] | None:
+    """A queued job that is in a circle, and the reason; None: there is none."""
+    awaited = {seq for run in _stuck_runs(graph) for seq in run.waits_for}
+    for seq in sorted(awaited & graph.queued.keys()):
+        job_id = graph.queued[seq].id
+        if found := find_circle(graph, job_id):
+            return job_id, found[0]
+    return None
 
 
 def _holders(block: Block, job: QueuedJob, graph: WaitGraph) -> str:

@@ -68,7 +68,9 @@ async def _explain(db: Database, job_id: UUID, *, debug: bool, reader: str | Non
     reasons = reasons_of(job, found, db.settings.heartbeat_fraction, blockers)
     if _HELD & {reason.code for reason in reasons}:
         graph = await db.run(waits.graph(job_id))
-        reasons = [*(find_circle(graph, job_id) if graph is not None else []), *reasons]
+        if circle := find_circle(graph, job_id) if graph is not None else []:
+            # It cannot start, whatever its place.
+            reasons = [*circle, *(each for each in reasons if each.code != "first_in_lane")]
     if not found.is_published and reader is None:
         names = await db.run(published_names())
         reasons = _with_suggestion(reasons, found.job_type, names)

@@ -10,6 +10,7 @@ from typing import Final
 from laneway.control import server_settings
 from laneway.control.health_check import Finding, HealthCheck, and_more, fail, ok, warn
 from laneway.control.job_type_health import (
+    check_circles,
     check_failures,
     check_handlers,
     check_publishers,
@@ -64,6 +65,7 @@ async def examine(db: Database) -> AsyncIterator[HealthCheck]:
             ("workers", check_workers),
             ("leases", check_leases),
             ("jobs", check_lost),
+            ("circles", check_circles),
             ("job types", check_publishers),
             ("handlers", check_handlers),
             ("failures", check_failures),

@@ -7,12 +7,13 @@ from typing import Final
 
 from laneway.control import stats
 from laneway.control.audit import listing
-from laneway.control.health_check import HealthCheck, and_more, ok, warn
+from laneway.control.circles import first_circle
+from laneway.control.health_check import HealthCheck, and_more, fail, ok, warn
 from laneway.domain.audit import AuditFilter
 from laneway.domain.job_type import forget_command
 from laneway.domain.suggestion import suggest
 from laneway.domain.text import visible
-from laneway.store import health, job_types, schedules, workers
+from laneway.store import health, job_types, schedules, waits, workers
 from laneway.store.database import Database
 
 STALE_SHOWN: Final = 100
@@ -122,6 +123,18 @@ async def check_remote_tokens(db: Database) -> HealthCheck:
     return warn(name, "; ".join(problems), step)
 
 
+async def check_circles(db: Database) -> HealthCheck:
+    """No job waits for one that cannot start because of it."""
+    name = "circles"
+    graph = await db.run(waits.graph())
+    found = first_circle(graph) if graph is not None else None
+    if found is None:
+        return ok(name, "no job waits for one that it keeps from starting")
+    job_id, reason = found
+    text, _, cure = reason.message.partition("; ")
+    return fail(name, f"job {job_id} cannot start: {text.replace('this job', 'it')}", cure)
+
+
 async def check_failures(db: Database) -> HealthCheck:
     """No job failed within the last hour."""
     name = "failures"
@@ -137,5 +150,6 @@ async def check_failures(db: Database) -> HealthCheck:
         name,
         f"jobs failed within the last hour: {', '.join(groups)}{more}",
         f"look at one with `laneway jobs show {found.items[0].example}`, at all with"
-        " `laneway admin failures`; then `laneway jobs retry --status failed --since 1h`",
+        f" `laneway admin failures`; then `laneway jobs retry --type"
+        f" {quote(visible(found.items[0].job_type))} --status failed`",
     )

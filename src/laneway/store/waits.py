@@ -69,8 +69,8 @@ class WaitGraph(NamedTuple):
     workers: dict[UUID, int]
 
 
-def graph(job_id: UUID, *, bound: int = BOUND) -> Statement[WaitGraph | None]:
-    """The handlers that wait for jobs, and this queued job; None: no handler waits."""
+def graph(job_id: UUID | None = None, *, bound: int = BOUND) -> Statement[WaitGraph | None]:
+    """The handlers that wait for jobs, and this queued job if given; None: no handler waits."""
     return Statement("jobs/find_circle", _graph, {"id": job_id, "bound": bound})
 
 
