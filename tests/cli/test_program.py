@@ -414,3 +414,12 @@ def test_closed_pipe_ends_a_listing_without_a_message(
     )
     os.close(writer)
     assert (ended.returncode, ended.stderr) == (141, b"")
+
+
+def test_error_that_ends_a_worker_is_a_json_line_where_logs_are(program: Run) -> None:
+    ended = program("worker", "nowhere:lw", "--log-format", "json")
+    logged = json.loads(ended.stderr.splitlines()[-1])
+    assert (logged["level"], logged["exit_code"]) == ("critical", ended.returncode)
+    assert "nowhere" in logged["message"]
+    plain = program("jobs", "show", "0199", LANEWAY_LOG_FORMAT="json")
+    assert plain.stderr.startswith("laneway: ")

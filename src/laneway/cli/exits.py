@@ -44,6 +44,15 @@ _CODES: tuple[tuple[type[errors.LanewayError], ExitCode], ...] = (
 )
 
 
+_as_json = False
+
+
+def log_as_json(as_json: bool) -> None:
+    """Choose whether the error that ends the program is a JSON log line."""
+    global _as_json
+    _as_json = as_json
+
+
 def exit_code(error: BaseException) -> ExitCode:
     """Return the exit code of an error."""
     return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.FAILED)
@@ -59,14 +68,27 @@ def report(error: Exception) -> ExitCode:
         message = (
             f"unexpected {type(error).__name__}: {message} (set LANEWAY_DEBUG=1 for a traceback)"
         )
-    note(f"laneway: {visible(_without_password(message))}")
-    return exit_code(error)
+    _end_with(_without_password(message), code := exit_code(error))
+    return code
 
 
 def fail(message: str, code: ExitCode) -> typer.Exit:
     """Print the message and return the exception to raise."""
-    note(f"laneway: {visible(message)}")
+    _end_with(message, code)
     return typer.Exit(code)
+
+
+def _end_with(message: str, code: ExitCode) -> None:
+    if not _as_json:
+        note(f"laneway: {visible(message)}")
+        return
+    import logging
+
+    from laneway.engine.process.logs import JsonLines
+
+    fields = {"name": "laneway", "levelno": logging.CRITICAL, "levelname": "CRITICAL"}
+    record = logging.makeLogRecord({**fields, "msg": message, "exit_code": int(code)})
+    note(JsonLines().format(record))
 
 
 def _redacted(text: str) -> str:

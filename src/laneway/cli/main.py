@@ -10,7 +10,7 @@ import typer
 
 from laneway.cli import output, session, variables
 from laneway.cli.commands import COMMANDS, LazyCommands
-from laneway.cli.exits import ExitCode, report
+from laneway.cli.exits import ExitCode, log_as_json, report
 from laneway.cli.groups import Group
 
 # Commands that need a database and do not work through a server.
@@ -119,6 +119,7 @@ def root(
     """Durable background jobs on the PostgreSQL you already have."""
     output.use_color(not no_color)
     variables.use_root(ctx)
+    log_as_json(False)
     session.use_principal(by)
     session.use_server(None)
     if server and ctx.invoked_subcommand == "remote-worker":

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from laneway.cli import inputs
+from laneway.cli.exits import log_as_json
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
@@ -32,6 +33,7 @@ def set_logging(form: str | None, level: str | None, *, quiet: bool) -> None:
     """Set up the logs of the whole process tree, which reads this from the environment."""
     given = {"LOG_FORMAT": form, "LOG_LEVEL": level, "QUIET": "true" if quiet else None}
     os.environ.update({f"LANEWAY_{name}": value for name, value in given.items() if value})
+    log_as_json(os.environ.get("LANEWAY_LOG_FORMAT") == "json")
 
 
 def _number(setting: str, help_text: str, *, least: int = 1, most: int | None = None) -> Any:

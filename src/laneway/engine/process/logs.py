@@ -25,6 +25,7 @@ JOBS: Final = "laneway.jobs"
 # Fields that a line about a job brings along, see job_log.py; text lines say them in their message.
 _OWN_FIELDS: Final = (
     "job_id", "attempt", "job_type", "lane", "slots", "reason", "duration", "error_type",
+    "exit_code",
 )  # fmt: skip
 
 
