@@ -27,6 +27,8 @@ def test_migrate_and_status_print_applied_migrations(
     before = json.loads(run("db", "status", "--json").stdout)
     assert before["applied"] == []
     assert "laneway db migrate" in run("db", "status").stderr
+    assert (run("db", "status").exit_code, run("db", "status", "--check").exit_code) == (0, 1)
+    assert run("db", "status", "--check", "--json").exit_code == 1
     unready = run("jobs", "ls")
     assert (unready.exit_code, "laneway db migrate" in unready.stderr) == (5, True)
     assert run("db", "migrate").stdout.splitlines() == before["pending"]
@@ -34,6 +36,8 @@ def test_migrate_and_status_print_applied_migrations(
     assert (again.stdout, again.stderr) == ("", "the schema is up to date\n")
     after = json.loads(run("db", "status", "--json").stdout)
     assert (after["pending"], after["data_dir"]) == ([], None)
+    assert after["applied"] == before["pending"]
+    assert run("db", "status", "--check").exit_code == 0
 
 
 def test_status_shows_embedded_data_directory(

@@ -70,6 +70,7 @@ async def test_missing_schema_names_the_command(empty_dsn: str) -> None:
     found = await all_checks(db)
     await db.close()
     assert found["schema"].finding is Finding.FAIL
+    assert found["schema"].message == "no Laneway schema in this database"
     assert found["schema"].next == "laneway db migrate"
     assert "workers" not in found
 

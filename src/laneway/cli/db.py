@@ -45,7 +45,12 @@ def migrate() -> None:
 
 
 @app.command()
-def status(json: Json = False) -> None:
+def status(
+    json: Json = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Exit with 1 if a migration is pending or changed.")
+    ] = False,
+) -> None:
     """Show applied, pending and unknown migrations, and the embedded data directory."""
     from dataclasses import asdict
 
@@ -56,14 +61,16 @@ def status(json: Json = False) -> None:
     data_dir = str(_embedded_dir(chosen)) if chosen.conninfo is None else None
     if json:
         show_json({**state, "data_dir": data_dir})
-        return
-    if data_dir is not None:
-        line(f"embedded {data_dir}")
-    for kind, found in state.items():
-        for name in found:
-            line(f"{kind:8} {name}")
-    if state["pending"]:
-        note("next: laneway db migrate")
+    else:
+        if data_dir is not None:
+            line(f"embedded {data_dir}")
+        for kind, found in state.items():
+            for name in found:
+                line(f"{kind:8} {name}")
+        if state["pending"]:
+            note("next: laneway db migrate")
+    if check and (state["pending"] or state["changed"]):
+        raise typer.Exit(ExitCode.FAILED)
 
 
 @app.command()

@@ -138,6 +138,8 @@ async def check_schema(db: Database) -> HealthCheck:
         raise
     except LanewayError as error:
         return fail(name, str(error), "laneway db status")
+    if not state.applied:
+        return fail(name, "no Laneway schema in this database", "laneway db migrate")
     if state.pending:
         return fail(name, f"not applied yet: {', '.join(state.pending)}", "laneway db migrate")
     if state.changed:
@@ -146,7 +148,7 @@ async def check_schema(db: Database) -> HealthCheck:
         return warn(
             name, f"newer than this code: {', '.join(state.unknown)}", "upgrade Laneway here"
         )
-    return ok(name, f"up to date at {state.applied[-1]}")
+    return ok(name, f"up to date at {migrate.migrations()[-1].name}")
 
 
 async def check_pooler(db: Database) -> HealthCheck:

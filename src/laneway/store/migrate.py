@@ -318,10 +318,11 @@ def read_status() -> Statement[MigrationStatus]:
 def _compared(applied: Applied) -> MigrationStatus:
     ours = {m.number: m for m in migrations()}
     pending = [m.name for m in ours.values() if m.number not in applied]
-    if not applied or not _is_applied(applied, definitions()):
-        pending.append(definitions().name)
+    done = [name for number, (name, _, _) in sorted(applied.items()) if number in ours]
+    has_definitions = bool(applied) and _is_applied(applied, definitions())
+    (done if has_definitions else pending).append(definitions().name)
     return MigrationStatus(
-        applied=[name for number, (name, _, _) in sorted(applied.items()) if number in ours],
+        applied=done,
         pending=pending,
         unknown=[
             name for number, (name, _, _) in sorted(applied.items()) if number not in {0, *ours}
@@ -352,6 +353,8 @@ def check(dsn: str, code: str, *, role: str | None = None) -> None:
 
 
 def _refuse_misfit(applied: Applied, code: str) -> None:
+    if not applied:
+        raise SchemaMismatch("no Laneway schema in this database: run `laneway db migrate`")
     missing = [m.name for m in migrations() if m.number not in applied and m.phase == "pre"]
     # Compares versions, not texts: functions of newer code support the calls of this code.
     if not missing and definitions().number not in applied:
