@@ -38,6 +38,7 @@ class WaitNote:
         self._claim: Claim | None = current_claim.get()
         self._is_written = False
         self._writing: asyncio.Task[None] | None = None
+        self._erasing: asyncio.Task[None] | None = None
 
     def write(self) -> None:
         if self._claim is None or self._is_written:
@@ -48,7 +49,7 @@ class WaitNote:
     def erase(self) -> None:
         """Erase it, if it may be written; otherwise it ends with the attempt."""
         if self._claim is not None and self._writing is not None:
-            _ = _start(self._erase(self._claim, self._writing))
+            self._erasing = _start(self._erase(self._claim, self._writing))
 
     async def _write(self, claim: Claim) -> None:
         self._is_written = await self._run(claim, ends=False)
