@@ -99,5 +99,6 @@ def test_review_shows_the_job_its_attempts_then_the_rest() -> None:
     job = Job(id=UUID(int=1), job_type="t", lane="a", status=Status.RUNNING, attempts=(Attempt(1),))
     shown = list(to_json(Review(job, "s", False, ())))
     assert shown[:5] == ["id", "job_type", "lane", "status", "label"]
-    assert shown[-5:] == ["attempts", "seal", "two_person", "decisions", "traceparent"]
+    rest = ["attempts", "seal", "two_person", "decisions", "traceparent", "steps"]
+    assert shown[-6:] == rest
     assert not {"job", "duplicate"} & set(shown)
