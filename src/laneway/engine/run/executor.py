@@ -215,8 +215,7 @@ class Executor:
         except BaseException as error:
             # Raised by the user's validator.
             of_error = partial(attempt_outcomes.of_error, run, error)
-            self.end(run, await self.judge(run, of_error))
-            return
+            return self.end(run, await self.judge(run, of_error))
         channel = LoopChannel(
             run, self._requests, payload, checkpoint, self._resources, self._limits
         )
@@ -244,10 +243,6 @@ class Executor:
 
     async def judge(self, run: Run, judge: Callable[[], Verdict | None]) -> Verdict | None:
         """The verdict on a handler that has ended, which its retry function may take time for."""
-        if run.handler.retry_fn is not None:
-            for timer in (run.timer, run.grace):
-                if timer is not None:
-                    timer.cancel()
         try:
             return await off_loop(run, judge)
         except asyncio.CancelledError:

@@ -46,6 +46,10 @@ async def off_loop(run: Run, judge: Callable[[], Verdict | None]) -> Verdict | N
     """Call `judge` outside the event loop if it may ask the user's function, which may block."""
     if run.handler.retry_fn is None:
         return judge()
+    for timer in (run.timer, run.grace):
+        # The handler has ended, or is abandoned: its time is over.
+        if timer is not None:
+            timer.cancel()
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[Verdict | None] = loop.create_future()
 
