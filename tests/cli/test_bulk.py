@@ -180,6 +180,8 @@ def test_ages_use_databases_clock(
 
     monkeypatch.setattr(control, "listing", listen)
     assert run("jobs", "ls", "--since", "2h").exit_code == 0
+    wrong = run("jobs", "ls", "--since", "yesterday")
+    assert (wrong.exit_code, "such as 30m, 2h" in wrong.stderr) == (2, True)
     assert run("jobs", "ls", "--since", "2030-01-01T00:00:00Z").exit_code == 0
     assert [(each.newer_than, each.since) for each in seen] == [
         (7200.0, None), (None, datetime(2030, 1, 1, tzinfo=UTC)),

@@ -44,7 +44,7 @@ def complete(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[
         ("laneway freeze sy", ["system"]),
         ("laneway jobs ls --lane int", ["interactive"]),
         ("laneway jobs ls --status qu", ["queued"]),
-        ("laneway jobs ls --status a", ["awaiting_approval", "approved", "analysing",
+        ("laneway jobs ls --status a", ["analysing", "awaiting_approval", "approved",
                                          "analyzing", "available", "active"]),
         ("laneway jobs ls --type ing", ["ingestion"]),
         ("laneway jobs submit ing", ["ingestion"]),

@@ -21,7 +21,10 @@ def test_limits_are_created_set_listed_and_deleted(run: Run, factory: JobFactory
     assert (made.exit_code, json.loads(made.stdout)["max_concurrent"]) == (0, 1)
     assert run("limits", "set", "cpu", "--max-concurrent", 2).stderr == "limit cpu: created\n"
     changed = run("limits", "set", "gpu", "--max-concurrent", "unbounded", "--rate", "90/1m")
-    assert changed.stderr == "limit gpu: changed max_concurrent, rate_count, rate_period_s\n"
+    assert changed.stderr == (
+        "limit gpu: max_concurrent 1 → null, rate_count null → 90, rate_period_s null → 60.0\n"
+    )
+    assert run("limits", "set", "gpu", "--rate", "90/1m").stderr == "limit gpu: unchanged\n"
     listed = {each["name"]: each for each in lines(run("limits", "ls", "--json"))}
     assert list(listed) == ["anthropic", "cpu", "gpu", "ollama", "openai"]
     gpu = listed["gpu"]

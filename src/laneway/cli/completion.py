@@ -25,7 +25,9 @@ NEWEST = 20
 def statuses(incomplete: str) -> list[str]:
     from laneway.domain.states import LABELS, Status
 
-    return [name for name in (*Status, *LABELS) if name.startswith(incomplete)]
+    # The labels that tables show come first, other words for a status last.
+    words = dict.fromkeys(("queued", "analysing", *Status, *LABELS))
+    return [name for name in words if name.startswith(incomplete)]
 
 
 def lanes(ctx: typer.Context, incomplete: str) -> list[str]:

@@ -83,7 +83,16 @@ def moment(text: str) -> datetime:
 
 def since(text: str) -> datetime | float:
     """Parse a time, or seconds ago, which the database's clock resolves later."""
-    return duration(text) if _DURATION.fullmatch(text.strip()) else moment(text)
+    if _DURATION.fullmatch(text.strip()):
+        return duration(text)
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{_quoted(text)} is neither a duration nor a time: write how long ago, such as 30m, 2h"
+            " or 1d, or ISO 8601, such as 2030-01-31T08:00:00Z"
+        ) from None
+    return moment(text)
 
 
 def names(text: str) -> list[str]:

@@ -11,7 +11,7 @@ from laneway.cli.groups import group
 from laneway.cli.inputs import Json
 from laneway.cli.output import note, show, show_json, show_json_lines
 from laneway.cli.setting_options import takes_settings
-from laneway.domain.limit import LimitSettings
+from laneway.domain.limit import Limit, LimitSettings, Tuned
 from laneway.operations import limits as operations
 
 app = group("Show and change limits while jobs run.")
@@ -51,12 +51,23 @@ def set_(
         settings["rate_count"], settings["rate_period_s"] = rate
     if not settings:
         raise typer.BadParameter("give --max-concurrent, --rate or --scope")
-    tuned = session.run(lambda backend: backend.tune_limit(limit, settings))
+    before, tuned = session.run(lambda backend: _tune(backend, limit, settings))
     if json:
         show_json(tuned.limit)
-    else:
-        done = "created" if tuned.is_new else f"changed {', '.join(sorted(settings))}"
-        note(f"limit {limit}: {done}")
+        return
+    from laneway.cli import tables
+
+    done = "created" if tuned.is_new else tables.limit_change(before, tuned.limit)
+    note(f"limit {limit}: {done}")
+
+
+async def _tune(
+    backend: session.Backend, name: str, settings: LimitSettings
+) -> tuple[Limit | None, Tuned]:
+    """The limit before the change, and the change."""
+    listed = await backend.items(operations.list_limits())
+    before = next((each.limit for each in listed if each.limit.name == name), None)
+    return before, await backend.tune_limit(name, settings)
 
 
 @app.command()

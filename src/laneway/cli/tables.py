@@ -13,6 +13,7 @@ from rich.text import Text
 
 from laneway.cli.output import moment, seconds, to_json, visible
 from laneway.domain.change import differences
+from laneway.domain.limit import LimitSettings
 
 if TYPE_CHECKING:
     from laneway.domain.audit import AuditEntry
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from laneway.domain.freeze import LaneWatch
     from laneway.domain.job import Progress
     from laneway.domain.lane_setup import SetupChange
-    from laneway.domain.limit import LimitStatus
+    from laneway.domain.limit import Limit, LimitStatus
     from laneway.domain.overview import ActiveJob, Gate, LaneStatus, Overview, WorkerRow
 
 STYLES = {
@@ -230,6 +231,15 @@ def changes(items: Iterable[Change]) -> Table:
 def difference(change: Change) -> str:
     """Describe a change on one line."""
     return visible(_describe(change.differences) or change.verb)
+
+
+def limit_change(before: Limit | None, after: Limit) -> str:
+    """Describe on one line what changed in a limit."""
+    old, new = (
+        {name: getattr(limit, name, None) for name in LimitSettings.__annotations__}
+        for limit in (before, after)
+    )
+    return visible(_describe(differences(old, new)) or "unchanged")
 
 
 def setup_change(change: SetupChange) -> str:
