@@ -12,6 +12,7 @@ import pytest
 from laneway.control import health
 from laneway.control.explain import explain
 from laneway.control.health_check import Finding
+from laneway.store import health as store
 from laneway.store.database import Database
 from laneway.store.failures import StatementTimeout
 from tests.support.job_factory import JobFactory
@@ -110,3 +111,18 @@ async def test_explain_names_the_holder_of_a_table(
     pid = silent.info.backend_pid
     with pytest.raises(StatementTimeout, match=rf"pid {pid} \(blocker, .*_backend\({pid}\)"):
         await explain(db, job_id)
+
+
+async def test_doctor_goes_on_if_it_cannot_see_the_holder_of_a_lock(
+    db: Database,
+    silent: psycopg.Connection[tuple[object, ...]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    find = store.find_blockers
+    # As for a role that does not see how old the transactions of others are.
+    monkeypatch.setattr(store, "find_blockers", lambda age_s=0.0: find(age_s=1e6))
+    silent.execute(TABLE)
+    found = {check.name: check async for check in health.examine(db)}
+    assert "not checked: a statement waited too long (" in found["jobs"].message
+    assert "pg_monitor" in (found["jobs"].next or "")
+    assert "snapshots" in found
