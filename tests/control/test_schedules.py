@@ -80,7 +80,7 @@ async def test_payload_is_checked_against_published_schema(
     with pytest.raises(InvalidInput, match="name"):
         await schedules.put(db, "nightly", {"payload": {"name": 1}}, by="ann")
     factory.publish("other", SCHEMA.replace("name", "title"))
-    with pytest.raises(InvalidInput, match="title: is required"):
+    with pytest.raises(InvalidInput, match="title is required"):
         await schedules.put(db, "nightly", {"job_type": "other"}, by="ann")
     assert (await schedules.get(db, "nightly")).job_type == "greet"
 

@@ -55,11 +55,11 @@ def _check_kind(fn: Callable[..., Any], name: str, hint: Any) -> None:
     """Refuse the context of the other kind of function; a subclass may be a stand-in for both."""
     if get_origin(hint) is Annotated:
         hint = get_args(hint)[0]
-    if getattr(hint, "__module__", None) != _CONTEXT_MODULE:
+    # A wrapper has the hints of what it wraps.
+    if getattr(hint, "__module__", None) != _CONTEXT_MODULE or hides_async(fn):
         return
-    is_async = inspect.iscoroutinefunction(fn)
-    if hint.__name__ == ("SyncContext" if is_async else "Context"):
-        kind = "an async def" if is_async else "a plain def"
+    if hint.__name__ == ("SyncContext" if is_async(fn) else "Context"):
+        kind = "an async def" if is_async(fn) else "a plain def"
         raise InvalidInput(name, f"is a {hint.__name__}, but {kind} gets the other: {_cure(fn)}")
 
 

@@ -69,10 +69,9 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "is_own_job": (
         "select on schedules", "select on schedule_jobs", "execute on schedule_writers",
     ),
-    "decide": (),
     "expire_approvals": ("select update on awaiting", "execute on close_awaiting"),
     **dict.fromkeys(("submit", "submit_batch", "payload_problem", "submit_problem"), ()),
-    **dict.fromkeys(("unique_problem", "unique_key_of"), ()),
+    **dict.fromkeys(("decide", "unique_problem", "unique_key_of"), ()),
     "submit_requests": (
         "execute on submit", "insert on audit", "execute on jobs_by_id", "execute on charge_quota",
         "execute on check_quota", "select on job_types",

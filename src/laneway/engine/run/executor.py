@@ -210,8 +210,7 @@ class Executor:
             kwargs = handler.arguments.validate(payload)
             checkpoint = None if run.checkpoint is None else decode(run.checkpoint, self._limits)
         except InvalidInput as error:
-            self.end(run, attempt_outcomes.of_bad_payload(run, error))
-            return
+            return self.end(run, attempt_outcomes.of_bad_payload(run, error))
         except BaseException as error:
             # Raised by the user's validator.
             of_error = partial(attempt_outcomes.of_error, run, error)
