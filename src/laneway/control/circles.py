@@ -25,7 +25,7 @@ class Block(NamedTuple):
     cure: str
 
 
-class _Holders:
+class _RunIndex:
     """Runs by what they hold: a look at a queued job costs the same among few runs and many."""
 
     def __init__(self, runs: Iterable[WaitingRun]) -> None:
@@ -56,7 +56,7 @@ def find_circle(graph: WaitGraph, job_id: UUID) -> list[Reason]:
     job = next((one for one in graph.queued.values() if one.id == job_id), None)
     if job is None:
         return []
-    runs = _Holders(_stuck_runs(graph))
+    runs = _RunIndex(_stuck_runs(graph))
     return [
         Reason("circle", f"{_holders(block, job, graph)}; {block.cure}")
         for block in _blocks(graph, job, runs)
@@ -68,7 +68,7 @@ def _stuck_runs(graph: WaitGraph) -> list[WaitingRun]:
     runs, queued = dict(graph.runs), dict(graph.queued)
     while True:
         stuck = _still_waiting(runs, queued)
-        holders = _Holders(stuck.values())
+        holders = _RunIndex(stuck.values())
         blocked = {seq: job for seq, job in queued.items() if any(_blocks(graph, job, holders))}
         if (len(stuck), len(blocked)) == (len(runs), len(queued)):
             return list(runs.values())
@@ -95,7 +95,7 @@ def _still_waiting(
     return {seq: runs[seq] for seq, count in left.items() if count > 0}
 
 
-def _blocks(graph: WaitGraph, job: QueuedJob, runs: _Holders) -> Iterator[Block]:
+def _blocks(graph: WaitGraph, job: QueuedJob, runs: _RunIndex) -> Iterator[Block]:
     """Everything the job needs that these runs alone hold."""
     lane = graph.lanes.get(job.lane)
     if lane is not None and lane.is_full:
