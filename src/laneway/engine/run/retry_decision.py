@@ -68,7 +68,7 @@ async def off_loop(run: Run, judge: Callable[[], Verdict | None]) -> Verdict | N
 
 
 def _ask(run: Run, fn: RetryFunction, error: BaseException) -> float | str | None:
-    """The function's answer, from a thread in which it may stay for ever."""
+    """The function's answer, from a thread in which it may stay forever."""
     answers: queue.SimpleQueue[float | str | None] = queue.SimpleQueue()
     try:
         _start(lambda: answers.put(_answer(run, fn, error)))
