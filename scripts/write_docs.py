@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from laneway.api.app import make_app
 from laneway.api.routes.description import describe
@@ -97,8 +99,7 @@ login, logout and new tokens. `/mcp` is not listed: it serves a separate protoco
 
 def render_http() -> str:
     """docs/reference/http.md."""
-    settings = Settings.load(database_url="postgresql://nowhere")
-    document = describe(make_app(settings, Database("", settings)))
+    document = _described()
     rows = [
         f"| {method.upper()} `{path}` | {' '.join(operation['description'].split())} |"
         for path, operations in sorted(document["paths"].items())
@@ -113,6 +114,16 @@ Metrics for Prometheus ([how to](../howto/observability.md)). Counters count one
 start.
 
 """
+
+
+def render_openapi() -> str:
+    """The description that a server returns, from which the dashboard generates its types."""
+    return json.dumps(_described(), indent=1, ensure_ascii=False) + "\n"
+
+
+def _described() -> dict[str, Any]:
+    settings = Settings.load(database_url="postgresql://nowhere")
+    return describe(make_app(settings, Database("", settings)))
 
 
 def render_metrics() -> str:
@@ -232,6 +243,7 @@ DRAWN = {
     "reference/grpc.md": render_grpc,
     "reference/http.md": render_http,
     "reference/metrics.md": render_metrics,
+    "reference/openapi.json": render_openapi,
     "reference/settings.md": render_settings,
 }
 
