@@ -10,7 +10,7 @@ import time
 import uvicorn
 from fastapi import FastAPI
 
-from laneway import Context, Laneway
+from laneway import Laneway, SyncContext
 from laneway.api.http.server import listen, url_of
 from laneway.integrations.fastapi import lifespan
 
@@ -19,7 +19,7 @@ IN_PROCESS = "bench_burn_process"
 IN_THREAD = "bench_burn_thread"
 
 
-def _burn(ctx: Context, seconds: float) -> int:
+def _burn(ctx: SyncContext, seconds: float) -> int:
     """Count in a loop that releases the GIL only when the interpreter forces it."""
     until = time.monotonic() + seconds
     n = 0
