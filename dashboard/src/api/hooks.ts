@@ -1,0 +1,130 @@
+import {
+  keepPreviousData,
+  type UseInfiniteQueryResult,
+  type UseQueryResult,
+  useInfiniteQuery,
+  useMutation,
+  useQuery,
+  useQueryClient,
+} from "@tanstack/react-query";
+import { useToast } from "../components";
+import { messageOf } from "./problem";
+import { type Data, type Init, type Method, type Operation, type Path, request } from "./request";
+
+type Parameters<P extends Path<"get">> =
+  Operation<"get", P> extends { parameters: infer All } ? Omit<All, "header" | "cookie"> : never;
+
+type ReadOptions = {
+  enabled?: boolean;
+  /** Seconds between two reads, for what sends no event; never for lists. */
+  everyS?: number;
+  /** Leave large values out of the response. */
+  small?: boolean;
+};
+
+/** The key under which the response of a route is cached. */
+export function keyOf<P extends Path<"get">>(path: P, params?: Parameters<P>): readonly unknown[] {
+  return params === undefined ? [path] : [path, params];
+}
+
+/** Read a route and keep it current: the one way to fetch. */
+export function useApi<P extends Path<"get">>(
+  path: P,
+  params?: Parameters<P>,
+  options: ReadOptions = {},
+): UseQueryResult<Data<"get", P>, Error> {
+  return useQuery({
+    queryKey: keyOf(path, params),
+    queryFn: ({ signal }) => read(path, params, signal, options),
+    enabled: options.enabled ?? true,
+    refetchInterval: options.everyS ? options.everyS * 1000 : false,
+    placeholderData: keepPreviousData,
+  }) as UseQueryResult<Data<"get", P>, Error>;
+}
+
+type PageOf<T> = { items: T[]; next_cursor: string | null };
+type ItemOf<P extends Path<"get">> = Data<"get", P> extends PageOf<infer T> ? T : never;
+
+export type Pages<T> = UseInfiniteQueryResult<{ pages: PageOf<T>[] }, Error> & { items: T[] };
+
+/** Read a list page by page. */
+export function useApiPages<P extends Path<"get">>(
+  path: P,
+  params?: Parameters<P>,
+  options: ReadOptions = {},
+): Pages<ItemOf<P>> {
+  const found = useInfiniteQuery({
+    queryKey: ["pages", ...keyOf(path, params)],
+    queryFn: ({ signal, pageParam }) =>
+      read(path, withCursor(params, pageParam), signal, options) as Promise<PageOf<ItemOf<P>>>,
+    initialPageParam: null as string | null,
+    getNextPageParam: (last) => last.next_cursor,
+    enabled: options.enabled ?? true,
+    placeholderData: keepPreviousData,
+  });
+  return { ...found, items: found.data?.pages.flatMap((page) => page.items) ?? [] };
+}
+
+function withCursor<T>(params: T, cursor: string | null): T {
+  if (cursor === null) return params;
+  const given = params as { query?: object } | undefined;
+  return { ...given, query: { ...given?.query, cursor } } as T;
+}
+
+function read<P extends Path<"get">>(
+  path: P,
+  params: Parameters<P> | undefined,
+  signal: AbortSignal,
+  options: ReadOptions,
+): Promise<Data<"get", P>> {
+  const headers = options.small ? { "Laneway-Large-Values": "omit" } : {};
+  return request("get", path, { params, signal, headers } as unknown as Init<"get", P>);
+}
+
+type ActionOptions<T> = {
+  /** The sentence to show when the server has confirmed. */
+  done?: string | ((data: T) => string);
+  /** Let the caller show the error, for forms. */
+  showsError?: boolean;
+};
+
+export type Action<M extends Method, P extends Path<M>> = {
+  /** Send it; undefined if it was refused. */
+  run: (init: Init<M, P>) => Promise<{ data: Data<M, P> } | undefined>;
+  isPending: boolean;
+  error: Error | null;
+  reset: () => void;
+};
+
+/** Change something: the one way to act. Nothing is shown as done before the server confirms. */
+export function useAction<M extends Method, P extends Path<M>>(
+  method: M,
+  path: P,
+  options: ActionOptions<Data<M, P>> = {},
+): Action<M, P> {
+  const cache = useQueryClient();
+  const toast = useToast();
+  const mutation = useMutation<Data<M, P>, Error, Init<M, P>>({
+    mutationFn: (init) => request(method, path, init),
+    onSuccess: async (data) => {
+      const said = typeof options.done === "function" ? options.done(data) : options.done;
+      if (said) toast({ kind: "success", message: said });
+      await cache.invalidateQueries({ refetchType: "active" });
+    },
+    onError: (error) => {
+      if (!options.showsError) toast({ kind: "error", message: messageOf(error) });
+    },
+  });
+  return {
+    run: async (init) => {
+      try {
+        return { data: await mutation.mutateAsync(init) };
+      } catch {
+        return undefined; // shown by onError, or by the caller
+      }
+    },
+    isPending: mutation.isPending,
+    error: mutation.error,
+    reset: mutation.reset,
+  };
+}

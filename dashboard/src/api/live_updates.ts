@@ -1,0 +1,100 @@
+import type { QueryClient } from "@tanstack/react-query";
+import type { components } from "./_generated/schema";
+import type { ServerEvent } from "./events";
+
+type Job = components["schemas"]["JobOut"];
+type Status = components["schemas"]["StatusOut"];
+type Page = { items: Job[] };
+
+// The routes that a kind of event makes out of date, and the milliseconds between two reads of each.
+const BY_JOBS: Record<string, number> = {
+  "/jobs": 1500,
+  "/jobs/counts": 3000,
+  "/jobs/{job_id}": 700,
+  "/jobs/{job_id}/explain": 1500,
+  "/admin/workers/status": 1000,
+  "/admin/workers/lanes": 1500,
+  "/admin/workers/lanes/{name}": 1000,
+  "/admin/limits": 2000,
+  "/admin/stats": 10_000,
+  "/admin/stats/failures": 5000,
+};
+const BY_CONTROLS: Record<string, number> = {
+  "/admin/workers/status": 500,
+  "/admin/workers/lanes": 500,
+  "/admin/workers/lanes/{name}": 500,
+  "/admin/workers/lanes/{name}/history": 500,
+  "/admin/limits": 500,
+  "/admin/schedules": 500,
+  "/admin/changes": 500,
+  "/admin/audit": 2000,
+  "/jobs/{job_id}/explain": 1000,
+};
+
+/** Keeps the cache current with the events of the stream. */
+export class LiveUpdates {
+  #due = new Map<string, ReturnType<typeof setTimeout>>();
+  #readAt = new Map<string, number>();
+
+  constructor(readonly cache: QueryClient) {}
+
+  apply(event: ServerEvent): void {
+    if (event.name === "stream.opened") {
+      if (!(event.data as { resumed: boolean }).resumed) void this.cache.invalidateQueries();
+    } else if (event.name.startsWith("job.")) {
+      this.#put(event.data as Job);
+      if (event.name !== "job.progressed") this.#outdate(BY_JOBS);
+    } else if (event.name === "jobs.changed") this.#outdate(BY_JOBS);
+    else this.#outdate(BY_CONTROLS);
+  }
+
+  /** Show the job's new state wherever it is shown. */
+  #put(job: Job): void {
+    const put = (page: Page): Page => ({ ...page, items: replaced(page.items, job) });
+    this.cache.setQueriesData<{ pages: Page[] }>(
+      { queryKey: ["pages", "/jobs"] },
+      (list) => list && { ...list, pages: list.pages.map(put) },
+    );
+    this.cache.setQueriesData<Page>({ queryKey: ["/jobs"] }, (page) => page && put(page));
+    this.cache.setQueriesData<Job>({ queryKey: ["/jobs/{job_id}"] }, (shown) =>
+      shown?.id === job.id ? { ...shown, ...job } : shown,
+    );
+    this.cache.setQueriesData<Status>(
+      { queryKey: ["/admin/workers/status"] },
+      (status) =>
+        status && {
+          ...status,
+          active: status.active.map((each) =>
+            each.id === job.id && each.attempt === job.attempt
+              ? { ...each, progress: job.progress, cancel_requested_at: job.cancel_requested_at }
+              : each,
+          ),
+        },
+    );
+  }
+
+  #outdate(routes: Record<string, number>): void {
+    for (const [route, pauseMs] of Object.entries(routes)) {
+      if (this.#due.has(route)) continue;
+      const wait = Math.max(50, (this.#readAt.get(route) ?? 0) + pauseMs - Date.now());
+      this.#due.set(
+        route,
+        setTimeout(() => this.#read(route), wait),
+      );
+    }
+  }
+
+  #read(route: string): void {
+    this.#due.delete(route);
+    this.#readAt.set(route, Date.now());
+    // A refetch under way may have missed the change, so it starts again.
+    void this.cache.invalidateQueries({ queryKey: [route] });
+    void this.cache.invalidateQueries({ queryKey: ["pages", route] });
+  }
+}
+
+function replaced(items: Job[], job: Job): Job[] {
+  return items.some((each) => each.id === job.id)
+    ? items.map((each) => (each.id === job.id ? { ...each, ...job } : each))
+    : items;
+}

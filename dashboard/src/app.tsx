@@ -1,0 +1,59 @@
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { Route, Router, Switch } from "wouter";
+import { Problem, UI_PATH, useSession } from "./api";
+import { EmptyState, Skeleton, ToastProvider } from "./components";
+import { useScreens } from "./shell/Navigation";
+import { Shell } from "./shell/Shell";
+import { SignInPage } from "./shell/SignIn";
+
+const cache = new QueryClient({
+  defaultOptions: {
+    queries: {
+      // The stream says what has changed.
+      staleTime: Number.POSITIVE_INFINITY,
+      refetchOnWindowFocus: false,
+      retry: (failures, error) => failures < 2 && !(error instanceof Problem && error.status < 500),
+    },
+  },
+});
+
+export function App() {
+  return (
+    <QueryClientProvider client={cache}>
+      <ToastProvider>
+        <Router base={UI_PATH}>
+          <Content />
+        </Router>
+      </ToastProvider>
+    </QueryClientProvider>
+  );
+}
+
+function Content() {
+  const { phase } = useSession();
+  if (phase === "starting") return <Skeleton lines={6} />;
+  if (phase === "out") return <SignInPage />;
+  return (
+    <Shell>
+      <Screens />
+    </Shell>
+  );
+}
+
+function Screens() {
+  const screens = useScreens();
+  return (
+    <Switch>
+      {screens.map(({ route, page: Page }) => (
+        <Route key={route} path={route}>
+          <Page />
+        </Route>
+      ))}
+      <Route>
+        <EmptyState icon="search" title="No such page">
+          The address is wrong, or you lack the permission for this page.
+        </EmptyState>
+      </Route>
+    </Switch>
+  );
+}

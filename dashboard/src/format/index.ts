@@ -1,0 +1,4 @@
+/** Values as people read them. Pure functions. */
+export * from "./duration";
+export * from "./number";
+export * from "./time";

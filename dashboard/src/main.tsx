@@ -1,0 +1,11 @@
+import { createRoot } from "react-dom/client";
+import { restoreSession } from "./api/sign_in";
+import { App } from "./app";
+import { applyPreferences } from "./shell/preferences";
+import { StartFailure } from "./shell/StartFailure";
+import "./styles/index.css";
+
+applyPreferences();
+const root = createRoot(document.getElementById("root") as HTMLElement);
+root.render(<App />);
+restoreSession().catch((error: unknown) => root.render(<StartFailure error={error} />));

@@ -1,0 +1,5 @@
+import { PageHeader } from "../../components";
+
+export default function Approvals() {
+  return <PageHeader title="Approvals" />;
+}

@@ -1,0 +1,5 @@
+import { PageHeader } from "../../components";
+
+export default function Job() {
+  return <PageHeader title="Job" />;
+}

@@ -1,0 +1,5 @@
+import { PageHeader } from "../../components";
+
+export default function Lane() {
+  return <PageHeader title="Lane" />;
+}

@@ -1,0 +1,5 @@
+import { PageHeader } from "../../components";
+
+export default function Limits() {
+  return <PageHeader title="Limits" />;
+}

@@ -1,0 +1,5 @@
+import { PageHeader } from "../../components";
+
+export default function Overview() {
+  return <PageHeader title="Overview" />;
+}

@@ -1,0 +1,5 @@
+import { PageHeader } from "../../components";
+
+export default function Schedules() {
+  return <PageHeader title="Schedules" />;
+}

@@ -1,0 +1,41 @@
+import { useLive } from "../api";
+import { IconButton } from "../components";
+import { duration } from "../format";
+import { useNow } from "../time";
+import styles from "./Shell.module.css";
+
+/** Says whether the page is live, and how old its data is if not. */
+export function LiveIndicator() {
+  const { status, heardAt, isPaused, setPaused } = useLive();
+  const now = useNow();
+  const heard = heardAt();
+  const age = heard === null ? null : duration(Math.max(0, Math.round((now - heard) / 1000)));
+  const old = age === null ? "" : `, data ${age} old`;
+  const words = {
+    off: "",
+    connecting: "connecting",
+    live: "live",
+    reconnecting: `reconnecting${old}`,
+    paused: `paused${old}`,
+  }[status];
+  if (status === "off") return null;
+  return (
+    <span className={styles.live} data-status={status}>
+      {/* Announced when it changes, not with every second of its age. */}
+      <span className="visually-hidden" role="status">
+        {status === "live"
+          ? "Live"
+          : status === "reconnecting"
+            ? "Connection lost, reconnecting"
+            : ""}
+      </span>
+      <span className={styles.dot} aria-hidden="true" />
+      <span className={styles.liveWords}>{words}</span>
+      <IconButton
+        icon={isPaused ? "play" : "pause"}
+        label={isPaused ? "Resume live updates" : "Pause live updates"}
+        onPress={() => setPaused(!isPaused)}
+      />
+    </span>
+  );
+}

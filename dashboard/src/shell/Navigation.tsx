@@ -1,0 +1,49 @@
+import { Link, useLocation } from "wouter";
+import { useApi, useMe } from "../api";
+import { allows } from "../api/session";
+import { SCREENS, type Screen } from "../pages";
+import styles from "./Shell.module.css";
+
+/** The screens that this person may see. */
+export function useScreens(): Screen[] {
+  const me = useMe();
+  return SCREENS.filter(({ needs }) => needs.length === 0 || needs.some((one) => allows(me, one)));
+}
+
+/** The number of jobs that wait for a decision. */
+export function useApprovalCount(): string | null {
+  const isReader = useScreens().some(({ route }) => route === "/approvals");
+  const counts = useApi("/jobs/counts", undefined, { enabled: isReader });
+  const waiting = counts.data?.items.find(({ status }) => status === "awaiting_approval");
+  if (!waiting?.count) return null;
+  return waiting.is_capped ? `${waiting.count}+` : String(waiting.count);
+}
+
+export function Navigation() {
+  const screens = useScreens();
+  const approvals = useApprovalCount();
+  return (
+    <nav className={styles.navigation} aria-label="Screens">
+      {screens
+        .filter(({ isInNavigation }) => isInNavigation)
+        .map(({ route, name }) => (
+          <NavigationLink key={name} to={route.replace("/:tab?", "")}>
+            {name}
+            {name === "Approvals" && approvals !== null && (
+              <span className={styles.count}>{approvals}</span>
+            )}
+          </NavigationLink>
+        ))}
+    </nav>
+  );
+}
+
+function NavigationLink({ to, children }: { to: string; children: React.ReactNode }) {
+  const [path] = useLocation();
+  const isHere = to === "/" ? path === "/" : path === to || path.startsWith(`${to}/`);
+  return (
+    <Link href={to} className={styles.screen} aria-current={isHere ? "page" : undefined}>
+      {children}
+    </Link>
+  );
+}

@@ -1,0 +1,75 @@
+import { type ReactNode, Suspense, useEffect, useState } from "react";
+import { Link, useLocation } from "wouter";
+import { LiveProvider, useSession, useTopics } from "../api";
+import { Dialog, ErrorBoundary, KeyboardHelp, Skeleton } from "../components";
+import { AccountMenu, ThemeSwitch } from "./AccountMenu";
+import { LiveIndicator } from "./LiveIndicator";
+import { Navigation, useApprovalCount, useScreens } from "./Navigation";
+import { SEARCH_ID, Search } from "./Search";
+import styles from "./Shell.module.css";
+import { SignInForm } from "./SignIn";
+import { useKeys } from "./useKeys";
+
+/** The frame around every screen; only for people who are signed in. */
+export function Shell({ children }: { children: ReactNode }) {
+  return (
+    <LiveProvider>
+      <Frame>{children}</Frame>
+    </LiveProvider>
+  );
+}
+
+function Frame({ children }: { children: ReactNode }) {
+  const [path, go] = useLocation();
+  const [isHelpOpen, setHelpOpen] = useState(false);
+  const screens = useScreens();
+  const approvals = useApprovalCount();
+  const { phase } = useSession();
+  useTopics(["approvals", "lanes"]);
+  useKeys({
+    "/": () => document.getElementById(SEARCH_ID)?.focus(),
+    "?": () => setHelpOpen(true),
+    ...Object.fromEntries(
+      screens.flatMap(({ key, route }) =>
+        key ? [[`g ${key}`, () => go(route.replace("/:tab?", ""))]] : [],
+      ),
+    ),
+  });
+  useEffect(() => {
+    const screen = screens.find(
+      ({ route }) => route !== "/" && path.startsWith(route.split("/:")[0] ?? ""),
+    );
+    document.title = `${approvals === null ? "" : `(${approvals}) `}${screen?.name ?? "Overview"} · Laneway`;
+  }, [approvals, path, screens]);
+  return (
+    <>
+      <a className={styles.skip} href="#main">
+        Skip to content
+      </a>
+      <header className={styles.header}>
+        <div className={styles.bar}>
+          <Link href="/" className={styles.brand}>
+            Laneway
+          </Link>
+          <Search />
+          <LiveIndicator />
+          <ThemeSwitch />
+          <AccountMenu onHelp={() => setHelpOpen(true)} />
+        </div>
+        <Navigation />
+      </header>
+      <main id="main" className={styles.main} tabIndex={-1}>
+        <ErrorBoundary key={path}>
+          <Suspense fallback={<Skeleton lines={8} />}>{children}</Suspense>
+        </ErrorBoundary>
+      </main>
+      <Dialog title="Keyboard shortcuts" isOpen={isHelpOpen} onClose={() => setHelpOpen(false)}>
+        <KeyboardHelp />
+      </Dialog>
+      <Dialog title="Sign in again" isOpen={phase === "expired"}>
+        <p>Your session has ended. Nothing you typed is lost: sign in, and the page continues.</p>
+        <SignInForm />
+      </Dialog>
+    </>
+  );
+}

@@ -1,0 +1,2 @@
+export { useNow } from "./clock";
+export { Elapsed, Time } from "./Time";
