@@ -1,0 +1,55 @@
+import type { ReactNode } from "react";
+import { Dialog as AriaDialog } from "react-aria-components/Dialog";
+import { Heading } from "react-aria-components/Heading";
+import { Modal, ModalOverlay } from "react-aria-components/Modal";
+import { IconButton } from "./Button";
+import { cx } from "./cx";
+import styles from "./Dialog.module.css";
+
+export interface DialogProps {
+  title: ReactNode;
+  isOpen: boolean;
+  onClose: () => void;
+  children: ReactNode;
+  /** Buttons at the bottom, the main one last. */
+  footer?: ReactNode;
+  size?: "sm" | "md" | "lg";
+  /** Closes by its own buttons only: for work that a stray click must not lose. */
+  isKept?: boolean;
+  /** The role "alertdialog", for a question that needs an answer. */
+  isAlert?: boolean;
+}
+
+/** Traps the focus, closes by Escape, and gives the focus back to where it was. */
+export function Dialog({
+  title,
+  isOpen,
+  onClose,
+  children,
+  footer,
+  size = "md",
+  isKept,
+  isAlert,
+}: DialogProps) {
+  return (
+    <ModalOverlay
+      className={styles.overlay ?? ""}
+      isOpen={isOpen}
+      onOpenChange={(open) => !open && onClose()}
+      isDismissable={!isKept}
+    >
+      <Modal className={cx(styles.modal, styles[size])}>
+        <AriaDialog className={styles.dialog ?? ""} role={isAlert ? "alertdialog" : "dialog"}>
+          <header className={styles.header}>
+            <Heading slot="title" level={2} className={styles.title ?? ""}>
+              {title}
+            </Heading>
+            <IconButton icon="cross" label="Close" size="sm" onPress={onClose} />
+          </header>
+          <div className={styles.body}>{children}</div>
+          {footer && <footer className={styles.footer}>{footer}</footer>}
+        </AriaDialog>
+      </Modal>
+    </ModalOverlay>
+  );
+}

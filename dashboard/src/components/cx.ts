@@ -1,0 +1,4 @@
+/** Join class names and leave out the empty ones. */
+export function cx(...names: (string | false | null | undefined)[]): string {
+  return names.filter(Boolean).join(" ");
+}

@@ -1,0 +1,84 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { colourTokens, contrastRatio, type Theme } from "../components/contrast";
+
+const tokens = colourTokens(readFileSync(new URL("./tokens.css", import.meta.url), "utf8"));
+const surfaces = [
+  "surface-page",
+  "surface",
+  "surface-raised",
+  "surface-sunken",
+  "surface-hover",
+  "surface-selected",
+];
+const states = [
+  "queued",
+  "analysing",
+  "awaiting-approval",
+  "waiting",
+  "running",
+  "completed",
+  "failed",
+  "cancelled",
+  "warning",
+  "info",
+];
+
+function colour(name: string, theme: Theme): string {
+  const token = tokens.get(name);
+  if (!token) throw new Error(`no colour token --${name}`);
+  return token[theme];
+}
+
+const words: [string, string][] = [
+  ...["text", "text-muted", "text-subtle", "accent-text", "danger-text"].flatMap((name) =>
+    surfaces.map((surface): [string, string] => [name, surface]),
+  ),
+  ...["code-key", "code-string", "code-number", "code-keyword"].flatMap((name) =>
+    ["surface", "surface-raised", "surface-sunken", "surface-hover"].map(
+      (surface): [string, string] => [name, surface],
+    ),
+  ),
+  ...states.flatMap((state) =>
+    [`${state}-bg`, ...surfaces].map((surface): [string, string] => [`${state}-fg`, surface]),
+  ),
+  ...states.map((state): [string, string] => ["text", `${state}-bg`]),
+  ...states.map((state): [string, string] => ["text-muted", `${state}-bg`]),
+  ["text", "surface-active"],
+  ["text-muted", "surface-active"],
+  ["accent-text", "accent-soft"],
+  ["text", "accent-soft"],
+  ["accent-on", "accent"],
+  ["accent-on", "accent-hover"],
+  ["danger-on", "danger"],
+  ["danger-on", "danger-hover"],
+];
+
+const marks: [string, string][] = [
+  ...["focus", "border-control", "accent"].flatMap((name) =>
+    ["surface-page", "surface", "surface-raised"].map((surface): [string, string] => [
+      name,
+      surface,
+    ]),
+  ),
+  ...states.flatMap((state) =>
+    ["surface-page", "surface", "surface-raised", "surface-hover"].map(
+      (surface): [string, string] => [`${state}-mark`, surface],
+    ),
+  ),
+];
+
+describe.each(["light", "dark"] as const)("%s theme", (theme) => {
+  test.each(words)("%s is readable on %s", (front, back) => {
+    expect(contrastRatio(colour(front, theme), colour(back, theme))).toBeGreaterThanOrEqual(4.5);
+  });
+
+  test.each(marks)("%s is visible on %s", (front, back) => {
+    expect(contrastRatio(colour(front, theme), colour(back, theme))).toBeGreaterThanOrEqual(3);
+  });
+});
+
+test("contrast of black and white is 21", () => {
+  expect(contrastRatio("#000000", "#ffffff")).toBeCloseTo(21);
+  expect(contrastRatio("#777777", "#ffffff")).toBeCloseTo(4.48, 2);
+});
