@@ -1,7 +1,7 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { Route, Router, Switch } from "wouter";
 import { Problem, UI_PATH, useSession } from "./api";
-import { EmptyState, Skeleton, ToastProvider } from "./components";
+import { EmptyState, SkeletonLines, ToastProvider } from "./components";
 import { useScreens } from "./shell/Navigation";
 import { Shell } from "./shell/Shell";
 import { SignInPage } from "./shell/SignIn";
@@ -31,7 +31,7 @@ export function App() {
 
 function Content() {
   const { phase } = useSession();
-  if (phase === "starting") return <Skeleton lines={6} />;
+  if (phase === "starting") return <SkeletonLines count={6} />;
   if (phase === "out") return <SignInPage />;
   return (
     <Shell>

@@ -91,6 +91,8 @@ type ActionOptions<T> = {
 export type Action<M extends Method, P extends Path<M>> = {
   /** Send it; undefined if it was refused. */
   run: (init: Init<M, P>) => Promise<{ data: Data<M, P> } | undefined>;
+  /** Send it; rejects if it was refused, so that a dialog stays open. */
+  confirm: (init: Init<M, P>) => Promise<Data<M, P>>;
   isPending: boolean;
   error: Error | null;
   reset: () => void;
@@ -108,11 +110,11 @@ export function useAction<M extends Method, P extends Path<M>>(
     mutationFn: (init) => request(method, path, init),
     onSuccess: async (data) => {
       const said = typeof options.done === "function" ? options.done(data) : options.done;
-      if (said) toast({ kind: "success", message: said });
+      if (said) toast.success(said);
       await cache.invalidateQueries({ refetchType: "active" });
     },
     onError: (error) => {
-      if (!options.showsError) toast({ kind: "error", message: messageOf(error) });
+      if (!options.showsError) toast.error(messageOf(error));
     },
   });
   return {
@@ -123,6 +125,7 @@ export function useAction<M extends Method, P extends Path<M>>(
         return undefined; // shown by onError, or by the caller
       }
     },
+    confirm: mutation.mutateAsync,
     isPending: mutation.isPending,
     error: mutation.error,
     reset: mutation.reset,

@@ -53,3 +53,8 @@ export function Dialog({
     </ModalOverlay>
   );
 }
+
+/** The buttons at the end of a form in a dialog, the main one last. */
+export function DialogActions({ children }: { children: ReactNode }) {
+  return <div className={styles.actions}>{children}</div>;
+}

@@ -16,7 +16,7 @@ export { ComboBox, type ComboBoxProps, type Suggestion } from "./ComboBox";
 export { ConfirmDialog, type ConfirmDialogProps } from "./ConfirmDialog";
 export { CopyButton, type CopyButtonProps } from "./CopyButton";
 export { cx } from "./cx";
-export { Dialog, type DialogProps } from "./Dialog";
+export { Dialog, DialogActions, type DialogProps } from "./Dialog";
 export { EmptyState, type EmptyStateProps } from "./EmptyState";
 export { ErrorBoundary, type ErrorBoundaryProps } from "./ErrorBoundary";
 export { Icon, type IconName, type IconProps } from "./Icon";

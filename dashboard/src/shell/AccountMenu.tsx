@@ -1,7 +1,7 @@
 import { useMe } from "../api";
 import { session } from "../api/session";
 import { signOut } from "../api/sign_in";
-import { IconButton, Menu } from "../components";
+import { Button, IconButton, Menu } from "../components";
 import { setPreferences, usePreferences } from "./preferences";
 
 /** The person, the theme, the time zone and the way out. */
@@ -11,7 +11,11 @@ export function AccountMenu({ onHelp }: { onHelp: () => void }) {
   return (
     <Menu
       label={`Account of ${me.name}`}
-      trigger={me.name}
+      trigger={
+        <Button variant="quiet" icon="user">
+          {me.name}
+        </Button>
+      }
       items={[
         {
           id: "zone",

@@ -1,13 +1,15 @@
 import { type ReactNode, Suspense, useEffect, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { LiveProvider, useSession, useTopics } from "../api";
-import { Dialog, ErrorBoundary, KeyboardHelp, Skeleton } from "../components";
+import { session } from "../api/session";
+import { Dialog, ErrorBoundary, ShortcutHelp, SkeletonLines } from "../components";
 import { AccountMenu, ThemeSwitch } from "./AccountMenu";
 import { LiveIndicator } from "./LiveIndicator";
 import { Navigation, useApprovalCount, useScreens } from "./Navigation";
 import { SEARCH_ID, Search } from "./Search";
 import styles from "./Shell.module.css";
 import { SignInForm } from "./SignIn";
+import { shortcuts } from "./shortcuts";
 import { useKeys } from "./useKeys";
 
 /** The frame around every screen; only for people who are signed in. */
@@ -60,13 +62,18 @@ function Frame({ children }: { children: ReactNode }) {
       </header>
       <main id="main" className={styles.main} tabIndex={-1}>
         <ErrorBoundary key={path}>
-          <Suspense fallback={<Skeleton lines={8} />}>{children}</Suspense>
+          <Suspense fallback={<SkeletonLines count={8} />}>{children}</Suspense>
         </ErrorBoundary>
       </main>
       <Dialog title="Keyboard shortcuts" isOpen={isHelpOpen} onClose={() => setHelpOpen(false)}>
-        <KeyboardHelp />
+        <ShortcutHelp groups={shortcuts(screens)} />
       </Dialog>
-      <Dialog title="Sign in again" isOpen={phase === "expired"}>
+      <Dialog
+        title="Sign in again"
+        isOpen={phase === "expired"}
+        isKept
+        onClose={() => session.signedOut()}
+      >
         <p>Your session has ended. Nothing you typed is lost: sign in, and the page continues.</p>
         <SignInForm />
       </Dialog>

@@ -42,7 +42,7 @@ export function SignInForm() {
         Sign in
       </Button>
       <p className={styles.hint}>A link for yourself, on a machine that reaches the database:</p>
-      <CodeBlock text="laneway principals login NAME" />
+      <CodeBlock label="command" text="laneway principals login NAME" />
     </form>
   );
 }

@@ -1,5 +1,53 @@
-import { PageHeader } from "../../components";
+import { useState } from "react";
+import { useApiPages, useCan, useTopics } from "../../api";
+import { Button, EmptyState, PageHeader, SkeletonRows } from "../../components";
+import { ErrorNotice } from "../../shell/ErrorNotice";
+import { ScheduleCard } from "./ScheduleCard";
+import { ScheduleDialog } from "./ScheduleDialog";
+import styles from "./Schedules.module.css";
 
+/** Schedules in plain words, with what comes next and how the last slots went. */
 export default function Schedules() {
-  return <PageHeader title="Schedules" />;
+  const schedules = useApiPages("/admin/schedules");
+  const canManage = useCan("schedules:manage");
+  const [isCreating, setCreating] = useState(false);
+  useTopics(["lanes"]);
+  return (
+    <>
+      <PageHeader
+        title="Schedules"
+        subtitle="Each one submits a job at its times, once per slot, whichever process leads."
+        actions={
+          canManage && (
+            <Button variant="primary" onPress={() => setCreating(true)}>
+              New schedule
+            </Button>
+          )
+        }
+      />
+      <ErrorNotice of={schedules} />
+      {schedules.isPending && <SkeletonRows rows={4} />}
+      {schedules.data && schedules.items.length === 0 && (
+        <EmptyState icon="clock" title="No schedules yet">
+          A schedule submits a job on a cron expression, such as <code>30 2 * * 1-5</code> in
+          Europe/Berlin. Create one here, with <code>laneway schedules set</code>, or in code with{" "}
+          <code>@lw.schedule(…)</code>.
+        </EmptyState>
+      )}
+      <div className={styles.list}>
+        {schedules.items.map((schedule) => (
+          <ScheduleCard key={schedule.name} schedule={schedule} canManage={canManage} />
+        ))}
+      </div>
+      {schedules.hasNextPage && (
+        <Button
+          isPending={schedules.isFetchingNextPage}
+          onPress={() => void schedules.fetchNextPage()}
+        >
+          Load more
+        </Button>
+      )}
+      {isCreating && <ScheduleDialog onClose={() => setCreating(false)} />}
+    </>
+  );
 }

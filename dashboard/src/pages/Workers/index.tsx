@@ -1,5 +1,61 @@
-import { PageHeader } from "../../components";
+import { useApi, useTopics } from "../../api";
+import { Card, EmptyState, Notice, PageHeader, SkeletonRows } from "../../components";
+import { plural } from "../../format";
+import { ErrorNotice } from "../../shell/ErrorNotice";
+import { useUrlValue } from "../../shell/url";
+import { byHost } from "./hosts";
+import { LayoutSwitch } from "./LayoutSwitch";
+import { ProcessList } from "./ProcessList";
+import { WorkerTable } from "./WorkerTable";
 
+// Heartbeats send no event.
+const HEARTBEAT_S = 10;
+
+/** Hosts, their worker processes and what these run. */
 export default function Workers() {
-  return <PageHeader title="Workers" />;
+  const status = useApi("/admin/workers/status", undefined, { everyS: HEARTBEAT_S });
+  const [layout] = useUrlValue("layout");
+  useTopics(["lanes"]);
+  const live = status.data?.workers ?? [];
+  const silent = status.data?.silent ?? [];
+  const hosts = byHost(live, silent);
+  return (
+    <>
+      <PageHeader
+        title="Workers"
+        subtitle={
+          status.data &&
+          `${plural(live.length, "live worker")} on ${plural(hosts.length, "host")}${silent.length > 0 ? `, ${silent.length} silent` : ""}`
+        }
+        actions={<LayoutSwitch />}
+      />
+      <ErrorNotice of={status} />
+      {silent.length > 0 && (
+        <Notice kind="warning" title={`${plural(silent.length, "worker")} silent`}>
+          They sent no heartbeat for 45 seconds and did not stop regularly. Other workers take over
+          their jobs when the leases lapse.
+        </Notice>
+      )}
+      {status.isPending && <SkeletonRows rows={4} />}
+      {status.data && hosts.length === 0 && (
+        <EmptyState icon="worker" title="No worker runs">
+          Jobs wait until one starts: <code>laneway worker app:lw</code>
+        </EmptyState>
+      )}
+      {layout === "processes" && status.data ? (
+        <ProcessList workers={[...live, ...silent]} active={status.data.active} />
+      ) : (
+        hosts.map((host) => (
+          <Card
+            key={host.name}
+            flush
+            title={host.name}
+            subtitle={`${plural(host.workers.length, "process", "processes")}, ${plural(host.running, "running job")}`}
+          >
+            <WorkerTable host={host} active={status.data?.active ?? []} />
+          </Card>
+        ))
+      )}
+    </>
+  );
 }

@@ -1,0 +1,156 @@
+import { useState } from "react";
+import { type components, useAction, useCan } from "../../api";
+import {
+  Badge,
+  Button,
+  Cell,
+  ConfirmDialog,
+  HeaderCell,
+  LinkText,
+  Row,
+  SlotBoxes,
+  Table,
+  TableBody,
+  TableHead,
+} from "../../components";
+import { bytes } from "../../format";
+import { href, jobPath, lanePath } from "../../shell/url";
+import { Time } from "../../time";
+import { type Host, stateOf, TRANSPORTS, type Worker } from "./hosts";
+import styles from "./Workers.module.css";
+
+type ActiveJob = components["schemas"]["ActiveJobOut"];
+
+/** The processes of one host. */
+export function WorkerTable({ host, active }: { host: Host; active: ActiveJob[] }) {
+  const canManage = useCan("workers:manage");
+  return (
+    <Table label={`Workers on ${host.name}`} bare>
+      <TableHead>
+        <HeaderCell>Worker</HeaderCell>
+        <HeaderCell>State</HeaderCell>
+        <HeaderCell>Capacity</HeaderCell>
+        <HeaderCell>Lanes</HeaderCell>
+        <HeaderCell>Job types</HeaderCell>
+        <HeaderCell numeric>Memory</HeaderCell>
+        <HeaderCell>Last seen</HeaderCell>
+        {canManage && <HeaderCell hidden>Actions</HeaderCell>}
+      </TableHead>
+      <TableBody>
+        {host.workers.map((worker) => (
+          <WorkerRow
+            key={worker.id}
+            worker={worker}
+            jobs={active.filter((job) => job.claimed_by === worker.id)}
+            canManage={canManage}
+          />
+        ))}
+      </TableBody>
+    </Table>
+  );
+}
+
+function WorkerRow(props: { worker: Worker; jobs: ActiveJob[]; canManage: boolean }) {
+  const { worker, jobs, canManage } = props;
+  const state = stateOf(worker);
+  return (
+    <Row>
+      <Cell rowHeader label="Worker">
+        <LinkText href={href("/jobs", { worker: worker.name })}>{worker.name}</LinkText>
+        <div className={styles.detail}>
+          pid {worker.pid} · {TRANSPORTS[worker.transport]} · {worker.code}
+        </div>
+      </Cell>
+      <Cell label="State">
+        <span className={styles.badges}>
+          <Badge tone={state.tone}>{state.word}</Badge>
+          {worker.is_leader && <Badge icon="bolt">leader</Badge>}
+        </span>
+      </Cell>
+      <Cell label="Capacity">
+        <Room worker={worker} />
+        {jobs.map((job) => (
+          <div key={job.id} className={styles.detail}>
+            <LinkText quiet href={jobPath(job.id)}>
+              {job.job_type} {job.id.slice(-8)}
+            </LinkText>
+          </div>
+        ))}
+      </Cell>
+      <Cell label="Lanes">
+        {worker.lanes === null
+          ? "all"
+          : worker.lanes.map((lane) => (
+              <LinkText key={lane} quiet href={lanePath(lane)} className={styles.word}>
+                {lane}
+              </LinkText>
+            ))}
+      </Cell>
+      <Cell label="Job types">
+        <span className={styles.types} title={worker.job_types.join(", ")}>
+          {worker.job_types.join(", ") || "none"}
+        </span>
+      </Cell>
+      <Cell label="Memory" numeric>
+        {bytes(worker.memory_bytes)}
+      </Cell>
+      <Cell label="Last seen">
+        <Time at={worker.seen_at} />
+      </Cell>
+      {canManage && (
+        <Cell control>{worker.state === "live" && <DrainSwitch worker={worker} />}</Cell>
+      )}
+    </Row>
+  );
+}
+
+/** Used and total capacity by kind; `async` alone needs no name. */
+export function Room({ worker }: { worker: Worker }) {
+  const kinds = Object.entries(worker.room).filter(([, use]) => use.total > 0);
+  if (kinds.length === 0) return <>{worker.running} running</>;
+  return (
+    <span className={styles.room}>
+      {kinds.map(([kind, use]) => (
+        <span key={kind} className={styles.kind}>
+          <span className={styles.kindName}>{kind}</span>
+          <SlotBoxes used={use.used} total={use.total} />
+        </span>
+      ))}
+    </span>
+  );
+}
+
+function DrainSwitch({ worker }: { worker: Worker }) {
+  const [isAsking, setAsking] = useState(false);
+  const params = { params: { path: { worker_id: worker.id } } };
+  const drain = useAction("post", "/admin/workers/{worker_id}/drain", {
+    done: `${worker.name} takes no more jobs`,
+  });
+  const resume = useAction("post", "/admin/workers/{worker_id}/resume", {
+    done: `${worker.name} takes jobs again`,
+  });
+  if (worker.drain_requested_at !== null) {
+    return (
+      <Button size="sm" isPending={resume.isPending} onPress={() => void resume.run(params)}>
+        Resume
+      </Button>
+    );
+  }
+  return (
+    <>
+      <Button size="sm" onPress={() => setAsking(true)}>
+        Drain
+      </Button>
+      <ConfirmDialog
+        title={`Drain ${worker.name}?`}
+        isOpen={isAsking}
+        onClose={() => setAsking(false)}
+        confirmLabel="Drain"
+        isPending={drain.isPending}
+        onConfirm={() => drain.confirm(params)}
+      >
+        It finishes its {worker.running} running jobs and claims no more until it is resumed.
+      </ConfirmDialog>
+    </>
+  );
+}

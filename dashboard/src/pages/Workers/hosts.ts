@@ -1,0 +1,45 @@
+import type { components } from "../../api";
+
+export type Worker = components["schemas"]["WorkerRowOut"];
+
+/** The workers of one host, live ones first. */
+export type Host = { name: string; workers: Worker[]; silent: number; running: number };
+
+/** Group workers by host; hosts with silent workers come first. */
+export function byHost(live: Worker[], silent: Worker[]): Host[] {
+  const hosts = new Map<string, Host>();
+  for (const worker of [...live, ...silent]) {
+    const host = hosts.get(worker.host) ?? {
+      name: worker.host,
+      workers: [],
+      silent: 0,
+      running: 0,
+    };
+    hosts.set(worker.host, host);
+    host.workers.push(worker);
+    host.running += worker.running;
+    if (worker.state !== "live") host.silent += 1;
+  }
+  return [...hosts.values()].sort(
+    (one, other) => other.silent - one.silent || one.name.localeCompare(other.name),
+  );
+}
+
+/** How a worker reaches the database, in words. */
+export const TRANSPORTS: Record<Worker["transport"], string> = {
+  in_process: "in an application",
+  database: "database",
+  grpc: "gRPC",
+};
+
+/** The state of a worker for people. */
+export function stateOf(worker: Worker): {
+  word: string;
+  tone: "completed" | "warning" | "failed" | "neutral";
+} {
+  if (worker.state === "dead") return { word: "silent", tone: "failed" };
+  if (worker.state === "stopped") return { word: "stopped", tone: "neutral" };
+  if (worker.is_stopping) return { word: "stopping", tone: "neutral" };
+  if (worker.drain_requested_at !== null) return { word: "drained", tone: "warning" };
+  return { word: "live", tone: "completed" };
+}
