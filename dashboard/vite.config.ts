@@ -13,6 +13,7 @@ export default defineConfig({
     // Data addresses would need a wider content security policy.
     assetsInlineLimit: 0,
     license: { fileName: "licenses.md" },
+    chunkSizeWarningLimit: 800,
   },
   test: { include: ["src/**/*.test.ts", "src/**/*.test.tsx"], environment: "node" },
 });
