@@ -29,7 +29,9 @@ OPEN = {
     ("GET", "/healthz"),
     ("GET", "/readyz"),
     ("GET", "/"),
-    ("GET", "/ui/"),
+    ("GET", "/ui"),
+    ("GET", "/ui/{path}"),
+    ("HEAD", "/ui/{path}"),
     ("GET", "/login"),
     ("POST", "/login"),
 }

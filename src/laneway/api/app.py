@@ -15,6 +15,7 @@ from laneway.api.routes import (
     bulk,
     changes,
     counts,
+    dashboard,
     declared,
     description,
     drains,
@@ -26,7 +27,6 @@ from laneway.api.routes import (
     login,
     me,
     metrics,
-    root_page,
     storage,
     submission,
     workers,
@@ -46,7 +46,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     submission.plain,
     health.router,
     metrics.router,
-    root_page.router,
+    dashboard.router,
     description.router,
     me.router,
     login.router,
@@ -85,6 +85,7 @@ def make_app(settings: Settings, database: Database, client: Client | None = Non
     app.state.settings = settings
     app.state.database = database
     app.state.client = own
+    app.state.bundle = dashboard.Bundle()
     app.state.credentials = CredentialCache(database)
     app.state.throttle = Throttle(settings)
     app.state.readiness = ReadinessCheck(database)
