@@ -1,3 +1,4 @@
+import { type ReactNode, useEffect, useRef } from "react";
 import { Link, useLocation } from "wouter";
 import { useApi, useMe } from "../api";
 import { allows } from "../api/session";
@@ -38,11 +39,16 @@ export function Navigation() {
   );
 }
 
-function NavigationLink({ to, children }: { to: string; children: React.ReactNode }) {
+function NavigationLink({ to, children }: { to: string; children: ReactNode }) {
   const [path] = useLocation();
   const isHere = to === "/" ? path === "/" : path === to || path.startsWith(`${to}/`);
+  const link = useRef<HTMLAnchorElement>(null);
+  useEffect(() => {
+    // On phones the row of screens scrolls.
+    if (isHere) link.current?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [isHere]);
   return (
-    <Link href={to} className={styles.screen} aria-current={isHere ? "page" : undefined}>
+    <Link ref={link} href={to} className={styles.screen} aria-current={isHere ? "page" : undefined}>
       {children}
     </Link>
   );
