@@ -126,7 +126,7 @@ async def _named(run: RowRun, job: str, asked: Asked) -> list[str]:
         for name, command in COMMANDS.items():
             words = (job if word == "ID" else word for word in command)
             answers[name].append(asyncio.create_task(asked[name].pop().answer(*words)))
-    wanted = re.compile(rf"pid {pid} \({re.escape(application)}, .* for \d+ s")
+    wanted = re.compile(rf"pid {pid} \({re.escape(application)}, .* for \d+ ?s")
     outputs = {name: " ".join(await asyncio.gather(*each)) for name, each in answers.items()}
     named = [name for name, text in outputs.items() if wanted.search(text)]
     if len(named) < len(COMMANDS):
