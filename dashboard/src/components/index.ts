@@ -19,7 +19,7 @@ export { cx } from "./cx";
 export { Dialog, DialogActions, type DialogProps } from "./Dialog";
 export { EmptyState, type EmptyStateProps } from "./EmptyState";
 export { ErrorBoundary, type ErrorBoundaryProps } from "./ErrorBoundary";
-export { Icon, type IconName, type IconProps } from "./Icon";
+export { Icon, type IconName, type IconProps, iconNames } from "./Icon";
 export { JsonDiff, type JsonDiffProps } from "./JsonDiff";
 export { JsonView, type JsonViewProps } from "./JsonView";
 export { Kbd } from "./Kbd";
