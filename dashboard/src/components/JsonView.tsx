@@ -54,7 +54,6 @@ export function JsonView({ value, text, label, maxHeight = "480px" }: JsonViewPr
           {rows.map((row) => (
             <li
               key={row.path}
-              className={styles.row}
               style={{ paddingLeft: `${Math.min(row.depth, DEEPEST_INDENT) * 14}px` }}
             >
               {"more" in row ? (
