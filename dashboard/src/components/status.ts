@@ -26,7 +26,7 @@ const looks: Record<string, { tone: StatusTone; icon: IconName }> = {
 
 /** The look of a status of the API; one that is newer than this dashboard looks queued. */
 export function statusLook(status: string): { tone: StatusTone; icon: IconName } {
-  return looks[status] ?? { tone: "queued", icon: "clock" };
+  return (Object.hasOwn(looks, status) && looks[status]) || { tone: "queued", icon: "clock" };
 }
 
 /** "awaiting_approval" → "Awaiting approval". */
