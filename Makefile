@@ -17,10 +17,11 @@ help: ## List the tasks
 
 .PHONY: demo
 demo: env-runtime ## Run the demo: embedded PostgreSQL, workers and a sample workload (ONCE=1: run to the end)
+	@scripts/dashboard.sh try
 	@$(RUN) laneway demo $(if $(ONCE),--once)
 
 .PHONY: test check
-test: env ## Run everything that must pass: lint, types, import contracts, the TypeScript SDK, tests
+test: env ## Run everything that must pass: lint, types, import contracts, the TypeScript SDK, the dashboard, tests
 	@scripts/test_beside.sh
 check: test
 
@@ -40,6 +41,7 @@ imports: env ## Check the import contracts
 
 .PHONY: tests
 tests: env ## Run only the tests (ARGS="tests/store -k claim")
+	@scripts/dashboard.sh try
 	$(PYTEST) $(ARGS)
 
 .PHONY: test-steady
@@ -54,6 +56,12 @@ test-pooler: env ## Run the tests that need pgbouncer (installs it)
 .PHONY: sdk-typescript
 sdk-typescript: env ## Build and test the TypeScript SDK (installs its packages into sdk/typescript)
 	@scripts/sdk_typescript.sh test
+
+.PHONY: dashboard
+dashboard: env ## Build, check and test the dashboard (installs its packages into dashboard)
+	@scripts/dashboard.sh build
+	@scripts/dashboard.sh check
+	@scripts/dashboard.sh test
 
 .PHONY: test-matrix
 test-matrix: env ## Test store, engine and migrations on PostgreSQL 14, 18 and Debian's, and benchmark the latter (installs it; as root)
@@ -153,4 +161,5 @@ env-runtime:
 clean: ## Remove .venv, downloads and caches
 	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
 	rm -rf sdk/typescript/node_modules sdk/typescript/dist sdk/typescript/src/_generated
+	rm -rf dashboard/node_modules dashboard/dist dashboard/src/api/_generated src/laneway/api/static
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

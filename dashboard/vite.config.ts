@@ -1,10 +1,20 @@
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vitest/config";
 
-export default defineConfig({
+export default defineConfig(({ command }) => ({
   // Relative addresses: the dashboard works under any prefix.
-  base: "./",
+  base: command === "serve" ? "/ui/" : "./",
   plugins: [react()],
+  // `npm run dev` asks a running server for everything that is not the dashboard.
+  server: {
+    proxy: {
+      "^/(?!ui(/|$))": {
+        target: process.env.LANEWAY_SERVER ?? "http://127.0.0.1:8420",
+        // The server accepts a browser's session only from pages of its own host.
+        changeOrigin: false,
+      },
+    },
+  },
   build: {
     outDir: "../src/laneway/api/static",
     emptyOutDir: true,
@@ -15,5 +25,11 @@ export default defineConfig({
     license: { fileName: "licenses.md" },
     chunkSizeWarningLimit: 800,
   },
-  test: { include: ["src/**/*.test.ts", "src/**/*.test.tsx"], environment: "node" },
-});
+  test: {
+    include: ["src/**/*.test.ts", "src/**/*.test.tsx"],
+    environment: "node",
+    // Tests of pure functions need no process for each file.
+    pool: "threads",
+    isolate: false,
+  },
+}));

@@ -62,7 +62,7 @@ if ! current dev "$(lock_print dev)"; then # dev includes runtime
     fi
 fi
 if ! current project "$(project_print)"; then
-    # The build backend is in the locks: this downloads nothing.
-    "$python" -m pip install -qq --no-deps --no-build-isolation -e .
+    # The build backend is in the locks, and the dashboard is built apart: this downloads nothing.
+    LANEWAY_SKIP_WEB=1 "$python" -m pip install -qq --no-deps --no-build-isolation -e .
     project_print >.venv/.stamp-project
 fi

@@ -6,21 +6,35 @@ cd "$(dirname "$0")/.."
 
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
-make --no-print-directory --keep-going lint types imports >"$logs/checks" 2>&1 &
-checks=$!
-# The tests run a TypeScript worker.
-if scripts/sdk_typescript.sh build; then
-    scripts/sdk_typescript.sh check >"$logs/sdk" 2>&1 &
-    sdk=$!
+beside=() status=0
+
+# run NAME COMMAND...: start a command; `finish` waits for all and prints what each wrote.
+run() {
+    local name=$1
+    shift
+    "$@" >"$logs/$name" 2>&1 &
+    beside+=("$name:$!")
+}
+finish() {
+    local one failed
+    for one in "${beside[@]}"; do
+        wait "${one#*:}"
+        failed=$?
+        cat "$logs/${one%:*}"
+        [ "$failed" -eq 0 ] || status=$failed
+    done
+}
+dashboard() { scripts/dashboard.sh check && scripts/dashboard.sh test; }
+
+run checks make --no-print-directory --keep-going lint types imports
+# The tests run a TypeScript worker, and build a wheel with the dashboard.
+if scripts/sdk_typescript.sh build && scripts/dashboard.sh build; then
+    run sdk scripts/sdk_typescript.sh check
+    run dashboard dashboard
     make --no-print-directory tests
-    tests=$?
-    wait "$sdk"
-    sdk=$?
-    cat "$logs/sdk"
+    status=$?
 else
-    tests=1 sdk=1
+    status=1
 fi
-wait "$checks"
-checks=$?
-cat "$logs/checks"
-exit $((tests != 0 ? tests : sdk != 0 ? sdk : checks))
+finish
+exit "$status"

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
-import tarfile
-from email import message_from_bytes
-from email.message import Message
 from pathlib import Path
-from zipfile import ZipFile
 
 import pytest
 
 from scripts.core_install import core_names, size_of
-from scripts.extras import extras
 from tests.install.conftest import Core
 
 CORE_MB, CORE_PACKAGES = 60, 26
@@ -27,12 +21,6 @@ LATE = (
     "laneway.domain.overview",
 )
 LATE_IN_HELP = ("psycopg", "rich", "pydantic", "asyncio", "laneway.domain.job", "laneway.cli.jobs")
-
-
-def metadata(wheel: Path) -> Message:
-    with ZipFile(wheel) as archive:
-        [name] = [one for one in archive.namelist() if one.endswith(".dist-info/METADATA")]
-        return message_from_bytes(archive.read(name))
 
 
 def imported(core: Core, program: str) -> set[str]:
@@ -128,23 +116,3 @@ def test_deploy_files_are_in_the_installation(core: Core) -> None:
         assert core.laneway("deploy", "show", name).stdout.strip() == path.read_text().strip()
     unknown = core.laneway("deploy", "show", "nagios.cfg")
     assert (unknown.returncode, "laneway deploy ls" in unknown.stderr) == (3, True)
-
-
-def test_wheel_declares_extras_urls_and_readme(wheel: Path) -> None:
-    described = metadata(wheel)
-    assert set(described.get_all("Provides-Extra") or ()) == {*extras(), "dev"}
-    urls = dict(line.split(", ", 1) for line in described.get_all("Project-URL") or ())
-    assert {"Repository", "Documentation", "Changelog", "Issues"} <= set(urls)
-    text = described.get_payload()
-    assert isinstance(text, str)
-    links = re.findall(r"\]\(([^)]+)\)", text)
-    assert [link for link in links if not link.startswith(("https://", "#"))] == []
-    assert f"]({urls['Repository']}/blob/main/docs/" in text
-
-
-def test_sdist_builds_what_the_wheel_has(sdist: Path) -> None:
-    with tarfile.open(sdist) as archive:
-        names = {name.partition("/")[2] for name in archive.getnames()}
-    needed = ("pyproject.toml", "README.md", "LICENSE", "scripts/index_readme.py", "deploy")
-    assert {one for one in needed if not any(name.startswith(one) for name in names)} == set()
-    assert not any("node_modules" in name or name.startswith("bench/latest") for name in names)
