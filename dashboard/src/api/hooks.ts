@@ -20,6 +20,8 @@ type ReadOptions = {
   everyS?: number;
   /** Leave large values out of the response. */
   small?: boolean;
+  /** Only for pages: events patch the items that are shown, but never add items or move them. */
+  isSteady?: boolean;
 };
 
 /** The key under which the response of a route is cached. */
@@ -54,7 +56,7 @@ export function useApiPages<P extends Path<"get">>(
   options: ReadOptions = {},
 ): Pages<ItemOf<P>> {
   const found = useInfiniteQuery({
-    queryKey: ["pages", ...keyOf(path, params)],
+    queryKey: [options.isSteady ? "steady" : "pages", ...keyOf(path, params)],
     queryFn: ({ signal, pageParam }) =>
       read(path, withCursor(params, pageParam), signal, options) as Promise<PageOf<ItemOf<P>>>,
     initialPageParam: null as string | null,

@@ -19,6 +19,9 @@ const BY_JOBS: Record<string, number> = {
   "/admin/stats": 10_000,
   "/admin/stats/failures": 5000,
 };
+// Steady lists follow single jobs in place; an event for many jobs does not say which.
+const STEADY = "steady ";
+const BY_MANY_JOBS: Record<string, number> = { [`${STEADY}/jobs`]: 3000 };
 const BY_CONTROLS: Record<string, number> = {
   "/admin/workers/status": 500,
   "/admin/workers/lanes": 500,
@@ -44,17 +47,21 @@ export class LiveUpdates {
     } else if (event.name.startsWith("job.")) {
       this.#put(event.data as Job);
       if (event.name !== "job.progressed") this.#outdate(BY_JOBS);
-    } else if (event.name === "jobs.changed") this.#outdate(BY_JOBS);
-    else this.#outdate(BY_CONTROLS);
+    } else if (event.name === "jobs.changed") {
+      this.#outdate(BY_JOBS);
+      this.#outdate(BY_MANY_JOBS);
+    } else this.#outdate(BY_CONTROLS);
   }
 
   /** Show the job's new state wherever it is shown. */
   #put(job: Job): void {
     const put = (page: Page): Page => ({ ...page, items: replaced(page.items, job) });
-    this.cache.setQueriesData<{ pages: Page[] }>(
-      { queryKey: ["pages", "/jobs"] },
-      (list) => list && { ...list, pages: list.pages.map(put) },
-    );
+    for (const kind of ["pages", "steady"]) {
+      this.cache.setQueriesData<{ pages: Page[] }>(
+        { queryKey: [kind, "/jobs"] },
+        (list) => list && { ...list, pages: list.pages.map(put) },
+      );
+    }
     this.cache.setQueriesData<Page>({ queryKey: ["/jobs"] }, (page) => page && put(page));
     this.cache.setQueriesData<Job>({ queryKey: ["/jobs/{job_id}"] }, (shown) =>
       shown?.id === job.id ? { ...shown, ...job } : shown,
@@ -87,6 +94,10 @@ export class LiveUpdates {
   #read(route: string): void {
     this.#due.delete(route);
     this.#readAt.set(route, Date.now());
+    if (route.startsWith(STEADY)) {
+      void this.cache.invalidateQueries({ queryKey: ["steady", route.slice(STEADY.length)] });
+      return;
+    }
     // A refetch under way may have missed the change, so it starts again.
     void this.cache.invalidateQueries({ queryKey: [route] });
     void this.cache.invalidateQueries({ queryKey: ["pages", route] });
