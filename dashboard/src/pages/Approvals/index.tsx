@@ -1,5 +1,28 @@
-import { PageHeader } from "../../components";
+import { useTopics } from "../../api";
+import { PageHeader, Tabs } from "../../components";
+import { href, useUrlValue } from "../../shell/url";
+import { Decided } from "./Decided";
+import { Inbox } from "./Inbox";
 
+/** Jobs that wait for a decision, and what was decided lately. */
 export default function Approvals() {
-  return <PageHeader title="Approvals" />;
+  const [tab] = useUrlValue("tab");
+  const isDecided = tab === "decided";
+  useTopics(["approvals"]);
+  return (
+    <>
+      <PageHeader
+        title="Approvals"
+        subtitle="You approve exactly what you see: a job that changes meanwhile is refused."
+      />
+      <Tabs
+        label="Approvals"
+        items={[
+          { href: "/approvals", label: "Waiting", isCurrent: !isDecided },
+          { href: href("/approvals", { tab: "decided" }), label: "Decided", isCurrent: isDecided },
+        ]}
+      />
+      {isDecided ? <Decided /> : <Inbox />}
+    </>
+  );
 }

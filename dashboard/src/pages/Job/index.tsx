@@ -1,5 +1,107 @@
-import { PageHeader } from "../../components";
+import { useState } from "react";
+import { useParams } from "wouter";
+import { Problem, useApi, useMe, useTopics } from "../../api";
+import {
+  CopyButton,
+  EmptyState,
+  LinkText,
+  Notice,
+  PageHeader,
+  SkeletonLines,
+  StatusBadge,
+} from "../../components";
+import { between, duration } from "../../format";
+import { href } from "../../shell/url";
+import { Actions } from "./Actions";
+import { Attempts } from "./Attempts";
+import { seesPrivate } from "./actionRules";
+import { Data } from "./Data";
+import { Facts } from "./Facts";
+import styles from "./Job.module.css";
+import { Now } from "./Now";
+import { Steps } from "./Steps";
+import { timeline } from "./stages";
+import { Timeline } from "./Timeline";
 
+/** One job: why it waits, how far it is or how it ended; then its life and its values. */
 export default function Job() {
-  return <PageHeader title="Job" />;
+  const { id = "" } = useParams<{ id: string }>();
+  return <JobPage key={id} id={id} />;
+}
+
+function JobPage({ id }: { id: string }) {
+  const me = useMe();
+  const [isDeleting, setDeleting] = useState(false);
+  useTopics([`job:${id}`]);
+  const found = useApi("/jobs/{job_id}", { path: { job_id: id } }, { enabled: !isDeleting });
+  const job = found.data;
+  if (!job) {
+    if (!found.isError) return <Loading />;
+    const isMissing = found.error instanceof Problem && found.error.status < 500;
+    return isMissing ? <NotFound id={id} /> : <Notice kind="error">{found.error.message}</Notice>;
+  }
+  const isPrivateShown = seesPrivate(me, job);
+  const total = between(job.created_at, job.finished_at);
+  return (
+    <>
+      <PageHeader
+        breadcrumb={<LinkText href="/jobs">Jobs</LinkText>}
+        title={
+          <>
+            {job.job_type} · <span className={styles.id}>{job.id.slice(0, 8)}</span>
+          </>
+        }
+        meta={
+          <>
+            <CopyButton text={job.id} label="Copy id" />
+            <StatusBadge status={job.status} label={job.label} />
+          </>
+        }
+        actions={<Actions job={job} onDeleting={setDeleting} />}
+      />
+      <div className={styles.page}>
+        <div className={styles.now}>
+          <Now job={job} isPrivateShown={isPrivateShown} />
+        </div>
+        <div className={styles.timeline}>
+          <Timeline
+            stages={timeline(job, job.attempts)}
+            total={total === null ? undefined : `${duration(total)} in all`}
+          />
+        </div>
+        <div className={styles.main}>
+          <Attempts job={job} isPrivateShown={isPrivateShown} />
+          <Steps steps={job.steps} />
+          <Data job={job} />
+        </div>
+        <div className={styles.facts}>
+          <Facts job={job} />
+        </div>
+      </div>
+    </>
+  );
+}
+
+function Loading() {
+  return (
+    <>
+      <PageHeader breadcrumb={<LinkText href="/jobs">Jobs</LinkText>} title="Job" />
+      <SkeletonLines count={10} />
+    </>
+  );
+}
+
+function NotFound({ id }: { id: string }) {
+  return (
+    <EmptyState
+      icon="search"
+      title="No such job"
+      action={<LinkText href={href("/jobs", { q: id })}>Search all jobs for this text</LinkText>}
+    >
+      <p>
+        <code className={styles.wanted}>{id}</code> does not exist, was deleted after its retention,
+        or is outside of what you may see.
+      </p>
+    </EmptyState>
+  );
 }

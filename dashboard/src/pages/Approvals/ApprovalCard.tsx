@@ -1,0 +1,176 @@
+import { type components, useApi, useCan, useMe } from "../../api";
+import {
+  Button,
+  Card,
+  JsonView,
+  Kbd,
+  KeyValue,
+  type KeyValueItem,
+  LinkText,
+  Notice,
+  SkeletonLines,
+  SlotBoxes,
+} from "../../components";
+import { count, duration } from "../../format";
+import { jobPath, lanePath } from "../../shell/url";
+import { Time } from "../../time";
+import { covers, needsAnother } from "../Job/actionRules";
+import styles from "./ApprovalCard.module.css";
+import { analysisParts } from "./analysis";
+import type { DecisionVerb } from "./DecisionDialog";
+import { LastApproved } from "./LastApproved";
+
+type Job = components["schemas"]["JobOut"];
+type Detail = components["schemas"]["JobDetailOut"];
+type Lane = components["schemas"]["LaneStatusOut"];
+
+type Props = {
+  job: Job;
+  lane: Lane | undefined;
+  /** How long jobs of this type ran lately. */
+  runsForS: number | null | undefined;
+  onDecide: (job: Detail, decision: DecisionVerb) => void;
+};
+
+/** One request: everything that an approver needs to decide. */
+export function ApprovalCard({ job, lane, runsForS, onDecide }: Props) {
+  const me = useMe();
+  // The seal belongs to exactly these values, so both come from one response.
+  const found = useApi("/jobs/{job_id}", { path: { job_id: job.id } });
+  const detail = found.data;
+  const requester = job.created_by ?? "somebody unknown";
+  return (
+    <article
+      className={styles.card}
+      data-job={job.id}
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: the keys A and R act on the focused card
+      tabIndex={0}
+      aria-label={`${job.job_type} requested by ${requester}`}
+      aria-keyshortcuts="A R"
+    >
+      <Card
+        title={
+          <>
+            <LinkText href={jobPath(job.id)}>{job.job_type}</LinkText>{" "}
+            <code className={styles.id}>{job.id.slice(0, 8)}</code>
+          </>
+        }
+        subtitle={
+          <>
+            Requested by {requester} <Time at={job.created_at} />
+          </>
+        }
+        actions={
+          job.expires_at && (
+            <span className={styles.expiry}>
+              Expires <Time at={job.expires_at} />
+            </span>
+          )
+        }
+      >
+        {detail ? (
+          <Content job={detail} lane={lane} runsForS={runsForS} />
+        ) : found.isError ? (
+          <Notice kind="error">{found.error.message}</Notice>
+        ) : (
+          <SkeletonLines count={6} />
+        )}
+        {detail && covers(me, "jobs:approve", detail) && (
+          <footer className={styles.decide}>
+            {needsAnother(me, detail) ? (
+              <p className={styles.another}>
+                Needs another person: you requested it, and jobs of this type need two people.
+              </p>
+            ) : (
+              <Button variant="primary" icon="check" onPress={() => onDecide(detail, "approve")}>
+                Approve <Shortcut letter="A" />
+              </Button>
+            )}
+            <Button icon="cross" onPress={() => onDecide(detail, "reject")}>
+              Reject <Shortcut letter="R" />
+            </Button>
+          </footer>
+        )}
+      </Card>
+    </article>
+  );
+}
+
+function Shortcut({ letter }: { letter: string }) {
+  return (
+    <span className={styles.shortcut} aria-hidden="true">
+      <Kbd keys={letter} />
+    </span>
+  );
+}
+
+type ContentProps = { job: Detail } & Pick<Props, "lane" | "runsForS">;
+
+function Content({ job, lane, runsForS }: ContentProps) {
+  const { plan, cost, warnings } = analysisParts(job.analysis);
+  return (
+    <div className={styles.content}>
+      <section className={styles.part}>
+        <h3>Payload</h3>
+        <JsonView label="Payload" value={job.payload} maxHeight="320px" />
+      </section>
+      <section className={styles.part}>
+        {warnings.length > 0 && (
+          <Notice kind="warning" title="The analysis warns">
+            <ul>
+              {warnings.map((warning) => (
+                <li key={warning}>{warning}</li>
+              ))}
+            </ul>
+          </Notice>
+        )}
+        <KeyValue items={useFacts(job, cost, lane, runsForS)} />
+        {plan !== null && (
+          <>
+            <h3>Plan</h3>
+            <JsonView label="Plan" value={plan} maxHeight="240px" />
+          </>
+        )}
+      </section>
+      <section className={styles.wide}>
+        <h3>Changed since the last approved run</h3>
+        <LastApproved job={job} />
+      </section>
+    </div>
+  );
+}
+
+function useFacts(
+  job: Detail,
+  cost: string | null,
+  lane: Lane | undefined,
+  runsForS: number | null | undefined,
+): KeyValueItem[] {
+  const seesLanes = useCan("workers:view");
+  const items: (KeyValueItem | false)[] = [
+    { name: "Cost", value: cost ? <strong>{cost}</strong> : "not estimated" },
+    {
+      name: "Duration",
+      value: runsForS == null ? "no earlier runs" : `about ${duration(runsForS)}`,
+    },
+    {
+      name: "Lane now",
+      value: (
+        <span className={styles.lane}>
+          {seesLanes ? <LinkText href={lanePath(job.lane)}>{job.lane}</LinkText> : job.lane}
+          {lane && (
+            <>
+              <SlotBoxes used={lane.slots_used} total={lane.max_slots} />
+              <span>{count(lane.depth, lane.depth_is_capped)} waiting</span>
+            </>
+          )}
+        </span>
+      ),
+    },
+    { name: "Priority", value: job.priority },
+    job.two_person && { name: "Rule", value: "two people" },
+    job.workspace !== "default" && { name: "Workspace", value: job.workspace },
+    job.tags.length > 0 && { name: "Tags", value: job.tags.join(", ") },
+  ];
+  return items.filter((item) => item !== false);
+}

@@ -1,0 +1,108 @@
+import { useApi, useCan } from "../../api";
+import {
+  Badge,
+  Cell,
+  EmptyState,
+  HeaderCell,
+  type IconName,
+  LinkText,
+  Notice,
+  Row,
+  SkeletonRows,
+  StatusBadge,
+  Table,
+  TableBody,
+  TableHead,
+  type Tone,
+} from "../../components";
+import { href, jobPath } from "../../shell/url";
+import { Time } from "../../time";
+import styles from "./Approvals.module.css";
+import { type Decided as Decision, decidedJobs } from "./decided";
+
+const LOOKS: Record<Decision["decision"], { words: string; tone: Tone; icon: IconName }> = {
+  approved: { words: "Approved", tone: "completed", icon: "check" },
+  rejected: { words: "Rejected", tone: "failed", icon: "cross" },
+  expired: { words: "Expired", tone: "cancelled", icon: "clock" },
+};
+
+/** Recent decisions, of people and of policies. */
+export function Decided() {
+  const seesAudit = useCan("audit:read");
+  const recent = useApi("/jobs", { query: { limit: 200 } }, { small: true });
+  const cancelled = useApi(
+    "/jobs",
+    { query: { status: "cancelled", limit: 200 } },
+    { small: true },
+  );
+  if (recent.isPending || cancelled.isPending) return <SkeletonRows />;
+  const error = recent.error ?? cancelled.error;
+  if (error) return <Notice kind="error">{error.message}</Notice>;
+  const decided = decidedJobs([...(recent.data?.items ?? []), ...(cancelled.data?.items ?? [])]);
+  if (decided.length === 0) {
+    return (
+      <EmptyState icon="history" title="No recent decisions">
+        Approvals, rejections and expiries of the newest jobs appear here.
+      </EmptyState>
+    );
+  }
+  return (
+    <>
+      <Table label="Recent decisions">
+        <TableHead>
+          <HeaderCell>Decision</HeaderCell>
+          <HeaderCell>Job</HeaderCell>
+          <HeaderCell>Requested by</HeaderCell>
+          <HeaderCell>Decided by</HeaderCell>
+          <HeaderCell>Reason</HeaderCell>
+          <HeaderCell numeric>Decided</HeaderCell>
+          <HeaderCell>Job is now</HeaderCell>
+        </TableHead>
+        <TableBody>
+          {decided.map((each) => (
+            <DecidedRow key={each.job.id} {...each} />
+          ))}
+        </TableBody>
+      </Table>
+      <p className={styles.note}>
+        Decisions about the newest jobs.
+        {seesAudit && (
+          <>
+            {" "}
+            <LinkText href={href("/audit", { kind: "job" })}>
+              All decisions are in the audit.
+            </LinkText>
+          </>
+        )}
+      </p>
+    </>
+  );
+}
+
+function DecidedRow({ job, decision, by, at }: Decision) {
+  const { words, tone, icon } = LOOKS[decision];
+  return (
+    <Row>
+      <Cell label="Decision">
+        <Badge tone={tone} icon={icon}>
+          {words}
+        </Badge>
+      </Cell>
+      <Cell label="Job" rowHeader>
+        <LinkText href={jobPath(job.id)}>{job.job_type}</LinkText>{" "}
+        <code className={styles.id}>{job.id.slice(0, 8)}</code>
+      </Cell>
+      <Cell label="Requested by">{job.created_by ?? "—"}</Cell>
+      <Cell label="Decided by">{decision === "expired" ? "nobody" : by}</Cell>
+      <Cell label="Reason" truncate title={job.cancel_reason ?? undefined}>
+        {job.cancel_reason ?? "—"}
+      </Cell>
+      <Cell label="Decided" numeric>
+        <Time at={at} />
+      </Cell>
+      <Cell label="Job is now">
+        <StatusBadge status={job.status} label={job.label} plain />
+      </Cell>
+    </Row>
+  );
+}

@@ -1,0 +1,81 @@
+import { useState } from "react";
+import { type components, messageOf, useAction } from "../../api";
+import { ConfirmDialog, Notice, TextArea } from "../../components";
+import styles from "./DecisionDialog.module.css";
+
+type Job = Pick<components["schemas"]["JobDetailOut"], "id" | "job_type" | "created_by" | "seal">;
+export type DecisionVerb = "approve" | "reject";
+
+type Props = {
+  job: Job;
+  /** null: closed. */
+  decision: DecisionVerb | null;
+  onClose: () => void;
+  /** Called when the server has confirmed. */
+  onDecided?: () => void;
+};
+
+/** Approve or reject one job, exactly as it was shown: its seal is sent along. */
+export function DecisionDialog({ job, decision, onClose, onDecided }: Props) {
+  // A new dialog begins empty.
+  return decision && <Asked key={decision} {...{ job, decision, onClose, onDecided }} />;
+}
+
+type AskedProps = Omit<Props, "decision" | "onDecided"> & {
+  decision: DecisionVerb;
+  onDecided: (() => void) | undefined;
+};
+
+function Asked({ job, decision, onClose, onDecided }: AskedProps) {
+  const [comment, setComment] = useState("");
+  const options = { done: decision === "approve" ? "Approved" : "Rejected", showsError: true };
+  const approve = useAction("post", "/jobs/{job_id}/approve", options);
+  const reject = useAction("post", "/jobs/{job_id}/reject", options);
+  const text = comment.trim();
+  const isApproval = decision === "approve";
+  const error = approve.error ?? reject.error;
+  const send = async () => {
+    const params = { path: { job_id: job.id } };
+    if (isApproval) {
+      await approve.confirm({ params, body: { seal: job.seal, ...(text && { comment: text }) } });
+    } else await reject.confirm({ params, body: { reason: text } });
+    onDecided?.();
+  };
+  return (
+    <ConfirmDialog
+      title={isApproval ? `Approve ${job.job_type}?` : `Reject ${job.job_type}?`}
+      isOpen
+      onClose={onClose}
+      confirmLabel={isApproval ? "Approve" : "Reject"}
+      cancelLabel="Not now"
+      danger={!isApproval}
+      isBlocked={!isApproval && text === ""}
+      onConfirm={send}
+    >
+      <div className={styles.body}>
+        <p>
+          Job <code>{job.id.slice(0, 8)}</code>
+          {job.created_by && ` of ${job.created_by}`}
+          {isApproval
+            ? " runs exactly as it is shown. If it has changed meanwhile, nothing happens."
+            : " is cancelled. Its requester sees the reason."}
+        </p>
+        <TextArea
+          label={isApproval ? "Comment" : "Reason"}
+          isOptional={isApproval}
+          isRequired={!isApproval}
+          value={comment}
+          onChange={setComment}
+          rows={3}
+          maxLength={1000}
+          autoFocus={!isApproval}
+        />
+        {error && (
+          <Notice kind="error" live>
+            {messageOf(error)}
+          </Notice>
+        )}
+      </div>
+    </ConfirmDialog>
+  );
+}

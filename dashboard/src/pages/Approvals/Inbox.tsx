@@ -1,0 +1,125 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useEffect, useRef, useState } from "react";
+import { type components, keyOf, useApi, useApiPages, useCan, useMe } from "../../api";
+import { Button, EmptyState, Notice, SkeletonLines } from "../../components";
+import { useKeys } from "../../shell/useKeys";
+import { actionsFor } from "../Job/actionRules";
+import { ApprovalCard } from "./ApprovalCard";
+import styles from "./Approvals.module.css";
+import { DecisionDialog, type DecisionVerb } from "./DecisionDialog";
+
+type Job = components["schemas"]["JobOut"];
+type Detail = components["schemas"]["JobDetailOut"];
+type Asked = { job: Detail; decision: DecisionVerb };
+
+const WAITING = { status: "awaiting_approval", oldest_first: true, limit: 20 } as const;
+
+/** Requests that wait for a decision, the oldest first. */
+export function Inbox() {
+  const found = useApiPages("/jobs", { query: WAITING }, { small: true });
+  // An event may have changed a job before the list is read again.
+  const jobs = found.items.filter(({ status }) => status === "awaiting_approval");
+  const [asked, setAsked] = useState<Asked | null>(null);
+  const list = useRef<HTMLDivElement>(null);
+  const focusNext = useFocusAfter(list, jobs);
+  const lanes = useLanes();
+  const ask = (job: Detail, decision: DecisionVerb) => setAsked({ job, decision });
+  useCardKeys(list, ask);
+  if (found.isPending) return <SkeletonLines count={10} />;
+  if (found.isError) return <Notice kind="error">{found.error.message}</Notice>;
+  return (
+    <>
+      {jobs.length === 0 ? (
+        <EmptyState icon="approval" title="Nothing waits for a decision">
+          Jobs of types with <code>approval=True</code> appear here before they run.
+        </EmptyState>
+      ) : (
+        <div ref={list} className={styles.cards}>
+          {jobs.map((job) => (
+            <CardWithHistory
+              key={job.id}
+              job={job}
+              sample={jobs.find(({ job_type }) => job_type === job.job_type) ?? job}
+              lane={lanes.find(({ name }) => name === job.lane)}
+              onDecide={ask}
+            />
+          ))}
+        </div>
+      )}
+      {found.hasNextPage && (
+        <div className={styles.more}>
+          <Button isPending={found.isFetchingNextPage} onPress={() => void found.fetchNextPage()}>
+            Show more
+          </Button>
+        </div>
+      )}
+      {asked && (
+        <DecisionDialog
+          job={asked.job}
+          decision={asked.decision}
+          onClose={() => setAsked(null)}
+          onDecided={() => focusNext(asked.job.id)}
+        />
+      )}
+    </>
+  );
+}
+
+type CardProps = {
+  job: Job;
+  /** A job of the same type: one estimate serves all of them. */
+  sample: Job;
+  lane: components["schemas"]["LaneStatusOut"] | undefined;
+  onDecide: (job: Detail, decision: DecisionVerb) => void;
+};
+
+function CardWithHistory({ job, sample, lane, onDecide }: CardProps) {
+  const explanation = useApi("/jobs/{job_id}/explain", { path: { job_id: sample.id } });
+  const runsForS = explanation.data?.runs_for_s;
+  return <ApprovalCard job={job} lane={lane} runsForS={runsForS} onDecide={onDecide} />;
+}
+
+function useLanes() {
+  const isAllowed = useCan("workers:view");
+  const found = useApi("/admin/workers/lanes", { query: { limit: 200 } }, { enabled: isAllowed });
+  return found.data?.items ?? [];
+}
+
+/** Keys of the inbox: j and k move between cards, A and R decide about the focused one. */
+function useCardKeys(
+  list: React.RefObject<HTMLDivElement | null>,
+  ask: (job: Detail, decision: DecisionVerb) => void,
+) {
+  const me = useMe();
+  const cache = useQueryClient();
+  const cards = () => [...(list.current?.children ?? [])] as HTMLElement[];
+  const current = () => cards().findIndex((card) => card.contains(document.activeElement));
+  const move = (by: number) => {
+    const next = Math.min(Math.max(current() + by, 0), cards().length - 1);
+    cards()[next]?.focus();
+  };
+  const decide = (decision: DecisionVerb) => {
+    const id = cards()[current()]?.dataset.job;
+    if (id === undefined) return;
+    const job = cache.getQueryData<Detail>(keyOf("/jobs/{job_id}", { path: { job_id: id } }));
+    if (job && actionsFor(me, job, Date.now()).has(decision)) ask(job, decision);
+  };
+  const approve = () => decide("approve");
+  const reject = () => decide("reject");
+  useKeys({ j: () => move(1), k: () => move(-1), a: approve, A: approve, r: reject, R: reject });
+}
+
+/** Returns how to say that a job was decided: when its card is gone, the next one gets the focus. */
+function useFocusAfter(list: React.RefObject<HTMLDivElement | null>, jobs: Job[]) {
+  const [decided, setDecided] = useState<{ id: string; at: number } | null>(null);
+  useEffect(() => {
+    if (decided === null || jobs.some(({ id }) => id === decided.id)) return;
+    setDecided(null);
+    const cards = [...(list.current?.children ?? [])] as HTMLElement[];
+    const next = cards[Math.min(decided.at, cards.length - 1)];
+    // The dialog gives the focus back first.
+    const timer = setTimeout(() => (next ?? document.getElementById("main"))?.focus(), 50);
+    return () => clearTimeout(timer);
+  }, [decided, jobs, list]);
+  return (id: string) => setDecided({ id, at: jobs.findIndex((job) => job.id === id) });
+}

@@ -1,0 +1,175 @@
+import { useState } from "react";
+import { useLocation } from "wouter";
+import { type components, useAction, useMe } from "../../api";
+import {
+  Button,
+  ConfirmDialog,
+  Menu,
+  type MenuEntry,
+  NumberStepper,
+  TextField,
+} from "../../components";
+import { useNow } from "../../time";
+import { DecisionDialog } from "../Approvals/DecisionDialog";
+import { actionsFor, type JobAction } from "./actionRules";
+import { CopyAs } from "./CopyAs";
+
+type Job = components["schemas"]["JobDetailOut"];
+type Open = JobAction | "copy" | null;
+
+type Props = {
+  job: Job;
+  /** Called before the job is deleted, and with false if that was refused. */
+  onDeleting: (isDeleting: boolean) => void;
+};
+
+/** What the person can do with the job: the likely action as a button, the others in a menu. */
+export function Actions({ job, onDeleting }: Props) {
+  const me = useMe();
+  const now = useNow();
+  const [open, setOpen] = useState<Open>(null);
+  const allowed = actionsFor(me, job, now);
+  const path = { params: { path: { job_id: job.id } } };
+  const retry = useAction("post", "/jobs/{job_id}/retry", { done: "The job is queued again" });
+  const close = () => setOpen(null);
+
+  const menu: (MenuEntry | false)[] = [
+    allowed.has("reprioritize") && {
+      id: "reprioritize",
+      label: "Change priority",
+      icon: "arrow-up",
+      onAction: () => setOpen("reprioritize"),
+    },
+    {
+      id: "copy",
+      label: "Copy as curl, CLI or Python",
+      icon: "copy",
+      onAction: () => setOpen("copy"),
+    },
+    allowed.has("delete") && "line",
+    allowed.has("delete") && {
+      id: "delete",
+      label: "Delete",
+      icon: "trash",
+      danger: true,
+      onAction: () => setOpen("delete"),
+    },
+  ];
+  return (
+    <>
+      {allowed.has("approve") && (
+        <Button variant="primary" icon="check" onPress={() => setOpen("approve")}>
+          Approve
+        </Button>
+      )}
+      {allowed.has("reject") && (
+        <Button icon="cross" onPress={() => setOpen("reject")}>
+          Reject
+        </Button>
+      )}
+      {allowed.has("retry") && (
+        <Button
+          variant={job.status === "failed" ? "primary" : "default"}
+          icon="retry"
+          isPending={retry.isPending}
+          onPress={() => void retry.run(path)}
+        >
+          Retry
+        </Button>
+      )}
+      {allowed.has("cancel") && (
+        <Button icon="stop" onPress={() => setOpen("cancel")}>
+          Cancel
+        </Button>
+      )}
+      <Menu label="More actions" size="md" items={menu.filter((entry) => entry !== false)} />
+      <CancelDialog job={job} isOpen={open === "cancel"} onClose={close} />
+      <PriorityDialog job={job} isOpen={open === "reprioritize"} onClose={close} />
+      <DeleteDialog job={job} isOpen={open === "delete"} onClose={close} onDeleting={onDeleting} />
+      <DecisionDialog
+        job={job}
+        decision={open === "approve" || open === "reject" ? open : null}
+        onClose={close}
+      />
+      <CopyAs job={job} isOpen={open === "copy"} onClose={close} />
+    </>
+  );
+}
+
+type DialogProps = { job: Job; isOpen: boolean; onClose: () => void };
+
+function CancelDialog({ job, isOpen, onClose }: DialogProps) {
+  const [reason, setReason] = useState("");
+  const isRunning = job.status === "running";
+  const cancel = useAction("post", "/jobs/{job_id}/cancel", {
+    done: (after) => (after.status === "cancelled" ? "Cancelled" : "The worker was asked to stop"),
+  });
+  return (
+    <ConfirmDialog
+      title="Cancel this job?"
+      isOpen={isOpen}
+      onClose={onClose}
+      confirmLabel="Cancel the job"
+      cancelLabel="Keep it"
+      danger
+      onConfirm={() => {
+        const body = reason.trim() === "" ? {} : { reason: reason.trim() };
+        return cancel.confirm({ params: { path: { job_id: job.id } }, body });
+      }}
+    >
+      <p>
+        {isRunning
+          ? "Its worker is asked to stop it. Checkpoint and finished steps are kept."
+          : "It never starts. You can retry it later."}
+      </p>
+      <TextField label="Reason" isOptional value={reason} onChange={setReason} maxLength={500} />
+    </ConfirmDialog>
+  );
+}
+
+function PriorityDialog({ job, isOpen, onClose }: DialogProps) {
+  const [priority, setPriority] = useState(job.priority);
+  const change = useAction("patch", "/admin/workers/jobs/{job_id}/priority", {
+    done: `The priority is ${priority}`,
+  });
+  return (
+    <ConfirmDialog
+      title="Change the priority"
+      isOpen={isOpen}
+      onClose={onClose}
+      confirmLabel={`Set to ${priority}`}
+      isBlocked={priority === job.priority}
+      onConfirm={() => change.confirm({ params: { path: { job_id: job.id } }, body: { priority } })}
+    >
+      <NumberStepper
+        label="Priority"
+        hint={`Higher runs first. It is ${job.priority} now.`}
+        value={priority}
+        onChange={setPriority}
+      />
+    </ConfirmDialog>
+  );
+}
+
+function DeleteDialog({ job, isOpen, onClose, onDeleting }: DialogProps & Props) {
+  const [, go] = useLocation();
+  const remove = useAction("delete", "/jobs/{job_id}", { done: "The job was deleted" });
+  return (
+    <ConfirmDialog
+      title="Delete this job?"
+      isOpen={isOpen}
+      onClose={onClose}
+      confirmLabel="Delete for ever"
+      danger
+      onConfirm={async () => {
+        onDeleting(true);
+        const answer = await remove.run({ params: { path: { job_id: job.id } } });
+        if (answer !== undefined) return go("/jobs");
+        onDeleting(false);
+        throw remove.error ?? new Error("The job was not deleted.");
+      }}
+    >
+      Its payload, result, attempts and logs are removed. This cannot be undone.
+    </ConfirmDialog>
+  );
+}

@@ -1,0 +1,102 @@
+import type { components } from "../../api";
+import { Card, CopyButton, KeyValue, type KeyValueItem, LinkText } from "../../components";
+import { href, lanePath } from "../../shell/url";
+import { Time } from "../../time";
+import styles from "./Facts.module.css";
+
+type Job = components["schemas"]["JobDetailOut"];
+
+const SCHEDULE = "schedule:";
+
+/** Everything else that is known about a job. */
+export function Facts({ job }: { job: Job }) {
+  const items: (KeyValueItem | false | null | "")[] = [
+    { name: "Id", value: <Copied text={job.id} label="Copy id" /> },
+    {
+      name: "Job type",
+      value: <LinkText href={href("/jobs", { job_type: job.job_type })}>{job.job_type}</LinkText>,
+    },
+    { name: "Lane", value: <LinkText href={lanePath(job.lane)}>{job.lane}</LinkText> },
+    { name: "Priority", value: job.priority },
+    { name: "Workspace", value: job.workspace },
+    { name: "Submitted", value: <Time at={job.created_at} full /> },
+    { name: "Submitted by", value: <Submitter name={job.created_by} /> },
+    job.run_at && { name: "Not before", value: <Time at={job.run_at} full /> },
+    { name: "Retries", value: `${job.retries} of ${job.max_retries}` },
+    job.tags.length > 0 && {
+      name: "Tags",
+      value: (
+        <span className={styles.tags}>
+          {job.tags.map((tag) => (
+            <LinkText key={tag} href={href("/jobs", { tag })}>
+              {tag}
+            </LinkText>
+          ))}
+        </span>
+      ),
+    },
+    job.unique_key !== null && { name: "Unique key", value: <code>{job.unique_key}</code> },
+    job.concurrency_key !== null && {
+      name: "Concurrency key",
+      value: <code>{job.concurrency_key}</code>,
+    },
+    job.expires_at &&
+      job.status === "awaiting_approval" && {
+        name: "Approval expires",
+        value: <Time at={job.expires_at} full />,
+      },
+    job.traceparent && {
+      name: "Trace",
+      value: <Copied text={traceId(job.traceparent)} label="Copy trace id" />,
+    },
+  ];
+  return (
+    <Card title="Facts">
+      <KeyValue items={items.filter((item) => !!item)} />
+      {job.decisions.length > 0 && (
+        <ul className={styles.decisions}>
+          {job.decisions.map((decision) => (
+            <li key={decision.decided_at}>
+              <p>
+                <strong>{decisionWord(decision.decision)}</strong>
+                {decision.decided_by && ` by ${decision.decided_by}`}{" "}
+                <Time at={decision.decided_at} />
+              </p>
+              {decision.comment && <p className={styles.comment}>{decision.comment}</p>}
+            </li>
+          ))}
+        </ul>
+      )}
+    </Card>
+  );
+}
+
+function decisionWord(decision: string): string {
+  if (decision === "automatic") return "Approved";
+  return decision.charAt(0).toUpperCase() + decision.slice(1);
+}
+
+function Submitter({ name }: { name: string | null }) {
+  if (name === null) return "—";
+  if (!name.startsWith(SCHEDULE)) return name;
+  const schedule = name.slice(SCHEDULE.length);
+  return (
+    <>
+      schedule <LinkText href={href("/schedules", { name: schedule })}>{schedule}</LinkText>
+    </>
+  );
+}
+
+/** The trace id of a W3C traceparent: what tracing tools search for. */
+function traceId(traceparent: string): string {
+  return traceparent.split("-")[1] ?? traceparent;
+}
+
+function Copied({ text, label }: { text: string; label: string }) {
+  return (
+    <span className={styles.copied}>
+      <code>{text}</code>
+      <CopyButton text={text} label={label} />
+    </span>
+  );
+}

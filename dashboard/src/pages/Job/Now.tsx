@@ -1,0 +1,209 @@
+import { type components, useApi } from "../../api";
+import {
+  Card,
+  JsonView,
+  LinkText,
+  Notice,
+  ProgressBar,
+  SkeletonLines,
+  Stat,
+  StatRow,
+  Traceback,
+} from "../../components";
+import { between, duration } from "../../format";
+import { href } from "../../shell/url";
+import { Elapsed, Time } from "../../time";
+import { hasEnded } from "./actionRules";
+import styles from "./Now.module.css";
+import { Estimate, Reasons } from "./Reasons";
+
+type Job = components["schemas"]["JobDetailOut"];
+type NowProps = { job: Job; isPrivateShown: boolean };
+
+// Places in the queue and leases change without an event of this job.
+const WAITING_S = 5;
+const RUNNING_S = 10;
+
+/** What the job does now: why it waits, how far it is, or how it ended. */
+export function Now({ job, isPrivateShown }: NowProps) {
+  if (job.status === "failed") return <Failed job={job} isPrivateShown={isPrivateShown} />;
+  if (job.status === "cancelled") return <Cancelled job={job} />;
+  if (job.status === "completed") return <Completed job={job} />;
+  return job.status === "running" ? <Running job={job} /> : <Waiting job={job} />;
+}
+
+function useExplanation(job: Job) {
+  return useApi(
+    "/jobs/{job_id}/explain",
+    { path: { job_id: job.id } },
+    {
+      enabled: !hasEnded(job.status),
+      everyS: job.status === "running" ? RUNNING_S : WAITING_S,
+    },
+  );
+}
+
+function Waiting({ job }: { job: Job }) {
+  const explanation = useExplanation(job);
+  const found = explanation.data;
+  return (
+    <Card title="Why it is not running">
+      <div className={styles.body}>
+        {job.cancel_requested_at && <CancelRequested job={job} />}
+        {found ? (
+          <>
+            <Estimate explanation={found} />
+            <Reasons explanation={found} />
+          </>
+        ) : explanation.isError ? (
+          <Notice kind="error">{explanation.error.message}</Notice>
+        ) : (
+          <SkeletonLines count={3} />
+        )}
+      </div>
+    </Card>
+  );
+}
+
+function Running({ job }: { job: Job }) {
+  const explanation = useExplanation(job);
+  const { progress } = job;
+  const since = job.started_at ?? job.claimed_at;
+  const parts = [progress?.stage, progress?.message].filter(Boolean);
+  return (
+    <Card title="Running now" flush>
+      <div className={styles.progress}>
+        {job.cancel_requested_at && <CancelRequested job={job} />}
+        <ProgressBar percent={progress?.percent ?? null} label="Progress of the job" />
+        <p className={styles.message}>
+          {parts.length > 0 ? parts.join(" · ") : "The handler reports no progress."}
+          {progress?.total != null && (
+            <span className={styles.units}>
+              {" "}
+              ({progress.done ?? 0} of {progress.total})
+            </span>
+          )}
+        </p>
+        {explanation.data && (
+          <Reasons explanation={explanation.data} without={["running", "cancel_requested"]} />
+        )}
+      </div>
+      <StatRow>
+        <Stat
+          label="Elapsed"
+          value={since ? <Elapsed since={since} /> : "—"}
+          detail={
+            explanation.data?.runs_for_s != null
+              ? `usually ${duration(explanation.data.runs_for_s)}`
+              : undefined
+          }
+        />
+        <Stat
+          label="Worker"
+          value={<span className={styles.name}>{job.worker ?? "—"}</span>}
+          {...(job.worker && { href: href("/workers", { q: job.worker }) })}
+        />
+        <Stat
+          label="Lease"
+          value={<Time at={job.lease_until} />}
+          detail="the worker renews it while it lives"
+        />
+        <Stat
+          label="Last progress"
+          value={<Time at={job.last_progress_at} />}
+          detail={`attempt ${job.attempt}`}
+        />
+      </StatRow>
+    </Card>
+  );
+}
+
+function CancelRequested({ job }: { job: Job }) {
+  const reason = job.cancel_reason ? ` Reason: “${job.cancel_reason}”.` : "";
+  return (
+    <Notice kind="warning">
+      Cancel requested <Time at={job.cancel_requested_at} />
+      {job.cancelled_by && ` by ${job.cancelled_by}`}, waiting for the handler's next check.
+      {reason}
+    </Notice>
+  );
+}
+
+function Failed({ job, isPrivateShown }: NowProps) {
+  const { error } = job;
+  return (
+    <Card title="Why it failed">
+      <div className={styles.body}>
+        <Notice kind="error" title={error?.type ?? "Failed"}>
+          <p className={styles.errorText}>{error?.message || "It has no message."}</p>
+        </Notice>
+        {error?.traceback && <Traceback text={error.traceback} />}
+        {!error?.traceback && !isPrivateShown && (
+          <p className={styles.note}>
+            The traceback and private messages are hidden: they need the permission{" "}
+            <code>jobs:debug</code>.
+          </p>
+        )}
+        <p className={styles.note}>
+          Failed <Time at={job.finished_at} /> after {attemptsText(job)}.{" "}
+          <LinkText href={href("/jobs", { status: "failed", job_type: job.job_type })}>
+            Failed jobs of this type
+          </LinkText>
+        </p>
+      </div>
+    </Card>
+  );
+}
+
+function attemptsText(job: Job): string {
+  return job.attempt === 1 ? "1 attempt" : `${job.attempt} attempts`;
+}
+
+function Cancelled({ job }: { job: Job }) {
+  const isExpired = job.cancelled_by === "laneway" && job.cancel_requested_at === null;
+  return (
+    <Card title={isExpired ? "Its approval expired" : "Why it was cancelled"}>
+      <div className={styles.body}>
+        <p>
+          {isExpired ? (
+            <>
+              Nobody decided in time, so it was cancelled <Time at={job.finished_at} />.
+            </>
+          ) : (
+            <>
+              Cancelled <Time at={job.finished_at} />
+              {job.cancelled_by ? ` by ${job.cancelled_by}` : " by its handler"}.
+            </>
+          )}
+        </p>
+        {job.cancel_reason && <blockquote className={styles.quote}>{job.cancel_reason}</blockquote>}
+        {job.error && (
+          <p className={styles.errorText}>
+            <strong>{job.error.type}</strong>: {job.error.message}
+          </p>
+        )}
+        {job.result !== null && <JsonView label="Result" value={job.result} />}
+      </div>
+    </Card>
+  );
+}
+
+function Completed({ job }: { job: Job }) {
+  const took = between(job.started_at, job.finished_at);
+  const subtitle = (
+    <>
+      Completed <Time at={job.finished_at} />
+      {took !== null && ` in ${duration(took)}`}
+      {job.worker && ` on ${job.worker}`}
+    </>
+  );
+  return (
+    <Card title="Result" subtitle={subtitle}>
+      {job.result === null ? (
+        <p className={styles.note}>The handler returned nothing.</p>
+      ) : (
+        <JsonView label="Result" value={job.result} />
+      )}
+    </Card>
+  );
+}

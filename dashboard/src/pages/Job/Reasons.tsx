@@ -1,0 +1,81 @@
+import type { components } from "../../api";
+import { LinkText } from "../../components";
+import { duration } from "../../format";
+import { href, jobPath, lanePath } from "../../shell/url";
+import { Time } from "../../time";
+import styles from "./Reasons.module.css";
+import { causePage, type ReasonPart, reasonParts } from "./reason";
+
+type Explanation = components["schemas"]["ExplanationOut"];
+
+/** Every reason why a job is not running, the most decisive first. */
+export function Reasons({ explanation, without }: ReasonsProps) {
+  const shown = explanation.reasons.filter(({ code }) => !without?.includes(code));
+  if (shown.length === 0) return null;
+  return (
+    <ol className={styles.reasons}>
+      {shown.map((reason) => {
+        const page = causePage(reason.code);
+        return (
+          <li key={`${reason.code} ${reason.message}`} className={styles.reason}>
+            <p className={styles.message}>
+              {reasonParts(reason, explanation.lane).map((part, at) => (
+                // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a fixed text
+                <Part key={at} part={part} />
+              ))}
+            </p>
+            <p className={styles.code}>
+              <code>{reason.code}</code>
+              {page && <LinkText href={page.path}>{page.name}</LinkText>}
+            </p>
+          </li>
+        );
+      })}
+    </ol>
+  );
+}
+
+type ReasonsProps = {
+  explanation: Explanation;
+  /** Codes that the page says in another place. */
+  without?: string[];
+};
+
+function Part({ part }: { part: ReasonPart }) {
+  switch (part.kind) {
+    case "text":
+      return part.text;
+    case "command":
+      return <code className={styles.command}>{part.text}</code>;
+    case "time":
+      return <Time at={part.at} />;
+    case "job":
+      return (
+        <LinkText href={jobPath(part.id)} title={part.id} className={styles.id}>
+          {part.id.slice(0, 8)}
+        </LinkText>
+      );
+    case "lane":
+      return <LinkText href={lanePath(part.name)}>{part.name}</LinkText>;
+    case "limit":
+      return <LinkText href={href("/limits", { name: part.name })}>{part.name}</LinkText>;
+  }
+}
+
+/** When a job may start, and for how long jobs of its type ran lately. */
+export function Estimate({ explanation }: { explanation: Explanation }) {
+  const { starts_in_s: starts, runs_for_s: runs } = explanation;
+  return (
+    <p className={styles.estimate}>
+      {starts === null ? (
+        "Nobody can say yet when it starts."
+      ) : (
+        <>
+          May start{" "}
+          <strong>{starts < 1.5 ? "at any moment" : `in about ${duration(starts)}`}</strong>.
+        </>
+      )}
+      {runs !== null && ` Jobs of this type recently ran for about ${duration(runs)}.`}
+    </p>
+  );
+}

@@ -1,0 +1,37 @@
+import { Card, cx, Icon, toneClass } from "../../components";
+import { duration } from "../../format";
+import { Elapsed, Time } from "../../time";
+import type { Stage } from "./stages";
+import styles from "./Timeline.module.css";
+
+/** The stages of a job with how long each lasted. */
+export function Timeline({ stages, total }: TimelineProps) {
+  return (
+    <Card title="Timeline" subtitle={total}>
+      <ol className={styles.stages}>
+        {stages.map((stage) => (
+          <li key={stage.key} className={cx(styles.stage, toneClass(stage.tone))}>
+            <span className={styles.mark}>
+              <Icon name={stage.icon} size={13} />
+            </span>
+            <div className={styles.words}>
+              <p className={styles.title}>{stage.title}</p>
+              {stage.detail && <p className={styles.detail}>{stage.detail}</p>}
+            </div>
+            <div className={styles.times}>
+              <span className={styles.length}>
+                {stage.isCurrent && <Elapsed since={stage.at} asWords />}
+                {stage.seconds !== null && duration(stage.seconds)}
+              </span>
+              <span className={styles.at}>
+                <Time at={stage.at} />
+              </span>
+            </div>
+          </li>
+        ))}
+      </ol>
+    </Card>
+  );
+}
+
+type TimelineProps = { stages: Stage[]; total: string | undefined };

@@ -1,0 +1,69 @@
+import type { components, Me } from "../../api";
+
+type Job = Pick<
+  components["schemas"]["JobDetailOut"],
+  | "status"
+  | "created_by"
+  | "workspace"
+  | "lane"
+  | "run_at"
+  | "cancel_requested_at"
+  | "claimed_at"
+  | "two_person"
+>;
+
+export type JobAction =
+  | "approve"
+  | "reject"
+  | "cancel"
+  | "retry"
+  | "run_now"
+  | "reprioritize"
+  | "clone"
+  | "delete";
+
+const ENDED = new Set<string>(["completed", "failed", "cancelled"]);
+const WAITING = new Set<string>(["pending", "awaiting_approval", "approved"]);
+
+export const hasEnded = (status: string): boolean => ENDED.has(status);
+
+/** Whether a permission covers this job, and not only others. */
+export function covers(me: Me, permission: string, job: Omit<Job, "two_person">): boolean {
+  return (me.permissions[permission] ?? []).some(
+    ({ owner, workspace, lanes }) =>
+      (owner === null || owner === job.created_by) &&
+      (workspace === null || workspace === job.workspace) &&
+      (lanes === null || lanes.includes(job.lane)),
+  );
+}
+
+/** Whether a person may see tracebacks, private messages and logs of this job. */
+export function seesPrivate(me: Me, job: Omit<Job, "two_person">): boolean {
+  return job.created_by === me.name || covers(me, "jobs:debug", job);
+}
+
+/** Whether the two-person rule keeps this person from approving. */
+export function needsAnother(me: Me, job: Pick<Job, "two_person" | "created_by">): boolean {
+  return job.two_person && (job.created_by === null || job.created_by === me.name);
+}
+
+/** What this person can do with the job as it is now. */
+export function actionsFor(me: Me, job: Job, now: number): Set<JobAction> {
+  const can = (permission: string) => covers(me, permission, job);
+  const isEnded = hasEnded(job.status);
+  const found = new Set<JobAction>();
+  if (job.status === "awaiting_approval" && can("jobs:approve")) {
+    if (!needsAnother(me, job)) found.add("approve");
+    found.add("reject");
+  }
+  if (!isEnded && job.cancel_requested_at === null && can("jobs:cancel")) found.add("cancel");
+  if ((job.status === "failed" || job.status === "cancelled") && can("jobs:cancel")) {
+    found.add("retry");
+  }
+  const isDelayed = job.run_at !== null && Date.parse(job.run_at) > now;
+  if (job.status === "approved" && isDelayed && can("jobs:cancel")) found.add("run_now");
+  if (WAITING.has(job.status) && can("workers:manage")) found.add("reprioritize");
+  if ((me.permissions["jobs:submit"] ?? []).length > 0) found.add("clone");
+  if (isEnded && can("jobs:cancel")) found.add("delete");
+  return found;
+}
