@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { duration, stopwatch } from "./duration";
+import { shortId } from "./id";
 import { bytes, count, percent, plural } from "./number";
 import { absolute, between, relative } from "./time";
 
@@ -66,3 +67,7 @@ it.each([
   [3, 4, "75 %"],
   [1, 0, "—"],
 ])("shows %s of %s as %s", (part, whole, text) => expect(percent(part, whole)).toBe(text));
+
+it("names jobs of the same moment differently", () => {
+  expect(shortId("01a1ec14-9e0d-718c-8a64-5fc4a9cf1877")).toBe("a9cf1877");
+});
