@@ -181,3 +181,15 @@ async def test_fake_context_of_the_other_kind_is_refused_by_name() -> None:
         plain(FakeContext(), pages=1)
     assert await read(FakeContext(), pages=1) == 2
     assert plain(FakeSyncContext(), pages=1) == 2
+
+
+def test_log_takes_arguments_as_logging_does() -> None:
+    ctx = FakeContext()
+    ctx.log.info("page %s of %d", 3, 10)
+    ctx.log.info("100 %")
+    ctx.log.error("%d pages", "no")
+    assert [line.message for line in ctx.log_lines] == [
+        "page 3 of 10",
+        "100 %",
+        "%d pages ('no',)",
+    ]

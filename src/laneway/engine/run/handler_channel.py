@@ -68,7 +68,7 @@ class HandlerChannel(Protocol):
 
 
 class Log:
-    """`ctx.log("text")`, or by level: `ctx.log.warning("text")`. Kept with the attempt."""
+    """`ctx.log("text")`, or by level: `ctx.log.warning("%s pages", 3)`. Kept with the attempt."""
 
     __slots__ = ("_channel",)
 
@@ -84,14 +84,24 @@ class Log:
             text = text[:LONGEST_LINE] + " …"
         self._channel.log(level, text)
 
-    def debug(self, message: object) -> None:
-        self(message, "debug")
+    def debug(self, message: object, *args: object) -> None:
+        self(_formatted(message, args), "debug")
 
-    def info(self, message: object) -> None:
-        self(message, "info")
+    def info(self, message: object, *args: object) -> None:
+        self(_formatted(message, args), "info")
 
-    def warning(self, message: object) -> None:
-        self(message, "warning")
+    def warning(self, message: object, *args: object) -> None:
+        self(_formatted(message, args), "warning")
 
-    def error(self, message: object) -> None:
-        self(message, "error")
+    def error(self, message: object, *args: object) -> None:
+        self(_formatted(message, args), "error")
+
+
+def _formatted(message: object, args: tuple[object, ...]) -> object:
+    """The message with its arguments, as `logging` formats them; a wrong format loses nothing."""
+    if not args:
+        return message
+    try:
+        return str(message) % args
+    except (TypeError, ValueError, KeyError):
+        return f"{message} {args}"
