@@ -7,12 +7,14 @@ import gc
 import logging
 import time
 from collections.abc import Callable, Coroutine
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from socket import socket
 from typing import TYPE_CHECKING, Any
 
 from laneway import __version__
+from laneway.app.browser import open_link
 from laneway.app.laneway import Laneway, make_api
 from laneway.app.loader import load_app
 from laneway.app.memory import return_large_blocks
@@ -53,8 +55,12 @@ def run_server(
     tls_cert: Path | None = None,
     tls_key: Path | None = None,
     behind_tls_proxy: bool = False,
+    open_browser: bool = False,
 ) -> int:
-    """Runs the server until a stop signal; with an application, also its worker."""
+    """Runs the server until a stop signal; with an application, also its worker.
+
+    With `open_browser`, the login link of the first start opens in the user's browser.
+    """
     from laneway.api.http.middleware import log_request_ids
     from laneway.api.http.server import check_tls, listen
 
@@ -94,7 +100,19 @@ def run_server(
         if loaded is not None:
             is_off = settings.worker == "off"
             worker = Worker(dsn, settings, loaded.handlers, app=app, is_off=is_off)
-        return run_loop(_serve(echo, dsn, settings, bound, by=by, client=loaded, worker=worker))
+        show_link = partial(print_link, echo, open_browser=open_browser)
+        serving = _serve(
+            echo, dsn, settings, bound, by=by, client=loaded, worker=worker, show_link=show_link
+        )
+        return run_loop(serving)
+
+
+def print_link(echo: Callable[[str], None], url: str, link: str, *, open_browser: bool) -> None:
+    """Print the login link of the first start; the one place that shows its secret."""
+    address = f"{url}/login?link={link}"
+    echo(f"log in within ten minutes, once: {address}")
+    if open_browser:
+        open_link(address)
 
 
 def _check_when_reachable(dsn: str) -> None:
@@ -116,6 +134,7 @@ async def _serve(
     by: str,
     client: Laneway | None,
     worker: Worker | None,
+    show_link: Callable[[str, str], None],
 ) -> int:
     from laneway.api.http.server import Serving, url_of
 
@@ -135,7 +154,7 @@ async def _serve(
         if is_loopback(bound.getsockname()[0]):
             link = await sessions.bootstrap(database, by)
             if link is not None:
-                echo(f"log in within ten minutes, once: {url}/login?link={link}")
+                show_link(url, link)
         elif not await access.list_principals(database, limit=1):
             raise Refused(
                 "no principal exists, so no login is possible: start the server once on 127.0.0.1,"

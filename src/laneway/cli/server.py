@@ -9,7 +9,7 @@ import typer
 
 from laneway.cli import session
 from laneway.cli.output import line
-from laneway.cli.worker_options import App, LogFormat, LogLevel, Quiet, set_logging
+from laneway.cli.worker_options import App, LogFormat, LogLevel, Open, Quiet, set_logging
 
 Host = Annotated[
     str | None,
@@ -85,6 +85,7 @@ def server(
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
     behind_tls_proxy: BehindProxy = False,
+    open_browser: Open = True,
     log_format: LogFormat = None,
     log_level: LogLevel = None,
 ) -> None:
@@ -104,6 +105,7 @@ def server(
             tls_cert=tls_cert,
             tls_key=tls_key,
             behind_tls_proxy=behind_tls_proxy,
+            open_browser=open_browser,
         )
     )
 
@@ -118,6 +120,7 @@ def up(
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
     behind_tls_proxy: BehindProxy = False,
+    open_browser: Open = True,
     log_format: LogFormat = None,
     log_level: LogLevel = None,
     quiet: Quiet = False,
@@ -139,5 +142,6 @@ def up(
             tls_cert=tls_cert,
             tls_key=tls_key,
             behind_tls_proxy=behind_tls_proxy,
+            open_browser=open_browser,
         )
     )

@@ -77,6 +77,14 @@ Name = Annotated[
         help="Display name; host:pid by default. Several processes add -1, -2 …",
     ),
 ]
+Open = Annotated[
+    bool,
+    typer.Option(
+        "--open/--no-open",
+        envvar="LANEWAY_OPEN",
+        help="Open the login link in a browser, if one can appear on this screen.",
+    ),
+]
 Grace = Annotated[
     float | None,
     typer.Option(
