@@ -27,7 +27,12 @@ from pydantic import (
 )
 from typing_extensions import TypedDict
 
-from laneway.domain.arguments import Arguments, check_schema, validate_against_schema
+from laneway.domain.arguments import (
+    SUMMARY_CHARS,
+    Arguments,
+    check_schema,
+    validate_against_schema,
+)
 from laneway.domain.payload import encode
 from laneway.errors import InvalidInput
 
@@ -360,6 +365,27 @@ def test_schema_is_draft_2020_12_and_shows_the_defaults() -> None:
         "type": "object",
     }
     encode(Arguments.of(rich).schema())
+
+
+def test_schema_describes_the_job_by_the_first_paragraph_of_its_handler() -> None:
+    def described(ctx: Context, x: int) -> None:
+        """Counts the pages
+        of one \udc00 document.
+
+        Not this.
+        """
+
+    def plan(x: int) -> None:
+        """An analysis."""
+
+    def long(ctx: Context) -> None: ...
+
+    long.__doc__ = "x" * 1000
+    schema = Arguments.of(described).schema()
+    assert schema["description"] == "Counts the pages of one \ufffd document."
+    encode(schema)
+    assert len(str(Arguments.of(long).schema()["description"])) == SUMMARY_CHARS
+    assert "description" not in Arguments.of(plan, skip_ctx=False).schema()
 
 
 @pytest.mark.parametrize("default", [float("nan"), float("inf"), object(), print, {1: object()}])

@@ -35,6 +35,7 @@ from laneway.domain.unknown_values import UnknownValues
 from laneway.errors import InvalidInput
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+SUMMARY_CHARS: Final = 300
 
 
 class Arguments:
@@ -123,7 +124,10 @@ class Arguments:
                 raise InvalidInput(place, "write Annotated[…, Field(…)] and a plain default")
             if parameter.default is not inspect.Parameter.empty:
                 defaults[parameter.name] = parameter.default
-        return cls(name, hints, defaults, rest)
+        made = cls(name, hints, defaults, rest)
+        if skip_ctx and (summary := _summary_of(fn)):
+            made._schema["description"] = summary
+        return made
 
     def schema(self) -> dict[str, object]:
         """JSON Schema (draft 2020-12) of the payload."""
@@ -218,6 +222,13 @@ def check_schema(schema: Mapping[str, object] | str, field: str) -> None:
 
 def _read(schema: Mapping[str, object] | str) -> Mapping[str, Any]:
     return json_schema.read(schema if isinstance(schema, str) else json.dumps(schema))
+
+
+def _summary_of(fn: Callable[..., object]) -> str:
+    """The first paragraph of a handler's docstring, for forms that submit its jobs."""
+    written = fn.__doc__ if inspect.isroutine(fn) else None
+    paragraph = inspect.cleandoc(written or "").partition("\n\n")[0]
+    return escape_text(" ".join(paragraph.split()))[:SUMMARY_CHARS]
 
 
 def _hint_of(
