@@ -16,9 +16,9 @@ help: ## List the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: demo
-demo: env-runtime ## Run the demo: embedded PostgreSQL, workers and a sample workload (ONCE=1: run to the end)
-	@scripts/dashboard.sh try
-	@$(RUN) laneway demo $(if $(ONCE),--once)
+demo: env-runtime ## Run the demo: embedded PostgreSQL, workers, sample jobs, the dashboard (ONCE=1: run to the end)
+	@$(if $(ONCE),,scripts/dashboard.sh try)
+	@$(RUN) laneway demo $(if $(ONCE),--once) $(ARGS)
 
 .PHONY: test check
 test: env ## Run everything that must pass: lint, types, import contracts, the TypeScript SDK, the dashboard, tests

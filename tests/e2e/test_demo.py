@@ -11,19 +11,24 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+import httpx2
 import psutil
 import pytest
 
 import laneway
+from laneway.demo.history import make_rows
 from tests.conftest import short_data_dir
 
 SOURCE = Path(laneway.__file__).resolve().parents[1]
 # Far more than needed, also on a busy machine.
 PATIENCE_S = 100.0
 GONE_S = 60.0
+# Jobs of the demo wait for each of these.
+REASONS = {"slots_full", "limit", "key", "delayed"}
 
 
 @pytest.fixture
@@ -58,13 +63,21 @@ class Demo:
         )
         self._place = place
 
-    def until(self, words: str) -> None:
-        """Wait for a line with these words."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Kill a demo that a failed test left running; its processes end with it."""
+        self.process.kill()
+        self.process.communicate()
+
+    def until(self, words: str) -> list[str]:
+        """Wait for a line with these words; return the lines up to it."""
         seen = []
         for line in self.process.stdout:
             seen.append(line)
             if words in line:
-                return
+                return seen
         pytest.fail(f"never printed {words!r}:\n{''.join(seen)}")
 
     def end(self) -> tuple[int, str]:
@@ -141,6 +154,95 @@ def test_killed_demo_ends_its_processes_and_the_next_one_cleans_up(place: Path) 
     code, output = following.end()
     assert code == 0, output
     assert list(place.iterdir()) == []
+
+
+def test_demo_prints_its_link_first_and_fills_every_screen(place: Path) -> None:
+    with Demo(place, "--port", "0", "--seed", "7", "--no-open") as demo:
+        head = demo.until("login?link=")
+        assert len(head) == 2, head
+        url, link = re.findall(r"(http://\S+)/login\?link=(\S+)", head[-1])[0]
+        shown = "".join(demo.until("ready\n"))
+        assert link not in shown
+        assert "missing" not in shown
+        with httpx2.Client(base_url=url, timeout=60) as browser:
+            assert browser.post("/login", data={"link": link}).status_code == 303
+            assert_screens_are_full(browser)
+        started = demo.processes()
+        demo.process.send_signal(signal.SIGINT)
+        code, output = demo.end()
+    assert code == 0, output
+    assert "Traceback" not in output
+    _, alive = psutil.wait_procs(started, timeout=GONE_S)
+    assert [each for each in alive if _lives(each)] == []
+    assert list(place.iterdir()) == []
+
+
+def assert_screens_are_full(browser: httpx2.Client) -> None:
+    def get(path: str, **params: str | int) -> Any:
+        response = browser.get(path, params=params)
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    status = get("/admin/workers/status")
+    assert {each["transport"] for each in status["workers"]} == {"database", "in_process", "grpc"}
+    lanes = {each["name"]: each for each in get("/admin/workers/lanes")["items"]}
+    full = lanes["embeddings"]
+    # One may have ended a moment ago.
+    assert full["max_slots"] - 1 <= full["slots_used"] <= full["max_slots"] == 4
+    assert full["depth"] > 0
+    assert any(job["progress"] for job in status["active"])
+    assert get("/admin/workers/lanes/interactive/history")["items"]
+
+    gated = get("/jobs", status="awaiting_approval")["items"]
+    assert len(gated) >= 5
+    assert {job["created_by"] for job in gated} >= {"admin", "omar"}
+    assert all(job["analysis"]["plan"] for job in gated)
+    assert get("/jobs", job_type="rebuild_index", status="completed")["items"]
+
+    failures = get("/admin/stats/failures", window_s=1800)["items"]
+    assert len({each["error_type"] for each in failures}) >= 4
+    failed = get("/jobs", job_type="sync_feed", status="failed", limit=1)["items"][0]
+    shown = get(f"/jobs/{failed['id']}")
+    assert "laneway/demo/documents.py" in shown["error"]["traceback"]
+    assert [each["outcome"] for each in shown["attempts"]] == ["failed"] * 3
+    catalog = get("/jobs", job_type="import_catalog", limit=1)["items"][0]
+    shown = get(f"/jobs/{catalog['id']}")
+    assert {step["name"] for step in shown["steps"]} >= {"download", "validate"}
+    assert shown["payload"]["records"][0]["id"] > 2**53
+
+    reasons = {
+        reason["code"]
+        for job_type in ("embed_chunks", "summarize", "export_customer", "weekly_report")
+        for job in get("/jobs", job_type=job_type, status="approved")["items"]
+        for reason in get(f"/jobs/{job['id']}/explain")["reasons"]
+    }
+    assert reasons >= REASONS
+
+    points = get("/admin/stats", window_s=1800, bucket_s=60)["points"]
+    assert len({point["at"] for point in points}) > 25
+    schedules = {each["name"]: each for each in get("/admin/schedules")["items"]}
+    assert not schedules["restore-test"]["enabled"]
+    assert len(get("/admin/schedules/nightly-projection/slots")["items"]) >= 10
+    limits = {each["name"]: each for each in get("/admin/limits")["items"]}
+    assert limits["openai"]["running"] > 0
+    assert {each["door"] for each in get("/admin/audit", limit=200)["items"]} >= {
+        "ui", "cli", "http", "mcp", "python"
+    }  # fmt: skip
+    assert {each["principal"] for each in get("/admin/tokens")["items"]} >= {"maya", "gpu-pool"}
+    samples = get("/jobs", tag="sample", limit=200)["items"]
+    assert len(samples) == 200
+    assert all(job["tags"][0] == "sample" for job in samples)
+
+
+def test_sample_history_is_the_same_for_a_seed_and_ended_in_the_past() -> None:
+    now = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+    rows = make_rows(3, now)
+    assert rows == make_rows(3, now)
+    assert rows != make_rows(4, now)
+    assert all(row["ago"] >= row["waited"] + row["ran"] for row in rows)
+    assert all("sample" in row["tags"] for row in rows)
+    assert {row["status"] for row in rows} == {"completed", "failed", "cancelled"}
+    assert all((row["error"] is not None) == (row["status"] == "failed") for row in rows)
 
 
 def _ordinary() -> dict[str, Any]:

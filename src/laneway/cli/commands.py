@@ -21,7 +21,7 @@ class LazyCommand(NamedTuple):
 # In the order in which users meet them.
 COMMANDS: Final[Mapping[str, LazyCommand]] = {
     "demo": LazyCommand(
-        "worker", "demo", "Run a demo: embedded PostgreSQL, workers and a sample workload."
+        "worker", "demo", "Run a demo: embedded PostgreSQL, workers, sample jobs and the dashboard."
     ),
     "up": LazyCommand(
         "server", "up", "Serve the HTTP API and run jobs with the handlers of APP, in one process."

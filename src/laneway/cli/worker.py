@@ -21,6 +21,7 @@ from laneway.cli.worker_options import (
     MaxJobsPerChild,
     MetricsPort,
     Name,
+    Open,
     Processes,
     Quiet,
     Slots,
@@ -72,13 +73,28 @@ def worker(
 
 def demo(
     once: Annotated[
-        bool, typer.Option("--once", help="Run to the end, print a summary and exit.")
+        bool,
+        typer.Option(
+            "--once", help="Run to the end without the dashboard, print a summary and exit."
+        ),
     ] = False,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=65535, help="Port of the dashboard; 8420 by default, or any that is free."
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Choose the sample data; the same for the same number.")
+    ] = 1,
+    open_browser: Open = True,
 ) -> None:
-    """Run a demo: embedded PostgreSQL, workers and a sample workload."""
+    """Run a demo: embedded PostgreSQL, workers, sample jobs and the dashboard."""
     from laneway.demo import run_demo
 
-    raise typer.Exit(run_demo(once, color=may_color()))
+    color = may_color()
+    code = run_demo(once, color=color, seed=seed, port=port, open_browser=open_browser)
+    raise typer.Exit(code)
 
 
 def bench() -> None:

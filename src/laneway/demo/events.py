@@ -44,10 +44,14 @@ class JobStates:
         self.by_lane: Counter[tuple[str, Status]] = Counter()
 
     def expect(self, handles: Iterable[JobHandle]) -> None:
-        """Count these jobs from now on."""
+        """Count these jobs from now on, and report them at the end."""
         for handle in handles:
             self.submitted.append(handle)
             self._unfinished.add(handle.id)
+
+    def count(self, handles: Iterable[JobHandle]) -> None:
+        """Count these jobs from now on."""
+        self._unfinished.update(handle.id for handle in handles)
 
     @property
     def unfinished(self) -> int:
@@ -71,6 +75,8 @@ class JobStates:
                 self._count(job)
             cursor = page.next_cursor
             if cursor is None:
+                # Deleted, for example through the dashboard.
+                self._unfinished -= missing
                 break
 
     def _count(self, job: Job) -> None:

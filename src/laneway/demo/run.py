@@ -1,13 +1,14 @@
-"""One run on a running server: workers, scenarios, live view, report."""
+"""One run on a running PostgreSQL: workers, scenarios, live view, report."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 import time
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
 
@@ -18,18 +19,28 @@ from laneway.demo.events import EventLog, JobStates
 from laneway.demo.home import env_file
 from laneway.demo.report import DemoReport
 from laneway.demo.screen import Screen, live_view
-from laneway.demo.workers import DemoWorkers, tail
+from laneway.demo.workers import LIBRARY, DemoWorkers, WorkerSpec, tail
 from laneway.errors import JobFailed
+
+if TYPE_CHECKING:
+    from laneway.demo.server import DemoServer
 
 T = TypeVar("T")
 
+# Between two frames, and between two reads of the jobs: first for the scenarios, later calmer.
 FRAME_S = 0.2
 REFRESH_S = 0.5
+CALM_FRAME_S = 1.0
+CALM_REFRESH_S = 3.0
+# Printed without a terminal when every screen of the dashboard has its data.
+READY = "ready"
+VIEWER = "laneway principals login jonas"
 # Enough for a slow and busy machine.
 TIMEOUT_S = 90.0
 
 # One worker for interactive and other work, one for the heavy work that may kill it.
-LANES_BY_WORKER = (("interactive", "maintenance", "default"), ("system",))
+MAIN_LANES = ("interactive", "maintenance", "default")
+KILLED_LANES = ("system",)
 
 
 class DemoRun:
@@ -43,37 +54,63 @@ class DemoRun:
         self._event_log = EventLog(self._show)
         self._job_states = JobStates(lw.database)
         self._workers = DemoWorkers(home, self._event_log.record)
-        self._footer: list[str] = []
+        self._footer: Sequence[str] = []
+        self._frame_s, self._refresh_s = FRAME_S, REFRESH_S
 
-    async def run(self, once: bool, began: float) -> int:
+    async def run_once(self, began: float) -> int:
+        """Play the scenarios and report; return the exit code."""
+        async with self._cleaned_up():
+            await self._start_workers(WorkerSpec(MAIN_LANES), WorkerSpec(KILLED_LANES))
+            async with self._live_view():
+                report = await self._play(began)
+        return self._finish(report)
+
+    async def run_on(self, began: float, seed: int, server: DemoServer | None) -> None:
+        """Fill every screen of the dashboard, play the scenarios, and go on until cancelled."""
+        # Registers the other handlers.
+        from laneway.demo import history, library, people, sample_jobs, trickle
+
+        async with self._cleaned_up() as stack:
+            await history.insert(lw.database, seed)
+            token = await people.set_up(lw.database)
+            grpc = server.grpc if server is not None else None
+            lanes_here = (*MAIN_LANES, "analysis", *(() if grpc else (people.REMOTE_LANE,)))
+            specs = [WorkerSpec(lanes_here, LIBRARY), WorkerSpec(KILLED_LANES, LIBRARY)]
+            if grpc:
+                specs.append(WorkerSpec((people.REMOTE_LANE,), LIBRARY, grpc, token))
+            await self._start_workers(*specs)
+            own = library.lw.worker(only_lanes=[people.OWN_LANE], name="in-process", app=LIBRARY)
+            await own.start()
+            self._workers.own = own.id
+            stack.push_async_callback(own.stop)
+            async with self._live_view():
+                samples = sample_jobs.submit(lw, self._event_log.record)
+                report, _ = await asyncio.gather(self._play(began), samples)
+                for check in report.failed_checks():
+                    self._event_log.record(f"missing: {check}")
+                self._become_calm(server)
+                chance = random.Random(seed)
+                await trickle.trickle(lw, self._event_log, self._job_states, chance)
+
+    @contextlib.asynccontextmanager
+    async def _cleaned_up(self) -> AsyncIterator[contextlib.AsyncExitStack]:
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(lw.close)
             stack.push_async_callback(self._workers.stop, self._hurry)
-            await self._start_workers()
-            scenario = scenarios.Scenario(lw, self._workers, self._event_log, self._job_states)
-            async with self._live_view():
-                report = await self._play(scenario, began)
-                if not once:
-                    for check in report.failed_checks():
-                        self._event_log.record(f"missing: {check}")
-                    self._footer = self._next_steps()
-                    if self._live is None:
-                        self._console.print("\n".join(["", *self._footer, ""]), soft_wrap=True)
-                    await workload.trickle(lw, self._event_log, self._job_states)
-        return self._finish(report)
+            yield stack
 
-    async def _start_workers(self) -> None:
+    async def _start_workers(self, *specs: WorkerSpec) -> None:
         # 2 s instead of 30 s, so that users can watch what happens when a worker dies.
         await lanes.tune(lw.database, "system", {"lease_seconds": 2}, by="demo")
         self._console.print("Starting workers …")
-        for worker in await asyncio.gather(
-            *(self._workers.start(*served) for served in LANES_BY_WORKER)
-        ):
+        for worker in await asyncio.gather(*map(self._workers.start, specs)):
             pid = worker.process.pid
             served = ", ".join(worker.lanes)
-            self._event_log.record(f"worker {worker.letter} (pid {pid}) serves {served}")
+            how = "over gRPC" if worker.spec.server else f"pid {pid}"
+            self._event_log.record(f"worker {worker.letter} ({how}) serves {served}")
 
-    async def _play(self, scenario: scenarios.Scenario, began: float) -> DemoReport:
+    async def _play(self, began: float) -> DemoReport:
+        scenario = scenarios.Scenario(lw, self._workers, self._event_log, self._job_states)
         kill: scenarios.Kill | None = None
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(TIMEOUT_S):
@@ -88,6 +125,18 @@ class DemoRun:
                     await asyncio.sleep(0.1)
         jobs = [await handle.get() for handle in self._job_states.submitted]
         return DemoReport(jobs, kill, time.monotonic() - began)
+
+    def _become_calm(self, server: DemoServer | None) -> None:
+        """Say that all data is there, and draw less often from now on."""
+        self._frame_s, self._refresh_s = CALM_FRAME_S, CALM_REFRESH_S
+        if self._live is None:
+            steps = self._next_steps(server)
+            self._console.print("\n".join(["", *steps, "", READY]), soft_wrap=True)
+        else:
+            # All of it would not fit below the lanes in 24 lines.
+            address = [f"Dashboard: {server.url}/ui/"] if server is not None else []
+            terminal = f"In another terminal: . {env_file(self._home)}; laneway top"
+            self._footer = [*address, terminal, f"As a viewer: {VIEWER}"]
 
     @contextlib.asynccontextmanager
     async def _live_view(self) -> AsyncIterator[None]:
@@ -108,25 +157,27 @@ class DemoRun:
         assert self._live is not None  # noqa: S101 - only called where there is one
         refreshed = 0.0
         while True:
-            if time.monotonic() - refreshed > REFRESH_S:
+            if time.monotonic() - refreshed > self._refresh_s:
                 refreshed = time.monotonic()
                 await self._job_states.refresh()
             overview = await workers.overview(lw.database, active_limit=200)
             self._live.update(screen.frame(overview, self._footer), refresh=True)
-            await asyncio.sleep(FRAME_S)
+            await asyncio.sleep(self._frame_s)
 
     def _show(self, at: float, text: str) -> None:
         if self._live is None or not self._live.is_started:
             self._console.print(f"{at:5.1f}  {text}", soft_wrap=True)
 
-    def _next_steps(self) -> list[str]:
+    def _next_steps(self, server: DemoServer | None) -> list[str]:
+        dashboard = [f"The dashboard is at {server.url}/ui/"] if server is not None else []
         return [
+            *dashboard,
             "The demo runs until Ctrl-C. Watch it from another terminal:",
             f"  . {env_file(self._home)}",
             "  laneway top",
-            "  laneway jobs ls",
+            "  laneway jobs ls --status failed",
             '  laneway jobs submit ingestion \'{"path": "my.pdf"}\' --wait',
-            "Then write your own handlers: README.md, examples/",
+            f"  {VIEWER}    # the dashboard as a viewer; maya is an operator",
         ]
 
     def _finish(self, report: DemoReport) -> int:

@@ -108,7 +108,7 @@ class Screen:
         if job.cancel_requested_at is not None:
             state = "cancelling"
         letter = self._workers.letter(job.claimed_by)
-        is_alive = self._workers.holder(job.claimed_by) is not None
+        is_alive = self._workers.is_alive(job.claimed_by)
         worker = Text(letter) if is_alive else Text(f"{letter} is gone", "red")
         return Text(job.job_type), str(job.attempt), worker, bar, Text(state)
 

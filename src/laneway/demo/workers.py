@@ -13,7 +13,7 @@ import signal
 import string
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
@@ -22,8 +22,33 @@ from laneway.engine.process.loop_marker import SIZE
 from laneway.errors import LanewayError
 
 APP = "laneway.demo.app:lw"
+LIBRARY = "laneway.demo.library:lw"
 READY_S = 60.0
 STOP_S = 2.0
+
+
+@dataclass(frozen=True)
+class WorkerSpec:
+    """A worker to start: the lanes that it serves, and the server of a remote one."""
+
+    lanes: tuple[str, ...]
+    app: str = APP
+    server: str | None = None
+    token: str | None = field(default=None, repr=False)
+
+    def command(self, letter: str) -> list[str]:
+        program = [sys.executable, "-m", "laneway"]
+        name = f"--name={'gpu' if self.server else 'worker'}-{letter.lower()}"
+        if self.server is None:
+            return [*program, "worker", self.app, f"--lanes={','.join(self.lanes)}", name]
+        return [*program, "remote-worker", self.app, f"--server={self.server}", name]
+
+    def environment(self) -> dict[str, str]:
+        if self.token is None:
+            return dict(os.environ)
+        # A remote worker has a token instead of a database.
+        kept = {k: v for k, v in os.environ.items() if k != "LANEWAY_DATABASE_URL"}
+        return {**kept, "LANEWAY_TOKEN": self.token}
 
 
 class WorkerDidNotStart(LanewayError):
@@ -35,12 +60,16 @@ class DemoWorker:
     """One worker process, named by a letter."""
 
     letter: str
-    lanes: tuple[str, ...]
+    spec: WorkerSpec
     process: asyncio.subprocess.Process
     log: Path
     pipes: tuple[int, int]
     worker_id: UUID | None = None
     is_ready: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        return self.spec.lanes
 
     def kill(self) -> None:
         """Send SIGKILL, as the out-of-memory killer does."""
@@ -58,18 +87,27 @@ class DemoWorkers:
         self._letter_of: dict[UUID, str] = {}
         self._is_stopping = False
         self.alive: list[DemoWorker] = []
+        # The worker inside the demo's process, if any.
+        self.own: UUID | None = None
 
     def letter(self, worker_id: UUID | None) -> str:
         """The letter of a worker, also of one that is gone."""
+        if worker_id is not None and worker_id == self.own:
+            return "here"
         return self._letter_of.get(worker_id, "?") if worker_id is not None else "?"
+
+    def is_alive(self, worker_id: UUID | None) -> bool:
+        return worker_id is not None and (
+            worker_id == self.own or self.holder(worker_id) is not None
+        )
 
     def holder(self, worker_id: UUID | None) -> DemoWorker | None:
         """The living worker with this id."""
         return next((each for each in self.alive if each.worker_id == worker_id), None)
 
-    async def start(self, *lanes: str) -> DemoWorker:
-        """Start a worker process for these lanes; return once it is ready."""
-        worker = await self._launch(lanes)
+    async def start(self, spec: WorkerSpec) -> DemoWorker:
+        """Start a worker process; return once it is ready."""
+        worker = await self._launch(spec)
         watch = asyncio.create_task(self._watch(worker))
         self._watches.add(watch)
         watch.add_done_callback(self._watches.discard)
@@ -101,9 +139,8 @@ class DemoWorkers:
         while self._watches:
             await asyncio.wait(self._watches)
 
-    async def _launch(self, lanes: Sequence[str]) -> DemoWorker:
+    async def _launch(self, spec: WorkerSpec) -> DemoWorker:
         letter = next(self._letters)
-        command = [sys.executable, "-m", "laneway", "worker", APP, f"--lanes={','.join(lanes)}"]
         out_r, out_w = os.pipe()
         watched_r, alive_w = os.pipe()
         log = self._home / f"worker-{letter}.log"
@@ -112,13 +149,13 @@ class DemoWorkers:
                 mark.write(b"\0" * SIZE)
                 mark.flush()
                 process = await asyncio.create_subprocess_exec(
-                    *command,
+                    *spec.command(letter),
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=output,
                     stderr=output,
                     pass_fds=(out_w, mark.fileno(), watched_r),
                     env={
-                        **os.environ,
+                        **spec.environment(),
                         "LANEWAY_SUPERVISOR_FDS": f"{out_w},{mark.fileno()},{watched_r}",
                     },
                     # Ctrl-C reaches only the demo, which then stops the workers.
@@ -128,7 +165,7 @@ class DemoWorkers:
             os.close(out_w)
             os.close(watched_r)
         os.set_blocking(out_r, False)
-        worker = DemoWorker(letter, tuple(lanes), process, log, (out_r, alive_w))
+        worker = DemoWorker(letter, spec, process, log, (out_r, alive_w))
         self.alive.append(worker)
         if self._is_stopping:
             worker.kill()
@@ -157,7 +194,7 @@ class DemoWorkers:
             return
         self._record(f"worker {worker.letter} {_ending(code)}; starting another")
         try:
-            successor = await self.start(*worker.lanes)
+            successor = await self.start(worker.spec)
         except WorkerDidNotStart as error:
             self._record(str(error))
         else:
