@@ -1,0 +1,114 @@
+import type { components } from "../api";
+import type { IconName } from "../components";
+import type { JobFilter, JobStatus } from "../filter";
+
+export type Job = components["schemas"]["JobOut"];
+export type BulkVerb = components["schemas"]["BulkVerb"];
+
+/** An action on many jobs. */
+export type Verb = {
+  id: BulkVerb;
+  label: string;
+  /** What happened to the jobs: `23 retried`. */
+  past: string;
+  permission: string;
+  icon: IconName;
+  isDangerous: boolean;
+  /** The jobs that it takes; all others are skipped. */
+  takes: readonly JobStatus[];
+  /** What happens, and whether it can be undone. */
+  effect: string;
+  needs: "reason" | "priority" | null;
+};
+
+const WAITING = ["pending", "awaiting_approval", "approved"] as const;
+
+export const VERBS: readonly Verb[] = [
+  {
+    id: "retry",
+    label: "Retry",
+    past: "retried",
+    permission: "jobs:cancel",
+    icon: "retry",
+    isDangerous: false,
+    takes: ["failed", "cancelled"],
+    effect: "They are queued again with a new retry budget and run from their last checkpoint.",
+    needs: null,
+  },
+  {
+    id: "approve",
+    label: "Approve",
+    past: "approved",
+    permission: "jobs:approve",
+    icon: "check",
+    isDangerous: false,
+    takes: ["awaiting_approval"],
+    effect: "They may start at once. Jobs that need another person’s approval are skipped.",
+    needs: null,
+  },
+  {
+    id: "reject",
+    label: "Reject",
+    past: "rejected",
+    permission: "jobs:approve",
+    icon: "cancelled",
+    isDangerous: true,
+    takes: ["awaiting_approval"],
+    effect: "They end as cancelled, with your reason.",
+    needs: "reason",
+  },
+  {
+    id: "reprioritize",
+    label: "Set priority",
+    past: "given the new priority",
+    permission: "workers:manage",
+    icon: "arrow-up",
+    isDangerous: false,
+    takes: WAITING,
+    effect: "Within a lane, jobs of a higher priority start first.",
+    needs: "priority",
+  },
+  {
+    id: "cancel",
+    label: "Cancel",
+    past: "cancelled",
+    permission: "jobs:cancel",
+    icon: "stop",
+    isDangerous: true,
+    takes: [...WAITING, "running"],
+    effect: "Waiting jobs never start; running ones are asked to stop. You can retry them later.",
+    needs: null,
+  },
+  {
+    id: "delete",
+    label: "Delete",
+    past: "deleted",
+    permission: "jobs:cancel",
+    icon: "trash",
+    isDangerous: true,
+    takes: ["completed", "failed", "cancelled"],
+    effect: "The jobs, their attempts and their logs are removed. This cannot be undone.",
+    needs: null,
+  },
+];
+
+export function verbOf(id: BulkVerb): Verb {
+  const found = VERBS.find((verb) => verb.id === id);
+  if (found === undefined) throw new Error(`unknown verb ${id}`);
+  return found;
+}
+
+export const takes = (verb: Verb, job: Pick<Job, "status">) => verb.takes.includes(job.status);
+
+/** Whether a verb can take a job that a filter finds. */
+export function fits(verb: Verb, filter: JobFilter): boolean {
+  return !filter.status || verb.takes.some((status) => status === filter.status);
+}
+
+/** The jobs of a bulk action: some that were chosen, or all that match. */
+export type BulkTarget =
+  | { kind: "jobs"; jobs: readonly Pick<Job, "id" | "status">[] }
+  | { kind: "filter"; filter: JobFilter };
+
+/** A reason or a priority, where the verb needs one. */
+export type BulkArguments = { reason?: string; priority?: number };

@@ -1,0 +1,48 @@
+import { ProgressBar } from "../../components";
+import { relative } from "../../format";
+import { useNow } from "../../time";
+import styles from "./Jobs.module.css";
+import type { Job } from "./useJobList";
+
+/** What matters most of a job in its state: its progress, its error, or when it may start. */
+export function Detail({ job }: { job: Job }) {
+  const { status, progress } = job;
+  if (status === "running") {
+    const words = job.cancel_requested_at
+      ? "stopping"
+      : (progress?.message ?? progress?.stage ?? "");
+    return (
+      <span className={styles.progress} title={words}>
+        {progress && <ProgressBar percent={progress.percent} label={`Progress of ${job.id}`} />}
+        <span className={styles.cut}>{words}</span>
+      </span>
+    );
+  }
+  if (status === "failed" && job.error) {
+    const [head = ""] = job.error.message.split("\n", 1);
+    return (
+      <span title={`${job.error.type}: ${head}`}>
+        <span className={styles.errorType}>{job.error.type}</span>
+        {head && <span className="muted"> {head}</span>}
+      </span>
+    );
+  }
+  if (status === "cancelled" && job.cancel_reason) {
+    return <span className="muted">{job.cancel_reason}</span>;
+  }
+  if (status === "awaiting_approval" && job.expires_at) {
+    return <Ahead words="expires" at={job.expires_at} />;
+  }
+  if (status === "approved" && job.run_at) return <Ahead words="starts" at={job.run_at} />;
+  return <span className="muted">—</span>;
+}
+
+function Ahead({ words, at }: { words: string; at: string }) {
+  const now = useNow();
+  if (Date.parse(at) <= now) return <span className="muted">—</span>;
+  return (
+    <span className="muted" title={at}>
+      {words} {relative(at, now)}
+    </span>
+  );
+}

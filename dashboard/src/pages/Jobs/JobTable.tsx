@@ -1,0 +1,115 @@
+import { memo } from "react";
+import type { Verb } from "../../bulk";
+import { Cell, Checkbox, HeaderCell, Row, Table, TableBody, TableHead } from "../../components";
+import { usePreferences } from "../../shell/preferences";
+import { type Column, NameCell, StatusCell } from "./columns";
+import styles from "./Jobs.module.css";
+import { RowMenu } from "./RowMenu";
+import type { Job } from "./useJobList";
+
+type Props = {
+  jobs: readonly Job[];
+  columns: readonly Column[];
+  /** Null: this person cannot act on jobs, so that there is nothing to select. */
+  selected: ReadonlySet<string> | null;
+  isAllSelected: boolean;
+  currentId: string | null;
+  menuId: string | null;
+  onToggle: (id: string) => void;
+  onToggleAll: (isSelected: boolean) => void;
+  onMenu: (id: string | null) => void;
+  onVerb: (verb: Verb, job: Job) => void;
+};
+
+export function JobTable({ jobs, columns, selected, isAllSelected, ...rest }: Props) {
+  const { density } = usePreferences();
+  const count = jobs.filter(({ id }) => selected?.has(id)).length;
+  return (
+    <Table label="Jobs" dense={density === "dense"}>
+      <TableHead>
+        {selected && (
+          <HeaderCell>
+            <Checkbox
+              label="Select all loaded jobs"
+              isSelected={isAllSelected || (count > 0 && count === jobs.length)}
+              isIndeterminate={!isAllSelected && count > 0 && count < jobs.length}
+              onChange={rest.onToggleAll}
+            />
+          </HeaderCell>
+        )}
+        <HeaderCell>Status</HeaderCell>
+        <HeaderCell>Job</HeaderCell>
+        {columns.map(({ id, name, isNumeric = false }) => (
+          <HeaderCell key={id} numeric={isNumeric}>
+            {name}
+          </HeaderCell>
+        ))}
+        <HeaderCell hidden>Actions</HeaderCell>
+      </TableHead>
+      <TableBody>
+        {jobs.map((job) => (
+          <JobRow
+            key={job.id}
+            job={job}
+            columns={columns}
+            isSelected={selected && (isAllSelected || selected.has(job.id))}
+            isCurrent={rest.currentId === job.id}
+            isMenuOpen={rest.menuId === job.id}
+            onToggle={rest.onToggle}
+            onMenu={rest.onMenu}
+            onVerb={rest.onVerb}
+          />
+        ))}
+      </TableBody>
+    </Table>
+  );
+}
+
+type RowProps = Pick<Props, "columns" | "onToggle" | "onMenu" | "onVerb"> & {
+  job: Job;
+  isSelected: boolean | null;
+  isCurrent: boolean;
+  isMenuOpen: boolean;
+};
+
+// A page may have hundreds of rows, and an event changes one of them.
+const JobRow = memo(function JobRow({ job, columns, isSelected, isCurrent, ...rest }: RowProps) {
+  return (
+    <Row selected={isSelected ?? false} current={isCurrent} data-job={job.id}>
+      {isSelected !== null && (
+        <Cell control className={styles.check ?? ""}>
+          <Checkbox
+            label={`Select ${job.job_type} ${job.id}`}
+            isSelected={isSelected}
+            onChange={() => rest.onToggle(job.id)}
+          />
+        </Cell>
+      )}
+      <Cell label="Status">
+        <StatusCell job={job} />
+      </Cell>
+      <Cell rowHeader>
+        <NameCell job={job} />
+      </Cell>
+      {columns.map(({ id, name, isNumeric = false, isCut = false, cell }) => (
+        <Cell
+          key={id}
+          label={name}
+          numeric={isNumeric}
+          truncate={isCut}
+          className={isCut ? (styles.detail ?? "") : (styles.whole ?? "")}
+        >
+          {cell(job)}
+        </Cell>
+      ))}
+      <Cell control>
+        <RowMenu
+          job={job}
+          isOpen={rest.isMenuOpen}
+          onOpenChange={(isOpen) => rest.onMenu(isOpen ? job.id : null)}
+          onVerb={(verb) => rest.onVerb(verb, job)}
+        />
+      </Cell>
+    </Row>
+  );
+});

@@ -1,0 +1,104 @@
+import type { ReactNode } from "react";
+import { Chip, CopyButton, LinkText, StatusBadge } from "../../components";
+import { between, duration, shortId } from "../../format";
+import { jobPath, lanePath } from "../../shell/url";
+import { Elapsed, Time } from "../../time";
+import { Detail } from "./Detail";
+import styles from "./Jobs.module.css";
+import type { Job } from "./useJobList";
+
+export type Column = {
+  id: string;
+  name: string;
+  isNumeric?: boolean;
+  isCut?: boolean;
+  cell: (job: Job) => ReactNode;
+};
+
+/** The columns after the status and the job itself, which are always shown. */
+export const COLUMNS: readonly Column[] = [
+  {
+    id: "lane",
+    name: "Lane",
+    cell: ({ lane }) => (
+      <LinkText quiet href={lanePath(lane)}>
+        {lane}
+      </LinkText>
+    ),
+  },
+  { id: "detail", name: "Progress or error", isCut: true, cell: (job) => <Detail job={job} /> },
+  {
+    id: "submitted",
+    name: "Submitted",
+    isNumeric: true,
+    cell: ({ created_at }) => <Time at={created_at} />,
+  },
+  { id: "duration", name: "Duration", isNumeric: true, cell: (job) => <Duration job={job} /> },
+  { id: "priority", name: "Priority", isNumeric: true, cell: ({ priority }) => priority },
+  {
+    id: "attempts",
+    name: "Attempt",
+    isNumeric: true,
+    cell: ({ attempt }) => (attempt > 0 ? attempt : "—"),
+  },
+  { id: "worker", name: "Worker", cell: ({ worker }) => worker ?? "—" },
+  {
+    id: "tags",
+    name: "Tags",
+    cell: ({ tags }) =>
+      tags.length > 0 ? (
+        <span className={styles.tags}>
+          {tags.slice(0, 3).map((tag) => (
+            <Chip key={tag}>{tag}</Chip>
+          ))}
+          {tags.length > 3 && <span className="muted">+{tags.length - 3}</span>}
+        </span>
+      ) : (
+        "—"
+      ),
+  },
+  { id: "workspace", name: "Workspace", cell: ({ workspace }) => workspace },
+  { id: "created_by", name: "Submitted by", cell: ({ created_by }) => created_by ?? "—" },
+  {
+    id: "finished",
+    name: "Finished",
+    isNumeric: true,
+    cell: ({ finished_at }) => <Time at={finished_at} />,
+  },
+];
+
+export const USUAL_COLUMNS = [
+  "lane",
+  "detail",
+  "submitted",
+  "duration",
+  "priority",
+  "attempts",
+  "worker",
+  "tags",
+];
+
+function Duration({ job }: { job: Job }) {
+  if (job.status === "running" && job.started_at) return <Elapsed since={job.started_at} />;
+  return <>{duration(between(job.started_at, job.finished_at))}</>;
+}
+
+export function StatusCell({ job }: { job: Job }) {
+  return <StatusBadge plain status={job.status} label={job.label} />;
+}
+
+export function NameCell({ job }: { job: Job }) {
+  return (
+    <span className={styles.name}>
+      <LinkText href={jobPath(job.id)} data-open="">
+        {job.job_type}
+      </LinkText>
+      <span className={styles.id} title={job.id}>
+        {shortId(job.id)}
+      </span>
+      <span className={styles.copy}>
+        <CopyButton text={job.id} label="Copy id" />
+      </span>
+    </span>
+  );
+}
