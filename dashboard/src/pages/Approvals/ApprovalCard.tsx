@@ -11,7 +11,7 @@ import {
   SkeletonLines,
   SlotBoxes,
 } from "../../components";
-import { count, duration } from "../../format";
+import { count, duration, shortId } from "../../format";
 import { jobPath, lanePath } from "../../shell/url";
 import { Time } from "../../time";
 import { covers, needsAnother } from "../Job/actionRules";
@@ -52,7 +52,7 @@ export function ApprovalCard({ job, lane, runsForS, onDecide }: Props) {
         title={
           <>
             <LinkText href={jobPath(job.id)}>{job.job_type}</LinkText>{" "}
-            <code className={styles.id}>{job.id.slice(0, 8)}</code>
+            <code className={styles.id}>{shortId(job.id)}</code>
           </>
         }
         subtitle={
@@ -113,6 +113,8 @@ function Content({ job, lane, runsForS }: ContentProps) {
       <section className={styles.part}>
         <h3>Payload</h3>
         <JsonView label="Payload" value={job.payload} maxHeight="320px" />
+        <h3>Changed since the last approved run</h3>
+        <LastApproved job={job} />
       </section>
       <section className={styles.part}>
         {warnings.length > 0 && (
@@ -131,10 +133,6 @@ function Content({ job, lane, runsForS }: ContentProps) {
             <JsonView label="Plan" value={plan} maxHeight="240px" />
           </>
         )}
-      </section>
-      <section className={styles.wide}>
-        <h3>Changed since the last approved run</h3>
-        <LastApproved job={job} />
       </section>
     </div>
   );

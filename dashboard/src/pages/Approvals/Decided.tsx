@@ -15,6 +15,7 @@ import {
   TableHead,
   type Tone,
 } from "../../components";
+import { shortId } from "../../format";
 import { href, jobPath } from "../../shell/url";
 import { Time } from "../../time";
 import styles from "./Approvals.module.css";
@@ -90,7 +91,7 @@ function DecidedRow({ job, decision, by, at }: Decision) {
       </Cell>
       <Cell label="Job" rowHeader>
         <LinkText href={jobPath(job.id)}>{job.job_type}</LinkText>{" "}
-        <code className={styles.id}>{job.id.slice(0, 8)}</code>
+        <code className={styles.id}>{shortId(job.id)}</code>
       </Cell>
       <Cell label="Requested by">{job.created_by ?? "—"}</Cell>
       <Cell label="Decided by">{decision === "expired" ? "nobody" : by}</Cell>

@@ -1,6 +1,7 @@
 import { useState } from "react";
 import { type components, messageOf, useAction } from "../../api";
 import { ConfirmDialog, Notice, TextArea } from "../../components";
+import { shortId } from "../../format";
 import styles from "./DecisionDialog.module.css";
 
 type Job = Pick<components["schemas"]["JobDetailOut"], "id" | "job_type" | "created_by" | "seal">;
@@ -54,7 +55,7 @@ function Asked({ job, decision, onClose, onDecided }: AskedProps) {
     >
       <div className={styles.body}>
         <p>
-          Job <code>{job.id.slice(0, 8)}</code>
+          Job <code>{shortId(job.id)}</code>
           {job.created_by && ` of ${job.created_by}`}
           {isApproval
             ? " runs exactly as it is shown. If it has changed meanwhile, nothing happens."

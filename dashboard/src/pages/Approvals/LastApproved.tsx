@@ -1,5 +1,6 @@
 import { type components, useApi } from "../../api";
 import { JsonDiff, LinkText, SkeletonLines } from "../../components";
+import { shortId } from "../../format";
 import { jobPath } from "../../shell/url";
 import { Time } from "../../time";
 import styles from "./ApprovalCard.module.css";
@@ -16,8 +17,8 @@ export function LastApproved({ job }: { job: Job }) {
     <>
       <p className={styles.note}>
         Compared with{" "}
-        <LinkText href={jobPath(last.id)} className={styles.id}>
-          {last.id.slice(0, 8)}
+        <LinkText href={jobPath(last.id)} className={styles.other}>
+          {shortId(last.id)}
         </LinkText>
         , approved by {last.approved_by} <Time at={last.approved_at} />
       </p>

@@ -8,6 +8,7 @@ import {
   StatusBadge,
   Tabs,
 } from "../../components";
+import { shortId } from "../../format";
 import { href, jobPath, useUrlValue } from "../../shell/url";
 import { Time } from "../../time";
 import styles from "./Data.module.css";
@@ -72,7 +73,7 @@ function Difference({ job }: { job: Job }) {
       <p className={styles.note}>
         Compared with{" "}
         <LinkText href={jobPath(previous.id)} className={styles.id}>
-          {previous.id.slice(0, 8)}
+          {shortId(previous.id)}
         </LinkText>{" "}
         of <Time at={previous.created_at} />{" "}
         <StatusBadge status={previous.status} label={previous.label} plain />

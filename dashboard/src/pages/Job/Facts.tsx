@@ -21,7 +21,10 @@ export function Facts({ job }: { job: Job }) {
     { name: "Workspace", value: job.workspace },
     { name: "Submitted", value: <Time at={job.created_at} full /> },
     { name: "Submitted by", value: <Submitter name={job.created_by} /> },
-    job.run_at && { name: "Not before", value: <Time at={job.run_at} full /> },
+    isLater(job.run_at, job.created_at) && {
+      name: "Not before",
+      value: <Time at={job.run_at} full />,
+    },
     { name: "Retries", value: `${job.retries} of ${job.max_retries}` },
     job.tags.length > 0 && {
       name: "Tags",
@@ -69,6 +72,11 @@ export function Facts({ job }: { job: Job }) {
       )}
     </Card>
   );
+}
+
+/** A job without a delay may run from its submit on; that goes without saying. */
+function isLater(runAt: string | null, createdAt: string): boolean {
+  return runAt !== null && Date.parse(runAt) - Date.parse(createdAt) > 1000;
 }
 
 function decisionWord(decision: string): string {

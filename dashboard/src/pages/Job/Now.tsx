@@ -71,8 +71,8 @@ function Running({ job }: { job: Job }) {
   const since = job.started_at ?? job.claimed_at;
   const parts = [progress?.stage, progress?.message].filter(Boolean);
   return (
-    <Card title="Running now" flush>
-      <div className={styles.progress}>
+    <Card title="Running now">
+      <div className={styles.body}>
         {job.cancel_requested_at && <CancelRequested job={job} />}
         <ProgressBar percent={progress?.percent ?? null} label="Progress of the job" />
         <p className={styles.message}>
@@ -87,33 +87,33 @@ function Running({ job }: { job: Job }) {
         {explanation.data && (
           <Reasons explanation={explanation.data} without={["running", "cancel_requested"]} />
         )}
+        <StatRow>
+          <Stat
+            label="Elapsed"
+            value={since ? <Elapsed since={since} /> : "—"}
+            detail={
+              explanation.data?.runs_for_s != null
+                ? `usually ${duration(explanation.data.runs_for_s)}`
+                : undefined
+            }
+          />
+          <Stat
+            label="Worker"
+            value={<span className={styles.name}>{job.worker ?? "—"}</span>}
+            {...(job.worker && { href: href("/workers", { q: job.worker }) })}
+          />
+          <Stat
+            label="Lease"
+            value={<Time at={job.lease_until} />}
+            detail="the worker renews it while it lives"
+          />
+          <Stat
+            label="Last progress"
+            value={<Time at={job.last_progress_at} />}
+            detail={`attempt ${job.attempt}`}
+          />
+        </StatRow>
       </div>
-      <StatRow>
-        <Stat
-          label="Elapsed"
-          value={since ? <Elapsed since={since} /> : "—"}
-          detail={
-            explanation.data?.runs_for_s != null
-              ? `usually ${duration(explanation.data.runs_for_s)}`
-              : undefined
-          }
-        />
-        <Stat
-          label="Worker"
-          value={<span className={styles.name}>{job.worker ?? "—"}</span>}
-          {...(job.worker && { href: href("/workers", { q: job.worker }) })}
-        />
-        <Stat
-          label="Lease"
-          value={<Time at={job.lease_until} />}
-          detail="the worker renews it while it lives"
-        />
-        <Stat
-          label="Last progress"
-          value={<Time at={job.last_progress_at} />}
-          detail={`attempt ${job.attempt}`}
-        />
-      </StatRow>
     </Card>
   );
 }

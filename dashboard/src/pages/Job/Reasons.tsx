@@ -1,6 +1,6 @@
 import type { components } from "../../api";
 import { LinkText } from "../../components";
-import { duration } from "../../format";
+import { duration, shortId } from "../../format";
 import { href, jobPath, lanePath } from "../../shell/url";
 import { Time } from "../../time";
 import styles from "./Reasons.module.css";
@@ -52,7 +52,7 @@ function Part({ part }: { part: ReasonPart }) {
     case "job":
       return (
         <LinkText href={jobPath(part.id)} title={part.id} className={styles.id}>
-          {part.id.slice(0, 8)}
+          {shortId(part.id)}
         </LinkText>
       );
     case "lane":
@@ -68,7 +68,7 @@ export function Estimate({ explanation }: { explanation: Explanation }) {
   return (
     <p className={styles.estimate}>
       {starts === null ? (
-        "Nobody can say yet when it starts."
+        "There is no estimate yet of when it starts."
       ) : (
         <>
           May start{" "}

@@ -1,5 +1,6 @@
 import { Card, cx, Icon, toneClass } from "../../components";
-import { duration } from "../../format";
+import { absolute, duration } from "../../format";
+import { usePreferences } from "../../shell/preferences";
 import { Elapsed, Time } from "../../time";
 import type { Stage } from "./stages";
 import styles from "./Timeline.module.css";
@@ -18,19 +19,27 @@ export function Timeline({ stages, total }: TimelineProps) {
               <p className={styles.title}>{stage.title}</p>
               {stage.detail && <p className={styles.detail}>{stage.detail}</p>}
             </div>
-            <div className={styles.times}>
-              <span className={styles.length}>
-                {stage.isCurrent && <Elapsed since={stage.at} asWords />}
-                {stage.seconds !== null && duration(stage.seconds)}
-              </span>
-              <span className={styles.at}>
-                <Time at={stage.at} />
-              </span>
-            </div>
+            <StageTime stage={stage} />
           </li>
         ))}
       </ol>
     </Card>
+  );
+}
+
+function StageTime({ stage }: { stage: Stage }) {
+  const { zone } = usePreferences();
+  if (!stage.isCurrent && stage.seconds === null) {
+    return (
+      <span className={styles.at}>
+        <Time at={stage.at} />
+      </span>
+    );
+  }
+  return (
+    <span className={styles.length} title={`since ${absolute(stage.at, zone)}`}>
+      {stage.isCurrent ? <Elapsed since={stage.at} asWords /> : duration(stage.seconds)}
+    </span>
   );
 }
 

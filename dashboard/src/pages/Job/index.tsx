@@ -10,7 +10,7 @@ import {
   SkeletonLines,
   StatusBadge,
 } from "../../components";
-import { between, duration } from "../../format";
+import { between, duration, shortId } from "../../format";
 import { href } from "../../shell/url";
 import { Actions } from "./Actions";
 import { Attempts } from "./Attempts";
@@ -48,7 +48,7 @@ function JobPage({ id }: { id: string }) {
         breadcrumb={<LinkText href="/jobs">Jobs</LinkText>}
         title={
           <>
-            {job.job_type} · <span className={styles.id}>{job.id.slice(0, 8)}</span>
+            {job.job_type} · <span className={styles.id}>{shortId(job.id)}</span>
           </>
         }
         meta={

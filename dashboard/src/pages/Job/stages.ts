@@ -120,7 +120,8 @@ class Builder {
   }
 
   attempt(attempt: Attempt, isAnalysis: boolean) {
-    const { attempt: number, claimed_at: from, finished_at: to, outcome, worker } = attempt;
+    const { attempt: number, finished_at: to, outcome, worker } = attempt;
+    const from = attempt.started_at ?? attempt.claimed_at;
     if (from !== null) this.#wait(`wait ${number}`, from, isAnalysis);
     const look = isAnalysis ? analysisLook(outcome) : runLook(number, outcome);
     const error = attempt.error ? attempt.error.type : undefined;
