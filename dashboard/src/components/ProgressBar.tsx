@@ -11,6 +11,8 @@ export interface ProgressBarProps {
   tone?: Tone;
   /** Show the number beside the bar. */
   showValue?: boolean;
+  /** As wide as its place, where it is the main thing. */
+  wide?: boolean;
 }
 
 export function ProgressBar({
@@ -18,11 +20,12 @@ export function ProgressBar({
   label,
   tone = "running",
   showValue = true,
+  wide,
 }: ProgressBarProps) {
   const value = percent === null ? null : Math.min(100, Math.max(0, percent));
   const known = value === null ? {} : { "aria-valuenow": Math.round(value) };
   return (
-    <span className={cx(styles.progress, toneClass(tone))}>
+    <span className={cx(styles.progress, wide && styles.wide, toneClass(tone))}>
       <span
         role="progressbar"
         aria-label={label}
