@@ -80,7 +80,7 @@ export function Decided() {
   );
 }
 
-function DecidedRow({ job, decision, by, at }: Decision) {
+function DecidedRow({ job, decision, by, reason, at }: Decision) {
   const { words, tone, icon } = LOOKS[decision];
   return (
     <Row>
@@ -94,10 +94,8 @@ function DecidedRow({ job, decision, by, at }: Decision) {
         <code className={styles.id}>{shortId(job.id)}</code>
       </Cell>
       <Cell label="Requested by">{job.created_by ?? "—"}</Cell>
-      <Cell label="Decided by">{decision === "expired" ? "nobody" : by}</Cell>
-      <Cell label="Reason" truncate title={job.cancel_reason ?? undefined}>
-        {job.cancel_reason ?? "—"}
-      </Cell>
+      <Cell label="Decided by">{by ?? "—"}</Cell>
+      <Cell label="Reason">{reason ?? "—"}</Cell>
       <Cell label="Decided" numeric>
         <Time at={at} />
       </Cell>

@@ -1,4 +1,5 @@
 import type { components } from "../../api";
+import { cancelOf } from "../Job/cancel";
 
 type Job = components["schemas"]["JobOut"];
 
@@ -6,6 +7,7 @@ export type Decided = {
   job: Job;
   decision: "approved" | "rejected" | "expired";
   by: string | null;
+  reason: string | null;
   at: string;
 };
 
@@ -19,12 +21,10 @@ export function decidedJobs(jobs: readonly Job[]): Decided[] {
 
 /** The last decision about a job; null if it needed none, or was cancelled for another reason. */
 function decisionOf(job: Job): Decided | null {
-  // A rejection or an expiry leaves no request to cancel.
-  const isDecidedEnd = job.status === "cancelled" && job.cancel_requested_at === null;
-  if (isDecidedEnd && job.cancelled_by !== null && job.finished_at !== null) {
-    const decision = job.cancelled_by === "laneway" ? "expired" : "rejected";
-    return { job, decision, by: job.cancelled_by, at: job.finished_at };
+  if (job.status === "cancelled" && job.finished_at !== null) {
+    const { kind, by, reason } = cancelOf(job);
+    if (kind !== "cancelled") return { job, decision: kind, by, reason, at: job.finished_at };
   }
   if (job.approved_by === null || job.approved_at === null) return null;
-  return { job, decision: "approved", by: job.approved_by, at: job.approved_at };
+  return { job, decision: "approved", by: job.approved_by, reason: null, at: job.approved_at };
 }

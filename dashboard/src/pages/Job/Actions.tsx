@@ -9,8 +9,10 @@ import {
   NumberStepper,
   TextField,
 } from "../../components";
+import { jobPath } from "../../shell/url";
 import { useNow } from "../../time";
 import { DecisionDialog } from "../Approvals/DecisionDialog";
+import { NewJobDialog } from "../Jobs/NewJob";
 import { actionsFor, type JobAction } from "./actionRules";
 import { CopyAs } from "./CopyAs";
 
@@ -27,6 +29,7 @@ type Props = {
 export function Actions({ job, onDeleting }: Props) {
   const me = useMe();
   const now = useNow();
+  const [, go] = useLocation();
   const [open, setOpen] = useState<Open>(null);
   const allowed = actionsFor(me, job, now);
   const path = { params: { path: { job_id: job.id } } };
@@ -39,6 +42,12 @@ export function Actions({ job, onDeleting }: Props) {
       label: "Change priority",
       icon: "arrow-up",
       onAction: () => setOpen("reprioritize"),
+    },
+    allowed.has("clone") && {
+      id: "clone",
+      label: "Clone with edits",
+      icon: "edit",
+      onAction: () => setOpen("clone"),
     },
     {
       id: "copy",
@@ -90,6 +99,12 @@ export function Actions({ job, onDeleting }: Props) {
         job={job}
         decision={open === "approve" || open === "reject" ? open : null}
         onClose={close}
+      />
+      <NewJobDialog
+        initial={job}
+        isOpen={open === "clone"}
+        onClose={close}
+        onSubmitted={({ id }) => go(jobPath(id))}
       />
       <CopyAs job={job} isOpen={open === "copy"} onClose={close} />
     </>

@@ -14,6 +14,7 @@ import { between, duration } from "../../format";
 import { href } from "../../shell/url";
 import { Elapsed, Time } from "../../time";
 import { hasEnded } from "./actionRules";
+import { cancelOf } from "./cancel";
 import styles from "./Now.module.css";
 import { Estimate, Reasons } from "./Reasons";
 
@@ -74,7 +75,7 @@ function Running({ job }: { job: Job }) {
     <Card title="Running now">
       <div className={styles.body}>
         {job.cancel_requested_at && <CancelRequested job={job} />}
-        <ProgressBar percent={progress?.percent ?? null} label="Progress of the job" />
+        <ProgressBar percent={progress?.percent ?? null} label="Progress of the job" wide />
         <p className={styles.message}>
           {parts.length > 0 ? parts.join(" · ") : "The handler reports no progress."}
           {progress?.total != null && (
@@ -103,9 +104,9 @@ function Running({ job }: { job: Job }) {
             {...(job.worker && { href: href("/workers", { q: job.worker }) })}
           />
           <Stat
-            label="Lease"
+            label="Lease ends"
             value={<Time at={job.lease_until} />}
-            detail="the worker renews it while it lives"
+            detail="its worker renews it"
           />
           <Stat
             label="Last progress"
@@ -159,24 +160,23 @@ function attemptsText(job: Job): string {
   return job.attempt === 1 ? "1 attempt" : `${job.attempt} attempts`;
 }
 
+const CANCELS = {
+  cancelled: { title: "Why it was cancelled", verb: "Cancelled" },
+  rejected: { title: "Why it was rejected", verb: "Rejected" },
+  expired: { title: "Its approval expired", verb: "Cancelled" },
+};
+
 function Cancelled({ job }: { job: Job }) {
-  const isExpired = job.cancelled_by === "laneway" && job.cancel_requested_at === null;
+  const { kind, by, reason } = cancelOf(job);
+  const { title, verb } = CANCELS[kind];
   return (
-    <Card title={isExpired ? "Its approval expired" : "Why it was cancelled"}>
+    <Card title={title}>
       <div className={styles.body}>
         <p>
-          {isExpired ? (
-            <>
-              Nobody decided in time, so it was cancelled <Time at={job.finished_at} />.
-            </>
-          ) : (
-            <>
-              Cancelled <Time at={job.finished_at} />
-              {job.cancelled_by ? ` by ${job.cancelled_by}` : " by its handler"}.
-            </>
-          )}
+          {verb} <Time at={job.finished_at} />
+          {kind === "expired" ? ": no approver decided in time." : ` by ${by ?? "its handler"}.`}
         </p>
-        {job.cancel_reason && <blockquote className={styles.quote}>{job.cancel_reason}</blockquote>}
+        {reason && <blockquote className={styles.quote}>{reason}</blockquote>}
         {job.error && (
           <p className={styles.errorText}>
             <strong>{job.error.type}</strong>: {job.error.message}

@@ -14,7 +14,7 @@ export function Steps({ steps }: { steps: Step[] }) {
       subtitle={`${plural(steps.length, "finished step")}; later attempts reuse their results`}
       flush
     >
-      <Table label="Finished steps" bare>
+      <Table label="Finished steps" bare dense stacked={false}>
         <TableHead>
           <HeaderCell>Step</HeaderCell>
           <HeaderCell numeric>Took</HeaderCell>

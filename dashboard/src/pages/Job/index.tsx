@@ -63,19 +63,19 @@ function JobPage({ id }: { id: string }) {
         <div className={styles.now}>
           <Now job={job} isPrivateShown={isPrivateShown} />
         </div>
-        <div className={styles.timeline}>
+        <div className={styles.side}>
           <Timeline
             stages={timeline(job, job.attempts)}
             total={total === null ? undefined : `${duration(total)} in all`}
           />
+          <div className={styles.facts}>
+            <Facts job={job} />
+          </div>
         </div>
         <div className={styles.main}>
           <Attempts job={job} isPrivateShown={isPrivateShown} />
           <Steps steps={job.steps} />
           <Data job={job} />
-        </div>
-        <div className={styles.facts}>
-          <Facts job={job} />
         </div>
       </div>
     </>

@@ -1,5 +1,6 @@
 import type { components } from "../../api";
 import type { IconName, Tone } from "../../components";
+import { cancelOf } from "./cancel";
 
 type Job = components["schemas"]["JobDetailOut"];
 type Attempt = components["schemas"]["AttemptOut"];
@@ -248,14 +249,15 @@ function waitedTitle(job: Job): string {
 }
 
 function endTitle(job: Job, title: string): string {
-  if (job.status !== "cancelled" || job.cancel_requested_at !== null) return title;
-  return job.cancelled_by === "laneway" ? "Approval expired" : title;
+  const isExpired = job.status === "cancelled" && cancelOf(job).kind === "expired";
+  return isExpired ? "Approval expired" : title;
 }
 
 function endDetail(job: Job): string | undefined {
   if (job.status === "failed") return job.error?.type;
   if (job.status !== "cancelled") return undefined;
-  const by = job.cancelled_by ? `by ${job.cancelled_by}` : null;
-  const why = job.cancel_reason ? `“${job.cancel_reason}”` : null;
-  return [by, why].filter(Boolean).join(": ") || undefined;
+  const { kind, by, reason } = cancelOf(job);
+  // The decision stands before it in the timeline.
+  if (kind === "rejected" && job.decisions.length > 0) return undefined;
+  return [by && `by ${by}`, reason && `“${reason}”`].filter(Boolean).join(": ") || undefined;
 }
