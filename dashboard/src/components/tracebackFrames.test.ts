@@ -15,7 +15,7 @@ ValueError: no page
 describe("isOwnFile", () => {
   test.each([
     "/app/tasks.py",
-    "/home/me/laneway/app.py",
+    "/srv/shop/laneway/app.py",
     "C:\\work\\tasks.py",
     "/opt/x/site-packages/laneway/demo/handlers.py",
     "<stdin>",
