@@ -11,7 +11,7 @@ _RUN = """
 async (tags) => {
   const { violations } = await axe.run(document, { runOnly: { type: "tag", values: tags } });
   return violations.flatMap(({ id, help, nodes }) =>
-    nodes.map(({ target, failureSummary }) => `${id}: ${help}: ${target.join(" ")}: ${failureSummary}`));
+    nodes.map((node) => `${id}: ${help}: ${node.target.join(" ")}: ${node.failureSummary}`));
 }
 """
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]

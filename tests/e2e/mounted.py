@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from socket import socket
 
 import uvicorn
 from fastapi import FastAPI
@@ -15,7 +16,7 @@ app.mount("/laneway", lw.asgi())
 
 
 class _Server(uvicorn.Server):
-    async def startup(self, sockets: list[object] | None = None) -> None:
+    async def startup(self, sockets: list[socket] | None = None) -> None:
         await super().startup(sockets)
         port = self.servers[0].sockets[0].getsockname()[1]
         print(f"serving http://127.0.0.1:{port}/laneway", flush=True)

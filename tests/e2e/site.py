@@ -77,7 +77,7 @@ class Site:
 
     def another_server(self, **variables: str) -> ServerProgram:
         """A second server on the same database, not started yet."""
-        return ServerProgram(self.dsn, self.folder, **variables)
+        return ServerProgram(self.dsn, self.folder, 0, **variables)
 
 
 def new_key(noun: str = "key") -> str:
@@ -90,7 +90,7 @@ def run_site(dsn: str, **variables: str) -> Iterator[Site]:
     """Run a server and a worker on a migrated database until the block ends."""
     with tempfile.TemporaryDirectory(prefix="laneway-e2e-") as name:
         folder = Path(name)
-        server = ServerProgram(dsn, folder, **variables)
+        server = ServerProgram(dsn, folder, 0, **variables)
         with server, WorkerProgram(dsn, folder, "--name", "north", **variables):
             site = Site(dsn, folder, server)
             try:

@@ -1,0 +1,94 @@
+"""First paint of every screen, and the time of its requests, with millions of jobs."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, Response
+
+from tests.e2e.browser import Visit, visit
+from tests.e2e.screens import await_content
+from tests.e2e.site import Site
+
+ENDED = 5_000_000
+WAITING = 1_000_000
+# Each screen is opened this often; a figure is the median, so that one busy moment does not count.
+TIMES = 3
+# The time of the first frame with the screen's heading and nothing that is still loading.
+SHOWN = """
+new MutationObserver((_, observer) => {
+  if (!document.querySelector("h1") || document.querySelector("[aria-busy=true]")) return;
+  observer.disconnect();
+  requestAnimationFrame(() => { window.shownAt = performance.now(); });
+}).observe(document, { childList: true, subtree: true, attributes: true });
+"""
+_PAINTED = """
+() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? 0
+"""
+_LOGGED = re.compile(r"(GET|POST|PATCH|PUT|DELETE) (\S+) (\d+) in (\d+) ms")
+
+
+@dataclass
+class Timings:
+    """Milliseconds: first paint and content by screen, the slowest request by route."""
+
+    painted: dict[str, float] = field(default_factory=dict)
+    shown: dict[str, float] = field(default_factory=dict)
+    requests: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def slowest_first_paint_ms(self) -> float:
+        return max(self.painted.values(), default=0)
+
+    @property
+    def slowest_query_ms(self) -> float:
+        return max(self.requests.values(), default=0)
+
+
+def measure(site: Site, browser: Browser, paths: Mapping[str, str]) -> Timings:
+    """Open every screen; the requests are timed by the server."""
+    timings = Timings()
+    with visit(browser, site.url) as window:
+        window.context.add_init_script(SHOWN)
+        window.sign_in(site.link("platform_admin"))
+        for name, path in paths.items():
+            times = [_open(window, path) for _ in range(TIMES)]
+            timings.painted[name] = _median([painted for painted, _ in times])
+            timings.shown[name] = _median([shown for _, shown in times])
+    timings.requests = slowest_requests(site.server.lines)
+    return timings
+
+
+def _open(window: Visit, path: str) -> tuple[float, float]:
+    page = window.open(path)
+    await_content(page)
+    page.wait_for_function("window.shownAt !== undefined")
+    return page.evaluate(_PAINTED), page.evaluate("window.shownAt")
+
+
+def _median(values: list[float]) -> float:
+    return sorted(values)[len(values) // 2]
+
+
+def slowest_requests(lines: list[str]) -> dict[str, float]:
+    """The slowest read by path, from the server's log; streams stay open and do not count."""
+    slowest: dict[str, float] = {}
+    for line in lines:
+        found = _LOGGED.search(line)
+        if found is None or found[1] != "GET" or re.search(r"/(ui|events|stream)\b", found[2]):
+            continue
+        slowest[found[2]] = max(slowest.get(found[2], 0), float(found[4]))
+    return slowest
+
+
+def js_gzip_kb(window: Visit) -> float:
+    """The compressed size of all scripts that the first load of the overview fetches."""
+    responses: list[Response] = []
+    window.page.on("response", lambda response: responses.append(response))
+    await_content(window.open("/"))
+    scripts = [each for each in responses if urlsplit(each.url).path.endswith(".js")]
+    return round(sum(len(gzip.compress(each.body(), 9)) for each in scripts) / 1000, 1)

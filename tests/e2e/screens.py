@@ -1,0 +1,98 @@
+"""Every screen in both themes at two widths: axe-core, overflow, console, content security policy.
+
+Pictures go to `.cache/screens`, for people to look at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, expect
+
+from tests.e2e import axe
+from tests.e2e.browser import PHONE, WIDE, Theme, Visit, visit
+from tests.e2e.site import Site
+
+THEMES: tuple[Theme, ...] = ("light", "dark")
+SIZES = (WIDE, PHONE)
+PICTURES = Path(__file__).parents[2] / ".cache/screens"
+# Elements that stick out at the right, although no part of the page may scroll sideways.
+_TOO_WIDE = """
+() => {
+  const width = document.documentElement.clientWidth;
+  if (document.documentElement.scrollWidth <= width) return [];
+  const isScrolled = (element) => {
+    for (let up = element.parentElement; up && up !== document.body; up = up.parentElement)
+      if (getComputedStyle(up).overflowX !== "visible") return true;
+    return false;
+  };
+  return [...document.body.querySelectorAll("*")]
+    .filter((each) => each.getBoundingClientRect().right > width + 1 && !isScrolled(each))
+    .map((each) => `${each.tagName.toLowerCase()} "${each.textContent.slice(0, 40)}"`)
+    .slice(0, 5);
+}
+"""
+
+
+def screens(made: Mapping[str, str]) -> dict[str, str]:
+    """The path of each screen below /ui, given ids of jobs."""
+    return {
+        "overview": "/",
+        "lane": "/lanes/exports",
+        "jobs": "/jobs",
+        "job": f"/jobs/{made['running']}",
+        "failures": "/failures",
+        "approvals": "/approvals",
+        "schedules": "/schedules",
+        "workers": "/workers",
+        "limits": "/limits",
+        "audit": "/audit",
+        "settings": "/settings",
+    }
+
+
+@dataclass
+class Findings:
+    """What is wrong, by screen, theme and width."""
+
+    checked: int = 0
+    axe: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+
+
+def await_content(page: Page) -> None:
+    """Wait until the screen shows its heading and nothing is loading."""
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    expect(page.locator("[aria-busy=true]")).to_have_count(0)
+
+
+def check(site: Site, browser: Browser, paths: Mapping[str, str]) -> Findings:
+    """Visit every screen in each theme and width."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    found = Findings()
+    for theme in THEMES:
+        for size in SIZES:
+            with visit(browser, site.url, theme=theme, size=size) as window:
+                window.sign_in(site.link("platform_admin"))
+                for name, path in paths.items():
+                    _check_screen(window, f"{name} {theme} {size[0]}", path, found)
+    return found
+
+
+def _check_screen(window: Visit, label: str, path: str, found: Findings) -> None:
+    page, record = window.open(path), window.record
+    await_content(page)
+    found.checked += 1
+    found.axe += [f"{label}: {each}" for each in axe.violations(page)]
+    wrong = [
+        *(f"is too wide: {each}" for each in page.evaluate(_TOO_WIDE)),
+        *(f"console: {each}" for each in record.errors),
+        *(f"refused: {each}" for each in record.refused),
+        *(f"content security policy: {each}" for each in window.violations()),
+    ]
+    found.others += [f"{label}: {each}" for each in wrong]
+    record.errors.clear()
+    record.refused.clear()
+    page.screenshot(path=PICTURES / f"{label.replace(' ', '-')}.png", full_page=True)
