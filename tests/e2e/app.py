@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from laneway import Analysis, Approval, Context, Lane, Laneway, Limit, RetryPolicy
+from tests.e2e import hostile
 
 STEPS = "LANEWAY_E2E_STEPS"
 _LOOK_S = 0.02
@@ -124,7 +125,7 @@ async def flaky_sync(ctx: Context, account: str) -> str:
     return f"{account} is up to date"
 
 
-@lw.handler("hostile", lane="hostile", max_retries=0)
+@lw.handler(hostile.JOB_TYPE, lane="hostile", max_retries=0)
 async def show_text(ctx: Context, key: str, texts: list[str], fails: bool = True) -> list[str]:
     """Put texts where people read them: log lines, progress, checkpoint, error or result."""
     for number, text in enumerate(texts, 1):

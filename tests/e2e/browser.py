@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from playwright.sync_api import (
 )
 
 Theme = Literal["light", "dark"]
+_SIGN_IN = re.compile("log in|sign in", re.IGNORECASE)
 WIDE = (1440, 900)
 PHONE = (360, 740)
 # Generous: only a failure takes this long.
@@ -116,11 +118,12 @@ class Visit:
     def sign_in(self, link: str) -> Page:
         """Open a one-time link and press its button."""
         self.page.goto(link)
-        self.page.get_by_role("button", name="Log in").or_(
-            self.page.get_by_role("button", name="Sign in")
-        ).click()
+        self.press_sign_in()
         self.page.wait_for_url("**/ui/**")
         return self.page
+
+    def press_sign_in(self) -> None:
+        self.page.get_by_role("button", name=_SIGN_IN).click()
 
     def violations(self) -> list[str]:
         """The breaches of the content security policy in the current document."""

@@ -1,0 +1,45 @@
+"""A job that needs approval, from its submit to its end."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+from tests.e2e.journeys.conftest import OpenAs
+from tests.e2e.site import Site, new_key
+
+
+def test_submitted_job_is_approved_watched_and_completes(site: Site, open_as: OpenAs) -> None:
+    key = new_key("report")
+    job = site.api.submit("report", {"key": key, "steps": 4, "year": 2031})
+    site.api.await_status(job, "awaiting_approval")
+    window = open_as("approver", "/approvals")
+    page = window.page
+    card = page.get_by_role("article").filter(has_text=key)
+    expect(card).to_contain_text("2.5")
+    expect(card).to_contain_text("EUR")
+    expect(card).to_contain_text("2031")
+    expect(card).to_contain_text("takes all connections of the warehouse")
+    card.get_by_role("button", name="Approve").click()
+    dialog = page.get_by_role("dialog").or_(page.get_by_role("alertdialog"))
+    dialog.get_by_label("Comment").fill("within the budget")
+    dialog.get_by_role("button", name="Approve").click()
+    expect(card).to_have_count(0)
+    window.open(f"/jobs/{job}")
+    site.steps.allow(key, 2)
+    expect(page.get_by_text("chapter 2 of 4").first).to_be_visible()
+    expect(page.get_by_role("progressbar").first).to_have_attribute("aria-valuenow", "50")
+    site.steps.allow(key)
+    expect(page.get_by_role("main").get_by_text("completed").first).to_be_visible()
+    expect(page.get_by_role("main")).to_contain_text("within the budget")
+
+
+def test_submitter_cannot_approve_a_two_person_job(site: Site, open_as: OpenAs) -> None:
+    account = new_key("account")
+    site.api.submit("payout", {"account": account, "cents": 100})
+    own = open_as("platform_admin", "/approvals")
+    card = own.page.get_by_role("article").filter(has_text=account)
+    expect(card).to_contain_text("another person")
+    expect(card.get_by_role("button", name="Approve", disabled=False)).to_have_count(0)
+    other = open_as("approver", "/approvals")
+    card = other.page.get_by_role("article").filter(has_text=account)
+    expect(card.get_by_role("button", name="Approve", disabled=False)).to_be_visible()

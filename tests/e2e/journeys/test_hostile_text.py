@@ -1,0 +1,70 @@
+"""Hostile text in every field is shown as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.e2e import hostile, waits
+from tests.e2e.journeys.conftest import OpenAs
+from tests.e2e.processes import WorkerProgram
+from tests.e2e.run import XSS_EXECUTED
+from tests.e2e.screens import await_content, screens
+from tests.e2e.site import Api, Site, new_key
+
+
+def submit_everywhere(site: Site) -> dict[str, str]:
+    """Put hostile text into every field that takes free text; return ids of jobs to look at."""
+    mallory = Api(site.url, site.accounts.of("platform_admin", hostile.NAME))
+    try:
+        key = new_key("hostile")
+        site.steps.allow(key)
+        tags = [text[:60].strip() for text in hostile.TEXTS[:8]]
+        failed = mallory.submit(hostile.JOB_TYPE, hostile.payload(key), tags=tags)
+        shown = hostile.payload(new_key("held"), fails=False)
+        running = mallory.submit(hostile.JOB_TYPE, shown, tags=tags, unique_key=tags[1])
+        cancelled = mallory.submit(hostile.JOB_TYPE, shown, delay=3600)
+        for text in hostile.TEXTS[:12]:
+            done = mallory.submit("report", {"key": text, "year": 1})
+            site.api.await_status(done, "awaiting_approval")
+            mallory.send("POST", f"/jobs/{done}/reject", {"reason": text})
+        awaiting = mallory.submit("report", {"key": "".join(hostile.TEXTS[:5])})
+        mallory.send("POST", f"/jobs/{cancelled}/cancel", {"reason": hostile.TEXTS[1]})
+        mallory.send("PATCH", "/admin/workers/lanes/hostile", {"max_slots": 5})
+        schedule = {"job_type": hostile.JOB_TYPE, "cron": "0 3 * * *", "payload": shown}
+        mallory.send("POST", "/admin/schedules", {"name": new_key("hostile"), **schedule})
+        token = {"principal": hostile.NAME, "name": hostile.TEXTS[1]}
+        mallory.send("POST", "/admin/tokens", token)
+        site.api.await_status(failed, "failed")
+        site.api.await_status(running, "running")
+    finally:
+        mallory.close()
+    return {"failed": failed, "running": running, "cancelled": cancelled, "awaiting": awaiting}
+
+
+def test_hostile_text_is_shown_as_text(
+    site: Site, open_as: OpenAs, record_property: Callable[[str, object], None]
+) -> None:
+    jobs = submit_everywhere(site)
+    with WorkerProgram(site.dsn, site.folder, "--name", hostile.WORKER, "--lanes", "system"):
+        waits.until(lambda: hostile.WORKER in str(site.api.get("/admin/workers/status")))
+        window = open_as("platform_admin")
+        paths = [
+            *screens(jobs).values(),
+            *(f"/jobs/{each}" for each in jobs.values()),
+            "/lanes",
+            "/lanes/hostile",
+            "/settings/tokens",
+            "/settings/roles",
+            "/jobs?q=%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E&status=%3Cscript%3E",
+            "/lanes/%3Cscript%3Ealert(1)%3C%2Fscript%3E",
+            "/jobs/%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E",
+        ]
+        executed = []
+        for path in paths:
+            page = window.open(path)
+            await_content(page)
+            executed += [*window.violations(), *hostile.made_elements(page)]
+    executed += window.record.dialogs
+    record_property(XSS_EXECUTED, len(executed))
+    assert executed == []
+    assert window.record.errors == []
