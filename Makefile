@@ -73,6 +73,18 @@ test-matrix: env ## Test store, engine and migrations on PostgreSQL 14, 18 and D
 	@.venv/bin/python scripts/debian_postgres.py $(PYTEST) tests/store tests/engine tests/migration $(ARGS)
 	@.venv/bin/python scripts/debian_postgres.py --measured $(RUN) bench.debian
 
+.PHONY: e2e
+e2e: env ## Walk through the dashboard in Chromium, check its screens and measure it (installs it; ARGS=--quick: no measuring)
+	@scripts/need_debian.sh chromium chromium
+	@scripts/dashboard.sh build
+	@$(RUN) tests.e2e.run $(ARGS)
+
+.PHONY: screenshots
+screenshots: env ## Take the pictures of README and docs from the demo (installs Chromium)
+	@scripts/need_debian.sh chromium chromium
+	@scripts/dashboard.sh build
+	@$(RUN) tests.e2e.screenshots
+
 .PHONY: crash
 crash: env ## Kill, stop and disconnect real processes, and count violations (installs pgbouncer and libfaketime)
 	@scripts/need_debian.sh pgbouncer pgbouncer
