@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
+from tests.e2e import pages
 from tests.e2e.browser import Visit
 from tests.e2e.journeys.conftest import OpenAs
 from tests.e2e.processes import ServerProgram
@@ -29,10 +30,6 @@ def replica(site: Site) -> Iterator[ServerProgram]:
         yield server
 
 
-def await_live(page: Page) -> None:
-    expect(page.get_by_text("live", exact=True)).to_be_visible()
-
-
 def list_requests(window: Visit) -> list[str]:
     """The reads of lists so far."""
     paths = [each.url.removeprefix(window.url).partition("?")[0] for each in window.record.requests]
@@ -47,14 +44,14 @@ def test_lost_stream_tells_the_age_and_recovers(
     site.api.await_status(job, "running")
     window = open_as("operator", f"/jobs/{job}", url=replica.url)
     page = window.page
-    await_live(page)
+    pages.expect_live(page)
     replica.kill()
     expect(page.get_by_text("reconnecting, data ")).to_be_visible()
     site.steps.allow(key)
     site.api.await_status(job, "completed")
     replica.start()
-    await_live(page)
-    expect(page.get_by_role("main").get_by_text("completed").first).to_be_visible()
+    pages.expect_live(page)
+    pages.expect_status(page, "completed")
 
 
 def test_action_on_one_replica_shows_on_the_other(
@@ -62,20 +59,11 @@ def test_action_on_one_replica_shows_on_the_other(
 ) -> None:
     here = open_as("operator", "/lanes/reports")
     there = open_as("operator", "/lanes/reports", url=replica.url)
-    await_live(there.page)
-    here.page.get_by_role("button", name="Drain").click()
-    confirm(here.page, "Drain")
+    pages.expect_live(there.page)
+    pages.act(here.page, "Drain")
     expect(there.page.get_by_role("button", name="Resume")).to_be_visible()
-    there.page.get_by_role("button", name="Resume").click()
-    confirm(there.page, "Resume")
+    pages.press(pages.main(there.page), "Resume")
     expect(here.page.get_by_role("button", name="Drain")).to_be_visible()
-
-
-def confirm(page: Page, name: str) -> None:
-    """Confirm in a dialog, if one asks."""
-    dialog = page.get_by_role("alertdialog").or_(page.get_by_role("dialog"))
-    if dialog.count():
-        dialog.get_by_role("button", name=name).click()
 
 
 def test_hidden_tab_pauses_the_stream(site: Site, open_as: OpenAs) -> None:
@@ -86,15 +74,15 @@ def test_hidden_tab_pauses_the_stream(site: Site, open_as: OpenAs) -> None:
     page = window.page
     page.clock.install()
     window.open(f"/jobs/{job}")
-    await_live(page)
+    pages.expect_live(page)
     page.evaluate(_HIDE, True)
     page.clock.fast_forward(10_000)
     expect(page.get_by_text("paused")).to_be_visible()
     site.steps.allow(key)
     site.api.await_status(job, "completed")
     page.evaluate(_HIDE, False)
-    await_live(page)
-    expect(page.get_by_role("main").get_by_text("completed").first).to_be_visible()
+    pages.expect_live(page)
+    pages.expect_status(page, "completed")
 
 
 def test_idle_page_reads_no_list(site: Site, open_as: OpenAs) -> None:
@@ -103,8 +91,8 @@ def test_idle_page_reads_no_list(site: Site, open_as: OpenAs) -> None:
     page.clock.install()
     for path in ("/", "/jobs", "/lanes", "/limits", "/audit"):
         window.open(path)
-        await_live(page)
+        pages.expect_live(page)
         before = list_requests(window)
         page.clock.run_for(IDLE_MS)
-        await_live(page)
+        pages.expect_live(page)
         assert list_requests(window) == before

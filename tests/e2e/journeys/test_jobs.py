@@ -1,0 +1,60 @@
+"""One job: cancel it, understand why it waits, submit it again with changes."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+from tests.e2e import pages, waits
+from tests.e2e.journeys.conftest import OpenAs
+from tests.e2e.sample_data import BIG
+from tests.e2e.site import Site, new_key
+
+
+def test_running_job_is_cancelled(site: Site, open_as: OpenAs) -> None:
+    job = site.api.submit("export", {"key": new_key("held")})
+    site.api.await_status(job, "running")
+    page = open_as("operator", f"/jobs/{job}").page
+    pages.expect_status(page, "running")
+    pages.press(pages.main(page), "Cancel")
+    dialog = pages.dialog(page)
+    dialog.get_by_label("Reason").fill("ordered twice")
+    dialog.get_by_role("button", name=pages.named("Cancel")).last.click()
+    pages.expect_status(page, "cancelled")
+    expect(pages.main(page)).to_contain_text("ordered twice")
+    assert site.api.get(f"/jobs/{job}")["cancel_reason"] == "ordered twice"
+
+
+def test_job_that_waits_for_a_limit_says_so(site: Site, open_as: OpenAs) -> None:
+    key = new_key("holder")
+    holder = site.api.submit("call_partner", {"key": key})
+    site.api.await_status(holder, "running")
+    key_of_next = new_key("next")
+    site.steps.allow(key_of_next)
+    waiting = site.api.submit("call_partner", {"key": key_of_next})
+    page = open_as("operator", f"/jobs/{waiting}").page
+    expect(pages.main(page).get_by_text("partner").first).to_be_visible()
+    explained = pages.main(page).get_by_role("region", name="Why")
+    expect(explained.or_(pages.main(page))).to_contain_text("limit")
+    site.steps.allow(key)
+    pages.expect_status(page, "completed")
+
+
+def test_clone_with_edits_keeps_big_integers(site: Site, open_as: OpenAs) -> None:
+    key = new_key("export")
+    job = site.api.submit("export", {"key": key, "steps": BIG, "note": "first"}, delay=3600)
+    page = open_as("operator", f"/jobs/{job}").page
+    expect(pages.main(page)).to_contain_text(str(BIG))
+    pages.press(pages.main(page), "Clone")
+    editor = pages.dialog(page).get_by_role("textbox", name="Payload")
+    text = editor.input_value()
+    assert str(BIG) in text
+    editor.fill(text.replace("first", "second"))
+    pages.press(pages.dialog(page), "Submit")
+    expect(pages.dialog(page)).to_have_count(0)
+
+    def copies() -> list[str]:
+        found = site.api.get("/jobs?job_type=export&limit=200")["items"]
+        return [each["id"] for each in found if each["payload"].get("note") == "second"]
+
+    (copy,) = waits.until(copies)
+    assert site.api.get(f"/jobs/{copy}")["payload"] == {"key": key, "steps": BIG, "note": "second"}

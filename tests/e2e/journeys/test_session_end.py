@@ -1,0 +1,54 @@
+"""A session that ends while a person types."""
+
+from __future__ import annotations
+
+import httpx2
+from playwright.sync_api import expect
+
+from tests.e2e import pages
+from tests.e2e.browser import Visit
+from tests.e2e.journeys.conftest import OpenAs
+from tests.e2e.site import Site, new_key
+
+
+def end_session(window: Visit) -> None:
+    """End the session as another tab would; the browser still has its cookie."""
+    cookies = {each["name"]: each["value"] for each in window.context.cookies()}
+    with httpx2.Client(base_url=window.url, cookies=cookies) as client:
+        csrf = client.get("/me").json()["csrf"]
+        headers = {"X-CSRF-Token": csrf, "Origin": window.url}
+        assert client.post("/logout", headers=headers).status_code == 204
+
+
+def test_expired_session_loses_nothing_that_was_typed(site: Site, open_as: OpenAs) -> None:
+    job = site.api.submit("export", {"key": new_key("held")})
+    site.api.await_status(job, "running")
+    window = open_as("operator", f"/jobs/{job}")
+    page = window.page
+    pages.press(pages.main(page), "Cancel")
+    cancel = pages.dialog(page)
+    cancel.get_by_label("Reason").fill("typed before the end")
+    end_session(window)
+    cancel.get_by_role("button", name=pages.named("Cancel")).last.click()
+    again = page.get_by_role("dialog", name="Sign in again")
+    again.get_by_label("One-time link or token").fill(site.link("operator"))
+    again.get_by_role("button", name="Sign in").click()
+    expect(again).to_have_count(0)
+    pages.expect_status(page, "cancelled")
+    assert site.api.get(f"/jobs/{job}")["cancel_reason"] == "typed before the end"
+
+
+def test_another_person_does_not_send_what_the_first_typed(site: Site, open_as: OpenAs) -> None:
+    job = site.api.submit("export", {"key": new_key("held")})
+    site.api.await_status(job, "running")
+    window = open_as("operator", f"/jobs/{job}")
+    page = window.page
+    pages.press(pages.main(page), "Cancel")
+    end_session(window)
+    pages.dialog(page).get_by_role("button", name=pages.named("Cancel")).last.click()
+    again = page.get_by_role("dialog", name="Sign in again")
+    again.get_by_label("One-time link or token").fill(site.link("platform_admin"))
+    again.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("button", name="Account of platform_admin")).to_be_visible()
+    pages.expect_status(page, "running")
+    assert site.api.get(f"/jobs/{job}")["cancel_requested_at"] is None

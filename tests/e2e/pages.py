@@ -1,0 +1,41 @@
+"""What journeys do on many screens."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Locator, Page, expect
+
+
+def main(page: Page) -> Locator:
+    return page.get_by_role("main")
+
+
+def dialog(page: Page) -> Locator:
+    """The open dialog."""
+    return page.get_by_role("dialog").or_(page.get_by_role("alertdialog"))
+
+
+def named(name: str) -> re.Pattern[str]:
+    """A control whose name begins with these words: some add a count or an ellipsis."""
+    return re.compile(rf"^{name}\b", re.IGNORECASE)
+
+
+def press(scope: Page | Locator, name: str) -> None:
+    scope.get_by_role("button", name=named(name)).first.click()
+
+
+def act(page: Page, name: str) -> None:
+    """Press a button of the screen and confirm in the dialog that it opens."""
+    press(main(page), name)
+    press(dialog(page), name)
+    expect(dialog(page)).to_have_count(0)
+
+
+def expect_live(page: Page) -> None:
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+
+
+def expect_status(page: Page, status: str) -> None:
+    """Wait until the job's page says this state."""
+    expect(main(page).get_by_text(status, exact=True).first).to_be_visible()
