@@ -42,8 +42,11 @@ class Session {
     const before = this.#state;
     const isAnother = before.phase === "expired" && before.me.id !== me.id;
     this.#become({ phase: "in", me });
-    // Another person must not send what the first one typed.
-    if (isAnother) location.reload();
+    if (isAnother) {
+      // Another person must not send what the first one typed: requests that wait are dropped.
+      location.reload();
+      return;
+    }
     for (const resume of this.#waiting.splice(0)) resume();
   }
 
