@@ -25,7 +25,7 @@ command -v apt-get >/dev/null ||
 echo "Installing the Debian package $package"
 # RUNLEVEL=1: do not start the package's service.
 export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
-install() { apt-get install --yes --quiet --no-install-recommends "$package" >/dev/null; }
+install() { apt-get install --yes --quiet --no-install-recommends -o DPkg::Lock::Timeout=120 "$package" >/dev/null; }
 install 2>/dev/null || { apt-get update --quiet >/dev/null && install; } ||
     die "apt-get could not install $package"
 present || die "$package is installed, but ${command:-it} is not found on PATH"
