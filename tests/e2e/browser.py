@@ -64,7 +64,7 @@ def launch(playwright: Playwright) -> Browser:
 
 @dataclass
 class Record:
-    """What happened in a page that should not, and the requests it made."""
+    """Mishaps of a page, and the requests it made."""
 
     dialogs: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What journeys do on many screens."""
+"""Actions and checks that many screens share."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def screens(made: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass
 class Findings:
-    """What is wrong, by screen, theme and width."""
+    """Defects, by screen, theme and width."""
 
     checked: int = 0
     axe: list[str] = field(default_factory=list)

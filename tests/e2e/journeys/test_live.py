@@ -1,4 +1,4 @@
-"""One stream per tab: it survives the server, rests while nobody looks, and replaces polling."""
+"""One stream per tab: it survives the server, rests while the tab is hidden, replaces polling."""
 
 from __future__ import annotations
 
