@@ -11,6 +11,11 @@ def main(page: Page) -> Locator:
     return page.get_by_role("main")
 
 
+def account(page: Page, name: str) -> Locator:
+    """The button that opens a person's menu."""
+    return page.get_by_role("banner").get_by_role("button", name=name, exact=True)
+
+
 def dialog(page: Page) -> Locator:
     """The open dialog."""
     return page.get_by_role("dialog").or_(page.get_by_role("alertdialog"))

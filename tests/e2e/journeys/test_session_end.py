@@ -49,6 +49,6 @@ def test_another_person_does_not_send_what_the_first_typed(site: Site, open_as: 
     again = page.get_by_role("dialog", name="Sign in again")
     again.get_by_label("One-time link or token").fill(site.link("platform_admin"))
     again.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("button", name="Account of platform_admin")).to_be_visible()
+    expect(pages.account(page, "platform_admin")).to_be_visible()
     pages.expect_status(page, "running")
     assert site.api.get(f"/jobs/{job}")["cancel_requested_at"] is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import Browser, expect
 
+from tests.e2e import pages
 from tests.e2e.browser import visit
 from tests.e2e.journeys.conftest import OpenAs
 from tests.e2e.site import Site
@@ -14,7 +15,7 @@ def test_link_signs_in_once(site: Site, chromium: Browser) -> None:
     with visit(chromium, site.url) as first:
         page = first.sign_in(link)
         expect(page.get_by_role("heading", level=1, name="Overview")).to_be_visible()
-        expect(page.get_by_role("button", name="Account of operator")).to_be_visible()
+        expect(pages.account(page, "operator")).to_be_visible()
     with visit(chromium, site.url) as second:
         second.page.goto(link)
         second.press_sign_in()
@@ -27,7 +28,7 @@ def test_token_signs_in_and_is_forgotten_by_sign_out(site: Site, chromium: Brows
         page.get_by_label("One-time link or token").fill(site.accounts.of("operator").token)
         page.get_by_role("button", name="Sign in").click()
         expect(page.get_by_role("heading", level=1, name="Jobs")).to_be_visible()
-        page.get_by_role("button", name="Account of operator").click()
+        pages.account(page, "operator").click()
         page.get_by_role("menuitem", name="Forget the token").click()
         expect(page.get_by_label("One-time link or token")).to_be_visible()
         page.reload()
@@ -46,7 +47,7 @@ def test_wrong_token_is_refused_in_words(site: Site, chromium: Browser) -> None:
 def test_sign_out_ends_the_session(site: Site, open_as: OpenAs) -> None:
     window = open_as("operator")
     cookies = window.context.cookies()
-    window.page.get_by_role("button", name="Account of operator").click()
+    pages.account(window.page, "operator").click()
     window.page.get_by_role("menuitem", name="Sign out").click()
     expect(window.page.get_by_label("One-time link or token")).to_be_visible()
     window.context.add_cookies([{**each} for each in cookies])  # type: ignore[typeddict-item]
