@@ -68,14 +68,18 @@ function WorkerRow(props: { worker: Worker; jobs: ActiveJob[]; canManage: boolea
         </span>
       </Cell>
       <Cell label="Capacity">
-        <Room worker={worker} />
-        {jobs.map((job) => (
-          <div key={job.id} className={styles.detail}>
-            <LinkText quiet href={jobPath(job.id)}>
-              {job.job_type} {job.id.slice(-8)}
-            </LinkText>
-          </div>
-        ))}
+        <div>
+          <Room worker={worker} />
+          <ul className={styles.jobs}>
+            {jobs.map((job) => (
+              <li key={job.id}>
+                <LinkText quiet href={jobPath(job.id)}>
+                  {job.job_type} {job.id.slice(-8)}
+                </LinkText>
+              </li>
+            ))}
+          </ul>
+        </div>
       </Cell>
       <Cell label="Lanes">
         {worker.lanes === null
