@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -29,12 +30,12 @@ new MutationObserver((_, observer) => {
 _PAINTED = """
 () => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? 0
 """
-_LOGGED = re.compile(r"(GET|POST|PATCH|PUT|DELETE) (\S+) (\d+) in (\d+) ms")
+_NO_READ = re.compile(r"/(ui|login|logout|events|jobs/[^/]+/stream)\b")
 
 
 @dataclass
 class Timings:
-    """Milliseconds: first paint and content by screen, the slowest request by route."""
+    """Milliseconds: first paint and content by screen, reads by path."""
 
     painted: dict[str, float] = field(default_factory=dict)
     shown: dict[str, float] = field(default_factory=dict)
@@ -50,7 +51,7 @@ class Timings:
 
 
 def measure(site: Site, browser: Browser, paths: Mapping[str, str]) -> Timings:
-    """Open every screen; the requests are timed by the server."""
+    """Open every screen, then time each read that the screens made, one after the other."""
     timings = Timings()
     with visit(browser, site.url) as window:
         window.context.add_init_script(SHOWN)
@@ -59,8 +60,22 @@ def measure(site: Site, browser: Browser, paths: Mapping[str, str]) -> Timings:
             times = [_open(window, path) for _ in range(TIMES)]
             timings.painted[name] = _median([painted for painted, _ in times])
             timings.shown[name] = _median([shown for _, shown in times])
-    timings.requests = slowest_requests(site.server.lines)
+    for path in sorted(reads(site.url, [each.url for each in window.record.requests])):
+        timings.requests[path] = _median([_time(site, path) for _ in range(TIMES)])
     return timings
+
+
+def reads(root: str, urls: Iterable[str]) -> set[str]:
+    """The distinct reads of the API; not the files of the dashboard, nor streams."""
+    paths = {url.removeprefix(root) for url in urls if url.startswith(root)}
+    return {path for path in paths if not _NO_READ.match(path)}
+
+
+def _time(site: Site, path: str) -> float:
+    """Milliseconds of one request that the server handles alone."""
+    began = time.perf_counter()
+    site.api.get(path)
+    return (time.perf_counter() - began) * 1000
 
 
 def _open(window: Visit, path: str) -> tuple[float, float]:
@@ -72,17 +87,6 @@ def _open(window: Visit, path: str) -> tuple[float, float]:
 
 def _median(values: list[float]) -> float:
     return sorted(values)[len(values) // 2]
-
-
-def slowest_requests(lines: list[str]) -> dict[str, float]:
-    """The slowest read by path, from the server's log; streams stay open and do not count."""
-    slowest: dict[str, float] = {}
-    for line in lines:
-        found = _LOGGED.search(line)
-        if found is None or found[1] != "GET" or re.search(r"/(ui|events|stream)\b", found[2]):
-            continue
-        slowest[found[2]] = max(slowest.get(found[2], 0), float(found[4]))
-    return slowest
 
 
 def js_gzip_kb(window: Visit) -> float:

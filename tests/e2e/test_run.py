@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.e2e import png
 from tests.e2e.run import JourneyResults, beyond_bounds
-from tests.e2e.scale import slowest_requests
+from tests.e2e.scale import reads
 
 REPORT = """<testsuites><testsuite>
 <testcase name="a"/><testcase name="b"><failure/></testcase><testcase name="c"><error/></testcase>
@@ -31,15 +31,21 @@ def test_figure_beyond_its_bound_is_named() -> None:
     assert "screens_checked is 43" in line
 
 
-def test_slowest_read_of_each_path_counts() -> None:
-    lines = [
-        "2026 INFO GET /jobs 200 in 12 ms request_id=a",
-        "2026 INFO GET /jobs 200 in 31 ms request_id=b",
-        "2026 INFO GET /events 200 in 60000 ms request_id=c",
-        "2026 INFO GET /ui/assets/a.js 200 in 700 ms request_id=d",
-        "2026 INFO POST /login 303 in 900 ms request_id=e",
+def test_only_reads_of_the_api_are_timed() -> None:
+    root = "http://127.0.0.1:8420"
+    paths = [
+        "/jobs?limit=50",
+        "/jobs?limit=50",
+        "/jobs/counts",
+        "/ui/assets/a.js",
+        "/events?topic=a",
     ]
-    assert slowest_requests(lines) == {"/jobs": 31}
+    urls = [f"{root}{path}" for path in (*paths, "/jobs/7/stream", "/login?link=a", "/me")]
+    assert reads(root, [*urls, "http://elsewhere/jobs"]) == {
+        "/jobs?limit=50",
+        "/jobs/counts",
+        "/me",
+    }
 
 
 def test_smaller_picture_has_the_same_pixels() -> None:
