@@ -42,5 +42,5 @@ def expect_live(page: Page) -> None:
 
 
 def expect_status(page: Page, status: str) -> None:
-    """Wait until the job's page says this state."""
+    """Wait until the job's page says this state, as in its badge."""
     expect(main(page).get_by_text(status, exact=True).first).to_be_visible()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
+from tests.e2e import pages
 from tests.e2e.journeys.conftest import OpenAs
 from tests.e2e.site import Site, new_key
 
@@ -29,7 +30,7 @@ def test_submitted_job_is_approved_watched_and_completes(site: Site, open_as: Op
     expect(page.get_by_text("chapter 2 of 4").first).to_be_visible()
     expect(page.get_by_role("progressbar").first).to_have_attribute("aria-valuenow", "50")
     site.steps.allow(key)
-    expect(page.get_by_role("main").get_by_text("completed").first).to_be_visible()
+    pages.expect_status(page, "Completed")
     expect(page.get_by_role("main")).to_contain_text("within the budget")
 
 

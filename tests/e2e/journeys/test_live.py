@@ -51,7 +51,7 @@ def test_lost_stream_tells_the_age_and_recovers(
     site.api.await_status(job, "completed")
     replica.start()
     pages.expect_live(page)
-    pages.expect_status(page, "completed")
+    pages.expect_status(page, "Completed")
 
 
 def test_action_on_one_replica_shows_on_the_other(
@@ -82,7 +82,7 @@ def test_hidden_tab_pauses_the_stream(site: Site, open_as: OpenAs) -> None:
     site.api.await_status(job, "completed")
     page.evaluate(_HIDE, False)
     pages.expect_live(page)
-    pages.expect_status(page, "completed")
+    pages.expect_status(page, "Completed")
 
 
 def test_idle_page_reads_no_list(site: Site, open_as: OpenAs) -> None:

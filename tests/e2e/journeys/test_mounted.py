@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
+from tests.e2e import pages
 from tests.e2e.journeys.conftest import OpenAs
 from tests.e2e.processes import MountedProgram
 from tests.e2e.site import Site, new_key
@@ -17,7 +18,7 @@ def test_dashboard_works_below_a_path(site: Site, open_as: OpenAs) -> None:
         page = window.page
         expect(page.get_by_text("live", exact=True)).to_be_visible()
         site.steps.allow(key)
-        expect(page.get_by_role("main").get_by_text("completed").first).to_be_visible()
+        pages.expect_status(page, "Completed")
         page.get_by_role("link", name="Lanes").click()
         expect(page).to_have_url(f"{program.url}/ui/lanes")
         page.get_by_role("link", name="exports").first.click()

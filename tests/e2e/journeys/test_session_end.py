@@ -34,7 +34,7 @@ def test_expired_session_loses_nothing_that_was_typed(site: Site, open_as: OpenA
     again.get_by_label("One-time link or token").fill(site.link("operator"))
     again.get_by_role("button", name="Sign in").click()
     expect(again).to_have_count(0)
-    pages.expect_status(page, "cancelled")
+    pages.expect_status(page, "Cancelled")
     assert site.api.get(f"/jobs/{job}")["cancel_reason"] == "typed before the end"
 
 
@@ -50,5 +50,5 @@ def test_another_person_does_not_send_what_the_first_typed(site: Site, open_as: 
     again.get_by_label("One-time link or token").fill(site.link("platform_admin"))
     again.get_by_role("button", name="Sign in").click()
     expect(pages.account(page, "platform_admin")).to_be_visible()
-    pages.expect_status(page, "running")
+    pages.expect_status(page, "Running")
     assert site.api.get(f"/jobs/{job}")["cancel_requested_at"] is None
