@@ -30,6 +30,7 @@ export function WorkerTable({ host, active }: { host: Host; active: ActiveJob[] 
         <HeaderCell>Worker</HeaderCell>
         <HeaderCell>State</HeaderCell>
         <HeaderCell>Capacity</HeaderCell>
+        <HeaderCell>Running</HeaderCell>
         <HeaderCell>Lanes</HeaderCell>
         <HeaderCell>Job types</HeaderCell>
         <HeaderCell numeric>Memory</HeaderCell>
@@ -58,7 +59,7 @@ function WorkerRow(props: { worker: Worker; jobs: ActiveJob[]; canManage: boolea
       <Cell rowHeader label="Worker">
         <LinkText href={href("/jobs", { worker: worker.name })}>{worker.name}</LinkText>
         <div className={styles.detail}>
-          pid {worker.pid} · {TRANSPORTS[worker.transport]} · {worker.code}
+          pid {worker.pid} · {TRANSPORTS[worker.transport]}
         </div>
       </Cell>
       <Cell label="State">
@@ -68,27 +69,30 @@ function WorkerRow(props: { worker: Worker; jobs: ActiveJob[]; canManage: boolea
         </span>
       </Cell>
       <Cell label="Capacity">
-        <div>
-          <Room worker={worker} />
-          <ul className={styles.jobs}>
-            {jobs.map((job) => (
-              <li key={job.id}>
-                <LinkText quiet href={jobPath(job.id)}>
-                  {job.job_type} {job.id.slice(-8)}
-                </LinkText>
-              </li>
-            ))}
-          </ul>
-        </div>
+        <Room worker={worker} />
+      </Cell>
+      <Cell label="Running">
+        {jobs.length === 0 && "—"}
+        <ul className={styles.jobs}>
+          {jobs.map((job) => (
+            <li key={job.id}>
+              <LinkText quiet href={jobPath(job.id)}>
+                {job.job_type} <code>{job.id.slice(-8)}</code>
+              </LinkText>
+            </li>
+          ))}
+        </ul>
       </Cell>
       <Cell label="Lanes">
-        {worker.lanes === null
-          ? "all"
-          : worker.lanes.map((lane) => (
-              <LinkText key={lane} quiet href={lanePath(lane)} className={styles.word}>
-                {lane}
-              </LinkText>
-            ))}
+        <span className={styles.lanes}>
+          {worker.lanes === null
+            ? "all"
+            : worker.lanes.map((lane) => (
+                <LinkText key={lane} quiet href={lanePath(lane)}>
+                  {lane}
+                </LinkText>
+              ))}
+        </span>
       </Cell>
       <Cell label="Job types">
         <span className={styles.types} title={worker.job_types.join(", ")}>

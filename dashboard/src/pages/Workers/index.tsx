@@ -6,6 +6,7 @@ import { useUrlValue } from "../../shell/url";
 import { byHost } from "./hosts";
 import { LayoutSwitch } from "./LayoutSwitch";
 import { ProcessList } from "./ProcessList";
+import styles from "./Workers.module.css";
 import { WorkerTable } from "./WorkerTable";
 
 // Heartbeats send no event.
@@ -29,33 +30,35 @@ export default function Workers() {
         }
         actions={<LayoutSwitch />}
       />
-      <ErrorNotice of={status} />
-      {silent.length > 0 && (
-        <Notice kind="warning" title={`${plural(silent.length, "worker")} silent`}>
-          They sent no heartbeat for 45 seconds and did not stop regularly. Other workers take over
-          their jobs when the leases lapse.
-        </Notice>
-      )}
-      {status.isPending && <SkeletonRows rows={4} />}
-      {status.data && hosts.length === 0 && (
-        <EmptyState icon="worker" title="No worker runs">
-          Jobs wait until one starts: <code>laneway worker app:lw</code>
-        </EmptyState>
-      )}
-      {layout === "processes" && status.data ? (
-        <ProcessList workers={[...live, ...silent]} active={status.data.active} />
-      ) : (
-        hosts.map((host) => (
-          <Card
-            key={host.name}
-            flush
-            title={host.name}
-            subtitle={`${plural(host.workers.length, "process", "processes")}, ${plural(host.running, "running job")}`}
-          >
-            <WorkerTable host={host} active={status.data?.active ?? []} />
-          </Card>
-        ))
-      )}
+      <div className={styles.page}>
+        <ErrorNotice of={status} />
+        {silent.length > 0 && (
+          <Notice kind="warning" title={`${plural(silent.length, "silent worker")}`}>
+            No heartbeat for 45 seconds, and no regular stop. Other workers take over the jobs when
+            the leases lapse.
+          </Notice>
+        )}
+        {status.isPending && <SkeletonRows rows={4} />}
+        {status.data && hosts.length === 0 && (
+          <EmptyState icon="worker" title="No worker runs">
+            Jobs wait until one starts: <code>laneway worker app:lw</code>
+          </EmptyState>
+        )}
+        {layout === "processes" && status.data ? (
+          <ProcessList workers={[...live, ...silent]} active={status.data.active} />
+        ) : (
+          hosts.map((host) => (
+            <Card
+              key={host.name}
+              flush
+              title={host.name}
+              subtitle={`${plural(host.workers.length, "process", "processes")}, ${plural(host.running, "running job")}`}
+            >
+              <WorkerTable host={host} active={status.data?.active ?? []} />
+            </Card>
+          ))
+        )}
+      </div>
     </>
   );
 }
