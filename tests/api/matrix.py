@@ -223,6 +223,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("POST", f"{_JOB}/approve"): Entry("job", "jobs:approve", make="job"),
     ("POST", f"{_JOB}/reject"): Entry("job", "jobs:approve", {"reason": "no"}, make="job"),
     ("POST", f"{_JOB}/retry"): Entry("job", "jobs:cancel", make="job"),
+    ("POST", f"{_JOB}/run_now"): Entry("job", "jobs:cancel", make="job"),
     ("POST", "/jobs/bulk"): Entry(
         "anyone", "jobs:cancel", {"verb": "cancel", "all": True, "dry_run": True}
     ),

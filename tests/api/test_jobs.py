@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -22,6 +23,7 @@ VERBS = [
     ("GET", "/explain"),
     ("POST", "/cancel"),
     ("POST", "/retry"),
+    ("POST", "/run_now"),
     ("DELETE", ""),
 ]
 BAD = [
@@ -288,7 +290,7 @@ async def test_every_verb_on_hidden_job_is_not_found(
         for method, path in VERBS:
             answer = await ask(ann, method, f"/jobs/{job_id}{path}")
             assert (answer.status_code, answer.json()["detail"]) == (404, f"no job {job_id}")
-    tried = ("job.cancelled", "job.retried", "job.deleted")
+    tried = ("job.cancelled", "job.retried", "job.made_due", "job.deleted")
     assert audit_entries() == [
         ("ann", action, "job", str(job_id), "refused")
         for job_id in (theirs, nobodys)
@@ -335,6 +337,32 @@ async def test_verbs_of_a_jobs_life(
     assert [act[1] for act in audit_entries()] == ["job.cancelled", "job.retried", "job.deleted"]
     job_id = factory.submit("greet")
     assert await status("DELETE", "") == (200, "cancelled")
+
+
+async def test_job_that_waits_for_a_time_runs_now_and_others_are_refused(
+    ask: Ask, people: People, factory: JobFactory, audit_entries: Acts
+) -> None:
+    ben = people.new("ben", "operator")
+    later = datetime(2099, 1, 1, tzinfo=UTC)
+    delayed = factory.submit("greet", run_at=later)
+    key = {"Idempotency-Key": "now"}
+    for replayed in (None, "true"):
+        answer = await ask(ben, "POST", f"/jobs/{delayed}/run_now", headers=key)
+        job = answer.json()
+        assert (answer.status_code, job["status"]) == (200, "approved")
+        assert datetime.fromisoformat(job["run_at"]) < datetime.now(UTC) + timedelta(minutes=1)
+        assert answer.headers.get("idempotent-replayed") == replayed
+    assert [act[:2] for act in audit_entries()] == [("ben", "job.made_due")]
+    factory.publish("costly", approval=Approval())
+    for job_id, state, rule in (
+        (delayed, "due already", "explain says what it waits for"),
+        (factory.submit("costly", run_at=later), "awaiting_approval", "approve it first"),
+        (factory.failed("bad"), "failed", "retry it instead"),
+        (factory.running("slow").job_id, "running", "only jobs that wait for their run_at can"),
+    ):
+        answer = await ask(ben, "POST", f"/jobs/{job_id}/run_now")
+        assert (answer.status_code, answer.json()["code"]) == (409, "refused")
+        assert f"job {job_id} is {state}: {rule}" in answer.json()["detail"]
 
 
 async def test_job_is_approved_as_it_was_shown_and_rejected_with_a_reason(

@@ -136,6 +136,8 @@ def jobs(tell: Teller) -> Iterator[Said]:
     yield tell("jobs", "reprioritize", waiting, 7, "--json")
     yield tell("jobs", "reprioritize", failed, 7)
     yield tell("jobs", "reprioritize", waiting, 10**6)
+    yield tell("jobs", "run-now", factory.submit("later", delay=3600), waiting, done)
+    yield tell("jobs", "run-now", factory.submit("later", delay=3600), "--json")
     yield tell("jobs", "cancel", waiting, running.job_id, done, UUID(int=1), "--reason", "enough")
     yield tell("jobs", "retry", waiting, "--json")
     yield tell("jobs", "retry", done)

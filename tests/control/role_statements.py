@@ -627,6 +627,7 @@ def run_own(session: RoleSession, data: dict[str, Any]) -> None:
     assert session.run(jobs.reprioritize(data["old"], 5)).found_in == "completed"
     assert session.run(jobs.retry(data["failed"])).found_in == "failed"
     assert session.run(jobs.retry(data["failed"])).found_in == "approved"
+    assert session.run(jobs.run_now(data["waiting"])).found_in == "due"
     assert session.run(jobs.delete(data["old"])) == data["old"]
     session.run(lanes.tune("system", {"max_slots": 3}, "me"))
     session.run(lanes.move_type("system", "c", "me"))

@@ -75,6 +75,10 @@ async def waiting(db: Database, factory: JobFactory) -> UUID:
     return factory.submit(workspace="north")
 
 
+async def delayed(db: Database, factory: JobFactory) -> UUID:
+    return factory.submit(workspace="north", run_at=datetime(2099, 1, 1, tzinfo=UTC))
+
+
 async def failed(db: Database, factory: JobFactory) -> UUID:
     return factory.failed(workspace="north")
 
@@ -165,6 +169,10 @@ CASES: dict[str, Case] = {
     "jobs.retry": Case(
         jobs.retry, ("job.retried", "job"), lambda job: given(job), lambda: given(GONE),
         failed, {"status": "failed"}, {"status": "approved"}, "north",
+    ),
+    "jobs.run_now": Case(
+        jobs.run_now, ("job.made_due", "job"), lambda job: given(job), lambda: given(GONE),
+        delayed, {"run_at": "2099-01-01T00:00:00Z"}, {}, "north",
     ),
     "jobs.delete": Case(
         jobs.delete, ("job.deleted", "job"), lambda job: given(job), lambda: given(GONE),

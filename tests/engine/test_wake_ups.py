@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 
 import pytest
 
-from laneway import Context, Laneway, RetryPolicy, SyncContext
+from laneway import Context, Laneway, RetryPolicy, Snooze, SyncContext
 from laneway.store import jobs as store
 from tests.support.worker_harness import WorkerHarness, wait_until
 
@@ -70,6 +71,36 @@ async def test_without_listening_polling_finds_the_job(dsn: str) -> None:
             "select 1 from pg_stat_activity where datname = current_database()"
             " and application_name = 'laneway listen'"
         )
+
+
+async def test_job_that_is_run_now_starts_at_once(sleepy: WorkerHarness) -> None:
+    starts = echo(sleepy)
+    tries: list[int] = []
+
+    @sleepy.lw.handler("flaky", retry=RetryPolicy(base=3600, cap=7200))
+    async def flaky(ctx: Context) -> None:
+        tries.append(ctx.attempt)
+        if ctx.attempt == 1:
+            raise Snooze(3600)
+        if ctx.attempt == 2:
+            raise ValueError("later")
+
+    await ready(sleepy)
+    delayed = await sleepy.lw.submit("job", delay=3600)
+    await sleepy.lw.jobs.run_now(delayed.id, by="ann")
+    await delayed.wait(60)
+    assert len(starts) == 1
+    job = await sleepy.lw.submit("flaky")
+    for attempt in (1, 2):
+        await wait_until(partial(_waits_after, sleepy, job.id, attempt), timeout=60)
+        await sleepy.lw.jobs.run_now(job.id, by="ann")
+    await job.wait(60)
+    assert tries == [1, 2, 3]
+
+
+def _waits_after(harness: WorkerHarness, job_id: object, attempt: int) -> bool:
+    found = harness.rows("select status, attempt from laneway.jobs_view where id = %s", job_id)
+    return found == [("approved", attempt)]
 
 
 async def test_delayed_job_starts_at_its_time_and_not_a_poll_later(sleepy: WorkerHarness) -> None:

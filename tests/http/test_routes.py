@@ -73,6 +73,8 @@ async def test_verbs_on_a_job_answer_it_as_it_is_then(
     assert (await client.cancel_job(waiting, "why")).status is Status.CANCELLED
     assert (await client.retry_job(waiting)).status is Status.APPROVED
     assert (await client.reprioritize_job(waiting, 9)).priority == 9
+    delayed = await client.submit("greet", delay=3600)
+    assert (await client.run_job_now(delayed.id)).run_at < delayed.run_at  # type: ignore[operator]
     assert await client.explain_job(waiting) == await explaining.explain(database, waiting)
     assert (await client.delete_job(waiting)).status is Status.CANCELLED  # type: ignore[union-attr]
     assert await client.delete_job(waiting) is None

@@ -73,7 +73,8 @@ async def test_tools_are_listed_as_the_token_may_use_them(app: FastAPI, people: 
     expected = {
         "viewer": READING,
         "approver": READING - {"list_lanes", "find_lane"} | {"approve_job", "reject_job"},
-        "submitter": READING - {"list_lanes", "find_lane"} | {"submit_job", "cancel_job"},
+        "submitter": READING - {"list_lanes", "find_lane"}
+        | {"submit_job", "cancel_job", "run_job_now"},
         "remote_worker": set(),
     }
     for role, names in expected.items():
@@ -104,6 +105,8 @@ async def test_job_is_submitted_found_explained_moved_and_cancelled(
         assert reasons[0]["code"]
         moved = await call_tool(client, "reprioritize_job", job_id=job["id"], priority=7)
         assert moved["priority"] == 7
+        message = await refused(client, "run_job_now", job_id=job["id"])
+        assert message.startswith(f"refused: job {job['id']} is due already")
         ended = await call_tool(client, "cancel_job", job_id=job["id"], reason="enough")
         assert ended["status"] == "cancelled"
     doors = conn.execute("select distinct door, actor from laneway.audit where actor = 'ann'")
@@ -194,7 +197,7 @@ async def test_call_without_permission_is_refused_and_audited(
 async def test_each_call_leaves_one_audit_entry_even_reads(
     app: FastAPI, people: People, factory: JobFactory, audit_entries: Callable[[], list[Any]]
 ) -> None:
-    job_id = str(factory.submit())
+    job_id, delayed = str(factory.submit()), str(factory.submit(delay=3600))
     calls: dict[str, tuple[dict[str, Any], str]] = {
         "list_jobs": ({}, "GET /jobs"),
         "get_job": ({"job_id": job_id}, "GET /jobs/{job_id}"),
@@ -202,6 +205,7 @@ async def test_each_call_leaves_one_audit_entry_even_reads(
         "list_lanes": ({}, "GET /admin/workers/lanes"),
         "find_lane": ({"job_type": "polarity"}, "GET /admin/workers/types/lane"),
         "submit_job": ({"job_type": "greet"}, "job.submitted"),
+        "run_job_now": ({"job_id": delayed}, "job.made_due"),
         "reprioritize_job": ({"job_id": job_id, "priority": 3}, "job.reprioritized"),
         "tune_lane": ({"name": "system", "max_slots": 2}, "lane.tuned"),
         "cancel_job": ({"job_id": job_id}, "job.cancelled"),

@@ -31,6 +31,7 @@ LANDED = (
     "9bc158f",
     "3ebb0b2",
     "f7997f6",
+    "fc68726",
 )
 LAST = LANDED[-1]
 Described = tuple[list[tuple[str, int]], list[int]]  # columns, types of parameters

@@ -64,6 +64,9 @@ def test_each_verb_of_a_life_logs_one_change(db: StoreClient) -> None:
     seq = db.seq_of(job_id)
     db.run(jobs.reprioritize(job_id, 7))
     db.run(approvals.approve(job_id, "you", None, None))
+    (claim,) = factory.claim("costly")
+    factory.settle(claim, "snooze", delay_s=3600.0)
+    db.run(jobs.run_now(job_id))
     for verdict in ("snooze", "release", "fail"):
         (claim,) = factory.claim("costly")
         factory.settle(claim, verdict, delay_s=0.0)
@@ -79,6 +82,7 @@ def test_each_verb_of_a_life_logs_one_change(db: StoreClient) -> None:
     db.commit()
     assert logged(db, seq) == [
         "job.submitted", "job.claimed", "job.analyzed", "job.reprioritized", "job.approved",
+        "job.claimed", "job.snoozed", "job.made_due",
         "job.claimed", "job.snoozed", "job.claimed", "job.released", "job.claimed", "job.returned",
         "job.claimed", "job.cancel_requested", "job.cancelled", "job.retried",
         "job.claimed", "job.completed",

@@ -1,9 +1,10 @@
-"""Cancel, reprioritize, retry, delete: each works in every state, also during a transition."""
+"""Operators' verbs on jobs: each works in every state, also during a transition."""
 
 from __future__ import annotations
 
 import pytest
 
+from laneway.domain.approval import Approval, analysis_of
 from laneway.errors import InvalidInput
 from laneway.store import jobs, lanes
 from tests.store.approvals import analyzing, publish
@@ -51,11 +52,13 @@ def test_verbs_on_missing_job_report_it(db: StoreClient) -> None:
     assert db.run(jobs.cancel(job_id, None, None)) == jobs.FoundState(None)
     assert db.run(jobs.reprioritize(job_id, 1)) == jobs.FoundState(None)
     assert db.run(jobs.retry(job_id)) == jobs.FoundState(None)
+    assert db.run(jobs.run_now(job_id)) == jobs.MadeDue(None)
     assert db.run(jobs.delete(job_id)) is None
     assert db.run(jobs.get(job_id)) is None
     assert db.run(jobs.wait(job_id)) is None
     assert db.one("select found_in from laneway.cancel(%s, 'x', null)", seq) is None
     assert db.one("select found_in from laneway.retry(%s)", seq) is None
+    assert db.one("select found_in from laneway.run_now(%s)", seq) is None
 
 
 def test_cancel_that_waits_for_a_claim_finds_the_job_running(
@@ -285,6 +288,80 @@ def test_retry_with_unique_key_of_live_job_is_duplicate(
     db.cancel(holder)
     assert db.retry(seq).found_in == "cancelled"
     assert db.one("select seq from laneway.job_keys") == seq
+
+
+@pytest.mark.parametrize("verdict", ["delay", "snooze", "fail"])
+def test_run_now_makes_a_job_due_that_waits_for_a_time(db: StoreClient, verdict: str) -> None:
+    if verdict == "delay":
+        seq = db.submit(delay=3600, priority=4)
+    else:
+        claim = db.running(priority=4)
+        seq = claim.seq
+        db.settle(claim, verdict, error=error() if verdict == "fail" else None, delay_s=3600)
+    waits = db.row("delayed", seq)
+    assert db.claimed() == []
+    made = db.run(jobs.run_now(db.id_of(seq)))
+    assert (made.found_in, made.job_type, made.was_due) == ("approved", "t", waits["run_at"])
+    assert db.places(seq) == ["ready"]
+    row = db.row("ready", seq)
+    kept = ("rank", "attempt", "retries", "sealed")
+    assert [row[name] for name in kept] == [waits[name] for name in kept]
+    job = db.run(jobs.get(db.id_of(seq)))
+    assert job is not None
+    assert job.run_at is not None
+    assert made.due is not None
+    assert job.run_at <= made.due
+    assert [c.seq for c in db.claimed()] == [seq]
+
+
+def test_run_now_starts_a_waiting_analysis(db: StoreClient) -> None:
+    publish(db, analysis=True)
+    db.submit()
+    claim = analyzing(db)
+    db.settle(claim, "fail", error=error(), delay_s=3600)
+    made = db.run(jobs.run_now(claim.job_id))
+    assert (made.found_in, made.job_type) == ("pending", analysis_of("t"))
+    assert db.places(claim.seq) == ["ready"]
+
+
+@pytest.mark.parametrize(
+    "state", ["due", "due_key", "awaiting_approval", "running", "completed", "failed", "pending"]
+)
+def test_run_now_changes_only_jobs_that_wait_for_a_time(db: StoreClient, state: str) -> None:
+    if state == "awaiting_approval":
+        publish(db, approval=Approval())
+        seq = db.submit(delay=3600)
+    elif state == "pending":
+        publish(db, analysis=True)
+        db.submit()
+        seq = analyzing(db).seq
+    elif state.startswith("due"):
+        if state == "due_key":
+            db.running(concurrency_key="k")
+        seq = db.submit(concurrency_key="k" if state == "due_key" else None)
+        assert state == "due" or db.claimed() == []
+    else:
+        claim = db.running()
+        seq = claim.seq
+        if state != "running":
+            db.settle(claim, "finish" if state == "completed" else "giveup", error=error())
+    before = db.places(seq)
+    assert db.run(jobs.run_now(db.id_of(seq))) == jobs.MadeDue(state.removesuffix("_key"))
+    assert db.places(seq) == before
+
+
+def test_run_now_that_waits_for_a_poll_finds_the_job_due(
+    db: StoreClient, other: StoreClient
+) -> None:
+    seq = db.submit(delay=3600)
+    db.conn.execute("update laneway.delayed set run_at = clock_timestamp() + interval '1 hour'")
+    other.begin()
+    assert other.one("select promoted from laneway.peek('{}', now() + interval '2 hours')") == ["t"]
+    waiting = db.later(lambda: db.run(jobs.run_now(db.id_of(seq))))
+    other.await_blocked(db)
+    other.commit()
+    assert waiting.result(20) == jobs.MadeDue("due")
+    assert db.places(seq) == ["ready"]
 
 
 def test_delete_that_waits_for_a_retry_deletes_nothing(db: StoreClient, other: StoreClient) -> None:

@@ -99,6 +99,14 @@ def retry(chosen: Chosen, job_ids: JobIds = None, json: Json = False) -> None:
     )
 
 
+def run_now(
+    job_ids: JobIds,
+    json: Json = False,
+) -> None:
+    """Start jobs now that are delayed, snoozed or wait for a retry."""
+    _each(job_ids, lambda backend, job_id: backend.run_now(job_id), json, lambda job: "due now")
+
+
 @selecting
 def reprioritize(
     chosen: Chosen,

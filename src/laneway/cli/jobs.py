@@ -243,6 +243,7 @@ def _show_attempts(job_id: UUID | IdPrefix, before: int, json: bool) -> None:
         note(f"older attempts: --attempts-before {page.next_cursor}")
 
 
+app.command("run-now")(job_actions.run_now)
 for _verb in (
     job_actions.approve,
     job_actions.reject,

@@ -1,6 +1,6 @@
 """The verbs that all interfaces share (command line, HTTP, MCP): check, run statements, notify.
 
-jobs.py      show, list, follow, cancel, reprioritize, retry, delete
+jobs.py      show, list, follow, cancel, reprioritize, retry, run_now, delete
 approval.py  review, approve, reject
 bulk.py      one of those verbs on all jobs that match a filter; bulk_runs.py: in the background
 explain.py   the reasons why a job is not running

@@ -12,6 +12,7 @@ from uuid import UUID
 from laneway.control import notifications
 from laneway.control.audit import audited
 from laneway.domain import verb_rules
+from laneway.domain.codec import json_time
 from laneway.domain.counts import NOT_COUNTED, StateCount
 from laneway.domain.filter import JobFilter
 from laneway.domain.job import Attempt, Job, check_priority
@@ -220,6 +221,20 @@ async def retry(db: Database, job_id: UUID, *, by: str) -> Job:
         change.before, change.after = {"status": status}, {"status": job.status}
     await notifications.wake(db, [answer.concerns])
     log.info("job %s: retried by %s", job_id, by)
+    return await _get(db, job_id)
+
+
+async def run_now(db: Database, job_id: UUID, *, by: str) -> Job:
+    """Make a job due that waits for its `run_at`: delayed, snoozed or backing off."""
+    verb_rules.check_actor(by)
+    async with audited(db, by, "job.made_due", "job", str(job_id)) as change:
+        answer = await change.run(store.run_now(job_id))
+        verb_rules.check_made_due(job_id, answer.found_in, is_done=answer.due is not None)
+        change.workspace = (await _get(change, job_id)).workspace
+        change.before = {"run_at": answer.was_due and json_time(answer.was_due)}
+        change.after = {"run_at": answer.due and json_time(answer.due)}
+    await notifications.wake(db, [answer.job_type] if answer.job_type else ())
+    log.info("job %s: made due by %s", job_id, by)
     return await _get(db, job_id)
 
 

@@ -211,6 +211,10 @@ class Jobs(_Verbs):
         """Queue a failed or cancelled job again, with a new retry budget."""
         return await jobs.retry(self._db, parse_job_id(job_id), by=by)
 
+    async def run_now(self, job_id: UUID | str, *, by: str = _APPLICATION) -> Job:
+        """Make a job due that waits for its `run_at`: delayed, snoozed or backing off."""
+        return await jobs.run_now(self._db, parse_job_id(job_id), by=by)
+
     async def reprioritize(
         self, job_id: UUID | str, priority: int, *, by: str = _APPLICATION
     ) -> Job:

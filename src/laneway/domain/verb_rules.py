@@ -75,6 +75,24 @@ def after_cancel(
     return Status.CANCELLED if asked is None else found
 
 
+_INSTEAD: Final = {
+    Status.AWAITING_APPROVAL: "approve it first",
+    Status.FAILED: "retry it instead",
+    Status.CANCELLED: "retry it instead",
+}
+
+
+def check_made_due(job_id: UUID, found_in: str | None, *, is_done: bool) -> None:
+    """Return if `run_now` made the job due; else raise NotFound or Refused."""
+    if is_done:
+        return
+    if found_in == "due":
+        raise Refused(f"job {job_id} is due already: explain says what it waits for")
+    found = found_status(job_id, found_in)
+    hint = _INSTEAD.get(found, "only jobs that wait for their run_at can run now")
+    raise Refused(f"job {job_id} is {found}: {hint}")
+
+
 def check_decision(by: object, comment: object) -> None:
     """Refuse a decision without an author, and a comment that must not be stored."""
     check_name(by, "by", max_bytes=2 * NAME_BYTES)

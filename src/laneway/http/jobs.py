@@ -175,6 +175,11 @@ def retry_job(job_id: UUID | str) -> Call[Job]:
     return _job_action(job_id, "retry", None)
 
 
+def run_job_now(job_id: UUID | str) -> Call[Job]:
+    """Make a job due that waits for its `run_at`: delayed, snoozed or backing off."""
+    return _job_action(job_id, "run_now", None)
+
+
 def delete_job(job_id: UUID | str) -> Call[Job | None]:
     """Cancel and return a waiting job, or delete a finished one. Running jobs are refused."""
     return Call(

@@ -141,6 +141,7 @@ class Verbs:
     approve_job = ClientMethod(jobs.approve_job)
     reject_job = ClientMethod(jobs.reject_job)
     retry_job = ClientMethod(jobs.retry_job)
+    run_job_now = ClientMethod(jobs.run_job_now)
     delete_job = ClientMethod(jobs.delete_job)
     cancel_running_job = ClientMethod(jobs.cancel_running_job)
     reprioritize_job = ClientMethod(jobs.reprioritize_job)

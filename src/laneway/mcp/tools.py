@@ -61,6 +61,7 @@ TOOLS: Final[dict[str, Tool]] = {
     "approve_job": Tool("jobs:approve", writes=True),
     "reject_job": Tool("jobs:approve", writes=True, destructive=True),
     "cancel_job": Tool("jobs:cancel", writes=True, destructive=True),
+    "run_job_now": Tool("jobs:cancel", writes=True),
     "reprioritize_job": Tool("workers:manage", writes=True),
     "tune_lane": declared(lanes.tune_lane, destructive=True, without=("job_types",)),
 }
@@ -173,6 +174,10 @@ class Tools:
     async def cancel_job(self, job_id: JobId, reason: Text = "") -> JobResult:
         """Cancels a job: at once if it waits; if it runs, its worker is asked to stop it."""
         return _shown(JobResult, await self._client().cancel_job(job_id, reason=reason or None))
+
+    async def run_job_now(self, job_id: JobId) -> JobResult:
+        """Starts a job now that is delayed, snoozed or waits for a retry; others are refused."""
+        return _shown(JobResult, await self._client().run_job_now(job_id))
 
     async def reprioritize_job(
         self, job_id: JobId, priority: Annotated[int, Field(description="Higher first")]

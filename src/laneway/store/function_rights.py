@@ -101,7 +101,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select on jobs", "insert on outcome", "select delete on job_keys",
         "execute on emit",
     ),
-    "cancel": (),
+    **dict.fromkeys(("cancel", "run_now"), ()),
     "reprioritize": (
         "select update on ready", "select update on delayed", "select update on key_waiters",
         "select update on awaiting", "select update on lease", "select on outcome",
@@ -291,8 +291,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select on delayed", "select on key_waiters", "select on awaiting",
         "execute on lane_of", "execute on analysis_of", "execute on is_within",
     ),
-    "mentions": (),
-    "is_within": (),
+    **dict.fromkeys(("mentions", "is_within"), ()),
     "costs_at_most": ("select on approvals",),
     "remove_jobs": (
         "select delete on outcome", "select delete on attempts", "select delete on progress",

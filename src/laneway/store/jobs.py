@@ -146,6 +146,27 @@ def retry(job_id: UUID) -> Statement[FoundState]:
     return Statement("jobs/retry_job", _found_state, {"id": job_id})
 
 
+class MadeDue(NamedTuple):
+    """The state that `run_now` found (None: unknown job), and the job's `run_at` before and now.
+
+    `found_in` is `due` for a job that waits, but not for a time. `job_type`: the one to wake.
+    """
+
+    found_in: str | None
+    job_type: str | None = None
+    was_due: datetime | None = None
+    due: datetime | None = None
+
+
+def run_now(job_id: UUID) -> Statement[MadeDue]:
+    """Makes a job due that waits for its `run_at`."""
+    return Statement(
+        "jobs/run_job_now",
+        lambda rows: MadeDue(*rows[0]) if rows else MadeDue(None),
+        {"id": job_id},
+    )
+
+
 def delete(job_id: UUID) -> Statement[UUID | None]:
     """Deletes an ended job; None when it does not exist or has not ended."""
     return Statement("jobs/delete_job", scalar, {"id": job_id})

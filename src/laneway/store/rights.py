@@ -174,6 +174,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "jobs/reprioritize_job": ("select on jobs", "execute on reprioritize"),
     "jobs/reserve_keys": ("select insert on job_keys",),
     "jobs/retry_job": ("select on jobs", "execute on retry"),
+    "jobs/run_job_now": ("select on jobs", "execute on run_now"),
     "jobs/submit_batch": ("execute on submit_batch",),
     "jobs/submit_job": ("execute on submit",),
     "jobs/submit_requests": ("execute on submit_requests", *_EARLIER_BATCH),

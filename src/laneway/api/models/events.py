@@ -11,8 +11,9 @@ from laneway.domain.states import TERMINAL
 
 # Names of job events, after `job.`; the last three end the job.
 CHANGES: Final = (
-    "state", "submitted", "analyzed", "approved", "reprioritized", "claimed", "progressed",
-    "cancel_requested", "snoozed", "released", "returned", "retried", *sorted(TERMINAL),
+    "state", "submitted", "analyzed", "approved", "reprioritized", "made_due", "claimed",
+    "progressed", "cancel_requested", "snoozed", "released", "returned", "retried",
+    *sorted(TERMINAL),
 )  # fmt: skip
 CONTROLS: Final = ("lane", "limit", "schedule", "gate", "lanes")
 

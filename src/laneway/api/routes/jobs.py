@@ -1,4 +1,4 @@
-"""Jobs: list, show, explain, cancel, approve, reject, retry, delete."""
+"""Jobs: list, show, explain, cancel, approve, reject, retry, run now, delete."""
 
 from __future__ import annotations
 
@@ -221,6 +221,20 @@ async def retry_job(request: Request, who: Canceller, job_id: UUID, guard: Idemp
         return Json(shown(who, job))
 
     return await within_quota(request, quota, lambda: guard.run(apply))
+
+
+@_post("/{job_id}/run_now", operation_id="run_job_now")
+async def run_job_now(who: Canceller, job_id: UUID, guard: Idempotent) -> Response:
+    """Start a job now that waits for its `run_at`: delayed, snoozed or backing off.
+
+    It becomes due and starts when its lane has a free slot. Other jobs are refused.
+    """
+    await actable(who, job_id, "jobs:cancel", "job.made_due")
+
+    async def apply(db: Database) -> Response:
+        return Json(shown(who, await verbs.run_now(db, job_id, by=who.actor)))
+
+    return await guard.run(apply)
 
 
 @router.delete(

@@ -115,6 +115,9 @@ class DatabaseBackend(OperationBackend):
     async def retry(self, job_id: UUID) -> Job:
         return await jobs.retry(self._db, job_id, by=self._by)
 
+    async def run_now(self, job_id: UUID) -> Job:
+        return await jobs.run_now(self._db, job_id, by=self._by)
+
     async def reprioritize(self, job_id: UUID, priority: int) -> Job:
         return await jobs.reprioritize(self._db, job_id, priority, by=self._by)
 

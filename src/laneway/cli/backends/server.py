@@ -131,6 +131,9 @@ class ServerBackend(OperationBackend):
     async def retry(self, job_id: UUID) -> Job:
         return await self._client.retry_job(job_id)
 
+    async def run_now(self, job_id: UUID) -> Job:
+        return await self._client.run_job_now(job_id)
+
     async def reprioritize(self, job_id: UUID, priority: int) -> Job:
         check_priority(priority)
         await self._client.reprioritize_job(job_id, priority)

@@ -184,3 +184,41 @@ begin
     end if;
     perform laneway.emit(array[p_seq], 'retried');
 end $$;
+
+-- Makes a job due that waits for its run_at: delayed, snoozed or backing off. Otherwise nothing; `found_in` is `due`
+-- for a job that waits for something else. `wakes`: the job type to wake; `was_due`, `due`: its run_at before and now.
+-- With its owner's rights: it changes run_at of a stored job, which no role may write.
+create or replace function laneway.run_now(
+    p_seq bigint, out found_in text, out wakes text, out was_due timestamptz, out due timestamptz)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_now timestamptz := clock_timestamp();
+    v_found record;
+begin
+    for i in 1 .. 100 loop
+        with gone as (
+            delete from laneway.delayed d where d.seq = p_seq and d.run_at > v_now
+            returning d.seq, d.job_type, d.rank, d.attempt, d.retries, d.sealed, d.run_at
+        ), back as (
+            insert into laneway.ready (seq, job_type, fresh, rank, attempt, retries, sealed, ready_at)
+            select g.seq, g.job_type, false, g.rank, g.attempt, g.retries, g.sealed, v_now from gone g
+        )
+        select case when g.job_type like E'\x01%' then 'pending' else 'approved' end, g.job_type, g.run_at, v_now
+          into found_in, wakes, was_due, due from gone g;
+        if found then
+            -- An approval after this must not delay the job again.
+            update laneway.jobs j set run_at = v_now where j.seq = p_seq and j.run_at > v_now;
+            perform laneway.emit(array[p_seq], 'made_due');
+            return;
+        end if;
+        -- In one snapshot: the current state, unless the job began to wait for a time meanwhile.
+        select v.status, v.claimed_at is null and v.status in ('approved', 'pending') as waits,
+               exists (select from laneway.delayed d where d.seq = p_seq and d.run_at > v_now) as is_delayed
+          into v_found from laneway.jobs_view v where v.seq = p_seq;
+        if v_found.is_delayed is not true then
+            found_in := case when v_found.waits then 'due' else v_found.status end;
+            return;
+        end if;
+    end loop;
+    raise exception 'job % changed its state 100 times during the run_now', p_seq;
+end $$;
