@@ -135,6 +135,12 @@ def _reads(database: Database, clients: Mapping[str, httpx2.Client]) -> Iterator
         yield get(who, "/jobs", **params)
         if len(params) < 2:
             yield get(who, "/jobs", **params, limit=200)
+    # Not among FILTERS: only jobs of some statuses have an error or an approval.
+    for who in GRANTS:
+        for error_type in ("TimeoutError", "never"):
+            yield get(who, "/jobs", error_type=error_type)
+            yield get(who, "/jobs", error_type=error_type, job_type="rare")
+        yield get(who, "/jobs", was_approved=True, job_type="rare", limit=1)
     for who in GRANTS:
         for name, values in FILTERS.items():
             if name in ("lane", "job_type", "tag", "since", "until", "workspace"):

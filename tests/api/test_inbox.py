@@ -67,3 +67,27 @@ async def test_only_approvals_have_that_order(ask: Ask, people: People) -> None:
         assert answer.json()["errors"] == [
             {"field": "oldest_first", "rule": "is for status awaiting_approval only"}
         ]
+
+
+async def test_last_approved_job_of_the_type_is_one_read(
+    ask: Ask, people: People, factory: JobFactory
+) -> None:
+    """An approver compares a job with it, and sees how long jobs of the type run."""
+    eve = people.new("eve", "approver")
+    factory.publish("gated", approval=Approval())
+    last = factory.submit("gated", payload='{"pages": 12345678901234567890}')
+    assert (await ask(eve, "POST", f"/jobs/{last}/approve")).status_code == 200
+    (claim,) = factory.claim("gated")
+    factory.settle(claim, result="{}", ran_s=2.0)
+    rejected = factory.submit("gated")
+    await ask(eve, "POST", f"/jobs/{rejected}/reject", json={"reason": "no"})
+    waiting = factory.submit("gated")
+    wanted = {"job_type": "gated", "was_approved": True, "limit": 1}
+    answer = await ask(eve, "GET", "/jobs", params=wanted)
+    (found,) = answer.json()["items"]
+    assert (found["id"], found["approved_by"]) == (str(last), "eve")
+    assert found["payload"] == {"pages": 12345678901234567890}
+    explained = (await ask(eve, "GET", f"/jobs/{waiting}/explain")).json()
+    assert explained["runs_for_s"] >= 0
+    never = await ask(eve, "GET", "/jobs", params={**wanted, "was_approved": False, "limit": 9})
+    assert [job["id"] for job in never.json()["items"]] == [str(waiting), str(rejected)]

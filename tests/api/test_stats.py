@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 from laneway.control import stats
 from laneway.domain.approval import analysis_of
 from laneway.store.database import Database
@@ -172,13 +174,64 @@ async def test_job_that_failed_before_it_ran_counts_in_the_lane_it_waited_for(
     assert seen["lane"] == "interactive"
 
 
-async def test_only_the_newest_ends_are_looked_at_for_failures(
+async def test_only_the_newest_failures_are_examined(
     database: Database, factory: JobFactory
 ) -> None:
     failing(factory, "ingestion", "OSError")
-    for _ in range(2):
+    failing(factory, "ingestion", "ValueError")
+    for _ in range(5):
         factory.completed("ingestion")
-    capped = await stats.failures(database, bound=2)
-    assert (capped.items, capped.is_capped) == ([], True)
+    capped = await stats.failures(database, bound=1)
+    assert [each.error_type for each in capped.items] == ["ValueError"]
+    assert capped.is_capped
+    found = await stats.failures(database, bound=3)
+    assert (len(found.items), found.is_capped) == (2, False), "completed jobs take no place"
+
+
+async def test_every_workspace_has_its_share_of_the_examined_failures(
+    database: Database, factory: JobFactory
+) -> None:
+    for workspace in ("north", "south"):
+        for _ in range(3):
+            factory.failed("ingestion", workspace=workspace)
     found = await stats.failures(database, bound=4)
-    assert (len(found.items), found.is_capped) == (1, False)
+    assert (found.items[0].failures, found.is_capped) == (4, True)
+
+
+async def test_failures_have_a_trend_and_when_they_were_first_and_last_seen(
+    ask: Ask, people: People, factory: JobFactory
+) -> None:
+    ids = [failing(factory, "ingestion", "OSError") for _ in range(4)]
+    for minutes, job_id in zip((59, 31, 31, 0), ids, strict=True):
+        factory.conn.execute(
+            "update laneway.outcome o set finished_at = finished_at - make_interval(mins => %s)"
+            "  from laneway.jobs j where j.seq = o.seq and j.id = %s",
+            (minutes, job_id),
+        )
+    seen = (await ask(people.new("vera", "viewer"), "GET", FAILURES)).json()
+    (group,) = seen["items"]
+    assert seen["bucket_s"] == 150
+    assert group["trend"] == [1, *[0] * 10, 2, *[0] * 11, 1]
+    first, last = (datetime.fromisoformat(group[name]) for name in ("first_at", "last_at"))
+    assert timedelta(minutes=58) < last - first < timedelta(minutes=60)
+
+
+async def test_jobs_of_a_failure_group_are_listed_by_their_error(
+    ask: Ask, people: People, factory: JobFactory
+) -> None:
+    old = failing(factory, "ingestion", "OSError")
+    factory.conn.execute("update laneway.outcome set error_type = null")  # before migration 0023
+    new = failing(factory, "ingestion", "OSError")
+    failing(factory, "ingestion", "ValueError")
+    failing(factory, "polarity", "OSError")
+    vera = people.new("vera", "viewer")
+    (group,) = [
+        each
+        for each in (await ask(vera, "GET", FAILURES)).json()["items"]
+        if (each["job_type"], each["error_type"]) == ("ingestion", "OSError")
+    ]
+    assert group["failures"] == 2
+    wanted = {"job_type": "ingestion", "error_type": "OSError"}
+    listed = (await ask(vera, "GET", "/jobs", params=wanted)).json()
+    assert [job["id"] for job in listed["items"]] == [new, old]
+    assert listed["next_cursor"] is None

@@ -462,6 +462,8 @@ def run_reader(session: RoleSession, data: dict[str, Any]) -> None:
         for find in (jobs.listing, jobs.matching, jobs.count, jobs.awaiting):
             session.run(find(wanted, limit=1))
     session.run(jobs.listing(JobFilter(within=OWN)))
+    session.run(jobs.listing(JobFilter(error_type="E", within=OWN)))
+    session.run(jobs.listing(JobFilter(was_approved=True)))
     session.run(jobs.listing(JobFilter(status=Status.CANCELLED, workspace="elsewhere")))
     session.run(jobs.newest())
     find_by_prefix(session, data["running"])

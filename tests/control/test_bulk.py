@@ -122,6 +122,21 @@ async def test_counting_stops_at_the_bound(
     assert (found.matched, found.is_more, found.count) == (4, True, "4 or more")
 
 
+async def test_retry_takes_only_failures_with_the_named_error(
+    db: Database, factory: JobFactory
+) -> None:
+    failed = [factory.failed(), factory.failed("other")]
+    claim = factory.running()
+    factory.settle(claim, "giveup", error='{"type": "ConnectTimeout", "message": "late"}')
+    asked = order(BulkVerb.RETRY, JobFilter(job_type="greet", error_type="ConnectTimeout"))
+    assert (await preview(db, asked)).count == "1"
+    assert (await run(db, asked)).done == 1
+    left = statuses(factory)
+    assert [left[job_id] for job_id in (*failed, claim.job_id)] == ["failed", "failed", "approved"]
+    cancel = order(BulkVerb.CANCEL, JobFilter(error_type="ConnectTimeout"))
+    assert (await preview(db, cancel)).matched == 0, "no job that waits has an error"
+
+
 # -- doing ------------------------------------------------------------------------------------
 
 

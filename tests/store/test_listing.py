@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from laneway.domain.approval import Approval
 from laneway.domain.filter import JobFilter
 from laneway.domain.job import Job
 from laneway.domain.permissions import Reach, Term
@@ -15,6 +17,7 @@ from laneway.domain.states import Status
 from laneway.store import jobs
 from laneway.store.jobs import VIEW_COLUMNS
 from laneway.store.leases import Report
+from tests.store.approvals import approve, publish
 from tests.support.store_client import StoreClient, error
 
 TAGS: list[tuple[str, ...]] = [(), ("x",), ("x", "y")]
@@ -100,6 +103,66 @@ def test_every_filter_and_page_agrees_with_the_tables(
             found = page_through(db, wanted, limit)
             assert [job.payload for job in found] == [{"i": list(many).index(s)} for s in expected]
             assert all(job.status == statuses[s] for job, s in zip(found, expected, strict=True))
+
+
+def test_search_by_error_agrees_with_the_jobs(
+    db: StoreClient, many: dict[int, dict[str, Any]]
+) -> None:
+    # As from a version that did not store the type apart.
+    db.do("update laneway.outcome set error_type = null where mod(seq, 2) = 0")
+    db.do(
+        """update laneway.outcome set error_type = 'Other', error = '{"type": "Other"}'"""
+        " where mod(seq, 5) = 0 and status <> 'completed'"
+    )
+    db.do("update laneway.jobs set created_by = 'ann' where mod(seq, 3) = 0")
+    own = Reach((Term(owner="ann"),))
+    for status in (None, Status.FAILED, Status.CANCELLED):
+        for within in (None, *REACHES, own):
+            for job_type in (None, "t"):
+                wanted = JobFilter(status=status or Status.FAILED, within=within, job_type=job_type)
+                every = page_through(db, wanted, 200)
+                for error_type in ("ValueError", "Other", "Absent"):
+                    expected = [j.id for j in every if j.error and j.error.type == error_type]
+                    asked = replace(wanted, status=status, error_type=error_type)
+                    for limit, scan in ((200, jobs.SCAN), (7, jobs.SCAN), (50, 1)):
+                        found = page_through(db, asked, limit, scan)
+                        assert [job.id for job in found] == expected, asked
+
+
+def test_search_by_approval_agrees_with_the_jobs(
+    db: StoreClient, many: dict[int, dict[str, Any]]
+) -> None:
+    for remainder, decision in ((0, "approved"), (1, "automatic"), (2, "rejected")):
+        db.do(
+            "insert into laneway.approvals (seq, decision, decided_at, decided_by)"
+            " select seq, %s, now(), 'eve' from laneway.jobs where mod(seq, 7) = %s",
+            decision,
+            remainder,
+        )
+    for status in (None, Status.APPROVED, Status.COMPLETED):
+        for within in (None, *REACHES):
+            wanted = JobFilter(status=status, within=within)
+            every = page_through(db, wanted, 200)
+            for was_approved in (True, False):
+                expected = [j.id for j in every if (j.approved_by is not None) is was_approved]
+                asked = replace(wanted, was_approved=was_approved)
+                for limit, scan in ((200, jobs.SCAN), (7, 1)):
+                    assert [j.id for j in page_through(db, asked, limit, scan)] == expected
+
+
+def test_last_approved_job_of_a_rare_type_is_found_at_once(db: StoreClient) -> None:
+    publish(db, approval=Approval())
+    rare = db.submit()
+    approve(db, rare)
+    db.do(
+        "insert into laneway.jobs (seq, id, job_type, payload)"
+        " select g + 1000, gen_random_uuid(), 'often', '{}' from generate_series(1, 2000) g"
+    )
+    db.do("insert into laneway.ready (seq, job_type, rank)"
+          " select seq, job_type, 0 from laneway.jobs where job_type = 'often'")  # fmt: skip
+    wanted = JobFilter(job_type="t", was_approved=True)
+    page = db.run(jobs.listing(wanted, limit=1, scan=25))
+    assert [job.id for job in page.items] == [db.id_of(rare)]
 
 
 REACHES = [

@@ -47,6 +47,9 @@ SPARSE = {
     "text": JobFilter(q="never"),
     "workspace": JobFilter(workspace="never"),
     "cost": JobFilter(max_cost=1, unit="EUR"),
+    "error": JobFilter(error_type="never"),
+    "approved": JobFilter(was_approved=True, job_type="never"),
+    "not approved": JobFilter(was_approved=False, job_type="never"),
     "lanes of a grant, or own": JobFilter(within=Reach((Term(owner="absent"), *LANES.terms))),
     "own in a lane": JobFilter(lane="system", within=Reach((Term(owner="bob"),))),
 }

@@ -27,6 +27,8 @@ EVERYTHING: dict[str, Any] = {
     "q": "Zeitüberschreitung",
     "max_cost": 0,
     "unit": "EUR",
+    "error_type": "ConnectTimeout",
+    "was_approved": True,
 }
 
 
@@ -79,6 +81,9 @@ def test_every_field_accepts_its_values() -> None:
         ("newer_than", "1h"),
         ("newer_than", 10**400),
         ("unit", "EUR"),
+        ("error_type", ""),
+        ("error_type", "x" * 801),
+        ("was_approved", "yes"),
     ],
 )
 def test_invalid_value_is_refused_with_its_field(field: str, value: Any) -> None:
@@ -98,3 +103,10 @@ def test_span_that_holds_nothing_is_refused() -> None:
 def test_max_cost_requires_unit() -> None:
     with pytest.raises(InvalidInput, match="unit: must be given with max_cost"):
         JobFilter(max_cost=5).check()
+
+
+def test_condition_that_no_job_of_the_status_can_meet_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="error_type: is for jobs that are failed or cancelled"):
+        JobFilter(error_type="OSError", status=Status.RUNNING).check()
+    with pytest.raises(InvalidInput, match="was_approved: no job that is pending was approved"):
+        JobFilter(was_approved=True, status=Status.PENDING).check()

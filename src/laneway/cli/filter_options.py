@@ -73,6 +73,9 @@ _FILTER: dict[str, Any] = {
         Text,
         typer.Option("--q", metavar="TEXT", help="With this text in id, type, error or payload."),
     ],
+    "error_type": Annotated[
+        Text, typer.Option("--error", metavar="TYPE", help="Failed with this type of error.")
+    ],
     "max_cost": Annotated[
         float | None, typer.Option(help="Whose analysis costs at most this; needs --unit.")
     ],

@@ -144,4 +144,4 @@ def failures(
 
         show(stats_tables.failures(found.items))
     if found.is_capped:
-        note("too many jobs ended to check all: only the newest are counted")
+        note("too many jobs failed to check all: only the newest are counted")

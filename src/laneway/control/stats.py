@@ -58,7 +58,7 @@ async def failures(
 ) -> Failures:
     """Failures within the window, by job type and type of error, in lanes (None: any).
 
-    It reads the same jobs as `series`. Messages are left out, because they may contain secrets.
+    It reads the newest failed jobs. Messages are left out, because they may contain secrets.
     """
     _check_window(window_s, job_type)
     if not 1 <= limit <= LONGEST_PAGE:

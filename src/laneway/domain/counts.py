@@ -9,7 +9,7 @@ from laneway.domain.annotations import Doc
 from laneway.domain.states import Status
 
 # Conditions of a filter that do not narrow counts.
-NOT_COUNTED: Final = ("status", "worker", "q", "max_cost", "unit")
+NOT_COUNTED: Final = ("status", "worker", "q", "max_cost", "unit", "error_type", "was_approved")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,11 @@ from laneway.domain.text import check_text
 from laneway.errors import InvalidInput
 
 QUERY_BYTES: Final = 1000
+# The database keeps as much of an error's type.
+ERROR_TYPE_CHARS: Final = 200
 LONGEST_AGE: Final = CENTURY_S
+
+_WITH_ERROR: Final = (Status.FAILED, Status.CANCELLED)
 
 Word = Annotated[str, MinLen(1), MaxLen(NAME_BYTES)]
 Age = Annotated[float | None, Interval(ge=0, le=LONGEST_AGE), Doc("Seconds")]
@@ -34,7 +38,9 @@ class JobFilter:
     `since` and `until` bound the time of the submit, `newer_than` and `older_than` its age in
     seconds by the database's clock. `worker` is the name or id of the worker that runs the job or
     ran it last. `q` is text, in either case, in id, job type, error or payload. `max_cost` takes
-    jobs whose analysis estimates at most that in `unit`, and no job without a cost.
+    jobs whose analysis estimates at most that in `unit`, and no job without a cost. `error_type`
+    takes failed jobs, or with that `status` cancelled ones. `was_approved` takes jobs that a person
+    or a policy approved, `False` all others.
 
     `within` are the jobs that the caller may see; `private` those whose private error messages `q`
     may search (None: all). A filter with only these two is empty.
@@ -64,6 +70,15 @@ class JobFilter:
         Doc("Estimated by its analysis, in `unit`"),
     ] = None
     unit: Word | None = None
+    error_type: Annotated[
+        str | None,
+        MinLen(1),
+        MaxLen(ERROR_TYPE_CHARS),
+        Doc("Type of the error that ended it, such as `ConnectTimeout`"),
+    ] = None
+    was_approved: Annotated[
+        bool | None, Doc("true: a person or a policy approved it; quick for any job type")
+    ] = None
     within: Annotated[Reach | None, HIDDEN] = None
     private: Annotated[Reach | None, HIDDEN] = None
 
@@ -117,6 +132,12 @@ class JobFilter:
         ):
             raise InvalidInput("older_than", "must be less than newer_than")
         _check_number(self.max_cost, "max_cost", LARGEST_AMOUNT)
+        if self.error_type is not None and self.status not in (None, *_WITH_ERROR):
+            raise InvalidInput("error_type", f"is for jobs that are {' or '.join(_WITH_ERROR)}")
+        if self.was_approved is not None and not isinstance(self.was_approved, bool):
+            raise InvalidInput("was_approved", "must be true or false")
+        if self.was_approved and self.status in (Status.PENDING, Status.AWAITING_APPROVAL):
+            raise InvalidInput("was_approved", f"no job that is {self.status} was approved")
         if self.unit is not None and self.max_cost is None:
             raise InvalidInput("unit", "needs max_cost")
         if self.unit is None and self.max_cost is not None:
@@ -131,6 +152,7 @@ def _check_texts(given: JobFilter) -> None:
         ("workspace", given.workspace, NAME_BYTES),
         ("q", given.q, QUERY_BYTES),
         ("unit", given.unit, NAME_BYTES),
+        ("error_type", given.error_type, 4 * ERROR_TYPE_CHARS),
     ):
         if value is not None:
             check_text(value, field, max_bytes=size)

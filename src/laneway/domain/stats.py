@@ -13,6 +13,8 @@ from laneway.domain.annotations import Doc
 
 SHORTEST_BUCKET_S: Final = 60
 LONGEST_WINDOW_S: Final = 86_400
+# Numbers in the trend of a failure.
+TREND: Final = 24
 Seconds = Annotated[int, Interval(ge=SHORTEST_BUCKET_S, le=LONGEST_WINDOW_S)]
 
 
@@ -51,8 +53,13 @@ class Failure:
     job_type: str
     error_type: str | None
     failures: int
+    first_at: Annotated[datetime, Doc("The first of the counted failures")]
     last_at: datetime
     example: Annotated[UUID, Doc("The newest of these jobs")]
+    trend: Annotated[
+        tuple[int, ...],
+        Doc("Failures per `bucket_s` seconds, oldest first; the last bucket ends now"),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,5 +67,6 @@ class Failures:
     """The failures within the window, grouped."""
 
     window_s: int
-    is_capped: Annotated[bool, Doc("Only the newest ended jobs were examined: there are more")]
+    bucket_s: Annotated[float, Doc("The seconds of one number of a `trend`")]
+    is_capped: Annotated[bool, Doc("Only the newest failed jobs were examined: there are more")]
     items: Annotated[list[Failure], Doc("The most frequent first")]

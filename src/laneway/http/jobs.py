@@ -108,6 +108,8 @@ def list_jobs(
     since: datetime | None = None,
     until: datetime | None = None,
     q: str | None = None,
+    error_type: str | None = None,
+    was_approved: bool | None = None,
     oldest_first: bool = False,
 ) -> Listing[Job]:
     """List visible jobs that match every argument and the filter, newest first.
@@ -117,6 +119,7 @@ def list_jobs(
     fields = {
         "status": status, "lane": lane, "job_type": job_type, "tag": tag, "worker": worker,
         "workspace": workspace, "since": since, "until": until, "q": q,
+        "error_type": error_type, "was_approved": was_approved,
         "oldest_first": oldest_first or None,
     }  # fmt: skip
     given = {**(wanted or JobFilter()).conditions, **without_none(fields)}

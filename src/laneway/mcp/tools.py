@@ -85,6 +85,9 @@ class Tools:
         q: Annotated[
             str, Field(max_length=1000, description="Text in id, job type, payload or error")
         ] = "",
+        error_type: Annotated[
+            str, Field(max_length=200, description="Failed with this type of error")
+        ] = "",
         limit: Annotated[int, Field(ge=1, le=200)] = 20,
         cursor: Annotated[
             str, Field(max_length=512, description="The next_cursor of the page before")
@@ -96,6 +99,8 @@ class Tools:
         """
         given = {"lane": lane, "job_type": job_type, "tag": tag, "worker": worker, "q": q}
         filters: dict[str, Any] = {name: text for name, text in given.items() if text}
+        if error_type:
+            filters["error_type"] = error_type
         if workspace:
             filters["workspace"] = workspace
         if status is not None:

@@ -92,7 +92,11 @@ def read_failures(
     job_type: JobType | None = None,
     top: Annotated[int, Interval(ge=1, le=LONGEST_PAGE), Doc("Maximum number")] = 20,
 ) -> Failures:
-    """Group the failures of jobs in the lanes in reach by job type and error type."""
+    """Group the failures of jobs in the lanes in reach by job type and error type.
+
+    It examines about 10,000 failed jobs, the newest. `GET /jobs?job_type=…&error_type=…` lists the
+    jobs of a group.
+    """
 
 
 WORKERS: Final[tuple[Operation[Any, Any], ...]] = (

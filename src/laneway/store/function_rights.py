@@ -279,9 +279,10 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "search_jobs": (
         "select on jobs", "select on jobs_view", "select on outcome", "select on lease",
         "select on ready", "select on delayed", "select on key_waiters", "select on awaiting",
-        "select on worker_lanes", "select on workers", "execute on first_seq_since",
-        "execute on ended_seqs", "execute on lane_of", "execute on analysis_of",
-        "execute on mentions", "execute on costs_at_most", "execute on is_within",
+        "select on worker_lanes", "select on workers", "select on approvals",
+        "execute on first_seq_since", "execute on ended_seqs", "execute on lane_of",
+        "execute on analysis_of", "execute on mentions", "execute on costs_at_most",
+        "execute on is_within",
     ),
     "matching": ("execute on search_jobs",),
     "finished_steps": ("select on jobs", "select on steps"),

@@ -262,7 +262,9 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "row_security/check_role": (),
     "row_security/restrict_jobs": (),
     "stats/count_ends": ("select on outcome", "select on jobs", "select on lease"),
-    "stats/count_failures": ("select on outcome", "select on jobs", "execute on lane_of"),
+    "stats/count_failures": (
+        "select on outcome", "select on jobs", "execute on lane_of", "execute on ended_seqs",
+    ),
     "steps/save_step": ("execute on save_step",),
     "steps/list_steps": ("execute on finished_steps",),
     "steps/read_steps": ("select on steps",),
@@ -280,6 +282,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "schedules/plan_schedule": ("select on schedules", "select update on schedule_state"),
     "schedules/read_schedules": (
         "select on schedules", "select on schedule_state", "select on schedule_slots",
+        "select on outcome", "select on jobs",
     ),
     "schedules/read_settings": ("select on schedules",),
     "schedules/release_checks": ("select update on schedule_state",),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
-from laneway.domain.stats import Failure, Failures, Point, Series
+from laneway.domain.stats import TREND, Failure, Failures, Point, Series
 from laneway.store.statement import Row, Statement
 
 
@@ -42,21 +43,37 @@ def count_ends(
 def count_failures(
     *, window_s: int, lanes: Collection[str] | None, job_type: str | None, bound: int, limit: int
 ) -> Statement[Failures]:
-    """Counts failures within the window by job type and error, from the newest `bound` outcomes."""
+    """Counts failures within the window by job type and error, from the newest `bound` failures."""
+    bucket_s = window_s / TREND
 
     def decode(rows: list[Row]) -> Failures:
-        # There is always a row: its first column tells whether more outcomes exist.
-        found = [Failure(*row[1:]) for row in rows if row[1] is not None]
-        return Failures(window_s, rows[0][0], found)
+        # There is always a row: its first column tells whether more failures exist.
+        found = [_failure(row[1:]) for row in rows if row[1] is not None]
+        return Failures(window_s, bucket_s, rows[0][0], found)
 
     return Statement(
         "stats/count_failures",
         decode,
         {
             "window_s": float(window_s),
+            "bucket_s": bucket_s,
             "lanes": None if lanes is None else sorted(lanes),
             "job_type": job_type,
             "bound": bound,
             "limit": limit,
         },
     )
+
+
+def _failure(row: Row) -> Failure:
+    values: tuple[Any, ...] = (*row[:-1], _trend(row[-1]))
+    return Failure(*values)
+
+
+def _trend(counts: dict[str, int]) -> tuple[int, ...]:
+    """The counts by age, in buckets, as numbers from the oldest bucket to the newest."""
+    trend = [0] * TREND
+    for age, count in counts.items():
+        # The clock moves on within the statement, and may have been set back since an end.
+        trend[TREND - 1 - min(max(int(age), 0), TREND - 1)] += count
+    return tuple(trend)

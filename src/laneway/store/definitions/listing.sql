@@ -5,12 +5,13 @@
 -- time, because sequence numbers follow it. Lane, type, worker and tag are checked on the way; p_q on the rest.
 -- Null does not filter; p_older_than_s and p_newer_than_s use the database's clock. p_within: terms of owner,
 -- workspace and lanes, of which at least one must match. p_private: the same for jobs whose private error messages
--- p_q may search, null for all.
+-- p_q may search, null for all. p_error_type: of jobs that failed, or were cancelled if p_status says so. With
+-- p_was_approved only jobs that a person or a policy approved are read, by the table of approvals.
 create or replace function laneway.search_jobs(
     p_status text, p_before bigint, p_limit integer, p_lane text, p_job_type text, p_tag text, p_worker text,
     p_workspace text, p_since timestamptz, p_until timestamptz, p_older_than_s double precision,
     p_newer_than_s double precision, p_q text, p_max_cost numeric, p_unit text, p_within jsonb, p_look integer,
-    p_private jsonb default null)
+    p_private jsonb default null, p_error_type text default null, p_was_approved boolean default null)
 returns table (seq bigint, id uuid)
 language plpgsql stable
 -- Planned per filter: null parameters cost nothing.
@@ -47,7 +48,7 @@ declare
     -- The tables to read.
     v_ended   text[] := case when p_status = any (c_ended) then array[p_status] when p_status is null then c_ended else '{}' end;
     -- Whether a row has all the columns to check, so that the job need not be read completely.
-    v_exact   boolean := p_q is null and p_max_cost is null;
+    v_exact   boolean := p_q is null and p_max_cost is null and p_was_approved is null;
     v_split   boolean := false;
     v_all     boolean := false;
     v_low     text;
@@ -67,6 +68,11 @@ declare
     v_found   integer;
     v_size    bigint;
 begin
+    if p_error_type is not null then
+        p_status := coalesce(p_status, 'failed');
+        if p_status <> all (c_ended) then return; end if;
+        v_ended := array[p_status];
+    end if;
     select case when count(*) > count(t.workspace) then null else array_agg(distinct t.workspace) end into v_places
       from jsonb_to_recordset(p_within) as t (owner text, workspace text) where t.owner is null;
     if p_workspace is not null then
@@ -121,7 +127,14 @@ begin
         v_few := (select count(*) from (select from laneway.ready w where w.job_type >= v_low and w.job_type < v_high
                                          order by w.job_type, w.fresh, w.rank, w.seq limit 5001) x) <= 5000;
     end if;
-    v_price := 1 + case when v_split or v_owners <> '{}' then 4 else 0 end + case when v_is_by_job then 4 else 0 end;
+    if p_was_approved then
+        -- Approvals replace all other tables.
+        v_wide := false;
+        v_all := false;
+        v_owners := '{}';
+    end if;
+    v_price := 1 + case when v_split or v_owners <> '{}' or p_was_approved then 4 else 0 end
+        + case when v_is_by_job then 4 else 0 end + case when p_error_type is not null then 4 else 0 end;
     loop
         with walked as materialized (
             -- Jobs of the owner may be found twice.
@@ -136,6 +149,8 @@ begin
                                  when p_status = 'running' then (select true from laneway.lease l where l.seq = j.seq)
                                  when p_status = 'awaiting_approval' then (select true from laneway.awaiting a where a.seq = j.seq)
                                  else p_status is null or (select true from laneway.outcome o where o.seq = j.seq) is null end
+                        and (p_error_type is null or (select coalesce(o.error_type, left(o.error ->> 'type', 200))
+                                                        from laneway.outcome o where o.seq = j.seq) = p_error_type)
                    from unnest(v_owners) n
                   cross join lateral (
                      -- Row comparison: with an equality the planner could take the order from the primary key, and
@@ -150,6 +165,8 @@ begin
                         and (v_workers is null or o.worker_id = any (v_workers))
                         and (v_lanes is null or coalesce(nullif(o.lane, 'analysis') = any (v_lanes),
                                                          (o.job_type = any (v_types)) <> v_rest))
+                        and (p_error_type is null
+                             or coalesce(o.error_type, left(o.error ->> 'type', 200)) = p_error_type)
                    from laneway.outcome o
                   where v_wide and not v_all and not v_split and v_ended <> '{}' and o.seq < v_at and o.seq >= v_floor
                   order by o.seq desc limit v_step)
@@ -158,10 +175,18 @@ begin
                         and (v_workers is null or o.worker_id = any (v_workers))
                         and (v_lanes is null or coalesce(nullif(o.lane, 'analysis') = any (v_lanes),
                                                          (o.job_type = any (v_types)) <> v_rest))
+                        and (p_error_type is null
+                             or coalesce(o.error_type, left(o.error ->> 'type', 200)) = p_error_type)
                    from laneway.ended_seqs(v_places, v_ended, v_at, v_floor, v_step) e
-                  cross join lateral (select x.seq, x.job_type, x.worker_id, x.lane from laneway.outcome x
+                  cross join lateral (select x.seq, x.job_type, x.worker_id, x.lane, x.error, x.error_type
+                                        from laneway.outcome x
                                        where x.seq = e offset 0) o
                   where v_wide and v_split)
+                union all
+                (select a.seq, a.decision in ('approved', 'automatic') and (p_job_type is null
+                        or (select b.job_type from laneway.jobs b where b.seq = a.seq) = p_job_type)
+                   from laneway.approvals a
+                  where p_was_approved and a.seq < v_at and a.seq >= v_floor order by a.seq desc limit v_step)
                 union all
                 (select l.seq, case when l.job_type like E'\x01%'
                             then p_status is null and (p_job_type is null or l.job_type = laneway.analysis_of(p_job_type))
@@ -255,6 +280,9 @@ begin
                              or laneway.is_within(p_private, v.created_by, v.workspace, v.lane) then v.error
                         when jsonb_typeof(v.error) = 'object' then v.error - 'message' end, v.payload))
                and (p_max_cost is null or laneway.costs_at_most(v.seq, p_max_cost, p_unit))
+               and (p_error_type is null or left(v.error ->> 'type', 200) = p_error_type)
+               and (p_was_approved is null or p_was_approved = exists (
+                        select from laneway.approvals a where a.seq = v.seq and a.decision in ('approved', 'automatic')))
                and (p_within is null or laneway.is_within(p_within, v.created_by, v.workspace, v.lane))
              order by h.n limit v_room;
             get diagnostics v_found = row_count;

@@ -39,9 +39,9 @@ declare
 begin
     select * into v_job from laneway.jobs j where j.seq = p_seq;
     insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt, retries, finished_at,
-                                 cancel_requested_at, cancel_by, cancel_reason, error)
+                                 cancel_requested_at, cancel_by, cancel_reason, error, error_type)
     values (p_seq, case p_status when 'not_approved' then 'cancelled' else p_status end, v_job.workspace, v_job.job_type, -p_rank, p_attempt, p_retries, p_now,
-            case when p_status = 'cancelled' then p_now end, p_by, p_reason, p_error);
+            case when p_status = 'cancelled' then p_now end, p_by, p_reason, p_error, left(p_error ->> 'type', 200));
     delete from laneway.job_keys k
      where k.workspace = v_job.workspace and k.job_type = v_job.job_type
        and k.unique_key = v_job.unique_key and k.seq = p_seq;

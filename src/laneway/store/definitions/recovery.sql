@@ -153,12 +153,14 @@ begin
                          where x.seq = s and x.id is not null);
     end if;
     if v_seqs = '{}' then return; end if;
-    insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt, retries, finished_at, error)
+    insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt, retries, finished_at, error,
+                                 error_type)
     select j.seq, 'failed', j.workspace, j.job_type, j.priority,
            -- Never the number of an earlier attempt.
            1 + greatest(0, (select max(a.attempt) from laneway.attempts a where a.seq = j.seq),
                         (select p.attempt from laneway.progress p where p.seq = j.seq)),
-           0, clock_timestamp(), '{"type": "Lost", "message": "the database lost the state of this job, and `laneway db repair` ended it: retry it to let it run again", "public": true}'::jsonb
+           0, clock_timestamp(), '{"type": "Lost", "message": "the database lost the state of this job, and `laneway db repair` ended it: retry it to let it run again", "public": true}'::jsonb,
+           'Lost'
       from laneway.jobs j where j.seq = any (v_seqs)
     on conflict do nothing;
     delete from laneway.job_keys k where k.seq = any (v_seqs);

@@ -195,8 +195,10 @@ begin
                                   where y.workspace = g.workspace and y.job_type = g.job_type
                                     and y.unique_key = g.unique_key and y.seq = g.seq offset 0) h))
     ), concluded as (
-        insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt, retries, finished_at, error)
-        select g.seq, 'failed', g.workspace, g.job_type, -g.rank, g.attempt, g.retries, v_now, g.error::jsonb
+        insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt, retries, finished_at, error,
+                                     error_type)
+        select g.seq, 'failed', g.workspace, g.job_type, -g.rank, g.attempt, g.retries, v_now, g.error::jsonb,
+               g.error::jsonb ->> 'type'
           from all_gone g
     )
     select count(*), array_agg(g.workspace) filter (where g.concurrency_key is not null),

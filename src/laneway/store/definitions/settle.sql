@@ -187,11 +187,11 @@ begin
     ), concluded as (
         insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt, retries, lane, worker_id,
                                      claimed_at, started_at, finished_at, reclaimed, cancel_requested_at,
-                                     cancel_by, cancel_reason, result, error)
+                                     cancel_by, cancel_reason, result, error, error_type)
         select j.seq, j.status, j.workspace, j.own_type, -j.rank, j.attempt, j.retries, j.lane, j.worker_id,
                j.claimed_at, j.began, v_now, j.verdict in ('lost', 'spared', 'stalled'), j.cancel_requested_at, j.cancel_by,
                coalesce(j.cancel_reason, case when j.verdict = 'cancel' then j.error::jsonb ->> 'message' end),
-               case when j.verdict <> 'analyzed' then j.result::jsonb end, j.error::jsonb
+               case when j.verdict <> 'analyzed' then j.result::jsonb end, j.error::jsonb, left(j.error::jsonb ->> 'type', 200)
           from judged j where j.status in ('completed', 'failed', 'cancelled')
     ), kept as (
         insert into laneway.attempts (seq, attempt, outcome, lane, worker_id, claimed_at, started_at, finished_at, error)

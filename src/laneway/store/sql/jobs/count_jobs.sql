@@ -4,4 +4,5 @@ select count(m.id)::integer, count(*) > count(m.id)
                            %(tag)s::text, %(worker)s::text, %(workspace)s::text, %(since)s::timestamptz,
                            %(until)s::timestamptz, %(older_than)s::double precision,
                            %(newer_than)s::double precision, %(q)s::text, %(max_cost)s::numeric, %(unit)s::text,
-                           %(within)s::jsonb, %(scan)s::integer, %(private)s::jsonb) m
+                           %(within)s::jsonb, %(scan)s::integer, %(private)s::jsonb, %(error_type)s::text,
+                           %(was_approved)s::boolean) m

@@ -6,5 +6,6 @@ select m.seq, m.id,
                            %(tag)s::text, %(worker)s::text, %(workspace)s::text, %(since)s::timestamptz,
                            %(until)s::timestamptz, %(older_than)s::double precision,
                            %(newer_than)s::double precision, %(q)s::text, %(max_cost)s::numeric, %(unit)s::text,
-                           %(within)s::jsonb, %(scan)s::integer, %(private)s::jsonb) m
+                           %(within)s::jsonb, %(scan)s::integer, %(private)s::jsonb, %(error_type)s::text,
+                           %(was_approved)s::boolean) m
  order by m.id is null, m.seq desc
