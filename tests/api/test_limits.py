@@ -20,6 +20,27 @@ async def test_limits_are_listed_and_shown_with_their_use(ask: Ask, people: Peop
     assert (one["max_concurrent"], one["running"], one["waiting"]) == (8, 0, 0)
 
 
+async def test_limit_names_the_jobs_that_hold_it(
+    ask: Ask, people: People, factory: JobFactory
+) -> None:
+    factory.publish("chat", limits=("openai",))
+    factory.register(("chat",), name="desk:1")
+    held = factory.running("chat")
+    factory.running("plain")
+    # Two calls at a time.
+    factory.conn.execute(
+        "update laneway.lease set limits = '{openai,openai}' where job_type = 'chat'"
+    )
+    vera = people.new("vera", "viewer")
+    items = {each["name"]: each for each in (await ask(vera, "GET", LIMITS)).json()["items"]}
+    (job,) = items["openai"]["jobs"]
+    assert (job["id"], job["job_type"], job["lane"]) == (str(held.job_id), "chat", "default")
+    assert (job["worker"], job["held"]) == ("desk:1", 2)
+    assert items["anthropic"]["jobs"] == []
+    one = (await ask(vera, "GET", f"{LIMITS}/openai")).json()
+    assert one["jobs"] == items["openai"]["jobs"]
+
+
 async def test_limit_is_put_replaced_and_deleted(
     ask: Ask, people: People, audit_entries: Acts
 ) -> None:

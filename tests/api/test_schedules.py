@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from tests.api.conftest import Ask, People
+from tests.support.job_factory import JobFactory
 
 SCHEDULES = "/admin/schedules"
 NIGHTLY = {"name": "nightly", "job_type": "restore", "cron": "0 3 * * *"}
@@ -55,6 +56,32 @@ async def test_schedule_has_words_and_next_runs_until_stopped(ask: Ask, people: 
     assert fires == [next_at + timedelta(days=day) for day in range(3)]
     stopped = await ask(olga, "PATCH", f"{SCHEDULES}/nightly", json={"enabled": False})
     assert stopped.json()["next_fires"] == []
+
+
+async def test_schedule_is_listed_with_its_last_ten_outcomes(
+    ask: Ask, people: People, factory: JobFactory
+) -> None:
+    olga = people.new("olga", "operator")
+    await ask(olga, "POST", SCHEDULES, json=NIGHTLY)
+    await ask(olga, "POST", SCHEDULES, json={**NIGHTLY, "name": "unused"})
+    ended = [factory.completed(), factory.failed(), factory.submit(), None]
+    for day in range(1, 13):
+        factory.conn.execute(
+            "insert into laneway.schedule_slots (schedule, slot, outcome, job_id)"
+            " values ('nightly', make_date(2026, 1, %s), %s, %s)",
+            (day, "submitted" if (job := ended[day % 4]) else "skipped", job),
+        )
+    found, unused = (await ask(olga, "GET", SCHEDULES)).json()["items"]
+    assert [slot["slot"][:10] for slot in found["recent"]] == [
+        f"2026-01-{day:02}" for day in range(12, 2, -1)
+    ]
+    assert [slot["job_ended"] for slot in found["recent"][:4]] == [
+        "completed", None, None, "failed",
+    ]  # fmt: skip
+    assert found["last"] == found["recent"][0]
+    assert (unused["recent"], unused["last"]) == ([], None)
+    slots = (await ask(olga, "GET", f"{SCHEDULES}/nightly/slots")).json()["items"]
+    assert slots[:10] == found["recent"]
 
 
 async def test_second_schedule_of_a_name_is_a_conflict(ask: Ask, people: People) -> None:

@@ -54,6 +54,8 @@ async def test_status_lists_silent_workers(ask: Ask, people: People, factory: Jo
         assert [each["name"] for each in status["workers"]] == live
         assert [each["name"] for each in status["silent"]] == silent
         assert all(each["state"] == "live" for each in status["workers"])
+        assert all(0 <= each["seen_s"] < 45 for each in status["workers"])
+        assert all(each["seen_s"] > 45 for each in status["silent"])
         assert all(each["state"] == "dead" for each in status["silent"])
         assert (await ask(otto, "GET", f"{ADMIN}/status")).json()["silent"] == []
 

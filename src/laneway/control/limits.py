@@ -8,7 +8,14 @@ from typing import Final
 
 from laneway.control import notifications
 from laneway.control.audit import audited
-from laneway.domain.limit import Limit, LimitStatus, Tuned, check_limit_name, validate_limit_change
+from laneway.domain.limit import (
+    HoldingJob,
+    Limit,
+    LimitStatus,
+    Tuned,
+    check_limit_name,
+    validate_limit_change,
+)
 from laneway.domain.missing import missing
 from laneway.domain.verb_rules import check_actor
 from laneway.errors import InvalidInput, MissingRight, Refused
@@ -26,9 +33,8 @@ HOLDERS_AT_ONCE: Final = 100
 
 async def inspect(db: Database) -> list[LimitStatus]:
     """Every limit with its use, by name."""
-    loads = await db.run(store.read(WAITING_BOUND))
-    holders = await _holders(db, loads)
-    return [_status(load, holders) for load in loads]
+    found = await db.run(store.read(WAITING_BOUND))
+    return await _with_holders(db, found)
 
 
 async def get(db: Database, name: str) -> LimitStatus:
@@ -36,33 +42,35 @@ async def get(db: Database, name: str) -> LimitStatus:
     found = await db.run(store.read(WAITING_BOUND, check_limit_name(name)))
     if not found:
         raise missing("limit", name)
-    return _status(found[0], await _holders(db, found))
+    return (await _with_holders(db, found))[0]
 
 
-def _status(load: LimitLoad, holders: Mapping[str, tuple[str, ...]]) -> LimitStatus:
-    waiting = min(load.waiting, WAITING_BOUND)
-    return LimitStatus(
-        load.limit,
-        load.running,
-        load.busiest,
-        waiting,
-        load.waiting > waiting,
-        holders.get(load.limit.name, ()),
-    )
-
-
-async def _holders(db: Database, loads: Sequence[LimitLoad]) -> dict[str, tuple[str, ...]]:
-    """Some holders of each limit in use; empty if the database role may not read them."""
+async def _with_holders(db: Database, loads: Sequence[LimitLoad]) -> list[LimitStatus]:
+    """The limits with some of their holders, if the database role may read them."""
     used = [load.limit.name for load in loads if load.running]
-    found: dict[str, tuple[str, ...]] = {}
+    holders: dict[str, list[str]] = {}
+    jobs: dict[str, list[HoldingJob]] = {}
     try:
         for start in range(0, len(used), HOLDERS_AT_ONCE):
             names = used[start : start + HOLDERS_AT_ONCE]
+            holding = await db.run(store.holding_jobs(names))
+            jobs.update(holding)
             for each in await db.run(holds.find_holders(names)):
-                found[each.name] = tuple(each.holders)
+                holders[each.name] = each.holders
     except MissingRight:
-        return {}
-    return found
+        holders = {}
+    return [
+        LimitStatus(
+            load.limit,
+            load.running,
+            load.busiest,
+            min(load.waiting, WAITING_BOUND),
+            load.waiting > WAITING_BOUND,
+            tuple(holders.get(load.limit.name, ())),
+            tuple(jobs.get(load.limit.name, ())),
+        )
+        for load in loads
+    ]
 
 
 async def tune(db: Database, name: str, change: Mapping[str, object], *, by: str) -> Tuned:

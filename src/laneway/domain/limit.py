@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Annotated, Final, Literal, NamedTuple, TypedDict
+from uuid import UUID
 
 from annotated_types import Interval
 
@@ -106,6 +107,19 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
+class HoldingJob:
+    """A running job that holds a limit, for its whole run or for calls."""
+
+    id: UUID
+    job_type: str
+    lane: str
+    claimed_by: UUID
+    worker: str | None
+    claimed_at: datetime
+    held: Annotated[int, Doc("How often it holds the limit: once for each call at a time")]
+
+
+@dataclass(frozen=True, slots=True)
 class LimitStatus:
     """A limit, how many hold it now, and how many due jobs of types that need it wait."""
 
@@ -116,6 +130,9 @@ class LimitStatus:
     waiting_is_capped: Annotated[bool, Doc("There are more than `waiting`")]
     holders: Annotated[
         tuple[str, ...], Doc("Some of the holders: jobs by type, processes by host")
+    ] = ()
+    jobs: Annotated[
+        tuple[HoldingJob, ...], Doc("Running jobs that hold it, the longest first; at most 20")
     ] = ()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Annotated, ClassVar, Final, Literal, NamedTuple
 from uuid import UUID
@@ -134,6 +134,9 @@ class WorkerRow:
         bool, Doc("It finishes its jobs and takes no more; false once it has ended")
     ] = False
     stopped_at: Annotated[datetime | None, HIDDEN] = None
+    seen_s: Annotated[
+        float, Doc("Seconds since its last heartbeat, by the database's clock; usually below 5")
+    ] = field(default=0.0, compare=False)
 
     @property
     def state(

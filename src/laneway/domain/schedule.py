@@ -164,6 +164,10 @@ class Slot:
     job_id: UUID | None
     note: str | None
     at: datetime
+    job_ended: Annotated[
+        Literal["completed", "failed", "cancelled"] | None,
+        Doc("How its job ended; null: it has none, has not ended or was deleted"),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +209,9 @@ class Schedule:
     next_at: datetime | None = None
     check_failures: int = 0
     last: Slot | None = None
+    recent: Annotated[
+        tuple[Slot, ...], Doc("The newest ten slots and their outcomes, newest first")
+    ] = ()
     created_at: datetime | None = None
     updated_at: datetime | None = None
     updated_by: str | None = None

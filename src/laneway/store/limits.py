@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from laneway.domain.limit import Limit, LimitSettings
+from laneway.domain.limit import HoldingJob, Limit, LimitSettings
 from laneway.store.statement import Row, Statement
 
 COLUMNS = tuple(LimitSettings.__annotations__)
@@ -34,6 +34,18 @@ def read(bound: int, name: str | None = None) -> Statement[list[LimitLoad]]:
         lambda rows: [_load(row) for row in rows],
         {"bound": bound, "name": name},
     )
+
+
+def holding_jobs(names: Iterable[str], most: int = 20) -> Statement[dict[str, list[HoldingJob]]]:
+    """The running jobs that hold each of these limits, at most so many of each."""
+
+    def decode(rows: list[Row]) -> dict[str, list[HoldingJob]]:
+        found: dict[str, list[HoldingJob]] = {}
+        for name, *job in rows:
+            found.setdefault(name, []).append(HoldingJob(*job))
+        return found
+
+    return Statement("limits/list_holding_jobs", decode, {"names": list(names), "most": most})
 
 
 def find(names: Iterable[str]) -> Statement[set[str]]:

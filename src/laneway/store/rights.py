@@ -217,6 +217,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "limits/create_limit": ("select insert on limits", "select update on control"),
     "limits/drop_holds": ("execute on drop_holds",),
     "limits/find_limits": ("select on limits",),
+    "limits/list_holding_jobs": ("select on lease", "select on jobs", "select on workers"),
     "limits/list_names": ("select on limits",),
     "limits/get_limits": ("select on limits",),
     "limits/acquire_for_remote": ("execute on acquire_for_remote",),
@@ -278,7 +279,9 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "schedules/find_ahead": ("select on schedules", "select on schedule_state"),
     "schedules/fire_slots": ("execute on fire",),
     "schedules/list_scopes": ("select on schedules",),
-    "schedules/list_slots": ("select on schedule_slots",),
+    "schedules/list_slots": (
+        "select on schedule_slots", "select on outcome", "select on jobs",
+    ),
     "schedules/plan_schedule": ("select on schedules", "select update on schedule_state"),
     "schedules/read_schedules": (
         "select on schedules", "select on schedule_state", "select on schedule_slots",
@@ -313,7 +316,8 @@ _READER: Final = (
     "approvals/read_decisions", "approvals/read_seal",
     "control/read_gate", "freeze/read_frozen", "freeze/read_progress", "health/count_lapsed",
     "health/find_unhandled",
-    "history/list_changes", "limits/read_limits", "job_types/read_types", "jobs/explain_job",
+    "history/list_changes", "limits/list_holding_jobs", "limits/read_limits",
+    "job_types/read_types", "jobs/explain_job",
     "jobs/find_circle", "jobs/find_own_ahead", "jobs/find_ids", "steps/list_steps",
     "jobs/get_attempts", "jobs/get_job", "jobs/count_jobs", "jobs/list_awaiting",
     "jobs/list_jobs", "jobs/match_jobs",

@@ -58,6 +58,10 @@ def delete(name: str, by: str) -> Statement[bool | None]:
     return Statement("schedules/delete_schedule", scalar, {"name": name, "by": by})
 
 
+# The slots that are shown with a schedule.
+RECENT: Final = 10
+
+
 class ReadSchedule(NamedTuple):
     """A schedule, and the database's clock when it was read."""
 
@@ -68,7 +72,9 @@ class ReadSchedule(NamedTuple):
 def _read(row: Row, *, as_text: bool = False) -> ReadSchedule:
     (name, job_type, payload, cron, timezone, missed, catch_up, check_name, priority, max_retries,
      key, workspace, tags, enabled, error, created_at, updated_at, updated_by, next_at, failures,
-     now, *last) = row  # fmt: skip
+     now, *columns) = row  # fmt: skip
+    # One array for each field of the slots; null without a slot.
+    recent = tuple(Slot(*slot) for slot in zip(*(each or () for each in columns), strict=True))
     return ReadSchedule(
         Schedule(
             name=name,
@@ -91,7 +97,8 @@ def _read(row: Row, *, as_text: bool = False) -> ReadSchedule:
             updated_by=updated_by,
             next_at=next_at,
             check_failures=failures,
-            last=Slot(*last) if last[0] is not None else None,
+            last=recent[0] if recent else None,
+            recent=recent,
             as_of=now,
         ),
         now,
@@ -103,7 +110,7 @@ def read(*names: str, as_text: bool = False) -> Statement[list[ReadSchedule]]:
     return Statement(
         "schedules/read_schedules",
         lambda rows: [_read(row, as_text=as_text) for row in rows],
-        {"names": list(names) or None},
+        {"names": list(names) or None, "recent": RECENT},
         may_be_large=True,
     )
 

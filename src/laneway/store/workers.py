@@ -80,11 +80,11 @@ def listing(worker_id: UUID | None = None) -> Statement[list[WorkerRow]]:
 
 
 def _worker(row: Row) -> WorkerRow:
-    *head, stopped_at, is_live, running, is_leader, text = row
+    *head, stopped_at, is_live, running, is_leader, text, seen_s = row
     room = {} if text is None else json.loads(text)
     kinds = {kind: RoomUse(**use) for kind, use in room.get("kinds", {}).items()}
-    values: tuple[Any, ...] = (*head, is_live, running, is_leader, kinds, False, stopped_at)
-    worker = WorkerRow(*values)
+    now: tuple[Any, ...] = (is_live, running, is_leader, kinds, False, stopped_at, max(seen_s, 0.0))
+    worker = WorkerRow(*head, *now)
     # A stopping remote worker reports a concurrency of 0.
     is_stopping = room.get("is_stopping") or (worker.transport == "grpc" and not worker.concurrency)
     return replace(worker, is_stopping=worker.is_live and bool(is_stopping))
