@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from html import escape
+import re
 from typing import Annotated, Any, Final
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
@@ -19,17 +19,22 @@ from laneway.api.http.auth import (
     session_secret,
 )
 from laneway.api.http.bodies import GONE
-from laneway.api.http.problems import errors, problem_responses
+from laneway.api.http.problems import errors, problem_responses, refusal
 from laneway.api.http.responses import location
+from laneway.api.routes.login_page import form_page, refused_page, wants_html
 from laneway.control import sessions as verbs
 from laneway.control.throttle import Throttle
 from laneway.domain.actor import Actor
-from laneway.errors import InvalidInput
+from laneway.errors import InvalidInput, LanewayError
 from laneway.store.database import Database
 
 router = APIRouter(tags=["access"])
 
+DASHBOARD: Final = "/ui/"
 _LONGEST: Final = 512
+_LONGEST_PATH: Final = 2000
+# Characters that a browser sends as they are; no fragment, backslash or second slash at the start.
+_PATH: Final = re.compile(r"/ui/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*")
 # Short, because the caller is not authenticated yet.
 PATIENCE_S: Final = 10.0
 _FORM: Final[dict[str, Any]] = {
@@ -39,7 +44,14 @@ _FORM: Final[dict[str, Any]] = {
             "application/x-www-form-urlencoded": {
                 "schema": {
                     "type": "object",
-                    "properties": {"link": {"type": "string", "maxLength": _LONGEST}},
+                    "properties": {
+                        "link": {"type": "string", "maxLength": _LONGEST},
+                        "next": {
+                            "type": "string",
+                            "maxLength": _LONGEST_PATH,
+                            "description": "Where to go then, below /ui/",
+                        },
+                    },
                     "required": ["link"],
                 }
             }
@@ -56,15 +68,13 @@ _FORM: Final[dict[str, Any]] = {
 )
 async def show_login(
     link: Annotated[str, Query(max_length=_LONGEST, description="The secret of a link")] = "",
+    following: Annotated[
+        str | None,
+        Query(alias="next", max_length=_LONGEST_PATH, description="Where to go then, below /ui/"),
+    ] = None,
 ) -> HTMLResponse:
     """Show the login form. Opening the link changes nothing: mail programs open links too."""
-    page = (
-        "<!doctype html><html lang=en><meta charset=utf-8><title>Laneway</title>"
-        "<form method=post action=login>"
-        f'<input type=hidden name=link value="{escape(link)}"><button>Log in</button></form></html>'
-    )
-    # Without a referrer, browsers send `Origin: null` with the form.
-    return HTMLResponse(page, headers={"Referrer-Policy": "same-origin"})
+    return form_page(link, _checked_path(following))
 
 
 @router.post(
@@ -74,12 +84,28 @@ async def show_login(
     response_class=Response,
     openapi_extra=_FORM,
     responses={
-        303: {"description": "Logged in: the cookie is set"},
+        303: {"description": "Logged in: the cookie is set. On to the dashboard"},
         **problem_responses(401, 403, 413, 422, 429, 503),
     },
 )
 async def log_in(request: Request) -> Response:
-    """Log in with a one-time link; the browser's previous session ends."""
+    """Log in with a one-time link; the browser's previous session ends.
+
+    A browser is shown a page if the link does not work.
+    """
+    try:
+        return await _log_in(request)
+    except LanewayError as error:
+        refused = refusal(request, error)
+        if refused is None or not wants_html(request):
+            raise
+        page = refused_page(refused.status_code, str(error))
+        if "retry-after" in refused.headers:
+            page.headers["retry-after"] = refused.headers["retry-after"]
+        return page
+
+
+async def _log_in(request: Request) -> Response:
     check_origin(request)
     previous = session_secret(request)
     throttle: Throttle = request.app.state.throttle
@@ -92,6 +118,7 @@ async def log_in(request: Request) -> Response:
         raise InvalidInput("body", f"did not arrive within {PATIENCE_S:g} s") from None
     except ValueError:
         raise InvalidInput("body", "must be a form") from None
+    following = _checked_path(form.get("next", [""])[0])
     actor = Actor(
         "nobody",
         door="ui",
@@ -108,7 +135,7 @@ async def log_in(request: Request) -> Response:
     )
     if previous is not None:
         request.app.state.credentials.forget_session(previous)
-    response = RedirectResponse(location(request, "/docs"), 303)
+    response = RedirectResponse(location(request, following or DASHBOARD), 303)
     response.set_cookie(
         cookie_name(request),
         opened.cookie,
@@ -119,6 +146,17 @@ async def log_in(request: Request) -> Response:
         samesite="lax",
     )
     return response
+
+
+def _checked_path(given: str | None) -> str | None:
+    """A path of the dashboard, so that a link leads nowhere else."""
+    if not given:
+        return None
+    path = unquote(given.partition("?")[0])
+    is_below = len(given) <= _LONGEST_PATH and _PATH.fullmatch(given) is not None
+    if not is_below or any(part in (".", "..") for part in path.split("/")):
+        raise InvalidInput("next", f"must be a path below {DASHBOARD}")
+    return given
 
 
 @router.post(
