@@ -1,0 +1,131 @@
+import uPlot from "uplot";
+import { count, duration } from "../format";
+import type { ChartProps } from "./Chart";
+import { faded, tokenColour } from "./colours";
+
+// Whole numbers only: there are no half jobs.
+const COUNT_STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 1e6];
+const TIME_STEPS = [
+  0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600,
+  1800, 3600, 7200, 18_000, 43_200, 86_400, 172_800, 604_800,
+];
+
+/** The rows that uPlot draws. Stacked series lie on each other, the first at the bottom. */
+export function plotData({ times, series, isStacked }: ChartProps): uPlot.AlignedData {
+  if (!isStacked) return [times, ...series.map(({ values }) => values)];
+  const sums: number[] = times.map(() => 0);
+  const rows = series.map(({ values }) =>
+    values.map((value, at) => {
+      sums[at] = (sums[at] ?? 0) + (value ?? 0);
+      return sums[at];
+    }),
+  );
+  // The highest is drawn first, and the others over it.
+  return [times, ...rows.reverse()];
+}
+
+/** A value of a chart in words. */
+export function valueWords(value: number, unit: ChartProps["unit"]): string {
+  if (unit === "seconds") return duration(value);
+  return value < 10 ? String(Math.round(value * 10) / 10) : count(Math.round(value));
+}
+
+export type PlotHooks = { onCursor: (at: number | null) => void };
+
+/** The options of a plot inside an element, with the colours of the theme shown there. */
+export function plotOptions(
+  props: ChartProps,
+  element: Element,
+  size: { width: number; height: number },
+  { onCursor }: PlotHooks,
+): uPlot.Options {
+  const colour = (token: string) => tokenColour(element, token);
+  const font = `11px ${getComputedStyle(element).fontFamily}`;
+  const axis: uPlot.Axis = {
+    stroke: colour("text-subtle"),
+    font,
+    ticks: { show: false },
+    grid: { stroke: colour("border"), width: 1 },
+  };
+  const drawn = props.isStacked ? props.series.toReversed() : props.series;
+  const isTime = props.unit === "seconds";
+  const half = ((props.times[1] ?? 0) - (props.times[0] ?? 0)) / 2;
+  return {
+    ...size,
+    padding: [8, 8, 0, 0],
+    legend: { show: false },
+    cursor: {
+      sync: { key: props.crosshair },
+      drag: { x: false, y: false },
+      y: false,
+      points: { show: !props.isStacked, size: 6 },
+    },
+    scales: {
+      // Half a bucket more, so that the bars at both ends are whole.
+      x: { time: true, range: (_plot, min, max) => [min - half, max + half] },
+      y: { range: (_plot, _min, max) => [0, top(max, isTime)] },
+    },
+    axes: [
+      { ...axis, grid: { show: false }, size: 24, space: 70, values: timeLabels(props) },
+      {
+        ...axis,
+        size: 52,
+        space: 36,
+        incrs: isTime ? TIME_STEPS : COUNT_STEPS,
+        values: (_plot, all) => all.map((value) => valueWords(value, props.unit)),
+      },
+    ],
+    series: [
+      {},
+      ...drawn.map(({ label, colour: token, isDashed }): uPlot.Series => {
+        const stroke = colour(token);
+        if (props.isStacked) {
+          const paths = uPlot.paths.bars?.({ size: [0.8, 24], gap: 1 });
+          return {
+            label,
+            width: 0,
+            fill: stroke,
+            stroke,
+            points: { show: false },
+            ...(paths && { paths }),
+          };
+        }
+        return {
+          label,
+          stroke,
+          width: 1.75,
+          // A value between two gaps has no line.
+          points: { show: true, size: 5, fill: stroke, filter: isolated },
+          ...(isDashed ? { dash: [5, 4] } : { fill: faded(stroke, 0.08) }),
+        };
+      }),
+    ],
+    hooks: { setCursor: [(plot) => onCursor(plot.cursor.idx ?? null)] },
+    ...(props.zone === "utc" && {
+      tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
+    }),
+  };
+}
+
+const isolated: uPlot.Series.Points.Filter = (plot, place) => {
+  const values = plot.data[place] ?? [];
+  const isGap = (at: number) => values[at] === null || values[at] === undefined;
+  return Array.from(values, (_, at) => at).filter(
+    (at) => !isGap(at) && isGap(at - 1) && isGap(at + 1),
+  );
+};
+
+function top(max: number | null, isTime: boolean): number {
+  const least = isTime ? 0.01 : 4;
+  return max === null || !Number.isFinite(max) ? least : Math.max(least, max * 1.1);
+}
+
+const TIME: Intl.DateTimeFormatOptions = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+
+function timeLabels({ zone }: ChartProps): uPlot.Axis.Values {
+  const words = new Intl.DateTimeFormat("en-GB", {
+    ...TIME,
+    ...(zone === "utc" && { timeZone: "UTC" }),
+  });
+  return (_plot, all) => all.map((seconds) => words.format(seconds * 1000));
+}
