@@ -1,5 +1,85 @@
-import { PageHeader } from "../../components";
+import { useMemo } from "react";
+import { useApi, useCan, useTopics } from "../../api";
+import { PageHeader, SkeletonRows } from "../../components";
+import { ErrorNotice } from "../../shell/ErrorNotice";
+import { useSeesEverything } from "../Lanes/useAccess";
+import { Charts } from "./Charts";
+import { LaneTable } from "./LaneTable";
+import { LANE_WINDOW_S, laneNumbers } from "./laneNumbers";
+import styles from "./Overview.module.css";
+import { ProblemStrip } from "./ProblemStrip";
+import { FAILURE_WINDOW_S, findProblems } from "./problems";
+import { QuickStart } from "./QuickStart";
+import { RunningJobs } from "./RunningJobs";
 
+// The API lists no more running jobs.
+const MOST_ACTIVE = 1000;
+
+/** What is wrong, who uses the slots, what runs, and how it went. */
 export default function Overview() {
-  return <PageHeader title="Overview" />;
+  useTopics(["jobs"]);
+  const status = useApi("/admin/workers/status", undefined, { everyS: 10 });
+  const byMinute = useApi("/admin/stats", {
+    query: { window_s: LANE_WINDOW_S, bucket_s: 60, by_lane: true },
+  });
+  const whole = useApi("/admin/stats", {
+    query: { window_s: LANE_WINDOW_S, bucket_s: LANE_WINDOW_S, by_lane: true },
+  });
+  const failures = useApi("/admin/stats/failures", { query: { window_s: FAILURE_WINDOW_S } });
+  const database = useApi("/admin/database", undefined, {
+    enabled: useSeesEverything(),
+    everyS: 60,
+  });
+  const isEmpty = useIsEmpty();
+  const problems = useMemo(
+    () =>
+      status.data
+        ? findProblems({
+            status: status.data,
+            series: byMinute.data,
+            failures: failures.data,
+            database: database.data,
+          })
+        : [],
+    [status.data, byMinute.data, failures.data, database.data],
+  );
+  const numbersOf = useMemo(
+    () => laneNumbers(byMinute.data, whole.data, byMinute.dataUpdatedAt),
+    [byMinute.data, whole.data, byMinute.dataUpdatedAt],
+  );
+  if (!status.data) {
+    return (
+      <>
+        <PageHeader title="Overview" />
+        <div className={styles.page}>
+          <ErrorNotice of={status} />
+          <SkeletonRows rows={4} columns="1fr 1fr 80px 80px 80px 120px" />
+          <SkeletonRows rows={6} columns="2fr 1fr 1fr 2fr 80px" />
+        </div>
+      </>
+    );
+  }
+  const { lanes, active, paused, workers } = status.data;
+  return (
+    <>
+      <PageHeader title="Overview" />
+      <div className={styles.page}>
+        <ProblemStrip problems={problems} />
+        {isEmpty && <QuickStart hasWorker={workers.length > 0} />}
+        <LaneTable lanes={lanes} isPaused={paused} numbersOf={numbersOf} />
+        {!isEmpty && (
+          <>
+            <RunningJobs jobs={active} isMore={active.length >= MOST_ACTIVE} />
+            <Charts lanes={lanes.map(({ name }) => name)} />
+          </>
+        )}
+      </div>
+    </>
+  );
+}
+
+/** Whether there is no job at all; false for people who may not see jobs. */
+function useIsEmpty(): boolean {
+  const counts = useApi("/jobs/counts", undefined, { enabled: useCan("jobs:read") });
+  return counts.data?.items.every(({ count }) => count === 0) ?? false;
 }

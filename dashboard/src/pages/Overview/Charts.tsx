@@ -1,0 +1,211 @@
+import { useMemo } from "react";
+import { Link } from "wouter";
+import { type components, useApi } from "../../api";
+import {
+  Chart,
+  type ChartSeries,
+  counts,
+  failuresByType,
+  gridOf,
+  OTHER_TYPES,
+  perMinute,
+  total,
+  waits,
+} from "../../charts";
+import { Card, cx, EmptyState, Select, Skeleton } from "../../components";
+import { plural } from "../../format";
+import { usePreferences } from "../../shell/preferences";
+import { href, useUrlValue } from "../../shell/url";
+import styles from "./Overview.module.css";
+
+type Series = components["schemas"]["SeriesOut"];
+
+const WINDOWS = [
+  { id: "30m", words: "30 min", window_s: 1800, bucket_s: 60 },
+  { id: "6h", words: "6 h", window_s: 21_600, bucket_s: 300 },
+  { id: "24h", words: "24 h", window_s: 86_400, bucket_s: 1200 },
+] as const;
+const ALL = "";
+const TYPE_COLOURS = [
+  "failed-mark",
+  "awaiting-approval-mark",
+  "analysing-mark",
+  "running-mark",
+  "queued-mark",
+];
+
+/** Throughput, waits and failures over time, with one crosshair. */
+export function Charts({ lanes }: { lanes: string[] }) {
+  const [wanted] = useUrlValue("window");
+  const [lane, setLane] = useUrlValue("lane");
+  const chosen = WINDOWS.find(({ id }) => id === wanted) ?? WINDOWS[0];
+  const { window_s, bucket_s } = chosen;
+  const of = lane === null ? {} : { lane };
+  const byLane = useApi("/admin/stats", { query: { window_s, bucket_s, by_lane: true, ...of } });
+  const byType = useApi("/admin/stats", { query: { window_s, bucket_s, ...of } });
+  return (
+    <section aria-label="Charts" className={styles.charts}>
+      <header className={styles.chartsHead}>
+        <h2>Over time</h2>
+        <WindowLinks chosen={chosen.id} lane={lane} />
+        <Select
+          label="Lane of the charts"
+          hideLabel
+          value={lane ?? ALL}
+          onChange={(id) => setLane(id || null)}
+          options={[
+            { id: ALL, label: "All lanes" },
+            ...lanes.map((name) => ({ id: name, label: name })),
+          ]}
+        />
+      </header>
+      <div className={styles.chartGrid}>
+        <ThroughputChart series={byLane.data} at={byLane.dataUpdatedAt} />
+        <WaitChart series={byLane.data} at={byLane.dataUpdatedAt} isOneLane={lane !== null} />
+        <FailureChart series={byType.data} at={byType.dataUpdatedAt} />
+      </div>
+      {byLane.data?.is_capped && (
+        <p className={styles.note}>Only the newest jobs are counted: there are more.</p>
+      )}
+    </section>
+  );
+}
+
+function WindowLinks({ chosen, lane }: { chosen: string; lane: string | null }) {
+  return (
+    <nav aria-label="Time range" className={styles.windows}>
+      {WINDOWS.map(({ id, words }) => (
+        <Link
+          key={id}
+          replace
+          href={href("/", { window: id === "30m" ? null : id, lane })}
+          aria-current={id === chosen ? "true" : undefined}
+          className={cx(styles.window, id === chosen && styles.windowChosen)}
+        >
+          {words}
+        </Link>
+      ))}
+    </nav>
+  );
+}
+
+type ChartCardProps = { series: Series | undefined; at: number };
+
+function useGrid(series: Series | undefined, at: number) {
+  return useMemo(() => (series ? gridOf(series, at) : null), [series, at]);
+}
+
+function ThroughputChart({ series, at }: ChartCardProps) {
+  const grid = useGrid(series, at);
+  const shown: ChartSeries[] | null = grid && [
+    {
+      label: "Started",
+      colour: "running-mark",
+      values: perMinute(grid, "started"),
+      isDashed: true,
+    },
+    { label: "Completed", colour: "completed-mark", values: perMinute(grid, "completed") },
+    {
+      label: "Failed",
+      colour: "failed-mark",
+      values: perMinute(grid, "failed"),
+      href: "/failures",
+    },
+  ];
+  const words = grid
+    ? `${plural(sum(counts(grid, "completed")), "job")} completed, ${sum(counts(grid, "failed"))} failed`
+    : "";
+  return (
+    <ChartCard
+      title="Jobs per minute"
+      words={words}
+      times={grid?.times}
+      series={shown}
+      unit="count"
+    />
+  );
+}
+
+function WaitChart({ series, at, isOneLane }: ChartCardProps & { isOneLane: boolean }) {
+  const grid = useGrid(series, at);
+  const { p50, p95 } = grid ? waits(grid) : { p50: [], p95: [] };
+  const shown: ChartSeries[] | null = grid && [
+    { label: "p50", colour: "running-mark", values: p50 },
+    {
+      label: isOneLane ? "p95" : "p95 of the slowest lane",
+      colour: "awaiting-approval-mark",
+      values: p95,
+      isDashed: true,
+    },
+  ];
+  return (
+    <ChartCard
+      title="Wait until the start"
+      words="p50 and p95 of the time between submit and start"
+      times={grid?.times}
+      series={shown}
+      unit="seconds"
+    />
+  );
+}
+
+function FailureChart({ series, at }: ChartCardProps) {
+  const grid = useGrid(series, at);
+  const shown: ChartSeries[] | null =
+    grid &&
+    failuresByType(grid, TYPE_COLOURS.length).map(({ jobType, values }, place) => ({
+      label: jobType,
+      colour: TYPE_COLOURS[place] ?? "queued-mark",
+      values,
+      href: href("/failures", { job_type: jobType === OTHER_TYPES ? null : jobType }),
+    }));
+  const failed = grid ? sum(grid.cells.map((points) => total(points, "failed"))) : 0;
+  return (
+    <ChartCard
+      title="Failures by job type"
+      words={plural(failed, "failure")}
+      times={grid?.times}
+      series={shown}
+      unit="count"
+      isStacked
+    />
+  );
+}
+
+type ChartFrameProps = {
+  title: string;
+  words: string;
+  times: number[] | undefined;
+  series: ChartSeries[] | null;
+  unit: "count" | "seconds";
+  isStacked?: boolean;
+};
+
+function ChartCard({ title, words, times, series, unit, isStacked = false }: ChartFrameProps) {
+  const { zone } = usePreferences();
+  return (
+    <Card title={title}>
+      {series === null || times === undefined ? (
+        <Skeleton height={208} />
+      ) : series.length === 0 ? (
+        <div className={styles.noChart}>
+          <EmptyState icon="success" title="No failures in this time" />
+        </div>
+      ) : (
+        <Chart
+          label={`${title}: ${words}`}
+          times={times}
+          series={series}
+          unit={unit}
+          isStacked={isStacked}
+          zone={zone}
+          crosshair="overview"
+        />
+      )}
+    </Card>
+  );
+}
+
+function sum(values: number[]): number {
+  return values.reduce((all, each) => all + each, 0);
+}

@@ -1,0 +1,117 @@
+import type { components } from "../../api";
+import {
+  Cell,
+  HeaderCell,
+  LinkText,
+  Row,
+  SlotBoxes,
+  Sparkline,
+  Table,
+  TableBody,
+  TableHead,
+} from "../../components";
+import { count, duration, percent } from "../../format";
+import { href, lanePath } from "../../shell/url";
+import { LaneActions } from "../Lanes/LaneActions";
+import { LaneState } from "../Lanes/LaneState";
+import { type LaneNumbers, rateWords } from "./laneNumbers";
+import styles from "./Overview.module.css";
+
+type Lane = components["schemas"]["LaneStatusOut"];
+type Props = { lanes: Lane[]; isPaused: boolean; numbersOf: (lane: string) => LaneNumbers };
+
+/** The lanes: who uses the slots, who waits. Every number links to the list it counts. */
+export function LaneTable({ lanes, isPaused, numbersOf }: Props) {
+  return (
+    <Table label="Lanes">
+      <TableHead>
+        <HeaderCell>Lane</HeaderCell>
+        <HeaderCell>Slots</HeaderCell>
+        <HeaderCell numeric>Waiting</HeaderCell>
+        <HeaderCell numeric>Oldest wait</HeaderCell>
+        <HeaderCell numeric>Done/min</HeaderCell>
+        <HeaderCell numeric>Run p95</HeaderCell>
+        <HeaderCell numeric>Failed</HeaderCell>
+        <HeaderCell>Last 30 min</HeaderCell>
+        <HeaderCell>State</HeaderCell>
+        <HeaderCell hidden>Actions</HeaderCell>
+      </TableHead>
+      <TableBody>
+        {lanes.map((lane) => (
+          <LaneRow key={lane.name} lane={lane} isPaused={isPaused} numbers={numbersOf(lane.name)} />
+        ))}
+      </TableBody>
+    </Table>
+  );
+}
+
+function LaneRow(props: { lane: Lane; isPaused: boolean; numbers: LaneNumbers }) {
+  const { lane, isPaused, numbers } = props;
+  const { name } = lane;
+  const jobs = (status: string) => href("/jobs", { status, lane: name });
+  return (
+    <Row className={styles.compact}>
+      <Cell rowHeader>
+        <LinkText href={lanePath(name)} className={styles.name}>
+          {name}
+        </LinkText>
+      </Cell>
+      <Cell label="Slots" className={styles.boxes}>
+        <LinkText href={jobs("running")} quiet>
+          <SlotBoxes used={lane.slots_used} total={lane.max_slots} />
+        </LinkText>
+      </Cell>
+      <Cell label="Waiting" numeric className={styles.half}>
+        <LinkText href={jobs("approved")} quiet>
+          {count(lane.depth, lane.depth_is_capped)}
+        </LinkText>
+      </Cell>
+      <Cell label="Oldest wait" numeric className={styles.half}>
+        {lane.oldest_wait_s === null ? (
+          "—"
+        ) : (
+          <LinkText href={jobs("approved")} quiet>
+            {duration(lane.oldest_wait_s)}
+          </LinkText>
+        )}
+      </Cell>
+      <Cell label="Done/min" numeric className={styles.half}>
+        <LinkText href={jobs("completed")} quiet>
+          {rateWords(numbers.donePerMinute)}
+        </LinkText>
+      </Cell>
+      <Cell label="Run p95" numeric className={styles.half}>
+        {numbers.runP95S === null ? (
+          "—"
+        ) : (
+          <LinkText href={jobs("completed")} quiet>
+            {duration(numbers.runP95S)}
+          </LinkText>
+        )}
+      </Cell>
+      <Cell label="Failed" numeric>
+        <LinkText
+          href={href("/failures", { lane: name })}
+          quiet
+          className={numbers.failed > 0 ? styles.bad : undefined}
+        >
+          {percent(numbers.failed, numbers.ended)}
+        </LinkText>
+      </Cell>
+      <Cell label="Last 30 min">
+        <Sparkline values={numbers.spark} label={sparkWords(numbers)} />
+      </Cell>
+      <Cell label="State">
+        <LaneState lane={lane} isPaused={isPaused} />
+      </Cell>
+      <Cell control>
+        <LaneActions lane={lane} />
+      </Cell>
+    </Row>
+  );
+}
+
+function sparkWords({ spark }: LaneNumbers): string {
+  const most = Math.max(0, ...spark);
+  return `Completed per minute: ${spark.at(-1) ?? 0} in the last one, ${most} at most`;
+}
