@@ -1,6 +1,6 @@
 import { memo } from "react";
 import type { Verb } from "../../bulk";
-import { Cell, Checkbox, HeaderCell, Row, Table, TableBody, TableHead } from "../../components";
+import { Cell, Checkbox, cx, HeaderCell, Row, Table, TableBody, TableHead } from "../../components";
 import { usePreferences } from "../../shell/preferences";
 import { type Column, NameCell, StatusCell } from "./columns";
 import styles from "./Jobs.module.css";
@@ -75,9 +75,14 @@ type RowProps = Pick<Props, "columns" | "onToggle" | "onMenu" | "onVerb"> & {
 // A page may have hundreds of rows, and an event changes one of them.
 const JobRow = memo(function JobRow({ job, columns, isSelected, isCurrent, ...rest }: RowProps) {
   return (
-    <Row selected={isSelected ?? false} current={isCurrent} data-job={job.id}>
+    <Row
+      selected={isSelected ?? false}
+      current={isCurrent}
+      data-job={job.id}
+      className={styles.row}
+    >
       {isSelected !== null && (
-        <Cell control className={styles.check ?? ""}>
+        <Cell control className={styles.check}>
           <Checkbox
             label={`Select ${job.job_type} ${job.id}`}
             isSelected={isSelected}
@@ -85,24 +90,24 @@ const JobRow = memo(function JobRow({ job, columns, isSelected, isCurrent, ...re
           />
         </Cell>
       )}
-      <Cell label="Status">
+      <Cell className={styles.status}>
         <StatusCell job={job} />
       </Cell>
-      <Cell rowHeader>
+      <Cell rowHeader className={styles.nameCell}>
         <NameCell job={job} />
       </Cell>
-      {columns.map(({ id, name, isNumeric = false, isCut = false, cell }) => (
+      {columns.map(({ id, name, isNumeric = false, isCut = false, isMinor = false, cell }) => (
         <Cell
           key={id}
           label={name}
           numeric={isNumeric}
           truncate={isCut}
-          className={isCut ? (styles.detail ?? "") : (styles.whole ?? "")}
+          className={cx(isCut ? styles.detail : styles.whole, isMinor && styles.minor)}
         >
           {cell(job)}
         </Cell>
       ))}
-      <Cell control>
+      <Cell control className={styles.actions}>
         <RowMenu
           job={job}
           isOpen={rest.isMenuOpen}

@@ -12,6 +12,8 @@ export type Column = {
   name: string;
   isNumeric?: boolean;
   isCut?: boolean;
+  /** Left out on phones. */
+  isMinor?: boolean;
   cell: (job: Job) => ReactNode;
 };
 
@@ -34,31 +36,43 @@ export const COLUMNS: readonly Column[] = [
     cell: ({ created_at }) => <Time at={created_at} />,
   },
   { id: "duration", name: "Duration", isNumeric: true, cell: (job) => <Duration job={job} /> },
-  { id: "priority", name: "Priority", isNumeric: true, cell: ({ priority }) => priority },
+  {
+    id: "priority",
+    isMinor: true,
+    name: "Priority",
+    isNumeric: true,
+    cell: ({ priority }) => priority,
+  },
   {
     id: "attempts",
+    isMinor: true,
     name: "Attempt",
     isNumeric: true,
     cell: ({ attempt }) => (attempt > 0 ? attempt : "—"),
   },
-  { id: "worker", name: "Worker", cell: ({ worker }) => worker ?? "—" },
+  { id: "worker", isMinor: true, name: "Worker", cell: ({ worker }) => worker ?? "—" },
   {
     id: "tags",
     name: "Tags",
     cell: ({ tags }) =>
       tags.length > 0 ? (
-        <span className={styles.tags}>
-          {tags.slice(0, 3).map((tag) => (
+        <span className={styles.tags} title={tags.join(", ")}>
+          {tags.slice(0, 2).map((tag) => (
             <Chip key={tag}>{tag}</Chip>
           ))}
-          {tags.length > 3 && <span className="muted">+{tags.length - 3}</span>}
+          {tags.length > 2 && <span className="muted">+{tags.length - 2}</span>}
         </span>
       ) : (
         "—"
       ),
   },
-  { id: "workspace", name: "Workspace", cell: ({ workspace }) => workspace },
-  { id: "created_by", name: "Submitted by", cell: ({ created_by }) => created_by ?? "—" },
+  { id: "workspace", isMinor: true, name: "Workspace", cell: ({ workspace }) => workspace },
+  {
+    id: "created_by",
+    isMinor: true,
+    name: "Submitted by",
+    cell: ({ created_by }) => created_by ?? "—",
+  },
   {
     id: "finished",
     name: "Finished",
@@ -97,7 +111,7 @@ export function NameCell({ job }: { job: Job }) {
         {shortId(job.id)}
       </span>
       <span className={styles.copy}>
-        <CopyButton text={job.id} label="Copy id" />
+        <CopyButton text={job.id} label={`Copy id ${shortId(job.id)}`} />
       </span>
     </span>
   );
