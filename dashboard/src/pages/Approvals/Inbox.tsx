@@ -10,8 +10,10 @@ import { DecisionDialog, type DecisionVerb } from "./DecisionDialog";
 
 type Job = components["schemas"]["JobOut"];
 type Detail = components["schemas"]["JobDetailOut"];
-type Asked = { job: Detail; decision: DecisionVerb };
+/** The open dialog, and the place of its card in the list. */
+type Asked = { job: Detail; decision: DecisionVerb; at: number };
 
+const FOCUS_MS = 50;
 const WAITING = { status: "awaiting_approval", oldest_first: true, limit: 20 } as const;
 
 /** Requests that wait for a decision, the oldest first. */
@@ -23,7 +25,9 @@ export function Inbox() {
   const list = useRef<HTMLDivElement>(null);
   const focusNext = useFocusAfter(list, jobs);
   const lanes = useLanes();
-  const ask = (job: Detail, decision: DecisionVerb) => setAsked({ job, decision });
+  const ask = (job: Detail, decision: DecisionVerb) => {
+    setAsked({ job, decision, at: jobs.findIndex(({ id }) => id === job.id) });
+  };
   useCardKeys(list, ask);
   if (found.isPending) return <SkeletonLines count={10} />;
   if (found.isError) return <Notice kind="error">{found.error.message}</Notice>;
@@ -58,7 +62,7 @@ export function Inbox() {
           job={asked.job}
           decision={asked.decision}
           onClose={() => setAsked(null)}
-          onDecided={() => focusNext(asked.job.id)}
+          onDecided={() => focusNext(asked.job.id, asked.at)}
         />
       )}
     </>
@@ -111,15 +115,19 @@ function useCardKeys(
 
 /** Returns how to say that a job was decided: when its card is gone, the next one gets the focus. */
 function useFocusAfter(list: React.RefObject<HTMLDivElement | null>, jobs: Job[]) {
-  const [decided, setDecided] = useState<{ id: string; at: number } | null>(null);
+  const decided = useRef<{ id: string; at: number } | null>(null);
   useEffect(() => {
-    if (decided === null || jobs.some(({ id }) => id === decided.id)) return;
-    setDecided(null);
-    const cards = [...(list.current?.children ?? [])] as HTMLElement[];
-    const next = cards[Math.min(decided.at, cards.length - 1)];
+    const done = decided.current;
+    if (done === null || jobs.some(({ id }) => id === done.id)) return;
+    decided.current = null;
     // The dialog gives the focus back first.
-    const timer = setTimeout(() => (next ?? document.getElementById("main"))?.focus(), 50);
-    return () => clearTimeout(timer);
-  }, [decided, jobs, list]);
-  return (id: string) => setDecided({ id, at: jobs.findIndex((job) => job.id === id) });
+    setTimeout(() => {
+      const cards = [...(list.current?.children ?? [])] as HTMLElement[];
+      const next = cards[Math.min(done.at, cards.length - 1)];
+      (next ?? document.getElementById("main"))?.focus();
+    }, FOCUS_MS);
+  });
+  return (id: string, at: number) => {
+    decided.current = { id, at };
+  };
 }
