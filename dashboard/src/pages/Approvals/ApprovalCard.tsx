@@ -112,7 +112,7 @@ function Content({ job, lane, runsForS }: ContentProps) {
     <div className={styles.content}>
       <section className={styles.part}>
         <h3>Payload</h3>
-        <JsonView label="Payload" value={job.payload} maxHeight="320px" />
+        <JsonView label={`Payload of ${shortId(job.id)}`} value={job.payload} maxHeight="320px" />
         <h3>Changed since the last approved run</h3>
         <LastApproved job={job} />
       </section>
@@ -130,7 +130,7 @@ function Content({ job, lane, runsForS }: ContentProps) {
         {plan !== null && (
           <>
             <h3>Plan</h3>
-            <JsonView label="Plan" value={plan} maxHeight="240px" />
+            <JsonView label={`Plan of ${shortId(job.id)}`} value={plan} maxHeight="240px" />
           </>
         )}
       </section>

@@ -90,8 +90,9 @@ function DecidedRow({ job, decision, by, reason, at }: Decision) {
         </Badge>
       </Cell>
       <Cell label="Job" rowHeader>
-        <LinkText href={jobPath(job.id)}>{job.job_type}</LinkText>{" "}
-        <code className={styles.id}>{shortId(job.id)}</code>
+        <LinkText href={jobPath(job.id)}>
+          {job.job_type} <code>{shortId(job.id)}</code>
+        </LinkText>
       </Cell>
       <Cell label="Requested by">{job.created_by ?? "—"}</Cell>
       <Cell label="Decided by">{by ?? "—"}</Cell>

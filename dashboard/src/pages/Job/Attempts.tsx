@@ -61,8 +61,7 @@ export function Attempts({ job, isPrivateShown }: { job: Job; isPrivateShown: bo
       {!isPrivateShown && (
         <div className={styles.foot}>
           <Notice kind="info">
-            Logs, tracebacks and private messages are hidden: they need the permission{" "}
-            <code>jobs:debug</code>.
+            Logs and tracebacks are hidden: they need the permission <code>jobs:debug</code>.
           </Notice>
         </div>
       )}
@@ -83,7 +82,10 @@ function AttemptItem({ job, attempt, isNewest, isPrivateShown }: AttemptProps) {
   const hasContent = attempt.error !== null || isPrivateShown;
   const head = (
     <>
-      <span className={styles.number}>{attempt.attempt}</span>
+      <span className={styles.number}>
+        <span className="visually-hidden">Attempt </span>
+        {attempt.attempt}
+      </span>
       <Badge tone={tone} icon={icon}>
         {words}
       </Badge>
@@ -103,7 +105,6 @@ function AttemptItem({ job, attempt, isNewest, isPrivateShown }: AttemptProps) {
           type="button"
           className={styles.head}
           aria-expanded={isOpen}
-          aria-label={`Attempt ${attempt.attempt}: ${words}`}
           onClick={() => setOpen(!isOpen)}
         >
           <Icon
@@ -183,7 +184,11 @@ function AttemptLog({ attempt }: { attempt: Attempt }) {
   if (lines.length === 0) return <p className={styles.facts}>This attempt logged nothing.</p>;
   return (
     <>
-      {hidden > 0 && <p className={styles.facts}>{plural(hidden, "older line")} not kept here.</p>}
+      {hidden > 0 && (
+        <p className={styles.facts}>
+          Only the newest lines are shown, without {plural(hidden, "older one")}.
+        </p>
+      )}
       <LogView label={`Log of attempt ${attempt.attempt}`} lines={shown} />
     </>
   );

@@ -141,8 +141,7 @@ function Failed({ job, isPrivateShown }: NowProps) {
         {error?.traceback && <Traceback text={error.traceback} />}
         {!error?.traceback && !isPrivateShown && (
           <p className={styles.note}>
-            The traceback and private messages are hidden: they need the permission{" "}
-            <code>jobs:debug</code>.
+            Its traceback is hidden: it needs the permission <code>jobs:debug</code>.
           </p>
         )}
         <p className={styles.note}>
@@ -182,7 +181,7 @@ function Cancelled({ job }: { job: Job }) {
             <strong>{job.error.type}</strong>: {job.error.message}
           </p>
         )}
-        {job.result !== null && <JsonView label="Result" value={job.result} />}
+        {job.result !== null && <JsonView label="Result value" value={job.result} />}
       </div>
     </Card>
   );
@@ -202,7 +201,7 @@ function Completed({ job }: { job: Job }) {
       {job.result === null ? (
         <p className={styles.note}>The handler returned nothing.</p>
       ) : (
-        <JsonView label="Result" value={job.result} />
+        <JsonView label="Result value" value={job.result} />
       )}
     </Card>
   );

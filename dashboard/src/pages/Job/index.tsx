@@ -23,6 +23,8 @@ import { Steps } from "./Steps";
 import { timeline } from "./stages";
 import { Timeline } from "./Timeline";
 
+const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
 /** One job: why it waits, how far it is or how it ended; then its life and its values. */
 export default function Job() {
   const { id = "" } = useParams<{ id: string }>();
@@ -32,14 +34,19 @@ export default function Job() {
 function JobPage({ id }: { id: string }) {
   const me = useMe();
   const [isDeleting, setDeleting] = useState(false);
-  useTopics([`job:${id}`]);
-  const found = useApi("/jobs/{job_id}", { path: { job_id: id } }, { enabled: !isDeleting });
+  const isId = ID.test(id);
+  const found = useApi(
+    "/jobs/{job_id}",
+    { path: { job_id: id } },
+    { enabled: isId && !isDeleting },
+  );
+  const isMissing = !isId || (found.error instanceof Problem && found.error.status === 404);
   const job = found.data;
-  if (!job) {
-    if (!found.isError) return <Loading />;
-    const isMissing = found.error instanceof Problem && found.error.status < 500;
-    return isMissing ? <NotFound id={id} /> : <Notice kind="error">{found.error.message}</Notice>;
-  }
+  // The stream refuses the topic of a job that does not exist.
+  useTopics(job && !isMissing ? [`job:${id}`] : []);
+  if (isMissing) return <NotFound id={id} />;
+  if (!job)
+    return found.isError ? <Notice kind="error">{found.error.message}</Notice> : <Loading />;
   const isPrivateShown = seesPrivate(me, job);
   const total = between(job.created_at, job.finished_at);
   return (
