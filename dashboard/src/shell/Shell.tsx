@@ -5,6 +5,7 @@ import { session } from "../api/session";
 import { Dialog, ErrorBoundary, ShortcutHelp, SkeletonLines } from "../components";
 import { AccountMenu, ThemeSwitch } from "./AccountMenu";
 import { LiveIndicator } from "./LiveIndicator";
+import { Mark } from "./Mark";
 import { Navigation, useApprovalCount, useScreens } from "./Navigation";
 import { SEARCH_ID, Search } from "./Search";
 import styles from "./Shell.module.css";
@@ -51,6 +52,7 @@ function Frame({ children }: { children: ReactNode }) {
       <header className={styles.header}>
         <div className={styles.bar}>
           <Link href="/" className={styles.brand}>
+            <Mark />
             Laneway
           </Link>
           <Search />

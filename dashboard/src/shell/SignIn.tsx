@@ -2,6 +2,7 @@ import { type FormEvent, useState } from "react";
 import { messageOf } from "../api";
 import { signIn } from "../api/sign_in";
 import { Button, CodeBlock, Notice, TextField } from "../components";
+import { Mark } from "./Mark";
 import styles from "./SignIn.module.css";
 
 /** The form that takes a one-time link or a token. */
@@ -52,7 +53,9 @@ export function SignInPage() {
   return (
     <main className={styles.page}>
       <div className={styles.card}>
-        <h1 className={styles.title}>Laneway</h1>
+        <h1 className={styles.title}>
+          <Mark /> Laneway
+        </h1>
         <SignInForm />
       </div>
     </main>
