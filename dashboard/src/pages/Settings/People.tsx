@@ -93,7 +93,7 @@ function PrincipalRow({ principal, grants }: { principal: Principal; grants: Gra
         <Time at={principal.created_at} />
       </Cell>
       <Cell control>
-        <span className={styles.words}>
+        <span className={styles.buttons}>
           <Button size="sm" onPress={() => setDialog("grant")}>
             Grant
           </Button>

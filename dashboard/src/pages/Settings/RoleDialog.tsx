@@ -45,7 +45,7 @@ export function RoleActions({ role }: { role: Role }) {
   const [dialog, setDialog] = useState<"edit" | "delete" | null>(null);
   const remove = useAction("delete", "/admin/roles/{name}", { done: `${role.name} deleted` });
   return (
-    <span className={styles.words}>
+    <span className={styles.buttons}>
       <Button size="sm" onPress={() => setDialog("edit")}>
         Edit
       </Button>
