@@ -5,10 +5,8 @@ import { faded, tokenColour } from "./colours";
 
 // Whole numbers only: there are no half jobs.
 const COUNT_STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 1e6];
-const TIME_STEPS = [
-  0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600,
-  1800, 3600, 7200, 18_000, 43_200, 86_400, 172_800, 604_800,
-];
+// Waits reach from milliseconds to days, so their scale is logarithmic.
+const TIME_MARKS = [0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 36_000, 86_400, 864_000];
 
 /** The rows that uPlot draws. Stacked series lie on each other, the first at the bottom. */
 export function plotData({ times, series, isStacked }: ChartProps): uPlot.AlignedData {
@@ -63,7 +61,9 @@ export function plotOptions(
     scales: {
       // Half a bucket more, so that the bars at both ends are whole.
       x: { time: true, range: (_plot, min, max) => [min - half, max + half] },
-      y: { range: (_plot, _min, max) => [0, top(max, isTime)] },
+      y: isTime
+        ? { distr: 3, range: (_plot, min, max) => timeRange(min, max) }
+        : { range: (_plot, _min, max) => [0, Math.max(4, (max ?? 0) * 1.1)] },
     },
     axes: [
       { ...axis, grid: { show: false }, size: 24, space: 70, values: timeLabels(props) },
@@ -71,7 +71,10 @@ export function plotOptions(
         ...axis,
         size: 52,
         space: 36,
-        incrs: isTime ? TIME_STEPS : COUNT_STEPS,
+        // A logarithmic axis would leave out the marks that are no powers of ten.
+        ...(isTime
+          ? { splits: timeMarks, filter: (_plot, marks) => marks }
+          : { incrs: COUNT_STEPS }),
         values: (_plot, all) => all.map((value) => valueWords(value, props.unit)),
       },
     ],
@@ -115,10 +118,16 @@ const isolated: uPlot.Series.Points.Filter = (plot, place) => {
   );
 };
 
-function top(max: number | null, isTime: boolean): number {
-  const least = isTime ? 0.01 : 4;
-  return max === null || !Number.isFinite(max) ? least : Math.max(least, max * 1.1);
+/** From the mark below the least value to the mark above the greatest. */
+export function timeRange(min: number | null, max: number | null): [number, number] {
+  const [first = 0.001, ...others] = TIME_MARKS;
+  const least = TIME_MARKS.findLast((mark) => mark <= (min ?? 0.1)) ?? first;
+  const greatest = others.find((mark) => mark >= (max ?? 1)) ?? others.at(-1) ?? 1;
+  return [least, Math.max(greatest, least * 10)];
 }
+
+const timeMarks: uPlot.Axis.Splits = (_plot, _axis, min, max) =>
+  TIME_MARKS.filter((mark) => mark >= min && mark <= max);
 
 const TIME: Intl.DateTimeFormatOptions = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
 

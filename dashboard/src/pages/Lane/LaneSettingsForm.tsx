@@ -67,7 +67,10 @@ export function LaneSettingsForm({ lane }: { lane: Lane }) {
           {...(lane.name === "default" && { hint: "It also takes every type of no other lane." })}
         />
       ) : (
-        <LaneTypes lane={lane} most={Number.POSITIVE_INFINITY} />
+        <div className={lanes.typeField}>
+          <span className={lanes.label}>Job types</span>
+          <LaneTypes lane={lane} most={Number.POSITIVE_INFINITY} />
+        </div>
       )}
       <Switch
         isSelected={after.enabled}
@@ -87,7 +90,13 @@ export function LaneSettingsForm({ lane }: { lane: Lane }) {
           <p role="status">
             <strong>{changeWords(before, after)}</strong>, {appliesWithin(lane)}
           </p>
-          <FieldChanges before={before} after={after} words={LANE_WORDS} />
+          {"job_types" in change && (
+            <FieldChanges
+              before={{ job_types: before.job_types }}
+              after={{ job_types: after.job_types }}
+              words={LANE_WORDS}
+            />
+          )}
           <div className={styles.buttons}>
             <Button onPress={reset}>Discard</Button>
             <Button variant="primary" isPending={save.isPending} onPress={() => void send()}>

@@ -16,7 +16,7 @@ import { Time } from "../../time";
 import { LaneActions } from "../Lanes/LaneActions";
 import { LaneState } from "../Lanes/LaneState";
 import { useManagesLane } from "../Lanes/useAccess";
-import { LANE_WINDOW_S, laneNumbers, rateWords } from "../Overview/laneNumbers";
+import { AGEING, byMinuteQuery, laneNumbers, rateWords } from "../Overview/laneNumbers";
 import styles from "./Lane.module.css";
 import { LaneHistory } from "./LaneHistory";
 import { LaneSettingsForm } from "./LaneSettingsForm";
@@ -30,9 +30,7 @@ export default function Lane() {
   useTopics([`lane:${wanted}`]);
   const lane = useApi("/admin/workers/lanes/{name}", { path: { name: wanted } });
   const status = useApi("/admin/workers/status", undefined, { everyS: 10 });
-  const stats = useApi("/admin/stats", {
-    query: { window_s: LANE_WINDOW_S, bucket_s: 60, by_lane: true },
-  });
+  const stats = useApi("/admin/stats", byMinuteQuery, AGEING);
   const isManager = useManagesLane(wanted);
   const breadcrumb = <LinkText href="/lanes">Lanes</LinkText>;
   if (lane.error instanceof Problem && lane.error.status === 404) {

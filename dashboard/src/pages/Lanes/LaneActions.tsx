@@ -37,7 +37,7 @@ export function LaneActions({ lane, onLanePage = false }: { lane: Lane; onLanePa
           {
             id: "freeze",
             label: "Freeze",
-            detail: "Drain until thawed; nobody else resumes it by accident",
+            detail: "Drain it until somebody thaws it",
             icon: "lock" as const,
             onAction: () =>
               void freeze.run({ body: { lanes: [name], deadline: 0, or_thaw: false } }),

@@ -14,15 +14,14 @@ import {
 } from "../../components";
 import { count, shortId } from "../../format";
 import { href, jobPath } from "../../shell/url";
+import { Elapsed } from "../../time";
 import styles from "./Limits.module.css";
-import { type Holder, holdersOf, holdWords, rateWords } from "./limits";
+import { holdWords, otherHolders, rateWords } from "./limits";
 
 type Limit = components["schemas"]["LimitStatusOut"];
-type ActiveJob = components["schemas"]["ActiveJobOut"];
 
 type Props = {
   limits: Limit[];
-  active: ActiveJob[];
   /** The job types that need a limit for their whole run. */
   typesOf: (limit: string) => string[];
   isManager: boolean;
@@ -54,7 +53,7 @@ export function LimitTable({ limits, ...rest }: Props) {
   );
 }
 
-function LimitRow({ limit, active, typesOf, ...rest }: Omit<Props, "limits"> & { limit: Limit }) {
+function LimitRow({ limit, typesOf, ...rest }: Omit<Props, "limits"> & { limit: Limit }) {
   const types = typesOf(limit.name);
   return (
     <Row>
@@ -82,7 +81,7 @@ function LimitRow({ limit, active, typesOf, ...rest }: Omit<Props, "limits"> & {
         )}
       </Cell>
       <Cell label="Held by">
-        <Holders holders={holdersOf(limit, active)} />
+        <Holders limit={limit} />
       </Cell>
       <Cell label="Needed by">
         <NeededBy types={types} />
@@ -94,27 +93,34 @@ function LimitRow({ limit, active, typesOf, ...rest }: Omit<Props, "limits"> & {
   );
 }
 
-const MOST_JOBS = 4;
+const MOST_JOBS = 5;
 
-function Holders({ holders }: { holders: Holder[] }) {
-  if (holders.length === 0) return <span className="muted">nobody</span>;
+/** Who holds a limit: the jobs, the longest first, then processes outside of jobs. */
+function Holders({ limit }: { limit: Limit }) {
+  const { jobs, running } = limit;
+  const others = otherHolders(limit);
+  const shown = jobs.slice(0, MOST_JOBS);
+  const more = jobs.length - shown.length;
+  if (running === 0) return <span className="muted">nobody</span>;
   return (
     <ul className={styles.holders}>
-      {holders.map(({ words, jobType, jobs }) => (
-        <li key={words}>
-          {jobType === null ? (
-            words
-          ) : (
-            <LinkText href={href("/jobs", { status: "running", job_type: jobType })}>
-              {words}
-            </LinkText>
-          )}
-          {jobs.slice(0, MOST_JOBS).map(({ id }) => (
-            <LinkText key={id} href={jobPath(id)} className={styles.id}>
-              {shortId(id)}
-            </LinkText>
-          ))}
+      {shown.map((job) => (
+        <li key={job.id}>
+          <LinkText href={jobPath(job.id)}>{job.job_type}</LinkText>
+          <span className={styles.id}>{shortId(job.id)}</span>
+          <span className={styles.detail}>
+            {job.held > 1 && `${job.held} times, `}
+            {job.worker ?? shortId(job.claimed_by)}, <Elapsed since={job.claimed_at} />
+          </span>
         </li>
+      ))}
+      {more > 0 && (
+        <li>
+          <LinkText href={href("/jobs", { status: "running" })}>{`${more} more jobs`}</LinkText>
+        </li>
+      )}
+      {others.map((words) => (
+        <li key={words}>{words}</li>
       ))}
     </ul>
   );

@@ -16,12 +16,7 @@ export default function Limits() {
   useTopics(["jobs"]);
   const isViewer = useSeesEverything();
   const isManager = useManagesEverything();
-  const limits = useApi(
-    "/admin/limits",
-    { query: { limit: 200 } },
-    { enabled: isViewer, everyS: 10 },
-  );
-  const status = useApi("/admin/workers/status", undefined, { everyS: 10 });
+  const limits = useApi("/admin/limits", { query: { limit: 200 } }, { enabled: isViewer });
   const { types } = useJobTypes();
   const [open, setOpen] = useState<Open | null>(null);
   const close = () => setOpen(null);
@@ -57,7 +52,6 @@ export default function Limits() {
       {limits.data && limits.data.items.length > 0 && (
         <LimitTable
           limits={limits.data.items}
-          active={status.data?.active ?? []}
           typesOf={typesOf}
           isManager={isManager}
           onEdit={(limit) => setOpen({ what: "edit", limit })}

@@ -1,9 +1,8 @@
 import { expect, it } from "vitest";
 import type { components } from "../../api";
-import { holdersOf, holdWords, LIMIT_WORDS, rateWords } from "./limits";
+import { holdWords, LIMIT_WORDS, otherHolders, rateWords } from "./limits";
 
 type Limit = components["schemas"]["LimitStatusOut"];
-type ActiveJob = components["schemas"]["ActiveJobOut"];
 
 const limit = (change: Partial<Limit>): Limit => ({
   name: "openai",
@@ -18,9 +17,9 @@ const limit = (change: Partial<Limit>): Limit => ({
   waiting: 0,
   waiting_is_capped: false,
   holders: [],
+  jobs: [],
   ...change,
 });
-const job = (id: string, job_type: string) => ({ id, job_type }) as ActiveJob;
 
 it.each([
   [10, 60, "10 per min"],
@@ -35,15 +34,9 @@ it("says where holders are counted", () => {
   expect(holdWords(limit({ scope: "host" }))).toBe("1 at the busiest host, 2 in all");
 });
 
-it("finds the jobs that hold a limit", () => {
-  const active = [job("1", "ask"), job("2", "ask"), job("3", "draw"), job("4", "draw")];
-  const found = holdersOf(
-    limit({ holders: ["2 jobs of type ask", "a job of type draw", "a process on web-1"] }),
-    active,
-  );
-  expect(found.map(({ jobType }) => jobType)).toEqual(["ask", "draw", null]);
-  // Two of the type run, one of them holds it: nobody knows which.
-  expect(found.map(({ jobs }) => jobs.map(({ id }) => id))).toEqual([["1", "2"], [], []]);
+it("tells processes from jobs", () => {
+  const holders = ["2 jobs of type ask", "a job of type draw", "a process on web-1"];
+  expect(otherHolders(limit({ holders }))).toEqual(["a process on web-1"]);
 });
 
 it("shows values as people read them", () => {

@@ -3,7 +3,6 @@ import { duration, plural } from "../../format";
 import type { FieldWords } from "../../history";
 
 type Limit = components["schemas"]["LimitStatusOut"];
-type ActiveJob = components["schemas"]["ActiveJobOut"];
 export type LimitSettings = Required<components["schemas"]["LimitSettings"]>;
 
 export const NEW_LIMIT: LimitSettings = {
@@ -31,23 +30,9 @@ export function holdWords(limit: Limit): string {
   return `${limit.busiest} at the busiest ${limit.scope}, ${limit.running} in all`;
 }
 
-export type Holder = {
-  /** As the API says it. */
-  words: string;
-  jobType: string | null;
-  /** The jobs, where it is certain which ones hold the limit. */
-  jobs: ActiveJob[];
-};
-
-/** Who holds a limit: the API's words, with the running jobs they speak of. */
-export function holdersOf(limit: Limit, active: ActiveJob[]): Holder[] {
-  return limit.holders.map((words) => {
-    const [, many, jobType] = /^(?:a job|(\d+) jobs) of type (.+)$/s.exec(words) ?? [];
-    if (jobType === undefined) return { words, jobType: null, jobs: [] };
-    const running = active.filter((job) => job.job_type === jobType);
-    // A handler may hold it for one call only: with more running jobs, nobody knows which.
-    return { words, jobType, jobs: running.length === Number(many ?? 1) ? running : [] };
-  });
+/** The holders that are no jobs, in the API's words: processes outside of jobs, by host. */
+export function otherHolders(limit: Limit): string[] {
+  return limit.holders.filter((words) => !/^(a job|\d+ jobs) of type /.test(words));
 }
 
 const NAMES: Record<string, string> = {

@@ -2,6 +2,7 @@ import { useState } from "react";
 import { type components, useAction, useMe } from "../../api";
 import { ConfirmDialog, TextField } from "../../components";
 import { coversLane } from "../Lanes/access";
+import styles from "./Overview.module.css";
 
 type ActiveJob = components["schemas"]["ActiveJobOut"];
 
@@ -29,11 +30,13 @@ export function CancelDialog({ job, onClose }: { job: ActiveJob | null; onClose:
       onClose={onClose}
       onConfirm={confirm}
     >
-      <p>
-        Its worker is asked to stop the handler. From now on, this job can only end as cancelled;
-        its checkpoint is kept, and it can be retried.
-      </p>
-      <TextField label="Reason" isOptional value={reason} onChange={setReason} maxLength={2000} />
+      <div className={styles.question}>
+        <p>
+          Its worker is asked to stop the handler. From now on, this job can only end as cancelled;
+          its checkpoint is kept, and it can be retried.
+        </p>
+        <TextField label="Reason" isOptional value={reason} onChange={setReason} maxLength={2000} />
+      </div>
     </ConfirmDialog>
   );
 }

@@ -16,6 +16,7 @@ import { Card, cx, EmptyState, Select, Skeleton } from "../../components";
 import { plural } from "../../format";
 import { usePreferences } from "../../shell/preferences";
 import { href, useUrlValue } from "../../shell/url";
+import { AGEING } from "./laneNumbers";
 import styles from "./Overview.module.css";
 
 type Series = components["schemas"]["SeriesOut"];
@@ -41,8 +42,12 @@ export function Charts({ lanes }: { lanes: string[] }) {
   const chosen = WINDOWS.find(({ id }) => id === wanted) ?? WINDOWS[0];
   const { window_s, bucket_s } = chosen;
   const of = lane === null ? {} : { lane };
-  const byLane = useApi("/admin/stats", { query: { window_s, bucket_s, by_lane: true, ...of } });
-  const byType = useApi("/admin/stats", { query: { window_s, bucket_s, ...of } });
+  const byLane = useApi(
+    "/admin/stats",
+    { query: { window_s, bucket_s, by_lane: true, ...of } },
+    AGEING,
+  );
+  const byType = useApi("/admin/stats", { query: { window_s, bucket_s, ...of } }, AGEING);
   return (
     <section aria-label="Charts" className={styles.charts}>
       <header className={styles.chartsHead}>
@@ -61,7 +66,11 @@ export function Charts({ lanes }: { lanes: string[] }) {
       </header>
       <div className={styles.chartGrid}>
         <ThroughputChart series={byLane.data} at={byLane.dataUpdatedAt} />
-        <WaitChart series={byLane.data} at={byLane.dataUpdatedAt} isOneLane={lane !== null} />
+        <WaitChart
+          series={byLane.data}
+          at={byLane.dataUpdatedAt}
+          isOneLane={lane !== null || lanes.length === 1}
+        />
         <FailureChart series={byType.data} at={byType.dataUpdatedAt} />
       </div>
       {byLane.data?.is_capped && (

@@ -93,7 +93,7 @@ function LaneRow(props: { lane: Lane; isPaused: boolean; numbers: LaneNumbers })
         <LinkText
           href={href("/failures", { lane: name })}
           quiet
-          className={numbers.failed > 0 ? styles.bad : undefined}
+          className={isFailing(numbers) ? styles.bad : undefined}
         >
           {percent(numbers.failed, numbers.ended)}
         </LinkText>
@@ -109,6 +109,13 @@ function LaneRow(props: { lane: Lane; isPaused: boolean; numbers: LaneNumbers })
       </Cell>
     </Row>
   );
+}
+
+// Below, a failure is an exception.
+const FAILING_SHARE = 0.05;
+
+function isFailing({ failed, ended }: LaneNumbers): boolean {
+  return failed > 0 && failed / ended >= FAILING_SHARE;
 }
 
 function sparkWords({ spark }: LaneNumbers): string {

@@ -5,7 +5,7 @@ import { ErrorNotice } from "../../shell/ErrorNotice";
 import { useSeesEverything } from "../Lanes/useAccess";
 import { Charts } from "./Charts";
 import { LaneTable } from "./LaneTable";
-import { LANE_WINDOW_S, laneNumbers } from "./laneNumbers";
+import { AGEING, byMinuteQuery, LANE_WINDOW_S, laneNumbers } from "./laneNumbers";
 import styles from "./Overview.module.css";
 import { ProblemStrip } from "./ProblemStrip";
 import { FAILURE_WINDOW_S, findProblems } from "./problems";
@@ -14,21 +14,19 @@ import { RunningJobs } from "./RunningJobs";
 
 // The API lists no more running jobs.
 const MOST_ACTIVE = 1000;
+const wholeQuery = { query: { ...byMinuteQuery.query, bucket_s: LANE_WINDOW_S } };
+const failuresQuery = { query: { window_s: FAILURE_WINDOW_S } };
 
 /** What is wrong, who uses the slots, what runs, and how it went. */
 export default function Overview() {
   useTopics(["jobs"]);
   const status = useApi("/admin/workers/status", undefined, { everyS: 10 });
-  const byMinute = useApi("/admin/stats", {
-    query: { window_s: LANE_WINDOW_S, bucket_s: 60, by_lane: true },
-  });
-  const whole = useApi("/admin/stats", {
-    query: { window_s: LANE_WINDOW_S, bucket_s: LANE_WINDOW_S, by_lane: true },
-  });
-  const failures = useApi("/admin/stats/failures", { query: { window_s: FAILURE_WINDOW_S } });
+  const byMinute = useApi("/admin/stats", byMinuteQuery, AGEING);
+  const whole = useApi("/admin/stats", wholeQuery, AGEING);
+  const failures = useApi("/admin/stats/failures", failuresQuery, AGEING);
   const database = useApi("/admin/database", undefined, {
     enabled: useSeesEverything(),
-    everyS: 60,
+    ...AGEING,
   });
   const isEmpty = useIsEmpty();
   const problems = useMemo(

@@ -4,6 +4,10 @@ import { type Grid, gridOf, type Point, perMinute, total } from "../../charts/gr
 type Series = components["schemas"]["SeriesOut"];
 
 export const LANE_WINDOW_S = 1800;
+/** What ends by the minute, by lane: the base of a lane's figures. */
+export const byMinuteQuery = { query: { window_s: LANE_WINDOW_S, bucket_s: 60, by_lane: true } };
+/** Figures over time grow old without an event: when nothing happens, they fall to zero. */
+export const AGEING = { everyS: 60 };
 const RATE_BUCKETS = 5;
 
 /** The figures of one lane over the last half hour. */

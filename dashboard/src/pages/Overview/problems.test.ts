@@ -38,6 +38,7 @@ const worker = (change: Partial<Schemas["WorkerRowOut"]> = {}): Schemas["WorkerR
   memory_bytes: null,
   started_at: "2026-11-17T12:00:00Z",
   seen_at: "2026-11-17T12:00:00Z",
+  seen_s: 95,
   drain_requested_at: null,
   drain_requested_by: null,
   is_live: true,
@@ -86,8 +87,13 @@ const load = (job_type: string, depth = 3): Schemas["TypeLoadOut"] => ({
 
 const ids = (input: Partial<ProblemInput>) =>
   findProblems({ status: status(), ...input }).map(({ id }) => id);
+// A lane whose waiting jobs are all of one type.
+const busy = (change: Partial<Schemas["LaneStatusOut"]>, type = "ingestion") => {
+  const { depth = 0, oldest_wait_s = null } = change;
+  return lane({ ...change, waiting: [{ ...load(type, depth), oldest_wait_s }] });
+};
 const laneIds = (change: Partial<Schemas["LaneStatusOut"]>) =>
-  ids({ status: status({ lanes: [lane(change)] }) });
+  ids({ status: status({ lanes: [busy(change)] }) });
 
 it("finds nothing wrong in an idle cluster", () => {
   expect(ids({ status: status({ lanes: [lane()] }), database: database() })).toEqual([]);
@@ -109,12 +115,17 @@ describe("lanes", () => {
 
   it("reports a full lane with a long wait once", () => {
     const [only, ...others] = findProblems({
-      status: status({ lanes: [lane({ slots_used: 2, depth: 5, oldest_wait_s: 2460 })] }),
+      status: status({ lanes: [busy({ slots_used: 2, depth: 5, oldest_wait_s: 2460 })] }),
     });
     expect(others).toEqual([]);
     expect(only?.title).toBe("Lane interactive: oldest wait 41 min");
     expect(only?.detail).toBe("5 jobs waiting, all 2 slots in use; the bound is 15 min");
     expect(only?.href).toBe("/lanes/interactive");
+  });
+
+  it("does not blame a lane for jobs that no worker takes", () => {
+    const lanes = [busy({ slots_used: 2, depth: 5, oldest_wait_s: 2460 }, "unknown")];
+    expect(ids({ status: status({ lanes }) })).toEqual(["unserved:interactive:unknown"]);
   });
 
   it("reports drained, frozen and slotless lanes only if jobs wait", () => {
@@ -125,7 +136,7 @@ describe("lanes", () => {
   });
 
   it("names the pause gate instead of every lane behind it", () => {
-    const lanes = [lane({ depth: 7, oldest_wait_s: 9000 })];
+    const lanes = [busy({ depth: 7, oldest_wait_s: 9000 })];
     const [gate, ...others] = findProblems({
       status: status({ paused: true, paused_by: "nico", lanes }),
     });
@@ -169,12 +180,15 @@ describe("workers", () => {
       "silent:b",
     ]);
     expect(ids({ status: status({ silent }) })).toEqual(["silent"]);
+    const [first] = findProblems({ status: status({ silent: [worker()] }) });
+    expect(first?.title).toBe("Worker api-1 silent for 1 min 35 s");
   });
 });
 
 describe("failure bursts", () => {
   const failures = (count: number): Schemas["FailuresOut"] => ({
     window_s: 600,
+    bucket_s: 60,
     is_capped: false,
     items: [
       {
@@ -182,6 +196,8 @@ describe("failure bursts", () => {
         job_type: "ingestion",
         error_type: "ValueError",
         failures: count,
+        first_at: "2026-11-17T11:59:00Z",
+        trend: [],
         last_at: "2026-11-17T12:00:00Z",
         example: "8f3a",
       },

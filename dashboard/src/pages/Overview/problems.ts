@@ -45,7 +45,7 @@ export function findProblems(input: ProblemInput): DetectedProblem[] {
     ...gateProblems(status),
     ...schemaProblems(database),
     ...unservedProblems(status),
-    ...status.lanes.flatMap((lane) => laneProblems(lane, status.paused)),
+    ...status.lanes.flatMap((lane) => laneProblems(lane, status)),
     ...burstProblems(input),
     ...silentProblems(status.silent),
     ...transactionProblems(status.oldest_transaction ?? database?.oldest_transaction),
@@ -77,8 +77,8 @@ function gateProblems(status: Status): DetectedProblem[] {
   ];
 }
 
-function laneProblems(lane: Lane, isPaused: boolean): DetectedProblem[] {
-  if (lane.depth === 0 || isPaused) return [];
+function laneProblems(lane: Lane, { paused, workers }: Status): DetectedProblem[] {
+  if (lane.depth === 0 || paused) return [];
   const waiting = `${lane.depth_is_capped ? "at least " : ""}${plural(lane.depth, "job")} waiting`;
   const at = { href: lanePath(lane.name) };
   if (!lane.enabled) {
@@ -97,7 +97,7 @@ function laneProblems(lane: Lane, isPaused: boolean): DetectedProblem[] {
     const title = `Lane ${lane.name} has no slots`;
     return [{ ...at, id: `full:${lane.name}`, severity: "error", title, detail: waiting }];
   }
-  const wait = lane.oldest_wait_s ?? 0;
+  const wait = oldestServedWait(lane, workers);
   const isFull = lane.max_slots !== null && lane.slots_used >= lane.max_slots;
   const full = isFull
     ? `, ${lane.max_slots === 1 ? "its slot" : `all ${lane.max_slots} slots`} in use`
@@ -123,6 +123,13 @@ function laneProblems(lane: Lane, isPaused: boolean): DetectedProblem[] {
       detail: `${waiting}, the oldest for ${duration(wait)}${full}`,
     },
   ];
+}
+
+/** The oldest wait of jobs that a live worker takes: the others are a problem of their own. */
+function oldestServedWait(lane: Lane, workers: Worker[]): number {
+  return lane.waiting
+    .filter(({ job_type }) => workers.some((worker) => serves(worker, job_type, lane.name)))
+    .reduce((oldest, { oldest_wait_s }) => Math.max(oldest, oldest_wait_s ?? 0), 0);
 }
 
 /** Whether the worker takes new jobs of this type in this lane. */
@@ -174,7 +181,7 @@ function silentProblems(silent: Worker[]): DetectedProblem[] {
     silent.map((worker) => ({
       id: `silent:${worker.id}`,
       severity: "warning",
-      title: `Worker ${worker.name} is silent`,
+      title: `Worker ${worker.name} silent for ${duration(worker.seen_s)}`,
       detail: `On ${worker.host}; it did not stop regularly${
         worker.running > 0 ? `, ${plural(worker.running, "job")} in its hands` : ""
       }`,
