@@ -18,6 +18,7 @@ from tests.e2e.app import Steps
 from tests.e2e.processes import ServerProgram, WorkerProgram
 
 Json = dict[str, Any]
+WORKER = "north"
 
 
 class Api:
@@ -69,7 +70,8 @@ class Site:
         self.conn.close()
 
     def has_worker(self) -> bool:
-        return bool(self.api.get("/admin/workers/status")["workers"])
+        workers = self.api.get("/admin/workers/status")["workers"]
+        return any(each["name"] == WORKER for each in workers)
 
     def link(self, role: str, url: str = "") -> str:
         """A one-time link of the person with this role."""
@@ -91,7 +93,7 @@ def run_site(dsn: str, **variables: str) -> Iterator[Site]:
     with tempfile.TemporaryDirectory(prefix="laneway-e2e-") as name:
         folder = Path(name)
         server = ServerProgram(dsn, folder, 0, **variables)
-        with server, WorkerProgram(dsn, folder, "--name", "north", **variables):
+        with server, WorkerProgram(dsn, folder, "--name", WORKER, **variables):
             site = Site(dsn, folder, server)
             try:
                 waits.until(site.has_worker)
