@@ -105,16 +105,18 @@ class ImportRefused(Exception):
 
 
 @lw.handler("import_file", lane="imports", max_retries=0)
-async def import_file(ctx: Context, key: str, error: str) -> dict[str, Any]:
-    """Fail with this error until the test allows a step."""
+async def import_file(
+    ctx: Context, key: str, error: str, kind: str = "ImportRefused"
+) -> dict[str, Any]:
+    """Fail with this error of this type until the test allows a step."""
     ctx.log(f"reading {key}")
     if Steps(Path(os.environ[STEPS])).allowed(key) < 1:
-        _refuse(error)
+        _refuse(type(kind, (ImportRefused,), {}), error)
     return {"imported": key}
 
 
-def _refuse(error: str) -> None:
-    raise ImportRefused(error)
+def _refuse(kind: type[ImportRefused], error: str) -> None:
+    raise kind(error)
 
 
 @lw.handler("flaky_sync", lane="imports", retry=RetryPolicy(base=0.05, cap=0.05, jitter=0))

@@ -30,13 +30,6 @@ def press(scope: Page | Locator, name: str) -> None:
     scope.get_by_role("button", name=named(name)).first.click()
 
 
-def act(page: Page, name: str) -> None:
-    """Press a button of the screen and confirm in the dialog that it opens."""
-    press(main(page), name)
-    press(dialog(page), name)
-    expect(dialog(page)).to_have_count(0)
-
-
 def expect_live(page: Page) -> None:
     expect(page.get_by_text("live", exact=True)).to_be_visible()
 

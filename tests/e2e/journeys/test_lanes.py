@@ -16,8 +16,8 @@ def running(site: Site, lane: str) -> int:
 
 def test_drained_lane_starts_nothing_until_it_is_resumed(site: Site, open_as: OpenAs) -> None:
     page = open_as("operator", "/lanes/imports").page
-    pages.act(page, "Drain")
-    expect(pages.main(page).get_by_text("drained").first).to_be_visible()
+    pages.press(pages.main(page), "Drain")
+    expect(pages.main(page).get_by_text("Drained").first).to_be_visible()
     job = site.api.submit("flaky_sync", {"account": "mail"})
     explained = site.api.get(f"/jobs/{job}/explain")
     assert "drained" in str(explained)
@@ -33,11 +33,13 @@ def test_tuned_slots_are_used(site: Site, open_as: OpenAs) -> None:
         site.api.submit("resize", {"key": key})
     waits.until(lambda: running(site, "thumbnails") == 2)
     page = open_as("operator", "/lanes/thumbnails").page
-    pages.main(page).get_by_label("Slots").fill("3")
+    slots = pages.main(page).get_by_role("textbox", name="Slots")
+    slots.fill("3")
+    slots.press("Tab")
     expect(pages.main(page)).to_contain_text("2 → 3 slots")
     pages.press(pages.main(page), "Save")
     waits.until(lambda: running(site, "thumbnails") == 3)
-    expect(pages.main(page)).to_contain_text("3 of 3")
+    expect(pages.main(page)).to_contain_text("3 of 3 slots in use")
     expect(pages.main(page)).to_contain_text("operator")
     site.steps.allow(key)
-    expect(pages.main(page)).to_contain_text("0 of 3")
+    expect(pages.main(page)).to_contain_text("0 of 3 slots in use")

@@ -19,7 +19,8 @@ def test_link_signs_in_once(site: Site, chromium: Browser) -> None:
     with visit(chromium, site.url) as second:
         second.page.goto(link)
         second.press_sign_in()
-        expect(second.page.get_by_text("the link was used")).to_be_visible()
+        refused = second.page.get_by_role("heading", name="This link does not work")
+        expect(refused).to_be_visible()
 
 
 def test_token_signs_in_and_is_forgotten_by_sign_out(site: Site, chromium: Browser) -> None:

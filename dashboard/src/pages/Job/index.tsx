@@ -100,15 +100,18 @@ function Loading() {
 
 function NotFound({ id }: { id: string }) {
   return (
-    <EmptyState
-      icon="search"
-      title="No such job"
-      action={<LinkText href={href("/jobs", { q: id })}>Search all jobs for this text</LinkText>}
-    >
-      <p>
-        <code className={styles.wanted}>{id}</code> does not exist, was deleted after its retention,
-        or is outside of what you may see.
-      </p>
-    </EmptyState>
+    <>
+      <PageHeader breadcrumb={<LinkText href="/jobs">Jobs</LinkText>} title="Job" />
+      <EmptyState
+        icon="search"
+        title="No such job"
+        action={<LinkText href={href("/jobs", { q: id })}>Search all jobs for this text</LinkText>}
+      >
+        <p>
+          <code className={styles.wanted}>{id}</code> does not exist, was deleted after its
+          retention, or is outside of what you may see.
+        </p>
+      </EmptyState>
+    </>
   );
 }
