@@ -11,7 +11,8 @@ _RUN = """
 async (tags) => {
   const { violations } = await axe.run(document, { runOnly: { type: "tag", values: tags } });
   return violations.map(({ id, help, nodes: [first, ...others] }) =>
-    `${id}: ${help}: ${first.html.slice(0, 120)} and ${others.length} more: ${first.failureSummary}`);
+    `${id}: ${help}: ${first.html.slice(0, 120)} and ${others.length} more:`
+    + ` ${first.failureSummary}`);
 }
 """
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from tests.e2e import pages
+from tests.e2e import pages, waits
 from tests.e2e.journeys.conftest import OpenAs
 from tests.e2e.site import Site, new_key
 
 
+def job_with(site: Site, key: str) -> str | None:
+    """The job with this key in its payload."""
+    found = site.api.get("/jobs?job_type=report&limit=200")["items"]
+    return next((each["id"] for each in found if each["payload"]["key"] == key), None)
+
+
 def test_submitted_job_is_approved_watched_and_completes(site: Site, open_as: OpenAs) -> None:
     key = new_key("report")
-    job = site.api.submit("report", {"key": key, "steps": 4, "year": 2031})
-    site.api.await_status(job, "awaiting_approval")
+    page = open_as("operator", "/jobs").page
+    pages.press(pages.main(page), "New job")
+    dialog = pages.dialog(page)
+    dialog.get_by_role("combobox", name="Job type").fill("report")
+    dialog.get_by_role("textbox", name="key", exact=True).fill(key)
+    dialog.get_by_role("textbox", name="year", exact=True).fill("2031")
+    pages.press(dialog, "Submit job")
+    expect(dialog).to_have_count(0)
+    job = waits.until(lambda: job_with(site, key))
     window = open_as("approver", "/approvals")
     page = window.page
     card = page.get_by_role("article").filter(has_text=key)

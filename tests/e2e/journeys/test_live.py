@@ -11,6 +11,7 @@ from tests.e2e import pages
 from tests.e2e.browser import Visit
 from tests.e2e.journeys.conftest import OpenAs
 from tests.e2e.processes import ServerProgram
+from tests.e2e.screens import await_content
 from tests.e2e.site import Site, new_key
 
 _HIDE = """
@@ -90,7 +91,7 @@ def test_idle_page_reads_no_list(site: Site, open_as: OpenAs) -> None:
     page = window.page
     page.clock.install()
     for path in ("/", "/jobs", "/lanes", "/limits", "/audit"):
-        window.open(path)
+        await_content(window.open(path))
         pages.expect_live(page)
         before = list_requests(window)
         page.clock.run_for(IDLE_MS)
