@@ -27,6 +27,7 @@ export function CopyAs({ job, isOpen, onClose }: Props) {
               variant={id === chosen ? "primary" : "default"}
               onPress={() => setChosen(id)}
               aria-pressed={id === chosen}
+              autoFocus={id === "curl"}
             >
               {name}
             </Button>

@@ -10,7 +10,7 @@ import {
   StatRow,
   Traceback,
 } from "../../components";
-import { between, duration } from "../../format";
+import { between, duration, plural } from "../../format";
 import { href } from "../../shell/url";
 import { Elapsed, Time } from "../../time";
 import { hasEnded } from "./actionRules";
@@ -133,7 +133,14 @@ function CancelRequested({ job }: { job: Job }) {
 function Failed({ job, isPrivateShown }: NowProps) {
   const { error } = job;
   return (
-    <Card title="Why it failed">
+    <Card
+      title="Why it failed"
+      subtitle={
+        <>
+          {plural(job.attempt, "attempt")} · <Time at={job.finished_at} />
+        </>
+      }
+    >
       <div className={styles.body}>
         <Notice kind="error" title={error?.type ?? "Failed"}>
           <p className={styles.errorText}>{error?.message || "It has no message."}</p>
@@ -145,7 +152,6 @@ function Failed({ job, isPrivateShown }: NowProps) {
           </p>
         )}
         <p className={styles.note}>
-          Failed <Time at={job.finished_at} /> after {attemptsText(job)}.{" "}
           <LinkText href={href("/jobs", { status: "failed", job_type: job.job_type })}>
             Failed jobs of this type
           </LinkText>
@@ -155,27 +161,31 @@ function Failed({ job, isPrivateShown }: NowProps) {
   );
 }
 
-function attemptsText(job: Job): string {
-  return job.attempt === 1 ? "1 attempt" : `${job.attempt} attempts`;
-}
-
-const CANCELS = {
-  cancelled: { title: "Why it was cancelled", verb: "Cancelled" },
-  rejected: { title: "Why it was rejected", verb: "Rejected" },
-  expired: { title: "Its approval expired", verb: "Cancelled" },
+const CANCEL_TITLES = {
+  cancelled: "Why it was cancelled",
+  rejected: "Why it was rejected",
+  expired: "Its approval expired",
 };
 
 function Cancelled({ job }: { job: Job }) {
   const { kind, by, reason } = cancelOf(job);
-  const { title, verb } = CANCELS[kind];
+  const isExpired = kind === "expired";
+  const subtitle = (
+    <>
+      {isExpired ? "No approver decided in time" : `By ${by ?? "its handler"}`} ·{" "}
+      <Time at={job.finished_at} />
+    </>
+  );
   return (
-    <Card title={title}>
+    <Card title={CANCEL_TITLES[kind]} subtitle={subtitle}>
       <div className={styles.body}>
-        <p>
-          {verb} <Time at={job.finished_at} />
-          {kind === "expired" ? ": no approver decided in time." : ` by ${by ?? "its handler"}.`}
-        </p>
-        {reason && <blockquote className={styles.quote}>{reason}</blockquote>}
+        {reason ? (
+          <blockquote className={styles.quote}>{reason}</blockquote>
+        ) : (
+          <p className={styles.note}>
+            {isExpired ? "Retry it to ask for an approval again." : "No reason was given."}
+          </p>
+        )}
         {job.error && (
           <p className={styles.errorText}>
             <strong>{job.error.type}</strong>: {job.error.message}

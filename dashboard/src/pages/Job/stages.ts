@@ -210,8 +210,9 @@ const OUTCOMES: Record<string, { words: string; tone: Tone; icon: IconName }> = 
   cancelled: { words: "was cancelled", tone: "cancelled", icon: "cancelled" },
 };
 
+const UNKNOWN: { tone: Tone; icon: IconName } = { tone: "queued", icon: "clock" };
+
 function runLook(number: number, outcome: string | null) {
-  const found = OUTCOMES[outcome ?? ""];
   if (outcome === null) {
     return {
       title: `Attempt ${number} runs`,
@@ -219,15 +220,16 @@ function runLook(number: number, outcome: string | null) {
       icon: "running" as IconName,
     };
   }
-  const { words, tone, icon } = found ?? { words: outcome, tone: "queued", icon: "clock" };
+  const { words, tone, icon } = OUTCOMES[outcome] ?? { ...UNKNOWN, words: outcome };
   return { title: `Attempt ${number} ${words}`, tone, icon };
 }
 
-/** The words for an attempt's outcome, and its look. */
+/** An attempt's outcome in a word, and its look. */
 export function outcomeLook(outcome: string | null): { words: string; tone: Tone; icon: IconName } {
   if (outcome === null) return { words: "running", tone: "running", icon: "running" };
   if (outcome === "analyzed") return { words: "analysed", tone: "analysing", icon: "analysing" };
-  return OUTCOMES[outcome] ?? { words: outcome, tone: "queued", icon: "clock" };
+  const { tone, icon } = OUTCOMES[outcome] ?? UNKNOWN;
+  return { words: outcome, tone, icon };
 }
 
 function pastWaitTitle(last: string | null): string {
