@@ -30,16 +30,16 @@ const LOOKS: Record<Decision["decision"], { words: string; tone: Tone; icon: Ico
 /** Recent decisions, of people and of policies. */
 export function Decided() {
   const seesAudit = useCan("audit:read");
-  const recent = useApi("/jobs", { query: { limit: 200 } }, { small: true });
-  const cancelled = useApi(
+  const approved = useApi("/jobs", { query: { was_approved: true, limit: 100 } }, { small: true });
+  const refused = useApi(
     "/jobs",
-    { query: { status: "cancelled", limit: 200 } },
+    { query: { status: "cancelled", was_approved: false, limit: 100 } },
     { small: true },
   );
-  if (recent.isPending || cancelled.isPending) return <SkeletonRows />;
-  const error = recent.error ?? cancelled.error;
+  if (approved.isPending || refused.isPending) return <SkeletonRows />;
+  const error = approved.error ?? refused.error;
   if (error) return <Notice kind="error">{error.message}</Notice>;
-  const decided = decidedJobs([...(recent.data?.items ?? []), ...(cancelled.data?.items ?? [])]);
+  const decided = decidedJobs([...(approved.data?.items ?? []), ...(refused.data?.items ?? [])]);
   if (decided.length === 0) {
     return (
       <EmptyState icon="history" title="No recent decisions">

@@ -6,6 +6,7 @@ import { useKeys } from "../../shell/useKeys";
 import { actionsFor } from "../Job/actionRules";
 import { ApprovalCard } from "./ApprovalCard";
 import styles from "./Approvals.module.css";
+import { ApproveMany } from "./ApproveMany";
 import { DecisionDialog, type DecisionVerb } from "./DecisionDialog";
 
 type Job = components["schemas"]["JobOut"];
@@ -33,6 +34,7 @@ export function Inbox() {
   if (found.isError) return <Notice kind="error">{found.error.message}</Notice>;
   return (
     <>
+      <ApproveMany jobs={jobs} />
       {jobs.length === 0 ? (
         <EmptyState icon="approval" title="Nothing waits for a decision">
           Jobs of types with <code>approval=True</code> appear here before they run.

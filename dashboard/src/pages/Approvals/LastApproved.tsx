@@ -1,5 +1,5 @@
 import { type components, useApi } from "../../api";
-import { JsonDiff, LinkText, SkeletonLines } from "../../components";
+import { JsonDiff, LinkText, Notice, SkeletonLines } from "../../components";
 import { shortId } from "../../format";
 import { jobPath } from "../../shell/url";
 import { Time } from "../../time";
@@ -9,9 +9,12 @@ type Job = components["schemas"]["JobDetailOut"];
 
 /** What changed since the last job of this type that was approved. */
 export function LastApproved({ job }: { job: Job }) {
-  const found = useApi("/jobs", { query: { job_type: job.job_type, limit: 50 } });
+  const found = useApi("/jobs", {
+    query: { job_type: job.job_type, was_approved: true, limit: 1 },
+  });
   if (found.isPending) return <SkeletonLines count={2} />;
-  const last = found.data?.items.find(({ id, approved_by }) => approved_by && id !== job.id);
+  if (found.isError) return <Notice kind="error">{found.error.message}</Notice>;
+  const last = found.data.items[0];
   if (!last) return <p className={styles.note}>No job of this type was approved before.</p>;
   return (
     <>

@@ -34,6 +34,7 @@ export function Actions({ job, onDeleting }: Props) {
   const allowed = actionsFor(me, job, now);
   const path = { params: { path: { job_id: job.id } } };
   const retry = useAction("post", "/jobs/{job_id}/retry", { done: "The job is queued again" });
+  const runNow = useAction("post", "/jobs/{job_id}/run_now", { done: "The job is due now" });
   const close = () => setOpen(null);
 
   const menu: (MenuEntry | false)[] = [
@@ -84,6 +85,11 @@ export function Actions({ job, onDeleting }: Props) {
           onPress={() => void retry.run(path)}
         >
           Retry
+        </Button>
+      )}
+      {allowed.has("run_now") && (
+        <Button icon="play" isPending={runNow.isPending} onPress={() => void runNow.run(path)}>
+          Run now
         </Button>
       )}
       {allowed.has("cancel") && (

@@ -126,7 +126,9 @@ function AttemptItem({ job, attempt, isNewest, isPrivateShown }: AttemptProps) {
             {attempt.worker && (
               <span>
                 Worker{" "}
-                <LinkText href={href("/workers", { q: attempt.worker })}>{attempt.worker}</LinkText>
+                <LinkText href={href("/jobs", { worker: attempt.worker })}>
+                  {attempt.worker}
+                </LinkText>
               </span>
             )}
             <span>

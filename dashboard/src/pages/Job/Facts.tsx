@@ -90,7 +90,7 @@ function Submitter({ name }: { name: string | null }) {
   const schedule = name.slice(SCHEDULE.length);
   return (
     <>
-      schedule <LinkText href={href("/schedules", { name: schedule })}>{schedule}</LinkText>
+      schedule <LinkText href="/schedules">{schedule}</LinkText>
     </>
   );
 }

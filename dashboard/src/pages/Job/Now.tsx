@@ -101,7 +101,7 @@ function Running({ job }: { job: Job }) {
           <Stat
             label="Worker"
             value={<span className={styles.name}>{job.worker ?? "—"}</span>}
-            {...(job.worker && { href: href("/workers", { q: job.worker }) })}
+            {...(job.worker && { href: "/workers" })}
           />
           <Stat
             label="Lease ends"

@@ -1,7 +1,7 @@
 import type { components } from "../../api";
 import { LinkText } from "../../components";
 import { duration, shortId } from "../../format";
-import { href, jobPath, lanePath } from "../../shell/url";
+import { jobPath, lanePath } from "../../shell/url";
 import { Time } from "../../time";
 import styles from "./Reasons.module.css";
 import { causePage, type ReasonPart, reasonParts } from "./reason";
@@ -58,7 +58,7 @@ function Part({ part }: { part: ReasonPart }) {
     case "lane":
       return <LinkText href={lanePath(part.name)}>{part.name}</LinkText>;
     case "limit":
-      return <LinkText href={href("/limits", { name: part.name })}>{part.name}</LinkText>;
+      return <LinkText href="/limits">{part.name}</LinkText>;
   }
 }
 
