@@ -9,8 +9,7 @@ export type DecisionVerb = "approve" | "reject";
 
 type Props = {
   job: Job;
-  /** null: closed. */
-  decision: DecisionVerb | null;
+  decision: DecisionVerb;
   onClose: () => void;
   /** Called when the server has confirmed. */
   onDecided?: () => void;
@@ -18,16 +17,6 @@ type Props = {
 
 /** Approve or reject one job, exactly as it was shown: its seal is sent along. */
 export function DecisionDialog({ job, decision, onClose, onDecided }: Props) {
-  // A new dialog begins empty.
-  return decision && <Asked key={decision} {...{ job, decision, onClose, onDecided }} />;
-}
-
-type AskedProps = Omit<Props, "decision" | "onDecided"> & {
-  decision: DecisionVerb;
-  onDecided: (() => void) | undefined;
-};
-
-function Asked({ job, decision, onClose, onDecided }: AskedProps) {
   const [comment, setComment] = useState("");
   const options = { done: decision === "approve" ? "Approved" : "Rejected", showsError: true };
   const approve = useAction("post", "/jobs/{job_id}/approve", options);

@@ -98,28 +98,26 @@ export function Actions({ job, onDeleting }: Props) {
         </Button>
       )}
       <Menu label="More actions" size="md" items={menu.filter((entry) => entry !== false)} />
-      <CancelDialog job={job} isOpen={open === "cancel"} onClose={close} />
-      <PriorityDialog job={job} isOpen={open === "reprioritize"} onClose={close} />
-      <DeleteDialog job={job} isOpen={open === "delete"} onClose={close} onDeleting={onDeleting} />
-      <DecisionDialog
-        job={job}
-        decision={open === "approve" || open === "reject" ? open : null}
-        onClose={close}
-      />
+      {open === "cancel" && <CancelDialog job={job} onClose={close} />}
+      {open === "reprioritize" && <PriorityDialog job={job} onClose={close} />}
+      {open === "delete" && <DeleteDialog job={job} onClose={close} onDeleting={onDeleting} />}
+      {(open === "approve" || open === "reject") && (
+        <DecisionDialog job={job} decision={open} onClose={close} />
+      )}
       <NewJobDialog
         initial={job}
         isOpen={open === "clone"}
         onClose={close}
         onSubmitted={({ id }) => go(jobPath(id))}
       />
-      <CopyAs job={job} isOpen={open === "copy"} onClose={close} />
+      {open === "copy" && <CopyAs job={job} onClose={close} />}
     </>
   );
 }
 
-type DialogProps = { job: Job; isOpen: boolean; onClose: () => void };
+type DialogProps = { job: Job; onClose: () => void };
 
-function CancelDialog({ job, isOpen, onClose }: DialogProps) {
+function CancelDialog({ job, onClose }: DialogProps) {
   const [reason, setReason] = useState("");
   const isRunning = job.status === "running";
   const cancel = useAction("post", "/jobs/{job_id}/cancel", {
@@ -128,7 +126,7 @@ function CancelDialog({ job, isOpen, onClose }: DialogProps) {
   return (
     <ConfirmDialog
       title="Cancel this job?"
-      isOpen={isOpen}
+      isOpen
       onClose={onClose}
       confirmLabel="Cancel the job"
       cancelLabel="Keep it"
@@ -148,7 +146,7 @@ function CancelDialog({ job, isOpen, onClose }: DialogProps) {
   );
 }
 
-function PriorityDialog({ job, isOpen, onClose }: DialogProps) {
+function PriorityDialog({ job, onClose }: DialogProps) {
   const [priority, setPriority] = useState(job.priority);
   const change = useAction("patch", "/admin/workers/jobs/{job_id}/priority", {
     done: `The priority is ${priority}`,
@@ -156,7 +154,7 @@ function PriorityDialog({ job, isOpen, onClose }: DialogProps) {
   return (
     <ConfirmDialog
       title="Change the priority"
-      isOpen={isOpen}
+      isOpen
       onClose={onClose}
       confirmLabel={`Set to ${priority}`}
       isBlocked={priority === job.priority}
@@ -172,13 +170,13 @@ function PriorityDialog({ job, isOpen, onClose }: DialogProps) {
   );
 }
 
-function DeleteDialog({ job, isOpen, onClose, onDeleting }: DialogProps & Props) {
+function DeleteDialog({ job, onClose, onDeleting }: DialogProps & Props) {
   const [, go] = useLocation();
   const remove = useAction("delete", "/jobs/{job_id}", { done: "The job was deleted" });
   return (
     <ConfirmDialog
       title="Delete this job?"
-      isOpen={isOpen}
+      isOpen
       onClose={onClose}
       confirmLabel="Delete for ever"
       danger

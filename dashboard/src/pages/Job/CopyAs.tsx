@@ -6,17 +6,16 @@ import { submitSnippets } from "./snippets";
 
 type Props = {
   job: components["schemas"]["JobDetailOut"];
-  isOpen: boolean;
   onClose: () => void;
 };
 
 /** The job as a curl request, a command and a Python program. */
-export function CopyAs({ job, isOpen, onClose }: Props) {
+export function CopyAs({ job, onClose }: Props) {
   const [chosen, setChosen] = useState("curl");
   const snippets = submitSnippets(ROOT, job);
   const shown = snippets.find(({ id }) => id === chosen);
   return (
-    <Dialog title="Submit the same job elsewhere" isOpen={isOpen} onClose={onClose} size="lg">
+    <Dialog title="Submit the same job elsewhere" isOpen onClose={onClose} size="lg">
       <div className={styles.body}>
         <fieldset className={styles.choice}>
           <legend className="visually-hidden">Format</legend>

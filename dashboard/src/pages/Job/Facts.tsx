@@ -1,7 +1,9 @@
 import type { components } from "../../api";
 import { Card, CopyButton, KeyValue, type KeyValueItem, LinkText } from "../../components";
+import { duration } from "../../format";
 import { href, lanePath } from "../../shell/url";
 import { Time } from "../../time";
+import { useJobTypes } from "../Jobs/useJobTypes";
 import styles from "./Facts.module.css";
 
 type Job = components["schemas"]["JobDetailOut"];
@@ -10,6 +12,8 @@ const SCHEDULE = "schedule:";
 
 /** Everything else that is known about a job. */
 export function Facts({ job }: { job: Job }) {
+  const { types } = useJobTypes();
+  const type = types.find(({ name }) => name === job.job_type);
   const items: (KeyValueItem | false | null | "")[] = [
     { name: "Id", value: <Copied text={job.id} label="Copy id" /> },
     {
@@ -26,6 +30,8 @@ export function Facts({ job }: { job: Job }) {
       value: <Time at={job.run_at} full />,
     },
     { name: "Retries", value: `${job.retries} of ${job.max_retries}` },
+    type?.timeout_s != null && { name: "Timeout", value: duration(type.timeout_s) },
+    type?.max_age_s != null && { name: "Maximum age", value: duration(type.max_age_s) },
     job.tags.length > 0 && {
       name: "Tags",
       value: (

@@ -48,7 +48,9 @@ function Part({ part }: { part: ReasonPart }) {
     case "command":
       return <code className={styles.command}>{part.text}</code>;
     case "time":
-      return <Time at={part.at} />;
+      return <Time at={part.at} full />;
+    case "length":
+      return duration(part.seconds);
     case "job":
       return (
         <LinkText href={jobPath(part.id)} title={part.id} className={styles.id}>

@@ -34,6 +34,17 @@ it("sets off commands and times", () => {
   ]);
 });
 
+it("finds lengths of time", () => {
+  const message = "it is due in 5660 s, at 2026-11-18T02:35:09+00:00 (retry 1 of 3)";
+  expect(reasonParts({ code: "delayed", message }, "default")).toEqual([
+    { kind: "text", text: "It is due in " },
+    { kind: "length", seconds: 5660 },
+    { kind: "text", text: ", at " },
+    { kind: "time", at: "2026-11-18T02:35:09+00:00" },
+    { kind: "text", text: " (retry 1 of 3)" },
+  ]);
+});
+
 it("does not take a longer name for the lane", () => {
   const message = "1 job waits before it in the lane default-slow";
   expect(reasonParts({ code: "behind_others", message }, "default")).toHaveLength(1);

@@ -3,6 +3,7 @@ export type ReasonPart =
   | { kind: "text"; text: string }
   | { kind: "command"; text: string }
   | { kind: "time"; at: string }
+  | { kind: "length"; seconds: number }
   | { kind: "job"; id: string }
   | { kind: "lane"; name: string }
   | { kind: "limit"; name: string };
@@ -21,6 +22,7 @@ export function reasonParts(reason: Reason, lane: string): ReasonPart[] {
     `(?<command>\`[^\`]+\`)`,
     `(?<job>\\b${UUID}\\b)`,
     `(?<time>\\b${TIME})`,
+    "\\b(?<seconds>\\d{1,9}) s\\b",
     `(?<=\\blane )(?<lane>${escaped(lane)})(?![\\w-])`,
     ...(limit === undefined ? [] : [`(?<=^the limit )(?<limit>${escaped(limit)})`]),
   ];
@@ -41,6 +43,7 @@ function partOf(found: Record<string, string | undefined>): ReasonPart {
   if (found.command) return { kind: "command", text: found.command.slice(1, -1) };
   if (found.job) return { kind: "job", id: found.job };
   if (found.time) return { kind: "time", at: found.time };
+  if (found.seconds) return { kind: "length", seconds: Number(found.seconds) };
   if (found.lane) return { kind: "lane", name: found.lane };
   return { kind: "limit", name: found.limit ?? "" };
 }
