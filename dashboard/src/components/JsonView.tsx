@@ -14,7 +14,7 @@ import {
   toggle,
   visibleRows,
 } from "./jsonTree";
-import { childCount, jsonText } from "./jsonValue";
+import { childCount, inOrder, jsonText } from "./jsonValue";
 import { ScrollFrame } from "./ScrollFrame";
 
 export interface JsonViewProps {
@@ -75,7 +75,7 @@ function Node({ row, onToggle }: { row: JsonRow; onToggle: () => void }) {
   const isBranch = row.kind === "object" || row.kind === "array";
   const key = row.key !== null && (
     <span className={cx(styles.key, typeof row.key === "number" && styles.index)}>
-      {row.key === "" ? '""' : row.key}
+      {row.key === "" ? '""' : inOrder(String(row.key))}
       <span className={styles.colon}>:</span>
     </span>
   );

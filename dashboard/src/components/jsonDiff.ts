@@ -1,4 +1,4 @@
-import { jsonKind, scalarText } from "./jsonValue";
+import { inOrder, jsonKind, scalarText } from "./jsonValue";
 
 export type Change =
   | { kind: "added"; path: string; after: unknown }
@@ -76,5 +76,5 @@ function pushChildren(
 function readablePath(parent: string, kind: "object" | "array", key: string): string {
   if (kind === "array") return `${parent}[${key}]`;
   if (/^[\p{L}_$][\p{L}\p{N}_$-]*$/u.test(key)) return parent ? `${parent}.${key}` : key;
-  return `${parent}[${JSON.stringify(key)}]`;
+  return `${parent}[${inOrder(JSON.stringify(key))}]`;
 }

@@ -41,3 +41,9 @@ test("deep values do not overflow the stack", () => {
   for (let at = 0; at < 5_000; at += 1) deep = [deep];
   expect(jsonText(deep, 0)).toContain("1");
 });
+
+test("shows characters that would reorder a text as escapes", () => {
+  expect(scalarText("\u202elive")).toBe('"\\u202elive"');
+  expect(JSON.parse(jsonText({ "\u2066a": "\u200fb" }))).toEqual({ "\u2066a": "\u200fb" });
+  expect(jsonText({ "\u2066a": "\u200fb" })).toContain("\\u2066a");
+});

@@ -64,7 +64,7 @@ export function jsonText(value: unknown, indent = 2): string {
     stack.push({ text: `${outer}${isArray ? "]" : "}"}`, depth: 0 });
     for (let at = entries.length - 1; at >= 0; at -= 1) {
       const [key, child] = entries[at] as [string | null, unknown];
-      const name = key === null ? "" : `${JSON.stringify(key)}: `;
+      const name = key === null ? "" : `${inOrder(JSON.stringify(key))}: `;
       stack.push({ value: child, depth: step.depth + 1 });
       stack.push({ text: `${at === 0 ? "" : ","}${inner}${name}`, depth: 0 });
     }
@@ -78,6 +78,16 @@ interface Step {
   depth: number;
 }
 
+const REORDERING = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/** JSON text with escapes for the characters that reorder what is shown around them. */
+export function inOrder(text: string): string {
+  return text.replace(
+    REORDERING,
+    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
 export function scalarText(value: unknown): string {
   switch (jsonKind(value)) {
     case "number":
@@ -85,6 +95,6 @@ export function scalarText(value: unknown): string {
     case "null":
       return "null";
     default:
-      return JSON.stringify(value);
+      return inOrder(JSON.stringify(value));
   }
 }
