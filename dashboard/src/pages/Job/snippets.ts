@@ -1,4 +1,5 @@
 import { writeJson } from "../../api/json";
+import { inOrder } from "../../components/jsonValue";
 import { pythonValue } from "./python";
 
 export type SnippetJob = {
@@ -43,7 +44,7 @@ function curl(server: string, job: SnippetJob): string {
     `--header "Authorization: Bearer $LANEWAY_TOKEN"`,
     "--header 'Content-Type: application/json'",
     // A value that begins with @ would name a file; --data-raw sends it as it is.
-    `--data-raw ${shellQuote(writeJson(body))}`,
+    `--data-raw ${shellQuote(inOrder(writeJson(body)))}`,
   ].join(" \\\n  ");
 }
 
@@ -59,7 +60,7 @@ function command(server: string, job: SnippetJob): string {
     `laneway --server ${shellQuote(server)} jobs submit`,
     ...options.map(shellQuote),
     // What follows is no option, whatever it begins with.
-    `-- ${shellQuote(job.job_type)} ${shellQuote(writeJson(job.payload))}`,
+    `-- ${shellQuote(job.job_type)} ${shellQuote(inOrder(writeJson(job.payload)))}`,
   ].join(" \\\n  ");
 }
 
