@@ -1,7 +1,10 @@
 /** The keyboard map of the whole dashboard. */
 export type KeyHandlers = Record<string, () => void>;
 
-const TYPING = "input, textarea, select, [contenteditable=true], [role=textbox], [role=combobox]";
+const TYPING =
+  "input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable=true], [role=textbox], [role=combobox]";
+// The first key of every sequence: a key after any other is a key of its own.
+const FIRST_KEY = "g";
 const SEQUENCE_MS = 1000;
 
 /** Whether a key belongs to what has the focus, or to an open dialog or menu. */
@@ -14,13 +17,13 @@ function isTaken(event: KeyboardEvent): boolean {
 
 /** Call the handler of a key, or of two keys in a row such as `g j`. */
 export function listenToKeys(handlers: KeyHandlers): () => void {
-  let first: { key: string; at: number } | null = null;
+  let startedAt = Number.NEGATIVE_INFINITY;
   const onKey = (event: KeyboardEvent) => {
     if (isTaken(event)) return;
-    const isSecond = first !== null && event.timeStamp - first.at < SEQUENCE_MS;
-    const name = isSecond && first ? `${first.key} ${event.key}` : event.key;
-    const handler = handlers[name];
-    first = handler === undefined ? { key: event.key, at: event.timeStamp } : null;
+    const isSecond = event.timeStamp - startedAt < SEQUENCE_MS;
+    const handler = handlers[isSecond ? `${FIRST_KEY} ${event.key}` : event.key];
+    const isFirst = !isSecond && event.key === FIRST_KEY;
+    startedAt = isFirst ? event.timeStamp : Number.NEGATIVE_INFINITY;
     if (handler === undefined) return;
     event.preventDefault();
     handler();
