@@ -40,10 +40,13 @@ it("sums up", () => {
 });
 
 it("offers a verb only where it can act", () => {
-  const ids = (status: "failed" | "running") =>
-    VERBS.filter((verb) => takes(verb, { status })).map(({ id }) => id);
+  const ids = (status: "failed" | "running" | "approved", run_at: string | null = null) =>
+    VERBS.filter((verb) => takes(verb, { id: "1", status, run_at })).map(({ id }) => id);
   expect(ids("failed")).toEqual(["retry", "delete"]);
   expect(ids("running")).toEqual(["cancel"]);
+  expect(ids("approved", "2020-01-01T00:00:00Z")).toEqual(["reprioritize", "cancel"]);
+  expect(ids("approved", "9999-01-01T00:00:00Z")).toContain("run_now");
+  expect(fits(verbOf("run_now"), {})).toBe(false);
   expect(fits(verbOf("retry"), {})).toBe(true);
   expect(fits(verbOf("retry"), { status: "running" })).toBe(false);
 });

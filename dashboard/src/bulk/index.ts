@@ -1,4 +1,4 @@
 /** Actions on many jobs: chosen ones, or all that match a filter. */
 export { BulkBar, useVerbs } from "./BulkBar";
 export { BulkDialog, type BulkDialogProps } from "./BulkDialog";
-export { type BulkTarget, type BulkVerb, fits, takes, VERBS, type Verb, verbOf } from "./verbs";
+export { type BulkTarget, fits, takes, VERBS, type Verb, type VerbId, verbOf } from "./verbs";

@@ -1,12 +1,15 @@
 import { Problem, request } from "../api";
-import type { BulkArguments, BulkVerb } from "./verbs";
+import type { BulkArguments, VerbId } from "./verbs";
 
 /** Send a verb for one job. */
-export async function runOne(verb: BulkVerb, id: string, given: BulkArguments): Promise<void> {
+export async function runOne(verb: VerbId, id: string, given: BulkArguments): Promise<void> {
   const params = { path: { job_id: id } };
   switch (verb) {
     case "retry":
       await request("post", "/jobs/{job_id}/retry", { params });
+      return;
+    case "run_now":
+      await request("post", "/jobs/{job_id}/run_now", { params });
       return;
     case "cancel":
       await request("post", "/jobs/{job_id}/cancel", { params });

@@ -5,7 +5,7 @@ import { isEmpty, type JobFilter, toChoice } from "../filter";
 import { eachOf } from "./pool";
 import { addTo, type BulkProgress } from "./progress";
 import { isSkip, reasonOf, runOne } from "./runOne";
-import { type BulkArguments, type BulkTarget, type Job, takes, type Verb } from "./verbs";
+import { type BulkArguments, type BulkTarget, type ChosenJob, takes, type Verb } from "./verbs";
 
 type Preview = components["schemas"]["PreviewOut"];
 type Run = components["schemas"]["BulkRunOut"];
@@ -25,6 +25,7 @@ const placeholderFor = (verb: Verb): BulkArguments =>
   verb.needs === "reason" ? { reason: "-" } : verb.needs === "priority" ? { priority: 0 } : {};
 
 function order(verb: Verb, filter: JobFilter, given: BulkArguments) {
+  if (verb.id === "run_now") throw new Error("the server runs it on chosen jobs only");
   return {
     verb: verb.id,
     filter: toChoice(filter),
@@ -61,7 +62,7 @@ export function useBulkRun(verb: Verb): BulkRunner {
     void cache.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== BULK_ROUTE });
   }, [state, cache]);
 
-  const runEach = async (jobs: readonly Pick<Job, "id" | "status">[], given: BulkArguments) => {
+  const runEach = async (jobs: readonly ChosenJob[], given: BulkArguments) => {
     const fitting = jobs.filter((job) => takes(verb, job));
     const others = jobs.length - fitting.length;
     setOwn({

@@ -3,11 +3,14 @@ import type { IconName } from "../components";
 import type { JobFilter, JobStatus } from "../filter";
 
 export type Job = components["schemas"]["JobOut"];
-export type BulkVerb = components["schemas"]["BulkVerb"];
+type BulkVerb = components["schemas"]["BulkVerb"];
+/** The verbs that the server runs on all matching jobs, and those for chosen ones only. */
+export type VerbId = BulkVerb | "run_now";
+export type ChosenJob = Pick<Job, "id" | "status" | "run_at">;
 
 /** An action on many jobs. */
 export type Verb = {
-  id: BulkVerb;
+  id: VerbId;
   label: string;
   /** What happened to the jobs: `23 retried`. */
   past: string;
@@ -19,6 +22,8 @@ export type Verb = {
   /** What happens, and whether it can be undone. */
   effect: string;
   needs: "reason" | "priority" | null;
+  /** A further condition of the jobs; the server runs such a verb on chosen jobs only. */
+  takesOnly?: (job: ChosenJob) => boolean;
 };
 
 const WAITING = ["pending", "awaiting_approval", "approved"] as const;
@@ -58,6 +63,18 @@ export const VERBS: readonly Verb[] = [
     needs: "reason",
   },
   {
+    id: "run_now",
+    label: "Run now",
+    past: "made due",
+    permission: "jobs:cancel",
+    icon: "bolt",
+    isDangerous: false,
+    takes: ["approved"],
+    effect: "They no longer wait for their time, and start when their lane has a free slot.",
+    needs: null,
+    takesOnly: ({ run_at }) => run_at !== null && Date.parse(run_at) > Date.now(),
+  },
+  {
     id: "reprioritize",
     label: "Set priority",
     past: "given the new priority",
@@ -92,22 +109,25 @@ export const VERBS: readonly Verb[] = [
   },
 ];
 
-export function verbOf(id: BulkVerb): Verb {
+export function verbOf(id: VerbId): Verb {
   const found = VERBS.find((verb) => verb.id === id);
   if (found === undefined) throw new Error(`unknown verb ${id}`);
   return found;
 }
 
-export const takes = (verb: Verb, job: Pick<Job, "status">) => verb.takes.includes(job.status);
+export function takes(verb: Verb, job: ChosenJob): boolean {
+  return verb.takes.includes(job.status) && (verb.takesOnly?.(job) ?? true);
+}
 
 /** Whether a verb can take a job that a filter finds. */
 export function fits(verb: Verb, filter: JobFilter): boolean {
+  if (verb.takesOnly) return false;
   return !filter.status || verb.takes.some((status) => status === filter.status);
 }
 
 /** The jobs of a bulk action: some that were chosen, or all that match. */
 export type BulkTarget =
-  | { kind: "jobs"; jobs: readonly Pick<Job, "id" | "status">[] }
+  | { kind: "jobs"; jobs: readonly ChosenJob[] }
   | { kind: "filter"; filter: JobFilter };
 
 /** A reason or a priority, where the verb needs one. */

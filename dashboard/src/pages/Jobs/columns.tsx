@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import { Chip, CopyButton, LinkText, StatusBadge } from "../../components";
+import { CopyButton, LinkText, StatusBadge } from "../../components";
 import { between, duration, shortId } from "../../format";
 import { jobPath, lanePath } from "../../shell/url";
 import { Elapsed, Time } from "../../time";
@@ -54,17 +54,11 @@ export const COLUMNS: readonly Column[] = [
   {
     id: "tags",
     name: "Tags",
-    cell: ({ tags }) =>
-      tags.length > 0 ? (
-        <span className={styles.tags} title={tags.join(", ")}>
-          {tags.slice(0, 2).map((tag) => (
-            <Chip key={tag}>{tag}</Chip>
-          ))}
-          {tags.length > 2 && <span className="muted">+{tags.length - 2}</span>}
-        </span>
-      ) : (
-        "—"
-      ),
+    cell: ({ tags }) => (
+      <span className={styles.tags} title={tags.join(", ")}>
+        {tags.join(", ") || "—"}
+      </span>
+    ),
   },
   { id: "workspace", isMinor: true, name: "Workspace", cell: ({ workspace }) => workspace },
   {

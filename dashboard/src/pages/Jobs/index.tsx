@@ -2,7 +2,7 @@ import { useCallback, useState } from "react";
 import { useCan, useMe, useTopics } from "../../api";
 import { allows } from "../../api/session";
 import { BulkBar, BulkDialog, type BulkTarget, VERBS, type Verb } from "../../bulk";
-import { Button, Notice, PageHeader, SkeletonRows } from "../../components";
+import { Button, cx, Notice, PageHeader, SkeletonRows } from "../../components";
 import { useJobFilter } from "../../filter";
 import { plural } from "../../format";
 import { ErrorNotice } from "../../shell/ErrorNotice";
@@ -85,7 +85,7 @@ export default function Jobs() {
             <SkeletonRows rows={12} columns="90px 2fr 1fr 2fr 1fr 1fr" />
           )}
           {isReady && list.jobs.length > 0 && (
-            <div className={list.pages.isPlaceholderData ? styles.outdated : undefined}>
+            <div className={cx(styles.list, list.pages.isPlaceholderData && styles.outdated)}>
               <JobTable
                 jobs={list.jobs}
                 columns={columns}
