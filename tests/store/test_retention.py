@@ -10,7 +10,7 @@ import pytest
 
 from laneway.domain.duration import seconds_of
 from laneway.domain.retention import Retention
-from laneway.store import leases, retention
+from laneway.store import health, leases, retention
 from laneway.store.leases import LogEntry, Report, Verdict
 from laneway.store.retention import LeaderTerm, WalkPosition
 from tests.store.test_plans import spent
@@ -310,6 +310,22 @@ def test_locked_rows_are_left_for_next_pass(db: StoreClient, other: StoreClient)
     other.rollback()
     assert expire(db) == 2
     assert db.slots_agree()
+
+
+def test_every_end_with_an_error_stores_its_type(db: StoreClient) -> None:
+    """Failures are searched by it, without reading their tracebacks."""
+    for kind in ("Boom", "x" * 300):
+        db.settle(db.running(), "giveup", error=error(kind))
+    db.settle(db.running(), "finish")
+    old, lost = db.submit(), db.submit()
+    overdue(db, old)
+    assert expire(db) == 1
+    db.do("delete from laneway.ready where seq = %s", lost)
+    db.run(health.end_lost([lost]))
+    stored = db.rows("select error_type, left(error ->> 'type', 200) from laneway.outcome")
+    assert len(stored) == 5
+    assert all(own == whole for own, whole in stored)
+    assert {"Boom", "x" * 200, "Lost", None} < {own for own, _ in stored}
 
 
 def test_job_that_is_not_due_stays(db: StoreClient) -> None:
