@@ -1,7 +1,7 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { Route, Router, Switch } from "wouter";
 import { Problem, UI_PATH, useSession } from "./api";
-import { EmptyState, SkeletonLines, ToastProvider } from "./components";
+import { EmptyState, PageHeader, SkeletonLines, ToastProvider } from "./components";
 import { useScreens } from "./shell/Navigation";
 import { Shell } from "./shell/Shell";
 import { SignInPage } from "./shell/SignIn";
@@ -50,8 +50,9 @@ function Screens() {
         </Route>
       ))}
       <Route>
-        <EmptyState icon="search" title="No such page">
-          The address is wrong, or you lack the permission for this page.
+        <PageHeader title="No such page" />
+        <EmptyState icon="search" title="Nothing is shown at this address">
+          It is wrong, or you lack the permission for this page.
         </EmptyState>
       </Route>
     </Switch>

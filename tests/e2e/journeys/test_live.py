@@ -87,7 +87,7 @@ def test_hidden_tab_pauses_the_stream(site: Site, open_as: OpenAs) -> None:
 
 
 def test_idle_page_reads_no_list(site: Site, open_as: OpenAs) -> None:
-    window = open_as("operator")
+    window = open_as("platform_admin")
     page = window.page
     page.clock.install()
     for path in ("/", "/jobs", "/lanes", "/limits", "/audit"):

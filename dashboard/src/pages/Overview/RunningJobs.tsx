@@ -83,8 +83,9 @@ function RunningRow({ job, onCancel }: { job: ActiveJob; onCancel: (() => void) 
   return (
     <Row className={styles.compact}>
       <Cell rowHeader>
-        <LinkText href={jobPath(job.id)}>{job.job_type}</LinkText>{" "}
-        <span className={styles.id}>{shortId(job.id)}</span>
+        <LinkText href={jobPath(job.id)}>
+          {job.job_type} <span className={styles.id}>{shortId(job.id)}</span>
+        </LinkText>
       </Cell>
       <Cell label="Lane" className={styles.half}>
         <LinkText href={lanePath(job.lane)} quiet>
