@@ -1,7 +1,6 @@
 import { useState } from "react";
 import { type components, messageOf, useAction, useApi } from "../../api";
 import { Button, Notice, Switch } from "../../components";
-import { FieldChanges } from "../../history";
 import { JobTypesField } from "../Lanes/JobTypesField";
 import { LANE_FIELDS, LaneFields } from "../Lanes/LaneFields";
 import lanes from "../Lanes/Lanes.module.css";
@@ -14,7 +13,6 @@ import {
   changeWords,
   fieldError,
   isAboutFields,
-  LANE_WORDS,
   type LaneSettings,
   laneChange,
   settingsOf,
@@ -90,13 +88,6 @@ export function LaneSettingsForm({ lane }: { lane: Lane }) {
           <p role="status">
             <strong>{changeWords(before, after)}</strong>, {appliesWithin(lane)}
           </p>
-          {"job_types" in change && (
-            <FieldChanges
-              before={{ job_types: before.job_types }}
-              after={{ job_types: after.job_types }}
-              words={LANE_WORDS}
-            />
-          )}
           <div className={styles.buttons}>
             <Button onPress={reset}>Discard</Button>
             <Button variant="primary" isPending={save.isPending} onPress={() => void send()}>

@@ -28,10 +28,15 @@ describe("changeWords", () => {
     [{ enabled: false }, "drained"],
     [{ max_slots: 2, poll_interval_ms: 500 }, "1 → 2 slots, poll interval 5 s → 500 ms"],
     [{ lease_seconds: 60 }, "lease 30 s → 1 min"],
-    [{ job_types: ["a"] }, "other job types"],
+    [{ job_types: ["a", "b"] }, "with a, b"],
   ])("says %o as %s", (change, words) => {
     expect(changeWords(NEW_LANE, { ...NEW_LANE, ...change })).toBe(words);
   });
+});
+
+it("names the job types that leave", () => {
+  const before = { ...NEW_LANE, job_types: ["a", "b"] };
+  expect(changeWords(before, { ...before, job_types: ["b", "c"] })).toBe("with c, without a");
 });
 
 it("says when a change is in force", () => {

@@ -2,7 +2,7 @@ import type { components } from "../../api";
 import { Problem } from "../../api/problem";
 import { duration, plural } from "../../format";
 import type { FieldWords } from "../../history";
-import { changedFields } from "../../history/changes";
+import { changedFields, listDifference } from "../../history/changes";
 
 type Lane = components["schemas"]["LaneStatusOut"];
 export type LaneChange = components["schemas"]["LaneChange"];
@@ -52,7 +52,13 @@ function sentence(field: string, before: unknown, after: unknown): string {
     return `${before} → ${plural(Number(after), "slot")}`;
   }
   if (field === "enabled") return after ? "resumed" : "drained";
-  if (field === "job_types") return "other job types";
+  if (field === "job_types") {
+    const { added, gone } = listDifference(before, after);
+    return [
+      ...(added.length > 0 ? [`with ${added.join(", ")}`] : []),
+      ...(gone.length > 0 ? [`without ${gone.join(", ")}`] : []),
+    ].join(", ");
+  }
   const { name, value } = LANE_WORDS;
   return `${name(field).toLowerCase()} ${value(field, before)} → ${value(field, after)}`;
 }
