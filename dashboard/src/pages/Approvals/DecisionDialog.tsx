@@ -1,5 +1,6 @@
+import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { type components, messageOf, useAction } from "../../api";
+import { type components, keyOf, messageOf, useAction } from "../../api";
 import { ConfirmDialog, Notice, TextArea } from "../../components";
 import { shortId } from "../../format";
 import styles from "./DecisionDialog.module.css";
@@ -17,6 +18,7 @@ type Props = {
 
 /** Approve or reject one job, exactly as it was shown: its seal is sent along. */
 export function DecisionDialog({ job, decision, onClose, onDecided }: Props) {
+  const cache = useQueryClient();
   const [comment, setComment] = useState("");
   const options = { done: decision === "approve" ? "Approved" : "Rejected", showsError: true };
   const approve = useAction("post", "/jobs/{job_id}/approve", options);
@@ -24,11 +26,19 @@ export function DecisionDialog({ job, decision, onClose, onDecided }: Props) {
   const text = comment.trim();
   const isApproval = decision === "approve";
   const error = approve.error ?? reject.error;
+  const params = { path: { job_id: job.id } };
+  const decide = () =>
+    isApproval
+      ? approve.confirm({ params, body: { seal: job.seal, ...(text && { comment: text }) } })
+      : reject.confirm({ params, body: { reason: text } });
   const send = async () => {
-    const params = { path: { job_id: job.id } };
-    if (isApproval) {
-      await approve.confirm({ params, body: { seal: job.seal, ...(text && { comment: text }) } });
-    } else await reject.confirm({ params, body: { reason: text } });
+    try {
+      await decide();
+    } catch (refusal) {
+      // It may have changed: show what it is now behind the dialog.
+      void cache.invalidateQueries({ queryKey: keyOf("/jobs/{job_id}", params) });
+      throw refusal;
+    }
     onDecided?.();
   };
   return (
