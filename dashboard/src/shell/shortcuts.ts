@@ -27,5 +27,13 @@ export function shortcuts(screens: Screen[]): ShortcutGroup[] {
         { keys: ["."], label: "Actions of the row" },
       ],
     },
+    {
+      title: "In approvals",
+      shortcuts: [
+        { keys: ["j", "k"], label: "Next, previous request" },
+        { keys: ["a"], label: "Approve the request in focus" },
+        { keys: ["r"], label: "Reject the request in focus" },
+      ],
+    },
   ];
 }
