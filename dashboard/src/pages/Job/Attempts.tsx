@@ -27,7 +27,8 @@ export function Attempts({ job, isPrivateShown }: { job: Job; isPrivateShown: bo
   const [isAllWanted, setAllWanted] = useState(false);
   const all = useApiPages(
     "/jobs/{job_id}/attempts",
-    { path: { job_id: job.id } },
+    // More than the job itself has, so that the first page adds some.
+    { path: { job_id: job.id }, query: { limit: 200 } },
     { enabled: isAllWanted },
   );
   const newest = [...job.attempts].reverse();
