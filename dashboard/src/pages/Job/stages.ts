@@ -48,6 +48,7 @@ export function timeline(job: Job, attempts: readonly Attempt[]): Stage[] {
       builder.attempt(moment.attempt, analyses.has(moment.attempt.attempt));
     } else if (!hidden.has(moment.attempt.attempt + 1)) {
       builder.fold(`${hidden.size} more attempts`, moment.attempt.finished_at);
+      builder.last = moment.attempt.outcome;
     }
   }
   builder.now(job);
@@ -76,9 +77,10 @@ function foldedNumbers(attempts: readonly Attempt[]): Set<number> {
 
 class Builder {
   readonly stages: Stage[] = [];
-  // The end of the last stage, and the outcome of the last attempt.
+  /** The outcome of the last attempt. */
+  last: string | null = null;
+  // The end of the last stage.
   #until: string;
-  #last: string | null = null;
 
   constructor(at: string) {
     this.#until = at;
@@ -100,7 +102,7 @@ class Builder {
       isCurrent: false,
     });
     if (until !== null) this.#reach(until);
-    this.#last = null;
+    this.last = null;
   }
 
   decision(decision: components["schemas"]["DecisionOut"]) {
@@ -132,7 +134,7 @@ class Builder {
     const seconds = isCurrent || to === null ? null : secondsBetween(at, to);
     this.#add({ key: `attempt ${number}`, ...look, detail, at, seconds, isCurrent });
     if (to !== null) this.#reach(to);
-    this.#last = outcome;
+    this.last = outcome;
   }
 
   /** What the job does now, or how it ended. */
@@ -140,7 +142,7 @@ class Builder {
     const end = ENDS[job.status];
     if (end) {
       const at = job.finished_at ?? this.#until;
-      if (this.#last === null && Date.parse(at) - Date.parse(this.#until) > 1000) {
+      if (this.last === null && Date.parse(at) - Date.parse(this.#until) > 1000) {
         this.#span("wait end", waitedTitle(job), "queued", "queued", at);
       }
       this.moment(job.status, endTitle(job, end.title), end.tone, end.icon, at, endDetail(job));
@@ -152,7 +154,7 @@ class Builder {
     const looks: Record<string, [string, Tone, IconName]> = {
       pending: ["Waits for its analysis", "analysing", "analysing"],
       awaiting_approval: ["Awaiting approval", "awaiting-approval", "approval"],
-      approved: [waitTitle(this.#last, isDelayed), "queued", isDelayed ? "clock" : "queued"],
+      approved: [waitTitle(this.last, isDelayed), "queued", isDelayed ? "clock" : "queued"],
       running: ["Running", "running", "running"],
       waiting: ["Waiting", "waiting", "hourglass"],
     };
@@ -169,8 +171,8 @@ class Builder {
   }
 
   #wait(key: string, to: string, isAnalysis: boolean) {
-    const title = isAnalysis ? "Waited for its analysis" : pastWaitTitle(this.#last);
-    this.#span(key, title, "queued", this.#last === "snoozed" ? "clock" : "queued", to);
+    const title = isAnalysis ? "Waited for its analysis" : pastWaitTitle(this.last);
+    this.#span(key, title, "queued", this.last === "snoozed" ? "clock" : "queued", to);
   }
 
   #span(key: string, title: string, tone: Tone, icon: IconName, to: string) {
