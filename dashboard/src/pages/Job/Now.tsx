@@ -55,6 +55,7 @@ function Waiting({ job }: { job: Job }) {
           <>
             <Estimate explanation={found} />
             <Reasons explanation={found} />
+            <LastFailure attempt={job.attempts.at(-1)} />
           </>
         ) : explanation.isError ? (
           <Notice kind="error">{explanation.error.message}</Notice>
@@ -63,6 +64,16 @@ function Waiting({ job }: { job: Job }) {
         )}
       </div>
     </Card>
+  );
+}
+
+/** The error for which a job waits to be retried. */
+function LastFailure({ attempt }: { attempt: Job["attempts"][number] | undefined }) {
+  if (!attempt?.error) return null;
+  return (
+    <Notice kind="warning" title={`Attempt ${attempt.attempt} failed: ${attempt.error.type}`}>
+      <p className={styles.errorText}>{attempt.error.message}</p>
+    </Notice>
   );
 }
 
