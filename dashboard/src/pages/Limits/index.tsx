@@ -17,10 +17,6 @@ export default function Limits() {
   const isViewer = useSeesEverything();
   const isManager = useManagesEverything();
   const limits = useApi("/admin/limits", { query: { limit: 200 } }, { enabled: isViewer });
-<<<<<<< HEAD
-=======
-  const status = useApi("/admin/workers/status", undefined, { everyS: 10 });
->>>>>>> 81771045 (Read limits on events only, and give a missing job's page a heading)
   const { types } = useJobTypes();
   const [open, setOpen] = useState<Open | null>(null);
   const close = () => setOpen(null);
