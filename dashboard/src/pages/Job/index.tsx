@@ -89,10 +89,14 @@ function JobPage({ id }: { id: string }) {
   );
 }
 
+function Header() {
+  return <PageHeader breadcrumb={<LinkText href="/jobs">Jobs</LinkText>} title="Job" />;
+}
+
 function Loading() {
   return (
     <>
-      <PageHeader breadcrumb={<LinkText href="/jobs">Jobs</LinkText>} title="Job" />
+      <Header />
       <SkeletonLines count={10} />
     </>
   );
@@ -101,7 +105,7 @@ function Loading() {
 function NotFound({ id }: { id: string }) {
   return (
     <>
-      <PageHeader breadcrumb={<LinkText href="/jobs">Jobs</LinkText>} title="Job" />
+      <Header />
       <EmptyState
         icon="search"
         title="No such job"
