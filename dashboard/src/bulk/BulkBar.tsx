@@ -52,7 +52,9 @@ export function BulkBar({ target, onSelectAll, onVerb, onClear }: Props) {
         ))}
         {verbs.length === 0 && <span className="muted">No action takes these jobs.</span>}
       </span>
-      <IconButton icon="cross" label="Clear the selection" size="sm" onPress={onClear} />
+      <span className={styles.close}>
+        <IconButton icon="cross" label="Clear the selection" size="sm" onPress={onClear} />
+      </span>
     </section>
   );
 }

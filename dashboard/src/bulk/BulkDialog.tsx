@@ -41,7 +41,8 @@ export function BulkDialog({ verb, target, onClose, onDone }: BulkDialogProps) {
     onClose();
   };
   const number = matched === undefined ? "" : `${count(matched, isCapped)} `;
-  const title = `${verb.label} ${number}${matched === 1 ? "job" : "jobs"}`;
+  const of = verb.needs === "priority" ? " of" : "";
+  const title = `${verb.label}${of} ${number}${matched === 1 ? "job" : "jobs"}`;
   return (
     <Dialog
       title={run.progress === null ? title : verb.label}

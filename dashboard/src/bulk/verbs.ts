@@ -37,7 +37,8 @@ export const VERBS: readonly Verb[] = [
     icon: "retry",
     isDangerous: false,
     takes: ["failed", "cancelled"],
-    effect: "They are queued again with a new retry budget and run from their last checkpoint.",
+    effect:
+      "Retried jobs are queued again with a new retry budget and continue from their last checkpoint.",
     needs: null,
   },
   {
@@ -48,7 +49,8 @@ export const VERBS: readonly Verb[] = [
     icon: "check",
     isDangerous: false,
     takes: ["awaiting_approval"],
-    effect: "They may start at once. Jobs that need another person’s approval are skipped.",
+    effect:
+      "Approved jobs may start at once. Jobs that need another person’s approval are skipped.",
     needs: null,
   },
   {
@@ -59,7 +61,7 @@ export const VERBS: readonly Verb[] = [
     icon: "cancelled",
     isDangerous: true,
     takes: ["awaiting_approval"],
-    effect: "They end as cancelled, with your reason.",
+    effect: "Rejected jobs end as cancelled, with your reason.",
     needs: "reason",
   },
   {
@@ -70,7 +72,8 @@ export const VERBS: readonly Verb[] = [
     icon: "bolt",
     isDangerous: false,
     takes: ["approved"],
-    effect: "They no longer wait for their time, and start when their lane has a free slot.",
+    effect:
+      "Jobs that are made due no longer wait for their time. They start when their lane has a free slot.",
     needs: null,
     takesOnly: ({ run_at }) => run_at !== null && Date.parse(run_at) > Date.now(),
   },
@@ -93,7 +96,8 @@ export const VERBS: readonly Verb[] = [
     icon: "stop",
     isDangerous: true,
     takes: [...WAITING, "running"],
-    effect: "Waiting jobs never start; running ones are asked to stop. You can retry them later.",
+    effect:
+      "Waiting jobs never start; running ones are asked to stop. Cancelled jobs can be retried later.",
     needs: null,
   },
   {
@@ -104,7 +108,7 @@ export const VERBS: readonly Verb[] = [
     icon: "trash",
     isDangerous: true,
     takes: ["completed", "failed", "cancelled"],
-    effect: "The jobs, their attempts and their logs are removed. This cannot be undone.",
+    effect: "Jobs are removed with their attempts and logs. This cannot be undone.",
     needs: null,
   },
 ];

@@ -15,7 +15,7 @@ import {
 import { Time } from "../../time";
 import styles from "./Audit.module.css";
 import { AuditDetail } from "./AuditDetail";
-import { actionWords, changeWords } from "./changes";
+import { actionWords, changeWords, valueWords } from "./changes";
 import { Target } from "./Target";
 
 export type AuditEntry = components["schemas"]["AuditEntryOut"];
@@ -121,9 +121,14 @@ function EntryRow({ entry, isOpen, onToggle }: RowProps) {
 function Change({ entry: { before, after } }: { entry: AuditEntry }) {
   const words = changeWords(before, after);
   if (words !== null) return <span title={words}>{words}</span>;
-  if (before === null && after === null) return <span className="muted">—</span>;
-  if (before === null) return <span className="muted">created</span>;
-  return <span className="muted">{after === null ? "removed" : "unchanged"}</span>;
+  if (before !== null && after !== null) return <span className="muted">unchanged</span>;
+  const values = valueWords(before ?? after ?? {});
+  return (
+    <span className="muted" title={values}>
+      {after === null && before !== null && "removed "}
+      {values || "—"}
+    </span>
+  );
 }
 
 /** A value that the caller reported itself. */

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { ExactNumber } from "../../api/json";
-import { actionWords, changeWords } from "./changes";
+import { actionWords, changeWords, valueWords } from "./changes";
 
 it.each([
   [null, { a: 1 }, null],
@@ -21,4 +21,11 @@ it("cuts long values", () => {
 it("says actions in words", () => {
   expect(actionWords("lane.type_moved")).toBe("lane type moved");
   expect(actionWords("GET /admin/roles")).toBe("GET /admin/roles");
+});
+
+it("names a few values of something new", () => {
+  expect(valueWords({ id: "1", role: "viewer", lanes: null, scope: "all", granted_at: "x" })).toBe(
+    "role viewer, scope all",
+  );
+  expect(valueWords({ filter: {}, matched: 47, upto: 260 })).toBe("matched 47");
 });

@@ -1,4 +1,4 @@
-import { writeJson } from "../../api/json";
+import { ExactNumber, writeJson } from "../../api/json";
 
 type Values = Record<string, unknown> | null;
 
@@ -17,6 +17,20 @@ export function changeWords(before: Values, after: Values): string | null {
   const rest = changed.length - MOST;
   return words.join(", ") + (rest > 0 ? ` and ${rest} more` : "");
 }
+
+// Values that say nothing to a person who skims the list.
+const DULL = /^(id|upto|hint|.*_at|.*_by|is_more|dry_run)$/;
+
+/** A few values of what was created, removed or started: `role viewer, scope all`. */
+export function valueWords(values: Record<string, unknown>): string {
+  return Object.entries(values)
+    .filter(([name, value]) => !DULL.test(name) && value !== null && !isNested(value))
+    .slice(0, MOST + 1)
+    .map(([name, value]) => `${name} ${short(value)}`)
+    .join(", ");
+}
+
+const isNested = (value: unknown) => typeof value === "object" && !(value instanceof ExactNumber);
 
 function short(value: unknown): string {
   const text = typeof value === "string" ? value : value === undefined ? "none" : writeJson(value);

@@ -49,14 +49,14 @@ function OpenDialog({ initial = {}, onClose, onSubmitted }: Omit<NewJobDialogPro
     setErrors(found);
     if (read === null || Object.keys(found).length > 0) return;
     const body = { job_type: jobType.trim(), payload: read.payload, ...given.request };
-    const answer = await submit.run({ body });
-    if (answer === undefined) return;
-    onSubmitted?.(answer.data);
-    onClose();
+    try {
+      onSubmitted?.(await submit.confirm({ body }));
+      onClose();
+    } catch (problem) {
+      if (problem instanceof Problem) setErrors(fieldErrors(problem));
+    }
   };
-
-  const refused = submit.error instanceof Problem ? fieldErrors(submit.error) : {};
-  const shown = { ...refused, ...errors };
+  const forget = (name: string) => setErrors(({ [name]: _, ...rest }) => rest);
   return (
     <Dialog
       title={initial.payload === undefined ? "New job" : "New job from a copy"}
@@ -82,22 +82,32 @@ function OpenDialog({ initial = {}, onClose, onSubmitted }: Omit<NewJobDialogPro
         <ComboBox
           label="Job type"
           value={jobType}
-          onChange={setJobType}
+          onChange={(name) => {
+            setJobType(name);
+            forget("job_type");
+          }}
           placeholder="ingestion"
           suggestions={types.map(({ name, lane, is_known }) => ({
             value: name,
             detail: is_known ? `lane ${lane}` : `lane ${lane} · no live worker runs it`,
           }))}
           hint={typeHint(jobType.trim(), type, isKnown)}
-          error={shown.job_type ?? null}
+          error={errors.job_type ?? null}
         />
-        <PayloadEditor input={payload} errors={ofPayload(shown)} />
-        <details open={OPTION_NAMES.some((name) => name in shown) || undefined}>
+        <PayloadEditor
+          input={payload}
+          errors={ofPayload(errors)}
+          onEdit={(name) => forget(`payload.${name}`)}
+        />
+        <details open={OPTION_NAMES.some((name) => name in errors) || undefined}>
           <summary className={styles.summary}>Options: priority, start, tags, unique key</summary>
           <OptionFields
             options={options}
-            onChange={(change) => setOptions({ ...options, ...change })}
-            errors={shown}
+            onChange={(change) => {
+              setOptions({ ...options, ...change });
+              for (const name of Object.keys(change)) forget(name);
+            }}
+            errors={errors}
             priority={type?.priority ?? null}
             maxRetries={type?.max_retries ?? null}
           />

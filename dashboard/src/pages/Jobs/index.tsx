@@ -104,7 +104,7 @@ export default function Jobs() {
             <EmptyList filter={filter} onClear={() => setFilter({})} action={newJob || undefined} />
           )}
           {isReady && <ListEnd list={list} />}
-          {rows.selected.size > 0 && (
+          {(selectedJobs.length > 0 || rows.isAllSelected) && (
             <BulkBar
               target={target}
               onSelectAll={list.pages.hasNextPage ? rows.selectMatching : undefined}

@@ -58,8 +58,10 @@ export function useJobList(filter: JobFilter, isEnabled: boolean): JobList {
       ["steady", ...newestKey],
       (list) => list && { pages: list.pages.slice(0, 1), pageParams: list.pageParams.slice(0, 1) },
     );
+    const accept = () => setAccepted({ view: "", ids: new Set() });
+    accept();
     await pages.refetch();
-    setAccepted({ view: "", ids: new Set() });
+    accept();
   };
   const isWaiting = isLoaded && shown.length === 0 && freshIds.size > 0 && !pages.isFetching;
   // biome-ignore lint/correctness/useExhaustiveDependencies: only when the first job comes

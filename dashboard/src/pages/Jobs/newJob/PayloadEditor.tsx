@@ -3,10 +3,14 @@ import styles from "./NewJob.module.css";
 import type { Field } from "./payloadFields";
 import type { PayloadInput } from "./usePayload";
 
-type Props = { input: PayloadInput; errors: Record<string, string> };
+type Props = {
+  input: PayloadInput;
+  errors: Record<string, string>;
+  onEdit: (name: string) => void;
+};
 
 /** The arguments of a new job: a field each, or all of them as JSON. */
-export function PayloadEditor({ input, errors }: Props) {
+export function PayloadEditor({ input, errors, onEdit }: Props) {
   return (
     <section className={styles.payload} aria-label="Payload">
       <div className={styles.payloadHead}>
@@ -38,7 +42,10 @@ export function PayloadEditor({ input, errors }: Props) {
               key={field.name}
               field={field}
               text={input.texts[field.name] ?? ""}
-              onChange={(text) => input.setText(field.name, text)}
+              onChange={(text) => {
+                input.setText(field.name, text);
+                onEdit(field.name);
+              }}
               error={errors[field.name] ?? null}
             />
           ))}

@@ -27,8 +27,13 @@ export function fieldsOf(schema: unknown): Field[] | null {
   const properties = schema.properties ?? {};
   if (schema.type !== "object" || !isObject(properties)) return null;
   const required = Array.isArray(schema.required) ? schema.required : [];
-  return Object.entries(properties).map(([name, found]) =>
-    fieldOf(name, isObject(found) ? found : {}, required.includes(name), schema.$defs),
+  return (
+    Object.entries(properties)
+      .map(([name, found]) =>
+        fieldOf(name, isObject(found) ? found : {}, required.includes(name), schema.$defs),
+      )
+      // The database does not keep the order of the arguments.
+      .sort((one, other) => Number(other.isRequired) - Number(one.isRequired))
   );
 }
 
