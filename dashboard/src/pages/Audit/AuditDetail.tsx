@@ -28,7 +28,7 @@ export function AuditDetail({ entry }: { entry: AuditEntry }) {
         ) : (
           (before ?? after) !== null && (
             <section>
-              <h3 className={styles.valuesTitle}>{after === null ? "Removed" : "After"}</h3>
+              <p className={styles.valuesTitle}>{after === null ? "Removed" : "After"}</p>
               <JsonView value={before ?? after} label={after === null ? "Removed" : "After"} />
             </section>
           )
