@@ -132,7 +132,9 @@ function typeHint(name: string, type: JobType | undefined, isKnown: boolean): st
   if (type === undefined) return "No worker has published this type: the job waits for one.";
   const approval = type.approval === "never" ? "" : ", needs an approval before it runs";
   const worker = type.is_known ? "" : ". No live worker runs it";
-  return `Runs in lane ${type.lane}${approval}${worker}`;
+  const about = type.arguments?.description;
+  const place = `Runs in lane ${type.lane}${approval}${worker}`;
+  return typeof about === "string" ? `${about.replace(/\.?$/, ".")} ${place}` : place;
 }
 
 const prefixed = (prefix: string, errors: Record<string, string>) =>

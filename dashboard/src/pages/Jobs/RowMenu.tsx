@@ -1,9 +1,10 @@
 import { useLocation } from "wouter";
 import { useVerbs, type Verb } from "../../bulk";
-import { Menu, type MenuEntry } from "../../components";
+import { Icon, Menu, type MenuEntry } from "../../components";
 import { copyText } from "../../components/clipboard";
 import { shortId } from "../../format";
 import { href, jobPath } from "../../shell/url";
+import styles from "./Jobs.module.css";
 import type { Job } from "./useJobList";
 
 type Props = {
@@ -13,8 +14,25 @@ type Props = {
   onVerb: (verb: Verb) => void;
 };
 
-/** The actions of one row; the menu is made when it opens. */
-export function RowMenu({ job, isOpen, onOpenChange, onVerb }: Props) {
+/** The actions of one row. A list has many rows, so that the menu is made only when it opens. */
+export function RowMenu(props: Props) {
+  if (props.isOpen) return <OpenMenu {...props} />;
+  return (
+    <button
+      type="button"
+      className={styles.menu}
+      aria-label={labelOf(props.job)}
+      aria-haspopup="menu"
+      onClick={() => props.onOpenChange(true)}
+    >
+      <Icon name="dots" size={14} />
+    </button>
+  );
+}
+
+const labelOf = (job: Job) => `Actions of ${job.job_type} ${shortId(job.id)}`;
+
+function OpenMenu({ job, isOpen, onOpenChange, onVerb }: Props) {
   const [, go] = useLocation();
   const verbs = useVerbs({ kind: "jobs", jobs: [job] });
   const items: MenuEntry[] = [
@@ -40,12 +58,5 @@ export function RowMenu({ job, isOpen, onOpenChange, onVerb }: Props) {
       onAction: () => void copyText(job.id),
     },
   ];
-  return (
-    <Menu
-      label={`Actions of ${job.job_type} ${shortId(job.id)}`}
-      items={items}
-      isOpen={isOpen}
-      onOpenChange={onOpenChange}
-    />
-  );
+  return <Menu label={labelOf(job)} items={items} isOpen={isOpen} onOpenChange={onOpenChange} />;
 }

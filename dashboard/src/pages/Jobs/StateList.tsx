@@ -8,7 +8,9 @@ import styles from "./Jobs.module.css";
 
 /** The states with their number of jobs; each is a link to the list it counts. */
 export function StateList({ filter }: { filter: JobFilter }) {
-  const counts = useApi("/jobs/counts", { query: toCountQuery(filter) });
+  const query = toCountQuery(filter);
+  // Without conditions, the navigation asks the same.
+  const counts = useApi("/jobs/counts", Object.keys(query).length > 0 ? { query } : undefined);
   const showsCounts = isCounted(filter);
   return (
     <nav className={styles.states} aria-label="States">

@@ -1,9 +1,10 @@
 import type { ReactNode } from "react";
-import { CopyButton, LinkText, StatusBadge } from "../../components";
-import { between, duration, shortId } from "../../format";
+import { LinkText, StatusBadge } from "../../components";
+import { between, duration } from "../../format";
 import { jobPath, lanePath } from "../../shell/url";
 import { Elapsed, Time } from "../../time";
 import { Detail } from "./Detail";
+import { JobId } from "./JobId";
 import styles from "./Jobs.module.css";
 import type { Job } from "./useJobList";
 
@@ -101,12 +102,7 @@ export function NameCell({ job }: { job: Job }) {
       <LinkText href={jobPath(job.id)} data-open="">
         {job.job_type}
       </LinkText>
-      <span className={styles.id} title={job.id}>
-        {shortId(job.id)}
-      </span>
-      <span className={styles.copy}>
-        <CopyButton text={job.id} label={`Copy id ${shortId(job.id)}`} />
-      </span>
+      <JobId id={job.id} />
     </span>
   );
 }

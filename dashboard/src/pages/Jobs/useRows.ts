@@ -20,7 +20,14 @@ const NONE: ReadonlySet<string> = new Set();
 export function useRows(jobs: readonly Job[], view: string, canSelect: boolean): Rows {
   const [state, setState] = useState({ view, selected: NONE, isAllSelected: false });
   const [currentId, setCurrent] = useState<string | null>(null);
-  const [menuId, setMenu] = useState<string | null>(null);
+  const [menuId, setMenuId] = useState<string | null>(null);
+  const setMenu = useCallback((id: string | null) => {
+    setMenuId((before) => {
+      // The button that opened the menu was replaced, and cannot get the focus back.
+      if (id === null && before !== null) setTimeout(() => focusRow(before));
+      return id;
+    });
+  }, []);
   // Another filter finds other jobs: nothing of before stays selected.
   if (state.view !== view) setState({ view, selected: NONE, isAllSelected: false });
 
@@ -39,9 +46,7 @@ export function useRows(jobs: readonly Job[], view: string, canSelect: boolean):
     const next = jobs[Math.min(jobs.length - 1, Math.max(0, at + step))];
     if (next === undefined) return;
     setCurrent(next.id);
-    const row = document.querySelector<HTMLElement>(`[data-job="${next.id}"]`);
-    row?.querySelector<HTMLElement>("[data-open]")?.focus({ preventScroll: true });
-    row?.scrollIntoView({ block: "nearest" });
+    focusRow(next.id)?.scrollIntoView({ block: "nearest" });
   };
   useKeys({
     j: () => move(1),
@@ -60,4 +65,11 @@ export function useRows(jobs: readonly Job[], view: string, canSelect: boolean):
     clear: () => select(NONE),
     setMenu,
   };
+}
+
+function focusRow(id: string): HTMLElement | null {
+  if (document.querySelector("[role=dialog], [role=alertdialog]")) return null;
+  const row = document.querySelector<HTMLElement>(`[data-job="${id}"]`);
+  row?.querySelector<HTMLElement>("[data-open]")?.focus({ preventScroll: true });
+  return row;
 }
