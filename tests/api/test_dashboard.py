@@ -10,11 +10,10 @@ from urllib.parse import unquote, urljoin
 import httpx2
 import pytest
 from fastapi import FastAPI
-from starlette.applications import Starlette
-from starlette.routing import Mount
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from laneway.api.routes.dashboard import Bundle
+from tests.api.prefixes import WAYS, served_under
 
 INDEX = (
     '<!doctype html><link rel="icon" href="./icon.svg">'
@@ -60,30 +59,6 @@ HOSTILE = (
 )
 
 
-class Unannounced:
-    """A proxy that strips its prefix and reports it to no one."""
-
-    def __init__(self, app: ASGIApp, prefix: str) -> None:
-        self._app = app
-        self._prefix = prefix
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope["path"].removeprefix(self._prefix)
-        raw = scope["raw_path"].removeprefix(self._prefix.encode())
-        await self._app({**scope, "path": path, "raw_path": raw}, receive, send)
-
-
-class RootPath:
-    """A server with `root_path`: the path it passes on has the prefix."""
-
-    def __init__(self, app: ASGIApp, prefix: str) -> None:
-        self._app = app
-        self._prefix = prefix
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._app({**scope, "root_path": self._prefix}, receive, send)
-
-
 @pytest.fixture
 def bundle(app: FastAPI, tmp_path: Path) -> Path:
     folder = tmp_path / "static"
@@ -103,18 +78,7 @@ def client(app: ASGIApp) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://test")
 
 
-def served_under(app: FastAPI, how: str) -> tuple[ASGIApp, str]:
-    prefix = "/tools/ui"
-    ways: dict[str, tuple[ASGIApp, str]] = {
-        "root": (app, ""),
-        "mounted": (Starlette(routes=[Mount(prefix, app)]), prefix),
-        "root_path": (RootPath(app, prefix), prefix),
-        "proxied": (Unannounced(app, prefix), prefix),
-    }
-    return ways[how]
-
-
-@pytest.mark.parametrize("how", ["root", "mounted", "root_path", "proxied"])
+@pytest.mark.parametrize("how", WAYS)
 async def test_every_page_finds_its_files_under_every_prefix(
     app: FastAPI, bundle: Path, how: str
 ) -> None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from urllib.parse import urljoin
 
 import httpx2
 import pytest
 from fastapi import FastAPI
-from starlette.applications import Starlette
-from starlette.routing import Mount
 
 from laneway.control import sessions
 from laneway.store.database import Database
 from tests.api.conftest import Ask, People
+from tests.api.prefixes import WAYS, served_under
 from tests.support.job_factory import JobFactory
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
@@ -41,12 +41,12 @@ async def browser(app: FastAPI) -> AsyncIterator[httpx2.AsyncClient]:
 
 
 @pytest.mark.usefixtures("pat")
-@pytest.mark.parametrize("prefix", ["", "/laneway"])
+@pytest.mark.parametrize("how", WAYS)
 @pytest.mark.parametrize("following", [None, "/ui/jobs?status=failed&q=a%20b", "/ui/"])
 async def test_login_leads_to_the_dashboard(
-    app: FastAPI, database: Database, prefix: str, following: str | None
+    app: FastAPI, database: Database, how: str, following: str | None
 ) -> None:
-    outer = Starlette(routes=[Mount(prefix, app)]) if prefix else app
+    outer, prefix = served_under(app, how)
     link = await new_link(database)
     params = {"link": link} if following is None else {"link": link, "next": following}
     transport = httpx2.ASGITransport(outer)
@@ -57,7 +57,8 @@ async def test_login_leads_to_the_dashboard(
             assert f'name="next" value="{following.replace("&", "&amp;")}"' in page.text
         opened = await browser.post(f"{prefix}/login", data=params, headers=BROWSER)
         assert opened.status_code == 303
-        assert opened.headers["location"] == f"{prefix}{following or '/ui/'}"
+        target = urljoin(f"{prefix}/login", opened.headers["location"])
+        assert target == f"{prefix}{following or '/ui/'}"
         assert (await browser.get(f"{prefix}/me")).json()["name"] == "pat"
 
 

@@ -135,7 +135,8 @@ async def _log_in(request: Request) -> Response:
     )
     if previous is not None:
         request.app.state.credentials.forget_session(previous)
-    response = RedirectResponse(location(request, following or DASHBOARD), 303)
+    # Relative: a proxy may strip a prefix that the server does not know.
+    response = RedirectResponse((following or DASHBOARD).removeprefix("/"), 303)
     response.set_cookie(
         cookie_name(request),
         opened.cookie,
