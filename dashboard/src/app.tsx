@@ -1,7 +1,8 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { Route, Router, Switch } from "wouter";
+import { Redirect, Route, Router, Switch } from "wouter";
 import { Problem, UI_PATH, useSession } from "./api";
 import { EmptyState, PageHeader, SkeletonLines, ToastProvider } from "./components";
+import { pathOf } from "./pages";
 import { useScreens } from "./shell/Navigation";
 import { Shell } from "./shell/Shell";
 import { SignInPage } from "./shell/SignIn";
@@ -42,6 +43,7 @@ function Content() {
 
 function Screens() {
   const screens = useScreens();
+  const first = screens[0];
   return (
     <Switch>
       {screens.map(({ route, page: Page }) => (
@@ -49,6 +51,12 @@ function Screens() {
           <Page />
         </Route>
       ))}
+      {/* For people who may not see the overview. */}
+      {first && (
+        <Route path="/">
+          <Redirect to={pathOf(first)} replace />
+        </Route>
+      )}
       <Route>
         <PageHeader title="No such page" />
         <EmptyState icon="search" title="Nothing is shown at this address">

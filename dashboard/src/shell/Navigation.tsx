@@ -2,7 +2,7 @@ import { type ReactNode, useEffect, useRef } from "react";
 import { Link, useLocation } from "wouter";
 import { useApi, useMe } from "../api";
 import { allows } from "../api/session";
-import { SCREENS, type Screen } from "../pages";
+import { pathOf, SCREENS, type Screen } from "../pages";
 import styles from "./Shell.module.css";
 
 /** The screens that this person may see. */
@@ -27,10 +27,10 @@ export function Navigation() {
     <nav className={styles.navigation} aria-label="Screens">
       {screens
         .filter(({ isInNavigation }) => isInNavigation)
-        .map(({ route, name }) => (
-          <NavigationLink key={name} to={route.replace("/:tab?", "")}>
-            {name}
-            {name === "Approvals" && approvals !== null && (
+        .map((screen) => (
+          <NavigationLink key={screen.name} to={pathOf(screen)}>
+            {screen.name}
+            {screen.name === "Approvals" && approvals !== null && (
               <span className={styles.count}>{approvals}</span>
             )}
           </NavigationLink>

@@ -3,6 +3,7 @@ import { Link, useLocation } from "wouter";
 import { LiveProvider, useSession, useTopics } from "../api";
 import { session } from "../api/session";
 import { Dialog, ErrorBoundary, ShortcutHelp, SkeletonLines } from "../components";
+import { pathOf } from "../pages";
 import { AccountMenu, ThemeSwitch } from "./AccountMenu";
 import { LiveIndicator } from "./LiveIndicator";
 import { Mark } from "./Mark";
@@ -33,8 +34,8 @@ function Frame({ children }: { children: ReactNode }) {
     "/": () => document.getElementById(SEARCH_ID)?.focus(),
     "?": () => setHelpOpen(true),
     ...Object.fromEntries(
-      screens.flatMap(({ key, route }) =>
-        key ? [[`g ${key}`, () => go(route.replace("/:tab?", ""))]] : [],
+      screens.flatMap((screen) =>
+        screen.key ? [[`g ${screen.key}`, () => go(pathOf(screen))]] : [],
       ),
     ),
   });

@@ -54,3 +54,11 @@ def test_viewer_sees_no_controls_and_cannot_act_by_hand(site: Site, open_as: Ope
         status = page.evaluate(_ACT_BY_HAND, [site.url, path, method, body])
         assert (path, status) == (path, 403)
     assert site.api.status(running) == "running"
+
+
+def test_person_without_the_overview_starts_at_the_first_screen(
+    site: Site, open_as: OpenAs
+) -> None:
+    window = open_as("approver")
+    expect(window.page).to_have_url(f"{site.url}/ui/jobs")
+    await_content(window.page)
