@@ -1,3 +1,4 @@
+import { linkSecret } from "./link";
 import { Problem, Unreachable } from "./problem";
 import { request } from "./request";
 import { ROOT } from "./root";
@@ -35,12 +36,6 @@ export async function signIn(given: string): Promise<void> {
 export async function signOut(): Promise<void> {
   if (session.token === null) await request("post", "/logout");
   session.signedOut();
-}
-
-/** The secret of a one-time link; null for a token. */
-export function linkSecret(text: string): string | null {
-  if (!/^https?:\/\//i.test(text)) return null;
-  return URL.canParse(text) ? new URL(text).searchParams.get("link") : null;
 }
 
 async function openLink(secret: string): Promise<void> {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import parse_qs, urlsplit
+
 from playwright.sync_api import Browser, expect
 
 from tests.e2e import pages
@@ -21,6 +23,18 @@ def test_link_signs_in_once(site: Site, chromium: Browser) -> None:
         second.press_sign_in()
         refused = second.page.get_by_role("heading", name="This link does not work")
         expect(refused).to_be_visible()
+
+
+def test_secret_of_a_link_signs_in_by_the_form(site: Site, chromium: Browser) -> None:
+    """`laneway principals login` prints only the secret."""
+    [secret] = parse_qs(urlsplit(site.link("operator")).query)["link"]
+    with visit(chromium, site.url) as window:
+        page = window.open("/jobs")
+        page.get_by_label("One-time link or token").fill(secret)
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("heading", level=1, name="Jobs")).to_be_visible()
+        page.reload()
+        expect(page.get_by_role("heading", level=1, name="Jobs")).to_be_visible()
 
 
 def test_token_signs_in_and_is_forgotten_by_sign_out(site: Site, chromium: Browser) -> None:
