@@ -18,8 +18,10 @@ from tests.e2e.screens import await_content
 
 IMAGES = ROOT / "docs/images"
 SIZE = (1280, 800)
-# The demo begins with sample jobs of the last day, and goes on by itself.
-PATIENCE_S = 120.0
+# The demo begins with sample jobs of the last day, and goes on by itself. After a minute, a killed
+# worker is silent and a lane is full.
+PATIENCE_S = 180.0
+PROBLEMS = 2
 
 
 class DemoProgram(Program):
@@ -40,11 +42,20 @@ def read(window: Visit, path: str) -> Any:
 
 
 def running_job(window: Visit) -> str | None:
-    """A job in the middle of its work, once there is one."""
+    """A job that reports progress in words and is in the middle of it, once there is one."""
     active = read(window, "/admin/workers/status")["active"]
     for job in active:
-        percent = (job["progress"] or {}).get("percent") or 0
-        if 20 <= percent <= 80:
+        progress = job["progress"] or {}
+        if progress.get("message") and 20 <= progress["percent"] <= 80:
+            return str(job["id"])
+    return None
+
+
+def waiting_job(window: Visit) -> str | None:
+    """A job that waits for a slot and for a limit, once there is one."""
+    for job in read(window, "/jobs?status=approved&limit=50")["items"]:
+        reasons = read(window, f"/jobs/{job['id']}/explain")["reasons"]
+        if {"slots_full", "limit"} <= {reason["code"] for reason in reasons}:
             return str(job["id"])
     return None
 
@@ -53,6 +64,12 @@ def is_interesting(window: Visit) -> bool:
     """Whether something runs, waits for a decision and has failed."""
     counts = {each["status"]: each["count"] for each in read(window, "/jobs/counts")["items"]}
     return all(counts.get(status) for status in ("running", "awaiting_approval", "failed"))
+
+
+def shows_problems(window: Visit) -> bool:
+    """Whether the overview, which is open, lists some problems."""
+    strip = window.page.get_by_role("region", name="Problems")
+    return strip.get_by_role("listitem").count() >= PROBLEMS
 
 
 def take(window: Visit, path: str, name: str) -> None:
@@ -70,6 +87,8 @@ def take_all(browser: Browser, demo: DemoProgram) -> None:
     with visit(browser, url, size=SIZE) as window:
         window.sign_in(demo.link)
         waits.until(lambda: is_interesting(window), PATIENCE_S)
+        window.open("/")
+        waits.until(lambda: shows_problems(window), PATIENCE_S)
         for theme in ("light", "dark"):
             set_theme(window, theme)
             take(window, "/", f"overview-{theme}")
@@ -77,6 +96,8 @@ def take_all(browser: Browser, demo: DemoProgram) -> None:
         take(window, "/approvals", "approvals")
         job = waits.until(lambda: running_job(window), PATIENCE_S)
         take(window, f"/jobs/{job}", "job")
+        job = waits.until(lambda: waiting_job(window), PATIENCE_S)
+        take(window, f"/jobs/{job}", "explain")
 
 
 def set_theme(window: Visit, theme: Theme) -> None:
