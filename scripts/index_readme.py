@@ -8,7 +8,10 @@ from typing import Any
 
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
-_LINK = re.compile(r"(\]\()(?![a-z][a-z0-9+.-]*:|#)([^)\s]+)(\))", re.IGNORECASE)
+_RELATIVE = r"(?![a-z][a-z0-9+.-]*:|#)"
+_IMAGE = re.compile(rf"(!\[[^\]]*\]\(){_RELATIVE}([^)\s]+)(\))", re.IGNORECASE)
+_TAG = re.compile(rf'(\b(?:src|srcset)="){_RELATIVE}([^"\s]+)(")', re.IGNORECASE)
+_LINK = re.compile(rf"(\]\(){_RELATIVE}([^)\s]+)(\))", re.IGNORECASE)
 
 
 class IndexReadme(MetadataHookInterface):
@@ -23,5 +26,7 @@ class IndexReadme(MetadataHookInterface):
 
 
 def absolute_links(markdown: str, repository: str) -> str:
-    """The text with links to files that are links to the repository's main branch."""
-    return _LINK.sub(rf"\g<1>{repository}/blob/main/\g<2>\g<3>", markdown)
+    """The text with links to files of the repository's main branch: pages, and raw pictures."""
+    for pattern, kind in ((_IMAGE, "raw"), (_TAG, "raw"), (_LINK, "blob")):
+        markdown = pattern.sub(rf"\g<1>{repository}/{kind}/main/\g<2>\g<3>", markdown)
+    return markdown

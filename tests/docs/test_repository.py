@@ -20,7 +20,9 @@ NOT_OURS = {".git", ".venv", ".cache", "node_modules", "__pycache__", "dist"}
 MACHINE_PATH = re.compile(r"(?<![\w.~$}/-])/(?:work|root|home/[a-z]\w*)/")
 TEMPORARY_PATH = re.compile(r"(?<![\w.~$}/-])/tmp/")
 REGISTRY = re.compile(r"pypi\.org|pythonhosted\.org|npmjs\.(?:org|com)", re.IGNORECASE)
+HTML_LINK = re.compile(r'\b(?:href|src|srcset)="([^"\s]+)"')
 LONGEST_MODULE = 400
+LARGEST_PICTURE = 200_000
 ADR_HEADINGS = ["Context", "Decision", "Alternatives", "Consequences", "Revisit when"]
 
 
@@ -76,6 +78,8 @@ def links(document: Path) -> Iterator[str]:
             for name in ("href", "src"):
                 if target := token.attrGet(name):
                     yield str(target)
+            if token.type in ("html_block", "html_inline"):
+                yield from HTML_LINK.findall(token.content)
             yield from walk(token.children or [])
 
     return walk(MarkdownIt().enable("table").parse(document.read_text("utf-8")))
@@ -150,6 +154,18 @@ def test_every_relative_link_resolves() -> None:
             elif fragment and target.suffix == ".md" and fragment not in anchors(target):
                 broken.append(f"{document.relative_to(ROOT)}: {link} (no such heading)")
     assert broken == []
+
+
+def test_pictures_of_documents_are_small_and_all_are_shown() -> None:
+    shown = {
+        (document.parent / link).resolve()
+        for document in markdown()
+        for link in links(document)
+        if link.endswith(".png")
+    }
+    pictures = {*(ROOT / "docs" / "images").iterdir()}
+    assert pictures == shown
+    assert [path.name for path in pictures if path.stat().st_size > LARGEST_PICTURE] == []
 
 
 def test_changelog_has_an_unreleased_section() -> None:

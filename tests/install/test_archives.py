@@ -14,6 +14,7 @@ import pytest
 from scripts.build_dashboard import SKIP
 from scripts.core_install import build, rebuild
 from scripts.extras import extras
+from scripts.index_readme import absolute_links
 
 ROOT = Path(__file__).resolve().parents[2]
 STATIC = "laneway/api/static/"
@@ -43,6 +44,28 @@ def test_wheel_declares_extras_urls_and_readme(wheel: Path) -> None:
     links = re.findall(r"\]\(([^)]+)\)", text)
     assert [link for link in links if not link.startswith(("https://", "#"))] == []
     assert f"]({urls['Repository']}/blob/main/docs/" in text
+    pictures = re.findall(r'\b(?:src|srcset)="([^"]+)"', text)
+    assert pictures, "the first screen has a picture"
+    assert {
+        one.removeprefix(f"{urls['Repository']}/raw/main/docs/images/") for one in pictures
+    } == {
+        "overview-dark.png",
+        "overview-light.png",
+    }
+
+
+def test_links_of_the_readme_become_absolute() -> None:
+    given = (
+        "[a](b.md#c) [x](https://y.example/z) [s](#s) [![badge](i/b.png)](c.md) "
+        '<img src="i/a.png"> <source srcset="i/d.png"> <img src="https://y.example/p.png">'
+    )
+    assert absolute_links(given, "https://r.example") == (
+        "[a](https://r.example/blob/main/b.md#c) [x](https://y.example/z) [s](#s) "
+        "[![badge](https://r.example/raw/main/i/b.png)](https://r.example/blob/main/c.md) "
+        '<img src="https://r.example/raw/main/i/a.png"> '
+        '<source srcset="https://r.example/raw/main/i/d.png"> '
+        '<img src="https://y.example/p.png">'
+    )
 
 
 def test_sdist_contains_what_a_build_needs(sdist: Path) -> None:
