@@ -86,11 +86,11 @@ def _shown(default: object) -> str:
 
 HTTP_HEAD = """# HTTP
 
-Every route of [the server](../howto/server.md). `GET /openapi.json` of a running server describes
-them with all fields. Unknown query parameters are refused, except by the few routes that need no
-token. Lists take `limit` (at most 200) and `cursor`. POST routes take an `Idempotency-Key`, except
-login, logout and new tokens. `/mcp` is not listed: it serves a separate protocol,
-[for assistants](../howto/mcp.md).
+Every route of [the server](../howto/server.md). [openapi.json](openapi.json) describes them with
+all fields, as `GET /openapi.json` of a running server does; generate types and clients from it.
+Unknown query parameters are refused, except by the few routes that need no token. Lists take
+`limit` (at most 200) and `cursor`. POST routes take an `Idempotency-Key`, except login, logout and
+new tokens. `/mcp` is not listed: it serves a separate protocol, [for assistants](../howto/mcp.md).
 
 | method and path | |
 | --- | --- |

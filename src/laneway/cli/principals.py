@@ -77,7 +77,8 @@ def login(principal: Name, json: Json = False) -> None:
     if json:
         show_json({"principal": principal, "secret": secret, "expires_in": sessions.LINK_LIFE_S})
     else:
-        note("append to your server's address and /login?link= (works once, within ten minutes):")
+        note("paste into the dashboard's sign-in form (works once, within ten minutes),")
+        note("or append to your server's address and /login?link=")
         line(secret)
 
 
