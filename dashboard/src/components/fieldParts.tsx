@@ -21,7 +21,7 @@ export function FieldLabel({ label, hideLabel, isOptional }: FieldProps) {
   return (
     <Label className={cx(styles.label, hideLabel && styles.hiddenLabel)}>
       {label}
-      {isOptional && <span className={styles.optional}>optional</span>}
+      {isOptional && <span className={styles.optional}> optional</span>}
     </Label>
   );
 }
