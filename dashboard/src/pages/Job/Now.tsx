@@ -81,7 +81,8 @@ function Running({ job }: { job: Job }) {
   const explanation = useExplanation(job);
   const { progress } = job;
   const since = job.started_at ?? job.claimed_at;
-  const parts = [progress?.stage, progress?.message].filter(Boolean);
+  const units = progress?.total != null ? `${progress.done ?? 0} of ${progress.total}` : null;
+  const parts = [progress?.stage, progress?.message, units].filter(Boolean);
   return (
     <Card title="Running now">
       <div className={styles.body}>
@@ -89,12 +90,6 @@ function Running({ job }: { job: Job }) {
         <ProgressBar percent={progress?.percent ?? null} label="Progress of the job" wide />
         <p className={styles.message}>
           {parts.length > 0 ? parts.join(" · ") : "The handler reports no progress."}
-          {progress?.total != null && (
-            <span className={styles.units}>
-              {" "}
-              ({progress.done ?? 0} of {progress.total})
-            </span>
-          )}
         </p>
         {explanation.data && (
           <Reasons explanation={explanation.data} without={["running", "cancel_requested"]} />
