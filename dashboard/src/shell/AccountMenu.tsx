@@ -3,6 +3,7 @@ import { session } from "../api/session";
 import { signOut } from "../api/sign_in";
 import { Button, IconButton, Menu } from "../components";
 import { setPreferences, usePreferences } from "./preferences";
+import styles from "./Shell.module.css";
 
 /** The person, the theme, the time zone and the way out. */
 export function AccountMenu({ onHelp }: { onHelp: () => void }) {
@@ -13,7 +14,7 @@ export function AccountMenu({ onHelp }: { onHelp: () => void }) {
       label={`Account of ${me.name}`}
       trigger={
         <Button variant="quiet" icon="user">
-          {me.name}
+          <span className={styles.account}>{me.name}</span>
         </Button>
       }
       items={[

@@ -1,26 +1,32 @@
 import { Link } from "wouter";
-import { useApi } from "../../api";
-import { Icon, type IconName, Skeleton } from "../../components";
+import type { components } from "../../api";
+import { Icon, type IconName } from "../../components";
+import { absolute } from "../../format";
+import { usePreferences } from "../../shell/preferences";
 import { jobPath } from "../../shell/url";
 import styles from "./Schedules.module.css";
 
+type Slot = components["schemas"]["SlotOut"];
+
+// By the end of the job; without one, by the outcome of the slot.
 const LOOKS: Record<string, { icon: IconName; look: string | undefined }> = {
-  submitted: { icon: "check", look: styles.good },
+  completed: { icon: "check", look: styles.good },
   failed: { icon: "cross", look: styles.bad },
+  missed: { icon: "warning", look: styles.bad },
+  cancelled: { icon: "cancelled", look: styles.neutral },
   skipped: { icon: "chevron-right", look: styles.neutral },
 };
 
 /** The last ten slots, oldest first, each a link to its job. */
-export function Outcomes({ name }: { name: string }) {
-  const params = { path: { name }, query: { limit: 10 } };
-  const slots = useApi("/admin/schedules/{name}/slots", params);
-  if (slots.data === undefined) return <Skeleton width={160} height={18} />;
-  if (slots.data.items.length === 0) return <span className={styles.detail}>none yet</span>;
+export function Outcomes({ slots }: { slots: Slot[] }) {
+  const { zone } = usePreferences();
+  if (slots.length === 0) return <span className={styles.detail}>none yet</span>;
   return (
     <ol className={styles.outcomes}>
-      {slots.data.items.toReversed().map((slot) => {
-        const { icon, look } = LOOKS[slot.outcome] ?? { icon: "clock", look: styles.neutral };
-        const words = `${slot.slot}: ${slot.outcome}${slot.note ? `, ${slot.note}` : ""}`;
+      {slots.toReversed().map((slot) => {
+        const word = slot.job_ended ?? slot.outcome;
+        const { icon, look } = LOOKS[word] ?? { icon: "clock", look: styles.neutral };
+        const words = `${absolute(slot.slot, zone)}: ${word}${slot.note ? `, ${slot.note}` : ""}`;
         const mark = <Icon name={icon} size={12} label={words} />;
         return (
           <li key={`${slot.slot} ${slot.at}`} className={look} title={words}>

@@ -32,7 +32,7 @@ export function ScheduleCard({ schedule, canManage }: { schedule: Schedule; canM
         </div>
         <div>
           <h3 className={styles.heading}>Last ten</h3>
-          <Outcomes name={schedule.name} />
+          <Outcomes slots={schedule.recent} />
         </div>
       </div>
       {schedule.error !== null && (
