@@ -198,6 +198,33 @@ async def test_every_workspace_has_its_share_of_the_examined_failures(
     assert (found.items[0].failures, found.is_capped) == (4, True)
 
 
+async def test_workspace_with_more_failures_takes_what_the_others_leave(
+    database: Database, factory: JobFactory
+) -> None:
+    factory.failed("ingestion", workspace="north")
+    for _ in range(5):
+        factory.failed("ingestion", workspace="south")
+    capped = await stats.failures(database, bound=5)
+    assert (capped.items[0].failures, capped.is_capped) == (5, True)
+    whole = await stats.failures(database, bound=8)
+    assert (whole.items[0].failures, whole.is_capped) == (6, False)
+
+
+async def test_no_workspace_is_left_out_where_there_are_many(
+    database: Database, factory: JobFactory
+) -> None:
+    factory.conn.execute(
+        "insert into laneway.outcome"
+        " (seq, status, workspace, job_type, priority, attempt, retries, finished_at)"
+        " select -n, 'failed', 'w' || n, 'ingestion', 0, 1, 0, now() - interval '1 year'"
+        "   from generate_series(1, 101) n"
+    )
+    factory.failed("ingestion", workspace="zurich")
+    found = await stats.failures(database, bound=50)
+    assert [(each.failures, found.is_capped) for each in found.items] == [(1, True)]
+    assert not (await stats.failures(database, bound=200)).is_capped
+
+
 async def test_failures_have_a_trend_and_when_they_were_first_and_last_seen(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:

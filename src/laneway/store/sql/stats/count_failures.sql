@@ -1,6 +1,7 @@
 -- Failures within the window by lane, job type and error type, most frequent first, from the newest failures only.
--- Its cost does not depend on the number of ended jobs: each of at most 100 workspaces is read by index, up to its
--- share of the bound. The first column tells whether there were more.
+-- Its cost does not depend on the number of ended jobs. Each of at most 100 workspaces is read by index, up to its
+-- share of the bound; those with more failures divide what the others leave. With more workspaces, the newest ended
+-- jobs are read instead. The first column tells whether there were more.
 with recursive met as (
     (select o.workspace from laneway.outcome o order by o.workspace limit 1)
     union all
@@ -9,11 +10,29 @@ with recursive met as (
 ), places as materialized (
     select m.workspace from met m where m.workspace is not null limit 101
 ), share as materialized (
-    select greatest(%(bound)s::integer / greatest(count(*), 1), 1)::integer as most, count(*) > 100 as is_cut from places
-), newest as materialized (
+    select greatest(%(bound)s::integer / greatest(count(*), 1), 1)::integer as most, count(*) > 100 as is_crowded
+      from places
+), shared as materialized (
     select e.seq, p.workspace
-      from (select x.workspace from places x limit 100) p cross join share s
+      from places p cross join share s
      cross join lateral laneway.ended_seqs(array[p.workspace], array['failed'], 9223372036854775807, 0, s.most) e (seq)
+     where not s.is_crowded
+), busy as materialized (
+    select x.workspace, min(x.seq) as before from shared x
+     group by 1 having count(*) >= (select s.most from share s)
+), rest as materialized (
+    select (greatest(%(bound)s::integer - (select count(*) from shared), 0) / greatest(count(*), 1))::integer as most
+      from busy
+), further as materialized (
+    select e.seq, b.workspace
+      from busy b cross join rest r
+     cross join lateral laneway.ended_seqs(array[b.workspace], array['failed'], b.before, 0, r.most) e (seq)
+), crowd as materialized (
+    select o.seq, o.status from laneway.outcome o
+     where (select s.is_crowded from share s) order by o.seq desc limit %(bound)s::integer
+), newest as materialized (
+    select x.seq from shared x union all select f.seq from further f
+    union all select c.seq from crowd c where c.status = 'failed'
 ), failed as materialized (
     -- Jobs that failed before they ran, or in their analysis, count in the lane of their type. A lookup per row.
     select n.seq, o.finished_at, o.job_type, coalesce(nullif(o.lane, 'analysis'), laneway.lane_of(o.job_type)) as lane,
@@ -27,8 +46,9 @@ with recursive met as (
 )
 select c.is_capped, f.lane, f.job_type, f.error_type, f.failures, f.first_at, f.last_at,
        (select j.id from laneway.jobs j where j.seq = f.last_seq), f.trend
-  from (select s.is_cut or exists (select from newest n group by n.workspace having count(*) >= s.most) as is_capped
-          from share s) c
+  from (select (select count(*) from crowd) >= %(bound)s::integer
+               or exists (select from busy b cross join rest r
+                           where (select count(*) from further f where f.workspace = b.workspace) >= r.most) as is_capped) c
   left join lateral (
     select x.lane, x.job_type, x.error_type, sum(x.n)::integer as failures, min(x.first_at) as first_at,
            max(x.last_at) as last_at, max(x.last_seq) as last_seq,
