@@ -27,10 +27,12 @@ async def trickle(
     """Submit a few jobs of every kind, until cancelled."""
     for n in itertools.count(1):
         await asyncio.sleep(TRICKLE_S)
-        if job_states.unfinished > MOST_UNFINISHED:
-            continue
         try:
-            await _submit_some(lw, n, event_log, job_states, chance)
+            if job_states.unfinished > MOST_UNFINISHED:
+                # Without a terminal, no live view counts the jobs that have ended.
+                await job_states.refresh()
+            else:
+                await _submit_some(lw, n, event_log, job_states, chance)
         except LanewayError as error:
             event_log.record(str(error))
 
