@@ -188,8 +188,14 @@ def test_log_takes_arguments_as_logging_does() -> None:
     ctx.log.info("page %s of %d", 3, 10)
     ctx.log.info("100 %")
     ctx.log.error("%d pages", "no")
+    ctx.log.info("%(done)d of %(all)d", {"done": 3, "all": 10})
+    ctx.log.info("read %s", {"done": 3})
+    ctx.log.info("read %s", {})
     assert [line.message for line in ctx.log_lines] == [
         "page 3 of 10",
         "100 %",
         "%d pages ('no',)",
+        "3 of 10",
+        "read {'done': 3}",
+        "read {}",
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, Protocol
 
@@ -101,7 +102,9 @@ def _formatted(message: object, args: tuple[object, ...]) -> object:
     """The message with its arguments, as `logging` formats them; a wrong format loses nothing."""
     if not args:
         return message
+    # `logging` too fills "%(name)s" from a single mapping.
+    named = args[0] if len(args) == 1 and isinstance(args[0], Mapping) and args[0] else args
     try:
-        return str(message) % args
+        return str(message) % named
     except (TypeError, ValueError, KeyError):
         return f"{message} {args}"
