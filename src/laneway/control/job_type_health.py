@@ -81,7 +81,7 @@ async def _check_schedules(db: Database, name: str) -> HealthCheck:
     }
     unserved = [
         each.schedule
-        for each in await db.run(schedules.read(as_text=True))
+        for each in await db.run(schedules.read(as_text=True, recent=0))
         if each.schedule.enabled and each.schedule.job_type not in served
     ]
     if not unserved:

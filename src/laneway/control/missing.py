@@ -43,7 +43,7 @@ async def _limits(db: Database) -> Iterable[str]:
 
 
 async def _schedules(db: Database) -> Iterable[str]:
-    return [read.schedule.name for read in await db.run(schedules.read())]
+    return [scope.name for scope in await db.run(schedules.scopes())]
 
 
 async def _roles(db: Database) -> Iterable[str]:

@@ -105,12 +105,15 @@ def _read(row: Row, *, as_text: bool = False) -> ReadSchedule:
     )
 
 
-def read(*names: str, as_text: bool = False) -> Statement[list[ReadSchedule]]:
-    """The schedules of these names, or all; `as_text`: large payloads as `StoredJson`."""
+def read(*names: str, as_text: bool = False, recent: int = RECENT) -> Statement[list[ReadSchedule]]:
+    """The schedules of these names, or all, with their newest slots.
+
+    `as_text`: large payloads as `StoredJson`.
+    """
     return Statement(
         "schedules/read_schedules",
         lambda rows: [_read(row, as_text=as_text) for row in rows],
-        {"names": list(names) or None, "recent": RECENT},
+        {"names": list(names) or None, "recent": recent},
         may_be_large=True,
     )
 
