@@ -33,7 +33,7 @@ export function SignInForm() {
         autoFocus
         isRequired
       />
-      {error !== null && <Notice kind="error" title={error} />}
+      {error !== null && <Notice kind="error" live title={error} />}
       <Button
         type="submit"
         variant="primary"
