@@ -2,7 +2,8 @@
 
 Walk the dashboard's journeys in a real browser, check every screen with axe-core and measure it
 with millions of jobs. Prints the figures as one JSON object and names those beyond their bounds.
-Exits with 1 if a journey failed. `--quick` leaves the millions out.
+Exits with 1 if one of them is beyond its bound; not for times, which depend on the machine.
+`--quick` leaves the millions out.
 """
 
 from __future__ import annotations
@@ -122,13 +123,17 @@ def measure_scale() -> Figures:
     }
 
 
-def beyond_bounds(figures: Figures) -> list[str]:
-    """A sentence for each figure that misses its bound."""
-    return [
-        f"beyond its bound: {name} is {figures[name]:g}, not within {least:g} to {most:g}"
+def beyond_bounds(figures: Figures) -> dict[str, str]:
+    """A sentence for each figure that misses its bound, by its name."""
+    return {
+        name: f"beyond its bound: {name} is {figures[name]:g}, not within {least:g} to {most:g}"
         for name, (least, most) in BOUNDS.items()
         if name in figures and not least <= figures[name] <= most
-    ]
+    }
+
+
+def exit_code(figures: Figures) -> int:
+    return 1 if any(not name.endswith("_ms") for name in beyond_bounds(figures)) else 0
 
 
 def main() -> int:
@@ -145,9 +150,9 @@ def main() -> int:
         print(f"{part}: {time.monotonic() - began:.0f} s", flush=True)
     FIGURES.parent.mkdir(parents=True, exist_ok=True)
     FIGURES.write_text(json.dumps(figures, indent=2) + "\n")
-    print("\n".join(beyond_bounds(figures)))
+    print("\n".join(beyond_bounds(figures).values()))
     print(json.dumps(figures))
-    return 1 if figures.get("failed") else 0
+    return exit_code(figures)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import zlib
 from pathlib import Path
 
 from tests.e2e import png
-from tests.e2e.run import JourneyResults, beyond_bounds
+from tests.e2e.run import JourneyResults, beyond_bounds, exit_code
 from tests.e2e.scale import reads
 
 REPORT = """<testsuites><testsuite>
@@ -26,9 +26,18 @@ def test_journeys_without_a_report_have_failed(tmp_path: Path) -> None:
 
 
 def test_figure_beyond_its_bound_is_named() -> None:
-    assert beyond_bounds({"screens_checked": 44, "js_gzip_kb": 250, "failed": 0}) == []
-    (line,) = beyond_bounds({"screens_checked": 43})
+    assert beyond_bounds({"screens_checked": 44, "js_gzip_kb": 250, "failed": 0}) == {}
+    (line,) = beyond_bounds({"screens_checked": 43}).values()
     assert "screens_checked is 43" in line
+
+
+def test_every_figure_but_a_time_fails_the_run() -> None:
+    assert exit_code({"journeys": 20, "failed": 0, "axe_violations": 0}) == 0
+    for name in ("failed", "axe_violations", "xss_executed"):
+        assert exit_code({name: 1}) == 1
+    assert exit_code({"screens_checked": 43}) == 1
+    assert exit_code({"js_gzip_kb": 251}) == 1
+    assert exit_code({"slowest_query_ms": 101}) == 0, "depends on the machine"
 
 
 def test_only_reads_of_the_api_are_timed() -> None:
