@@ -39,9 +39,11 @@ build() {
         return 1
     }
     "$python" ../scripts/compress.py dist
-    # A running server sees the old files or the new ones.
-    rm -rf $static
+    # Two renames: a running server misses its files for a moment at most.
+    rm -rf node_modules/.old-bundle
+    [ ! -d $static ] || mv $static node_modules/.old-bundle
     mv dist $static
+    rm -rf node_modules/.old-bundle
     echo "$now" >$stamp
 }
 
