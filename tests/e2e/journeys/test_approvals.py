@@ -60,3 +60,21 @@ def test_submitter_cannot_approve_a_two_person_job(site: Site, open_as: OpenAs) 
     other = open_as("approver", "/approvals")
     card = other.page.get_by_role("article").filter(has_text=account)
     expect(card.get_by_role("button", name="Approve", disabled=False)).to_be_visible()
+
+
+def test_rejection_needs_a_reason_and_shows_it(site: Site, open_as: OpenAs) -> None:
+    key = new_key("report")
+    job = site.api.submit("report", {"key": key})
+    window = open_as("approver", "/approvals")
+    page = window.page
+    card = page.get_by_role("article").filter(has_text=key)
+    pages.press(card, "Reject")
+    dialog = pages.dialog(page)
+    reject = dialog.get_by_role("button", name="Reject")
+    expect(reject).to_be_disabled()
+    dialog.get_by_label("Reason").fill("not this quarter")
+    reject.click()
+    expect(card).to_have_count(0)
+    window.open(f"/jobs/{job}")
+    pages.expect_status(page, "Cancelled")
+    expect(pages.main(page)).to_contain_text("not this quarter")

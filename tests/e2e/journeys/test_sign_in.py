@@ -69,3 +69,9 @@ def test_sign_out_ends_the_session(site: Site, open_as: OpenAs) -> None:
     window.context.add_cookies([{**each} for each in cookies])  # type: ignore[typeddict-item]
     window.page.reload()
     expect(window.page.get_by_label("One-time link or token")).to_be_visible()
+
+
+def test_printed_link_signs_in_the_first_person(site: Site, chromium: Browser) -> None:
+    with visit(chromium, site.url) as window:
+        page = window.sign_in(site.server.first_link)
+        expect(pages.account(page, "admin")).to_be_visible()
