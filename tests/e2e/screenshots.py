@@ -11,13 +11,14 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser
 
-from tests.e2e import png, waits
+from tests.e2e import pages, png, waits
 from tests.e2e.browser import Theme, Visit, run_chromium, visit
 from tests.e2e.processes import ROOT, Program
 from tests.e2e.screens import await_content
 
 IMAGES = ROOT / "docs/images"
 SIZE = (1280, 800)
+OPTIONS = ("--seed", "1", "--port", "0", "--no-open")
 # The demo begins with sample jobs of the last day, and goes on by itself. After a minute, a killed
 # worker is silent and a lane is full.
 PATIENCE_S = 180.0
@@ -28,7 +29,7 @@ class DemoProgram(Program):
     """`laneway demo` with its own database."""
 
     def __init__(self) -> None:
-        super().__init__(["-m", "laneway", "demo"], dsn="", steps=ROOT)
+        super().__init__(["-m", "laneway", "demo", *OPTIONS], dsn="", steps=ROOT)
         del self._variables["LANEWAY_DATABASE_URL"]
 
     @property
@@ -75,7 +76,7 @@ def shows_problems(window: Visit) -> bool:
 def take(window: Visit, path: str, name: str) -> None:
     page = window.open(path)
     await_content(page)
-    page.wait_for_load_state("load")
+    pages.expect_live(page)
     target = IMAGES / f"{name}.png"
     target.write_bytes(png.shrink(page.screenshot()))
     print(f"{target.relative_to(ROOT)}: {target.stat().st_size // 1000} kB")
