@@ -479,6 +479,7 @@ def run_reader(session: RoleSession, data: dict[str, Any]) -> None:
     session.run(health.count_lapsed())
     session.run(health.find_unhandled(most=9))
     session.run(limits.read(10))
+    session.run(limits.holding_jobs(["openai"]))
     session.run(history.listing(["lane"]))
     session.run(freeze.frozen())
     session.run(freeze.progress(["interactive"], 5))
