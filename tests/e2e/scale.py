@@ -7,9 +7,8 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, Response
+from playwright.sync_api import Browser
 
 from tests.e2e.browser import Visit, visit
 from tests.e2e.screens import await_content
@@ -29,6 +28,10 @@ new MutationObserver((_, observer) => {
 """
 _PAINTED = """
 () => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? 0
+"""
+_SCRIPTS = """
+() => performance.getEntriesByType("resource").map(({ name }) => name)
+  .filter((name) => new URL(name).pathname.endsWith(".js"))
 """
 _NO_READ = re.compile(r"/(ui|login|logout|events|jobs/[^/]+/stream)\b")
 
@@ -91,8 +94,8 @@ def _median(values: list[float]) -> float:
 
 def js_gzip_kb(window: Visit) -> float:
     """The compressed size of all scripts that the first load of the overview fetches."""
-    responses: list[Response] = []
-    window.page.on("response", lambda response: responses.append(response))
-    await_content(window.open("/"))
-    scripts = [each for each in responses if urlsplit(each.url).path.endswith(".js")]
-    return round(sum(len(gzip.compress(each.body(), 9)) for each in scripts) / 1000, 1)
+    page = window.open("/")
+    await_content(page)
+    scripts: list[str] = page.evaluate(_SCRIPTS)
+    bodies = [window.context.request.get(url).body() for url in scripts]
+    return round(sum(len(gzip.compress(body, 9)) for body in bodies) / 1000, 1)
