@@ -24,7 +24,7 @@ select gen_random_uuid(), case when n <= 3 then 'rare' else 'bench_' || n %% %(t
 """
 _ENDS = """
 insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt, retries, lane,
-                             worker_id, claimed_at, started_at, finished_at, result, error)
+                             worker_id, claimed_at, started_at, finished_at, result, error, error_type)
 select j.seq, s.status, j.workspace, j.job_type, 0, 1, 0,
        case when j.job_type = 'rare' then 'rare' when s.status = 'cancelled' then null
             when j.job_type = 'bench_3' then 'busy' else 'default' end,
@@ -33,7 +33,8 @@ select j.seq, s.status, j.workspace, j.job_type, 0, 1, 0,
              12, '0'))::uuid end,
        j.created_at + interval '2 s', j.created_at + interval '2 s', j.created_at + interval '5 s',
        case when s.status = 'completed' then '{"pages": 3}'::jsonb end,
-       case when s.status = 'failed' then '{"type": "TimeoutError", "message": "no answer from example.org", "traceback": "…"}'::jsonb end
+       case when s.status = 'failed' then '{"type": "TimeoutError", "message": "no answer from example.org", "traceback": "…"}'::jsonb end,
+       case when s.status = 'failed' then 'TimeoutError' end
   from laneway.jobs j
  cross join lateral (select case when j.seq %% 1000 = 7 then 'cancelled' when j.seq %% 50 = 0 then 'failed'
                                  else 'completed' end as status) s
