@@ -70,6 +70,12 @@ def await_content(page: Page) -> None:
     expect(page.locator("[aria-busy=true]")).to_have_count(0)
 
 
+def too_wide(page: Page) -> list[str]:
+    """The elements that make the page scroll sideways."""
+    found: list[str] = page.evaluate(_TOO_WIDE)
+    return found
+
+
 def check(site: Site, browser: Browser, paths: Mapping[str, str]) -> Findings:
     """Visit every screen in each theme and width."""
     PICTURES.mkdir(parents=True, exist_ok=True)
@@ -89,7 +95,7 @@ def _check_screen(window: Visit, label: str, path: str, found: Findings) -> None
     found.checked += 1
     found.axe += [f"{label}: {each}" for each in axe.violations(page)]
     wrong = [
-        *(f"is too wide: {each}" for each in page.evaluate(_TOO_WIDE)),
+        *(f"is too wide: {each}" for each in too_wide(page)),
         *(f"console: {each}" for each in record.errors),
         *(f"refused: {each}" for each in record.refused),
         *(f"content security policy: {each}" for each in window.violations()),

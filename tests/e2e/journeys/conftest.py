@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.conftest import Server
-from tests.e2e.browser import PATIENCE_MS, Theme, Visit, run_chromium, visit
+from tests.e2e.browser import PATIENCE_MS, WIDE, Theme, Visit, run_chromium, visit
 from tests.e2e.site import Site, run_site
 
 OpenAs = Callable[..., Visit]
@@ -50,9 +50,14 @@ def open_as(site: Site, chromium: Browser) -> Iterator[OpenAs]:
     with ExitStack() as stack:
 
         def open_window(
-            role: str, path: str = "/", *, url: str = "", theme: Theme = "light"
+            role: str,
+            path: str = "/",
+            *,
+            url: str = "",
+            theme: Theme = "light",
+            size: tuple[int, int] = WIDE,
         ) -> Visit:
-            window = stack.enter_context(visit(chromium, url or site.url, theme=theme))
+            window = stack.enter_context(visit(chromium, url or site.url, theme=theme, size=size))
             window.sign_in(site.link(role, url))
             window.open(path)
             return window

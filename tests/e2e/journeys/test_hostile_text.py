@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.e2e import hostile, waits
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e import hostile, pages, waits
+from tests.e2e.browser import PHONE
 from tests.e2e.journeys.conftest import OpenAs
 from tests.e2e.processes import WorkerProgram
 from tests.e2e.run import XSS_EXECUTED
-from tests.e2e.screens import await_content, screens
+from tests.e2e.screens import await_content, screens, too_wide
 from tests.e2e.site import Api, Site, new_key
 
 
-def submit_everywhere(site: Site) -> dict[str, str]:
-    """Put hostile text into every field that takes free text; return ids of jobs to look at."""
+@pytest.fixture(scope="module")
+def jobs(site: Site) -> dict[str, str]:
+    """Ids of jobs with hostile text, which stands in every other field that takes text, too."""
     mallory = Api(site.url, site.accounts.of("platform_admin", hostile.NAME))
     try:
         key = new_key("hostile")
@@ -42,9 +47,11 @@ def submit_everywhere(site: Site) -> dict[str, str]:
 
 
 def test_hostile_text_is_shown_as_text(
-    site: Site, open_as: OpenAs, record_property: Callable[[str, object], None]
+    site: Site,
+    jobs: dict[str, str],
+    open_as: OpenAs,
+    record_property: Callable[[str, object], None],
 ) -> None:
-    jobs = submit_everywhere(site)
     with WorkerProgram(site.dsn, site.folder, "--name", hostile.WORKER, "--lanes", "system"):
         waits.until(lambda: hostile.WORKER in str(site.api.get("/admin/workers/status")))
         window = open_as("platform_admin")
@@ -64,7 +71,20 @@ def test_hostile_text_is_shown_as_text(
             page = window.open(path)
             await_content(page)
             executed += [*window.violations(), *hostile.made_elements(page)]
+        main = pages.main(window.open(f"/jobs/{jobs['failed']}"))
+        for text in hostile.TEXTS[:5]:
+            expect(main).to_contain_text(text)
     executed += window.record.dialogs
     record_property(XSS_EXECUTED, len(executed))
     assert executed == []
     assert window.record.errors == []
+
+
+def test_long_words_stay_inside_a_phone(jobs: dict[str, str], open_as: OpenAs) -> None:
+    window = open_as("platform_admin", size=PHONE)
+    wide = {}
+    for path in (*screens(jobs).values(), *(f"/jobs/{each}" for each in jobs.values())):
+        page = window.open(path)
+        await_content(page)
+        wide[path] = too_wide(page)
+    assert {path: found for path, found in wide.items() if found} == {}
