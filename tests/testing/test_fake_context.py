@@ -199,3 +199,33 @@ def test_log_takes_arguments_as_logging_does() -> None:
         "read {'done': 3}",
         "read {}",
     ]
+
+
+def test_log_call_never_fails_the_job() -> None:
+    class Unprintable:
+        def __str__(self) -> str:
+            raise RuntimeError("no text")
+
+        __repr__ = __str__
+
+    ctx = FakeContext()
+    ctx.log("y %s", 2)
+    ctx.log("%(n)d of %(all)d", {"n": 1, "all": 2}, level="debug")
+    ctx.log("slow", "warning")
+    ctx.log("level %s", "warning")
+    ctx.log("odd", 7)
+    ctx.log("loud", level="loud")
+    ctx.log("unhashable", level=[])  # type: ignore[arg-type]
+    ctx.log(Unprintable())
+    ctx.log.error("got %s", Unprintable())
+    assert ctx.log_lines == [
+        FakeLogLine("info", "y 2"),
+        FakeLogLine("debug", "1 of 2"),
+        FakeLogLine("warning", "slow"),
+        FakeLogLine("info", "level warning"),
+        FakeLogLine("info", "odd (7,)"),
+        FakeLogLine("info", "loud"),
+        FakeLogLine("info", "unhashable"),
+        FakeLogLine("info", "<Unprintable>"),
+        FakeLogLine("error", "got %s <tuple>"),
+    ]

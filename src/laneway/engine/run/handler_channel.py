@@ -11,10 +11,11 @@ from laneway.domain.payload import PayloadLimits
 from laneway.domain.redaction import redact
 from laneway.domain.result_type import ResultType
 from laneway.domain.text import escape_text
-from laneway.errors import InvalidInput, Refused
+from laneway.errors import Refused
 from laneway.store.leases import Assignment
 
 LONGEST_LINE = 8192
+LEVELS = ("debug", "info", "warning", "error")
 
 
 class Interrupted(BaseException):
@@ -69,42 +70,62 @@ class HandlerChannel(Protocol):
 
 
 class Log:
-    """`ctx.log("text")`, or by level: `ctx.log.warning("%s pages", 3)`. Kept with the attempt."""
+    """`ctx.log("%s pages", 3)`, or by level: `ctx.log.warning("slow")`. Kept with the attempt.
+
+    A call never fails the job: a wrong format or level loses nothing.
+    """
 
     __slots__ = ("_channel",)
 
     def __init__(self, channel: HandlerChannel) -> None:
         self._channel = channel
 
-    def __call__(self, message: object, level: str = "info") -> None:
-        if level not in ("debug", "info", "warning", "error"):
-            raise InvalidInput("level", "must be debug, info, warning or error")
+    def __call__(self, message: object, *args: object, level: str = "info") -> None:
+        # Earlier versions took the level as the second argument.
+        if len(args) == 1 and _is_level(args[0]) and "%" not in _text(message):
+            level, args = str(args[0]), ()
+        self._write(level if _is_level(level) else "info", message, args)
+
+    def debug(self, message: object, *args: object) -> None:
+        self._write("debug", message, args)
+
+    def info(self, message: object, *args: object) -> None:
+        self._write("info", message, args)
+
+    def warning(self, message: object, *args: object) -> None:
+        self._write("warning", message, args)
+
+    def error(self, message: object, *args: object) -> None:
+        self._write("error", message, args)
+
+    def _write(self, level: str, message: object, args: tuple[object, ...]) -> None:
         # Redact before cutting: half of a secret is not recognized.
-        text = escape_text(redact(str(message)))
+        text = escape_text(redact(_formatted(message, args)))
         if len(text) > LONGEST_LINE:
             text = text[:LONGEST_LINE] + " …"
         self._channel.log(level, text)
 
-    def debug(self, message: object, *args: object) -> None:
-        self(_formatted(message, args), "debug")
 
-    def info(self, message: object, *args: object) -> None:
-        self(_formatted(message, args), "info")
-
-    def warning(self, message: object, *args: object) -> None:
-        self(_formatted(message, args), "warning")
-
-    def error(self, message: object, *args: object) -> None:
-        self(_formatted(message, args), "error")
+def _is_level(value: object) -> bool:
+    return isinstance(value, str) and value in LEVELS
 
 
-def _formatted(message: object, args: tuple[object, ...]) -> object:
+def _formatted(message: object, args: tuple[object, ...]) -> str:
     """The message with its arguments, as `logging` formats them; a wrong format loses nothing."""
+    text = _text(message)
     if not args:
-        return message
+        return text
     # `logging` too fills "%(name)s" from a single mapping.
     named = args[0] if len(args) == 1 and isinstance(args[0], Mapping) and args[0] else args
     try:
-        return str(message) % named
-    except (TypeError, ValueError, KeyError):
-        return f"{message} {args}"
+        return text % named
+    except Exception:
+        return f"{text} {_text(args)}"
+
+
+def _text(value: object) -> str:
+    """The value as text; its type if its own code cannot say it."""
+    try:
+        return str(value)
+    except Exception:
+        return f"<{type(value).__name__}>"
