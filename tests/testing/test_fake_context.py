@@ -93,6 +93,42 @@ async def test_checkpoint_of_an_earlier_attempt_is_continued() -> None:
     assert [item async for item in ctx.track("abc")] == ["c"]
 
 
+async def test_track_continues_after_the_items_done() -> None:
+    ctx = FakeContext(tracked=2, checkpoint={"words": 7})
+    assert (ctx.attempt, ctx.checkpoint, ctx.tracked) == (2, {"words": 7}, {"items": 2})
+    assert [item async for item in ctx.track("abc")] == ["c"]
+    assert ctx.tracked == {"items": 3}
+    plain = FakeSyncContext(tracked={"pages": 1})
+    assert list(plain.track("abc", name="pages")) == ["b", "c"]
+    assert FakeContext(tracked=0).attempt == 1
+
+
+async def test_second_fake_run_continues_where_the_first_stopped() -> None:
+    first = FakeContext()
+    async for page in first.track(range(5)):
+        if page == 3:
+            break
+    second = FakeContext(checkpoint=first.checkpoint, tracked=first.tracked)
+    assert [page async for page in second.track(range(5))] == [3, 4]
+
+
+def test_invalid_positions_of_a_fake_context_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="tracked: must be the number of items done, not -1"):
+        FakeContext(tracked=-1)
+    with pytest.raises(InvalidInput, match="checkpoint: must be an object"):
+        FakeSyncContext(tracked=1, checkpoint=[1])
+
+
+async def test_plain_for_over_track_of_an_async_handler_says_async_for() -> None:
+    ctx = FakeContext()
+    with pytest.raises(TypeError, match="write `async for item in"):
+        for _ in ctx.track("abc"):  # type: ignore[attr-defined]
+            pass
+    items = ctx.track("abc")
+    assert await anext(items) == "a"
+    assert [item async for item in items] == ["b", "c"]
+
+
 async def test_rules_of_the_real_context_hold() -> None:
     ctx = FakeContext()
     await ctx.step("sum", lambda: 1)

@@ -23,8 +23,9 @@ from laneway.domain.payload import PayloadLimits, encode
 from laneway.domain.result_type import ResultType
 from laneway.domain.retry import DEFAULT_MAX_RETRIES
 from laneway.engine.run.call_retry import CallRetryOptions
+from laneway.engine.run.checkpoint import TRACKED, Checkpoint
 from laneway.engine.run.context import Context, SyncContext
-from laneway.errors import Refused
+from laneway.errors import InvalidInput, Refused
 from laneway.store.leases import Assignment
 
 T = TypeVar("T")
@@ -54,6 +55,7 @@ class FakeJob(TypedDict, total=False):
     attempt: int
     payload: Any
     checkpoint: Any
+    tracked: int | Mapping[str, int]
     steps: Mapping[str, object]
     resources: Mapping[str, object]
     cancelled: bool
@@ -74,6 +76,7 @@ class FakeChannel:
         attempt: int | None = None,
         payload: Any = None,
         checkpoint: Any = None,
+        tracked: int | Mapping[str, int] = 0,
         steps: Mapping[str, object] | None = None,
         resources: Mapping[str, object] | None = None,
         cancelled: bool = False,
@@ -87,6 +90,8 @@ class FakeChannel:
         self.has_database = True
         self.limits = PayloadLimits()
         self.results = ResultType()
+        if tracked:
+            checkpoint = _with_positions(checkpoint, tracked)
         number = attempt or (1 if checkpoint is None and not steps else 2)
         self.claim = Claim(0, job_id or uuid4(), number)
         self.assignment = Assignment(
@@ -154,12 +159,29 @@ class FakeChannel:
             raise asyncio.CancelledError("cancel requested")
 
 
+def _with_positions(checkpoint: Any, tracked: int | Mapping[str, int]) -> dict[str, Any]:
+    """The checkpoint as a worker stores it, with the items done of each `ctx.track`."""
+    by_name: Mapping[str, object] = tracked if isinstance(tracked, Mapping) else {"items": tracked}
+    for done in by_name.values():
+        if not isinstance(done, int) or isinstance(done, bool) or done < 0:
+            raise InvalidInput("tracked", f"must be the number of items done, not {done!r}")
+    if checkpoint is not None and not isinstance(checkpoint, Mapping):
+        raise InvalidInput("checkpoint", "must be an object (a dict) together with tracked")
+    return {**(checkpoint or {}), TRACKED: dict(by_name)}
+
+
 class _Recorded:
     """The records that both kinds of fake contexts keep."""
 
     __slots__ = ()
 
     _fake: FakeChannel
+    _saved: Checkpoint
+
+    @property
+    def tracked(self) -> dict[str, int]:
+        """The items done of each `ctx.track`, by its `name`, which is "items" by default."""
+        return dict(self._saved.tracked)
 
     @property
     def reports(self) -> list[ProgressReport]:
@@ -217,7 +239,10 @@ class FakeContext(_Recorded, Context):
     is_for_async: ClassVar = True
 
     def __init__(self, **given: Unpack[FakeJob]) -> None:
-        """`steps` and `checkpoint` are those of an earlier attempt; then `attempt` is 2."""
+        """`steps`, `checkpoint` and `tracked` are of an earlier attempt; then `attempt` is 2.
+
+        `tracked` is the number of items that `ctx.track` has done; by name if there are several.
+        """
         self._fake = FakeChannel(**given)
         super().__init__(self._fake)
 
@@ -248,7 +273,10 @@ class FakeSyncContext(_Recorded, SyncContext):
     is_for_async: ClassVar = False
 
     def __init__(self, **given: Unpack[FakeJob]) -> None:
-        """`steps` and `checkpoint` are those of an earlier attempt; then `attempt` is 2."""
+        """`steps`, `checkpoint` and `tracked` are of an earlier attempt; then `attempt` is 2.
+
+        `tracked` is the number of items that `ctx.track` has done; by name if there are several.
+        """
         self._fake = FakeChannel(**given)
         super().__init__(self._fake)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import (
+    AsyncGenerator,
     AsyncIterable,
     AsyncIterator,
     Awaitable,
@@ -25,6 +26,7 @@ from laneway.engine.run.checkpoint import Checkpoint
 from laneway.engine.run.handler_channel import HandlerChannel, Interrupted, Log, finished_error
 from laneway.engine.run.job_facts import JobFacts
 from laneway.engine.run.steps import Steps, run_to_completion
+from laneway.engine.run.tracked_items import TrackedItems, each
 from laneway.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -223,7 +225,7 @@ class Context(_Common):
             await asyncio.sleep(CANCEL_S)
             raise asyncio.CancelledError("cancel requested")
 
-    async def track(
+    def track(
         self,
         items: Iterable[T] | AsyncIterable[T],
         *,
@@ -236,9 +238,14 @@ class Context(_Common):
         A later attempt continues after the last item stored. Positions are stored within half a
         second, so a crash may repeat the last few items; `durable=True` stores each one first.
         """
+        return TrackedItems(self._track(items, total, name, durable))
+
+    async def _track(
+        self, items: Iterable[T] | AsyncIterable[T], total: int | None, name: str, durable: bool
+    ) -> AsyncGenerator[T, None]:
         count, reached = _length(items, total), self._saved.tracked.get(name, 0)
         position = 0
-        async for item in _each(items):
+        async for item in each(items):
             position += 1
             if position <= reached:
                 continue
@@ -248,15 +255,6 @@ class Context(_Common):
                 await self._channel.ask("flush")
             else:
                 await asyncio.sleep(0)
-
-
-async def _each(items: Iterable[T] | AsyncIterable[T]) -> AsyncIterator[T]:
-    if isinstance(items, AsyncIterable):
-        async for item in items:
-            yield item
-    else:
-        for item in items:
-            yield item
 
 
 class SyncContext(_Common):
