@@ -75,7 +75,7 @@ async def test_jobs_are_listed_explained_and_changed(dsn: str) -> None:
         with pytest.raises(Refused, match="cancel it first"):
             await lw.jobs.delete(job.id, by="ann")
         with pytest.raises(InvalidInput, match=r"jobtype: .* did you mean job_type"):
-            await lw.jobs.list(jobtype="t")
+            await lw.jobs.list(jobtype="t")  # type: ignore[call-arg]
         with pytest.raises(InvalidInput, match="id: must be a UUID"):
             await lw.jobs.get("no id")
 

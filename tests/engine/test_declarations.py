@@ -190,6 +190,18 @@ OTHERS = {
         '\nlw.schedule("nightly", "ingestion", cron="soon")',
         "app.py:5: schedule 'nightly': cron:",
     ),
+    "schedule_without_argument": (
+        f'@lw.schedule("nightly", cron="0 3 * * *")\n{INGEST}',
+        "app.py:4, in ingest: schedule 'nightly': payload.path: is required",
+    ),
+    "schedule_by_name_without_argument": (
+        f'{INGEST}lw.schedule("nightly", "ingestion", cron="0 3 * * *", payload={{"path": 1}})',
+        "app.py:7: schedule 'nightly': payload.path: must be",
+    ),
+    "limits_as_text": (
+        '@lw.handler("ingestion", limits="openai")\nasync def ingest(ctx: Context): ...',
+        "limits: must be a list of at most 100 names, not 'openai': write ['openai']",
+    ),
     "schedule_below_handler": (
         (
             '@lw.handler("ingestion")\n@lw.schedule("nightly", cron="0 3 * * *")\n'

@@ -210,10 +210,11 @@ async def test_schedule_that_differs_is_logged_and_not_overwritten(
 
 
 async def test_missing_argument_of_a_schedule_names_its_line(harness: WorkerHarness) -> None:
+    harness.lw.schedule("nightly", "report", cron="0 3 * * *")
+
     @harness.lw.handler("report")
     async def report(ctx: Context, day: str) -> None: ...
 
-    harness.lw.schedule("nightly", "report", cron="0 3 * * *")
     with pytest.raises(ConfigError, match=r"test_declared\.py:\d+: schedule 'nightly': .*day"):
         await harness.start_worker()
 

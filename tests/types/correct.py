@@ -93,5 +93,7 @@ def submit_without_a_loop() -> str:
 async def submit_any(job_type: JobType, job: JobHandle) -> None:
     await job_type.submit(path="a.pdf")
     await job.cancel()
+    page = await lw.jobs.list(job_type="ingestion", status="failed", newer_than=3600, limit=10)
+    print([found.id for found in page.items])
     async with lw.worker(only_lanes=["docs"], name="one"):
         await lw.ready()

@@ -51,4 +51,6 @@ lw.worker(lanes=["docs"])  # mistake: wrong option of a worker
 
 async def submit_batch() -> None:
     await lw.submit_many([("right", {}, {"priorty": 3})])  # mistake: wrong option of one job
+    await lw.jobs.list(type="right")  # mistake: wrong condition of a list
+    await lw.jobs.list(limit="all")  # mistake: wrong type of a condition
     await right(object(), 7)  # mistake: wrong argument of a call

@@ -218,3 +218,10 @@ def test_invalid_duration_is_refused_with_its_field(wrong: Any) -> None:
             Retention(**{field: wrong})
     with pytest.raises(ConfigError, match="max_age: must be"):
         make_handler("rebuild", rebuild, max_age=wrong)
+
+
+def test_missing_currency_is_named_as_missing() -> None:
+    with pytest.raises(InvalidInput, match="currency: is missing: an amount needs its currency"):
+        Approval(below_cost=5)
+    with pytest.raises(InvalidInput, match="like USD, not 'usd'"):
+        Approval(below_cost=5, currency="usd")

@@ -35,6 +35,17 @@ def test_declared_limit_has_a_rate() -> None:
         (lambda: Lane("Docs"), "lane 'Docs': name: must be 1 to 63 characters"),
         (lambda: Lane("docs", max_slots=-1), "lane 'docs': max_slots: must be a whole number"),
         (lambda: Lane("docs", max_slots=True), "lane 'docs': max_slots: must be a whole number"),
+        (
+            lambda: Lane("docs", max_slots="3"),  # type: ignore[arg-type]
+            "lane 'docs': max_slots: must be a whole number from 0 to 10000, not '3'",
+        ),
+        (
+            lambda: Lane("docs", max_slots=10**5000),
+            (
+                "lane 'docs': max_slots: must be a whole number from 0 to 10000, not a value of"
+                " type int"
+            ),
+        ),
         (lambda: Lane("docs", job_types="index"), "lane 'docs': job_types: must be a list"),  # type: ignore[arg-type]
         (
             lambda: Lane("docs", max_slot=3),  # type: ignore[call-arg]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from laneway.domain.filter import JobFilter
+from laneway.domain.filter import JobConditions, JobFilter
 from laneway.domain.permissions import Reach
 from laneway.domain.states import Status
 from laneway.errors import InvalidInput
@@ -45,6 +45,7 @@ def test_reach_alone_leaves_filter_empty() -> None:
 
 def test_every_field_accepts_its_values() -> None:
     assert {*EVERYTHING, "within", "private"} == set(JobFilter.__slots__)
+    assert set(EVERYTHING) == JobConditions.__annotations__.keys()
     wanted = JobFilter(**EVERYTHING)
     assert wanted.check() is wanted
 

@@ -192,6 +192,8 @@ class Laneway(Client):
             try:
                 check_names(options, ScheduleOptions.__annotations__, "@lw.schedule")
                 schedule = Schedule.of({"name": name, "job_type": of, **given})
+                if (validate := self.validator_of(of)) is not None:
+                    validate(schedule.payload or {})
             except InvalidInput as error:
                 raise ConfigError(f"{place}: schedule {name!r}: {error}") from error
             source = ScheduleSource(place, frozenset({"job_type", *given}))

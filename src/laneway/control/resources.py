@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, Final, Unpack
+from typing import Final, Unpack
 from uuid import UUID
 
 from laneway.control import approval, explain, history, jobs, lanes, limits, schedules
 from laneway.domain.change import Change
 from laneway.domain.claim import parse_job_id
 from laneway.domain.explanation import Explanation
-from laneway.domain.filter import JobFilter
+from laneway.domain.filter import JobConditions, JobFilter
 from laneway.domain.job import Job
 from laneway.domain.lane import Lane, LaneSettings, TunedLane
 from laneway.domain.lane_setup import LaneSetup
@@ -174,8 +174,10 @@ class Schedules(_Resource):
 class Jobs(_Verbs):
     """The jobs, as an operator sees them: `lw.jobs`."""
 
-    async def list(self, *, limit: int = 50, cursor: str | None = None, **wanted: Any) -> Page[Job]:
-        """One page of jobs, newest first; `wanted` has the fields of JobFilter."""
+    async def list(
+        self, *, limit: int = 50, cursor: str | None = None, **wanted: Unpack[JobConditions]
+    ) -> Page[Job]:
+        """One page of jobs, newest first, that meet all conditions."""
         return await jobs.listing(self._db, JobFilter.of(wanted), limit=limit, cursor=cursor)
 
     async def get(self, job_id: UUID | str) -> Job:

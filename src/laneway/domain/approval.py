@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 from laneway.domain.annotations import Doc
 from laneway.domain.duration import DAY_S, check_duration, seconds_of
 from laneway.domain.states import Status
-from laneway.domain.text import check_text
+from laneway.domain.text import check_text, shown
 from laneway.errors import InvalidInput
 
 TOKENS: Final = "tokens"
@@ -190,8 +190,10 @@ def excluded_approver(created_by: str | None) -> str:
 
 
 def check_currency(text: object, field: str) -> str:
+    if text is None:
+        raise InvalidInput(field, 'is missing: an amount needs its currency, such as "USD"')
     if not isinstance(text, str) or not re.fullmatch("[A-Z]{3}", text):
-        raise InvalidInput(field, "must be three capital letters, like USD")
+        raise InvalidInput(field, f"must be three capital letters, like USD, not {shown(text)}")
     return text
 
 

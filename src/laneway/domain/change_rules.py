@@ -9,7 +9,7 @@ from annotated_types import Interval
 
 from laneway.domain.annotations import CheckedBy, find_mark, non_null, unwrap
 from laneway.domain.suggestion import suggest
-from laneway.domain.text import escape_text
+from laneway.domain.text import escape_text, shown
 from laneway.errors import InvalidInput
 
 Check = Callable[[str, object], object]
@@ -41,10 +41,10 @@ def validate_settings(
         elif field in fields:
             raise InvalidInput(field, "is set by Laneway and cannot be given")
         else:
-            known = ", ".join(sorted(name for name in checks if name != "name"))
-            shown = escape_text(str(field)[:_SHOWN_CHARS])
-            near = suggest(shown, checks)
-            raise InvalidInput(shown, f"is not a setting of a {of}; use one of {known}{near}")
+            known = ", ".join(sorted(each for each in checks if each != "name"))
+            name = escape_text(str(field)[:_SHOWN_CHARS])
+            near = suggest(name, checks)
+            raise InvalidInput(name, f"is not a setting of a {of}; use one of {known}{near}")
     for field in required:
         if field not in checked:
             raise InvalidInput(field, f"is required for a new {of}")
@@ -95,7 +95,9 @@ def check_whole(value: object, field: str, low: int, high: int) -> int:
     """The whole number; InvalidInput if it is another value or out of range."""
     # bool is an int in Python: `true` would silently be one slot.
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise InvalidInput(field, f"must be a whole number from {low} to {high}")
+        raise InvalidInput(
+            field, f"must be a whole number from {low} to {high}, not {shown(value)}"
+        )
     return value
 
 

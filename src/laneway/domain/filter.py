@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypedDict
 
 from annotated_types import Interval, MaxLen, MinLen
 
@@ -29,6 +29,26 @@ _WITH_ERROR: Final = (Status.FAILED, Status.CANCELLED)
 
 Word = Annotated[str, MinLen(1), MaxLen(NAME_BYTES)]
 Age = Annotated[float | None, Interval(ge=0, le=LONGEST_AGE), Doc("Seconds")]
+
+
+class JobConditions(TypedDict, total=False):
+    """The conditions of a JobFilter as keyword arguments; a status may be its name."""
+
+    status: Status | str | None
+    lane: str | None
+    job_type: str | None
+    tag: str | None
+    worker: str | None
+    workspace: str | None
+    since: datetime | None
+    until: datetime | None
+    older_than: float | None
+    newer_than: float | None
+    q: str | None
+    max_cost: float | None
+    unit: str | None
+    error_type: str | None
+    was_approved: bool | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +105,7 @@ class JobFilter:
     @classmethod
     def of(cls, conditions: Mapping[str, Any]) -> JobFilter:
         """A filter from names and values; a status may be its name."""
-        known = [field.name for field in fields(cls) if field.name not in ("within", "private")]
+        known = JobConditions.__annotations__
         for name in conditions:
             if name not in known:
                 raise InvalidInput(name, f"is not a field of a filter{suggest(name, known)}")

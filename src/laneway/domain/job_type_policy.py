@@ -19,6 +19,7 @@ from laneway.domain.job import MAX_RETRIES_RANGE, PRIORITY_RANGE
 from laneway.domain.lane import check_lane_name
 from laneway.domain.retention import Retention
 from laneway.domain.retry import RetryPolicy
+from laneway.domain.text import shown
 from laneway.domain.uniqueness import check_unique_by
 from laneway.errors import InvalidInput
 
@@ -220,8 +221,13 @@ def _parts(
 
 
 def _check_limits(names: object) -> tuple[str, ...]:
-    if not isinstance(names, (list, tuple)) or len(names) > MAX_LIMITS:
-        raise InvalidInput("limits", f"must be a list of at most {MAX_LIMITS} names")
+    rule = f"must be a list of at most {MAX_LIMITS} names"
+    if isinstance(names, str):
+        raise InvalidInput("limits", f"{rule}, not {shown(names)}: write [{shown(names)}]")
+    if not isinstance(names, (list, tuple)):
+        raise InvalidInput("limits", f"{rule}, not {shown(names)}")
+    if len(names) > MAX_LIMITS:
+        raise InvalidInput("limits", rule)
     known = {check_lane_name(name, f"limits[{i}]") for i, name in enumerate(names)}
     if len(known) < len(names):
         raise InvalidInput("limits", "must not name a limit twice")

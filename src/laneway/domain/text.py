@@ -21,6 +21,7 @@ _UNPRINTABLE: Final = re.compile(
 )
 _PATH_CHARS: Final = 200
 _KEY_CHARS: Final = 60
+_VALUE_CHARS: Final = 60
 
 _NUL_RULE: Final = "contains a NUL character (U+0000), which PostgreSQL cannot store"
 _SURROGATE_RULE: Final = "contains a lone surrogate, which is not valid Unicode text"
@@ -47,6 +48,16 @@ def _escaped(character: str) -> str:
     if character in "\r\n\t":
         return " "
     return character.encode("unicode_escape").decode("ascii")
+
+
+def shown(value: object) -> str:
+    """A wrong value for an error message, cut to a few words."""
+    try:
+        text = repr(value)
+    except Exception:
+        # Integers of thousands of digits have no repr.
+        return f"a value of type {type(value).__name__}"
+    return escape_text(text if len(text) <= _VALUE_CHARS else f"{text[:_VALUE_CHARS]}…")
 
 
 def is_printable(text: str) -> bool:
