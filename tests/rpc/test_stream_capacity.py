@@ -42,6 +42,20 @@ def test_worker_that_stops_has_no_room() -> None:
     assert [made.free(lane, "async") for lane in LANES] == [0, 0, 0]
 
 
+def test_isolation_without_handlers_is_not_published() -> None:
+    made = StreamCapacity(132, {"async": 100, "thread": 32, "process": 0})
+    made.serve({"a": {"async"}, "b": {"thread"}})
+    published, _ = made.published()
+    assert published["kinds"] == {
+        "async": {"used": 0, "total": 100},
+        "thread": {"used": 0, "total": 32},
+    }
+    made.take("a", "process", 1)
+    kinds = made.published()[0]["kinds"]
+    assert isinstance(kinds, dict)
+    assert kinds["process"] == {"used": 1, "total": 132}
+
+
 @given(st.integers(0, 12), st.integers(0, 5), st.integers(0, 5), st.data())
 def test_no_order_of_claims_and_ends_exceeds_any_size(
     total: int, threads: int, processes: int, data: st.DataObject

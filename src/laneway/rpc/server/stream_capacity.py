@@ -21,6 +21,7 @@ class StreamCapacity:
     def __init__(self, total: int, sizes: Mapping[str, int]) -> None:
         """`sizes` are by isolation; 0: only the total bounds it."""
         self.total = total
+        self._bounded = frozenset(kind for kind, size in sizes.items() if size)
         self._sizes = {kind: min(total, size or total) for kind, size in sizes.items()}
         self._sizes[TOTAL] = total
         self._lanes: dict[str, frozenset[str]] = {}
@@ -45,8 +46,14 @@ class StreamCapacity:
         for lane, kinds in self._lanes.items():
             for kind in kinds - {TOTAL}:
                 self.free(lane, kind)
-        used = {k: (sum(self._taken[k].values()), size) for k, size in self._sizes.items() if k}
         needed = {kind for kinds in self._lanes.values() for kind in kinds if kind}
+        taken = {kind: sum(by_lane.values()) for kind, by_lane in self._taken.items() if kind}
+        # A worker gives no size for an isolation that none of its handlers has.
+        used = {
+            kind: (count, self._sizes[kind])
+            for kind, count in taken.items()
+            if count or kind in self._bounded or kind in needed
+        }
         if self.total < sum(self._sizes[kind] for kind in needed):
             used["slots"] = (self.in_use, self.total)
         room = self._fullness.published(used, self._lanes, self.free)
