@@ -110,6 +110,9 @@ def test_token_is_shown_though_its_notes_fail(
 def test_login_link_is_made_for_a_person(run: Run) -> None:
     run("principals", "create", "ann")
     assert run("principals", "login", "ann").stdout.startswith("lwl_")
+    linked = run("principals", "login", "ann", "--url", "https://jobs.example/")
+    assert linked.stdout.startswith("https://jobs.example/login?link=lwl_")
+    assert run("principals", "login", "ann", "--url", "jobs.example").exit_code == 2
     (made,) = lines(run("principals", "login", "ann", "--json"))
     assert made["expires_in"] == 600
 

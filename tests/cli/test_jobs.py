@@ -12,6 +12,7 @@ from uuid import UUID, uuid4
 import pytest
 
 import laneway
+from laneway.cli import watch
 from laneway.domain.states import parse_status
 from laneway.store import leases, steps
 from laneway.store.leases import LogEntry, Report
@@ -278,6 +279,19 @@ def test_submit_quiet_prints_only_the_id(run: Run) -> None:
     assert made.stdout == f"{UUID(made.stdout.strip())}\n"
     for other in ("--wait", "--json"):
         assert run("jobs", "submit", "greet", "-q", other).exit_code == 2
+
+
+def test_submit_stops_waiting_and_repeats_that_no_worker_has_the_type(
+    run: Run, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "NOTE_S", 0.01)
+    factory.publish("greet")
+    waited = run("jobs", "submit", "greet", "--wait", "--timeout", "1s")
+    assert waited.exit_code == 1
+    assert waited.stderr.count("no live worker has greet: the job waits until one does") >= 2
+    assert "the job has not ended within 1" in waited.stderr
+    assert waited.stderr.splitlines()[-1].endswith("queued")
+    assert run("jobs", "submit", "greet", "--timeout", "1s").exit_code == 2
 
 
 def test_submit_suggests_a_published_type(run: Run, factory: JobFactory) -> None:

@@ -102,6 +102,12 @@ def submit(
     workspace: Annotated[str, typer.Option(help="The workspace.")] = "default",
     max_retries: Annotated[int | None, typer.Option(help="Retries after a failure.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the job ends.")] = False,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            metavar="DURATION", parser=inputs.duration, help="With --wait: stop waiting after this."
+        ),
+    ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print the id alone, without notes.")
     ] = False,
@@ -110,6 +116,8 @@ def submit(
     """Submit a job and print its id; with --wait, print its result or its error."""
     if quiet and (wait or json):
         raise typer.BadParameter("--quiet prints the id alone: remove --wait and --json")
+    if timeout is not None and not wait:
+        raise typer.BadParameter("--timeout bounds --wait: add --wait")
     value = inputs.payload(payload, file, arg or [], session.settings().payload_limits)
 
     async def verb(backend: Backend) -> Job:
@@ -131,7 +139,8 @@ def submit(
         )
         if quiet:
             return made
-        if not await backend.is_published(made):
+        is_published = await backend.is_published(made)
+        if not is_published:
             similar = await similar_type(backend, job_type)
             note(
                 f"no worker has published {visible(job_type)} yet:"
@@ -142,8 +151,7 @@ def submit(
         if not wait:
             return made
         note(f"job {made.id} submitted")
-        follow = watch.follow_with_bar if is_terminal() else watch.follow_quietly
-        return await follow(backend, made.id, 0.2)
+        return await watch.wait_for_submitted(backend, made, timeout, note_now=is_published)
 
     job = session.run(verb)
     if not wait:

@@ -54,7 +54,7 @@ async def note_unknown_lane(backend: Backend, lane: str | None) -> None:
 
 
 async def note_unserved_type(backend: Backend, job_type: str) -> None:
-    """Print a note when no live worker has the job type of a job that was just submitted."""
+    """Print a note when no live worker has the job type of a job that waits."""
     published = await _published(backend)
     if published is None or any(each.name == job_type and each.is_known for each in published):
         return

@@ -66,19 +66,36 @@ def enable(principal: Name, json: Json = False) -> None:
 
 
 @app.command()
-def login(principal: Name, json: Json = False) -> None:
-    """Print the secret of a login link; it works once, within ten minutes."""
+def login(
+    principal: Name,
+    url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="The server's address: print the whole login link."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Print a login link, or only its secret; it works once, within ten minutes."""
     from laneway.control import sessions
 
     if session.is_remote():
-        raise typer.BadParameter("login links need a database: remove --server (LANEWAY_SERVER)")
+        raise typer.BadParameter(
+            "login links need a database: remove --server (LANEWAY_SERVER), and give the address"
+            " with --url"
+        )
+    if url is not None and not url.startswith(("http://", "https://")):
+        raise typer.BadParameter("--url: write the whole address, such as http://127.0.0.1:8420")
     by = session.principal()
     secret = session.run_on_database(lambda db: sessions.create_login_link(db, principal, by=by))
+    link = None if url is None else f"{url.rstrip('/')}/login?link={secret}"
     if json:
-        show_json({"principal": principal, "secret": secret, "expires_in": sessions.LINK_LIFE_S})
+        made = {"principal": principal, "secret": secret, "expires_in": sessions.LINK_LIFE_S}
+        show_json(made if link is None else {**made, "link": link})
+    elif link is not None:
+        note("open in a browser (works once, within ten minutes)")
+        line(link)
     else:
-        note("paste into the dashboard's sign-in form (works once, within ten minutes),")
-        note("or append to your server's address and /login?link=")
+        note("paste into the dashboard's sign-in form (works once, within ten minutes);")
+        note("--url http://127.0.0.1:8420, the address of your server, prints a link instead")
         line(secret)
 
 

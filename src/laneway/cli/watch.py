@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from laneway.cli import output
 from laneway.cli.exits import ExitCode
 from laneway.cli.job_ids import resolve
+from laneway.cli.name_notes import note_unserved_type
 from laneway.cli.output import note, show_json, visible
-from laneway.errors import NotFound
+from laneway.errors import LanewayError, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from laneway.domain.job_id import IdPrefix
 
 INTERVAL_S = 0.2
+# Between two notes that no live worker has the type of a job that is waited for.
+NOTE_S = 30.0
 MOST_AT_ONCE = 10
 
 
@@ -62,6 +66,37 @@ async def wait_for_all(
     except TimeoutError:
         note(f"not all jobs ended within {output.seconds(timeout)}")
     return [(await backend.review(job_id)).job for job_id in full]
+
+
+async def wait_for_submitted(
+    backend: Backend, job: Job, timeout: float | None, *, note_now: bool
+) -> Job:
+    """The job once it has ended, or as it is at the timeout; notes while no worker serves it."""
+    import asyncio
+
+    follow = follow_with_bar if output.is_terminal() else follow_quietly
+    noting = asyncio.ensure_future(_note_while_unserved(backend, job.job_type, note_now))
+    try:
+        async with asyncio.timeout(timeout):
+            return await follow(backend, job.id, INTERVAL_S)
+    except TimeoutError:
+        note(f"the job has not ended within {output.seconds(timeout)}; it goes on")
+        return (await backend.review(job.id)).job
+    finally:
+        noting.cancel()
+        await asyncio.wait({noting})
+
+
+async def _note_while_unserved(backend: Backend, job_type: str, note_now: bool) -> None:
+    import asyncio
+
+    while True:
+        if note_now:
+            # It only explains: the wait does not depend on it.
+            with suppress(LanewayError):
+                await note_unserved_type(backend, job_type)
+        note_now = True
+        await asyncio.sleep(NOTE_S)
 
 
 async def _follow(

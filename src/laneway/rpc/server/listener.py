@@ -91,7 +91,10 @@ class RpcServer:
             bound = 0
         if not bound:
             reason = _bind_error(host, port)
-            raise ConfigError(f"grpc_host, grpc_port: cannot listen on {where}: {reason}")
+            raise ConfigError(
+                f"grpc_host, grpc_port: cannot listen on {where}: {reason}: use another port with"
+                " --grpc-port N (LANEWAY_GRPC_PORT), or any free one with --grpc-port 0"
+            )
         return f"{where.rpartition(':')[0]}:{bound}"
 
     async def start(self) -> None:
