@@ -7,9 +7,20 @@ import {
   useQuery,
   useQueryClient,
 } from "@tanstack/react-query";
+import { useRef } from "react";
 import { useToast } from "../components";
-import { messageOf } from "./problem";
-import { type Data, type Init, type Method, type Operation, type Path, request } from "./request";
+import { writeJson } from "./json";
+import { messageOf, Unreachable } from "./problem";
+import {
+  type Data,
+  type Init,
+  KEY_HEADER,
+  type Method,
+  type Operation,
+  type Path,
+  randomKey,
+  request,
+} from "./request";
 
 type Parameters<P extends Path<"get">> =
   Operation<"get", P> extends { parameters: infer All } ? Omit<All, "header" | "cookie"> : never;
@@ -108,8 +119,23 @@ export function useAction<M extends Method, P extends Path<M>>(
 ): Action<M, P> {
   const cache = useQueryClient();
   const toast = useToast();
+  // A request without an answer may have been done: the same one again has the same key.
+  const unanswered = useRef<{ sent: string; key: string } | null>(null);
   const mutation = useMutation<Data<M, P>, Error, Init<M, P>>({
-    mutationFn: (init) => request(method, path, init),
+    mutationFn: async (init) => {
+      const sent = writeJson(init);
+      const key = unanswered.current?.sent === sent ? unanswered.current.key : randomKey();
+      unanswered.current = { sent, key };
+      const headers = { ...(init as { headers?: object }).headers, [KEY_HEADER]: key };
+      try {
+        const data = await request(method, path, { ...init, headers } as Init<M, P>);
+        unanswered.current = null;
+        return data;
+      } catch (error) {
+        if (!(error instanceof Unreachable)) unanswered.current = null;
+        throw error;
+      }
+    },
     onSuccess: async (data) => {
       const said = typeof options.done === "function" ? options.done(data) : options.done;
       if (said) toast.success(said);

@@ -83,24 +83,29 @@ export class LiveUpdates {
   #outdate(routes: Record<string, number>): void {
     for (const [route, pauseMs] of Object.entries(routes)) {
       if (this.#due.has(route)) continue;
-      const wait = Math.max(50, (this.#readAt.get(route) ?? 0) + pauseMs - Date.now());
+      // One event reaches all tabs at once; their reads are spread a little.
+      const soonest = 50 + Math.random() * Math.min(250, pauseMs / 4);
+      const wait = Math.max(soonest, (this.#readAt.get(route) ?? 0) + pauseMs - Date.now());
       this.#due.set(
         route,
-        setTimeout(() => this.#read(route), wait),
+        setTimeout(() => this.#read(route, pauseMs), wait),
       );
     }
   }
 
-  #read(route: string): void {
+  #read(route: string, pauseMs: number): void {
     this.#due.delete(route);
     this.#readAt.set(route, Date.now());
-    if (route.startsWith(STEADY)) {
-      void this.cache.invalidateQueries({ queryKey: ["steady", route.slice(STEADY.length)] });
+    const keys = route.startsWith(STEADY)
+      ? [["steady", route.slice(STEADY.length)]]
+      : [[route], ["pages", route]];
+    // A read under way may miss the change. It is not cut off, because a busy queue would cut off
+    // every read of a slow server; another one follows.
+    if (keys.some((queryKey) => this.cache.isFetching({ queryKey }) > 0)) {
+      this.#outdate({ [route]: pauseMs });
       return;
     }
-    // A refetch under way may have missed the change, so it starts again.
-    void this.cache.invalidateQueries({ queryKey: [route] });
-    void this.cache.invalidateQueries({ queryKey: ["pages", route] });
+    for (const queryKey of keys) void this.cache.invalidateQueries({ queryKey });
   }
 }
 

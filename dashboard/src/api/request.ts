@@ -15,6 +15,7 @@ export type Data<M extends Method, P extends Path<M>> = SuccessResponseJSON<
   Extract<Operation<M, P>, Record<string | number, unknown>>
 >;
 
+export const KEY_HEADER = "Idempotency-Key";
 // These have no use for an idempotency key.
 const WITHOUT_KEY = /\/(login|logout|admin\/tokens)$/;
 
@@ -45,23 +46,27 @@ export async function request<M extends Method, P extends Path<M>>(
 
 /** Fetch with the caller's credentials; after the end of a session, repeat after the sign-in. */
 export async function fetchAsCaller(wanted: Request): Promise<Response> {
-  const key = wanted.method === "POST" && !WITHOUT_KEY.test(wanted.url) ? randomKey() : null;
+  const isKeyed = wanted.method === "POST" && !WITHOUT_KEY.test(wanted.url);
+  const key = isKeyed ? (wanted.headers.get(KEY_HEADER) ?? randomKey()) : null;
   for (;;) {
     const sent = wanted.clone();
     const state = session.state;
     if (session.token !== null) sent.headers.set("Authorization", `Bearer ${session.token}`);
     else if ("me" in state && state.me.csrf) sent.headers.set("X-CSRF-Token", state.me.csrf);
-    if (key !== null) sent.headers.set("Idempotency-Key", key);
+    if (key === null) sent.headers.delete(KEY_HEADER);
+    else sent.headers.set(KEY_HEADER, key);
     const response = await fetch(sent).catch((error: unknown) => {
       throw sent.signal.aborted ? error : new Unreachable(error);
     });
-    const wasIn = state.phase === "in" || state.phase === "expired";
-    if (response.status !== 401 || !wasIn) return response;
-    await session.expired();
+    if (response.status !== 401 || !("me" in state)) return response;
+    // Somebody may have signed in since it was sent. Another person must not repeat it.
+    const now = session.state;
+    if (now === state || now.phase === "expired") await session.expired();
+    else if (now.phase !== "in" || now.me.id !== state.me.id) return response;
   }
 }
 
-function randomKey(): string {
+export function randomKey(): string {
   // `crypto.randomUUID` is missing on plain HTTP.
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) =>
     byte.toString(16).padStart(2, "0"),

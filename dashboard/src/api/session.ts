@@ -51,8 +51,11 @@ class Session {
   }
 
   signedOut(): void {
+    const wasIn = "me" in this.#state;
     this.keepToken(null);
-    this.#become({ phase: "out" });
+    // A new page has none of the person's data, and none of the requests that wait.
+    if (wasIn) location.reload();
+    else this.#become({ phase: "out" });
   }
 
   /** Ask for a new sign-in; resolves when there is one. */

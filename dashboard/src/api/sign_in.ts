@@ -2,7 +2,7 @@ import { linkSecret } from "./link";
 import { Problem, Unreachable } from "./problem";
 import { request } from "./request";
 import { ROOT } from "./root";
-import { session } from "./session";
+import { type Me, session } from "./session";
 
 /** Find out who uses this tab. */
 export async function restoreSession(): Promise<void> {
@@ -18,19 +18,30 @@ export async function restoreSession(): Promise<void> {
 export async function signIn(given: string): Promise<void> {
   const text = given.trim();
   const link = linkSecret(text);
-  const before = session.token;
-  session.keepToken(link === null ? text : null);
   if (link !== null) await openLink(link);
-  const response = await fetch(`${ROOT}me`, {
-    headers: link === null ? { Authorization: `Bearer ${text}` } : {},
-  }).catch((error: unknown) => {
+  const token = link === null ? text : null;
+  const me = await whoHas(token);
+  session.keepToken(token);
+  session.signedIn(me);
+}
+
+/** Continue an expired session if somebody has signed in with another tab of this browser. */
+export async function continueSession(): Promise<void> {
+  if (session.state.phase !== "expired" || session.token !== null) return;
+  const me = await whoHas(null).catch(() => null);
+  if (me !== null && session.state.phase === "expired") session.signedIn(me);
+}
+
+/** The principal with this token, or with the session of this browser. */
+async function whoHas(token: string | null): Promise<Me> {
+  const headers = token === null ? {} : { Authorization: `Bearer ${token}` };
+  const response = await fetch(`${ROOT}me`, { headers }).catch((error: unknown) => {
     throw new Unreachable(error);
   });
   if (!response.ok) {
-    session.keepToken(before);
     throw new Problem(response.status, await response.json().catch(() => ({})));
   }
-  session.signedIn(await response.json());
+  return response.json();
 }
 
 export async function signOut(): Promise<void> {

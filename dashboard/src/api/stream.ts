@@ -12,7 +12,18 @@ type Settings = {
 
 // The server sends a comment every ten seconds.
 const SILENT_MS = 25_000;
-const LONGEST_DELAY_MS = 10_000;
+const FIRST_DELAY_MS = 1000;
+const LONGEST_DELAY_MS = 15_000;
+
+/** The server refused the stream, and may have said when to try again. */
+class StreamRefused extends Error {
+  readonly retryAfterMs: number;
+
+  constructor(response: Response) {
+    super(`status ${response.status}`);
+    this.retryAfterMs = 1000 * (Number(response.headers.get("Retry-After")) || 0);
+  }
+}
 
 /** The one stream of this tab. It reconnects by itself and continues after the last event. */
 export class LiveStream {
@@ -63,19 +74,18 @@ export class LiveStream {
   async #run(signal: AbortSignal): Promise<void> {
     this.#become("connecting");
     for (let failures = 0; !signal.aborted; failures++) {
+      let longEnoughMs = 0;
       try {
         await this.#read(signal, () => {
           failures = 0;
         });
-      } catch {
+      } catch (error) {
         // Any end of the stream is followed by another attempt.
+        if (error instanceof StreamRefused) longEnoughMs = error.retryAfterMs;
       }
       if (signal.aborted) return;
       this.#become("reconnecting");
-      await delay(
-        Math.min(LONGEST_DELAY_MS, 500 * 2 ** failures) * (0.75 + Math.random() / 2),
-        signal,
-      );
+      await delay(longEnoughMs + delayMs(failures), signal);
     }
   }
 
@@ -85,7 +95,7 @@ export class LiveStream {
     const either = AbortSignal.any([signal, silent.signal]);
     try {
       const response = await this.settings.open(this.#topics, this.#lastId, either);
-      if (!response.ok || response.body === null) throw new Error(`status ${response.status}`);
+      if (!response.ok || response.body === null) throw new StreamRefused(response);
       const parser = new EventParser();
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       for (;;) {
@@ -112,12 +122,19 @@ export class LiveStream {
   }
 }
 
+/** Doubles with every failure, and differs widely: a restart ends the streams of all tabs at once. */
+function delayMs(failures: number): number {
+  return Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** failures) * (0.2 + Math.random());
+}
+
 function delay(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => {
+    const end = () => {
       clearTimeout(timer);
+      signal.removeEventListener("abort", end);
       resolve();
-    });
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener("abort", end);
   });
 }

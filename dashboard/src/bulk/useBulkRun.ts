@@ -1,5 +1,5 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useState } from "react";
 import { type components, request, useApi } from "../api";
 import { isEmpty, type JobFilter, toChoice } from "../filter";
 import { eachOf } from "./pool";
@@ -49,16 +49,16 @@ export function useBulkRun(verb: Verb): BulkRunner {
   const [run, setRun] = useState<{ id: string; total: number | null } | null>(null);
   const [error, setError] = useState<Error | null>(null);
   const [isStarting, setStarting] = useState(false);
-  const isOver = useRef(false);
+  const [isOver, setOver] = useState(false);
   const followed = useApi(
     "/jobs/bulk/{run_id}",
     { path: { run_id: run?.id ?? "" } },
-    { enabled: run !== null, everyS: isOver.current ? 0 : POLL_S },
+    { enabled: run !== null, everyS: isOver ? 0 : POLL_S },
   );
   const state = run === null ? undefined : followed.data?.state;
   useEffect(() => {
     if (state === undefined || state === "running") return;
-    isOver.current = true;
+    setOver(true);
     void cache.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== BULK_ROUTE });
   }, [state, cache]);
 

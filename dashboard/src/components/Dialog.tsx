@@ -9,18 +9,19 @@ import styles from "./Dialog.module.css";
 export interface DialogProps {
   title: ReactNode;
   isOpen: boolean;
-  onClose: () => void;
+  /** Left out: only an answer closes it. */
+  onClose?: (() => void) | undefined;
   children: ReactNode;
   /** Buttons at the bottom, the main one last. */
   footer?: ReactNode;
   size?: "sm" | "md" | "lg";
-  /** Closes by its own buttons only: for work that a stray click must not lose. */
+  /** Closes by its own buttons only: for work that a stray click or key must not lose. */
   isKept?: boolean;
   /** The role "alertdialog", for a question that needs an answer. */
   isAlert?: boolean;
 }
 
-/** Traps the focus, closes by Escape, and gives the focus back to where it was. */
+/** Traps the focus, closes by Escape unless kept, and gives the focus back to where it was. */
 export function Dialog({
   title,
   isOpen,
@@ -35,8 +36,9 @@ export function Dialog({
     <ModalOverlay
       className={styles.overlay ?? ""}
       isOpen={isOpen}
-      onOpenChange={(open) => !open && onClose()}
-      isDismissable={!isKept}
+      onOpenChange={(open) => !open && onClose?.()}
+      isDismissable={!isKept && onClose !== undefined}
+      isKeyboardDismissDisabled={isKept || onClose === undefined}
     >
       <Modal className={cx(styles.modal, styles[size])}>
         <AriaDialog className={styles.dialog ?? ""} role={isAlert ? "alertdialog" : "dialog"}>
@@ -44,7 +46,7 @@ export function Dialog({
             <Heading slot="title" level={2} className={styles.title ?? ""}>
               {title}
             </Heading>
-            <IconButton icon="cross" label="Close" size="sm" onPress={onClose} />
+            {onClose && <IconButton icon="cross" label="Close" size="sm" onPress={onClose} />}
           </header>
           <div className={styles.body}>{children}</div>
           {footer && <footer className={styles.footer}>{footer}</footer>}

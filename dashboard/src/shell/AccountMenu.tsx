@@ -1,7 +1,7 @@
-import { useMe } from "../api";
+import { messageOf, useMe } from "../api";
 import { session } from "../api/session";
 import { signOut } from "../api/sign_in";
-import { Button, IconButton, Menu } from "../components";
+import { Button, IconButton, Menu, useToast } from "../components";
 import { setPreferences, usePreferences } from "./preferences";
 import styles from "./Shell.module.css";
 
@@ -9,6 +9,7 @@ import styles from "./Shell.module.css";
 export function AccountMenu({ onHelp }: { onHelp: () => void }) {
   const me = useMe();
   const { zone, density } = usePreferences();
+  const toast = useToast();
   return (
     <Menu
       label={`Account of ${me.name}`}
@@ -32,8 +33,9 @@ export function AccountMenu({ onHelp }: { onHelp: () => void }) {
         { id: "keys", label: "Keyboard shortcuts", onAction: onHelp },
         {
           id: "out",
-          label: session.token === null ? "Sign out" : "Forget the token",
-          onAction: () => void signOut(),
+          label: "Sign out",
+          ...(session.token !== null && { detail: "This tab forgets the token" }),
+          onAction: () => void signOut().catch((error) => toast.error(messageOf(error))),
         },
       ]}
     />

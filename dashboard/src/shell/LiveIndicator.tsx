@@ -1,3 +1,4 @@
+import { useRef } from "react";
 import { useLive } from "../api";
 import { IconButton } from "../components";
 import { duration } from "../format";
@@ -7,6 +8,8 @@ import styles from "./Shell.module.css";
 /** Says whether the page is live, and how old its data is if not. */
 export function LiveIndicator() {
   const { status, heardAt, isPaused, setPaused } = useLive();
+  const wasLost = useRef(false);
+  if (status === "reconnecting") wasLost.current = true;
   const now = useNow();
   const heard = heardAt();
   const age = heard === null ? null : duration(Math.max(0, Math.round((now - heard) / 1000)));
@@ -21,13 +24,10 @@ export function LiveIndicator() {
   if (status === "off") return null;
   return (
     <span className={styles.live} data-status={status}>
-      {/* Announced when it changes, not with every second of its age. */}
+      {/* Announced when it is lost and found, not with every page or second of its age. */}
       <span className="visually-hidden" role="status">
-        {status === "live"
-          ? "Live"
-          : status === "reconnecting"
-            ? "Connection lost, reconnecting"
-            : ""}
+        {status === "reconnecting" && "Connection lost, reconnecting"}
+        {status === "live" && wasLost.current && "Live again"}
       </span>
       <span className={styles.dot} aria-hidden="true" />
       <span className={styles.liveWords}>{words}</span>

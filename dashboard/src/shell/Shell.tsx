@@ -1,7 +1,6 @@
 import { type ReactNode, Suspense, useEffect, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { LiveProvider, useSession, useTopics } from "../api";
-import { session } from "../api/session";
 import { Dialog, ErrorBoundary, ShortcutHelp, SkeletonLines } from "../components";
 import { pathOf } from "../pages";
 import { AccountMenu, ThemeSwitch } from "./AccountMenu";
@@ -10,7 +9,7 @@ import { Mark } from "./Mark";
 import { Navigation, useApprovalCount, useScreens } from "./Navigation";
 import { SEARCH_ID, Search } from "./Search";
 import styles from "./Shell.module.css";
-import { SignInForm } from "./SignIn";
+import { SignInAgain } from "./SignInAgain";
 import { shortcuts } from "./shortcuts";
 import { useKeys } from "./useKeys";
 
@@ -71,15 +70,7 @@ function Frame({ children }: { children: ReactNode }) {
       <Dialog title="Keyboard shortcuts" isOpen={isHelpOpen} onClose={() => setHelpOpen(false)}>
         <ShortcutHelp groups={shortcuts(screens)} />
       </Dialog>
-      <Dialog
-        title="Sign in again"
-        isOpen={phase === "expired"}
-        isKept
-        onClose={() => session.signedOut()}
-      >
-        <p>Your session has ended. Nothing you typed is lost: sign in, and the page continues.</p>
-        <SignInForm />
-      </Dialog>
+      {phase === "expired" && <SignInAgain />}
     </>
   );
 }
