@@ -1,11 +1,11 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { Redirect, Route, Router, Switch } from "wouter";
-import { Problem, UI_PATH, useSession } from "./api";
-import { EmptyState, PageHeader, SkeletonLines, ToastProvider } from "./components";
-import { pathOf } from "./pages";
-import { useScreens } from "./shell/Navigation";
+import { Problem, UI_PATH, useCan, useSession } from "./api";
+import { SkeletonLines, ToastProvider } from "./components";
+import { NoSuchPage } from "./shell/NoSuchPage";
 import { Shell } from "./shell/Shell";
 import { SignInPage } from "./shell/SignIn";
+import { pathOf, useScreens } from "./shell/screens";
 
 const cache = new QueryClient({
   defaultOptions: {
@@ -43,7 +43,9 @@ function Content() {
 
 function Screens() {
   const screens = useScreens();
-  const first = screens[0];
+  const isApprover = useCan("jobs:approve");
+  // People who may not see the overview start with their work.
+  const start = isApprover ? "/approvals" : screens.map(pathOf)[0];
   return (
     <Switch>
       {screens.map(({ route, page: Page }) => (
@@ -51,17 +53,11 @@ function Screens() {
           <Page />
         </Route>
       ))}
-      {/* For people who may not see the overview. */}
-      {first && (
-        <Route path="/">
-          <Redirect to={pathOf(first)} replace />
-        </Route>
-      )}
+      <Route path="/">
+        <Redirect to={start ?? "/settings"} replace />
+      </Route>
       <Route>
-        <PageHeader title="No such page" />
-        <EmptyState icon="search" title="Nothing is shown at this address">
-          It is wrong, or you lack the permission for this page.
-        </EmptyState>
+        <NoSuchPage />
       </Route>
     </Switch>
   );

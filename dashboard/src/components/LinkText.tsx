@@ -3,6 +3,7 @@ import { Link } from "wouter";
 import { cx } from "./cx";
 import { Icon } from "./Icon";
 import styles from "./LinkText.module.css";
+import { useReach } from "./reach";
 
 export interface LinkTextProps extends Omit<AnchorHTMLAttributes<HTMLAnchorElement>, "href"> {
   /** A path of the dashboard, or a full address with `external`. */
@@ -14,6 +15,7 @@ export interface LinkTextProps extends Omit<AnchorHTMLAttributes<HTMLAnchorEleme
 }
 
 export function LinkText({ href, children, quiet, external, className, ...rest }: LinkTextProps) {
+  const isReachable = useReach(href);
   const look = cx(styles.link, quiet && styles.quiet, className);
   if (external) {
     return (
@@ -21,6 +23,13 @@ export function LinkText({ href, children, quiet, external, className, ...rest }
         {children}
         <Icon name="external" size={12} className={styles.mark} label="(new tab)" />
       </a>
+    );
+  }
+  if (!isReachable) {
+    return (
+      <span title={rest.title} className={className}>
+        {children}
+      </span>
     );
   }
   return (

@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 import { Link } from "wouter";
 import { cx } from "./cx";
+import { useReach } from "./reach";
 import styles from "./Stat.module.css";
 import type { Tone } from "./status";
 import { toneClass } from "./tones";
@@ -18,6 +19,7 @@ export interface StatProps {
 }
 
 export function Stat({ label, value, unit, detail, href, tone }: StatProps) {
+  const isReachable = useReach(href ?? "/");
   const content = (
     <>
       <span className={styles.label}>{label}</span>
@@ -29,7 +31,7 @@ export function Stat({ label, value, unit, detail, href, tone }: StatProps) {
     </>
   );
   const look = cx(styles.stat, tone && styles.toned, tone && toneClass(tone));
-  return href ? (
+  return href && isReachable ? (
     <Link href={href} className={cx(look, styles.link)}>
       {content}
     </Link>

@@ -31,6 +31,7 @@ export { Notice, type NoticeKind, type NoticeProps } from "./Notice";
 export { NumberStepper, type NumberStepperProps } from "./NumberStepper";
 export { PageHeader, type PageHeaderProps } from "./PageHeader";
 export { ProgressBar, type ProgressBarProps } from "./ProgressBar";
+export { ReachContext, useReach } from "./reach";
 export { ScrollFrame, type ScrollFrameProps } from "./ScrollFrame";
 export { Select, type SelectOption, type SelectProps } from "./Select";
 export {

@@ -28,9 +28,6 @@ const screen = (
   ...(key && { key }),
 });
 
-/** The address of a screen, without the parts that may be left out. */
-export const pathOf = ({ route }: Screen): string => route.replace("/:tab?", "");
-
 export const SCREENS: Screen[] = [
   screen("/", "Overview", ["workers:view"], () => import("./Overview"), "o"),
   screen("/lanes", "Lanes", ["workers:view"], () => import("./Lanes"), "l"),

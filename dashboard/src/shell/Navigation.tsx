@@ -1,15 +1,8 @@
 import { type ReactNode, useEffect, useRef } from "react";
 import { Link, useLocation } from "wouter";
-import { useApi, useMe } from "../api";
-import { allows } from "../api/session";
-import { pathOf, SCREENS, type Screen } from "../pages";
+import { useApi } from "../api";
 import styles from "./Shell.module.css";
-
-/** The screens that this person may see. */
-export function useScreens(): Screen[] {
-  const me = useMe();
-  return SCREENS.filter(({ needs }) => needs.length === 0 || needs.some((one) => allows(me, one)));
-}
+import { pathOf, useScreens } from "./screens";
 
 /** The number of jobs that wait for a decision. */
 export function useApprovalCount(): string | null {

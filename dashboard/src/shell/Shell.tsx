@@ -1,15 +1,15 @@
-import { type ReactNode, Suspense, useEffect, useState } from "react";
+import { type ReactNode, Suspense, useCallback, useEffect, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { LiveProvider, useSession, useTopics } from "../api";
-import { Dialog, ErrorBoundary, ShortcutHelp, SkeletonLines } from "../components";
-import { pathOf } from "../pages";
+import { Dialog, ErrorBoundary, ReachContext, ShortcutHelp, SkeletonLines } from "../components";
 import { AccountMenu, ThemeSwitch } from "./AccountMenu";
 import { LiveIndicator } from "./LiveIndicator";
 import { Mark } from "./Mark";
-import { Navigation, useApprovalCount, useScreens } from "./Navigation";
+import { Navigation, useApprovalCount } from "./Navigation";
 import { SEARCH_ID, Search } from "./Search";
 import styles from "./Shell.module.css";
 import { SignInAgain } from "./SignInAgain";
+import { pathOf, screenAt, useScreens } from "./screens";
 import { shortcuts } from "./shortcuts";
 import { useKeys } from "./useKeys";
 
@@ -39,13 +39,16 @@ function Frame({ children }: { children: ReactNode }) {
     ),
   });
   useEffect(() => {
-    const screen = screens.find(
-      ({ route }) => route !== "/" && path.startsWith(route.split("/:")[0] ?? ""),
-    );
-    document.title = `${approvals === null ? "" : `(${approvals}) `}${screen?.name ?? "Overview"} · Laneway`;
+    const name = screenAt(path, screens)?.name;
+    const count = approvals === null ? "" : `(${approvals}) `;
+    document.title = `${count}${name === undefined ? "" : `${name} · `}Laneway`;
   }, [approvals, path, screens]);
+  const isReachable = useCallback(
+    (wanted: string) => screenAt(wanted, screens) !== undefined,
+    [screens],
+  );
   return (
-    <>
+    <ReachContext value={isReachable}>
       <a className={styles.skip} href="#main">
         Skip to content
       </a>
@@ -71,6 +74,6 @@ function Frame({ children }: { children: ReactNode }) {
         <ShortcutHelp groups={shortcuts(screens)} />
       </Dialog>
       {phase === "expired" && <SignInAgain />}
-    </>
+    </ReachContext>
   );
 }

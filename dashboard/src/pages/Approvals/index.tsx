@@ -1,4 +1,4 @@
-import { useTopics } from "../../api";
+import { useCan, useTopics } from "../../api";
 import { PageHeader, Tabs } from "../../components";
 import { href, useUrlValue } from "../../shell/url";
 import { Decided } from "./Decided";
@@ -8,12 +8,17 @@ import { Inbox } from "./Inbox";
 export default function Approvals() {
   const [tab] = useUrlValue("tab");
   const isDecided = tab === "decided";
+  const isApprover = useCan("jobs:approve");
   useTopics(["approvals"]);
   return (
     <>
       <PageHeader
         title="Approvals"
-        subtitle="You approve exactly what you see: a job that changes meanwhile is refused."
+        subtitle={
+          isApprover
+            ? "You approve exactly what you see. If a job changes meanwhile, the approval is refused."
+            : "Jobs that start only after a person has approved them."
+        }
       />
       <Tabs
         label="Approvals"

@@ -1,0 +1,25 @@
+import { useLocation } from "wouter";
+import { EmptyState, LinkText, PageHeader } from "../components";
+import { SCREENS } from "../pages";
+import { screenAt } from "./screens";
+
+/** In the place of a page that does not exist, or that this person may not see. */
+export function NoSuchPage() {
+  const [path] = useLocation();
+  const screen = screenAt(path, SCREENS);
+  const back = <LinkText href="/settings">Your permissions</LinkText>;
+  return (
+    <>
+      <PageHeader title={screen?.name ?? "No such page"} />
+      {screen === undefined ? (
+        <EmptyState icon="search" title="Nothing is shown at this address" />
+      ) : (
+        <EmptyState icon="lock" title="You may not see this page" action={back}>
+          <p>
+            It needs the permission <code>{screen.needs.join(" or ")}</code>.
+          </p>
+        </EmptyState>
+      )}
+    </>
+  );
+}
