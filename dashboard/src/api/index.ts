@@ -1,5 +1,6 @@
 /** Everything that pages need of the server: read, act, follow. */
 export type { components, operations } from "./_generated/schema";
+export * from "./access";
 export * from "./hooks";
 export { ExactNumber, parseJson, writeJson } from "./json";
 export { LiveProvider, useLive, useTopics } from "./live";

@@ -71,8 +71,3 @@ class Session {
 }
 
 export const session = new Session();
-
-/** Whether the principal has the permission for at least some jobs or lanes. */
-export function allows(me: Me, permission: string): boolean {
-  return (me.permissions[permission]?.length ?? 0) > 0;
-}

@@ -1,5 +1,6 @@
 import { useSyncExternalStore } from "react";
-import { allows, type Me, type SessionState, session } from "./session";
+import { allows } from "./access";
+import { type Me, type SessionState, session } from "./session";
 
 export function useSession(): SessionState {
   return useSyncExternalStore(session.subscribe, () => session.state);

@@ -1,5 +1,4 @@
-import { useMe } from "../api";
-import { allows } from "../api/session";
+import { allows, covers, useMe } from "../api";
 import { Button, IconButton } from "../components";
 import { count } from "../format";
 import styles from "./Bulk.module.css";
@@ -16,12 +15,10 @@ type Props = {
 /** The verbs that this person may use, and that can take at least one of the jobs. */
 export function useVerbs(target: BulkTarget): Verb[] {
   const me = useMe();
-  return VERBS.filter(
-    (verb) =>
-      allows(me, verb.permission) &&
-      (target.kind === "filter"
-        ? fits(verb, target.filter)
-        : target.jobs.some((job) => takes(verb, job))),
+  return VERBS.filter((verb) =>
+    target.kind === "filter"
+      ? allows(me, verb.permission) && fits(verb, target.filter)
+      : target.jobs.some((job) => covers(me, verb.permission, job) && takes(verb, job)),
   );
 }
 

@@ -39,9 +39,11 @@ it("sums up", () => {
   );
 });
 
+const job = { id: "1", created_by: "ada", workspace: "default", lane: "bulk" };
+
 it("offers a verb only where it can act", () => {
   const ids = (status: "failed" | "running" | "approved", run_at: string | null = null) =>
-    VERBS.filter((verb) => takes(verb, { id: "1", status, run_at })).map(({ id }) => id);
+    VERBS.filter((verb) => takes(verb, { ...job, status, run_at })).map(({ id }) => id);
   expect(ids("failed")).toEqual(["retry", "delete"]);
   expect(ids("running")).toEqual(["cancel"]);
   expect(ids("approved", "2020-01-01T00:00:00Z")).toEqual(["reprioritize", "cancel"]);

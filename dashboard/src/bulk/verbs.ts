@@ -1,4 +1,4 @@
-import type { components } from "../api";
+import type { components, OwnedJob } from "../api";
 import type { IconName } from "../components";
 import type { JobFilter, JobStatus } from "../filter";
 
@@ -6,7 +6,7 @@ export type Job = components["schemas"]["JobOut"];
 type BulkVerb = components["schemas"]["BulkVerb"];
 /** The verbs that the server runs on all matching jobs, and those for chosen ones only. */
 export type VerbId = BulkVerb | "run_now";
-export type ChosenJob = Pick<Job, "id" | "status" | "run_at">;
+export type ChosenJob = OwnedJob & Pick<Job, "id" | "status" | "run_at">;
 
 /** An action on many jobs. */
 export type Verb = {

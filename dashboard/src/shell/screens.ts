@@ -1,6 +1,5 @@
 import { useMemo } from "react";
-import { useMe } from "../api";
-import { allows } from "../api/session";
+import { allows, useMe } from "../api";
 import { SCREENS, type Screen } from "../pages";
 
 /** The screens that this person may see. */

@@ -1,4 +1,4 @@
-import { type components, useApi, useCan, useMe } from "../../api";
+import { type components, covers, useApi, useCan, useMe } from "../../api";
 import {
   Button,
   Card,
@@ -14,7 +14,7 @@ import {
 import { count, duration, shortId } from "../../format";
 import { jobPath, lanePath } from "../../shell/url";
 import { Time } from "../../time";
-import { covers, needsAnother } from "../Job/actionRules";
+import { needsAnother } from "../Job/actionRules";
 import styles from "./ApprovalCard.module.css";
 import { analysisParts } from "./analysis";
 import type { DecisionVerb } from "./DecisionDialog";

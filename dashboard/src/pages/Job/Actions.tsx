@@ -1,19 +1,13 @@
 import { useState } from "react";
 import { useLocation } from "wouter";
 import { type components, useAction, useMe } from "../../api";
-import {
-  Button,
-  ConfirmDialog,
-  Menu,
-  type MenuEntry,
-  NumberStepper,
-  TextField,
-} from "../../components";
+import { Button, ConfirmDialog, Menu, type MenuEntry, NumberStepper } from "../../components";
 import { jobPath } from "../../shell/url";
 import { useNow } from "../../time";
 import { DecisionDialog } from "../Approvals/DecisionDialog";
 import { NewJobDialog } from "../Jobs/NewJob";
 import { actionsFor, type JobAction } from "./actionRules";
+import { CancelDialog } from "./CancelDialog";
 import { CopyAs } from "./CopyAs";
 
 type Job = components["schemas"]["JobDetailOut"];
@@ -98,7 +92,9 @@ export function Actions({ job, onDeleting }: Props) {
         </Button>
       )}
       <Menu label="More actions" size="md" items={menu.filter((entry) => entry !== false)} />
-      {open === "cancel" && <CancelDialog job={job} onClose={close} />}
+      {open === "cancel" && (
+        <CancelDialog job={{ ...job, isRunning: job.status === "running" }} onClose={close} />
+      )}
       {open === "reprioritize" && <PriorityDialog job={job} onClose={close} />}
       {open === "delete" && <DeleteDialog job={job} onClose={close} onDeleting={onDeleting} />}
       {(open === "approve" || open === "reject") && (
@@ -116,35 +112,6 @@ export function Actions({ job, onDeleting }: Props) {
 }
 
 type DialogProps = { job: Job; onClose: () => void };
-
-function CancelDialog({ job, onClose }: DialogProps) {
-  const [reason, setReason] = useState("");
-  const isRunning = job.status === "running";
-  const cancel = useAction("post", "/jobs/{job_id}/cancel", {
-    done: (after) => (after.status === "cancelled" ? "Cancelled" : "The worker was asked to stop"),
-  });
-  return (
-    <ConfirmDialog
-      title="Cancel this job?"
-      isOpen
-      onClose={onClose}
-      confirmLabel="Cancel the job"
-      cancelLabel="Keep it"
-      danger
-      onConfirm={() => {
-        const body = reason.trim() === "" ? {} : { reason: reason.trim() };
-        return cancel.confirm({ params: { path: { job_id: job.id } }, body });
-      }}
-    >
-      <p>
-        {isRunning
-          ? "Its worker is asked to stop it. Checkpoint and finished steps are kept."
-          : "It never starts. You can retry it later."}
-      </p>
-      <TextField label="Reason" isOptional value={reason} onChange={setReason} maxLength={500} />
-    </ConfirmDialog>
-  );
-}
 
 function PriorityDialog({ job, onClose }: DialogProps) {
   const [priority, setPriority] = useState(job.priority);

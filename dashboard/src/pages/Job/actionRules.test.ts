@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Me } from "../../api";
-import { actionsFor, covers, needsAnother, seesPrivate } from "./actionRules";
+import { covers } from "../../api/access";
+import { actionsFor, needsAnother, seesPrivate } from "./actionRules";
 
 const NOW = Date.parse("2026-11-18T00:00:00Z");
 const ALL = [{ owner: null, workspace: null, lanes: null }];

@@ -1,4 +1,5 @@
 import type { components, Me } from "../../api";
+import { allows, covers, type OwnedJob } from "../../api/access";
 
 type Job = Pick<
   components["schemas"]["JobDetailOut"],
@@ -27,18 +28,8 @@ const WAITING = new Set<string>(["pending", "awaiting_approval", "approved"]);
 
 export const hasEnded = (status: string): boolean => ENDED.has(status);
 
-/** Whether a permission covers this job, and not only others. */
-export function covers(me: Me, permission: string, job: Omit<Job, "two_person">): boolean {
-  return (me.permissions[permission] ?? []).some(
-    ({ owner, workspace, lanes }) =>
-      (owner === null || owner === job.created_by) &&
-      (workspace === null || workspace === job.workspace) &&
-      (lanes === null || lanes.includes(job.lane)),
-  );
-}
-
 /** Whether a person may see tracebacks, private messages and logs of this job. */
-export function seesPrivate(me: Me, job: Omit<Job, "two_person">): boolean {
+export function seesPrivate(me: Me, job: OwnedJob): boolean {
   return job.created_by === me.name || covers(me, "jobs:debug", job);
 }
 
@@ -63,7 +54,7 @@ export function actionsFor(me: Me, job: Job, now: number): Set<JobAction> {
   const isDelayed = job.run_at !== null && Date.parse(job.run_at) > now;
   if (job.status === "approved" && isDelayed && can("jobs:cancel")) found.add("run_now");
   if (WAITING.has(job.status) && can("workers:manage")) found.add("reprioritize");
-  if ((me.permissions["jobs:submit"] ?? []).length > 0) found.add("clone");
+  if (allows(me, "jobs:submit")) found.add("clone");
   if (isEnded && can("jobs:cancel")) found.add("delete");
   return found;
 }

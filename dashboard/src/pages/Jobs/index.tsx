@@ -1,6 +1,5 @@
 import { useCallback, useState } from "react";
-import { useCan, useMe, useTopics } from "../../api";
-import { allows } from "../../api/session";
+import { allows, useCan, useMe, useTopics } from "../../api";
 import { BulkBar, BulkDialog, type BulkTarget, VERBS, type Verb } from "../../bulk";
 import { Button, cx, Notice, PageHeader, SkeletonRows } from "../../components";
 import { useJobFilter } from "../../filter";

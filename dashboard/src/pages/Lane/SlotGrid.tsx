@@ -5,7 +5,7 @@ import { Card, EmptyState, IconButton, LinkText, Skeleton } from "../../componen
 import { count, plural, shortId } from "../../format";
 import { href, jobPath } from "../../shell/url";
 import { Elapsed } from "../../time";
-import { CancelDialog } from "../Overview/CancelDialog";
+import { CancelDialog } from "../Job/CancelDialog";
 import { JobProgress } from "../Overview/JobProgress";
 import { useCancels } from "../Overview/RunningJobs";
 import styles from "./Lane.module.css";
@@ -59,7 +59,12 @@ export function SlotGrid({ lane, active }: { lane: Lane; active: ActiveJob[] | u
           {free > freeCells && ` ${count(free - freeCells)} more free`}
         </p>
       )}
-      <CancelDialog job={cancelling} onClose={() => setCancelling(null)} />
+      {cancelling && (
+        <CancelDialog
+          job={{ ...cancelling, isRunning: true }}
+          onClose={() => setCancelling(null)}
+        />
+      )}
     </Card>
   );
 }

@@ -1,5 +1,4 @@
-import { useMe } from "../../api";
-import { coversEverything, coversLane } from "./access";
+import { coversEverything, coversLane, useMe } from "../../api";
 
 export const useManagesLane = (lane: string) => coversLane(useMe(), "workers:manage", lane);
 export const useManagesEverything = () => coversEverything(useMe(), "workers:manage");

@@ -15,7 +15,7 @@ import {
 import { count, shortId } from "../../format";
 import { href, jobPath, lanePath } from "../../shell/url";
 import { Elapsed } from "../../time";
-import { CancelDialog } from "./CancelDialog";
+import { CancelDialog } from "../Job/CancelDialog";
 import { JobProgress } from "./JobProgress";
 import styles from "./Overview.module.css";
 
@@ -67,7 +67,12 @@ export function RunningJobs({ jobs, isMore }: { jobs: ActiveJob[]; isMore: boole
           </TableBody>
         </Table>
       )}
-      <CancelDialog job={cancelling} onClose={() => setCancelling(null)} />
+      {cancelling && (
+        <CancelDialog
+          job={{ ...cancelling, isRunning: true }}
+          onClose={() => setCancelling(null)}
+        />
+      )}
     </Card>
   );
 }

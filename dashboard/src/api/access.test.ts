@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import type { Me } from "../../api";
 import { coversEverything, coversLane } from "./access";
+import type { Me } from "./session";
 
 const me = (...lanes: (string[] | null)[]): Me => ({
   id: "1",
