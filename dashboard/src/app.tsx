@@ -1,10 +1,11 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { Redirect, Route, Router, Switch } from "wouter";
 import { Problem, UI_PATH, useCan, useSession } from "./api";
-import { SkeletonLines, ToastProvider } from "./components";
+import { ToastProvider } from "./components";
 import { NoSuchPage } from "./shell/NoSuchPage";
 import { Shell } from "./shell/Shell";
 import { SignInPage } from "./shell/SignIn";
+import { Starting } from "./shell/Starting";
 import { pathOf, useScreens } from "./shell/screens";
 
 const cache = new QueryClient({
@@ -32,7 +33,7 @@ export function App() {
 
 function Content() {
   const { phase } = useSession();
-  if (phase === "starting") return <SkeletonLines count={6} />;
+  if (phase === "starting") return <Starting />;
   if (phase === "out") return <SignInPage />;
   return (
     <Shell>

@@ -71,3 +71,17 @@ it("puts the new state of a job into a list at once", async () => {
     items: [{ id: "a", status: "completed" }, { id: "b" }],
   });
 });
+
+it("reads the details of a job again only when that job has changed", async () => {
+  const cache = new QueryClient();
+  const updates = new LiveUpdates(cache);
+  const key = (job_id: string) => ["/jobs/{job_id}", { path: { job_id } }];
+  const [mine, other] = [watch(cache, key("a"), 1), watch(cache, key("b"), 1)];
+  await vi.advanceTimersByTimeAsync(10);
+  updates.apply(changed);
+  await vi.advanceTimersByTimeAsync(5000);
+  expect([mine.begun(), other.begun()]).toEqual([2, 1]);
+  updates.apply({ id: "2", name: "jobs.changed", data: {} });
+  await vi.advanceTimersByTimeAsync(5000);
+  expect([mine.begun(), other.begun()]).toEqual([3, 2]);
+});

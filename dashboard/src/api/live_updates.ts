@@ -19,6 +19,7 @@ const BY_JOBS: Record<string, number> = {
   "/admin/stats": 10_000,
   "/admin/stats/failures": 5000,
 };
+const DETAIL = "/jobs/{job_id}";
 // Steady lists follow single jobs in place; an event for many jobs does not say which.
 const STEADY = "steady ";
 const BY_MANY_JOBS: Record<string, number> = { [`${STEADY}/jobs`]: 3000 };
@@ -38,6 +39,8 @@ const BY_CONTROLS: Record<string, number> = {
 export class LiveUpdates {
   #due = new Map<string, ReturnType<typeof setTimeout>>();
   #readAt = new Map<string, number>();
+  // The jobs that changed since details were read; null: any.
+  #changed: Set<string> | null = new Set();
 
   constructor(readonly cache: QueryClient) {}
 
@@ -45,9 +48,13 @@ export class LiveUpdates {
     if (event.name === "stream.opened") {
       if (!(event.data as { resumed: boolean }).resumed) void this.cache.invalidateQueries();
     } else if (event.name.startsWith("job.")) {
-      this.#put(event.data as Job);
-      if (event.name !== "job.progressed") this.#outdate(BY_JOBS);
+      const job = event.data as Job;
+      this.#put(job);
+      if (event.name === "job.progressed") return;
+      this.#changed?.add(job.id);
+      this.#outdate(BY_JOBS);
     } else if (event.name === "jobs.changed") {
+      this.#changed = null;
       this.#outdate(BY_JOBS);
       this.#outdate(BY_MANY_JOBS);
     } else this.#outdate(BY_CONTROLS);
@@ -105,7 +112,20 @@ export class LiveUpdates {
       this.#outdate({ [route]: pauseMs });
       return;
     }
-    for (const queryKey of keys) void this.cache.invalidateQueries({ queryKey });
+    const isOutdated = route === DETAIL ? this.#takeChanged() : () => true;
+    for (const queryKey of keys) {
+      const predicate = (query: { queryKey: readonly unknown[] }) => isOutdated(query.queryKey);
+      void this.cache.invalidateQueries({ queryKey, predicate });
+    }
+  }
+
+  #takeChanged(): (queryKey: readonly unknown[]) => boolean {
+    const changed = this.#changed;
+    this.#changed = new Set();
+    return ([, params]) => {
+      const id = (params as { path?: { job_id?: string } } | undefined)?.path?.job_id;
+      return changed === null || (id !== undefined && changed.has(id));
+    };
   }
 }
 

@@ -1,7 +1,7 @@
 import { messageOf, Problem } from "../api";
 import { Button, Notice } from "../components";
 
-type Read = { error: Error | null; refetch: () => unknown };
+export type Read = { error: Error | null; refetch: () => unknown };
 
 /** The error of a read, with a way to try again; nothing without an error. */
 export function ErrorNotice({ of: read }: { of: Read }) {

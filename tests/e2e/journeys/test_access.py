@@ -60,5 +60,5 @@ def test_person_without_the_overview_starts_at_the_first_screen(
     site: Site, open_as: OpenAs
 ) -> None:
     window = open_as("approver")
-    expect(window.page).to_have_url(f"{site.url}/ui/jobs")
+    expect(window.page).to_have_url(f"{site.url}/ui/approvals")
     await_content(window.page)

@@ -12,6 +12,7 @@ import {
   SlotBoxes,
 } from "../../components";
 import { count, duration, shortId } from "../../format";
+import { ErrorNotice } from "../../shell/ErrorNotice";
 import { jobPath, lanePath } from "../../shell/url";
 import { Time } from "../../time";
 import { needsAnother } from "../Job/actionRules";
@@ -71,7 +72,7 @@ export function ApprovalCard({ job, lane, runsForS, onDecide }: Props) {
         {detail ? (
           <Content job={detail} lane={lane} runsForS={runsForS} />
         ) : found.isError ? (
-          <Notice kind="error">{found.error.message}</Notice>
+          <ErrorNotice of={found} />
         ) : (
           <SkeletonLines count={6} />
         )}

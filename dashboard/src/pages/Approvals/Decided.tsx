@@ -6,7 +6,6 @@ import {
   HeaderCell,
   type IconName,
   LinkText,
-  Notice,
   Row,
   SkeletonRows,
   StatusBadge,
@@ -16,6 +15,7 @@ import {
   type Tone,
 } from "../../components";
 import { shortId } from "../../format";
+import { ErrorNotice } from "../../shell/ErrorNotice";
 import { href, jobPath } from "../../shell/url";
 import { Time } from "../../time";
 import styles from "./Approvals.module.css";
@@ -37,8 +37,8 @@ export function Decided() {
     { small: true },
   );
   if (approved.isPending || refused.isPending) return <SkeletonRows />;
-  const error = approved.error ?? refused.error;
-  if (error) return <Notice kind="error">{error.message}</Notice>;
+  if (approved.isError) return <ErrorNotice of={approved} />;
+  if (refused.isError) return <ErrorNotice of={refused} />;
   const decided = decidedJobs([...(approved.data?.items ?? []), ...(refused.data?.items ?? [])]);
   if (decided.length === 0) {
     return (

@@ -1,7 +1,8 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { type components, keyOf, useApi, useApiPages, useCan, useMe } from "../../api";
-import { Button, EmptyState, Notice, SkeletonLines } from "../../components";
+import { Button, EmptyState, SkeletonLines } from "../../components";
+import { ErrorNotice } from "../../shell/ErrorNotice";
 import { useKeys } from "../../shell/useKeys";
 import { actionsFor } from "../Job/actionRules";
 import { ApprovalCard } from "./ApprovalCard";
@@ -31,7 +32,7 @@ export function Inbox() {
   };
   useCardKeys(list, ask);
   if (found.isPending) return <SkeletonLines count={10} />;
-  if (found.isError) return <Notice kind="error">{found.error.message}</Notice>;
+  if (found.isError) return <ErrorNotice of={found} />;
   return (
     <>
       <ApproveMany jobs={jobs} />

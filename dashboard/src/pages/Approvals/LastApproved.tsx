@@ -1,6 +1,7 @@
 import { type components, useApi } from "../../api";
-import { JsonDiff, LinkText, Notice, SkeletonLines } from "../../components";
+import { JsonDiff, LinkText, SkeletonLines } from "../../components";
 import { shortId } from "../../format";
+import { ErrorNotice } from "../../shell/ErrorNotice";
 import { jobPath } from "../../shell/url";
 import { Time } from "../../time";
 import styles from "./ApprovalCard.module.css";
@@ -13,7 +14,7 @@ export function LastApproved({ job }: { job: Job }) {
     query: { job_type: job.job_type, was_approved: true, limit: 1 },
   });
   if (found.isPending) return <SkeletonLines count={2} />;
-  if (found.isError) return <Notice kind="error">{found.error.message}</Notice>;
+  if (found.isError) return <ErrorNotice of={found} />;
   const last = found.data.items[0];
   if (!last) return <p className={styles.note}>No job of this type was approved before.</p>;
   return (

@@ -11,6 +11,7 @@ import {
   Traceback,
 } from "../../components";
 import { between, duration, plural } from "../../format";
+import { ErrorNotice } from "../../shell/ErrorNotice";
 import { href } from "../../shell/url";
 import { Elapsed, Time } from "../../time";
 import { hasEnded } from "./actionRules";
@@ -58,7 +59,7 @@ function Waiting({ job }: { job: Job }) {
             <LastFailure attempt={job.attempts.at(-1)} />
           </>
         ) : explanation.isError ? (
-          <Notice kind="error">{explanation.error.message}</Notice>
+          <ErrorNotice of={explanation} />
         ) : (
           <SkeletonLines count={3} />
         )}

@@ -5,12 +5,12 @@ import {
   CopyButton,
   EmptyState,
   LinkText,
-  Notice,
   PageHeader,
   SkeletonLines,
   StatusBadge,
 } from "../../components";
 import { between, duration, shortId } from "../../format";
+import { ErrorNotice, type Read } from "../../shell/ErrorNotice";
 import { href } from "../../shell/url";
 import { Actions } from "./Actions";
 import { Attempts } from "./Attempts";
@@ -45,8 +45,7 @@ function JobPage({ id }: { id: string }) {
   // The stream refuses the topic of a job that does not exist.
   useTopics(job && !isMissing ? [`job:${id}`] : []);
   if (isMissing) return <NotFound id={id} />;
-  if (!job)
-    return found.isError ? <Notice kind="error">{found.error.message}</Notice> : <Loading />;
+  if (!job) return <Loading read={found} />;
   const isPrivateShown = seesPrivate(me, job);
   const total = between(job.created_at, job.finished_at);
   return (
@@ -93,11 +92,11 @@ function Header() {
   return <PageHeader breadcrumb={<LinkText href="/jobs">Jobs</LinkText>} title="Job" />;
 }
 
-function Loading() {
+function Loading({ read }: { read: Read }) {
   return (
     <>
-      <Header />
-      <SkeletonLines count={10} />
+      <PageHeader breadcrumb={<LinkText href="/jobs">Jobs</LinkText>} title="Job" />
+      {read.error === null ? <SkeletonLines count={10} /> : <ErrorNotice of={read} />}
     </>
   );
 }

@@ -13,7 +13,7 @@ export function LaneHistory({ name }: { name: string }) {
   const isManager = useManagesEverything();
   const restore = useAction("post", "/admin/workers/lanes/{name}/rollback", {
     done: ({ change }) =>
-      change === null ? `Lane ${name} is in that state already.` : `Lane ${name} is rolled back.`,
+      change === null ? `Lane ${name} is in that state already` : `Lane ${name} is rolled back`,
   });
   return (
     <ChangeHistory

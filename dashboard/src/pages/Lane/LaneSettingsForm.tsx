@@ -31,7 +31,7 @@ export function LaneSettingsForm({ lane }: { lane: Lane }) {
   const isManagerOfAll = useManagesEverything();
   const save = useAction("patch", "/admin/workers/lanes/{name}", {
     showsError: true,
-    done: ({ change }) => (change === null ? "Nothing changed." : `Lane ${lane.name} is changed.`),
+    done: ({ change }) => (change === null ? "Nothing changed" : `Lane ${lane.name} is changed`),
   });
   const before = settingsOf(lane);
   const after = { ...before, ...edits };

@@ -11,7 +11,7 @@ type Props = {
 /** Asks before a job type leaves another lane. */
 export function MoveType({ jobType, from, to, onClose }: Props) {
   const take = useAction("post", "/admin/workers/lanes/{name}/take", {
-    done: `${jobType} is in lane ${to} now.`,
+    done: `${jobType} is in lane ${to} now`,
   });
   if (jobType === null) return null;
   return (

@@ -9,16 +9,16 @@ type Question = "pause" | "freeze";
 /** Pause, resume, freeze and thaw all lanes. Only for people who manage all of them. */
 export function GateActions({ status }: { status: Status }) {
   const [question, setQuestion] = useState<Question | null>(null);
-  const pause = useAction("post", "/admin/workers/pause", { done: "All lanes are paused." });
-  const resume = useAction("post", "/admin/workers/resume", { done: "Claiming resumes." });
+  const pause = useAction("post", "/admin/workers/pause", { done: "All lanes are paused" });
+  const resume = useAction("post", "/admin/workers/resume", { done: "Claiming resumes" });
   const freeze = useAction("post", "/admin/workers/freeze", {
     done: ({ running }) =>
       running === 0
-        ? "All lanes are frozen and quiet."
-        : `All lanes are frozen; ${plural(running, "job")} still running.`,
+        ? "All lanes are frozen and quiet"
+        : `All lanes are frozen; ${plural(running, "job")} still running`,
   });
   const thaw = useAction("post", "/admin/workers/thaw", {
-    done: ({ lanes }) => `${plural(lanes.length, "lane")} thawed.`,
+    done: ({ lanes }) => `${plural(lanes.length, "lane")} thawed`,
   });
   const frozen = status.lanes.filter((lane) => lane.frozen).length;
   const running = plural(status.active.length, "running job");

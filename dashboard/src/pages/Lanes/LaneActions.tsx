@@ -17,13 +17,13 @@ export function LaneActions({ lane, onLanePage = false }: { lane: Lane; onLanePa
   const { show } = useToast();
   const tune = useAction("patch", "/admin/workers/lanes/{name}", {
     done: ({ enabled }) =>
-      enabled ? `Lane ${name} is open again.` : `Lane ${name} is drained: running jobs finish.`,
+      enabled ? `Lane ${name} is open again` : `Lane ${name} is drained: running jobs finish`,
   });
   const freeze = useAction("post", "/admin/workers/freeze", {
     done: ({ running }) =>
-      running === 0 ? `Lane ${name} is frozen and quiet.` : `Lane ${name} is frozen; jobs finish.`,
+      running === 0 ? `Lane ${name} is frozen and quiet` : `Lane ${name} is frozen; jobs finish`,
   });
-  const thaw = useAction("post", "/admin/workers/thaw", { done: `Lane ${name} is thawed.` });
+  const thaw = useAction("post", "/admin/workers/thaw", { done: `Lane ${name} is thawed` });
   const setEnabled = (enabled: boolean) =>
     void tune.run({ params: { path: { name } }, body: { enabled } });
   const copy = async (text: string) => {

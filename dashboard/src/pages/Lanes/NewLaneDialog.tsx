@@ -17,7 +17,7 @@ export function NewLaneDialog({ isOpen, onClose }: { isOpen: boolean; onClose: (
   const [, go] = useLocation();
   const create = useAction("post", "/admin/workers/lanes", {
     showsError: true,
-    done: (lane) => `Lane ${lane.name} is created.`,
+    done: (lane) => `Lane ${lane.name} is created`,
   });
   const close = () => {
     create.reset();
@@ -38,7 +38,7 @@ export function NewLaneDialog({ isOpen, onClose }: { isOpen: boolean; onClose: (
       isKept
       footer={
         <>
-          <Button onPress={close}>Close</Button>
+          <Button onPress={close}>Discard</Button>
           <Button
             variant="primary"
             isPending={create.isPending}

@@ -22,7 +22,7 @@ export function LimitDialog({ limit, onClose }: { limit: Limit | null; onClose: 
   const [settings, setSettings] = useState<LimitSettings>(before);
   const save = useAction("put", "/admin/limits/{name}", {
     showsError: true,
-    done: (saved) => `Limit ${saved.name} is ${limit === null ? "created" : "changed"}.`,
+    done: (saved) => `Limit ${saved.name} is ${limit === null ? "created" : "changed"}`,
   });
   const set = (change: Partial<LimitSettings>) => {
     save.reset();
@@ -43,7 +43,7 @@ export function LimitDialog({ limit, onClose }: { limit: Limit | null; onClose: 
       onClose={onClose}
       footer={
         <>
-          <Button onPress={onClose}>Close</Button>
+          <Button onPress={onClose}>Discard</Button>
           <Button
             variant="primary"
             isPending={save.isPending}

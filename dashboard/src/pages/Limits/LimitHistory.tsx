@@ -11,7 +11,7 @@ export function LimitHistory({ name, onClose }: { name: string; onClose: () => v
   const isManager = useManagesEverything();
   const restore = useAction("post", "/admin/limits/{name}/rollback", {
     done: ({ change }) =>
-      change === null ? `Limit ${name} is in that state already.` : `Limit ${name} is rolled back.`,
+      change === null ? `Limit ${name} is in that state already` : `Limit ${name} is rolled back`,
   });
   return (
     <Dialog title={`History of limit ${name}`} size="lg" isOpen onClose={onClose}>

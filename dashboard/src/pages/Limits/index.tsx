@@ -69,7 +69,7 @@ export default function Limits() {
 
 function DeleteLimit({ limit, onClose }: { limit: Limit; onClose: () => void }) {
   const remove = useAction("delete", "/admin/limits/{name}", {
-    done: `Limit ${limit.name} is deleted.`,
+    done: `Limit ${limit.name} is deleted`,
   });
   return (
     <ConfirmDialog

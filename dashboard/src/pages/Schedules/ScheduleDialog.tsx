@@ -61,7 +61,12 @@ export function ScheduleDialog({
     if (done) onClose();
   };
   return (
-    <Dialog title={schedule ? `Edit ${schedule.name}` : "New schedule"} isOpen onClose={onClose}>
+    <Dialog
+      title={schedule ? `Edit ${schedule.name}` : "New schedule"}
+      isOpen
+      isKept
+      onClose={onClose}
+    >
       <form className={styles.form} onSubmit={submit}>
         {!schedule && (
           <TextField
@@ -109,7 +114,7 @@ export function ScheduleDialog({
         />
         {action.error && <Notice kind="error" title={messageOf(action.error)} live />}
         <DialogActions>
-          <Button onPress={onClose}>Close</Button>
+          <Button onPress={onClose}>Discard</Button>
           <Button type="submit" variant="primary" isPending={action.isPending}>
             {schedule ? "Save" : "Create"}
           </Button>

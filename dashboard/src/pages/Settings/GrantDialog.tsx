@@ -35,7 +35,7 @@ export function GrantDialog({ principal, onClose }: { principal: string; onClose
     if (await grant.run({ body })) onClose();
   };
   return (
-    <Dialog title={`Grant a role to ${principal}`} isOpen onClose={onClose}>
+    <Dialog title={`Grant a role to ${principal}`} isOpen isKept onClose={onClose}>
       <form className={styles.form} onSubmit={submit}>
         <Select
           label="Role"
@@ -60,7 +60,7 @@ export function GrantDialog({ principal, onClose }: { principal: string; onClose
         />
         {grant.error && <Notice kind="error" title={messageOf(grant.error)} live />}
         <DialogActions>
-          <Button onPress={onClose}>Close</Button>
+          <Button onPress={onClose}>Discard</Button>
           <Button type="submit" variant="primary" isPending={grant.isPending}>
             Grant
           </Button>

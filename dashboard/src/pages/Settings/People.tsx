@@ -165,7 +165,7 @@ function NewPrincipal({ onClose }: { onClose: () => void }) {
     if (await create.run({ body: { name, kind } })) onClose();
   };
   return (
-    <Dialog title="New principal" isOpen onClose={onClose}>
+    <Dialog title="New principal" isOpen isKept onClose={onClose}>
       <form className={styles.form} onSubmit={submit}>
         <TextField label="Name" value={name} onChange={setName} isRequired />
         <Select
@@ -179,7 +179,7 @@ function NewPrincipal({ onClose }: { onClose: () => void }) {
         />
         {create.error && <Notice kind="error" title={messageOf(create.error)} live />}
         <DialogActions>
-          <Button onPress={onClose}>Close</Button>
+          <Button onPress={onClose}>Discard</Button>
           <Button
             type="submit"
             variant="primary"

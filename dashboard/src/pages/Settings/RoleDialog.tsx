@@ -92,7 +92,7 @@ function RoleDialog({ role, onClose }: { role?: Role; onClose: () => void }) {
     if (done) onClose();
   };
   return (
-    <Dialog title={role ? `Edit ${role.name}` : "New role"} isOpen onClose={onClose}>
+    <Dialog title={role ? `Edit ${role.name}` : "New role"} isOpen isKept onClose={onClose}>
       <form className={styles.form} onSubmit={submit}>
         {!role && <TextField label="Name" value={name} onChange={setName} isRequired />}
         <fieldset className={styles.choices}>
@@ -109,7 +109,7 @@ function RoleDialog({ role, onClose }: { role?: Role; onClose: () => void }) {
         </fieldset>
         {action.error && <Notice kind="error" title={messageOf(action.error)} live />}
         <DialogActions>
-          <Button onPress={onClose}>Close</Button>
+          <Button onPress={onClose}>Discard</Button>
           <Button type="submit" variant="primary" isPending={action.isPending}>
             {role ? "Save" : "Create"}
           </Button>

@@ -133,7 +133,7 @@ function NewToken({ onClose }: { onClose: () => void }) {
   };
   if (secret !== null) {
     return (
-      <Dialog title={`Token ${name}`} isOpen onClose={onClose}>
+      <Dialog title={`Token ${name}`} isOpen isKept onClose={onClose}>
         <p>Copy the secret now. It cannot be shown again.</p>
         <CodeBlock label="secret" text={secret} wrap />
         <DialogActions>
@@ -145,7 +145,7 @@ function NewToken({ onClose }: { onClose: () => void }) {
     );
   }
   return (
-    <Dialog title="New token" isOpen onClose={onClose}>
+    <Dialog title="New token" isOpen isKept onClose={onClose}>
       <form className={styles.form} onSubmit={submit}>
         <Select
           label="Principal"
@@ -157,7 +157,7 @@ function NewToken({ onClose }: { onClose: () => void }) {
         <Select label="Expires after" options={LIVES} value={life} onChange={setLife} />
         {create.error && <Notice kind="error" title={messageOf(create.error)} live />}
         <DialogActions>
-          <Button onPress={onClose}>Close</Button>
+          <Button onPress={onClose}>Discard</Button>
           <Button
             type="submit"
             variant="primary"
