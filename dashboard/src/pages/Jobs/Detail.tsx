@@ -46,3 +46,15 @@ function Ahead({ words, at }: { words: string; at: string }) {
     </span>
   );
 }
+
+/** Whether there is a detail to show. */
+export function hasDetail({ status, error, cancel_reason, expires_at, run_at }: Job): boolean {
+  const isAhead = (at: string | null) => at !== null && Date.parse(at) > Date.now();
+  return (
+    status === "running" ||
+    (status === "failed" && error !== null) ||
+    (status === "cancelled" && !!cancel_reason) ||
+    (status === "awaiting_approval" && isAhead(expires_at)) ||
+    (status === "approved" && isAhead(run_at))
+  );
+}

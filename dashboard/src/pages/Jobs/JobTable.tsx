@@ -96,13 +96,16 @@ const JobRow = memo(function JobRow({ job, columns, isSelected, isCurrent, ...re
       <Cell rowHeader className={styles.nameCell}>
         <NameCell job={job} />
       </Cell>
-      {columns.map(({ id, name, isNumeric = false, isCut = false, isMinor = false, cell }) => (
+      {columns.map(({ id, name, isNumeric = false, isCut = false, isMinor, hasValue, cell }) => (
         <Cell
           key={id}
           label={name}
           numeric={isNumeric}
           truncate={isCut}
-          className={cx(isCut ? styles.detail : styles.whole, isMinor && styles.minor)}
+          className={cx(
+            isCut ? styles.detail : styles.whole,
+            (isMinor || hasValue?.(job) === false) && styles.minor,
+          )}
         >
           {cell(job)}
         </Cell>

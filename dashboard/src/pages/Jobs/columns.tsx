@@ -3,7 +3,7 @@ import { LinkText, StatusBadge } from "../../components";
 import { between, duration } from "../../format";
 import { jobPath, lanePath } from "../../shell/url";
 import { Elapsed, Time } from "../../time";
-import { Detail } from "./Detail";
+import { Detail, hasDetail } from "./Detail";
 import { JobId } from "./JobId";
 import styles from "./Jobs.module.css";
 import type { Job } from "./useJobList";
@@ -15,6 +15,8 @@ export type Column = {
   isCut?: boolean;
   /** Left out on phones. */
   isMinor?: boolean;
+  /** Left out on phones for jobs that have no value. */
+  hasValue?: (job: Job) => boolean;
   cell: (job: Job) => ReactNode;
 };
 
@@ -29,14 +31,26 @@ export const COLUMNS: readonly Column[] = [
       </LinkText>
     ),
   },
-  { id: "detail", name: "Progress or error", isCut: true, cell: (job) => <Detail job={job} /> },
+  {
+    id: "detail",
+    name: "Progress or error",
+    isCut: true,
+    hasValue: hasDetail,
+    cell: (job) => <Detail job={job} />,
+  },
   {
     id: "submitted",
     name: "Submitted",
     isNumeric: true,
     cell: ({ created_at }) => <Time at={created_at} />,
   },
-  { id: "duration", name: "Duration", isNumeric: true, cell: (job) => <Duration job={job} /> },
+  {
+    id: "duration",
+    name: "Duration",
+    isNumeric: true,
+    hasValue: ({ started_at }) => started_at !== null,
+    cell: (job) => <Duration job={job} />,
+  },
   {
     id: "priority",
     isMinor: true,
@@ -55,6 +69,7 @@ export const COLUMNS: readonly Column[] = [
   {
     id: "tags",
     name: "Tags",
+    hasValue: ({ tags }) => tags.length > 0,
     cell: ({ tags }) => (
       <span className={styles.tags} title={tags.join(", ")}>
         {tags.join(", ") || "—"}
@@ -72,6 +87,7 @@ export const COLUMNS: readonly Column[] = [
     id: "finished",
     name: "Finished",
     isNumeric: true,
+    hasValue: ({ finished_at }) => finished_at !== null,
     cell: ({ finished_at }) => <Time at={finished_at} />,
   },
 ];

@@ -14,10 +14,11 @@ import {
   Table,
   TableBody,
   TableHead,
+  TextField,
 } from "../../components";
 import { count, duration } from "../../format";
 import { ErrorNotice } from "../../shell/ErrorNotice";
-import { href, lanePath } from "../../shell/url";
+import { href, lanePath, useUrlValue } from "../../shell/url";
 import { Time } from "../../time";
 import { GateActions } from "./GateActions";
 import { LaneActions } from "./LaneActions";
@@ -76,7 +77,43 @@ export default function Lanes() {
   );
 }
 
+// With more lanes than this, a person searches for one.
+const MANY_LANES = 20;
+const MOST_SHOWN = 100;
+
 function AllLanes({ lanes, isPaused }: { lanes: Lane[]; isPaused: boolean }) {
+  const [wanted, setWanted] = useUrlValue("name");
+  const [isWhole, setWhole] = useState(false);
+  if (lanes.length <= MANY_LANES) return <LaneTable lanes={lanes} isPaused={isPaused} />;
+  const text = (wanted ?? "").toLowerCase();
+  const found = lanes.filter(
+    ({ name, job_types }) => name.includes(text) || job_types.some((each) => each.includes(text)),
+  );
+  const shown = isWhole ? found : found.slice(0, MOST_SHOWN);
+  return (
+    <div className={styles.all}>
+      <TextField
+        label="Find a lane"
+        hideLabel
+        placeholder="Name or job type"
+        value={wanted ?? ""}
+        onChange={setWanted}
+      />
+      {found.length === 0 ? (
+        <EmptyState icon="search" title="No lane matches" />
+      ) : (
+        <LaneTable lanes={shown} isPaused={isPaused} />
+      )}
+      {shown.length < found.length && (
+        <div>
+          <Button onPress={() => setWhole(true)}>Show all {count(found.length)} lanes</Button>
+        </div>
+      )}
+    </div>
+  );
+}
+
+function LaneTable({ lanes, isPaused }: { lanes: Lane[]; isPaused: boolean }) {
   return (
     <Table label="Lanes">
       <TableHead>

@@ -1,11 +1,13 @@
 import { useMemo } from "react";
 import { useApi, useCan, useTopics } from "../../api";
-import { PageHeader, SkeletonRows } from "../../components";
+import { LinkText, PageHeader, SkeletonRows } from "../../components";
+import { count } from "../../format";
 import { ErrorNotice } from "../../shell/ErrorNotice";
 import { useSeesEverything } from "../Lanes/useAccess";
 import { Charts } from "./Charts";
 import { LaneTable } from "./LaneTable";
 import { AGEING, byMinuteQuery, LANE_WINDOW_S, laneNumbers } from "./laneNumbers";
+import { notableLanes } from "./notableLanes";
 import styles from "./Overview.module.css";
 import { ProblemStrip } from "./ProblemStrip";
 import { FAILURE_WINDOW_S, findProblems } from "./problems";
@@ -58,13 +60,20 @@ export default function Overview() {
     );
   }
   const { lanes, active, paused, workers } = status.data;
+  const shown = notableLanes(lanes, (lane) => numbersOf(lane).ended > 0);
   return (
     <>
       <PageHeader title="Overview" />
       <div className={styles.page}>
         <ProblemStrip problems={problems} />
         {isEmpty && <QuickStart hasWorker={workers.length > 0} />}
-        <LaneTable lanes={lanes} isPaused={paused} numbersOf={numbersOf} />
+        <LaneTable lanes={shown} isPaused={paused} numbersOf={numbersOf} />
+        {shown.length < lanes.length && (
+          <p className="muted">
+            {shown.length} of {count(lanes.length)} lanes, those where something happens first.{" "}
+            <LinkText href="/lanes">All lanes</LinkText>
+          </p>
+        )}
         {!isEmpty && (
           <>
             <RunningJobs jobs={active} isMore={active.length >= MOST_ACTIVE} />
