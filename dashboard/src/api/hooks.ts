@@ -7,7 +7,7 @@ import {
   useQuery,
   useQueryClient,
 } from "@tanstack/react-query";
-import { useRef } from "react";
+import { useEffect, useRef } from "react";
 import { useToast } from "../components";
 import { writeJson } from "./json";
 import { messageOf, Unreachable } from "./problem";
@@ -33,6 +33,8 @@ type ReadOptions = {
   small?: boolean;
   /** Only for pages: events patch the items that are shown, but never add items or move them. */
   isSteady?: boolean;
+  /** Only for pages: read one after the other, for names that are looked up in the whole list. */
+  isWhole?: boolean;
 };
 
 /** The key under which the response of a route is cached. */
@@ -60,6 +62,8 @@ type ItemOf<P extends Path<"get">> = Data<"get", P> extends PageOf<infer T> ? T 
 
 export type Pages<T> = UseInfiniteQueryResult<{ pages: PageOf<T>[] }, Error> & { items: T[] };
 
+const MOST_PAGES = 25;
+
 /** Read a list page by page. */
 export function useApiPages<P extends Path<"get">>(
   path: P,
@@ -75,6 +79,12 @@ export function useApiPages<P extends Path<"get">>(
     enabled: options.enabled ?? true,
     placeholderData: keepPreviousData,
   });
+  const { hasNextPage, isFetching, isError, fetchNextPage } = found;
+  const isShort = (found.data?.pages.length ?? 0) < MOST_PAGES;
+  const readsOn = (options.isWhole ?? false) && isShort && hasNextPage && !isFetching && !isError;
+  useEffect(() => {
+    if (readsOn) void fetchNextPage();
+  }, [readsOn, fetchNextPage]);
   return { ...found, items: found.data?.pages.flatMap((page) => page.items) ?? [] };
 }
 

@@ -12,7 +12,7 @@ const SCHEDULE = "schedule:";
 
 /** Everything else that is known about a job. */
 export function Facts({ job }: { job: Job }) {
-  const { types } = useJobTypes();
+  const { types } = useJobTypes({ isWhole: false });
   const type = types.find(({ name }) => name === job.job_type);
   const items: (KeyValueItem | false | null | "")[] = [
     { name: "Id", value: <Copied text={job.id} label="Copy id" /> },

@@ -87,7 +87,8 @@ function OpenDialog({ initial = {}, onClose, onSubmitted }: Omit<NewJobDialogPro
             forget("job_type");
           }}
           placeholder="ingestion"
-          suggestions={types.map(({ name, lane, is_known }) => ({
+          isFiltered
+          suggestions={matching(types, jobType).map(({ name, lane, is_known }) => ({
             value: name,
             detail: is_known ? `lane ${lane}` : `lane ${lane} · no live worker runs it`,
           }))}
@@ -115,6 +116,17 @@ function OpenDialog({ initial = {}, onClose, onSubmitted }: Omit<NewJobDialogPro
       </div>
     </Dialog>
   );
+}
+
+const MOST_SUGGESTED = 50;
+
+/** The types that a person may mean; all of them until something else is typed. */
+function matching(types: readonly JobType[], typed: string): JobType[] {
+  const text = typed.trim().toLowerCase();
+  const isChosen = types.some(({ name }) => name === typed.trim());
+  return types
+    .filter(({ name }) => isChosen || name.toLowerCase().includes(text))
+    .slice(0, MOST_SUGGESTED);
 }
 
 function optionsOf(initial: NonNullable<NewJobDialogProps["initial"]>): JobOptions {

@@ -6,8 +6,12 @@ import { useJobTypes } from "./useJobTypes";
 /** The names to complete in a filter: what the server knows, and what the loaded jobs have. */
 export function useKnownValues(jobs: readonly Job[], isNeeded: boolean): KnownValues {
   const enabled = useCan("workers:view") && isNeeded;
-  const { types } = useJobTypes(enabled);
-  const lanes = useApiPages("/admin/workers/lanes", { query: { limit: 200 } }, { enabled });
+  const { types } = useJobTypes({ isNeeded: enabled });
+  const lanes = useApiPages(
+    "/admin/workers/lanes",
+    { query: { limit: 200 } },
+    { enabled, isWhole: true },
+  );
   const status = useApi("/admin/workers/status", undefined, { enabled });
   const failures = useApi(
     "/admin/stats/failures",

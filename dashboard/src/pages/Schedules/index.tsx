@@ -16,10 +16,10 @@ export default function Schedules() {
     <>
       <PageHeader
         title="Schedules"
-        subtitle="Each one submits a job at its times, once per slot, whichever process leads."
+        subtitle="Each schedule submits a job at its times, once however many processes run."
         actions={
           canManage && (
-            <Button variant="primary" onPress={() => setCreating(true)}>
+            <Button variant="primary" icon="plus" onPress={() => setCreating(true)}>
               New schedule
             </Button>
           )

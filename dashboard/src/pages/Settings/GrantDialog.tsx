@@ -13,7 +13,7 @@ const SCOPES: { id: Scope; label: string }[] = [
 
 /** Give a role to a principal. */
 export function GrantDialog({ principal, onClose }: { principal: string; onClose: () => void }) {
-  const roles = useApiPages("/admin/roles");
+  const roles = useApiPages("/admin/roles", { query: { limit: 200 } }, { isWhole: true });
   const [role, setRole] = useState("viewer");
   const [scope, setScope] = useState<Scope>("all");
   const [workspace, setWorkspace] = useState("default");

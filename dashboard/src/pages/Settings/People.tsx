@@ -12,6 +12,7 @@ import {
   Notice,
   Row,
   Select,
+  Skeleton,
   SkeletonRows,
   Table,
   TableBody,
@@ -30,16 +31,21 @@ type Grant = components["schemas"]["RoleGrantOut"];
 /** Principals and the roles that they have. */
 export function People() {
   const principals = useApiPages("/admin/principals");
-  const grants = useApiPages("/admin/grants");
+  const grants = useApiPages("/admin/grants", { query: { limit: 200 } }, { isWhole: true });
   const [isCreating, setCreating] = useState(false);
   return (
     <Card
       flush
       title="People and services"
       subtitle="Roles decide what each may do, and on which jobs."
-      actions={<Button onPress={() => setCreating(true)}>New principal</Button>}
+      actions={
+        <Button icon="plus" onPress={() => setCreating(true)}>
+          New principal
+        </Button>
+      }
     >
       <ErrorNotice of={principals} />
+      <ErrorNotice of={grants} />
       {principals.isPending && <SkeletonRows />}
       {principals.items.length > 0 && (
         <Table label="People and services" bare>
@@ -55,20 +61,24 @@ export function People() {
               <PrincipalRow
                 key={one.id}
                 principal={one}
-                grants={grants.items.filter((grant) => grant.principal === one.name)}
+                grants={
+                  grants.isPending || grants.hasNextPage
+                    ? null
+                    : grants.items.filter((grant) => grant.principal === one.name)
+                }
               />
             ))}
           </TableBody>
         </Table>
       )}
       <MoreButton of={principals} />
-      <MoreButton of={grants} />
       {isCreating && <NewPrincipal onClose={() => setCreating(false)} />}
     </Card>
   );
 }
 
-function PrincipalRow({ principal, grants }: { principal: Principal; grants: Grant[] }) {
+/** `grants` is null until all are read. */
+function PrincipalRow({ principal, grants }: { principal: Principal; grants: Grant[] | null }) {
   const [dialog, setDialog] = useState<"grant" | "disable" | null>(null);
   const isDisabled = principal.disabled_at !== null;
   const change = useAction("patch", "/admin/principals", {
@@ -83,10 +93,11 @@ function PrincipalRow({ principal, grants }: { principal: Principal; grants: Gra
       <Cell label="Kind">{principal.kind}</Cell>
       <Cell label="Roles">
         <span className={styles.words}>
-          {grants.map((grant) => (
+          {grants?.map((grant) => (
             <GrantBadge key={grant.id} grant={grant} />
           ))}
-          {grants.length === 0 && "none"}
+          {grants === null && <Skeleton width={120} />}
+          {grants?.length === 0 && "none"}
         </span>
       </Cell>
       <Cell label="Created">
@@ -95,7 +106,7 @@ function PrincipalRow({ principal, grants }: { principal: Principal; grants: Gra
       <Cell control>
         <span className={styles.buttons}>
           <Button size="sm" onPress={() => setDialog("grant")}>
-            Grant
+            Grant role
           </Button>
           <Button
             size="sm"

@@ -35,7 +35,9 @@ export function NewRoleButton() {
   const [isOpen, setOpen] = useState(false);
   return (
     <>
-      <Button onPress={() => setOpen(true)}>New role</Button>
+      <Button icon="plus" onPress={() => setOpen(true)}>
+        New role
+      </Button>
       {isOpen && <RoleDialog onClose={() => setOpen(false)} />}
     </>
   );

@@ -43,7 +43,11 @@ export function Tokens() {
       flush
       title="Tokens"
       subtitle="Programs and workers sign in with them. The secret is shown once."
-      actions={<Button onPress={() => setCreating(true)}>New token</Button>}
+      actions={
+        <Button icon="plus" onPress={() => setCreating(true)}>
+          New token
+        </Button>
+      }
     >
       <ErrorNotice of={tokens} />
       {tokens.isPending && <SkeletonRows />}
@@ -123,7 +127,7 @@ function NewToken({ onClose }: { onClose: () => void }) {
   const [name, setName] = useState("");
   const [life, setLife] = useState(String(90 * DAY_S));
   const [secret, setSecret] = useState<string | null>(null);
-  const principals = useApiPages("/admin/principals");
+  const principals = useApiPages("/admin/principals", { query: { limit: 200 } }, { isWhole: true });
   const create = useAction("post", "/admin/tokens", { showsError: true });
   const submit = async (event: FormEvent) => {
     event.preventDefault();
