@@ -52,3 +52,42 @@ def test_another_person_does_not_send_what_the_first_typed(site: Site, open_as: 
     expect(pages.account(page, "platform_admin")).to_be_visible()
     pages.expect_status(page, "Running")
     assert site.api.get(f"/jobs/{job}")["cancel_requested_at"] is None
+
+
+def test_sign_in_with_another_tab_continues_the_page(site: Site, open_as: OpenAs) -> None:
+    job = site.api.submit("export", {"key": new_key("held")})
+    site.api.await_status(job, "running")
+    window = open_as("operator", f"/jobs/{job}")
+    page = window.page
+    pages.press(pages.main(page), "Cancel")
+    pages.dialog(page).get_by_label("Reason").fill("typed before the end")
+    end_session(window)
+    pages.dialog(page).get_by_role("button", name=pages.named("Cancel")).last.click()
+    again = page.get_by_role("dialog", name="Sign in again")
+    expect(again).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(again).to_be_visible()
+    secret = site.link("operator").split("link=")[1]
+    signed_in = window.context.request.post(f"{window.url}/login", form={"link": secret})
+    assert signed_in.ok
+    page.evaluate("window.dispatchEvent(new Event('focus'))")
+    expect(again).to_have_count(0)
+    pages.expect_status(page, "Cancelled")
+    assert site.api.get(f"/jobs/{job}")["cancel_reason"] == "typed before the end"
+
+
+def test_sign_out_after_the_end_drops_what_was_sent(site: Site, open_as: OpenAs) -> None:
+    job = site.api.submit("export", {"key": new_key("held")})
+    site.api.await_status(job, "running")
+    window = open_as("operator", f"/jobs/{job}")
+    page = window.page
+    pages.press(pages.main(page), "Cancel")
+    end_session(window)
+    pages.dialog(page).get_by_role("button", name=pages.named("Cancel")).last.click()
+    again = page.get_by_role("dialog", name="Sign in again")
+    again.get_by_role("button", name=pages.named("Sign out")).click()
+    page.get_by_label("One-time link or token").fill(site.link("platform_admin"))
+    page.get_by_role("button", name="Sign in").click()
+    expect(pages.account(page, "platform_admin")).to_be_visible()
+    pages.expect_status(page, "Running")
+    assert site.api.get(f"/jobs/{job}")["cancel_requested_at"] is None

@@ -45,7 +45,7 @@ def test_token_signs_in_and_is_forgotten_by_sign_out(site: Site, chromium: Brows
         page.get_by_role("button", name="Sign in").click()
         expect(page.get_by_role("heading", level=1, name="Jobs")).to_be_visible()
         pages.account(page, "operator").click()
-        page.get_by_role("menuitem", name="Forget the token").click()
+        page.get_by_role("menuitem", name="Sign out").click()
         expect(page.get_by_label("One-time link or token")).to_be_visible()
         page.reload()
         expect(page.get_by_label("One-time link or token")).to_be_visible()
