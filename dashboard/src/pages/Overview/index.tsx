@@ -1,5 +1,5 @@
 import { useMemo } from "react";
-import { useApi, useCan, useTopics } from "../../api";
+import { type components, useApi, useCan, useTopics } from "../../api";
 import { LinkText, PageHeader, SkeletonRows } from "../../components";
 import { count } from "../../format";
 import { ErrorNotice } from "../../shell/ErrorNotice";
@@ -13,6 +13,8 @@ import { ProblemStrip } from "./ProblemStrip";
 import { FAILURE_WINDOW_S, findProblems } from "./problems";
 import { QuickStart } from "./QuickStart";
 import { RunningJobs } from "./RunningJobs";
+
+type Worker = components["schemas"]["WorkerRowOut"];
 
 // The API lists no more running jobs.
 const MOST_ACTIVE = 1000;
@@ -66,7 +68,7 @@ export default function Overview() {
       <PageHeader title="Overview" />
       <div className={styles.page}>
         <ProblemStrip problems={problems} />
-        {isEmpty && <QuickStart hasWorker={workers.length > 0} />}
+        {isEmpty && <QuickStart hasWorker={workers.some(takesJobs)} />}
         <LaneTable lanes={shown} isPaused={paused} numbersOf={numbersOf} />
         {shown.length < lanes.length && (
           <p className="muted">
@@ -83,6 +85,11 @@ export default function Overview() {
       </div>
     </>
   );
+}
+
+/** A server is among the workers too, but has no handlers. */
+function takesJobs({ job_types, is_stopping, drain_requested_at }: Worker): boolean {
+  return job_types.length > 0 && !is_stopping && drain_requested_at === null;
 }
 
 /** Whether there is no job at all; false for people who may not see jobs. */

@@ -26,7 +26,7 @@ export default function Workers() {
         title="Workers"
         subtitle={
           status.data &&
-          `${plural(live.length, "live worker")} on ${plural(hosts.length, "host")}${silent.length > 0 ? `, ${silent.length} silent` : ""}`
+          `${plural(live.length, "live process", "live processes")} on ${plural(hosts.length, "host")}${silent.length > 0 ? `, ${silent.length} silent` : ""}`
         }
         actions={<LayoutSwitch />}
       />
