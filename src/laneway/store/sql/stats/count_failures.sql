@@ -16,7 +16,8 @@ with recursive met as (
     select e.seq, p.workspace
       from places p cross join share s
      cross join lateral laneway.ended_seqs(array[p.workspace], array['failed'], 9223372036854775807, 0, s.most) e (seq)
-     where not s.is_crowded
+     -- The largest bound, for the planner: by its guess of the rows it would compile the statement.
+     where not s.is_crowded limit 10000
 ), busy as materialized (
     select x.workspace, min(x.seq) as before from shared x
      group by 1 having count(*) >= (select s.most from share s)
@@ -27,12 +28,15 @@ with recursive met as (
     select e.seq, b.workspace
       from busy b cross join rest r
      cross join lateral laneway.ended_seqs(array[b.workspace], array['failed'], b.before, 0, r.most) e (seq)
+     limit 10000
 ), crowd as materialized (
     select o.seq, o.status from laneway.outcome o
      where (select s.is_crowded from share s) order by o.seq desc limit %(bound)s::integer
 ), newest as materialized (
-    select x.seq from shared x union all select f.seq from further f
-    union all select c.seq from crowd c where c.status = 'failed'
+    select a.seq
+      from (select x.seq from shared x union all select f.seq from further f
+            union all select c.seq from crowd c where c.status = 'failed') a
+     limit 10000
 ), failed as materialized (
     -- Jobs that failed before they ran, or in their analysis, count in the lane of their type. A lookup per row.
     select n.seq, o.finished_at, o.job_type, coalesce(nullif(o.lane, 'analysis'), laneway.lane_of(o.job_type)) as lane,
