@@ -5,7 +5,10 @@ Take the pictures of README and docs from a running demo, into docs/images.
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import sys
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,6 +26,7 @@ OPTIONS = ("--seed", "1", "--port", "0", "--no-open")
 # worker is silent and a lane is full.
 PATIENCE_S = 180.0
 PROBLEMS = 2
+STOP_S = 60.0
 
 
 class DemoProgram(Program):
@@ -31,6 +35,13 @@ class DemoProgram(Program):
     def __init__(self) -> None:
         super().__init__(["-m", "laneway", "demo", *OPTIONS], dsn="", steps=ROOT)
         del self._variables["LANEWAY_DATABASE_URL"]
+
+    def kill(self) -> None:
+        """Stop it as Ctrl-C does: killed, it could not stop its PostgreSQL."""
+        self.process.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(STOP_S)
+        super().kill()
 
     @property
     def link(self) -> str:
