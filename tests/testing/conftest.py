@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from laneway import Laneway
+from laneway.testing import clock, run_due
 from laneway.testing.scratch_database import VARIABLE, ScratchDatabase, open_scratch_database
 from tests.testing import library_app
 
@@ -31,3 +32,13 @@ def laneway_application() -> Laneway:
 @pytest.fixture(autouse=True)
 def forget_calls() -> None:
     library_app.calls.clear()
+
+
+@pytest.fixture
+def between_schedules(laneway_app: Laneway) -> None:
+    """Start at an hour of the day when no schedule of the application is near."""
+    now = clock.now()
+    if now.hour < 3:
+        clock.set(now.replace(hour=3, minute=1))
+        run_due()
+        library_app.calls.clear()

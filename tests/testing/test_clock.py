@@ -22,6 +22,7 @@ def test_clock_stands_still_and_starts_at_the_real_time(laneway_app: Laneway) ->
     assert abs(clock.now() - datetime.now(UTC)) < timedelta(minutes=5)
 
 
+@pytest.mark.usefixtures("between_schedules")
 def test_delayed_job_runs_when_the_clock_reaches_it(laneway_app: Laneway) -> None:
     laneway_app.sync.submit("shelve", {"title": "Emma"}, delay=3600)
     clock.advance(minutes=59, seconds=59)
@@ -30,6 +31,7 @@ def test_delayed_job_runs_when_the_clock_reaches_it(laneway_app: Laneway) -> Non
     assert len(run_due()) == 1
 
 
+@pytest.mark.usefixtures("between_schedules")
 def test_snooze_ends_when_the_clock_reaches_it(laneway_app: Laneway) -> None:
     laneway_app.sync.submit("signal", {"kind": "snooze"})
     run_due()
@@ -111,6 +113,7 @@ def test_wrong_moves_are_refused(laneway_app: Laneway) -> None:
     assert clock.set(datetime(2028, 1, 1, tzinfo=UTC)).year == 2028
 
 
+@pytest.mark.usefixtures("between_schedules")
 def test_lapsed_lease_is_reclaimed_after_an_advance(
     laneway_app: Laneway, laneway_scratch_database: ScratchDatabase
 ) -> None:
