@@ -417,6 +417,14 @@ def test_server_that_is_not_there_is_unreachable() -> None:
     found = invoke("--server", "http://127.0.0.1:1", "--token", "lw_x", "lanes", "ls")
     assert (found.exit_code, found.stdout) == (5, "")
     assert "cannot be reached" in found.stderr
+    assert "start it with `laneway server`, or correct --server (LANEWAY_SERVER)" in found.stderr
+
+
+def test_database_that_is_not_there_names_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANEWAY_DATABASE_URL", "postgresql://127.0.0.1:1/none")
+    found = invoke("lanes", "ls")
+    assert (found.exit_code, found.stdout) == (5, "")
+    assert "start PostgreSQL there, or correct LANEWAY_DATABASE_URL" in found.stderr
 
 
 def test_token_does_not_go_where_others_can_read_it() -> None:

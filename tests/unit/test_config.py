@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from laneway.config.settings import Settings
+from laneway.config.sources import database_source
 from laneway.domain.lane import Lane
 from laneway.domain.payload import PayloadLimits
 from laneway.domain.redaction import redact_dsn
@@ -308,3 +309,14 @@ def test_secrets_are_read_from_files(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert Settings.load().database_url == URL
     monkeypatch.setenv("LANEWAY_DATABASE_URL", "postgresql://other/db")
     assert Settings.load().database_url == "postgresql://other/db"
+
+
+def test_database_is_named_by_the_variable_that_gave_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    url = "postgresql://localhost/app"
+    monkeypatch.delenv("LANEWAY_DATABASE_URL", raising=False)
+    monkeypatch.setenv("DATABASE_URL", url)
+    assert database_source(url) == "DATABASE_URL"
+    monkeypatch.setenv("LANEWAY_DATABASE_URL", url)
+    assert database_source(url) == "LANEWAY_DATABASE_URL"
+    assert database_source("postgresql://localhost/code") == "database_url"
+    assert database_source("") == "PGHOST"

@@ -20,6 +20,7 @@ from laneway.app.loader import load_app
 from laneway.app.memory import return_large_blocks
 from laneway.app.open_database import resolve_dsn
 from laneway.config.settings import Settings
+from laneway.config.sources import database_source
 from laneway.control import access, sessions
 from laneway.domain.address import is_loopback
 from laneway.engine.leader.services import ServerLeadership
@@ -95,7 +96,7 @@ def run_server(
     bound = listen(host, port)
     with bound:
         dsn = resolve_dsn(settings) if loaded is None else loaded.database.dsn
-        _check_when_reachable(dsn)
+        _check_when_reachable(dsn, database_source(settings.conninfo))
         worker = None
         if loaded is not None:
             is_off = settings.worker == "off"
@@ -115,9 +116,9 @@ def print_link(echo: Callable[[str], None], url: str, link: str, *, open_browser
         open_link(address)
 
 
-def _check_when_reachable(dsn: str) -> None:
+def _check_when_reachable(dsn: str, source: str) -> None:
     """Check schema and rights; wait for a database that is away, as a worker does."""
-    retry = StartRetry("is database_url right?")
+    retry = StartRetry(f"is {source} right, and does PostgreSQL run there?")
     while True:
         try:
             return check(dsn, __version__, role="server")

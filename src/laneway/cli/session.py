@@ -106,11 +106,20 @@ def settings() -> Settings:
 async def opened() -> AsyncIterator[Database]:
     """Open the configured or the embedded database; fail at once if it is unreachable."""
     from laneway.app.open_database import open_database
+    from laneway.config.sources import database_source
+    from laneway.errors import DatabaseUnavailable
     from laneway.store.health import check_reachable
 
     chosen = settings()
     if chosen.conninfo is not None:
-        await check_reachable(chosen.conninfo, chosen)
+        try:
+            await check_reachable(chosen.conninfo, chosen)
+        except DatabaseUnavailable as error:
+            if type(error) is not DatabaseUnavailable:
+                raise
+            source = database_source(chosen.conninfo)
+            cure = f"start PostgreSQL there, or correct {source}"
+            raise DatabaseUnavailable(f"{error} ({cure})") from error
     async with open_database(chosen, role="cli", announce=False) as db:
         yield db
 
@@ -123,8 +132,9 @@ def is_remote() -> bool:
 @asynccontextmanager
 async def connected(door: Door = "cli") -> AsyncIterator[AsyncClient]:
     """Open a client of the chosen server."""
-    from laneway.errors import InvalidInput
+    from laneway.errors import InvalidInput, ServerUnreachable
     from laneway.http import AsyncClient
+    from laneway.http.connection import UNREACHED
 
     if _server is None:
         raise RuntimeError("no server was chosen")
@@ -136,7 +146,13 @@ async def connected(door: Door = "cli") -> AsyncIterator[AsyncClient]:
         rule = error.rule.replace("allow_insecure=True", "--allow-insecure")
         raise InvalidInput(_OPTIONS.get(error.field, error.field), rule) from None
     async with created as client:
-        yield client
+        try:
+            yield client
+        except ServerUnreachable as error:
+            if UNREACHED not in str(error):
+                raise
+            cure = "start it with `laneway server`, or correct --server (LANEWAY_SERVER)"
+            raise ServerUnreachable(f"{error} ({cure})") from error
 
 
 @asynccontextmanager

@@ -86,3 +86,12 @@ def _config_file(known: Collection[str]) -> dict[str, Any]:
             if isinstance(value := data.get(name), str):
                 data[name] = str(path.parent / Path(value).expanduser())
     return data
+
+
+def database_source(conninfo: str | None) -> str:
+    """The variable that names the database; `database_url` if it comes from a file or code."""
+    if conninfo == "":
+        return "PGHOST"
+    variables = (f"{PREFIX}DATABASE_URL", "DATABASE_URL")
+    found = (name for name in variables if conninfo and os.environ.get(name) == conninfo)
+    return next(found, "database_url")

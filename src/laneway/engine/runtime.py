@@ -57,8 +57,6 @@ class WorkerRuntime(ABC):
     """Runs the handlers of a registry; `start`, then `stop`."""
 
     kind: ClassVar[str] = "worker"
-    # What to check if the database or server cannot be reached.
-    hint: ClassVar[str] = ""
 
     def __init__(
         self,
@@ -125,6 +123,11 @@ class WorkerRuntime(ABC):
         return MAX_BATCH
 
     # Starting ---------------------------------------------------------------------------------
+
+    @property
+    def hint(self) -> str:
+        """Advice for the log while the database or server cannot be reached."""
+        return ""
 
     async def start(self, marker: LoopMarker | None = None) -> None:
         """Connect, waiting for the other side if needed; load resources and begin to take jobs."""

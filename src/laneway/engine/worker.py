@@ -10,10 +10,11 @@ import contextlib
 import os
 import socket
 from collections.abc import Callable
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from laneway import __version__
 from laneway.config.settings import Settings
+from laneway.config.sources import database_source
 from laneway.domain.overview import Transport
 from laneway.engine.claim.floors import Floors
 from laneway.engine.claim.lane_loop import LaneLoop, LaneTools
@@ -53,7 +54,10 @@ class Databases(NamedTuple):
 class Worker(WorkerRuntime):
     """Runs the handlers of a registry; `start`, then `stop`."""
 
-    hint: ClassVar[str] = "is database_url right?"
+    @property
+    def hint(self) -> str:
+        source = database_source(self.settings.conninfo)
+        return f"is {source} right, and does PostgreSQL run there?"
 
     def __init__(
         self,

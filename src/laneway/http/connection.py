@@ -17,6 +17,7 @@ from laneway.http.flow import Open, Reply
 from laneway.observability import tracing
 
 Door = Literal["cli", "mcp", "python"]
+UNREACHED: Final = "cannot be reached"
 DOOR_HEADER: Final = "Laneway-Door"
 LARGE_VALUES_HEADER: Final = "Laneway-Large-Values"
 RETRIES: Final = 3
@@ -160,4 +161,4 @@ def lost(error: httpx2.RequestError | httpx2.StreamError, url: httpx2.URL) -> Re
         # Its message may quote a header, and with it a token or a cookie.
         is_ours = isinstance(error, httpx2.LocalProtocolError)
         why = "the request is not valid HTTP" if is_ours else "the response is not valid HTTP"
-    return Reply(lost=f"the server at {url} cannot be reached: {why}")
+    return Reply(lost=f"the server at {url} {UNREACHED}: {why}")

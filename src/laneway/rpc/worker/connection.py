@@ -122,6 +122,8 @@ class ReplicaConnection:
         failure = failure_of(address, error.code(), error.details())
         if isinstance(failure, (Unauthenticated, Forbidden)):
             self._endpoint.token.renew()
+        if isinstance(failure, Unauthenticated):
+            failure = Unauthenticated(f"{failure} (the token of {self._endpoint.token.source})")
         return failure
 
     def _stub(self, address: str) -> Any:

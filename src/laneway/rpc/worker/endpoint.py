@@ -40,13 +40,18 @@ class TokenSource:
 
     def __init__(self, text: str | None, file: str | None = None) -> None:
         self._file = file
-        self._text = _checked(text, "token") if text is not None else ""
+        self._text = _checked(text, f"token of {self.source}") if text is not None else ""
         if text is None:
             if file is None:
                 raise ConfigError(
                     "token: set LANEWAY_TOKEN_FILE or LANEWAY_TOKEN (`laneway tokens create`)"
                 )
             self._text = self._read(file)
+
+    @property
+    def source(self) -> str:
+        """The place that gave the token, for messages; never the token."""
+        return "LANEWAY_TOKEN or --token" if self._file is None else f"the file {self._file}"
 
     @staticmethod
     def _read(file: str) -> str:

@@ -51,6 +51,9 @@ def failure_of(address: str, code: StatusCode, details: str | None) -> LanewayEr
 def _connect_error(text: str) -> str:
     """The cause of a failed connection: gRPC lists each address, then the cause."""
     text = text.removesuffix(": OK")
+    # The first bytes of its answer are not HTTP/2.
+    if "http1" in text.lower() or "Failed parsing HTTP/2" in text:
+        return "this is not a gRPC port but perhaps the HTTP port: use the server's --grpc-port"
     if "WRONG_VERSION_NUMBER" in text:
         return "TLS: the server does not use it"
     if "Hostname Verification" in text:

@@ -50,7 +50,6 @@ class RemoteWorker(WorkerRuntime):
     """Runs the handlers of a registry for a server; `start`, then `stop`."""
 
     kind: ClassVar[str] = "remote worker"
-    hint: ClassVar[str] = "check --server;"
 
     def __init__(
         self,
@@ -107,6 +106,10 @@ class RemoteWorker(WorkerRuntime):
         )
         self.heartbeat.on_frozen = self.job_stream.reopen
         self._types = [write_job_type(record) for record in self.registry.records()]
+
+    @property
+    def hint(self) -> str:
+        return "check --server (LANEWAY_GRPC_SERVER), the --grpc-port of a server with --grpc;"
 
     async def _connect(self) -> None:
         """Check that a server accepts the token; raises its Unauthenticated or Forbidden."""
