@@ -188,7 +188,9 @@ def test_used_port_is_reported_in_one_line(run: Run) -> None:
     assert answer.exit_code == 2
     assert len(answer.stderr.splitlines()) == 1
     assert "cannot listen" in answer.stderr
-    assert "use another port with --port N (LANEWAY_SERVER_PORT), or any" in answer.stderr
+    assert (
+        ": the port is in use: use another one with --port N (LANEWAY_SERVER_PORT)" in answer.stderr
+    )
 
 
 def test_help_does_not_load_the_server() -> None:

@@ -39,15 +39,14 @@ def listen(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         bound = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
-        cure = ""
+        reason = error.strerror or str(error)
         if error.errno == errno.EADDRINUSE:
-            cure = (
-                ": use another port with --port N (LANEWAY_SERVER_PORT), or any free one with"
-                " --port 0"
+            reason = (
+                "the port is in use: use another one with --port N (LANEWAY_SERVER_PORT), or any"
+                " free one with --port 0"
             )
-        reason = error.strerror or error
         raise ConfigError(
-            f"server_host, server_port: cannot listen on {host}:{port}: {reason}{cure}"
+            f"server_host, server_port: cannot listen on {host}:{port}: {reason}"
         ) from None
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         # The kernel closes connections whose client does not read.

@@ -109,7 +109,7 @@ class RemoteWorker(WorkerRuntime):
 
     @property
     def hint(self) -> str:
-        return "check --server (LANEWAY_GRPC_SERVER), the --grpc-port of a server with --grpc;"
+        return "is --server (LANEWAY_GRPC_SERVER) a running server with --grpc?"
 
     async def _connect(self) -> None:
         """Check that a server accepts the token; raises its Unauthenticated or Forbidden."""
