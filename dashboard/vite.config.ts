@@ -10,7 +10,7 @@ export default defineConfig(({ command }) => ({
     proxy: {
       "^/(?!ui(/|$))": {
         target: process.env.LANEWAY_SERVER ?? "http://127.0.0.1:8420",
-        // The server accepts a browser's session only from pages of its own host.
+        // The server accepts a browser's session only from pages of the same host.
         changeOrigin: false,
       },
     },

@@ -1,3 +1,3 @@
-/** Charts over time. Pages import from here; the drawing library is a chunk of its own. */
+/** Charts over time. Pages import from here; the drawing library is a separate chunk. */
 export { Chart, type ChartProps, type ChartSeries } from "./Chart";
 export * from "./grid";

@@ -35,7 +35,7 @@ describe("isOwnFile", () => {
   });
 });
 
-test("frames, code and the error are told apart", () => {
+test("frames, code and the error are distinguished", () => {
   const parts = parseTraceback(text);
   expect(parts.map((part) => part.kind)).toEqual(["text", "frame", "frame", "frame", "error"]);
   expect(parts[2]).toMatchObject({

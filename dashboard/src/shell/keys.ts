@@ -3,7 +3,7 @@ export type KeyHandlers = Record<string, () => void>;
 
 const TYPING =
   "input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable=true], [role=textbox], [role=combobox]";
-// The first key of every sequence: a key after any other is a key of its own.
+// The first key of every sequence: after any other key, a key stands alone.
 const FIRST_KEY = "g";
 const SEQUENCE_MS = 1000;
 

@@ -145,7 +145,7 @@ function DeleteDialog({ job, onClose, onDeleting }: DialogProps & Props) {
       title="Delete this job?"
       isOpen
       onClose={onClose}
-      confirmLabel="Delete for ever"
+      confirmLabel="Delete"
       danger
       onConfirm={async () => {
         onDeleting(true);

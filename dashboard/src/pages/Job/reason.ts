@@ -1,4 +1,4 @@
-/** A part of a reason's message: plain text, or something that has a page of its own. */
+/** A part of a reason's message: plain text, or something with a page to link to. */
 export type ReasonPart =
   | { kind: "text"; text: string }
   | { kind: "command"; text: string }
