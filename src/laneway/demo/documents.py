@@ -17,7 +17,7 @@ class FeedTimeout(TimeoutError):
     """A feed did not answer in time."""
 
 
-class RateLimited(Exception):
+class TooManyRequests(Exception):
     """The provider asks for a pause."""
 
 
@@ -106,7 +106,7 @@ async def import_catalog(
     await ctx.save({"validated": checked, "position": f"{source}#{checked}"})
     if ctx.attempt == 1:
         ctx.log.error("upload: 429 Too Many Requests, Retry-After: 1")
-        raise RateLimited("search-index: 429 Too Many Requests (120 requests per minute)")
+        raise TooManyRequests("search-index: 429 Too Many Requests (120 requests per minute)")
     await ctx.step("upload", upload, checked)
     return {"source": source, "bytes": size, "records": records}
 

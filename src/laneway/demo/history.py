@@ -46,7 +46,7 @@ _FAILURES: Final[dict[str, tuple[float, int, Callable[[str], object]]]] = {
     "sync_feed": (0.2, 3, documents.raise_timeout),
     "parse_invoice": (0.16, 2, lambda _: documents.read_total(INCOMPLETE)),
     "ingest_image": (0.1, 1, lambda name: documents.check_image(f"{name}.heic")),
-    "embed_chunks": (0.05, 4, lambda _: _raise(documents.RateLimited("429 Too Many Requests"))),
+    "embed_chunks": (0.05, 4, lambda _: _raise(documents.TooManyRequests("429 Too Many Requests"))),
 }
 _BURST_S: Final = (9 * 60.0, 13 * 60.0)
 
