@@ -32,6 +32,7 @@ LANDED = (
     "3ebb0b2",
     "f7997f6",
     "fc68726",
+    "8475f5c",
 )
 LAST = LANDED[-1]
 Described = tuple[list[tuple[str, int]], list[int]]  # columns, types of parameters

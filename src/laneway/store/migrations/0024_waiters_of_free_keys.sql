@@ -1,0 +1,4 @@
+-- phase: pre
+-- safe-with: 0.1.0
+-- Gives the functions their version: jobs that wait for a free concurrency key no longer depend on a repair. It
+-- changes no table.
