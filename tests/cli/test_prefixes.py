@@ -12,7 +12,7 @@ import pytest
 
 from laneway.cli.backends.server import ServerBackend
 from laneway.cli.job_ids import resolve
-from laneway.domain.job_id import parse_id
+from laneway.domain.job_id import parse_id, short_form
 from laneway.errors import Refused
 from laneway.http import AsyncClient
 from tests.api.conftest import People
@@ -76,6 +76,14 @@ def test_unique_prefix_is_the_job(
             assert str(OTHER) in found.stderr
         elif "--json" in more:
             assert json.loads(found.stdout)["id"] == str(OTHER)
+
+
+def test_short_form_of_the_dashboard_is_accepted(env: dict[str, str], made: JobFactory) -> None:
+    twin = UUID(f"{str(ONE)[:-1]}c")
+    made.conn.execute("select * from laneway.submit('greet', '{}', id => %s::uuid)", [twin])
+    found = invoke("jobs", "show", short_form(twin), "--json", env=env)
+    assert json.loads(found.stdout)["id"] == str(twin)
+    assert invoke("jobs", "cancel", short_form(ONE), env=env).exit_code == 2  # as TWIN ends
 
 
 def test_every_verb_takes_a_prefix(env: dict[str, str], made: JobFactory) -> None:

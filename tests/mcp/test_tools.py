@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
+from uuid import UUID
 
 import httpx2
 import psycopg
@@ -15,6 +16,7 @@ from mcp import Client
 
 from laneway.api.models import jobs
 from laneway.domain.job import Progress
+from laneway.domain.job_id import short_form
 from laneway.http import AsyncClient
 from laneway.mcp import outputs
 from laneway.mcp.server import always, make_server
@@ -101,6 +103,9 @@ async def test_job_is_submitted_found_explained_moved_and_cancelled(
         assert (await call_tool(client, "list_jobs", q="null"))["items"] == []
         whole = await call_tool(client, "get_job", job_id=job["id"])
         assert (whole["payload"], whole["attempts"]) == ({"name": "Bo"}, [])
+        short = short_form(UUID(job["id"]))
+        assert await call_tool(client, "get_job", job_id=short) == whole
+        assert "no job id begins with ffff" in await refused(client, "get_job", job_id="ffff")
         reasons = (await call_tool(client, "explain_job", job_id=job["id"]))["reasons"]
         assert reasons[0]["code"]
         moved = await call_tool(client, "reprioritize_job", job_id=job["id"], priority=7)

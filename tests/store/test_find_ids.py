@@ -89,3 +89,14 @@ def test_only_jobs_in_reach_are_found(filled: StoreClient) -> None:
 def test_one_request_examines_bounded_jobs_for_all_its_prefixes(filled: StoreClient) -> None:
     own = job_ids.find([IdPrefix("019a")] * MOST_PREFIXES, within=OWN)
     assert spent(filled, lambda: filled.run(own))["jobs"] <= 2 * job_ids.SCANNED + 2
+
+
+def test_end_tells_jobs_of_one_prefix_apart(filled: StoreClient) -> None:
+    head = LAST.hex[:29]
+    (found,) = filled.run(job_ids.find([IdPrefix(head, LAST.hex[-3:])]))
+    assert found.only == LAST
+    (none,) = filled.run(job_ids.find([IdPrefix(head, "fff")]))
+    assert (none.ids, none.is_more) == ((), False)
+    wide = job_ids.find([IdPrefix("019a", LAST.hex[-3:])])
+    assert spent(filled, lambda: filled.run(wide))["jobs"] <= job_ids.SCANNED + 2
+    assert filled.run(wide)[0].is_more

@@ -60,7 +60,7 @@ def job_ids(ctx: typer.Context, incomplete: str) -> Words:
         found = {str(job.id): f"{job.job_type} {job.label}" for job in listed.items}
         with suppress(InvalidInput):
             if isinstance(given := parse_id(incomplete), IdPrefix):
-                (near,) = await backend.find_ids([given.digits])
+                (near,) = await backend.find_ids([given.text])
                 found = {str(job_id): "" for job_id in near.ids} | found
         return list(found.items())
 

@@ -27,18 +27,14 @@ def run(given: UUID | IdPrefix, verb: Callable[[Backend, UUID], Awaitable[T]]) -
 
 async def resolve(backend: Backend, given: UUID | IdPrefix) -> UUID:
     """The full id; prints the candidates of a prefix that several jobs have."""
-    from laneway.domain.job_id import missing_prefix
-    from laneway.errors import InvalidInput
+    from laneway.domain.job_id import only_match
 
     if isinstance(given, UUID):
         return given
-    (found,) = await backend.find_ids([given.digits])
-    if found.only is not None:
-        return found.only
-    if not found.ids and not found.is_more:
-        raise missing_prefix(given)
-    await _note_candidates(backend, found)
-    raise InvalidInput("ID", f"several job ids begin with {given}; write more digits of one")
+    (found,) = await backend.find_ids([given.text])
+    if found.only is None:
+        await _note_candidates(backend, found)
+    return only_match(given, found)
 
 
 async def _note_candidates(backend: Backend, found: IdMatches) -> None:

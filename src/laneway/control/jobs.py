@@ -16,7 +16,7 @@ from laneway.domain.codec import json_time
 from laneway.domain.counts import NOT_COUNTED, StateCount
 from laneway.domain.filter import JobFilter
 from laneway.domain.job import Attempt, Job, check_priority
-from laneway.domain.job_id import MOST_PREFIXES, IdMatches, IdPrefix, parse_id
+from laneway.domain.job_id import MOST_ENDS, MOST_PREFIXES, IdMatches, IdPrefix, parse_id
 from laneway.domain.overview import DEPTH_BOUND
 from laneway.domain.page import Page
 from laneway.domain.permissions import Reach
@@ -133,7 +133,10 @@ async def find_ids(
     """The jobs in reach (None: all) whose ids begin with each prefix, by the index of ids."""
     if len(prefixes) > MOST_PREFIXES:
         raise InvalidInput("prefix", f"give at most {MOST_PREFIXES} of them")
-    return await db.run(job_ids.find([_prefix(each) for each in prefixes], within=within))
+    parsed = [_prefix(each) for each in prefixes]
+    if sum(bool(each.end) for each in parsed) > MOST_ENDS:
+        raise InvalidInput("prefix", f"give at most {MOST_ENDS} with an end")
+    return await db.run(job_ids.find(parsed, within=within))
 
 
 def _prefix(text: str) -> IdPrefix:

@@ -1,4 +1,4 @@
-"""Job ids cut to a prefix: parse, look up, and the shortest one that finds a job again."""
+"""Abbreviated job ids: parse, look up, and the shortest prefix that finds a job again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ TIME_DIGITS: Final = 12
 # Ids named for an ambiguous prefix, and prefixes of one request.
 MOST_IDS: Final = 5
 MOST_PREFIXES: Final = 200
+# Of those, the ones with an end: for each, the jobs of a millisecond are read.
+MOST_ENDS: Final = 5
+END_DIGITS: Final = 6
 _HEX: Final = re.compile(r"[0-9a-f]+", re.ASCII)
+_GAP: Final = re.compile(r"…|\.{2,3}")
 
 
 class IdRange(NamedTuple):
@@ -30,16 +34,22 @@ class IdRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class IdPrefix:
-    """The first hexadecimal digits of a job id, without hyphens."""
+    """The first hexadecimal digits of a job id, and perhaps its last ones; without hyphens."""
 
     digits: str
+    end: str = ""
 
     @property
     def range(self) -> IdRange:
         return IdRange(UUID(self.digits.ljust(DIGITS, "0")), UUID(self.digits.ljust(DIGITS, "f")))
 
+    @property
+    def text(self) -> str:
+        """The form that `parse_id` reads."""
+        return f"{self.digits}…{self.end}" if self.end else self.digits
+
     def __str__(self) -> str:
-        return hyphenated(self.digits)
+        return f"{hyphenated(self.digits)}…{self.end}" if self.end else hyphenated(self.digits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +67,9 @@ class IdMatches:
 
 
 def parse_id(text: str, field: str = "id") -> UUID | IdPrefix:
-    """A full id, or the prefix of one: at least four digits, with or without hyphens."""
-    digits = text.strip().lower().replace("-", "")
-    if not _HEX.fullmatch(digits) or len(digits) > DIGITS:
+    """A full id, the prefix of one (at least four digits), or a prefix, `…` and the last digits."""
+    digits, gap, end = _parts(text.strip().lower().replace("-", ""))
+    if not _HEX.fullmatch(digits + end) or len(digits + end) > DIGITS or (gap and not end):
         raise InvalidInput(
             field, "must be a UUID or its first characters: hexadecimal digits and hyphens"
         )
@@ -67,7 +77,19 @@ def parse_id(text: str, field: str = "id") -> UUID | IdPrefix:
         return UUID(digits)
     if len(digits) < LEAST_DIGITS:
         raise InvalidInput(field, f"must have at least {LEAST_DIGITS} digits of the id")
-    return IdPrefix(digits)
+    return IdPrefix(digits, end)
+
+
+def _parts(text: str) -> tuple[str, str, str]:
+    gap = _GAP.search(text)
+    if gap is None:
+        return text, "", ""
+    return text[: gap.start()], gap.group(), text[gap.end() :]
+
+
+def short_form(job_id: UUID) -> str:
+    """The abbreviation that needs no look-up: the time, and the end of the id."""
+    return str(IdPrefix(job_id.hex[:TIME_DIGITS], job_id.hex[-END_DIGITS:]))
 
 
 def hyphenated(digits: str) -> str:
@@ -78,6 +100,15 @@ def hyphenated(digits: str) -> str:
 
 def missing_prefix(prefix: IdPrefix) -> NotFound:
     return NotFound(f"no job id begins with {prefix}")
+
+
+def only_match(given: IdPrefix, found: IdMatches) -> UUID:
+    """The job that was meant, or an error that says why none was found."""
+    if found.only is not None:
+        return found.only
+    if not found.ids and not found.is_more:
+        raise missing_prefix(given)
+    raise InvalidInput("ID", f"several job ids begin with {given}; write more digits of one")
 
 
 def shortened(matches: Mapping[UUID, IdMatches]) -> dict[UUID, str]:

@@ -30,7 +30,7 @@ from laneway import __version__
 from laneway.errors import LanewayError, NotFound
 from laneway.http import AsyncClient
 from laneway.mcp.declared import tool_of
-from laneway.mcp.tools import TOOLS, Tools, briefly
+from laneway.mcp.tools import TOOLS, Tools, briefly, find_id
 
 STATUS_URI: Final = "laneway://workers/status"
 # Its second name. It is not a URI: clients of earlier protocols fail on a list that contains it.
@@ -172,8 +172,9 @@ async def _read_status() -> str:
 
 
 async def _read_job(job_id: str) -> str:
+    client = _client.get()
     try:
-        return json.dumps(briefly(await _client.get().review_job(job_id)))
+        return json.dumps(briefly(await client.review_job(await find_id(client, job_id))))
     except NotFound as error:
         raise ResourceNotFoundError(_message(error)) from None
     except LanewayError as error:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
+from laneway.domain.job_id import only_match, parse_id
 from laneway.domain.review import Review
 from laneway.domain.states import Status
 from laneway.http import AsyncClient
@@ -28,7 +29,10 @@ M = TypeVar("M", bound=BaseModel)
 Text = Annotated[str, Field(max_length=2000)]
 # Of a job's log, for an assistant that reads every word.
 MAX_LINES: Final = 20
-JobId = Annotated[UUID, Field(description="Of the job")]
+JobId = Annotated[
+    str,
+    Field(min_length=4, max_length=36, description="Of the job; may be abbreviated as in tables"),
+]
 
 
 class Tool(NamedTuple):
@@ -120,13 +124,15 @@ class Tools:
         Values above 32 KiB are left out: `left_out` says how to read them.
         Tracebacks and the newest log lines are there only for those who may see them.
         """
-        shown = briefly(await self._client().review_job(job_id))
+        shown = briefly(await self._client().review_job(await self._found(job_id)))
         found: JobDetailResult = JobDetailResult.model_validate(shown)
         return found
 
     async def explain_job(self, job_id: JobId) -> ExplanationResult:
         """Tells every reason why a job is not running, and when it may start."""
-        return _shown(ExplanationResult, await self._client().explain_job(job_id))
+        return _shown(
+            ExplanationResult, await self._client().explain_job(await self._found(job_id))
+        )
 
     async def submit_job(
         self,
@@ -167,29 +173,47 @@ class Tools:
         ] = "",
     ) -> JobResult:
         """Lets a job that awaits an approval run. Look at it with get_job first; give its seal."""
-        done = await self._client().approve_job(job_id, comment=comment or None, seal=seal or None)
+        done = await self._client().approve_job(
+            await self._found(job_id), comment=comment or None, seal=seal or None
+        )
         return _shown(JobResult, done)
 
     async def reject_job(
         self, job_id: JobId, reason: Annotated[str, Field(min_length=1, max_length=2000)]
     ) -> JobResult:
         """Cancels a job that awaits an approval, for a reason that is kept."""
-        return _shown(JobResult, await self._client().reject_job(job_id, reason))
+        return _shown(JobResult, await self._client().reject_job(await self._found(job_id), reason))
 
     async def cancel_job(self, job_id: JobId, reason: Text = "") -> JobResult:
         """Cancels a job: at once if it waits; if it runs, its worker is asked to stop it."""
-        return _shown(JobResult, await self._client().cancel_job(job_id, reason=reason or None))
+        return _shown(
+            JobResult,
+            await self._client().cancel_job(await self._found(job_id), reason=reason or None),
+        )
 
     async def run_job_now(self, job_id: JobId) -> JobResult:
         """Starts a job now that is delayed, snoozed or waits for a retry; others are refused."""
-        return _shown(JobResult, await self._client().run_job_now(job_id))
+        return _shown(JobResult, await self._client().run_job_now(await self._found(job_id)))
 
     async def reprioritize_job(
         self, job_id: JobId, priority: Annotated[int, Field(description="Higher first")]
     ) -> StandingOut:
         """Gives a waiting job another place in its lane; a running or ended one is refused."""
-        stands = await self._client().reprioritize_job(job_id, priority)
+        stands = await self._client().reprioritize_job(await self._found(job_id), priority)
         return StandingOut.model_validate(stands, from_attributes=True)
+
+    async def _found(self, given: str) -> UUID:
+        """The full id of an abbreviated one."""
+        return await find_id(self._client(), given)
+
+
+async def find_id(client: AsyncClient, given: str) -> UUID:
+    """The job with this id, or the only one with this abbreviation of it."""
+    parsed = parse_id(given, "job_id")
+    if isinstance(parsed, UUID):
+        return parsed
+    (found,) = await client.find_job_ids([parsed.text])
+    return only_match(parsed, found)
 
 
 def briefly(review: Review) -> dict[str, Any]:

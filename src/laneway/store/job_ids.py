@@ -26,16 +26,19 @@ def find(
         found: list[list[UUID | None]] = [[] for _ in prefixes]
         for n, job_id in rows:
             found[n - 1].append(job_id)
-        return [
-            IdMatches(str(prefix), tuple(one for one in ids if one is not None), None in ids)
-            for prefix, ids in zip(prefixes, found, strict=True)
-        ]
+        return [_matches(prefix, ids) for prefix, ids in zip(prefixes, found, strict=True)]
 
+    has_end = any(prefix.end for prefix in prefixes)
     params = {
         "firsts": [each.first for each in ranges],
         "lasts": [each.last for each in ranges],
-        "limit": MOST_IDS,
-        "look": MOST_IDS + 1 if terms is None else SCANNED,
+        "limit": SCANNED if has_end else MOST_IDS,
+        "look": MOST_IDS + 1 if terms is None and not has_end else SCANNED,
         "within": terms,
     }
     return Statement("jobs/find_ids", decode, params)
+
+
+def _matches(prefix: IdPrefix, ids: Sequence[UUID | None]) -> IdMatches:
+    fitting = tuple(one for one in ids if one is not None and one.hex.endswith(prefix.end))
+    return IdMatches(str(prefix), fitting[:MOST_IDS], None in ids or len(fitting) > MOST_IDS)

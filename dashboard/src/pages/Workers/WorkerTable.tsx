@@ -13,7 +13,7 @@ import {
   TableBody,
   TableHead,
 } from "../../components";
-import { bytes } from "../../format";
+import { bytes, shortId } from "../../format";
 import { href, jobPath, lanePath } from "../../shell/url";
 import { Time } from "../../time";
 import { type Host, stateOf, TRANSPORTS, type Worker } from "./hosts";
@@ -77,7 +77,7 @@ function WorkerRow(props: { worker: Worker; jobs: ActiveJob[]; canManage: boolea
           {jobs.map((job) => (
             <li key={job.id}>
               <LinkText quiet href={jobPath(job.id)}>
-                {job.job_type} <code>{job.id.slice(-8)}</code>
+                {job.job_type} <code>{shortId(job.id)}</code>
               </LinkText>
             </li>
           ))}

@@ -112,7 +112,10 @@ async def find_job_ids(
     who: Reader,
     prefix: Annotated[
         list[Annotated[str, Field(max_length=36)]],
-        Query(max_length=MOST_PREFIXES, description="The first digits of an id, at least four"),
+        Query(
+            max_length=MOST_PREFIXES,
+            description="The first digits of an id, at least four; perhaps `…` and the last ones",
+        ),
     ],
 ) -> Response:
     """Find the jobs in reach whose ids begin with each prefix, at most five of each."""
