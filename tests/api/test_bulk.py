@@ -98,10 +98,16 @@ async def test_every_verb_needs_its_own_permission(
     ask: Ask, people: People, audit_entries: Callable[[], list[Any]]
 ) -> None:
     ann, eve = people.new("ann", "submitter"), people.new("eve", "approver")
-    for who, verb in ((ann, "approve"), (ann, "reprioritize"), (eve, "cancel"), (eve, "delete")):
+    for who, verb in (
+        (ann, "approve"),
+        (ann, "reprioritize"),
+        (eve, "cancel"),
+        (eve, "delete"),
+        (eve, "run_now"),
+    ):
         answer = await ask(who, "POST", "/jobs/bulk", json={"verb": verb, "filter": GREET})
         assert answer.status_code == 403
-    assert [act[4] for act in audit_entries()] == ["refused"] * 4
+    assert [act[4] for act in audit_entries()] == ["refused"] * 5
 
 
 async def test_every_job_must_be_meant(ask: Ask, app: FastAPI, people: People) -> None:

@@ -43,6 +43,14 @@ def test_bulk_verb_prints_changes_and_refusals(run: Run, factory: JobFactory) ->
     assert run("jobs", "delete", "--tag", "red", "--yes").exit_code == 0
 
 
+def test_run_now_takes_delayed_jobs_of_a_filter(run: Run, factory: JobFactory) -> None:
+    factory.submit("later", delay=3600.0)
+    assert run("jobs", "run-now", "--type", "later", "--dry-run").stdout.startswith("1 job would")
+    done = run("jobs", "run-now", "--type", "later", "--yes")
+    assert (done.exit_code, done.stderr) == (0, "1 job made due\n")
+    assert run("jobs", "run-now").exit_code == 2
+
+
 def test_cancel_stores_actor_and_reason(run: Run, factory: JobFactory) -> None:
     job_id = factory.submit("b")
     done = run("--by", "ann", "jobs", "cancel", "--all", "--reason", "storm", "--yes")

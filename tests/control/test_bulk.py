@@ -75,6 +75,7 @@ async def test_empty_filter_must_be_meant(db: Database, verb: BulkVerb) -> None:
         (order(BulkVerb.CANCEL, JobFilter(status=Status.FAILED)), "status"),
         (order(BulkVerb.DELETE, JobFilter(status=Status.RUNNING)), "status"),
         (order(BulkVerb.APPROVE, JobFilter(status=Status.APPROVED)), "status"),
+        (order(BulkVerb.RUN_NOW, JobFilter(status=Status.RUNNING)), "status"),
         (order(BulkVerb.REJECT, JobFilter(tag="x")), "reason"),
         (order(BulkVerb.REPRIORITIZE, JobFilter(tag="x")), "priority"),
         (order(BulkVerb.REPRIORITIZE, JobFilter(tag="x"), priority=40_000), "priority"),
@@ -183,6 +184,20 @@ async def test_bulk_reprioritize_takes_waiting_jobs(db: Database, factory: JobFa
         await run(db, order(BulkVerb.REPRIORITIZE, JobFilter(tag="urgent"), priority=9))
     ).done == 1
     assert factory.claim("a")[0].job_id == job_id
+
+
+async def test_bulk_run_now_takes_delayed_jobs_and_skips_due_ones(
+    db: Database, factory: JobFactory
+) -> None:
+    factory.failed("a")
+    later = [factory.submit("a", delay=3600.0) for _ in range(2)]
+    factory.submit("a")
+    asked = order(BulkVerb.RUN_NOW, JobFilter(job_type="a"))
+    with factory.listening() as heard:
+        tally = await run(db, asked)
+    assert (tally.done, tally.refused) == (2, {"is due already": 1})
+    assert heard == ["wake a"]
+    assert set(later) < {claim.job_id for claim in factory.claim("a", 3)}
 
 
 async def test_bulk_approve_takes_only_jobs_with_known_low_cost(

@@ -144,11 +144,13 @@ function FilterInWords({ filter }: { filter: JobFilter }) {
 }
 
 function Matched(props: { count: number; isCapped: boolean; verb: Verb }) {
+  const { only } = props.verb;
   if (props.count > 0) {
     return (
       <p className={styles.matched}>
         <strong>{count(props.count, props.isCapped)}</strong>{" "}
-        {props.count === 1 && !props.isCapped ? "job" : "jobs"} can be {props.verb.past} now.
+        {props.count === 1 && !props.isCapped ? "job" : "jobs"} can be {props.verb.past} now
+        {only && `, except those ${only.otherwise}`}.
       </p>
     );
   }

@@ -48,7 +48,8 @@ it("offers a verb only where it can act", () => {
   expect(ids("running")).toEqual(["cancel"]);
   expect(ids("approved", "2020-01-01T00:00:00Z")).toEqual(["reprioritize", "cancel"]);
   expect(ids("approved", "9999-01-01T00:00:00Z")).toContain("run_now");
-  expect(fits(verbOf("run_now"), {})).toBe(false);
+  expect(fits(verbOf("run_now"), {})).toBe(true);
+  expect(fits(verbOf("run_now"), { status: "failed" })).toBe(false);
   expect(fits(verbOf("retry"), {})).toBe(true);
   expect(fits(verbOf("retry"), { status: "running" })).toBe(false);
 });

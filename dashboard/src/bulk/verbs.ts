@@ -3,9 +3,7 @@ import type { IconName } from "../components";
 import type { JobFilter, JobStatus } from "../filter";
 
 export type Job = components["schemas"]["JobOut"];
-type BulkVerb = components["schemas"]["BulkVerb"];
-/** The verbs that the server runs on all matching jobs, and those for chosen ones only. */
-export type VerbId = BulkVerb | "run_now";
+export type VerbId = components["schemas"]["BulkVerb"];
 export type ChosenJob = OwnedJob & Pick<Job, "id" | "status" | "run_at">;
 
 /** An action on many jobs. */
@@ -22,8 +20,8 @@ export type Verb = {
   /** What happens, and whether it can be undone. */
   effect: string;
   needs: "reason" | "priority" | null;
-  /** A further condition of the jobs; the server runs such a verb on chosen jobs only. */
-  takesOnly?: (job: ChosenJob) => boolean;
+  /** A further condition of the jobs. No filter has it: the server skips jobs that do not meet it. */
+  only?: { test: (job: ChosenJob) => boolean; otherwise: string };
 };
 
 const WAITING = ["pending", "awaiting_approval", "approved"] as const;
@@ -71,11 +69,14 @@ export const VERBS: readonly Verb[] = [
     permission: "jobs:cancel",
     icon: "bolt",
     isDangerous: false,
-    takes: ["approved"],
+    takes: ["pending", "approved"],
     effect:
       "Jobs that are made due no longer wait for their time. They start when their lane has a free slot.",
     needs: null,
-    takesOnly: ({ run_at }) => run_at !== null && Date.parse(run_at) > Date.now(),
+    only: {
+      test: ({ run_at }) => run_at !== null && Date.parse(run_at) > Date.now(),
+      otherwise: "that are due already",
+    },
   },
   {
     id: "reprioritize",
@@ -120,12 +121,11 @@ export function verbOf(id: VerbId): Verb {
 }
 
 export function takes(verb: Verb, job: ChosenJob): boolean {
-  return verb.takes.includes(job.status) && (verb.takesOnly?.(job) ?? true);
+  return verb.takes.includes(job.status) && (verb.only?.test(job) ?? true);
 }
 
 /** Whether a verb can take a job that a filter finds. */
 export function fits(verb: Verb, filter: JobFilter): boolean {
-  if (verb.takesOnly) return false;
   return !filter.status || verb.takes.some((status) => status === filter.status);
 }
 

@@ -179,7 +179,10 @@ def bulk(verb: str, participle: str, chosen: Chosen, json: bool, **more: Any) ->
         raise typer.Exit
     if found.matched:
         _note_sample(found)
-        confirm(f"{verb.capitalize()} {found.count} {_jobs(found.matched)}?", yes=chosen.yes)
+        confirm(
+            f"{verb.capitalize().replace('_', ' ')} {found.count} {_jobs(found.matched)}?",
+            yes=chosen.yes,
+        )
         progress = session.run(lambda backend: _run(backend, request, found))
     else:
         progress = None

@@ -99,11 +99,12 @@ def retry(chosen: Chosen, job_ids: JobIds = None, json: Json = False) -> None:
     )
 
 
-def run_now(
-    job_ids: JobIds,
-    json: Json = False,
-) -> None:
+@selecting
+def run_now(chosen: Chosen, job_ids: JobIds = None, json: Json = False) -> None:
     """Start jobs now that are delayed, snoozed or wait for a retry."""
+    check_either(job_ids, chosen)
+    if not job_ids:
+        filter_options.bulk("run_now", "made due", chosen, json)
     _each(job_ids, lambda backend, job_id: backend.run_now(job_id), json, lambda job: "due now")
 
 

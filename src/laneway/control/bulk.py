@@ -45,6 +45,7 @@ _TOO_MANY_TYPES: Final = (
     "no worker has published its job type, and the grants allow no more of those"
 )
 _GONE: Final = "no longer exists"
+_DUE: Final = "is due already"
 _DUPLICATE: Final = "another job that has not ended holds its unique_key"
 
 
@@ -137,6 +138,7 @@ _DONE: Final = {
     BulkVerb.REPRIORITIZE: "job.bulk_reprioritized",
     BulkVerb.APPROVE: "job.bulk_approved",
     BulkVerb.REJECT: "job.bulk_rejected",
+    BulkVerb.RUN_NOW: "job.bulk_made_due",
 }
 
 
@@ -217,6 +219,12 @@ def _action(db: Database, request: BulkRequest, by: str, limits: PrincipalLimits
         found = await db.run(approvals.reject(job_id, by, reason or ""))
         return _refusal(request.verb, found.found_in) or _undecided(found.refusal)
 
+    async def run_now(job_id: UUID, notices: _Notices) -> str | None:
+        found = await db.run(store.run_now(job_id))
+        if found.due is not None and found.job_type is not None:
+            notices.job_types.add(found.job_type)
+        return _refusal(request.verb, found.found_in)
+
     return {
         BulkVerb.CANCEL: cancel,
         BulkVerb.RETRY: retry,
@@ -224,6 +232,7 @@ def _action(db: Database, request: BulkRequest, by: str, limits: PrincipalLimits
         BulkVerb.REPRIORITIZE: reprioritize,
         BulkVerb.APPROVE: approve,
         BulkVerb.REJECT: reject,
+        BulkVerb.RUN_NOW: run_now,
     }[request.verb]
 
 
@@ -282,6 +291,8 @@ def _undecided(refusal: str | None) -> str | None:
 def _refusal(verb: BulkVerb, found_in: str | None) -> str | None:
     if found_in is None:
         return _GONE
+    if found_in == "due":
+        return _DUE
     if found_in == "duplicate":
         return _DUPLICATE
     return None if found_in in STATUSES[verb] else f"is {found_in}"

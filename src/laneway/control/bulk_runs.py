@@ -29,6 +29,7 @@ PERMISSION: Final[dict[BulkVerb, str]] = {
     BulkVerb.REPRIORITIZE: "workers:manage",
     BulkVerb.APPROVE: "jobs:approve",
     BulkVerb.REJECT: "jobs:approve",
+    BulkVerb.RUN_NOW: "jobs:cancel",
 }
 
 Review = Callable[[Collection[bytes]], Awaitable[Mapping[bytes, Access]]]

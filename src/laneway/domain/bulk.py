@@ -27,6 +27,7 @@ class BulkVerb(StrEnum):
     REPRIORITIZE = "reprioritize"
     APPROVE = "approve"
     REJECT = "reject"
+    RUN_NOW = "run_now"
 
 
 _WAITING: Final = (Status.PENDING, Status.AWAITING_APPROVAL, Status.APPROVED)
@@ -39,6 +40,7 @@ STATUSES: Final[dict[BulkVerb, tuple[Status, ...]]] = {
     BulkVerb.REPRIORITIZE: _WAITING,
     BulkVerb.APPROVE: (Status.AWAITING_APPROVAL,),
     BulkVerb.REJECT: (Status.AWAITING_APPROVAL,),
+    BulkVerb.RUN_NOW: (Status.PENDING, Status.APPROVED),
 }
 # Cancelled jobs are retried only if the filter names that status.
 _UNLESS_NAMED: Final = {BulkVerb.RETRY: (Status.FAILED,)}
