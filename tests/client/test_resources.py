@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from laneway import Lane, Laneway
+from laneway.app.sync_resources import SyncJobs, SyncLanes, SyncLimits, SyncSchedules
+from laneway.control.resources import Jobs, Lanes, Limits, Schedules
 from laneway.errors import InvalidInput, NotFound, Refused
 
 
@@ -91,3 +93,12 @@ def test_same_verbs_work_without_an_event_loop(dsn: str) -> None:
         assert lw.sync.jobs.cancel(job.id, by="ann").status == "cancelled"
     finally:
         lw.sync.close()
+
+
+@pytest.mark.parametrize(
+    "blocking, verbs",
+    [(SyncLanes, Lanes), (SyncLimits, Limits), (SyncSchedules, Schedules), (SyncJobs, Jobs)],
+)
+def test_every_verb_has_a_blocking_form(blocking: type, verbs: type) -> None:
+    names = {name for name in dir(verbs) if not name.startswith("_")}
+    assert names <= set(dir(blocking))

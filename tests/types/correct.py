@@ -97,3 +97,12 @@ async def submit_any(job_type: JobType, job: JobHandle) -> None:
     print([found.id for found in page.items])
     async with lw.worker(only_lanes=["docs"], name="one"):
         await lw.ready()
+
+
+def operate_without_a_loop(job: JobHandle) -> str:
+    found = lw.sync.jobs.list(status="failed", limit=10)
+    reasons = [reason.code for reason in lw.sync.jobs.explain(job.id).reasons]
+    slots: int | None = lw.sync.lanes.set("docs", max_slots=4, by="ann").max_slots
+    names = [limit.limit.name.upper() for limit in lw.sync.limits.list()]
+    ran = lw.sync.schedules.run("nightly", check=True)
+    return f"{[one.id for one in found.items]}{reasons}{slots}{names}{ran}"

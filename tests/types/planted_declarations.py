@@ -54,3 +54,10 @@ async def submit_batch() -> None:
     await lw.jobs.list(type="right")  # mistake: wrong condition of a list
     await lw.jobs.list(limit="all")  # mistake: wrong type of a condition
     await right(object(), 7)  # mistake: wrong argument of a call
+
+
+def operate_without_a_loop() -> None:
+    lw.sync.jobs.list(type="right")  # mistake: wrong condition of a list
+    lw.sync.lanes.set("docs", max_slot=3)  # mistake: wrong setting of a lane
+    lw.sync.limits.list().items()  # mistake: wrong use of a result
+    lw.sync.schedules.get(7)  # mistake: wrong type of a name
