@@ -149,6 +149,13 @@ class Tools:
             float | None,
             Field(description="Seconds in which at most one job has the key or these arguments"),
         ] = None,
+        unique_by: Annotated[
+            list[str] | None,
+            Field(description="The arguments that form the unique key; of none, all of them"),
+        ] = None,
+        run_at: Annotated[datetime | None, Field(description="Start then at the earliest")] = None,
+        concurrency_key: Annotated[str, Field(description="At most one running job has it")] = "",
+        max_retries: Annotated[int | None, Field(description="Retries after a failure")] = None,
     ) -> JobResult:
         """Submits a job. With a unique_key, a job that has not ended and has it is answered."""
         options: dict[str, Any] = {"workspace": workspace} if workspace else {}
@@ -159,6 +166,10 @@ class Tools:
             delay=delay,
             unique_key=unique_key or None,
             unique_for=unique_for,
+            unique_by=unique_by,
+            run_at=run_at,
+            concurrency_key=concurrency_key or None,
+            max_retries=max_retries,
             tags=tags or (),
             **options,
         )
