@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from laneway import Laneway
 from laneway.app.loader import load_app
 from laneway.errors import ConfigError
 
@@ -94,16 +95,16 @@ def failure(reference: str) -> str:
             {"shop.py": f"{APP}def make(): return Laneway()\n"},
             "shop:make",
             (
-                "shop:make is a function, not a Laneway instance (found: lw): write `lw = make()`"
-                " at the end of shop and start shop:lw"
+                "shop:make is a function, not a Laneway instance (found: lw): write shop:make() if"
+                " it returns one"
             ),
         ),
         (
             {},
-            "shop:make()",
+            "shop:make(7)",
             (
-                "calls a function, but a Laneway instance is needed: write"
-                " `lw = make()` at the end of shop and start shop:lw"
+                "passes arguments, which a reference cannot: write shop:make() for a function"
+                " without arguments"
             ),
         ),
         ({}, "shop.py", "names a file, but a module is needed: write shop:lw"),
@@ -156,6 +157,20 @@ def test_name_may_be_an_attribute_of_an_object(folder: Path) -> None:
     (folder / "core.py").write_text(APP)
     (folder / "shop.py").write_text("import core\n")
     assert load_app("shop:core.lw") is load_app("core")
+
+
+def test_application_may_be_made_by_a_function(folder: Path) -> None:
+    (folder / "shop.py").write_text(
+        f"{APP}async def late(): return lw\ndef make(): return Laneway()\n"
+        "def needs(url): return lw\ndef broken(): raise OSError('no vault')\n"
+    )
+    assert isinstance(load_app("shop:make()"), Laneway)
+    assert failure("shop:needs()").endswith(
+        "needs cannot be called without arguments: missing a required argument: 'url'"
+    )
+    assert failure("shop:broken()").endswith("cannot be made: shop.py, line 6: OSError: no vault")
+    assert failure("shop:late()").endswith("late must return a Laneway instance, not coroutine")
+    assert failure("shop:mke()").endswith("shop has no function named mke")
 
 
 def test_application_without_handlers_says_why(folder: Path) -> None:

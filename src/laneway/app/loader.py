@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Set
+from collections.abc import Coroutine, Iterator, Set
 from importlib import import_module
+from inspect import signature
 from pathlib import Path, PurePath
 from traceback import extract_tb
 from types import FunctionType, ModuleType
@@ -18,17 +19,25 @@ from laneway.engine.run.user_frames import is_own
 from laneway.errors import ConfigError, InvalidInput, LanewayError
 
 DEFAULT_NAME: Final = "lw"
+CALL: Final = "()"
 
 
 def load_app(reference: str) -> Laneway:
-    """Import the application that `module:name` names; without a name, the `lw` of the module."""
+    """Import the application that `module:name` names; without a name, the `lw` of the module.
+
+    `module:name()` calls a function without arguments that returns it.
+    """
     module_name, _, name = reference.partition(":")
     _check(reference, module_name, name)
     if os.getcwd() not in sys.path:
         # Console scripts do not import from the current directory; `python -m` does.
         sys.path.insert(0, os.getcwd())
     before = set(sys.modules)
-    app = _find(_import(reference, module_name), name or DEFAULT_NAME)
+    module = _import(reference, module_name)
+    if name.endswith(CALL):
+        app = _call(reference, module, name.removesuffix(CALL))
+    else:
+        app = _find(module, name or DEFAULT_NAME)
     if not len(app.handlers):
         shown = f"{module_name}:{name or DEFAULT_NAME}"
         app.handlers.why_empty = _why_empty(app, shown, sys.modules.keys() - before)
@@ -63,11 +72,11 @@ def _check(reference: str, module_name: str, name: str) -> None:
         else:
             to = f"write {'.'.join(parts)}:{shown}"
         rule = f"names a file, but a module is needed: {to}"
-    elif "(" in name:
+    elif "(" in name.removesuffix(CALL):
         function = name.partition("(")[0]
         rule = (
-            f"calls a function, but a Laneway instance is needed: write `lw = {function}()` at the"
-            f" end of {module_name} and start {module_name}:lw"
+            f"passes arguments, which a reference cannot: write {module_name}:{function}() for a"
+            " function without arguments"
         )
     elif not all(part.isidentifier() for part in module_name.split(".")):
         rule = "must be MODULE:NAME, such as app:lw"
@@ -141,10 +150,42 @@ def _place(path: str, line: int | None) -> str:
     return f"{PurePath(path).relative_to(Path.cwd()) if inside else path}, line {line}"
 
 
-def _find(module: ModuleType, name: str) -> Laneway:
+def _call(reference: str, module: ModuleType, name: str) -> Laneway:
+    """Call the function that makes the application."""
+    factory = _value(module, name)
+    if not callable(factory):
+        what = "no function" if factory is None else f"a {type(factory).__name__}, no function,"
+        raise ConfigError(f"app {reference!r}: {module.__name__} has {what} named {name}")
+    try:
+        signature(factory).bind()
+    except TypeError as error:
+        raise ConfigError(
+            f"app {reference!r}: {name} cannot be called without arguments: {error}"
+        ) from None
+    except ValueError:  # a built-in without a signature
+        pass
+    try:
+        made = factory()
+    except Exception as error:
+        text = _broken(reference, module.__name__, error)
+        raise ConfigError(text.replace("cannot be imported", "cannot be made", 1)) from error
+    if isinstance(made, Laneway):
+        return made
+    if isinstance(made, Coroutine):
+        made.close()
+    kind = type(made).__name__
+    raise ConfigError(f"app {reference!r}: {name} must return a Laneway instance, not {kind}")
+
+
+def _value(module: ModuleType, name: str) -> object:
     value: object = module
     for part in name.split("."):
         value = getattr(value, part, None)
+    return value
+
+
+def _find(module: ModuleType, name: str) -> Laneway:
+    value = _value(module, name)
     if isinstance(value, Laneway):
         return value
     found = sorted(key for key, one in vars(module).items() if issubclass(type(one), Laneway))
@@ -155,7 +196,7 @@ def _find(module: ModuleType, name: str) -> Laneway:
     if isinstance(value, FunctionType):
         raise ConfigError(
             f"{shown}:{name} is a function, not a Laneway instance ({names}): write"
-            f" `lw = {name}()` at the end of {shown} and start {shown}:lw"
+            f" {shown}:{name}() if it returns one"
         )
     kind = type(value).__name__
     raise ConfigError(f"{shown}:{name} is not a Laneway instance but of type {kind} ({names})")

@@ -21,6 +21,8 @@ class HandlerFinder:
     def __init__(self, app: str | None) -> None:
         self._app = app
         self._found: dict[str, tuple[Handler, Registry]] = {}
+        # Made by the function that the reference names, once.
+        self._made: object = None
 
     def find(
         self, job_type: str, module: str | None, main: dict[str, str | None]
@@ -44,7 +46,7 @@ class HandlerFinder:
         # Import first: the module may add the handler to the application.
         home = _module(module, main)
         if self._app is not None:
-            yield from _of(_attribute(self._app))
+            yield from _of(self._application(self._app))
         if home is None:
             return
         for value in list(vars(home).values()):
@@ -53,6 +55,14 @@ class HandlerFinder:
             if isinstance(value, ModuleType):
                 for inner in list(vars(value).values()):
                     yield from _of(inner)
+
+    def _application(self, app: str) -> object:
+        if not app.endswith("()"):
+            return _attribute(app)
+        if self._made is None:
+            factory = _attribute(app.removesuffix("()"))
+            self._made = factory() if callable(factory) else None
+        return self._made
 
 
 def _of(value: object) -> Iterator[Registry]:
