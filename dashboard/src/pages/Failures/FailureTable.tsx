@@ -1,9 +1,12 @@
+import { Fragment, useState } from "react";
 import type { components } from "../../api";
+import type { BulkTarget } from "../../bulk";
 import {
   Button,
   Cell,
   cx,
   HeaderCell,
+  IconButton,
   LinkText,
   Row,
   Sparkline,
@@ -17,6 +20,7 @@ import { href, lanePath } from "../../shell/url";
 import { Time } from "../../time";
 import { Example } from "./Example";
 import styles from "./Failures.module.css";
+import { Messages } from "./Messages";
 
 type Failure = components["schemas"]["FailureOut"];
 
@@ -25,15 +29,24 @@ type Props = {
   /** The seconds of one number of a trend. */
   bucketS: number;
   isOutdated: boolean;
+  /** The length of the window, as a filter takes it. */
+  since: string;
   /** Null: this person may not retry jobs. */
-  onRetry: ((filter: JobFilter) => void) | null;
+  onRetry: ((target: BulkTarget) => void) | null;
 };
 
-export function FailureTable({ failures, bucketS, isOutdated, onRetry }: Props) {
+export function FailureTable({ failures, bucketS, isOutdated, since, onRetry }: Props) {
+  const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
+  const toggle = (key: string) => {
+    const next = new Set(open);
+    if (!next.delete(key)) next.add(key);
+    setOpen(next);
+  };
   return (
     <div className={cx(isOutdated && styles.outdated)}>
       <Table label="Failures by job type and error">
         <TableHead>
+          <HeaderCell hidden>Messages</HeaderCell>
           <HeaderCell>Error</HeaderCell>
           <HeaderCell>Job type</HeaderCell>
           <HeaderCell>Lane</HeaderCell>
@@ -43,32 +56,55 @@ export function FailureTable({ failures, bucketS, isOutdated, onRetry }: Props) 
           {onRetry && <HeaderCell hidden>Actions</HeaderCell>}
         </TableHead>
         <TableBody>
-          {failures.map((failure) => (
-            <FailureRow
-              key={JSON.stringify([failure.lane, failure.job_type, failure.error_type])}
-              failure={failure}
-              bucketS={bucketS}
-              onRetry={onRetry}
-            />
-          ))}
+          {failures.map((failure) => {
+            const key = JSON.stringify([failure.lane, failure.job_type, failure.error_type]);
+            return (
+              <FailureRow
+                key={key}
+                failure={failure}
+                bucketS={bucketS}
+                since={since}
+                isOpen={open.has(key)}
+                onToggle={() => toggle(key)}
+                onRetry={onRetry}
+              />
+            );
+          })}
         </TableBody>
       </Table>
     </div>
   );
 }
 
-type RowProps = Pick<Props, "bucketS" | "onRetry"> & { failure: Failure };
+type RowProps = Pick<Props, "bucketS" | "since" | "onRetry"> & {
+  failure: Failure;
+  isOpen: boolean;
+  onToggle: () => void;
+};
 
-function FailureRow({ failure, bucketS, onRetry }: RowProps) {
+function FailureRow({ failure, bucketS, since, isOpen, onToggle, onRetry }: RowProps) {
   const { error_type, job_type, lane, failures, trend } = failure;
+  const id = `messages-${failure.example}`;
   const filter: JobFilter = {
     status: "failed",
     job_type,
+    lane,
+    since,
     ...(error_type !== null && { error_type }),
   };
   const list = href("/jobs", filter);
-  return (
+  const row = (
     <Row>
+      <Cell control>
+        <IconButton
+          icon={isOpen ? "chevron-down" : "chevron-right"}
+          label={isOpen ? "Hide messages" : "Show messages"}
+          size="sm"
+          aria-expanded={isOpen}
+          {...(isOpen && { "aria-controls": id })}
+          onPress={onToggle}
+        />
+      </Cell>
       <Cell rowHeader className={styles.error ?? ""}>
         <span className={styles.kind}>
           <LinkText href={list}>{error_type ?? "No error type"}</LinkText>
@@ -76,7 +112,7 @@ function FailureRow({ failure, bucketS, onRetry }: RowProps) {
         </span>
       </Cell>
       <Cell label="Job type">
-        <LinkText quiet href={href("/jobs", { status: "failed", job_type })}>
+        <LinkText quiet href={href("/jobs", { status: "failed", job_type, since })}>
           {job_type}
         </LinkText>
       </Cell>
@@ -101,12 +137,28 @@ function FailureRow({ failure, bucketS, onRetry }: RowProps) {
       {onRetry && (
         <Cell control>
           {error_type !== null && (
-            <Button size="sm" icon="retry" onPress={() => onRetry(filter)}>
+            <Button size="sm" icon="retry" onPress={() => onRetry({ kind: "filter", filter })}>
               Retry all
             </Button>
           )}
         </Cell>
       )}
     </Row>
+  );
+  return (
+    <Fragment>
+      {row}
+      {isOpen && (
+        <tr className={styles.messagesRow}>
+          <td colSpan={onRetry ? 8 : 7} id={id}>
+            <Messages
+              filter={filter}
+              version={`${failures} ${failure.last_at}`}
+              onRetry={onRetry && ((jobs) => onRetry({ kind: "jobs", jobs }))}
+            />
+          </td>
+        </tr>
+      )}
+    </Fragment>
   );
 }

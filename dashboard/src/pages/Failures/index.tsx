@@ -1,8 +1,7 @@
 import { useState } from "react";
 import { useApi, useCan, useTopics } from "../../api";
-import { BulkDialog, verbOf } from "../../bulk";
+import { BulkDialog, type BulkTarget, verbOf } from "../../bulk";
 import { Chip, EmptyState, Notice, PageHeader, SkeletonRows, Tabs } from "../../components";
-import type { JobFilter } from "../../filter";
 import { count, plural } from "../../format";
 import { ErrorNotice } from "../../shell/ErrorNotice";
 import { href, useUrlValue } from "../../shell/url";
@@ -32,7 +31,7 @@ export default function Failures() {
     },
   });
   const canRetry = useCan("jobs:cancel");
-  const [retried, setRetried] = useState<JobFilter | null>(null);
+  const [retried, setRetried] = useState<BulkTarget | null>(null);
   const items = failures.data?.items ?? [];
   const total = items.reduce((sum, each) => sum + each.failures, 0);
   return (
@@ -81,23 +80,20 @@ export default function Failures() {
       {failures.isPending && <SkeletonRows rows={6} columns="2fr 1fr 1fr 100px 1fr 80px" />}
       {failures.data && items.length === 0 && (
         <EmptyState icon="success" title={`No failures in ${shown.words}`}>
-          Jobs that have used up their retries appear here, grouped by job type and error.
+          Jobs that have used up their retries appear here, grouped by job type, lane and error.
         </EmptyState>
       )}
       {failures.data && items.length > 0 && (
         <FailureTable
           failures={items}
           bucketS={failures.data.bucket_s}
+          since={shown.id}
           isOutdated={failures.isPlaceholderData}
           onRetry={canRetry ? setRetried : null}
         />
       )}
       {retried && (
-        <BulkDialog
-          verb={verbOf("retry")}
-          target={{ kind: "filter", filter: retried }}
-          onClose={() => setRetried(null)}
-        />
+        <BulkDialog verb={verbOf("retry")} target={retried} onClose={() => setRetried(null)} />
       )}
     </>
   );

@@ -1,0 +1,77 @@
+import { useQuery } from "@tanstack/react-query";
+import { messageOf, request } from "../../api";
+import type { Job } from "../../bulk";
+import { Button, LinkText, Notice, SkeletonLines } from "../../components";
+import { type JobFilter, toQuery } from "../../filter";
+import { count, plural, shortId } from "../../format";
+import { jobPath } from "../../shell/url";
+import { Time } from "../../time";
+import styles from "./Failures.module.css";
+import { byMessage, type MessageGroup } from "./fingerprint";
+
+const MOST = 200;
+
+type Props = {
+  /** The jobs of the group. */
+  filter: JobFilter;
+  /** Changes when the group has changed. */
+  version: string;
+  /** Null: this person may not retry jobs. */
+  onRetry: ((jobs: readonly Job[]) => void) | null;
+};
+
+/** The messages of the newest failures of one kind, without what differs from job to job. */
+export function Messages({ filter, version, onRetry }: Props) {
+  // Not by `useApi`: the row says when the group has changed, and other events need no read.
+  const found = useQuery({
+    queryKey: ["failed jobs", filter, version],
+    queryFn: ({ signal }) =>
+      request("get", "/jobs", {
+        params: { query: { ...toQuery(filter), limit: MOST } },
+        headers: { "Laneway-Large-Values": "omit" },
+        signal,
+      }),
+    placeholderData: (before) => before,
+    retry: false,
+  });
+  if (found.isPending) return <SkeletonLines count={2} />;
+  if (found.isError) return <Notice kind="error" title={messageOf(found.error)} />;
+  const { items, next_cursor } = found.data;
+  const groups = byMessage(items);
+  return (
+    <div className={styles.messages}>
+      <p className="muted">
+        {plural(groups.length, "different message")} of{" "}
+        {next_cursor === null ? "" : `the newest ${MOST} of `}
+        {filter.since ? `the jobs submitted in the last ${filter.since}` : "these jobs"}
+      </p>
+      <ul>
+        {groups.map((group) => (
+          <Message key={group.fingerprint} group={group} onRetry={onRetry} />
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+function Message(props: { group: MessageGroup<Job>; onRetry: Props["onRetry"] }) {
+  const { fingerprint, newest, jobs } = props.group;
+  const retry = props.onRetry;
+  return (
+    <li>
+      <span className="numeric">{count(jobs.length)}</span>
+      <span className={styles.message}>{fingerprint || "No message"}</span>
+      <span className={styles.newest}>
+        <LinkText quiet href={jobPath(newest.id)} className={styles.job ?? ""}>
+          {shortId(newest.id)}
+        </LinkText>
+        <Time at={newest.finished_at} />
+      </span>
+      {retry && (
+        <Button size="sm" variant="quiet" icon="retry" onPress={() => retry(jobs)}>
+          Retry {count(jobs.length)}
+        </Button>
+      )}
+    </li>
+  );
+}
