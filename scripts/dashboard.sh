@@ -34,16 +34,18 @@ build() {
     [ -f $static/index.html ] && [ "$(cat $stamp 2>/dev/null)" = "$now" ] && return
     prepare
     echo "Building the dashboard"
-    node node_modules/vite/bin/vite.js build --outDir dist --emptyOutDir --logLevel warn || {
+    # Its own folder: two builds at once would empty each other's.
+    built=node_modules/.bundle-$$
+    node node_modules/vite/bin/vite.js build --outDir $built --emptyOutDir --logLevel warn || {
+        rm -rf $built
         echo "vite could not build dashboard/" >&2
         return 1
     }
-    "$python" ../scripts/compress.py dist
+    "$python" ../scripts/compress.py $built
     # Two renames: a running server misses its files for a moment at most.
-    rm -rf node_modules/.old-bundle
-    [ ! -d $static ] || mv $static node_modules/.old-bundle
-    mv dist $static
-    rm -rf node_modules/.old-bundle
+    [ ! -d $static ] || mv $static $built.old
+    mv $built $static
+    rm -rf $built.old
     echo "$now" >$stamp
 }
 
