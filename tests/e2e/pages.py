@@ -30,6 +30,15 @@ def press(scope: Page | Locator, name: str) -> None:
     scope.get_by_role("button", name=named(name)).first.click()
 
 
+def press_sequence(page: Page, *keys: str) -> None:
+    """Press keys in a row, which must follow each other within a second, whatever the load."""
+    page.evaluate(
+        "keys => { for (const key of keys) (document.activeElement ?? document.body)"
+        ".dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true })) }",
+        list(keys),
+    )
+
+
 def expect_live(page: Page) -> None:
     expect(page.get_by_text("live", exact=True)).to_be_visible()
 

@@ -18,8 +18,7 @@ def test_keys_go_to_screens_search_and_help(site: Site, open_as: OpenAs) -> None
     page = open_as("platform_admin").page
     expect(page.get_by_role("heading", level=1)).to_be_visible()
     for key, name in SCREENS.items():
-        page.keyboard.press("g")
-        page.keyboard.press(key)
+        pages.press_sequence(page, "g", key)
         expect(page.get_by_role("heading", level=1, name=name)).to_be_visible()
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
