@@ -39,9 +39,10 @@ with moment as materialized (
     on conflict do nothing
 )
 insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt, retries, lane, worker_id,
-                             claimed_at, started_at, finished_at, result, error, cancel_requested_at, cancel_by, cancel_reason)
+                             claimed_at, started_at, finished_at, result, error, error_type, cancel_requested_at, cancel_by,
+                             cancel_reason)
 select e.seq, e.status, 'default', e.job_type, e.priority, e.attempts, e.attempts - 1, e.lane, %(worker)s::uuid,
-       e.claimed_at, e.claimed_at, e.finished_at, e.result, e.error,
+       e.claimed_at, e.claimed_at, e.finished_at, e.result, e.error, left(e.error ->> 'type', 200),
        case when e.status = 'cancelled' then e.finished_at end, case when e.status = 'cancelled' then 'maya' end,
        case when e.status = 'cancelled' then 'the source was withdrawn' end
   from ended e

@@ -16,7 +16,7 @@ import {
 import { bytes, shortId } from "../../format";
 import { href, jobPath, lanePath } from "../../shell/url";
 import { Time } from "../../time";
-import { type Host, stateOf, TRANSPORTS, type Worker } from "./hosts";
+import { type Host, runsJobs, stateOf, TRANSPORTS, type Worker } from "./hosts";
 import styles from "./Workers.module.css";
 
 type ActiveJob = components["schemas"]["ActiveJobOut"];
@@ -106,7 +106,9 @@ function WorkerRow(props: { worker: Worker; jobs: ActiveJob[]; canManage: boolea
         <Time at={worker.seen_at} />
       </Cell>
       {canManage && (
-        <Cell control>{worker.state === "live" && <DrainSwitch worker={worker} />}</Cell>
+        <Cell control>
+          {worker.state === "live" && runsJobs(worker) && <DrainSwitch worker={worker} />}
+        </Cell>
       )}
     </Row>
   );

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { byHost, stateOf, type Worker } from "./hosts";
+import { byHost, runsJobs, stateOf, type Worker } from "./hosts";
 
 const worker = (fields: Partial<Worker>): Worker =>
   ({
@@ -30,4 +30,9 @@ it.each([
   [{ drain_requested_at: "2026-11-17T12:00:00Z" }, "drained"],
 ] as const)("says that %o is %s", (fields, word) => {
   expect(stateOf(worker(fields)).word).toBe(word);
+});
+
+it("knows a server that runs no jobs", () => {
+  expect(runsJobs({ job_types: [] })).toBe(false);
+  expect(runsJobs({ job_types: ["ingestion"] })).toBe(true);
 });

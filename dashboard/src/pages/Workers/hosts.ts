@@ -32,6 +32,11 @@ export const TRANSPORTS: Record<Worker["transport"], string> = {
   grpc: "gRPC",
 };
 
+/** Whether a process runs jobs itself: a server alone does not, and cannot be drained. */
+export function runsJobs(worker: Pick<Worker, "job_types">): boolean {
+  return worker.job_types.length > 0;
+}
+
 /** The state of a worker for people. */
 export function stateOf(worker: Worker): {
   word: string;
