@@ -1,4 +1,4 @@
-import { plural } from "../format";
+import { count, plural } from "../format";
 import type { Verb } from "./verbs";
 
 /** How far a bulk action is, and what came of it. */
@@ -28,7 +28,7 @@ export function percentOf({ total, done, skipped, failed }: BulkProgress): numbe
 /** `23 jobs retried, 2 skipped`. */
 export function summary(verb: Verb, { done, skipped, failed }: BulkProgress): string {
   const parts = [`${plural(done, "job")} ${verb.past}`];
-  if (sum(skipped) > 0) parts.push(`${sum(skipped).toLocaleString("en")} skipped`);
-  if (sum(failed) > 0) parts.push(`${sum(failed).toLocaleString("en")} failed`);
+  if (sum(skipped) > 0) parts.push(`${count(sum(skipped))} skipped`);
+  if (sum(failed) > 0) parts.push(`${count(sum(failed))} failed`);
   return parts.join(", ");
 }

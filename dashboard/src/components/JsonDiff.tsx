@@ -1,4 +1,5 @@
 import { useMemo } from "react";
+import { plural } from "../format";
 import { Icon, type IconName } from "./Icon";
 import styles from "./JsonDiff.module.css";
 import { JsonScalar } from "./JsonScalar";
@@ -52,9 +53,9 @@ export function JsonDiff({ before, after, sameWords = "No differences" }: JsonDi
 function DiffValue({ value }: { value: unknown }) {
   const kind = jsonKind(value);
   if (kind !== "object" && kind !== "array") return <JsonScalar value={value} />;
-  const count = childCount(value);
-  if (count > 20) {
-    const words = `${count.toLocaleString("en")} ${kind === "array" ? "items" : "keys"}`;
+  const size = childCount(value);
+  if (size > 20) {
+    const words = plural(size, kind === "array" ? "item" : "key");
     return <span>{kind === "array" ? `[${words}]` : `{${words}}`}</span>;
   }
   return <JsonBranch value={value} />;

@@ -1,4 +1,5 @@
 import { useState } from "react";
+import { count } from "../format";
 import { cx } from "./cx";
 import styles from "./JsonView.module.css";
 import { jsonKind, scalarText } from "./jsonValue";
@@ -23,7 +24,7 @@ export function JsonScalar({ value }: { value: unknown }) {
           onClick={() => setStep(isCut ? step + 1 : 0)}
           aria-expanded={!isCut}
         >
-          {isCut ? `… ${(text.length - length).toLocaleString("en")} more` : "less"}
+          {isCut ? `… ${count(text.length - length)} more` : "less"}
         </button>
       )}
     </span>

@@ -1,4 +1,5 @@
 import { useMemo, useState } from "react";
+import { count, plural } from "../format";
 import { Button } from "./Button";
 import { CopyButton } from "./CopyButton";
 import { cx } from "./cx";
@@ -111,13 +112,11 @@ function Node({ row, onToggle }: { row: JsonRow; onToggle: () => void }) {
 function More({ row, onMore }: { row: MoreRow; onMore: () => void }) {
   return (
     <button type="button" className={styles.more} onClick={onMore}>
-      Show more ({row.more.hidden.toLocaleString("en")} hidden)
+      Show more ({count(row.more.hidden)} hidden)
     </button>
   );
 }
 
 function countWords(row: JsonRow): string {
-  const count = row.count.toLocaleString("en");
-  if (row.kind === "array") return `[${count} ${row.count === 1 ? "item" : "items"}]`;
-  return `{${count} ${row.count === 1 ? "key" : "keys"}}`;
+  return row.kind === "array" ? `[${plural(row.count, "item")}]` : `{${plural(row.count, "key")}}`;
 }

@@ -1,4 +1,5 @@
 import { useMemo, useState } from "react";
+import { count, plural } from "../format";
 import { CopyButton } from "./CopyButton";
 import { cx } from "./cx";
 import styles from "./LogView.module.css";
@@ -60,9 +61,7 @@ export function LogView({
         <Switch isSelected={isWrapped} onChange={setWrapped}>
           Wrap
         </Switch>
-        <span className={styles.count}>
-          {chosen.length.toLocaleString("en")} {chosen.length === 1 ? "line" : "lines"}
-        </span>
+        <span className={styles.count}>{plural(chosen.length, "line")}</span>
         <CopyButton text={text} label="Copy log" />
       </div>
       <ScrollFrame label={label} className={styles.scroll} maxHeight={maxHeight}>
@@ -76,7 +75,7 @@ export function LogView({
         </ol>
         {chosen.length > limit && (
           <button type="button" className={styles.more} onClick={() => setLimit(limit + CHUNK * 4)}>
-            Show more ({(chosen.length - limit).toLocaleString("en")} hidden)
+            Show more ({count(chosen.length - limit)} hidden)
           </button>
         )}
       </ScrollFrame>

@@ -5,6 +5,15 @@ export function count(value: number, isCapped = false): string {
   return isCapped ? `≥ ${WHOLE.format(value)}` : WHOLE.format(value);
 }
 
+/** `2.50` of money, `12,000` or `0.125` of anything else. */
+export function amount(value: number, isMoney: boolean): string {
+  const digits = isMoney && !Number.isInteger(value) ? 2 : 0;
+  return value.toLocaleString("en-US", {
+    minimumFractionDigits: digits,
+    maximumFractionDigits: Math.max(digits, 6),
+  });
+}
+
 /** `1 job`, `3 jobs`. */
 export function plural(value: number, one: string, many = `${one}s`): string {
   return `${WHOLE.format(value)} ${value === 1 ? one : many}`;

@@ -1,5 +1,5 @@
-import { useSyncExternalStore } from "react";
 import type { Zone } from "../format";
+import { StoredValue, useStored } from "../storage";
 
 export type Preferences = {
   theme: "system" | "light" | "dark";
@@ -7,18 +7,14 @@ export type Preferences = {
   density: "comfortable" | "dense";
 };
 
-const KEY = "laneway.preferences";
 const DEFAULTS: Preferences = { theme: "system", zone: "local", density: "comfortable" };
-const listeners = new Set<() => void>();
-let current = load();
+const stored = new StoredValue<Partial<Preferences>>("laneway.preferences", {});
+let current: Preferences = { ...DEFAULTS, ...stored.value };
 
-function load(): Preferences {
-  try {
-    return { ...DEFAULTS, ...JSON.parse(localStorage.getItem(KEY) ?? "{}") };
-  } catch {
-    return DEFAULTS;
-  }
-}
+stored.subscribe(() => {
+  current = { ...DEFAULTS, ...stored.value };
+  applyPreferences();
+});
 
 /** Apply the theme and density to the document. */
 export function applyPreferences(): void {
@@ -29,19 +25,11 @@ export function applyPreferences(): void {
 }
 
 export function setPreferences(change: Partial<Preferences>): void {
-  current = { ...current, ...change };
-  localStorage.setItem(KEY, JSON.stringify(current));
-  applyPreferences();
-  for (const listener of listeners) listener();
+  stored.set({ ...current, ...change });
 }
 
 /** What this person prefers in this browser. */
 export function usePreferences(): Preferences {
-  return useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    () => current,
-  );
+  useStored(stored);
+  return current;
 }

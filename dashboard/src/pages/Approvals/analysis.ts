@@ -1,4 +1,5 @@
 import { ExactNumber } from "../../api/json";
+import { amount } from "../../format";
 
 /** What an analysis found out: a plan, a cost and warnings, each only if it is there. */
 export type AnalysisParts = { plan: unknown; cost: string | null; warnings: string[] };
@@ -18,17 +19,12 @@ export function analysisParts(analysis: unknown): AnalysisParts {
 /** `2.50 EUR`, `12,000 tokens`; null if there is no amount. */
 function costText(cost: Record<string, unknown>): string | null {
   if (isNumber(cost.amount))
-    return `${amount(cost.amount, true)} ${String(cost.currency ?? "")}`.trim();
-  return isNumber(cost.tokens) ? `${amount(cost.tokens, false)} tokens` : null;
+    return `${amountText(cost.amount, true)} ${String(cost.currency ?? "")}`.trim();
+  return isNumber(cost.tokens) ? `${amountText(cost.tokens, false)} tokens` : null;
 }
 
-function amount(value: number | ExactNumber, isMoney: boolean): string {
-  if (value instanceof ExactNumber) return value.source;
-  const digits = isMoney && !Number.isInteger(value) ? 2 : 0;
-  return value.toLocaleString("en-US", {
-    minimumFractionDigits: digits,
-    maximumFractionDigits: Math.max(digits, 6),
-  });
+function amountText(value: number | ExactNumber, isMoney: boolean): string {
+  return value instanceof ExactNumber ? value.source : amount(value, isMoney);
 }
 
 function isNumber(value: unknown): value is number | ExactNumber {

@@ -12,15 +12,18 @@ import {
 import { copyText } from "../../components/clipboard";
 import { type JobFilter, renderFilter } from "../../filter";
 import { setPreferences, usePreferences } from "../../shell/preferences";
+import { StoredValue, useStored } from "../../storage";
 import { COLUMNS, USUAL_COLUMNS } from "./columns";
 import styles from "./Jobs.module.css";
-import { useStored } from "./stored";
 
 type SavedView = { name: string; search: string };
 
+const VIEWS = new StoredValue<SavedView[]>("laneway.jobs.views", []);
+const CHOSEN_COLUMNS = new StoredValue<string[]>("laneway.jobs.columns", USUAL_COLUMNS);
+
 /** Saved views of this browser. A view is an address, so that a link shares it. */
 export function SavedViews({ filter }: { filter: JobFilter }) {
-  const [views, setViews] = useStored<SavedView[]>("laneway.jobs.views", []);
+  const views = useStored(VIEWS);
   const [isSaving, setSaving] = useState(false);
   const [name, setName] = useState("");
   const [, go] = useLocation();
@@ -30,7 +33,7 @@ export function SavedViews({ filter }: { filter: JobFilter }) {
     event.preventDefault();
     const wanted = name.trim();
     if (wanted === "") return;
-    setViews([...views.filter((view) => view.name !== wanted), { name: wanted, search }]);
+    VIEWS.set([...views.filter((view) => view.name !== wanted), { name: wanted, search }]);
     setSaving(false);
   };
   const items: MenuEntry[] = [
@@ -56,7 +59,7 @@ export function SavedViews({ filter }: { filter: JobFilter }) {
             id: "remove",
             label: `Remove ${here.name}`,
             icon: "trash" as const,
-            onAction: () => setViews(views.filter((view) => view !== here)),
+            onAction: () => VIEWS.set(views.filter((view) => view !== here)),
           },
         ]
       : []),
@@ -105,8 +108,9 @@ export function SavedViews({ filter }: { filter: JobFilter }) {
 
 /** The columns of the table in this browser. */
 export function useColumns() {
-  const [chosen, setChosen] = useStored<string[]>("laneway.jobs.columns", USUAL_COLUMNS);
-  return { columns: COLUMNS.filter(({ id }) => chosen.includes(id)), chosen, setChosen };
+  const chosen = useStored(CHOSEN_COLUMNS);
+  const columns = COLUMNS.filter(({ id }) => chosen.includes(id));
+  return { columns, chosen, setChosen: (next: string[]) => CHOSEN_COLUMNS.set(next) };
 }
 
 type ColumnProps = { chosen: string[]; onChange: (chosen: string[]) => void };
