@@ -9,13 +9,42 @@ export class ExactNumber {
 
 type ReviverContext = { source?: string };
 
+const HAS_SOURCE_TEXT = (() => {
+  let source: string | undefined;
+  const look = (_key: string, value: unknown, context?: ReviverContext) => {
+    source = context?.source;
+    return value;
+  };
+  JSON.parse("1", look as Parameters<typeof JSON.parse>[1]);
+  return source === "1";
+})();
+
 /** Parse JSON and keep the digits of large numbers. */
-export function parseJson(text: string): unknown {
+export function parseJson(text: string, hasSourceText = HAS_SOURCE_TEXT): unknown {
+  if (!hasSourceText) return parseMarked(text);
   const revive = (_key: string, value: unknown, context?: ReviverContext): unknown =>
     typeof value === "number" && context?.source !== undefined && !isExact(value, context.source)
       ? new ExactNumber(context.source)
       : value;
   return JSON.parse(text, revive as Parameters<typeof JSON.parse>[1]);
+}
+
+// A string, or a number as JSON writes it; no part can be matched in two ways.
+const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/gs;
+
+/** The same in browsers that do not tell the source text: large numbers are parsed as marked strings. */
+function parseMarked(text: string): unknown {
+  // No value of the server begins with NUL: PostgreSQL stores none.
+  const mark = `\0${Math.random()} `;
+  const marked = text.replace(TOKEN, (token) =>
+    token.startsWith('"') || isExact(Number(token), token) ? token : JSON.stringify(mark + token),
+  );
+  if (marked === text) return JSON.parse(text);
+  return JSON.parse(marked, (_key, value) =>
+    typeof value === "string" && value.startsWith(mark)
+      ? new ExactNumber(value.slice(mark.length))
+      : value,
+  );
 }
 
 /** Write JSON with the digits that `parseJson` kept. */
