@@ -26,6 +26,9 @@ Theme = Literal["light", "dark"]
 _SIGN_IN = re.compile("log in|sign in", re.IGNORECASE)
 WIDE = (1440, 900)
 PHONE = (360, 740)
+# A laptop at 200 % zoom, and the width that WCAG 1.4.10 asks for.
+ZOOMED = (720, 450)
+NARROWEST = (320, 640)
 # Generous: only a failure takes this long.
 PATIENCE_MS = 20_000
 _VIOLATIONS = """

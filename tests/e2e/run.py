@@ -33,6 +33,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "failed": (0, 0),
     "axe_violations": (0, 0),
     "screens_checked": (44, 1000),
+    "other_findings": (0, 0),
     "xss_executed": (0, 0),
     "js_gzip_kb": (0, 250),
     "slowest_first_paint_ms": (0, 1000),

@@ -1,6 +1,6 @@
 """Every screen in both themes at two widths: axe-core, overflow, console, content security policy.
 
-Pictures go to `.cache/screens`, for people to look at.
+At two more widths, no table scrolls sideways. Pictures go to `.cache/screens`, to look at.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, expect
 
 from tests.e2e import axe
-from tests.e2e.browser import PHONE, WIDE, Theme, Visit, visit
+from tests.e2e.browser import NARROWEST, PHONE, WIDE, ZOOMED, Theme, Visit, visit
 from tests.e2e.site import Site
 
 THEMES: tuple[Theme, ...] = ("light", "dark")
@@ -37,11 +37,19 @@ _TOO_WIDE = """
 }
 """
 
+_SCROLLED_TABLES = """
+() => [...document.querySelectorAll("main table")]
+  .map((table) => [table, table.parentElement])
+  .filter(([, frame]) => frame.scrollWidth > frame.clientWidth + 1)
+  .map(([table]) => table.getAttribute("aria-label"))
+"""
+
 
 def screens(made: Mapping[str, str]) -> dict[str, str]:
     """The path of each screen below /ui, given ids of jobs."""
     return {
         "overview": "/",
+        "lanes": "/lanes",
         "lane": "/lanes/exports",
         "jobs": "/jobs",
         "job": f"/jobs/{made['running']}",
@@ -86,7 +94,23 @@ def check(site: Site, browser: Browser, paths: Mapping[str, str]) -> Findings:
                 window.sign_in(site.link("platform_admin"))
                 for name, path in paths.items():
                     _check_screen(window, f"{name} {theme} {size[0]}", path, found)
+    for size in (ZOOMED, NARROWEST):
+        with visit(browser, site.url, size=size) as window:
+            window.sign_in(site.link("platform_admin"))
+            for name, path in paths.items():
+                found.others += _reflow(window, f"{name} {size[0]}", path)
     return found
+
+
+def _reflow(window: Visit, label: str, path: str) -> list[str]:
+    """Parts of a screen that one can read only by scrolling sideways."""
+    page = window.open(path)
+    await_content(page)
+    tables: list[str] = page.evaluate(_SCROLLED_TABLES)
+    return [
+        *(f"{label}: is too wide: {each}" for each in too_wide(page)),
+        *(f"{label}: scrolls sideways: {each}" for each in tables),
+    ]
 
 
 def _check_screen(window: Visit, label: str, path: str, found: Findings) -> None:

@@ -22,6 +22,7 @@ export function Sparkline({
   tone = "accent",
 }: SparklineProps) {
   const { line, area } = sparkShape(values, width, height);
+  const isFlat = values.every((value) => !value);
   return (
     <svg
       role="img"
@@ -33,8 +34,8 @@ export function Sparkline({
       preserveAspectRatio="none"
     >
       <path className={styles.base} d={`M0 ${height - 0.5}H${width}`} />
-      <path className={styles.area} d={area} />
-      <path className={styles.line} d={line} />
+      {!isFlat && <path className={styles.area} d={area} />}
+      {!isFlat && <path className={styles.line} d={line} />}
     </svg>
   );
 }

@@ -9,7 +9,7 @@ export interface TableProps {
   label: string;
   children: ReactNode;
   dense?: boolean;
-  /** Below 640 px, show each row as a card. Cells then need `label`. On by default. */
+  /** Below 900 px, show each row as a card. Cells then need `label`. On by default. */
   stacked?: boolean;
   /** Keep the head in view inside a frame of this height, such as "60vh". */
   maxHeight?: string;
@@ -53,6 +53,8 @@ export interface HeaderCellProps extends ThHTMLAttributes<HTMLTableCellElement> 
   onSort?: (() => void) | undefined;
   /** Read aloud, but not shown: for columns of checkboxes and buttons. */
   hidden?: boolean;
+  /** Left out when there is no room for every column. */
+  secondary?: boolean;
 }
 
 export function HeaderCell({
@@ -60,6 +62,7 @@ export function HeaderCell({
   sort,
   onSort,
   hidden,
+  secondary,
   children,
   className,
   ...rest
@@ -70,7 +73,7 @@ export function HeaderCell({
       scope="col"
       {...rest}
       {...(sort ? { "aria-sort": sort } : {})}
-      className={cx(numeric && styles.numeric, className)}
+      className={cx(numeric && styles.numeric, secondary && styles.secondary, className)}
     >
       {onSort ? (
         <button type="button" className={styles.sort} onClick={onSort}>
@@ -93,15 +96,23 @@ export interface RowProps extends HTMLAttributes<HTMLTableRowElement> {
   selected?: boolean;
   /** Where the keyboard (j, k) stands. */
   current?: boolean;
+  /** Nothing happens in it: as a card, it shows only its name, state and buttons. */
+  brief?: boolean;
 }
 
-export function Row({ selected, current, className, ...rest }: RowProps) {
+export function Row({ selected, current, brief, className, ...rest }: RowProps) {
   return (
     <tr
       {...rest}
       {...(current ? { "aria-current": true } : {})}
       data-selected={selected || undefined}
-      className={cx(styles.row, selected && styles.selected, current && styles.current, className)}
+      className={cx(
+        styles.row,
+        selected && styles.selected,
+        current && styles.current,
+        brief && styles.brief,
+        className,
+      )}
     />
   );
 }
@@ -116,6 +127,14 @@ export interface CellProps extends Omit<TdHTMLAttributes<HTMLTableCellElement>, 
   rowHeader?: boolean;
   /** Checkboxes and buttons: as narrow as they are. */
   control?: boolean;
+  /** The row's state: on a card, it stands beside the name. */
+  headline?: boolean;
+  /** Without a value: left out on a card. A dash says so too. */
+  blank?: boolean;
+  /** A long value: on a card, it has a line for itself. */
+  wide?: boolean;
+  /** As the column's header. */
+  secondary?: boolean;
 }
 
 export function Cell({
@@ -124,6 +143,10 @@ export function Cell({
   truncate,
   rowHeader,
   control,
+  headline,
+  blank,
+  wide,
+  secondary,
   className,
   children,
   ...rest
@@ -132,17 +155,21 @@ export function Cell({
     numeric && styles.numeric,
     truncate && styles.truncate,
     control && styles.control,
+    headline && styles.headline,
+    (wide || truncate) && styles.wide,
+    secondary && styles.secondary,
     className,
   );
+  const marks = { "data-label": label, "data-blank": blank || children === "—" || undefined };
   if (rowHeader) {
     return (
-      <th scope="row" {...rest} data-label={label} className={cx(styles.rowHeader, look)}>
+      <th scope="row" {...rest} {...marks} className={cx(styles.rowHeader, look)}>
         {children}
       </th>
     );
   }
   return (
-    <td {...rest} data-label={label} className={look}>
+    <td {...rest} {...marks} className={look}>
       {children}
     </td>
   );

@@ -14,14 +14,16 @@ export interface TabItem {
 export interface TabsProps {
   label: string;
   items: readonly TabItem[];
+  /** At the top of a card without inner space. */
+  inset?: boolean;
 }
 
-export function Tabs({ label, items }: TabsProps) {
+export function Tabs({ label, items, inset }: TabsProps) {
   return (
-    <nav aria-label={label} className={styles.frame}>
+    <nav aria-label={label} className={cx(styles.frame, inset && styles.inset)}>
       <ul className={styles.list}>
         {items.map((item) => (
-          <li key={item.href}>
+          <li key={item.href} className={styles.item}>
             <Link
               href={item.href}
               className={cx(styles.tab, item.isCurrent && styles.current)}

@@ -34,7 +34,10 @@ describe("times", () => {
   it.each([
     ["2026-11-17T11:59:59Z", "now"],
     ["2026-11-17T11:59:52Z", "8 s ago"],
+    ["2026-11-17T11:54:29Z", "5 min ago"],
+    ["2026-11-17T08:10:00Z", "3 h ago"],
     ["2026-11-17T12:03:00Z", "in 3 min"],
+    ["2026-11-17T13:20:00Z", "in 1 h 20 min"],
     ["not a time", "not a time"],
   ])("shows %s as %s", (at, text) => expect(relative(at, now)).toBe(text));
 

@@ -2,18 +2,19 @@ import { duration } from "./duration";
 
 export type Zone = "local" | "utc";
 
-/** `8 s ago`, `in 3 min`, `now`. */
+/** `8 s ago`, `4 min ago`, `in 1 h 20 min`, `now`. What is past needs one unit only. */
 export function relative(at: string, now: number): string {
   const seconds = (now - Date.parse(at)) / 1000;
   if (Number.isNaN(seconds)) return at;
   // Clocks of browsers and servers differ a little.
   if (Math.abs(seconds) < 1.5) return "now";
-  const length = coarse(Math.abs(seconds));
-  return seconds > 0 ? `${length} ago` : `in ${length}`;
-}
-
-function coarse(seconds: number): string {
-  return seconds < 60 ? `${Math.round(seconds)} s` : duration(seconds);
+  if (Math.abs(seconds) < 59.5) {
+    const length = `${Math.round(Math.abs(seconds))} s`;
+    return seconds > 0 ? `${length} ago` : `in ${length}`;
+  }
+  if (seconds < 0) return `in ${duration(-seconds)}`;
+  const [count = "", unit = ""] = duration(seconds).split(" ");
+  return `${count} ${unit} ago`;
 }
 
 /** `2026-11-17 14:03:22 UTC`, in the browser's zone or in UTC. */

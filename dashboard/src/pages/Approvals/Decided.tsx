@@ -84,7 +84,7 @@ function DecidedRow({ job, decision, by, reason, at }: Decision) {
   const { words, tone, icon } = LOOKS[decision];
   return (
     <Row>
-      <Cell label="Decision">
+      <Cell label="Decision" headline>
         <Badge tone={tone} icon={icon}>
           {words}
         </Badge>
@@ -96,7 +96,9 @@ function DecidedRow({ job, decision, by, reason, at }: Decision) {
       </Cell>
       <Cell label="Requested by">{job.created_by ?? "—"}</Cell>
       <Cell label="Decided by">{by ?? "—"}</Cell>
-      <Cell label="Reason">{reason ?? "—"}</Cell>
+      <Cell label="Reason" wide>
+        {reason ?? "—"}
+      </Cell>
       <Cell label="Decided" numeric>
         <Time at={at} />
       </Cell>

@@ -35,6 +35,7 @@ export function Data({ job }: { job: Job }) {
     <Card title="Data" flush>
       <Tabs
         label="Values of the job"
+        inset
         items={[
           ...parts.map((part) => ({
             href: href(path, { data: part === "payload" ? null : part }),

@@ -7,7 +7,7 @@ import type { Job } from "./useJobList";
 /** What matters most of a job in its state: its progress, its error, or when it may start. */
 export function Detail({ job }: { job: Job }) {
   const { status, progress } = job;
-  if (status === "running") {
+  if (status === "running" && hasDetail(job)) {
     const words = job.cancel_requested_at
       ? "stopping"
       : (progress?.message ?? progress?.stage ?? "");
@@ -48,10 +48,11 @@ function Ahead({ words, at }: { words: string; at: string }) {
 }
 
 /** Whether there is a detail to show. */
-export function hasDetail({ status, error, cancel_reason, expires_at, run_at }: Job): boolean {
+export function hasDetail(job: Job): boolean {
+  const { status, error, cancel_reason, expires_at, run_at } = job;
   const isAhead = (at: string | null) => at !== null && Date.parse(at) > Date.now();
   return (
-    status === "running" ||
+    (status === "running" && (job.progress !== null || job.cancel_requested_at !== null)) ||
     (status === "failed" && error !== null) ||
     (status === "cancelled" && !!cancel_reason) ||
     (status === "awaiting_approval" && isAhead(expires_at)) ||

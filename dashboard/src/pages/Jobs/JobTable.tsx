@@ -39,8 +39,8 @@ export function JobTable({ jobs, columns, selected, isAllSelected, ...rest }: Pr
         )}
         <HeaderCell>Status</HeaderCell>
         <HeaderCell>Job</HeaderCell>
-        {columns.map(({ id, name, isNumeric = false }) => (
-          <HeaderCell key={id} numeric={isNumeric}>
+        {columns.map(({ id, name, isNumeric = false, isMinor = false }) => (
+          <HeaderCell key={id} numeric={isNumeric} secondary={isMinor}>
             {name}
           </HeaderCell>
         ))}
@@ -90,25 +90,14 @@ const JobRow = memo(function JobRow({ job, columns, isSelected, isCurrent, ...re
           />
         </Cell>
       )}
-      <Cell className={styles.status}>
+      <Cell headline className={styles.status}>
         <StatusCell job={job} />
       </Cell>
       <Cell rowHeader className={styles.nameCell}>
         <NameCell job={job} />
       </Cell>
-      {columns.map(({ id, name, isNumeric = false, isCut = false, isMinor, hasValue, cell }) => (
-        <Cell
-          key={id}
-          label={name}
-          numeric={isNumeric}
-          truncate={isCut}
-          className={cx(
-            isCut ? styles.detail : styles.whole,
-            (isMinor || hasValue?.(job) === false) && styles.minor,
-          )}
-        >
-          {cell(job)}
-        </Cell>
+      {columns.map((column) => (
+        <JobCell key={column.id} column={column} job={job} />
       ))}
       <Cell control className={styles.actions}>
         <RowMenu
@@ -121,3 +110,23 @@ const JobRow = memo(function JobRow({ job, columns, isSelected, isCurrent, ...re
     </Row>
   );
 });
+
+function JobCell({ column, job }: { column: Column; job: Job }) {
+  const { isCut = false, isMinor = false } = column;
+  return (
+    <Cell
+      label={column.name}
+      numeric={column.isNumeric ?? false}
+      truncate={isCut}
+      secondary={isMinor}
+      className={cx(
+        isCut ? styles.detail : styles.whole,
+        column.isSelfEvident && styles.evident,
+        column.isExtra && styles.extra,
+        (isMinor || column.hasValue?.(job) === false) && styles.minor,
+      )}
+    >
+      {column.cell(job)}
+    </Cell>
+  );
+}

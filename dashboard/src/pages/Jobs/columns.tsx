@@ -13,8 +13,12 @@ export type Column = {
   name: string;
   isNumeric?: boolean;
   isCut?: boolean;
-  /** Left out on phones. */
+  /** Left out where there is no room for every column. */
   isMinor?: boolean;
+  /** Left out on phones. */
+  isExtra?: boolean;
+  /** Plain without its name. */
+  isSelfEvident?: boolean;
   /** Left out on phones for jobs that have no value. */
   hasValue?: (job: Job) => boolean;
   cell: (job: Job) => ReactNode;
@@ -25,6 +29,7 @@ export const COLUMNS: readonly Column[] = [
   {
     id: "lane",
     name: "Lane",
+    isSelfEvident: true,
     cell: ({ lane }) => (
       <LinkText quiet href={lanePath(lane)}>
         {lane}
@@ -35,6 +40,7 @@ export const COLUMNS: readonly Column[] = [
     id: "detail",
     name: "Progress or error",
     isCut: true,
+    isSelfEvident: true,
     hasValue: hasDetail,
     cell: (job) => <Detail job={job} />,
   },
@@ -42,12 +48,14 @@ export const COLUMNS: readonly Column[] = [
     id: "submitted",
     name: "Submitted",
     isNumeric: true,
+    isSelfEvident: true,
     cell: ({ created_at }) => <Time at={created_at} />,
   },
   {
     id: "duration",
     name: "Duration",
     isNumeric: true,
+    isExtra: true,
     hasValue: ({ started_at }) => started_at !== null,
     cell: (job) => <Duration job={job} />,
   },
@@ -69,6 +77,7 @@ export const COLUMNS: readonly Column[] = [
   {
     id: "tags",
     name: "Tags",
+    isExtra: true,
     hasValue: ({ tags }) => tags.length > 0,
     cell: ({ tags }) => (
       <span className={styles.tags} title={tags.join(", ")}>

@@ -121,9 +121,15 @@ function LaneTable({ lanes, isPaused }: { lanes: Lane[]; isPaused: boolean }) {
         <HeaderCell>Slots</HeaderCell>
         <HeaderCell numeric>Waiting</HeaderCell>
         <HeaderCell numeric>Oldest wait</HeaderCell>
-        <HeaderCell numeric>Poll</HeaderCell>
-        <HeaderCell numeric>Lease</HeaderCell>
-        <HeaderCell numeric>Stale after</HeaderCell>
+        <HeaderCell numeric secondary>
+          Poll
+        </HeaderCell>
+        <HeaderCell numeric secondary>
+          Lease
+        </HeaderCell>
+        <HeaderCell numeric secondary>
+          Stale after
+        </HeaderCell>
         <HeaderCell>Job types</HeaderCell>
         <HeaderCell>State</HeaderCell>
         <HeaderCell hidden>Actions</HeaderCell>
@@ -141,7 +147,7 @@ function LaneRow({ lane, isPaused }: { lane: Lane; isPaused: boolean }) {
   const { name } = lane;
   const waiting = href("/jobs", { status: "approved", lane: name });
   return (
-    <Row>
+    <Row brief={lane.slots_used === 0 && lane.depth === 0}>
       <Cell rowHeader>
         <LinkText href={lanePath(name)} className={styles.name}>
           {name}
@@ -160,19 +166,19 @@ function LaneRow({ lane, isPaused }: { lane: Lane; isPaused: boolean }) {
       <Cell label="Oldest wait" numeric>
         {duration(lane.oldest_wait_s)}
       </Cell>
-      <Cell label="Poll" numeric>
+      <Cell label="Poll" numeric secondary>
         {duration(lane.poll_interval_ms / 1000)}
       </Cell>
-      <Cell label="Lease" numeric>
+      <Cell label="Lease" numeric secondary>
         {duration(lane.lease_seconds)}
       </Cell>
-      <Cell label="Stale after" numeric>
+      <Cell label="Stale after" numeric secondary>
         {duration(lane.stale_timeout_minutes * 60)}
       </Cell>
-      <Cell label="Job types">
+      <Cell label="Job types" wide>
         <LaneTypes lane={lane} />
       </Cell>
-      <Cell label="State">
+      <Cell label="State" headline>
         <LaneState lane={lane} isPaused={isPaused} />
       </Cell>
       <Cell control>

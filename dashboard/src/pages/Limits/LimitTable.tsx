@@ -80,10 +80,10 @@ function LimitRow({ limit, typesOf, ...rest }: Omit<Props, "limits"> & { limit: 
           count(limit.waiting, limit.waiting_is_capped)
         )}
       </Cell>
-      <Cell label="Held by">
+      <Cell label="Held by" wide>
         <Holders limit={limit} />
       </Cell>
-      <Cell label="Needed by">
+      <Cell label="Needed by" wide>
         <NeededBy types={types} />
       </Cell>
       <Cell control>

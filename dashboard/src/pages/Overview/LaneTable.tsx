@@ -30,7 +30,9 @@ export function LaneTable({ lanes, isPaused, numbersOf }: Props) {
         <HeaderCell numeric>Waiting</HeaderCell>
         <HeaderCell numeric>Oldest wait</HeaderCell>
         <HeaderCell numeric>Done/min</HeaderCell>
-        <HeaderCell numeric>Run p95</HeaderCell>
+        <HeaderCell numeric secondary>
+          Run p95
+        </HeaderCell>
         <HeaderCell numeric>Failed</HeaderCell>
         <HeaderCell>Last 30 min</HeaderCell>
         <HeaderCell>State</HeaderCell>
@@ -50,7 +52,7 @@ function LaneRow(props: { lane: Lane; isPaused: boolean; numbers: LaneNumbers })
   const { name } = lane;
   const jobs = (status: string) => href("/jobs", { status, lane: name });
   return (
-    <Row className={styles.compact}>
+    <Row brief={lane.slots_used === 0 && lane.depth === 0 && numbers.ended === 0}>
       <Cell rowHeader>
         <LinkText href={lanePath(name)} className={styles.name}>
           {name}
@@ -61,12 +63,12 @@ function LaneRow(props: { lane: Lane; isPaused: boolean; numbers: LaneNumbers })
           <SlotBoxes used={lane.slots_used} total={lane.max_slots} />
         </LinkText>
       </Cell>
-      <Cell label="Waiting" numeric className={styles.half}>
+      <Cell label="Waiting" numeric>
         <LinkText href={jobs("approved")} quiet>
           {count(lane.depth, lane.depth_is_capped)}
         </LinkText>
       </Cell>
-      <Cell label="Oldest wait" numeric className={styles.half}>
+      <Cell label="Oldest wait" numeric>
         {lane.oldest_wait_s === null ? (
           "—"
         ) : (
@@ -75,12 +77,12 @@ function LaneRow(props: { lane: Lane; isPaused: boolean; numbers: LaneNumbers })
           </LinkText>
         )}
       </Cell>
-      <Cell label="Done/min" numeric className={styles.half}>
+      <Cell label="Done/min" numeric>
         <LinkText href={jobs("completed")} quiet>
           {rateWords(numbers.donePerMinute)}
         </LinkText>
       </Cell>
-      <Cell label="Run p95" numeric className={styles.half}>
+      <Cell label="Run p95" numeric secondary>
         {numbers.runP95S === null ? (
           "—"
         ) : (
@@ -90,18 +92,22 @@ function LaneRow(props: { lane: Lane; isPaused: boolean; numbers: LaneNumbers })
         )}
       </Cell>
       <Cell label="Failed" numeric>
-        <LinkText
-          href={href("/failures", { lane: name })}
-          quiet
-          className={isFailing(numbers) ? styles.bad : undefined}
-        >
-          {percent(numbers.failed, numbers.ended)}
-        </LinkText>
+        {numbers.ended === 0 ? (
+          "—"
+        ) : (
+          <LinkText
+            href={href("/failures", { lane: name })}
+            quiet
+            className={isFailing(numbers) ? styles.bad : undefined}
+          >
+            {percent(numbers.failed, numbers.ended)}
+          </LinkText>
+        )}
       </Cell>
-      <Cell label="Last 30 min">
+      <Cell label="Last 30 min" blank={numbers.spark.every((done) => done === 0)}>
         <Sparkline values={numbers.spark} label={sparkWords(numbers)} />
       </Cell>
-      <Cell label="State">
+      <Cell label="State" headline>
         <LaneState lane={lane} isPaused={isPaused} />
       </Cell>
       <Cell control>

@@ -86,29 +86,29 @@ export function useCancels(): boolean {
 function RunningRow({ job, onCancel }: { job: ActiveJob; onCancel: (() => void) | null }) {
   const worker = job.worker ?? job.claimed_by;
   return (
-    <Row className={styles.compact}>
+    <Row>
       <Cell rowHeader>
         <LinkText href={jobPath(job.id)}>
           {job.job_type} <span className={styles.id}>{shortId(job.id)}</span>
         </LinkText>
       </Cell>
-      <Cell label="Lane" className={styles.half}>
+      <Cell label="Lane">
         <LinkText href={lanePath(job.lane)} quiet>
           {job.lane}
         </LinkText>
       </Cell>
-      <Cell label="Worker" className={styles.half}>
+      <Cell label="Worker">
         <LinkText href={href("/jobs", { status: "running", worker })} quiet>
           {worker}
         </LinkText>
       </Cell>
-      <Cell label="Progress" className={styles.progressCell}>
+      <Cell label="Progress" wide className={styles.progressCell}>
         <JobProgress job={job} />
       </Cell>
-      <Cell label="Running for" numeric className={styles.half}>
+      <Cell label="Running for" numeric>
         <Elapsed since={job.claimed_at} />
       </Cell>
-      <Cell label="Attempt" numeric className={styles.half}>
+      <Cell label="Attempt" numeric>
         {job.attempt}
       </Cell>
       {onCancel && (

@@ -91,7 +91,7 @@ function PrincipalRow({ principal, grants }: { principal: Principal; grants: Gra
         {principal.name} {isDisabled && <Badge tone="warning">disabled</Badge>}
       </Cell>
       <Cell label="Kind">{principal.kind}</Cell>
-      <Cell label="Roles">
+      <Cell label="Roles" wide>
         <span className={styles.words}>
           {grants?.map((grant) => (
             <GrantBadge key={grant.id} grant={grant} />

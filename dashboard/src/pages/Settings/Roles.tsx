@@ -40,7 +40,7 @@ export function Roles() {
                 <Cell rowHeader label="Role">
                   {role.name} {role.is_seeded && <Badge>seeded</Badge>}
                 </Cell>
-                <Cell label="Permissions">
+                <Cell label="Permissions" wide>
                   <span className={styles.words}>
                     {role.permissions.map((name) => (
                       <Badge key={name}>{name}</Badge>

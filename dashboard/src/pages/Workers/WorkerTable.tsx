@@ -33,8 +33,10 @@ export function WorkerTable({ host, active }: { host: Host; active: ActiveJob[] 
         <HeaderCell>Running</HeaderCell>
         <HeaderCell>Lanes</HeaderCell>
         <HeaderCell>Job types</HeaderCell>
-        <HeaderCell numeric>Memory</HeaderCell>
-        <HeaderCell>Last seen</HeaderCell>
+        <HeaderCell numeric secondary>
+          Memory
+        </HeaderCell>
+        <HeaderCell numeric>Last seen</HeaderCell>
         {canManage && <HeaderCell hidden>Actions</HeaderCell>}
       </TableHead>
       <TableBody>
@@ -62,7 +64,7 @@ function WorkerRow(props: { worker: Worker; jobs: ActiveJob[]; canManage: boolea
           pid {worker.pid} · {TRANSPORTS[worker.transport]}
         </div>
       </Cell>
-      <Cell label="State">
+      <Cell label="State" headline>
         <span className={styles.badges}>
           <Badge tone={state.tone}>{state.word}</Badge>
           {worker.is_leader && <Badge icon="bolt">leader</Badge>}
@@ -71,17 +73,20 @@ function WorkerRow(props: { worker: Worker; jobs: ActiveJob[]; canManage: boolea
       <Cell label="Capacity">
         <Room worker={worker} />
       </Cell>
-      <Cell label="Running">
-        {jobs.length === 0 && "—"}
-        <ul className={styles.jobs}>
-          {jobs.map((job) => (
-            <li key={job.id}>
-              <LinkText quiet href={jobPath(job.id)}>
-                {job.job_type} <code>{shortId(job.id)}</code>
-              </LinkText>
-            </li>
-          ))}
-        </ul>
+      <Cell label="Running" wide>
+        {jobs.length === 0 ? (
+          "—"
+        ) : (
+          <ul className={styles.jobs}>
+            {jobs.map((job) => (
+              <li key={job.id}>
+                <LinkText quiet href={jobPath(job.id)}>
+                  {job.job_type} <code>{shortId(job.id)}</code>
+                </LinkText>
+              </li>
+            ))}
+          </ul>
+        )}
       </Cell>
       <Cell label="Lanes">
         <span className={styles.lanes}>
@@ -94,15 +99,15 @@ function WorkerRow(props: { worker: Worker; jobs: ActiveJob[]; canManage: boolea
               ))}
         </span>
       </Cell>
-      <Cell label="Job types">
+      <Cell label="Job types" wide>
         <span className={styles.types} title={worker.job_types.join(", ")}>
           {worker.job_types.join(", ") || "none"}
         </span>
       </Cell>
-      <Cell label="Memory" numeric>
+      <Cell label="Memory" numeric secondary>
         {bytes(worker.memory_bytes)}
       </Cell>
-      <Cell label="Last seen">
+      <Cell label="Last seen" numeric>
         <Time at={worker.seen_at} />
       </Cell>
       {canManage && (
