@@ -509,7 +509,14 @@ def test_caller_without_permission_is_refused(
         refused = run("jobs", "cancel", job_id)
         assert (refused.exit_code, refused.stdout) == (4, "")
         assert "jobs:cancel" in refused.stderr
-        assert run("lanes", "ls", LANEWAY_TOKEN="lw_wrong").exit_code == 4
+        wrong = run("lanes", "ls", LANEWAY_TOKEN="lw_wrong")
+        assert wrong.exit_code == 4
+        assert "(the token is from LANEWAY_TOKEN;" in wrong.stderr
+        typed = run("--token", "lw_wrong", "lanes", "ls", LANEWAY_TOKEN=viewer.token)
+        assert "(the token is from --token;" in typed.stderr
+        kept.write_text("lw_wrong\n")
+        assert f"(the token is from LANEWAY_TOKEN_FILE ({kept});" in run("lanes", "ls").stderr
+        kept.write_text(f"{viewer.token}\n")
         beside = invoke("--server", f"{url}/wrong", "lanes", "ls")
         assert (beside.exit_code, beside.stdout) == (1, "")
         assert f"no Laneway API at {url}/wrong" in beside.stderr

@@ -127,7 +127,8 @@ def root(
             raise typer.BadParameter("write it after `remote-worker`, as HOST:PORT")
     elif server:
         _check_server_use(ctx)
-        session.use_server(session.Server(server, token, allow_insecure))
+        source = "--token" if _is_typed(ctx, "token") else "LANEWAY_TOKEN"
+        session.use_server(session.Server(server, token, allow_insecure, source))
         return
     for name in ("token", "allow_insecure"):
         if _is_typed(ctx, name):

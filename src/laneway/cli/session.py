@@ -35,6 +35,8 @@ class Server:
     url: str
     token: str | None = field(repr=False)
     allow_insecure: bool = False
+    # What the token was given by.
+    token_from: str = "LANEWAY_TOKEN"  # noqa: S105 - the name of a variable
 
 
 _by: str | None = None
@@ -51,6 +53,13 @@ def use_server(server: Server | None) -> None:
     """Set the server to use; None: use the configured database."""
     global _server
     _server = server
+
+
+def token_source(server: Server) -> str:
+    """The option, variable or file that the token was read from."""
+    if server.token and server.token.strip():
+        return server.token_from
+    return f"LANEWAY_TOKEN_FILE ({os.environ.get('LANEWAY_TOKEN_FILE')})"
 
 
 def read_token(given: str | None) -> str:
@@ -132,7 +141,7 @@ def is_remote() -> bool:
 @asynccontextmanager
 async def connected(door: Door = "cli") -> AsyncIterator[AsyncClient]:
     """Open a client of the chosen server."""
-    from laneway.errors import InvalidInput, ServerUnreachable
+    from laneway.errors import InvalidInput, ServerUnreachable, Unauthenticated
     from laneway.http import AsyncClient
     from laneway.http.connection import UNREACHED
 
@@ -148,6 +157,11 @@ async def connected(door: Door = "cli") -> AsyncIterator[AsyncClient]:
     async with created as client:
         try:
             yield client
+        except Unauthenticated as error:
+            source = token_source(_server)
+            raise Unauthenticated(
+                f"{error} (the token is from {source}; `laneway tokens create` creates another)"
+            ) from error
         except ServerUnreachable as error:
             if UNREACHED not in str(error):
                 raise
