@@ -11,6 +11,11 @@ from laneway import Context, Laneway, SyncContext, __version__
 from laneway.domain.redaction import redact_dsn
 from tests.support.worker_harness import WorkerHarness
 
+SEEDED = (
+    "the lane's row, as seeded; `laneway lanes load plain` replaces all lanes by four without job"
+    " types"
+)
+
 
 def lines(caplog: pytest.LogCaptureFixture, level: int = logging.INFO) -> list[str]:
     return [r.getMessage() for r in caplog.records if r.name == "laneway" and r.levelno == level]
@@ -72,11 +77,16 @@ async def test_each_job_type_is_listed_with_lane_slots_and_reason(
     records = [r for r in caplog.records if hasattr(r, "slots")]
     assert [r.getMessage() for r in records] == [
         "  greet      default      unbounded         the default",
-        "  ingestion  interactive  2 slots           the lane's row",
+        f"  ingestion  interactive  2 slots           {SEEDED}",
         "  polish     paint        3 slots, drained  the handler",
         "  report     docs         unbounded         the handler",
         "  restore    system       1 slot            the lane's row (the handler says docs)",
     ]  # fmt: skip
+    caplog.clear()
+    harness.lane("interactive", max_slots=5)
+    await harness.start_worker()
+    chosen = [one.getMessage() for one in caplog.records if hasattr(one, "slots")][1]
+    assert chosen == "  ingestion  interactive  5 slots           the lane's row"
     first = vars(records[0])
     assert (first["job_type"], first["lane"], first["slots"], first["reason"]) == (
         "greet", "default", "unbounded", "the default"

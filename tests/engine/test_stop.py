@@ -70,6 +70,11 @@ async def test_stopping_worker_logs_remaining_jobs(
     hurry.set()
     await stop_worker(worker, 7.5, hurry)
     assert "stopping: 2 jobs have 7.5 s to end; Ctrl-C or SIGTERM again to stop now" in caplog.text
+    warned = [one for one in caplog.records if one.levelno == logging.WARNING]
+    assert warned[-1].getMessage() == (
+        "2 jobs did not end in time: returned to the queue, to run again"
+    )
+    assert warned[-1].name == "laneway"  # not silenced by --quiet
 
 
 @pytest.mark.parametrize("isolation", ["async", "thread", "process"])

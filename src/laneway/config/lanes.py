@@ -15,6 +15,8 @@ from laneway.errors import InvalidInput
 
 # Sets of lanes that come with Laneway, by name.
 PRESETS: Final = ("knowledge-graph", "plain")
+# The lanes of a new database.
+SEEDED: Final = "knowledge-graph"
 
 
 def read_lanes(value: object) -> tuple[Lane, ...]:

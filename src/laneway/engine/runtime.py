@@ -227,6 +227,9 @@ class WorkerRuntime(ABC):
         executor = self.executor
         await self._finish_within(grace_s, hurry)
         released = {run.handler.job_type for run in executor.active.values()}
+        if n := len(executor.active):
+            jobs = "1 job" if n == 1 else f"{n:,} jobs"
+            log.warning("%s did not end in time: returned to the queue, to run again", jobs)
         for run in list(executor.active.values()):
             executor.stop(run, "shutdown")
         if executor.active:

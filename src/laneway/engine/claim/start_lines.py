@@ -7,6 +7,7 @@ from shlex import quote
 from typing import Final, NamedTuple
 
 from laneway import __version__
+from laneway.config.lanes import SEEDED, preset
 from laneway.config.settings import Settings
 from laneway.domain.lane import Lane
 from laneway.domain.redaction import redact_dsn
@@ -18,6 +19,7 @@ log = SafeLogger("laneway")
 
 # Job types and lanes that are named; more are counted.
 MAX_NAMED: Final = 20
+_CURE: Final = "`laneway lanes load plain` replaces all lanes by four without job types"
 
 
 class RoutedType(NamedTuple):
@@ -153,4 +155,13 @@ def _reason(handler: Handler, lane: str, state: ControlState) -> str:
     is_in_row = row is not None and handler.job_type in row.job_types
     if handler.lane is not None:
         return f"the lane's row (the handler says {handler.lane})"
-    return "the lane's row" if is_in_row else "the default"
+    if row is None or not is_in_row:
+        return "the default"
+    if not _is_seeded(row):
+        return "the lane's row"
+    return f"the lane's row, as seeded; {_CURE}"
+
+
+def _is_seeded(row: Lane) -> bool:
+    """Whether a lane is as a new database has it."""
+    return any(one.name == row.name and not one.differences(row) for one in preset(SEEDED))
