@@ -153,6 +153,8 @@ async def test_head_returns_the_headers_of_get(app: FastAPI, bundle: Path) -> No
             for name in ("content-type", "content-length", "cache-control"):
                 assert head.headers[name] == whole.headers[name], path
         assert (await browser.head("/ui/assets/missing.js")).status_code == 404
+        root = await browser.head("/")
+        assert (root.status_code, root.headers["location"], root.content) == (307, "ui/", b"")
 
 
 @pytest.mark.parametrize("path", HOSTILE)

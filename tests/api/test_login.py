@@ -81,6 +81,9 @@ async def test_login_leads_nowhere_else(ask: Ask, database: Database, following:
     ):
         assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input")
         assert "next" in answer.json()["detail"]
+    page = await ask(None, "GET", "/login", params=form, headers=BROWSER)
+    assert (page.status_code, "opens the start page instead" in page.text) == (200, True)
+    assert ('name="next"' in page.text, f'value="{link}"' in page.text) == (False, True)
     assert (await ask(None, "POST", "/login", data={"link": link})).status_code == 303, "not used"
 
 

@@ -26,6 +26,7 @@ from laneway.errors import Forbidden, InvalidInput, NotFound, Refused, Unauthent
 from laneway.http import AsyncClient
 from laneway.store.database import Database
 from tests.api.conftest import People
+from tests.http.scripted_server import ScriptedServer, answer
 from tests.support.job_factory import JobFactory
 
 
@@ -308,3 +309,15 @@ async def test_server_under_a_prefix_is_asked_there(app: FastAPI, people: People
         async with AsyncClient(url, admin.token, transport=transport) as client:
             made = await client.submit("greet")
             assert (await client.get_job(made.id)).id == made.id
+
+
+async def test_failures_of_an_earlier_server_are_read() -> None:
+    failure = {
+        "lane": "default", "job_type": "greet", "error_type": "LookupError", "failures": 2,
+        "last_at": "2026-05-04T09:30:01Z", "example": str(uuid4()),
+    }  # fmt: skip
+    sent = {"window_s": 3600, "is_capped": False, "items": [failure]}
+    script = ScriptedServer(answer(200, sent))
+    async with AsyncClient("http://localhost", "lw_x", transport=script) as client:
+        found = await client.read_failures()
+    assert (found.items[0].failures, found.items[0].trend, found.bucket_s) == (2, (), 0)

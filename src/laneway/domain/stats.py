@@ -53,13 +53,14 @@ class Failure:
     job_type: str
     error_type: str | None
     failures: int
-    first_at: Annotated[datetime, Doc("The first of the counted failures")]
     last_at: datetime
     example: Annotated[UUID, Doc("The newest of these jobs")]
+    # Servers of an earlier version do not send these.
+    first_at: Annotated[datetime | None, Doc("The first of the counted failures")] = None
     trend: Annotated[
         tuple[int, ...],
         Doc("Failures per `bucket_s` seconds, oldest first; the last bucket ends now"),
-    ]
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,6 @@ class Failures:
     """The failures within the window, grouped."""
 
     window_s: int
-    bucket_s: Annotated[float, Doc("The seconds of one number of a `trend`")]
     is_capped: Annotated[bool, Doc("Only the newest failed jobs were examined: there are more")]
     items: Annotated[list[Failure], Doc("The most frequent first")]
+    bucket_s: Annotated[float, Doc("The seconds of one number of a `trend`; 0: unknown")] = 0.0

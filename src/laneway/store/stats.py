@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 from laneway.domain.stats import TREND, Failure, Failures, Point, Series
 from laneway.store.statement import Row, Statement
@@ -49,7 +48,7 @@ def count_failures(
     def decode(rows: list[Row]) -> Failures:
         # There is always a row: its first column tells whether more failures exist.
         found = [_failure(row[1:]) for row in rows if row[1] is not None]
-        return Failures(window_s, bucket_s, rows[0][0], found)
+        return Failures(window_s, rows[0][0], found, bucket_s)
 
     return Statement(
         "stats/count_failures",
@@ -66,8 +65,8 @@ def count_failures(
 
 
 def _failure(row: Row) -> Failure:
-    values: tuple[Any, ...] = (*row[:-1], _trend(row[-1]))
-    return Failure(*values)
+    lane, job_type, error_type, failures, first_at, last_at, example, counts = row
+    return Failure(lane, job_type, error_type, failures, last_at, example, first_at, _trend(counts))
 
 
 def _trend(counts: dict[str, int]) -> tuple[int, ...]:

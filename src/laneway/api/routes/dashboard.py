@@ -102,6 +102,18 @@ async def find_dashboard() -> RedirectResponse:
     return RedirectResponse("ui/", 307)
 
 
+@router.head(
+    "/",
+    operation_id="check_root",
+    status_code=307,
+    response_class=RedirectResponse,
+    responses={307: {"description": "The dashboard is at /ui/"}},
+)
+async def check_root() -> RedirectResponse:
+    """Redirect to the dashboard: monitors and link checkers ask for headers only."""
+    return RedirectResponse("ui/", 307)
+
+
 @router.get(
     "/ui",
     operation_id="open_dashboard",

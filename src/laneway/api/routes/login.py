@@ -67,14 +67,20 @@ _FORM: Final[dict[str, Any]] = {
     responses={200: {"description": "A form that logs in"}, **problem_responses(422)},
 )
 async def show_login(
+    request: Request,
     link: Annotated[str, Query(max_length=_LONGEST, description="The secret of a link")] = "",
     following: Annotated[
         str | None,
-        Query(alias="next", max_length=_LONGEST_PATH, description="Where to go then, below /ui/"),
+        Query(alias="next", description="Where to go then, below /ui/"),
     ] = None,
 ) -> HTMLResponse:
     """Show the login form. Opening the link changes nothing: mail programs open links too."""
-    return form_page(link, _checked_path(following))
+    try:
+        return form_page(link, _checked_path(following))
+    except InvalidInput:
+        if not wants_html(request):
+            raise
+        return form_page(link, None, ignores_target=True)
 
 
 @router.post(

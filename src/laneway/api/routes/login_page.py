@@ -38,6 +38,10 @@ _NEW_LINK: Final = (
     f"<pre><code>{_COMMAND}</code></pre>\n"
     "<p>The link works once, within ten minutes.</p>\n"
 )
+_IGNORED: Final = (
+    "<p>This address asks to open a page that is not part of the dashboard. Signing in opens the"
+    " start page instead.</p>\n"
+)
 _OTHER_WAY: Final = '<p class="other"><a href="ui/">Sign in with a token</a></p>\n'
 
 
@@ -46,16 +50,17 @@ def wants_html(request: Request) -> bool:
     return "text/html" in request.headers.get("accept", "").lower()
 
 
-def form_page(link: str, following: str | None) -> HTMLResponse:
+def form_page(link: str, following: str | None, *, ignores_target: bool = False) -> HTMLResponse:
     """A button that logs in with the link; without one, how to get it."""
+    notice = _IGNORED if ignores_target else ""
     if not link:
-        content = "<p>You need a sign-in link, or a token.</p>\n" + _NEW_LINK + _OTHER_WAY
+        content = f"{notice}<p>You need a sign-in link, or a token.</p>\n{_NEW_LINK}{_OTHER_WAY}"
         return _page("Sign in", content)
     fields = f'<input type="hidden" name="link" value="{escape(link)}">\n'
     if following is not None:
         fields += f'<input type="hidden" name="next" value="{escape(following)}">\n'
     content = (
-        "<p>This link signs you in once, in this browser.</p>\n"
+        f"{notice}<p>This link signs you in once, in this browser.</p>\n"
         f'<form method="post" action="login">\n{fields}'
         '<button type="submit" autofocus>Sign in</button>\n</form>\n'
     )
