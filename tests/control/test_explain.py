@@ -447,6 +447,37 @@ async def test_estimate_counts_those_before_it_at_the_pace_of_late(
     assert await starts_in(db, ids[3]) == pytest.approx(40, abs=4)
 
 
+def ended_after(factory: JobFactory, job_type: str, run_s: float, ago_s: float) -> None:
+    """Let a job end that ran for so many seconds, so long ago."""
+    job_id = factory.completed(job_type)
+    factory.conn.execute(
+        "update laneway.outcome o set finished_at = clock_timestamp() - make_interval(secs => %s),"
+        " started_at = clock_timestamp() - make_interval(secs => %s) from laneway.jobs j"
+        " where j.seq = o.seq and j.id = %s",
+        [ago_s, ago_s + run_s, job_id],
+    )
+
+
+async def test_estimate_goes_by_the_run_times_of_the_types_that_wait(
+    db: Database, factory: JobFactory
+) -> None:
+    docs = {"name": "docs", "job_types": ["short", "long"], "max_slots": 2}
+    await lanes.create(db, docs, by="ann")
+    factory.register(("short", "long"))
+    for job_type in ("short", "long"):
+        factory.publish(job_type)
+    # Two ends in ten minutes, without work in between: the pace would say hours.
+    ended_after(factory, "long", 100, 600)
+    ended_after(factory, "short", 2, 30)
+    for _ in range(2):
+        factory.running("short")
+    short = [factory.submit("short") for _ in range(11)]
+    # Ten wait before the last, two at a time for two seconds each.
+    assert await starts_in(db, short[10]) == pytest.approx(12, abs=2)
+    long = [factory.submit("long") for _ in range(2)]
+    assert await starts_in(db, long[1]) == pytest.approx(14 + 100 / 2, abs=10)
+
+
 async def test_jobs_that_a_limit_holds_up_do_not_count(db: Database, factory: JobFactory) -> None:
     factory.register(("greet", "held"))
     factory.publish()

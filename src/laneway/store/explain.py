@@ -60,6 +60,13 @@ class LastSeen(NamedTuple):
     stopped_at: datetime | None
 
 
+class RunningJob(NamedTuple):
+    """A job that runs in the lane, and for how long."""
+
+    job_type: str
+    ran_s: float
+
+
 class Facts(NamedTuple):
     """Everything around one job that can keep it from starting.
 
@@ -75,7 +82,9 @@ class Facts(NamedTuple):
       `drained`: of these, those drained one by one; `candidates`: the rest of these.
     - `last_seen`: the last worker that served it, if none is live.
     - `waits_for`: the jobs for which its handler waits, as far as noted.
-    - `per_s`: recent ends per second in the lane; `run_s`: recent run time of the type.
+    - `per_s`: recent ends per second in the lane; `run_s`: recent run time of the type;
+      `type_run_s`: of the types of the lane.
+    - `types_ahead`: the type of each due job before it; `running`: jobs that run in the lane.
     """
 
     job_type: str
@@ -110,6 +119,9 @@ class Facts(NamedTuple):
     last_seen: LastSeen | None
     passed: int
     waits_for: list[UUID]
+    types_ahead: list[str]
+    type_run_s: dict[str, float]
+    running: list[RunningJob]
 
 
 def _facts(rows: list[Row]) -> Facts | None:
@@ -117,7 +129,8 @@ def _facts(rows: list[Row]) -> Facts | None:
         return None
     *head, ahead, can_run, limits, limit_holders, key_holder = rows[0][:14]
     held = json.loads(limit_holders or "{}")
-    *tail, candidates, name, seen_at, stopped_at, handled, passed, unlimited, waited = rows[0][14:]
+    *tail, candidates, name, seen_at, stopped_at, handled, passed, unlimited = rows[0][14:-4]
+    waited, types_ahead, type_run_s, running = rows[0][-4:]
     if passed:
         # The skipped jobs without limits were counted in can_run.
         ahead, can_run = handled, min(handled, max(0, can_run - unlimited))
@@ -135,8 +148,10 @@ def _facts(rows: list[Row]) -> Facts | None:
         for limit in json.loads(limits or "[]")
     ]
     return Facts._make(
-        [*head, ahead, can_run, wanted, key_holder, *tail, workers, last_seen, passed or 0, waited]
-    )
+        [*head, ahead, can_run, wanted, key_holder, *tail, workers, last_seen, passed or 0, waited,
+         types_ahead or [], json.loads(type_run_s or "{}"),
+         [RunningJob(*each) for each in json.loads(running or "[]")]]
+    )  # fmt: skip
 
 
 def _candidate(read: dict[str, Any]) -> Candidate:

@@ -118,14 +118,21 @@ begin
     if v_me.job_type like E'\x01%' then key_holder := null; end if;
 end $$;
 
--- Recent statistics for an estimate: ends per second in the lane within a quarter of an hour, and the run time of jobs
--- of the type, both from the newest ended jobs.
-create or replace function laneway.recent_pace(p_lane text, p_job_type text, out per_s double precision, out run_s double precision)
+-- Recent statistics for an estimate: ends per second in the lane within a quarter of an hour, the run time of jobs of the
+-- type, and the run times of the most frequent types of the lane, all from the newest ended jobs.
+create or replace function laneway.recent_pace(
+    p_lane text, p_job_type text, out per_s double precision, out run_s double precision, out type_run_s jsonb)
 language sql stable as $$
+    with o as materialized (
+        select x.lane, x.job_type, x.started_at, x.finished_at,
+               x.finished_at > clock_timestamp() - interval '15 minutes' as is_new
+          from laneway.outcome x order by x.seq desc limit 10000)
     select count(*) filter (where o.lane = p_lane and o.is_new)
              / greatest(extract(epoch from clock_timestamp() - min(o.finished_at) filter (where o.lane = p_lane and o.is_new)), 1),
-           avg(extract(epoch from o.finished_at - o.started_at)) filter (where o.job_type = p_job_type and o.lane <> 'analysis')
-      from (select x.lane, x.job_type, x.started_at, x.finished_at,
-                   x.finished_at > clock_timestamp() - interval '15 minutes' as is_new
-              from laneway.outcome x order by x.seq desc limit 10000) o
+           avg(extract(epoch from o.finished_at - o.started_at)) filter (where o.job_type = p_job_type and o.lane <> 'analysis'),
+           (select jsonb_object_agg(t.job_type, t.run_s)
+              from (select r.job_type, avg(extract(epoch from r.finished_at - r.started_at)) as run_s
+                      from o r where r.lane = p_lane and r.started_at is not null
+                     group by r.job_type order by count(*) desc limit 100) t)
+      from o
 $$;

@@ -31,7 +31,11 @@ select j.job_type, k.lane, c.paused, c.paused_by, n.enabled, n.max_slots,
                       else 'awaiting_approval' end end as sent_back_to,
        v.live, v.knowing, v.serving, v.drained, f.per_s, f.run_s, v.candidates::text, o.name, o.seen_at, o.stopped_at,
        e.handled, e.passed, e.unlimited,
-       array(select b.id from laneway.jobs b where b.seq = any (l.waits_for) order by b.seq) as waits_for
+       array(select b.id from laneway.jobs b where b.seq = any (l.waits_for) order by b.seq) as waits_for,
+       e.types_ahead, f.type_run_s::text,
+       (select jsonb_agg(jsonb_build_array(r.job_type, extract(epoch from clock_timestamp() - r.claimed_at)))::text
+          from (select h.job_type, h.claimed_at from laneway.lease h where h.lane = k.lane limit %(bound)s::integer) r
+         where w.seq is not null) as running
   from laneway.jobs j
  cross join (select * from laneway.control limit 1) c
   left join laneway.ready w on w.seq = j.seq
@@ -96,12 +100,13 @@ select j.job_type, k.lane, c.paused, c.paused_by, n.enabled, n.max_slots,
                     else m.job_type not like E'\x01%%'
                          and (m.job_type = any (named.types)) <> (k.lane = 'default') end
     )
-    select count(*) filter (where a.is_handled)::integer as handled,
+    select array_agg(a.job_type) filter (where a.is_handled) as types_ahead,
+           count(*) filter (where a.is_handled)::integer as handled,
            count(*) filter (where not a.is_handled)::integer as passed,
            count(*) filter (where not a.is_handled and a.is_unlimited)::integer as unlimited
       from (values (true), (false)) h (is_handled)
      cross join lateral (
-        select t.is_handled, t.is_unlimited from types t
+        select t.is_handled, t.is_unlimited, t.job_type from types t
          cross join (values (true), (false)) f (fresh)
          cross join lateral (
             select from laneway.ready r
