@@ -1,4 +1,4 @@
-import { QueryClient, QueryObserver } from "@tanstack/react-query";
+import { InfiniteQueryObserver, QueryClient, QueryObserver } from "@tanstack/react-query";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { LiveUpdates } from "./live_updates";
 
@@ -84,4 +84,55 @@ it("reads the details of a job again only when that job has changed", async () =
   updates.apply({ id: "2", name: "jobs.changed", data: {} });
   await vi.advanceTimersByTimeAsync(5000);
   expect([mine.begun(), other.begun()]).toEqual([3, 2]);
+});
+
+it("reads only the first of several pages again", async () => {
+  const cache = new QueryClient();
+  const updates = new LiveUpdates(cache);
+  const asked: (number | null)[] = [];
+  let newest = 10;
+  const observer = new InfiniteQueryObserver(cache, {
+    queryKey: ["pages", "/admin/audit"],
+    staleTime: Number.POSITIVE_INFINITY,
+    queryFn: async ({ pageParam }) => {
+      asked.push(pageParam);
+      const from = pageParam ?? newest;
+      return { items: [{ id: from }, { id: from - 1 }], next_cursor: from - 2 };
+    },
+    initialPageParam: null as number | null,
+    getNextPageParam: (last) => last.next_cursor,
+  });
+  const ids = () => observer.getCurrentResult().data?.pages.flatMap(({ items }) => items);
+  observer.subscribe(() => {});
+  await vi.advanceTimersByTimeAsync(10);
+  await observer.fetchNextPage();
+  await observer.fetchNextPage();
+  expect(asked).toEqual([null, 8, 6]);
+  newest = 11;
+  updates.apply({ id: "2", name: "lane.changed", data: {} });
+  await vi.advanceTimersByTimeAsync(3000);
+  expect(asked).toEqual([null, 8, 6, null]);
+  expect(ids()?.map(({ id }) => id)).toEqual([11, 10, 9, 8, 7, 6, 5]);
+});
+
+it("reads all pages again after a change of many jobs", async () => {
+  const cache = new QueryClient();
+  const updates = new LiveUpdates(cache);
+  const asked: (number | null)[] = [];
+  const observer = new InfiniteQueryObserver(cache, {
+    queryKey: ["pages", "/jobs"],
+    staleTime: Number.POSITIVE_INFINITY,
+    queryFn: async ({ pageParam }) => {
+      asked.push(pageParam);
+      return { items: [{ id: pageParam }], next_cursor: (pageParam ?? 0) + 1 };
+    },
+    initialPageParam: null as number | null,
+    getNextPageParam: (last) => last.next_cursor,
+  });
+  observer.subscribe(() => {});
+  await vi.advanceTimersByTimeAsync(10);
+  await observer.fetchNextPage();
+  updates.apply({ id: "2", name: "jobs.changed", data: {} });
+  await vi.advanceTimersByTimeAsync(3000);
+  expect(asked).toEqual([null, 1, null, 1]);
 });

@@ -1,6 +1,7 @@
-import type { QueryClient } from "@tanstack/react-query";
+import type { Query, QueryClient } from "@tanstack/react-query";
 import type { components } from "./_generated/schema";
 import type { ServerEvent } from "./events";
+import { type ListPages, withFirstPage } from "./first_page";
 
 type Job = components["schemas"]["JobOut"];
 type Status = components["schemas"]["StatusOut"];
@@ -23,6 +24,8 @@ const DETAIL = "/jobs/{job_id}";
 // Steady lists follow single jobs in place; an event for many jobs does not say which.
 const STEADY = "steady ";
 const BY_MANY_JOBS: Record<string, number> = { [`${STEADY}/jobs`]: 3000 };
+// Lists whose changes are at their start, or arrive with events: only the first page is read again.
+const BY_FIRST_PAGE = ["/jobs", "/admin/audit"];
 const BY_CONTROLS: Record<string, number> = {
   "/admin/workers/status": 500,
   "/admin/workers/lanes": 500,
@@ -42,6 +45,9 @@ export class LiveUpdates {
   // The jobs that changed since details were read; null: any.
   #changed: Set<string> | null = new Set();
 
+  // Many jobs changed, on any page of a list.
+  #hasManyChanged = false;
+
   constructor(readonly cache: QueryClient) {}
 
   apply(event: ServerEvent): void {
@@ -55,9 +61,16 @@ export class LiveUpdates {
       this.#outdate(BY_JOBS);
     } else if (event.name === "jobs.changed") {
       this.#changed = null;
+      this.#hasManyChanged = true;
       this.#outdate(BY_JOBS);
       this.#outdate(BY_MANY_JOBS);
     } else this.#outdate(BY_CONTROLS);
+  }
+
+  /** Read the shown jobs again: one of them may have been deleted. */
+  readJobs(): void {
+    this.#changed = null;
+    this.#outdate({ [DETAIL]: BY_JOBS[DETAIL] ?? 0 });
   }
 
   /** Show the job's new state wherever it is shown. */
@@ -113,10 +126,48 @@ export class LiveUpdates {
       return;
     }
     const isOutdated = route === DETAIL ? this.#takeChanged() : () => true;
+    if (BY_FIRST_PAGE.includes(route) && !this.#takeManyChanged(route)) {
+      void this.cache.invalidateQueries({ queryKey: [route] });
+      for (const query of this.cache.getQueryCache().findAll({ queryKey: ["pages", route] })) {
+        void this.#readFirstPage(query);
+      }
+      return;
+    }
     for (const queryKey of keys) {
       const predicate = (query: { queryKey: readonly unknown[] }) => isOutdated(query.queryKey);
       void this.cache.invalidateQueries({ queryKey, predicate });
     }
+  }
+
+  async #readFirstPage(query: Query): Promise<void> {
+    const { queryKey } = query;
+    const before = query.state.data as ListPages<{ id: unknown }> | undefined;
+    const read = query.options.queryFn;
+    if (!query.isActive() || typeof read !== "function" || (before?.pages.length ?? 0) < 2) {
+      return this.cache.invalidateQueries({ queryKey, exact: true });
+    }
+    const { signal } = new AbortController();
+    const asked = { client: this.cache, queryKey, signal, pageParam: null, meta: undefined };
+    try {
+      const first = (await (read as (asked: unknown) => unknown)(asked)) as ListPages<{
+        id: unknown;
+      }>["pages"][number];
+      this.cache.setQueryData<ListPages<{ id: unknown }>>(
+        queryKey,
+        // More pages may have been loaded meanwhile.
+        (now) => now && withFirstPage(now, first),
+      );
+    } catch {
+      // The list shows the error of a read of its own.
+      await this.cache.invalidateQueries({ queryKey, exact: true });
+    }
+  }
+
+  #takeManyChanged(route: string): boolean {
+    if (route !== "/jobs") return false;
+    const hasChanged = this.#hasManyChanged;
+    this.#hasManyChanged = false;
+    return hasChanged;
   }
 
   #takeChanged(): (queryKey: readonly unknown[]) => boolean {
