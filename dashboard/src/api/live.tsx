@@ -89,6 +89,7 @@ function makeConnection(updates: LiveUpdates) {
       return fetchAsCaller(new Request(`${ROOT}events?${query}`, { headers, signal }));
     },
     onEvent: (event) => updates.apply(event),
+    onMissing: () => updates.readJobs(),
     onChange: () => {
       for (const listener of listeners) listener();
     },

@@ -21,12 +21,12 @@ let statuses: Promise<number>[] = [];
 
 beforeEach(() => {
   [sent, statuses] = [[], []];
-  reload.mockClear();
   vi.stubGlobal("fetch", async (request: Request) => {
     sent.push(request);
     return new Response("", { status: await (statuses.shift() ?? 200) });
   });
   session.signedIn(me("ada", "first"));
+  reload.mockClear();
 });
 afterEach(() => void stored.clear());
 afterAll(() => void vi.unstubAllGlobals());
@@ -80,4 +80,11 @@ it("loads a new page when a person signs out, also after the end of the session"
   session.signedOut();
   expect(reload).toHaveBeenCalledOnce();
   expect(sent.length).toBe(1);
+});
+
+it("loads a new page when another person has signed in with another tab", () => {
+  session.signedIn(me("ada", "second"));
+  expect(reload).not.toHaveBeenCalled();
+  session.signedIn(me("bob", "first"));
+  expect(reload).toHaveBeenCalledOnce();
 });

@@ -40,7 +40,7 @@ class Session {
 
   signedIn(me: Me): void {
     const before = this.#state;
-    const isAnother = before.phase === "expired" && before.me.id !== me.id;
+    const isAnother = "me" in before && before.me.id !== me.id;
     this.#become({ phase: "in", me });
     if (isAnother) {
       // Another person must not send what the first one typed: requests that wait are dropped.

@@ -8,6 +8,7 @@ import { type Me, session } from "./session";
 export async function restoreSession(): Promise<void> {
   try {
     session.signedIn(await request("get", "/me"));
+    followPerson();
   } catch (error) {
     if (!(error instanceof Problem) || error.status !== 401) throw error;
     session.signedOut();
@@ -23,6 +24,28 @@ export async function signIn(given: string): Promise<void> {
   const me = await whoHas(token);
   session.keepToken(token);
   session.signedIn(me);
+  followPerson();
+}
+
+/** Load the page again when another person signs in with another tab of this browser. */
+function followPerson(): void {
+  if (session.token !== null) return;
+  const tabs = new BroadcastChannel(`laneway.session ${ROOT}`);
+  const look = () => {
+    if (!document.hidden) void checkPerson();
+  };
+  tabs.addEventListener("message", () => void checkPerson());
+  window.addEventListener("focus", look);
+  document.addEventListener("visibilitychange", look);
+  // This tab has just started: somebody may have signed in with it.
+  tabs.postMessage("started");
+}
+
+async function checkPerson(): Promise<void> {
+  if (session.state.phase !== "in" || session.token !== null) return;
+  const me = await whoHas(null).catch(() => null);
+  const { state } = session;
+  if (me !== null && state.phase === "in" && state.me.id !== me.id) session.signedIn(me);
 }
 
 /** Continue an expired session if somebody has signed in with another tab of this browser. */

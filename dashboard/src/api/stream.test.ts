@@ -15,6 +15,7 @@ afterEach(() => {
 function streamOf(responses: (() => Response)[]) {
   const lastIds: (string | null)[] = [];
   const events: ServerEvent[] = [];
+  const missing = { count: 0 };
   const stream = new LiveStream({
     open: async (_topics, lastId) => {
       lastIds.push(lastId);
@@ -23,9 +24,12 @@ function streamOf(responses: (() => Response)[]) {
       return next();
     },
     onEvent: (event) => events.push(event),
+    onMissing: () => {
+      missing.count += 1;
+    },
     onChange: () => {},
   });
-  return { stream, lastIds, events };
+  return { stream, lastIds, events, missing };
 }
 
 const ending = (text: string) => () => new Response(text);
@@ -80,4 +84,17 @@ it("is silent while it is paused, and after it was closed", async () => {
   expect(stream.status).toBe("paused");
   stream.close();
   expect(stream.status).toBe("off");
+});
+
+it("says that a topic is missing", async () => {
+  const { stream, missing } = streamOf([
+    () => new Response(null, { status: 503 }),
+    () => new Response(null, { status: 404 }),
+  ]);
+  stream.follow(["job:1"]);
+  await vi.advanceTimersByTimeAsync(500);
+  expect(missing.count).toBe(0);
+  await vi.advanceTimersByTimeAsync(2000);
+  expect(missing.count).toBe(1);
+  stream.close();
 });

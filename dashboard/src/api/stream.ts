@@ -7,6 +7,8 @@ type Settings = {
   /** Open the stream of these topics, after the last event. */
   open: (topics: string[], lastId: string | null, signal: AbortSignal) => Promise<Response>;
   onEvent: (event: ServerEvent) => void;
+  /** The server knows one of the topics no more. */
+  onMissing: () => void;
   onChange: () => void;
 };
 
@@ -17,10 +19,12 @@ const LONGEST_DELAY_MS = 15_000;
 
 /** The server refused the stream, and may have said when to try again. */
 class StreamRefused extends Error {
+  readonly status: number;
   readonly retryAfterMs: number;
 
   constructor(response: Response) {
     super(`status ${response.status}`);
+    this.status = response.status;
     this.retryAfterMs = 1000 * (Number(response.headers.get("Retry-After")) || 0);
   }
 }
@@ -81,7 +85,10 @@ export class LiveStream {
         });
       } catch (error) {
         // Any end of the stream is followed by another attempt.
-        if (error instanceof StreamRefused) longEnoughMs = error.retryAfterMs;
+        if (error instanceof StreamRefused) {
+          longEnoughMs = error.retryAfterMs;
+          if (error.status === 404) this.settings.onMissing();
+        }
       }
       if (signal.aborted) return;
       this.#become("reconnecting");

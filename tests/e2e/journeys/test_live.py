@@ -97,3 +97,18 @@ def test_idle_page_reads_no_list(site: Site, open_as: OpenAs) -> None:
         page.clock.run_for(IDLE_MS)
         pages.expect_live(page)
         assert list_requests(window) == before
+
+
+def test_page_of_deleted_job_says_so_and_stays_live(site: Site, open_as: OpenAs) -> None:
+    key = new_key("export")
+    site.steps.allow(key)
+    job = site.api.submit("export", {"key": key, "steps": 1})
+    site.api.await_status(job, "completed")
+    page = open_as("operator", f"/jobs/{job}").page
+    pages.expect_status(page, "Completed")
+    pages.expect_live(page)
+    pages.press(page, "Pause live updates")
+    site.api.send("DELETE", f"/jobs/{job}")
+    pages.press(page, "Resume live updates")
+    expect(page.get_by_text("This job was deleted")).to_be_visible()
+    pages.expect_live(page)

@@ -91,3 +91,14 @@ def test_sign_out_after_the_end_drops_what_was_sent(site: Site, open_as: OpenAs)
     expect(pages.account(page, "platform_admin")).to_be_visible()
     pages.expect_status(page, "Running")
     assert site.api.get(f"/jobs/{job}")["cancel_requested_at"] is None
+
+
+def test_tab_notices_another_person_in_another_tab(site: Site, open_as: OpenAs) -> None:
+    window = open_as("operator", "/jobs")
+    first = window.page
+    expect(pages.account(first, "operator")).to_be_visible()
+    second = window.context.new_page()
+    second.goto(site.link("platform_admin"))
+    second.get_by_role("button", name="Sign in").click()
+    expect(pages.account(second, "platform_admin")).to_be_visible()
+    expect(pages.account(first, "platform_admin")).to_be_visible()

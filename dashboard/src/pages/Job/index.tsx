@@ -44,7 +44,7 @@ function JobPage({ id }: { id: string }) {
   const job = found.data;
   // The stream refuses the topic of a job that does not exist.
   useTopics(job && !isMissing ? [`job:${id}`] : []);
-  if (isMissing) return <NotFound id={id} />;
+  if (isMissing) return <NotFound id={id} wasDeleted={job !== undefined} />;
   if (!job) return <Loading read={found} />;
   const isPrivateShown = seesPrivate(me, job);
   const total = between(job.created_at, job.finished_at);
@@ -101,7 +101,24 @@ function Loading({ read }: { read: Read }) {
   );
 }
 
-function NotFound({ id }: { id: string }) {
+function NotFound({ id, wasDeleted }: { id: string; wasDeleted: boolean }) {
+  if (wasDeleted) {
+    return (
+      <>
+        <Header />
+        <EmptyState
+          icon="trash"
+          title="This job was deleted"
+          action={<LinkText href="/jobs">Show all jobs</LinkText>}
+        >
+          <p>
+            <code className={styles.wanted}>{id}</code> was deleted while you looked at it, or you
+            may no longer see it.
+          </p>
+        </EmptyState>
+      </>
+    );
+  }
   return (
     <>
       <Header />
