@@ -9,7 +9,7 @@ export interface TableProps {
   label: string;
   children: ReactNode;
   dense?: boolean;
-  /** Below 900 px, show each row as a card. Cells then need `label`. On by default. */
+  /** Below 980 px, show each row as a card. Cells then need `label`. On by default. */
   stacked?: boolean;
   /** Keep the head in view inside a frame of this height, such as "60vh". */
   maxHeight?: string;

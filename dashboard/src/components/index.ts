@@ -33,6 +33,7 @@ export { PageHeader, type PageHeaderProps } from "./PageHeader";
 export { ProgressBar, type ProgressBarProps } from "./ProgressBar";
 export { ReachContext, useReach } from "./reach";
 export { ScrollFrame, type ScrollFrameProps } from "./ScrollFrame";
+export { type Segment, Segments, type SegmentsProps } from "./Segments";
 export { Select, type SelectOption, type SelectProps } from "./Select";
 export {
   type Shortcut,

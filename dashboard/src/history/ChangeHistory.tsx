@@ -1,6 +1,13 @@
 import { useState } from "react";
 import type { components, Pages } from "../api";
-import { Badge, Button, ConfirmDialog, EmptyState, SkeletonLines } from "../components";
+import {
+  Badge,
+  Button,
+  ConfirmDialog,
+  EmptyState,
+  SkeletonLines,
+  statusWords,
+} from "../components";
 import { ErrorNotice } from "../shell/ErrorNotice";
 import { MoreButton } from "../shell/MoreButton";
 import { Time } from "../time";
@@ -41,7 +48,7 @@ export function ChangeHistory({ pages, words, subject, onRestore }: Props) {
             <div className={styles.who}>
               <span className={styles.by}>{change.by}</span>
               <Time at={change.at} />
-              {change.verb !== "changed" && <Badge>{change.verb}</Badge>}
+              {change.verb !== "changed" && <Badge>{statusWords(change.verb)}</Badge>}
             </div>
             <FieldChanges
               before={change.before as State}

@@ -31,7 +31,7 @@ def test_schedule_runs_now(site: Site, open_as: OpenAs) -> None:
     sent = {"name": name, "job_type": "export", "cron": "30 2 * * 1-5", "payload": {"key": key}}
     site.api.send("POST", "/admin/schedules", {**sent, "timezone": "Europe/Berlin"})
     page = open_as("operator", "/schedules").page
-    card = pages.main(page).get_by_role("region", name=name)
+    card = pages.main(page).get_by_role("row").filter(has_text=name)
     expect(card).to_contain_text("At 02:30, Mon–Fri")
     pages.press(card, "Run now")
 

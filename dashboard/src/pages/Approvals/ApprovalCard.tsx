@@ -114,8 +114,6 @@ function Content({ job, lane, runsForS }: ContentProps) {
       <section className={styles.part}>
         <h3>Payload</h3>
         <JsonView label={`Payload of ${shortId(job.id)}`} value={job.payload} maxHeight="320px" />
-        <h3>Changed since the last approved run</h3>
-        <LastApproved job={job} />
       </section>
       <section className={styles.part}>
         {warnings.length > 0 && (
@@ -128,6 +126,8 @@ function Content({ job, lane, runsForS }: ContentProps) {
           </Notice>
         )}
         <KeyValue items={useFacts(job, cost, lane, runsForS)} />
+        <h3>Changed since the last approved run</h3>
+        <LastApproved job={job} />
         {plan !== null && (
           <>
             <h3>Plan</h3>

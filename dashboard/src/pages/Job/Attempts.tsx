@@ -10,6 +10,7 @@ import {
   type LogLine,
   LogView,
   Notice,
+  statusWords,
   Traceback,
 } from "../../components";
 import { absolute, between, duration, plural } from "../../format";
@@ -88,7 +89,7 @@ function AttemptItem({ job, attempt, isNewest, isPrivateShown }: AttemptProps) {
         {attempt.attempt}
       </span>
       <Badge tone={tone} icon={icon}>
-        {words}
+        {statusWords(words)}
       </Badge>
       <span className={styles.error}>{attempt.error?.type}</span>
       <span className={styles.length}>

@@ -89,13 +89,15 @@ export default function Lane() {
           <Card title="Settings">
             {isManager ? <LaneSettingsForm lane={data} /> : <SettingsList lane={data} />}
           </Card>
-          <QueueDepth lane={data} />
+          <div className={styles.column}>
+            <QueueDepth lane={data} />
+            {isManager && (
+              <Card title="History">
+                <LaneHistory name={wanted} />
+              </Card>
+            )}
+          </div>
         </div>
-        {isManager && (
-          <Card title="History">
-            <LaneHistory name={wanted} />
-          </Card>
-        )}
       </div>
     </>
   );

@@ -1,5 +1,4 @@
 import { useMemo } from "react";
-import { Link } from "wouter";
 import { type components, useApi } from "../../api";
 import {
   Chart,
@@ -12,7 +11,7 @@ import {
   total,
   waits,
 } from "../../charts";
-import { Card, cx, EmptyState, Select, Skeleton } from "../../components";
+import { Card, EmptyState, Segments, Select, Skeleton } from "../../components";
 import { plural } from "../../format";
 import { usePreferences } from "../../shell/preferences";
 import { href, useUrlValue } from "../../shell/url";
@@ -82,19 +81,14 @@ export function Charts({ lanes }: { lanes: string[] }) {
 
 function WindowLinks({ chosen, lane }: { chosen: string; lane: string | null }) {
   return (
-    <nav aria-label="Time range" className={styles.windows}>
-      {WINDOWS.map(({ id, words }) => (
-        <Link
-          key={id}
-          replace
-          href={href("/", { window: id === "30m" ? null : id, lane })}
-          aria-current={id === chosen ? "true" : undefined}
-          className={cx(styles.window, id === chosen && styles.windowChosen)}
-        >
-          {words}
-        </Link>
-      ))}
-    </nav>
+    <Segments
+      label="Time range"
+      items={WINDOWS.map(({ id, words }) => ({
+        href: href("/", { window: id === "30m" ? null : id, lane }),
+        label: words,
+        isCurrent: id === chosen,
+      }))}
+    />
   );
 }
 

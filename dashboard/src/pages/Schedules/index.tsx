@@ -2,9 +2,9 @@ import { useState } from "react";
 import { useApiPages, useCan, useTopics } from "../../api";
 import { Button, EmptyState, PageHeader, SkeletonRows } from "../../components";
 import { ErrorNotice } from "../../shell/ErrorNotice";
-import { ScheduleCard } from "./ScheduleCard";
+import { MoreButton } from "../../shell/MoreButton";
 import { ScheduleDialog } from "./ScheduleDialog";
-import styles from "./Schedules.module.css";
+import { ScheduleTable } from "./ScheduleTable";
 
 /** Schedules in plain words, with what comes next and how the last slots went. */
 export default function Schedules() {
@@ -34,19 +34,10 @@ export default function Schedules() {
           <code>@lw.schedule(…)</code>.
         </EmptyState>
       )}
-      <div className={styles.list}>
-        {schedules.items.map((schedule) => (
-          <ScheduleCard key={schedule.name} schedule={schedule} canManage={canManage} />
-        ))}
-      </div>
-      {schedules.hasNextPage && (
-        <Button
-          isPending={schedules.isFetchingNextPage}
-          onPress={() => void schedules.fetchNextPage()}
-        >
-          Load more
-        </Button>
+      {schedules.items.length > 0 && (
+        <ScheduleTable schedules={schedules.items} canManage={canManage} />
       )}
+      <MoreButton of={schedules} />
       {isCreating && <ScheduleDialog onClose={() => setCreating(false)} />}
     </>
   );

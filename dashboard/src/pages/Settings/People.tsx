@@ -88,7 +88,7 @@ function PrincipalRow({ principal, grants }: { principal: Principal; grants: Gra
   return (
     <Row>
       <Cell rowHeader label="Name">
-        {principal.name} {isDisabled && <Badge tone="warning">disabled</Badge>}
+        {principal.name} {isDisabled && <Badge tone="warning">Disabled</Badge>}
       </Cell>
       <Cell label="Kind">{principal.kind}</Cell>
       <Cell label="Roles" wide>

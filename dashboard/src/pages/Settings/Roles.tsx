@@ -38,7 +38,7 @@ export function Roles() {
             {roles.items.map((role) => (
               <Row key={role.name}>
                 <Cell rowHeader label="Role">
-                  {role.name} {role.is_seeded && <Badge>seeded</Badge>}
+                  {role.name} {role.is_seeded && <Badge>Seeded</Badge>}
                 </Cell>
                 <Cell label="Permissions" wide>
                   <span className={styles.words}>

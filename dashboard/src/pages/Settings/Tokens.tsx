@@ -101,7 +101,7 @@ function Revoke({ token }: { token: Token }) {
   const revoke = useAction("post", "/admin/tokens/{token_id}/revoke", {
     done: `${token.name} revoked`,
   });
-  if (token.revoked_at !== null) return <Badge>revoked</Badge>;
+  if (token.revoked_at !== null) return <Badge>Revoked</Badge>;
   return (
     <>
       <Button size="sm" onPress={() => setAsking(true)}>

@@ -1,11 +1,11 @@
-import { Tabs } from "../../components";
+import { Segments } from "../../components";
 import { href, useUrlValue } from "../../shell/url";
 
 /** Hosts as cards, or all processes as one dense list. */
 export function LayoutSwitch() {
   const [layout] = useUrlValue("layout");
   return (
-    <Tabs
+    <Segments
       label="Layout"
       items={[
         { href: "/workers", label: "Hosts", isCurrent: layout !== "processes" },

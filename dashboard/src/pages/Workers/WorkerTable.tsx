@@ -13,10 +13,10 @@ import {
   TableBody,
   TableHead,
 } from "../../components";
-import { bytes, shortId } from "../../format";
+import { bytes, plural, shortId } from "../../format";
 import { href, jobPath, lanePath } from "../../shell/url";
 import { Time } from "../../time";
-import { type Host, runsJobs, stateOf, TRANSPORTS, type Worker } from "./hosts";
+import { foldSilent, type Host, runsJobs, stateOf, TRANSPORTS, type Worker } from "./hosts";
 import styles from "./Workers.module.css";
 
 type ActiveJob = components["schemas"]["ActiveJobOut"];
@@ -24,32 +24,44 @@ type ActiveJob = components["schemas"]["ActiveJobOut"];
 /** The processes of one host. */
 export function WorkerTable({ host, active }: { host: Host; active: ActiveJob[] }) {
   const canManage = useCan("workers:manage");
+  const [isWhole, setWhole] = useState(false);
+  const shown = isWhole ? host.workers : foldSilent(host.workers);
+  const hidden = host.workers.length - shown.length;
   return (
-    <Table label={`Workers on ${host.name}`} bare>
-      <TableHead>
-        <HeaderCell>Worker</HeaderCell>
-        <HeaderCell>State</HeaderCell>
-        <HeaderCell>Capacity</HeaderCell>
-        <HeaderCell>Running</HeaderCell>
-        <HeaderCell>Lanes</HeaderCell>
-        <HeaderCell>Job types</HeaderCell>
-        <HeaderCell numeric secondary>
-          Memory
-        </HeaderCell>
-        <HeaderCell numeric>Last seen</HeaderCell>
-        {canManage && <HeaderCell hidden>Actions</HeaderCell>}
-      </TableHead>
-      <TableBody>
-        {host.workers.map((worker) => (
-          <WorkerRow
-            key={worker.id}
-            worker={worker}
-            jobs={active.filter((job) => job.claimed_by === worker.id)}
-            canManage={canManage}
-          />
-        ))}
-      </TableBody>
-    </Table>
+    <>
+      <Table label={`Workers on ${host.name}`} bare>
+        <TableHead>
+          <HeaderCell>Worker</HeaderCell>
+          <HeaderCell>State</HeaderCell>
+          <HeaderCell>Capacity</HeaderCell>
+          <HeaderCell>Running</HeaderCell>
+          <HeaderCell>Lanes</HeaderCell>
+          <HeaderCell>Job types</HeaderCell>
+          <HeaderCell numeric secondary>
+            Memory
+          </HeaderCell>
+          <HeaderCell numeric>Last seen</HeaderCell>
+          {canManage && <HeaderCell hidden>Actions</HeaderCell>}
+        </TableHead>
+        <TableBody>
+          {shown.map((worker) => (
+            <WorkerRow
+              key={worker.id}
+              worker={worker}
+              jobs={active.filter((job) => job.claimed_by === worker.id)}
+              canManage={canManage}
+            />
+          ))}
+        </TableBody>
+      </Table>
+      {hidden > 0 && (
+        <div className={styles.foot}>
+          <Button size="sm" variant="quiet" onPress={() => setWhole(true)}>
+            Show {plural(hidden, "more silent worker")}
+          </Button>
+        </div>
+      )}
+    </>
   );
 }
 
@@ -57,17 +69,19 @@ function WorkerRow(props: { worker: Worker; jobs: ActiveJob[]; canManage: boolea
   const { worker, jobs, canManage } = props;
   const state = stateOf(worker);
   return (
-    <Row>
+    <Row brief={worker.state !== "live"}>
       <Cell rowHeader label="Worker">
-        <LinkText href={href("/jobs", { worker: worker.name })}>{worker.name}</LinkText>
-        <div className={styles.detail}>
-          pid {worker.pid} · {TRANSPORTS[worker.transport]}
+        <div>
+          <LinkText href={href("/jobs", { worker: worker.name })}>{worker.name}</LinkText>
+          <div className={styles.detail}>
+            pid {worker.pid} · {TRANSPORTS[worker.transport]}
+          </div>
         </div>
       </Cell>
       <Cell label="State" headline>
         <span className={styles.badges}>
           <Badge tone={state.tone}>{state.word}</Badge>
-          {worker.is_leader && <Badge icon="bolt">leader</Badge>}
+          {worker.is_leader && <Badge icon="bolt">Leader</Badge>}
         </span>
       </Cell>
       <Cell label="Capacity">
@@ -92,11 +106,13 @@ function WorkerRow(props: { worker: Worker; jobs: ActiveJob[]; canManage: boolea
         <span className={styles.lanes}>
           {worker.lanes === null
             ? "all"
-            : worker.lanes.map((lane) => (
-                <LinkText key={lane} quiet href={lanePath(lane)}>
-                  {lane}
-                </LinkText>
-              ))}
+            : worker.lanes.length === 0
+              ? "none"
+              : worker.lanes.map((lane) => (
+                  <LinkText key={lane} quiet href={lanePath(lane)}>
+                    {lane}
+                  </LinkText>
+                ))}
         </span>
       </Cell>
       <Cell label="Job types" wide>
@@ -107,7 +123,7 @@ function WorkerRow(props: { worker: Worker; jobs: ActiveJob[]; canManage: boolea
       <Cell label="Memory" numeric secondary>
         {bytes(worker.memory_bytes)}
       </Cell>
-      <Cell label="Last seen" numeric>
+      <Cell label="Last seen" numeric headline={worker.state !== "live"}>
         <Time at={worker.seen_at} />
       </Cell>
       {canManage && (

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { byHost, runsJobs, stateOf, type Worker } from "./hosts";
+import { byHost, foldSilent, runsJobs, stateOf, type Worker } from "./hosts";
 
 const worker = (fields: Partial<Worker>): Worker =>
   ({
@@ -23,11 +23,18 @@ it("groups workers by host, hosts with silent workers first", () => {
   ]);
 });
 
+it("shows every live worker and a few silent ones", () => {
+  const [live, dead] = [worker({}), worker({ state: "dead" })];
+  const many = [live, ...Array.from({ length: 9 }, () => ({ ...dead }))];
+  expect(foldSilent(many).map(({ state }) => state)).toEqual(["live", ...Array(5).fill("dead")]);
+  expect(foldSilent(many.slice(0, 7))).toHaveLength(7);
+});
+
 it.each([
-  [{}, "live"],
-  [{ state: "dead" }, "silent"],
-  [{ is_stopping: true }, "stopping"],
-  [{ drain_requested_at: "2026-11-17T12:00:00Z" }, "drained"],
+  [{}, "Live"],
+  [{ state: "dead" }, "Silent"],
+  [{ is_stopping: true }, "Stopping"],
+  [{ drain_requested_at: "2026-11-17T12:00:00Z" }, "Drained"],
 ] as const)("says that %o is %s", (fields, word) => {
   expect(stateOf(worker(fields)).word).toBe(word);
 });

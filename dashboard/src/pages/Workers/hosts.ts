@@ -5,6 +5,17 @@ export type Worker = components["schemas"]["WorkerRowOut"];
 /** The workers of one host, live ones first. */
 export type Host = { name: string; workers: Worker[]; silent: number; running: number };
 
+// With more of them, a host that was replaced hides the workers that live.
+const MOST_SILENT = 5;
+
+/** The live workers, and the first few silent ones. */
+export function foldSilent(workers: Worker[]): Worker[] {
+  const silent = workers.filter(({ state }) => state !== "live");
+  if (silent.length <= MOST_SILENT + 1) return workers;
+  const hidden = new Set(silent.slice(MOST_SILENT));
+  return workers.filter((worker) => !hidden.has(worker));
+}
+
 /** Group workers by host; hosts with silent workers come first. */
 export function byHost(live: Worker[], silent: Worker[]): Host[] {
   const hosts = new Map<string, Host>();
@@ -42,9 +53,9 @@ export function stateOf(worker: Worker): {
   word: string;
   tone: "completed" | "warning" | "failed" | "neutral";
 } {
-  if (worker.state === "dead") return { word: "silent", tone: "failed" };
-  if (worker.state === "stopped") return { word: "stopped", tone: "neutral" };
-  if (worker.is_stopping) return { word: "stopping", tone: "neutral" };
-  if (worker.drain_requested_at !== null) return { word: "drained", tone: "warning" };
-  return { word: "live", tone: "completed" };
+  if (worker.state === "dead") return { word: "Silent", tone: "failed" };
+  if (worker.state === "stopped") return { word: "Stopped", tone: "neutral" };
+  if (worker.is_stopping) return { word: "Stopping", tone: "neutral" };
+  if (worker.drain_requested_at !== null) return { word: "Drained", tone: "warning" };
+  return { word: "Live", tone: "completed" };
 }
