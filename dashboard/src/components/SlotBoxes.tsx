@@ -30,7 +30,7 @@ export function SlotBoxes({ used, total }: SlotBoxesProps) {
         )}
         <span className={styles.count}>
           {used}
-          <span className={styles.total}>{total === null ? " / ∞" : `/${total}`}</span>
+          <span className={styles.total}>{total === null ? "/∞" : `/${total}`}</span>
         </span>
       </span>
     </span>

@@ -70,6 +70,7 @@ export function QuickStart({ hasWorker }: { hasWorker: boolean }) {
             text={asCli(`jobs submit ${first} '${JSON.stringify(payload)}'`)}
           />
           <CodeBlock
+            wrap
             label="curl command"
             text={asCurl("POST", "jobs", { job_type: first, payload })}
           />
