@@ -28,6 +28,13 @@ def test_migration_neither_ends_its_transaction_nor_needs_to_run_outside(
         assert not re.search(r"\bindex\s+concurrently\b", statement, re.IGNORECASE)
 
 
+def test_migration_drops_no_function() -> None:
+    """Functions of earlier versions call each other until the definitions are replaced."""
+    drops = re.compile(r"^\s*drop\s+function\b", re.IGNORECASE | re.MULTILINE)
+    # It drops trigger functions together with their triggers.
+    assert [m.number for m in migrations() if drops.search(m.sql)] == [19]
+
+
 @pytest.mark.parametrize(
     "text, found",
     [

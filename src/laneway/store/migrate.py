@@ -36,6 +36,7 @@ from laneway.store.migration_files import (
 )
 from laneway.store.migration_files import script as _script
 from laneway.store.missing_rights import refuse_missing_rights
+from laneway.store.retired_functions import drop_retired
 from laneway.store.server_settings import ENCODING, refuse_unsuitable
 from laneway.store.statement import Statement
 
@@ -212,6 +213,7 @@ def migrate(dsn: str, *, patience_s: float = PATIENCE_S, lanes: Sequence[Lane] =
                         role,
                         ", ".join(functions),
                     )
+        drop_retired(conn)
     return done
 
 

@@ -51,7 +51,7 @@ do $seed$ begin
         delete from laneway.job_types t where t.published_at is null and t.name <> all ({}::text[]);
     end if;
 end $seed$;"""
-_HELPERS = ("replace_function", "replace_view", "replace_trigger")
+_HELPERS = ("retire_function", "replace_function", "replace_view", "replace_trigger")
 _FUNCTION = "select laneway.replace_function("
 _QUOTE = "laneway_definition"
 _BEGAN = "select set_config('laneway.migration_began', clock_timestamp()::text, true);"
@@ -143,16 +143,28 @@ def transaction(migration: Migration, *, first: str = "", after: Iterable[str] =
 
     `first` runs under the migration lock; `after` are statements at the end.
     """
-    parts = ["begin;", _upgrade("bounds")]
-    # Waits only for other migrations, and holds no other lock meanwhile.
-    parts += ["set local lock_timeout = '30s';", f"select pg_advisory_xact_lock({LOCK});"]
-    parts += [BOOTSTRAP.strip(), first, _BEGAN]
+    parts = [*_beginning(), BOOTSTRAP.strip(), first, _BEGAN]
+    if migration.is_definitions:
+        after = (*after, _upgrade("retired_rights"))
     for statement in (*_body(migration), *after):
         # Replacing a function locks no table.
         parts += [statement] if statement.startswith(_FUNCTION) else [_LOCK_TIMEOUT, statement]
     record = (migration.number, migration.name, migration.checksum, migration.safe_with)
     parts += [RECORD.format(*map(Literal, record)).as_string(None), "commit;"]
     return "\n".join(part for part in parts if part)
+
+
+def dropping(functions: Iterable[int]) -> str:
+    """The SQL that drops retired functions in one transaction."""
+    numbers = ",".join(map(str, functions))
+    setting = f"select set_config('laneway.retired', '{{{numbers}}}', true);"
+    return "\n".join([*_beginning(), setting, _upgrade("drop_retired"), "commit;"])
+
+
+def _beginning() -> list[str]:
+    # Waits only for other migrations, and holds no other lock meanwhile.
+    wait = ["set local lock_timeout = '30s';", f"select pg_advisory_xact_lock({LOCK});"]
+    return ["begin;", _upgrade("bounds"), *wait]
 
 
 def _body(migration: Migration) -> Iterator[str]:
