@@ -83,6 +83,26 @@ def test_call_of_a_replaced_function_ends_as_it_began(dsn: str, statement: str) 
     assert run(dsn, RETIRED) == [(0,)]
 
 
+def test_replaced_function_goes_when_earlier_transactions_end(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retired_functions, "PATIENCE_S", DEADLINE_S)
+    run(dsn, EARLIER)
+    has_listed = (
+        "select 1 from pg_stat_activity where application_name = 'laneway migrate'"
+        " and datname = current_database() and state = 'idle' and query like '%virtualxid%'"
+    )
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(dsn) as later:
+        with at_the_gate(dsn, PARSED, "none"):
+            migration = pool.submit(migrate, dsn)
+            until(lambda: run(dsn, has_listed), "the migration has listed the transactions")
+            later.execute("select 1")
+            assert run(dsn, RETIRED) == [(4,)]
+            assert not migration.done()
+        assert migration.result(DEADLINE_S) == ["definitions"]
+    assert run(dsn, RETIRED) == [(0,)]
+
+
 def test_call_in_flight_keeps_the_right_that_all_roles_had(dsn: str, postgres: Server) -> None:
     role = f"lw_{uuid4().hex[:8]}"
     postgres.admin.execute(f"create role {role}".encode())
