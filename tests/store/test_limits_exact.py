@@ -18,9 +18,8 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from laneway.store import jobs, leases, retention
+from laneway.store import jobs, leases
 from laneway.store.leases import Verdict
-from laneway.store.retention import LeaderTerm
 from tests.store import claiming_process
 from tests.support.store_client import StoreClient
 
@@ -155,10 +154,7 @@ def drain(db: StoreClient) -> None:
     deadline = time.monotonic() + PATIENCE
     while db.one("select count(*) from laneway.outcome") < JOBS:
         assert time.monotonic() < deadline, "something waits for ever"
-        epoch = db.run(leases.run_watchdog(db.worker, 60)).epoch
-        if epoch is not None:
-            # Two changes at once may pass over the waiters of a key; the leader repairs that.
-            db.run(retention.sweep_keys(LeaderTerm(db.worker, epoch)))
+        db.run(leases.run_watchdog(db.worker, 60))
         db.do(
             "with d as (delete from laneway.delayed returning *)"
             " insert into laneway.ready (seq, job_type, rank, attempt, retries)"

@@ -3,20 +3,29 @@
 -- of each job type returns to ready, and the one that is claimed first takes the key: a job that cannot run
 -- does not keep the key from the others. Only claims and ends of attempts lock holders, never a caller's
 -- transaction.
+-- So waiters of a free key always have a job of their type in ready. The claim or the cancel of that job locks its
+-- row, and then takes the key or promotes the next one. A job is parked behind a job in ready only by a transaction
+-- that has that row locked: otherwise the other one may be leaving, and does not see who comes to wait for it.
 
 -- Takes the key of each of these claimed jobs, in order, or parks the job; also parks it, with the key free, if an
--- earlier job of its type is waiting to take it. Returns the parked jobs.
+-- earlier job of its type is waiting to take it. Returns the jobs without their key: parked, or in ready again.
 create or replace function laneway.take_keys(p_met laneway.key_waiters[]) returns bigint[]
 language plpgsql volatile
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_nestloop = on
 set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
 declare
     v_won   bigint[];
-    v_early bigint[];
+    v_early laneway.key_waiters[];
+    v_job   laneway.key_waiters;
+    v_first laneway.key_waiters;
+    -- Jobs that leave their key to an earlier one; jobs of other types that are in ready again.
+    v_yield laneway.key_waiters[];
+    v_back  bigint[];
     v_lost  bigint[];
 begin
     with won as (
@@ -30,7 +39,7 @@ begin
     select array_agg(w.seq) into v_won from won w;
     -- Read with the key locked, so after the transaction that freed it: an earlier job of the same type may wait for
     -- it, or may have returned since this claim read it, and goes first. Returned jobs are few.
-    select array_agg(m.seq) into v_early
+    select array_agg(m) into v_early
       from unnest(p_met) m
      where m.seq = any (v_won)
        and (exists (select from laneway.key_waiters w
@@ -43,18 +52,51 @@ begin
                         cross join lateral (select from laneway.jobs b
                                              where b.seq = r.seq and b.workspace = m.workspace
                                                and b.concurrency_key = m.concurrency_key offset 0) b));
-    if v_early is not null then
+    foreach v_job in array coalesce(v_early, '{}') loop
+        -- Locks one in ready, or else moves the first waiter there. One that another transaction has locked is passed:
+        -- it is being claimed, changed or cancelled, maybe in a transaction that stays open.
+        perform from (select r.seq from laneway.ready r
+                       where r.job_type = v_job.job_type and not r.fresh and (r.rank, r.seq) < (v_job.rank, v_job.seq)
+                       order by r.rank, r.seq limit 100) r
+         cross join lateral (select from laneway.jobs b
+                              where b.seq = r.seq and b.workspace = v_job.workspace
+                                and b.concurrency_key = v_job.concurrency_key offset 0) b
+         cross join lateral (select from laneway.ready x where x.seq = r.seq offset 0 for update skip locked) x
+         limit 1;
+        if not found then
+            select w.* into v_first from laneway.key_waiters w
+             where w.workspace = v_job.workspace and w.concurrency_key = v_job.concurrency_key
+               and w.job_type = v_job.job_type and (w.rank, w.seq) < (v_job.rank, v_job.seq)
+             order by w.rank, w.seq limit 1 for update skip locked;
+            continue when not found;
+            delete from laneway.key_waiters w where w.seq = v_first.seq;
+            insert into laneway.ready (seq, job_type, fresh, rank, attempt, retries, sealed, ready_at)
+            values (v_first.seq, v_first.job_type, false, v_first.rank, v_first.attempt, v_first.retries,
+                    v_first.sealed, v_first.ready_at);
+            perform laneway.wake(array[v_first.job_type]);
+        end if;
+        v_yield := v_yield || v_job;
+    end loop;
+    if v_yield is not null then
         delete from laneway.key_holders h
-         using unnest(p_met) m
-         where m.seq = any (v_early)
-           and h.workspace = m.workspace and h.concurrency_key = m.concurrency_key;
-        v_won := array(select w from unnest(v_won) w where w <> all (v_early));
+         using unnest(v_yield) e
+         where h.workspace = e.workspace and h.concurrency_key = e.concurrency_key;
+        v_won := array(select w from unnest(v_won) w where w <> all (array(select e.seq from unnest(v_yield) e)));
+        -- The earlier job is of one type only. Jobs of others, with no holder to wait for, are claimed again.
+        with back as (
+            insert into laneway.ready (seq, job_type, fresh, rank, attempt, retries, sealed, ready_at)
+            select m.seq, m.job_type, false, m.rank, m.attempt, m.retries, m.sealed, m.ready_at
+              from unnest(p_met) m, unnest(v_yield) e
+             where m.workspace = e.workspace and m.concurrency_key = e.concurrency_key and m.job_type <> e.job_type
+            returning seq)
+        select array_agg(b.seq) into v_back from back b;
     end if;
     with aside as (
         insert into laneway.key_waiters
-        select m.* from unnest(p_met) m where m.seq <> all (coalesce(v_won, '{}')) returning seq)
+        select m.* from unnest(p_met) m where m.seq <> all (coalesce(v_won, '{}') || coalesce(v_back, '{}'))
+        returning seq)
     select array_agg(a.seq) into v_lost from aside a;
-    return coalesce(v_lost, '{}');
+    return coalesce(v_lost, '{}') || coalesce(v_back, '{}');
 end $$;
 
 -- Ends the hold of these jobs on their keys, and moves the first waiter of each type to ready; returns those.
@@ -126,18 +168,19 @@ begin
                                 and w.job_type > t.job_type and p_type is null
                               order by w.job_type, w.rank, w.seq limit 1) n
     ), heads as materialized (
-        select n.* from types t
-         cross join lateral (select w.ctid as tid, w.* from laneway.key_waiters w
+        select n.tid from types t
+         cross join lateral (select w.ctid as tid from laneway.key_waiters w
                               where w.workspace = t.workspace and w.concurrency_key = t.concurrency_key
                                 and w.job_type = t.job_type
                               order by w.rank, w.seq limit 1 for update skip locked) n
     ), gone as (
-        delete from laneway.key_waiters w where w.ctid = any (array(select h.tid from heads h))
+        -- Not a row that changed after this statement began: its lock shows the new version, which is not deleted.
+        delete from laneway.key_waiters w where w.ctid = any (array(select h.tid from heads h)) returning w.*
     ), back as (
         insert into laneway.ready (seq, job_type, fresh, rank, attempt, retries, sealed, ready_at)
-        select h.seq, h.job_type, false, h.rank, h.attempt, h.retries, h.sealed, h.ready_at from heads h
+        select g.seq, g.job_type, false, g.rank, g.attempt, g.retries, g.sealed, g.ready_at from gone g
     )
-    select h.seq, h.job_type from heads h;
+    select g.seq, g.job_type from gone g;
 end $$;
 
 -- Called when a job that returned to ready for its key is gone: unless a job runs with the key, the next of its
@@ -191,13 +234,14 @@ begin
          where ((b.workspace, b.concurrency_key) in (select h.workspace, h.concurrency_key from holders h)) is true
            and b.seq not in (select h.seq from holders h)
     ), gone as (
-        delete from laneway.ready w where w.ctid = any (array(select l.tid from losers l))
+        -- Not a row that changed while this statement waited: its lock shows the new version, which is not deleted.
+        delete from laneway.ready w where w.ctid = any (array(select l.tid from losers l)) returning w.seq
     ), aside as (
         insert into laneway.key_waiters (seq, workspace, concurrency_key, rank, job_type, attempt, retries, sealed, ready_at)
         select l.seq, l.workspace, l.concurrency_key, l.rank, l.job_type, l.attempt, l.retries, l.sealed, l.ready_at
-          from losers l
+          from losers l where (l.seq in (select g.seq from gone g)) is true
     )
-    select count(*) into v_n from losers;
+    select count(*) into v_n from gone;
     return v_n;
 end $$;
 
