@@ -9,7 +9,7 @@ import { Time } from "../../time";
 import styles from "./Failures.module.css";
 import { byMessage, type MessageGroup } from "./fingerprint";
 
-const MOST = 200;
+const MOST = 100;
 
 type Props = {
   /** The jobs of the group. */
@@ -42,7 +42,7 @@ export function Messages({ filter, version, onRetry }: Props) {
     <div className={styles.messages}>
       <p className="muted">
         {plural(groups.length, "different message")} of{" "}
-        {next_cursor === null ? "" : `the newest ${MOST} of `}
+        {next_cursor === null ? "" : `the newest ${count(items.length)} of `}
         {filter.since ? `the jobs submitted in the last ${filter.since}` : "these jobs"}
       </p>
       <ul>
