@@ -12,7 +12,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, expect
 
 from tests.e2e import axe
-from tests.e2e.browser import NARROWEST, PHONE, WIDE, ZOOMED, Theme, Visit, visit
+from tests.e2e.browser import NARROWEST, PATIENCE_MS, PHONE, WIDE, ZOOMED, Theme, Visit, visit
 from tests.e2e.site import Site
 
 THEMES: tuple[Theme, ...] = ("light", "dark")
@@ -74,8 +74,8 @@ class Findings:
 
 def await_content(page: Page) -> None:
     """Wait until the screen shows its heading and nothing is loading."""
-    expect(page.get_by_role("heading", level=1)).to_be_visible()
-    expect(page.locator("[aria-busy=true]")).to_have_count(0)
+    expect(page.get_by_role("heading", level=1)).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.locator("[aria-busy=true]")).to_have_count(0, timeout=PATIENCE_MS)
 
 
 def too_wide(page: Page) -> list[str]:

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { colourTokens, contrastRatio, type Theme } from "../components/contrast";
 
@@ -81,4 +81,16 @@ describe.each(["light", "dark"] as const)("%s theme", (theme) => {
 test("contrast of black and white is 21", () => {
   expect(contrastRatio("#000000", "#ffffff")).toBeCloseTo(21);
   expect(contrastRatio("#777777", "#ffffff")).toBeCloseTo(4.48, 2);
+});
+
+const home = new URL("../", import.meta.url);
+const sheets = readdirSync(home, { recursive: true, encoding: "utf8" }).filter(
+  (path) => path.endsWith(".css") && !path.endsWith("tokens.css"),
+);
+
+test.each(sheets)("%s takes its colours and corners from the tokens", (path) => {
+  const rules = readFileSync(new URL(path, home), "utf8").replaceAll(/\/\*[\s\S]*?\*\//g, "");
+  expect(rules).not.toMatch(/:[^;{]*#[0-9a-f]{3,8}\b/i);
+  expect(rules).not.toMatch(/(rgb|hsl)a?\(/);
+  expect(rules).not.toMatch(/border-radius:[^;]*[0-9]px/);
 });

@@ -92,13 +92,15 @@ function AllLanes({ lanes, isPaused }: { lanes: Lane[]; isPaused: boolean }) {
   const shown = isWhole ? found : found.slice(0, MOST_SHOWN);
   return (
     <div className={styles.all}>
-      <TextField
-        label="Find a lane"
-        hideLabel
-        placeholder="Name or job type"
-        value={wanted ?? ""}
-        onChange={setWanted}
-      />
+      <div className={styles.find}>
+        <TextField
+          label="Find a lane"
+          hideLabel
+          placeholder="Name or job type"
+          value={wanted ?? ""}
+          onChange={setWanted}
+        />
+      </div>
       {found.length === 0 ? (
         <EmptyState icon="search" title="No lane matches" />
       ) : (
