@@ -109,6 +109,7 @@ USES = {
     "control/circles.py",
     "control/explain.py",
     "control/resources.py",
+    "control/start_estimate.py",
 }
 
 
