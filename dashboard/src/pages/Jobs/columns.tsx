@@ -101,15 +101,14 @@ export const COLUMNS: readonly Column[] = [
   },
 ];
 
+/** Without the columns that are the same for most jobs, so that errors have room. */
 export const USUAL_COLUMNS = [
   "lane",
   "detail",
   "submitted",
   "duration",
-  "priority",
   "attempts",
   "worker",
-  "tags",
 ];
 
 function Duration({ job }: { job: Job }) {
