@@ -109,11 +109,19 @@ type ContentProps = { job: Detail } & Pick<Props, "lane" | "runsForS">;
 
 function Content({ job, lane, runsForS }: ContentProps) {
   const { plan, cost, warnings } = analysisParts(job.analysis);
+  const change = (
+    <>
+      <h3>Changed since the last approved run</h3>
+      <LastApproved job={job} />
+    </>
+  );
+  // A plan fills the second column; without one, the change does.
   return (
     <div className={styles.content}>
       <section className={styles.part}>
         <h3>Payload</h3>
         <JsonView label={`Payload of ${shortId(job.id)}`} value={job.payload} maxHeight="320px" />
+        {plan !== null && change}
       </section>
       <section className={styles.part}>
         {warnings.length > 0 && (
@@ -126,8 +134,7 @@ function Content({ job, lane, runsForS }: ContentProps) {
           </Notice>
         )}
         <KeyValue items={useFacts(job, cost, lane, runsForS)} />
-        <h3>Changed since the last approved run</h3>
-        <LastApproved job={job} />
+        {plan === null && change}
         {plan !== null && (
           <>
             <h3>Plan</h3>

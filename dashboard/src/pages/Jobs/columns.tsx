@@ -102,14 +102,7 @@ export const COLUMNS: readonly Column[] = [
 ];
 
 /** Without the columns that are the same for most jobs, so that errors have room. */
-export const USUAL_COLUMNS = [
-  "lane",
-  "detail",
-  "submitted",
-  "duration",
-  "attempts",
-  "worker",
-];
+export const USUAL_COLUMNS = ["lane", "detail", "submitted", "duration", "attempts", "worker"];
 
 function Duration({ job }: { job: Job }) {
   if (job.status === "running" && job.started_at) return <Elapsed since={job.started_at} />;
