@@ -29,6 +29,7 @@ OPEN = {
     ("GET", "/healthz"),
     ("GET", "/readyz"),
     ("GET", "/"),
+    ("HEAD", "/"),
     ("GET", "/ui"),
     ("GET", "/ui/{path}"),
     ("HEAD", "/ui/{path}"),
