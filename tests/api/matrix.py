@@ -196,6 +196,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("GET", "/healthz"): Entry("open"),
     ("GET", "/readyz"): Entry("open"),
     ("GET", "/"): Entry("open"),
+    ("HEAD", "/"): Entry("open"),
     ("GET", "/ui"): Entry("open"),
     ("GET", "/ui/{path}"): Entry("open"),
     ("HEAD", "/ui/{path}"): Entry("open"),

@@ -172,8 +172,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "freed_types": ("select on job_types", "select on limits", "select on limits_held"),
     "wake": (),
     "take_keys": (
-        "select insert update delete on key_holders",
-        "select insert update delete on key_waiters",
+        "select insert update delete on key_holders", "select insert update delete on key_waiters",
         "select insert update on ready", "select on jobs", "execute on wake",
     ),
     "promote_key_waiters": ("select update delete on key_waiters", "insert on ready"),
