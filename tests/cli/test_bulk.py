@@ -108,6 +108,7 @@ def test_neither_ids_nor_a_filter_is_a_usage_error_and_so_are_both(run: Run, ver
         ["retry", "--since", "2002-01-01T00:00:00Z", "--until", "2001-01-01T00:00:00Z"],
         ["retry", "--since", "1h", "--older-than", "2h"],
         ["retry", "--since", f"{'9' * 400}d"],
+        ["retry", "--status", "running", "--ended-since", "1h"],
         ["retry", "--older-than", "soon"],
         ["retry", "--older-than", "9" * 5000],
         ["approve", "--max-cost", "5"],
@@ -171,6 +172,9 @@ def test_list_narrows_by_worker_age_and_cost(run: Run, factory: JobFactory) -> N
     assert len(listed("--older-than", "0s")) == len(listed("--since", "1h")) == 2
     assert listed("--since", "1h", "--until", "2001-01-01T00:00:00Z") == []
     assert listed("--until", "2001-01-01T00:00:00Z") == []
+    (ended,) = listed("--status", "completed")
+    for since in ("1h", "2001-01-01T00:00:00Z"):
+        assert listed("--ended-since", since) == [ended]
 
 
 def test_ages_use_databases_clock(

@@ -464,6 +464,7 @@ def run_reader(session: RoleSession, data: dict[str, Any]) -> None:
     session.run(jobs.listing(JobFilter(within=OWN)))
     session.run(jobs.listing(JobFilter(error_type="E", within=OWN)))
     session.run(jobs.listing(JobFilter(was_approved=True)))
+    session.run(jobs.listing(JobFilter(ended_within=60)))
     session.run(jobs.listing(JobFilter(status=Status.CANCELLED, workspace="elsewhere")))
     session.run(jobs.newest())
     find_by_prefix(session, data["running"])

@@ -129,6 +129,27 @@ def test_search_by_error_agrees_with_the_jobs(
                         assert [job.id for job in found] == expected, asked
 
 
+def test_search_by_end_agrees_with_the_jobs(
+    db: StoreClient, many: dict[int, dict[str, Any]]
+) -> None:
+    """The end, not the submit: jobs that were submitted long ago may have just ended."""
+    db.do("update laneway.jobs set created_at = now() - interval '2 days'")
+    db.do("update laneway.jobs set created_by = 'ann' where mod(seq, 3) = 0")
+    db.do("update laneway.outcome set finished_at = now() - mod(seq, 3) * interval '1 day'")
+    since = db.one("select now() - interval '36 hours'")
+    own = Reach((Term(owner="ann"),))
+    for status in (None, Status.COMPLETED, Status.FAILED):
+        for within in (None, *REACHES, own):
+            wanted = JobFilter(status=status, within=within)
+            every = page_through(db, wanted, 200)
+            expected = [j.id for j in every if j.finished_at and j.finished_at >= since]
+            for more in ({"ended_since": since}, {"ended_within": 36 * 3600.0}):
+                asked = replace(wanted, **more)
+                for limit, scan in ((200, jobs.SCAN), (7, jobs.SCAN), (50, 1)):
+                    found = page_through(db, asked, limit, scan)
+                    assert [job.id for job in found] == expected, asked
+
+
 def test_search_by_approval_agrees_with_the_jobs(
     db: StoreClient, many: dict[int, dict[str, Any]]
 ) -> None:

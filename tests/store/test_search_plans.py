@@ -50,6 +50,7 @@ SPARSE = {
     "error": JobFilter(error_type="never"),
     "approved": JobFilter(was_approved=True, job_type="never"),
     "not approved": JobFilter(was_approved=False, job_type="never"),
+    "ended": JobFilter(ended_within=0),
     "lanes of a grant, or own": JobFilter(within=Reach((Term(owner="absent"), *LANES.terms))),
     "own in a lane": JobFilter(lane="system", within=Reach((Term(owner="bob"),))),
 }

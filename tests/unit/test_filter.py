@@ -29,6 +29,8 @@ EVERYTHING: dict[str, Any] = {
     "unit": "EUR",
     "error_type": "ConnectTimeout",
     "was_approved": True,
+    "ended_since": NOW,
+    "ended_within": 60.0,
 }
 
 
@@ -85,6 +87,8 @@ def test_every_field_accepts_its_values() -> None:
         ("error_type", ""),
         ("error_type", "x" * 801),
         ("was_approved", "yes"),
+        ("ended_since", datetime(2030, 1, 1)),  # noqa: DTZ001
+        ("ended_within", -1),
     ],
 )
 def test_invalid_value_is_refused_with_its_field(field: str, value: Any) -> None:
@@ -111,3 +115,5 @@ def test_condition_that_no_job_of_the_status_can_meet_is_refused() -> None:
         JobFilter(error_type="OSError", status=Status.RUNNING).check()
     with pytest.raises(InvalidInput, match="was_approved: no job that is pending was approved"):
         JobFilter(was_approved=True, status=Status.PENDING).check()
+    with pytest.raises(InvalidInput, match="ended_within: no job that is running has ended"):
+        JobFilter(ended_within=60, status=Status.RUNNING).check()

@@ -24,10 +24,12 @@ const HINTS: Record<Exclude<FilterKey, "q">, string> = {
   since: "submitted since: 1h, 2d, or a date",
   until: "submitted before a date",
   older_than: "submitted longer ago than 15m, 1h …",
+  ended_since: "ended since: 1h, 2d, or a date",
 };
 const EXAMPLES: KnownValues = {
   since: ["15m", "1h", "6h", "24h", "7d"],
   older_than: ["5m", "1h", "24h", "7d"],
+  ended_since: ["15m", "1h", "6h", "24h", "7d"],
 };
 const MOST = 12;
 

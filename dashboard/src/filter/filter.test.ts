@@ -22,7 +22,7 @@ it.each([
 describe("the text form", () => {
   it("has every condition", () => {
     const text =
-      'status:failed lane:interactive job_type:ingestion error_type:OSError tag:nightly worker:api-1 workspace:eu since:1h older_than:5m disk "is full"';
+      'status:failed lane:interactive job_type:ingestion error_type:OSError tag:nightly worker:api-1 workspace:eu since:1h older_than:5m ended_since:10m disk "is full"';
     const { filter, problems } = parseFilter(text);
     expect(problems).toEqual([]);
     expect(filter).toEqual({
@@ -35,6 +35,7 @@ describe("the text form", () => {
       workspace: "eu",
       since: "1h",
       older_than: "5m",
+      ended_since: "10m",
       q: "disk is full",
     });
   });
@@ -74,6 +75,8 @@ describe("the text form", () => {
     ["lane:a lane:b", /^lane is given twice/],
     ["since:1h older_than:2h", /^No job is younger/],
     ["status:running error_type:X", "Jobs that are running have no error."],
+    ["status:approved ended_since:1h", "Jobs that are queued have not ended."],
+    ["ended_since:yesterday", /^ended_since:yesterday is neither an age/],
   ])("names what is wrong with %s", (text, problem) => {
     const { problems } = parseFilter(text);
     expect(problems).toHaveLength(1);
@@ -97,10 +100,14 @@ describe("parameters of the API", () => {
     expect(toQuery({ since: "2026-11-17T08:00+01:00" })).toEqual({
       since: "2026-11-17T07:00:00.000Z",
     });
+    expect(toQuery({ ended_since: "1h" })).toEqual({ ended_within: 3600 });
+    expect(toQuery({ ended_since: "2026-11-17T08:00Z" })).toEqual({
+      ended_since: "2026-11-17T08:00:00.000Z",
+    });
   });
 
   it("counts without what counts cannot take", () => {
-    expect(toCountQuery({ status: "failed", lane: "a", q: "x", worker: "w" })).toEqual({
+    expect(toCountQuery({ status: "failed", lane: "a", q: "x", ended_since: "1h" })).toEqual({
       lane: "a",
     });
     expect(isCounted({ status: "failed", lane: "a" })).toBe(true);
@@ -135,5 +142,6 @@ it.each([
     "failed jobs in lane api submitted in the last 1h containing “disk”",
   ],
   [{ status: "approved", older_than: "2d" }, "queued jobs older than 2d"],
+  [{ status: "failed", ended_since: "1h" }, "failed jobs ended in the last 1h"],
   [{ since: "2026-11-17" }, "jobs submitted since 2026-11-17"],
 ])("says %j in words", (filter, words) => expect(filterWords(filter)).toBe(words));

@@ -18,6 +18,7 @@ export const FILTER_KEYS = [
   "since",
   "until",
   "older_than",
+  "ended_since",
   "q",
 ] as const;
 
@@ -39,6 +40,9 @@ const STATUS_WORDS: Record<JobStatus, string> = {
 
 export const STATUSES = Object.keys(STATUS_WORDS) as JobStatus[];
 
+/** The states of jobs that have ended. */
+export const ENDED = ["completed", "failed", "cancelled"] as const satisfies JobStatus[];
+
 /** The status for people, where there is no job whose `label` says it. */
 export function statusWord(status: string): string {
   return STATUS_WORDS[status as JobStatus] ?? status.replaceAll("_", " ");
@@ -50,7 +54,7 @@ export function isEmpty(filter: JobFilter): boolean {
 
 /** The filter as parameters of the API. */
 export function toQuery(filter: JobFilter): JobQuery {
-  const { since, until, older_than, ...same } = filter;
+  const { since, until, older_than, ended_since, ...same } = filter;
   const given: Record<string, string | number> = Object.fromEntries(
     Object.entries(same).filter(([, value]) => value !== ""),
   );
@@ -58,6 +62,9 @@ export function toQuery(filter: JobFilter): JobQuery {
   const olderThan = older_than ? parseAge(older_than) : null;
   if (newerThan !== null) given.newer_than = newerThan;
   else if (since) given.since = moment(since);
+  const endedWithin = ended_since ? parseAge(ended_since) : null;
+  if (endedWithin !== null) given.ended_within = endedWithin;
+  else if (ended_since) given.ended_since = moment(ended_since);
   if (until) given.until = moment(until);
   if (olderThan !== null) given.older_than = olderThan;
   return given as JobQuery;
@@ -68,12 +75,12 @@ export function toChoice(filter: JobFilter): BulkChoice {
   return toQuery(filter) as BulkChoice;
 }
 
-const NOT_COUNTED = ["status", "worker", "q", "error_type"] as const;
+const NOT_COUNTED = ["status", "worker", "q", "error_type", "ended_since"] as const;
 
 /** The part of a filter by which jobs are counted. */
 export function toCountQuery(filter: JobFilter): CountQuery {
   const query: Record<string, unknown> = { ...toQuery(filter) };
-  for (const key of NOT_COUNTED) delete query[key];
+  for (const key of [...NOT_COUNTED, "ended_within"]) delete query[key];
   return query as CountQuery;
 }
 

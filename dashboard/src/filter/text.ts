@@ -1,5 +1,13 @@
 import { parseAge } from "./age";
-import { FILTER_KEYS, type FilterKey, isMoment, type JobFilter, STATUSES } from "./jobFilter";
+import {
+  ENDED,
+  FILTER_KEYS,
+  type FilterKey,
+  isMoment,
+  type JobFilter,
+  STATUSES,
+  statusWord,
+} from "./jobFilter";
 import { similar } from "./similar";
 
 export type ParsedFilter = { filter: JobFilter; problems: string[] };
@@ -18,6 +26,8 @@ const OTHER_NAMES: Record<string, FilterKey> = {
   newer_than: "since",
   before: "until",
   age: "older_than",
+  finished: "ended_since",
+  ended: "ended_since",
 };
 
 export type Token = { key: string | null; value: string; isOpen: boolean };
@@ -82,8 +92,9 @@ export function valueProblem(key: FilterKey, value: string): string | null {
     const hint = meant ? `Did you mean ${meant}?` : `Use one of ${STATUSES.join(", ")}.`;
     return `Unknown status ${value}. ${hint}`;
   }
-  if (key === "since" && parseAge(value) === null && !isMoment(value)) {
-    return `since:${value} is neither an age such as 1h nor a date such as 2026-11-17.`;
+  const isSince = key === "since" || key === "ended_since";
+  if (isSince && parseAge(value) === null && !isMoment(value)) {
+    return `${key}:${value} is neither an age such as 1h nor a date such as 2026-11-17.`;
   }
   if (key === "until" && !isMoment(value)) {
     return `until:${value} is not a date such as 2026-11-17 or 2026-11-17T08:00Z.`;
@@ -102,6 +113,9 @@ export function conflictIn(filter: JobFilter): string | null {
     return `No job is younger than ${filter.since} and older than ${filter.older_than}.`;
   }
   const hasError = !filter.status || filter.status === "failed" || filter.status === "cancelled";
+  const hasEnd = !filter.status || ENDED.some((status) => status === filter.status);
+  if (filter.ended_since && !hasEnd)
+    return `Jobs that are ${statusWord(filter.status ?? "")} have not ended.`;
   if (filter.error_type && !hasError) return `Jobs that are ${filter.status} have no error.`;
   return null;
 }

@@ -17,6 +17,10 @@ export function filterWords(filter: JobFilter, noun = "jobs"): string {
   }
   if (filter.until) parts.push(`submitted before ${filter.until}`);
   if (filter.older_than) parts.push(`older than ${filter.older_than}`);
+  if (filter.ended_since) {
+    const length = age(filter.ended_since);
+    parts.push(length ? `ended in the last ${length}` : `ended since ${filter.ended_since}`);
+  }
   if (filter.q) parts.push(`containing “${filter.q}”`);
   return parts.join(" ");
 }

@@ -63,6 +63,14 @@ _FILTER: dict[str, Any] = {
     "until": Annotated[
         Any, typer.Option(metavar="TIME", parser=inputs.moment, help="Submitted before this time.")
     ],
+    "ended_since": Annotated[
+        Any,
+        typer.Option(
+            metavar="TIME",
+            parser=inputs.since,
+            help="Ended since this time, or in the last 2h, 1d …",
+        ),
+    ],
     "older_than": Annotated[
         float | None,
         typer.Option(
@@ -108,8 +116,9 @@ class Chosen:
         from laneway.domain.states import Status
 
         given = dict(self.options)
-        if isinstance(given["since"], float):
-            given["newer_than"] = given.pop("since")
+        for since, age in (("since", "newer_than"), ("ended_since", "ended_within")):
+            if isinstance(given[since], float):
+                given[age] = given.pop(since)
         if given["status"] is not None:
             given["status"] = Status(given["status"])
         return JobFilter(**given).check()

@@ -9,7 +9,17 @@ from laneway.domain.annotations import Doc
 from laneway.domain.states import Status
 
 # Conditions of a filter that do not narrow counts.
-NOT_COUNTED: Final = ("status", "worker", "q", "max_cost", "unit", "error_type", "was_approved")
+NOT_COUNTED: Final = (
+    "status",
+    "worker",
+    "q",
+    "max_cost",
+    "unit",
+    "error_type",
+    "was_approved",
+    "ended_since",
+    "ended_within",
+)
 
 
 @dataclass(frozen=True, slots=True)

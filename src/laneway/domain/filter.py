@@ -15,7 +15,7 @@ from laneway.domain.duration import CENTURY_S
 from laneway.domain.job import NAME_BYTES, TAG_BYTES, check_time
 from laneway.domain.lane import LANE_NAME_BYTES, check_job_type, check_lane_name
 from laneway.domain.permissions import Reach
-from laneway.domain.states import Status
+from laneway.domain.states import TERMINAL, Status
 from laneway.domain.suggestion import suggest
 from laneway.domain.text import check_text
 from laneway.errors import InvalidInput
@@ -49,6 +49,8 @@ class JobConditions(TypedDict, total=False):
     unit: str | None
     error_type: str | None
     was_approved: bool | None
+    ended_since: datetime | None
+    ended_within: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +62,8 @@ class JobFilter:
     ran it last. `q` is text, in either case, in id, job type, error or payload. `max_cost` takes
     jobs whose analysis estimates at most that in `unit`, and no job without a cost. `error_type`
     takes failed jobs, or with that `status` cancelled ones. `was_approved` takes jobs that a person
-    or a policy approved, `False` all others.
+    or a policy approved, `False` all others. `ended_since` and `ended_within` bound the time of the
+    end, as `since` and `newer_than` that of the submit; a job that has not ended never matches.
 
     `within` are the jobs that the caller may see; `private` those whose private error messages `q`
     may search (None: all). A filter with only these two is empty.
@@ -98,6 +101,14 @@ class JobFilter:
     ] = None
     was_approved: Annotated[
         bool | None, Doc("true: a person or a policy approved it; quick for any job type")
+    ] = None
+    ended_since: Annotated[
+        datetime | None, Doc("Completed, failed or cancelled at this time or later")
+    ] = None
+    ended_within: Annotated[
+        float | None,
+        Interval(ge=0, le=LONGEST_AGE),
+        Doc("Completed, failed or cancelled in the last seconds"),
     ] = None
     within: Annotated[Reach | None, HIDDEN] = None
     private: Annotated[Reach | None, HIDDEN] = None
@@ -138,7 +149,7 @@ class JobFilter:
         if self.job_type is not None:
             check_job_type(self.job_type)
         _check_texts(self)
-        for name in ("since", "until"):
+        for name in ("since", "until", "ended_since"):
             if (moment := getattr(self, name)) is not None:
                 check_time(moment, name)
         if self.since is not None and self.until is not None and self.since >= self.until:
@@ -151,6 +162,7 @@ class JobFilter:
             and self.older_than >= self.newer_than
         ):
             raise InvalidInput("older_than", "must be less than newer_than")
+        _check_number(self.ended_within, "ended_within", LONGEST_AGE)
         _check_number(self.max_cost, "max_cost", LARGEST_AMOUNT)
         if self.error_type is not None and self.status not in (None, *_WITH_ERROR):
             raise InvalidInput("error_type", f"is for jobs that are {' or '.join(_WITH_ERROR)}")
@@ -158,6 +170,9 @@ class JobFilter:
             raise InvalidInput("was_approved", "must be true or false")
         if self.was_approved and self.status in (Status.PENDING, Status.AWAITING_APPROVAL):
             raise InvalidInput("was_approved", f"no job that is {self.status} was approved")
+        for name in ("ended_since", "ended_within"):
+            if getattr(self, name) is not None and self.status not in (None, *TERMINAL):
+                raise InvalidInput(name, f"no job that is {self.status} has ended")
         if self.unit is not None and self.max_cost is None:
             raise InvalidInput("unit", "needs max_cost")
         if self.unit is None and self.max_cost is not None:

@@ -110,6 +110,7 @@ def list_jobs(
     q: str | None = None,
     error_type: str | None = None,
     was_approved: bool | None = None,
+    ended_since: datetime | None = None,
     oldest_first: bool = False,
 ) -> Listing[Job]:
     """List visible jobs that match every argument and the filter, newest first.
@@ -120,6 +121,7 @@ def list_jobs(
         "status": status, "lane": lane, "job_type": job_type, "tag": tag, "worker": worker,
         "workspace": workspace, "since": since, "until": until, "q": q,
         "error_type": error_type, "was_approved": was_approved,
+        "ended_since": ended_since,
         "oldest_first": oldest_first or None,
     }  # fmt: skip
     given = {**(wanted or JobFilter()).conditions, **without_none(fields)}

@@ -342,8 +342,9 @@ def awaiting(
 ) -> Statement[MatchingIds]:
     """One page of jobs that await an approval, oldest first."""
     params = {**_bounded(wanted, limit, None), "after": after if after is not None else 0}
-    # No job that awaits an approval has an error or an approval.
-    for name in ("status", "before", "private", "error_type", "was_approved"):
+    # No job that awaits an approval has an error, an approval or an end.
+    unused = ("error_type", "was_approved", "ended_since", "ended_within")
+    for name in ("status", "before", "private", *unused):
         del params[name]
     owners = {term.owner for term in wanted.within.terms} if wanted.within is not None else set()
     params["owner"] = owners.pop() if len(owners) == 1 else None

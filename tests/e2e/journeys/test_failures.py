@@ -15,6 +15,10 @@ def test_all_failures_of_one_error_are_retried(site: Site, open_as: OpenAs) -> N
     jobs = [site.api.submit("import_file", payload) for _ in range(3)]
     for job in jobs:
         site.api.await_status(job, "failed")
+    # Submitted before the window, failed in it.
+    site.conn.execute(
+        "update laneway.jobs set created_at = now() - interval '2 days' where id = %s", [jobs[0]]
+    )
     page = open_as("operator", "/failures").page
     group = pages.main(page).get_by_role("row").filter(has_text="PartnerClosed").first
     expect(group).to_contain_text("import_file")
@@ -23,7 +27,7 @@ def test_all_failures_of_one_error_are_retried(site: Site, open_as: OpenAs) -> N
     expect(pages.dialog(page)).to_contain_text("3 jobs")
     # Only what the page shows: this lane, and this window.
     expect(pages.dialog(page)).to_contain_text("lane:")
-    expect(pages.dialog(page)).to_contain_text("since:1h")
+    expect(pages.dialog(page)).to_contain_text("ended_since:1h")
     pages.press(pages.dialog(page), "Retry")
     for job in jobs:
         site.api.await_status(job, "completed")

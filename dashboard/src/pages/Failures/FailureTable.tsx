@@ -89,7 +89,7 @@ function FailureRow({ failure, bucketS, since, isOpen, onToggle, onRetry }: RowP
     status: "failed",
     job_type,
     lane,
-    since,
+    ended_since: since,
     ...(error_type !== null && { error_type }),
   };
   const list = href("/jobs", filter);
@@ -112,7 +112,7 @@ function FailureRow({ failure, bucketS, since, isOpen, onToggle, onRetry }: RowP
         </span>
       </Cell>
       <Cell label="Job type">
-        <LinkText quiet href={href("/jobs", { status: "failed", job_type, since })}>
+        <LinkText quiet href={href("/jobs", { status: "failed", job_type, ended_since: since })}>
           {job_type}
         </LinkText>
       </Cell>

@@ -43,7 +43,7 @@ export function Messages({ filter, version, onRetry }: Props) {
       <p className="muted">
         {plural(groups.length, "different message")} of{" "}
         {next_cursor === null ? "" : `the newest ${count(items.length)} of `}
-        {filter.since ? `the jobs submitted in the last ${filter.since}` : "these jobs"}
+        the jobs that failed in the last {filter.ended_since}
       </p>
       <ul>
         {groups.map((group) => (

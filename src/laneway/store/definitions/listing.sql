@@ -6,12 +6,14 @@
 -- Null does not filter; p_older_than_s and p_newer_than_s use the database's clock. p_within: terms of owner,
 -- workspace and lanes, of which at least one must match. p_private: the same for jobs whose private error messages
 -- p_q may search, null for all. p_error_type: of jobs that failed, or were cancelled if p_status says so. With
--- p_was_approved only jobs that a person or a policy approved are read, by the table of approvals.
+-- p_was_approved only jobs that a person or a policy approved are read, by the table of approvals. p_ended_since and
+-- p_ended_within_s: only jobs that ended then or later; no others are read.
 create or replace function laneway.search_jobs(
     p_status text, p_before bigint, p_limit integer, p_lane text, p_job_type text, p_tag text, p_worker text,
     p_workspace text, p_since timestamptz, p_until timestamptz, p_older_than_s double precision,
     p_newer_than_s double precision, p_q text, p_max_cost numeric, p_unit text, p_within jsonb, p_look integer,
-    p_private jsonb default null, p_error_type text default null, p_was_approved boolean default null)
+    p_private jsonb default null, p_error_type text default null, p_was_approved boolean default null,
+    p_ended_since timestamptz default null, p_ended_within_s double precision default null)
 returns table (seq bigint, id uuid)
 language plpgsql stable
 -- Planned per filter: null parameters cost nothing.
@@ -31,6 +33,7 @@ declare
     c_bytes   constant bigint := 2000000;
     v_until   timestamptz := least(p_until, clock_timestamp() - make_interval(secs => p_older_than_s));
     v_since   timestamptz := greatest(p_since, clock_timestamp() - make_interval(secs => p_newer_than_s));
+    v_ended_since timestamptz := greatest(p_ended_since, clock_timestamp() - make_interval(secs => p_ended_within_s));
     v_end     bigint := least(p_before, laneway.first_seq_since(v_until + interval '1 minute'));
     v_floor   bigint := coalesce(laneway.first_seq_since(v_since - interval '1 minute'), 0);
     v_owners  text[] := coalesce((select array_agg(distinct t.owner) from jsonb_to_recordset(p_within) as t (owner text)
@@ -38,6 +41,8 @@ declare
     -- Whether jobs of other owners are read, and of which workspaces and lanes, if not all.
     v_wide    boolean := p_within is null or exists (
                   select from jsonb_to_recordset(p_within) as t (owner text) where t.owner is null);
+    -- Whether jobs that have not ended are read.
+    v_live    boolean;
     v_places  text[];
     v_lanes   text[];
     v_workers uuid[];
@@ -98,7 +103,7 @@ begin
         if v_workers = '{}' then return; end if;
     end if;
     -- A job without any state is only found in the table jobs.
-    v_all := v_wide and p_status is null and v_places is null and v_lanes is null and v_workers is null;
+    v_all := v_wide and p_status is null and v_ended_since is null and v_places is null and v_lanes is null and v_workers is null;
     if v_wide and not v_all and v_ended <> '{}' and v_places is null and p_status is not null then
         -- By workspace and status, unless there are too many workspaces.
         v_places := array(with recursive met as (
@@ -133,8 +138,10 @@ begin
         v_all := false;
         v_owners := '{}';
     end if;
+    v_live := v_wide and v_ended_since is null;
     v_price := 1 + case when v_split or v_owners <> '{}' or p_was_approved then 4 else 0 end
-        + case when v_is_by_job then 4 else 0 end + case when p_error_type is not null then 4 else 0 end;
+        + case when v_is_by_job then 4 else 0 end + case when p_error_type is not null then 4 else 0 end
+        + case when v_ended_since is not null then 4 else 0 end;
     loop
         with walked as materialized (
             -- Jobs of the owner may be found twice.
@@ -196,7 +203,7 @@ begin
                         and (v_workers is null or l.worker_id = any (v_workers))
                         and (v_places is null or l.workspace = any (v_places))
                    from laneway.lease l
-                  where v_wide and not v_all and (p_status is null or p_status = 'running')
+                  where v_live and not v_all and (p_status is null or p_status = 'running')
                     and l.seq < v_at and l.seq >= v_floor order by l.seq desc limit v_step)
                 union all
                 (select l.seq, (p_job_type is null or l.job_type = v_low)
@@ -204,20 +211,20 @@ begin
                         and (v_workers is null or l.worker_id = any (v_workers))
                         and (v_places is null or l.workspace = any (v_places))
                    from laneway.lease l
-                  where v_wide and p_status = 'pending' and l.job_type >= E'\x01' and l.job_type < E'\x02'
+                  where v_live and p_status = 'pending' and l.job_type >= E'\x01' and l.job_type < E'\x02'
                     and l.seq < v_at and l.seq >= v_floor order by l.seq desc limit v_step)
                 union all
                 (select w.seq, v_lanes is null or (ltrim(w.job_type, E'\x01') = any (v_types)) <> v_rest
                    from (select x.seq, x.job_type from laneway.ready x
                           where v_few and x.job_type >= v_low and x.job_type < v_high
                           order by x.job_type, x.fresh, x.rank, x.seq limit 5001) w
-                  where v_wide and v_workers is null and w.seq < v_at and w.seq >= v_floor order by w.seq desc limit v_step)
+                  where v_live and v_workers is null and w.seq < v_at and w.seq >= v_floor order by w.seq desc limit v_step)
                 union all
                 (select w.seq, case when p_status is null then true else (w.job_type like E'\x01%') = (p_status = 'pending') end
                         and (p_job_type is null or ltrim(w.job_type, E'\x01') = p_job_type)
                         and (v_lanes is null or (ltrim(w.job_type, E'\x01') = any (v_types)) <> v_rest)
                    from laneway.ready w
-                  where v_wide and not v_all and not v_few and v_workers is null
+                  where v_live and not v_all and not v_few and v_workers is null
                     and (p_status is null or p_status in ('approved', 'pending'))
                     and w.seq < v_at and w.seq >= v_floor order by w.seq desc limit v_step)
                 union all
@@ -225,27 +232,27 @@ begin
                         and (p_job_type is null or ltrim(d.job_type, E'\x01') = p_job_type)
                         and (v_lanes is null or (ltrim(d.job_type, E'\x01') = any (v_types)) <> v_rest)
                    from laneway.delayed d
-                  where v_wide and not v_all and v_workers is null and (p_status is null or p_status = 'approved')
+                  where v_live and not v_all and v_workers is null and (p_status is null or p_status = 'approved')
                     and d.seq < v_at and d.seq >= v_floor order by d.seq desc limit v_step)
                 union all
                 (select d.seq, (p_job_type is null or d.job_type = v_low)
                         and (v_lanes is null or (substr(d.job_type, 2) = any (v_types)) <> v_rest)
                    from laneway.delayed d
-                  where v_wide and v_workers is null and p_status = 'pending' and d.job_type >= E'\x01' and d.job_type < E'\x02'
+                  where v_live and v_workers is null and p_status = 'pending' and d.job_type >= E'\x01' and d.job_type < E'\x02'
                     and d.seq < v_at and d.seq >= v_floor order by d.seq desc limit v_step)
                 union all
                 (select b.seq, (p_job_type is null or b.job_type = p_job_type)
                         and (v_lanes is null or (b.job_type = any (v_types)) <> v_rest)
                         and (v_places is null or b.workspace = any (v_places))
                    from laneway.key_waiters b
-                  where v_wide and not v_all and v_workers is null and (p_status is null or p_status = 'approved')
+                  where v_live and not v_all and v_workers is null and (p_status is null or p_status = 'approved')
                     and b.seq < v_at and b.seq >= v_floor order by b.seq desc limit v_step)
                 union all
                 (select a.seq, (p_job_type is null or a.job_type = p_job_type)
                         and (v_lanes is null or (a.job_type = any (v_types)) <> v_rest)
                         and (v_places is null or a.workspace = any (v_places))
                    from laneway.awaiting a
-                  where v_wide and not v_all and v_workers is null and (p_status is null or p_status = 'awaiting_approval')
+                  where v_live and not v_all and v_workers is null and (p_status is null or p_status = 'awaiting_approval')
                     and a.seq < v_at and a.seq >= v_floor order by a.seq desc limit v_step)) c
              group by c.seq order by c.seq desc limit v_step
         )
@@ -253,7 +260,9 @@ begin
                    where w.fits and (not v_is_by_job or exists (
                        select from laneway.jobs j
                         where j.seq = w.seq and (p_tag is null or p_tag = any (j.tags))
-                          and (v_since is null or j.created_at >= v_since) and (v_until is null or j.created_at < v_until))))
+                          and (v_since is null or j.created_at >= v_since) and (v_until is null or j.created_at < v_until)))
+                     and (v_ended_since is null or exists (
+                       select from laneway.outcome o where o.seq = w.seq and o.finished_at >= v_ended_since)))
           into v_walked, v_last, v_hits from walked w;
         v_whole := greatest((p_look - v_spent) / 100, 25);
         if not v_exact and cardinality(v_hits) > v_whole then

@@ -5,4 +5,5 @@ select count(m.id)::integer, count(*) > count(m.id)
                            %(until)s::timestamptz, %(older_than)s::double precision,
                            %(newer_than)s::double precision, %(q)s::text, %(max_cost)s::numeric, %(unit)s::text,
                            %(within)s::jsonb, %(scan)s::integer, %(private)s::jsonb, %(error_type)s::text,
-                           %(was_approved)s::boolean) m
+                           %(was_approved)s::boolean, %(ended_since)s::timestamptz,
+                           %(ended_within)s::double precision) m
