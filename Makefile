@@ -138,6 +138,11 @@ bench-reads: env ## Benchmark every read with 2,000,000 ended jobs, and list the
 bench-rpc: env ## Benchmark remote workers against workers with a database (ARGS="drain start", ARGS=--quick)
 	@$(RUN) bench.rpc.run $(ARGS)
 
+.PHONY: bench-peers
+bench-peers: env ## Benchmark beside other job systems, within an hour (installs them and Redis; FULL=1: all cells, ARGS=--quick)
+	@scripts/need_debian.sh redis-server redis-server || true
+	@$(RUN) bench.peers.run $(if $(FULL),--full) $(ARGS)
+
 .PHONY: first-hour
 first-hour: env ## Install the core on every Python at hand; measure its size, its start and the planted typing mistakes
 	@$(RUN) scripts.first_hour $(ARGS)

@@ -1,0 +1,1 @@
+"""Laneway beside other job systems, on one machine and one PostgreSQL."""

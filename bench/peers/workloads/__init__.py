@@ -1,0 +1,1 @@
+"""The workloads that every system runs: one module each."""

@@ -1,0 +1,77 @@
+"""The cost of a worker without jobs: statements, processor time, memory."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from pathlib import Path
+
+from bench.peers.places import Place, Redis
+from bench.peers.session import Workers
+from bench.peers.system import System
+from bench.peers.workload import Lab, Values
+
+NAME = "idle"
+TITLE = "An idle worker"
+
+
+class _Meter:
+    """Counts what one system asks its broker for."""
+
+    def __init__(self, lab: Lab, system: System, stack: contextlib.ExitStack, index: int) -> None:
+        self._log = lab.postgres.server.log_path
+        self._redis: Redis | None = None
+        self.place: Place
+        if system.broker == "redis":
+            # A server for each, so that their commands are counted apart.
+            self._redis = Redis()
+            stack.callback(self._redis.close)
+            self.place = stack.enter_context(self._redis.place(system))
+            return
+        name = f"idle_{index}"
+        # One line per executed statement in either protocol, and none for those in functions.
+        self._line = re.compile(rf"\] {name}\|[^|]*\| LOG:  (?:execute [^:]*|statement):")
+        lab.postgres.create(name, lab.postgres.template(system))
+        stack.callback(lab.postgres.drop, name)
+        place = stack.enter_context(lab.postgres.kept_place(system, name))
+        place.execute("set log_statement = 'none'")
+        place.execute(f"alter database {name} set log_statement = 'all'")
+        place.clean_up()
+        self.place = place
+
+    def count(self) -> int:
+        if self._redis is not None:
+            return int(self._redis.info("total_commands_processed"))
+        return _matches(self._log, self._line)
+
+
+def _matches(log: Path, line: re.Pattern[str]) -> int:
+    with log.open(errors="replace") as lines:
+        return sum(1 for each in lines if line.search(each))
+
+
+def run_together(lab: Lab, systems: list[System]) -> dict[str, Values]:
+    """Let one worker of each system idle for the same time."""
+    values: dict[str, Values] = {}
+    with contextlib.ExitStack() as stack:
+        meters = {system.name: _Meter(lab, system, stack, n) for n, system in enumerate(systems)}
+        workers = {
+            system.name: stack.enter_context(Workers(system, meters[system.name].place))
+            for system in systems
+        }
+        time.sleep(lab.scale.idle_before_s)
+        counts = {name: meter.count() for name, meter in meters.items()}
+        cpu = {name: one.cpu_s() for name, one in workers.items()}
+        began = time.monotonic()
+        time.sleep(lab.scale.idle_s)
+        seconds = time.monotonic() - began
+        for name, meter in meters.items():
+            resident, proportional = workers[name].memory_mb()
+            values[name] = {
+                "statements_per_s": (meter.count() - counts[name]) / seconds,
+                "cpu_ms_per_s": 1000 * (workers[name].cpu_s() - cpu[name]) / seconds,
+                "resident_mb": resident,
+                "proportional_mb": proportional,
+            }
+    return values
