@@ -106,11 +106,17 @@ class PostgresPlace:
         return Counters(cpu_s(self._postgres.process), int(position))
 
     def transactions(self) -> int:
-        """The transactions of this database without our own; right only without other sessions."""
+        """The transactions of this database without our own.
+
+        The server learns of those of an open session up to ten seconds after it became idle.
+        """
+        return self._transactions() - self._own_transactions
+
+    def await_sessions_ended(self) -> None:
+        """Wait until the server has noticed that all clients have gone."""
         deadline = time.monotonic() + 10
         while self._sessions() and time.monotonic() < deadline:
             time.sleep(0.05)
-        return self._transactions() - self._own_transactions
 
     def _sessions(self) -> int:
         return int(

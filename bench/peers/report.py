@@ -22,7 +22,7 @@ Column = tuple[str, str, str, str, bool]
 COSTS: list[Column] = [
     ("drain_1p", "cpu_worker_us", "worker, µs of CPU per job", "µs", True),
     ("drain_1p", "cpu_store_us", "PostgreSQL or Redis, µs of CPU per job", "µs", True),
-    ("drain_1p", "transactions", "transactions per job", "", True),
+    (idle.NAME, "transactions", "transactions per job", "", True),
     ("drain_1p", "wal_bytes", "WAL bytes per job", "B", True),
     (idle.NAME, "statements_per_s", "idle: statements per second", "", True),
     (idle.NAME, "cpu_ms_per_s", "idle: ms of CPU per second", "ms", True),
@@ -69,9 +69,8 @@ longer; `ARGS=--quick`: a smoke check of three minutes).
 - **Held snapshot**: a `REPEATABLE READ` transaction stays open during the drain.
 - **Start**: 100 jobs, one about every 25 ms; from just before the submit in one process to the
   first line of the handler in another.
-- **Transactions** are all that the database counts during a run, with the start of the worker and
-  one bulk submit per thousand jobs. **Statements** of an idle worker come from the server's log;
-  for Redis they are commands.
+- **Transactions** are all that a worker adds to PostgreSQL's own count during a drain.
+  **Statements** of an idle worker come from the server's log; for Redis they are commands.
 - Resident memory counts shared pages for each process; proportional memory divides them.
 
 A difference of less than 15 % between two systems is not a finding.
@@ -96,6 +95,11 @@ def show(results: Results, console: Console) -> None:
             cells = [_cell(results, name, system, value) for system in results.systems]
             table.add_row(title, "", *cells)
     console.print(table)
+    for name, known in results.systems.items():
+        versions = ", ".join(f"{one} {version}" for one, version in known["versions"].items())
+        console.print(f"{name}: {versions}; {known['settings']}", markup=False, highlight=False)
+    settings = ", ".join(f"{name} {value}" for name, value in results.postgres.items())
+    console.print(f"PostgreSQL: {settings}; Redis: {results.redis or 'not used'}", highlight=False)
     for system, reason in results.left_out.items():
         console.print(f"left out: {system}: {reason}")
     for kind, found in (("cannot", results.cannot), ("failed", results.failed)):

@@ -101,7 +101,7 @@ class Runner:
         has_failed = system.name in self._results.failed.get(workload.name, {})
         if has_failed and not self._results.of(*cell.key):
             return
-        began = time.monotonic()
+        began, filling_s = time.monotonic(), self._lab.filling_s
         try:
             with self._watch() as watch:
                 values = workload.run(self._lab, system)
@@ -113,7 +113,8 @@ class Runner:
             self._results.failed.setdefault(workload.name, {})[system.name] = str(error)[-500:]
             log(f"{workload.name} {system.name} failed: {error}")
             return
-        self.costs[cell.key] = time.monotonic() - began
+        filled_s = self._lab.filling_s - filling_s
+        self.costs[cell.key] = time.monotonic() - began - filled_s
         self._results.add(workload.name, system.name, Sample(values, watch.weather))
         noise = ", noisy" if watch.weather.is_noisy(self._results.usual_loop_ms) else ""
         shown = ", ".join(f"{name} {value:,.4g}" for name, value in values.items())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -59,7 +60,6 @@ class Workers:
         self._totals: dict[int, int] = {}
         self._ready: set[int] = set()
         self.seen = Seen()
-        self.warmed_up = 0
 
     def __enter__(self) -> Self:
         variables = {
@@ -83,7 +83,7 @@ class Workers:
                     )
             self._await_ready()
         except BaseException:
-            self._end()
+            self.end()
             raise
         return self
 
@@ -93,9 +93,10 @@ class Workers:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._end()
+        self.end()
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """Kill all processes; once is enough."""
         for process in self._processes:
             # Stopped processes die too.
             self._signal(process, signal.SIGKILL)
@@ -103,9 +104,8 @@ class Workers:
             process.wait()
             if process.stdin is not None:
                 process.stdin.close()
-        for path in (self._report, self._log):
-            path.unlink(missing_ok=True)
-        self._home.rmdir()
+        self._processes.clear()
+        shutil.rmtree(self._home, ignore_errors=True)
 
     def _signal(self, process: subprocess.Popen[bytes], number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -197,7 +197,6 @@ class Workers:
             self.submit_many(count)
             self.await_count(count, 60.0)
             self.await_settled(10.0)
-            self.warmed_up += count
             if len(self._totals) >= self.count:
                 break
         self.mark()

@@ -68,6 +68,8 @@ class Lab:
     scale: Scale
     # Filled backlogs: the database of each system.
     backlogs: dict[str, str] = field(default_factory=dict)
+    # The time that filling them took; it is not the time of a run.
+    filling_s: float = 0.0
     _redis: Redis | None = None
 
     @property

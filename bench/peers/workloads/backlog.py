@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 from bench.peers.programs import run_program
@@ -25,6 +26,7 @@ def fill(lab: Lab, system: System, size: int) -> str:
     name = _name(system, size)
     if name in lab.backlogs.values():
         return name
+    began = time.monotonic()
     postgres = lab.postgres
     shared = f"{system.schema}_{size}"
     if system.schema and shared in lab.backlogs:
@@ -46,6 +48,7 @@ def fill(lab: Lab, system: System, size: int) -> str:
             postgres.create(copied, name)
             lab.backlogs[shared] = copied
     lab.backlogs[name] = name
+    lab.filling_s += time.monotonic() - began
     return name
 
 
@@ -75,7 +78,7 @@ class Backlog:
         skipped = wanted // WARM_UP_SHARE
         if self.is_small:
             # Refilled for each run: what is left at its end is the short backlog.
-            name = fill(lab, system, scale.backlog_small + 2 * scale.backlog_drain)
+            name = fill(lab, system, scale.backlog_small + scale.backlog_drain * 5 // 4)
         else:
             attempts = scale.rounds + 3
             name = fill(lab, system, scale.backlog + attempts * 2 * scale.backlog_drain)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bench.peers.places import PostgresPlace
 from bench.peers.session import Workers
 from bench.peers.system import System
 from bench.peers.workload import Lab, Values, drain
@@ -31,20 +30,14 @@ class Drain:
         scale = lab.scale
         wanted = scale.drain if self.processes == 1 else scale.drain_many
         count = scale.bounded(wanted, system)
-        with lab.place(system) as place:
-            begin = place.transactions() if isinstance(place, PostgresPlace) else 0
-            with Workers(system, place, self.processes) as workers:
-                workers.warm_up()
-                drained = drain(workers, count, WITHIN_S)
-                jobs = count + workers.warmed_up
-            values = {
-                "rate": drained.rate,
-                "cpu_worker_us": drained.cpu_worker_us,
-                "cpu_store_us": drained.cpu_store_us,
-                "cpu_us": drained.cpu_worker_us + drained.cpu_store_us,
-                "resident_mb": drained.resident_mb,
-            }
-            if isinstance(place, PostgresPlace):
-                values["transactions"] = (place.transactions() - begin) / jobs
-                values["wal_bytes"] = drained.wal_bytes
-            return values
+        with lab.place(system) as place, Workers(system, place, self.processes) as workers:
+            workers.warm_up()
+            drained = drain(workers, count, WITHIN_S)
+        values = {
+            "rate": drained.rate,
+            "cpu_worker_us": drained.cpu_worker_us,
+            "cpu_store_us": drained.cpu_store_us,
+            "cpu_us": drained.cpu_worker_us + drained.cpu_store_us,
+            "resident_mb": drained.resident_mb,
+        }
+        return values | ({"wal_bytes": drained.wal_bytes} if system.broker == "postgres" else {})

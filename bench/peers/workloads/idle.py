@@ -1,4 +1,8 @@
-"""The cost of a worker without jobs: statements, processor time, memory."""
+"""The cost of a worker without jobs: statements, processor time, memory.
+
+Then each worker runs some jobs, and their transactions are counted: only the transactions of
+workers that were idle before are all known to the server.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,13 @@ import re
 import time
 from pathlib import Path
 
-from bench.peers.places import Place, Redis
+from bench.peers.places import Place, PostgresPlace, Redis
 from bench.peers.session import Workers
 from bench.peers.system import System
 from bench.peers.workload import Lab, Values
 
 NAME = "idle"
-TITLE = "An idle worker"
+WITHIN_S = 20.0
 
 
 class _Meter:
@@ -74,4 +78,26 @@ def run_together(lab: Lab, systems: list[System]) -> dict[str, Values]:
                 "resident_mb": resident,
                 "proportional_mb": proportional,
             }
+        for system in systems:
+            place = meters[system.name].place
+            if isinstance(place, PostgresPlace):
+                per_job = _transactions_per_job(lab, place, workers[system.name])
+                values[system.name]["transactions"] = per_job
     return values
+
+
+def _transactions_per_job(lab: Lab, place: PostgresPlace, workers: Workers) -> float:
+    """The transactions of a worker while it drains; it is ended here."""
+    count = lab.scale.bounded(lab.scale.drain, workers.system)
+    workers.freeze()
+    workers.submit_many(count)
+    place.analyze()
+    before = place.transactions()
+    workers.mark()
+    workers.resume()
+    workers.await_count(count, WITHIN_S)
+    workers.await_settled(WITHIN_S)
+    done = workers.read().count
+    workers.end()
+    place.await_sessions_ended()
+    return (place.transactions() - before) / max(1, done)

@@ -26,7 +26,7 @@ SYSTEMS = [
     _system(
         "graphile-worker batched",
         "batched",
-        "localQueue 1000, concurrentJobs 1000, completeJobBatchDelay 0",
+        "localQueue 1000, completeJobBatchDelay 0, concurrentJobs 100 (1000 where jobs wait)",
         "fencing; history (a finished job is deleted); a crashed worker keeps its jobs for 4 hours",
         30_000,
     ),
