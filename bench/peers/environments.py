@@ -27,22 +27,12 @@ def _run(command: Command, cwd: Path, path: str | None = None) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
-    """The environment of the benchmark itself."""
-
-    def install(self) -> None:
-        return None
-
-    def command(self, program: Path, arguments: list[str]) -> Command:
-        return [sys.executable, str(program), *arguments]
-
-
-@dataclass(frozen=True, slots=True)
 class Venv:
-    """A virtual environment with the newest packages from PyPI."""
+    """A virtual environment with the newest packages from PyPI, or with those of a lock."""
 
     name: str
-    packages: tuple[str, ...]
+    packages: tuple[str, ...] = ()
+    lock: Path | None = None
     oldest: tuple[int, int] = (3, 11)
 
     @property
@@ -51,12 +41,13 @@ class Venv:
 
     def install(self) -> None:
         stamp = HOME / self.name / ".installed"
-        wanted = " ".join(self.packages)
+        wanted = self.lock.read_text() if self.lock else " ".join(self.packages)
         if stamp.exists() and stamp.read_text() == wanted:
             return
         HOME.mkdir(parents=True, exist_ok=True)
         _run([_python(self.oldest), "-m", "venv", "--clear", self.name], HOME)
-        _run([str(self.python), "-m", "pip", "install", "--quiet", *self.packages], HOME)
+        chosen = ["--require-hashes", "-r", str(self.lock)] if self.lock else [*self.packages]
+        _run([str(self.python), "-m", "pip", "install", "--quiet", *chosen], HOME)
         stamp.write_text(wanted)
 
     def command(self, program: Path, arguments: list[str]) -> Command:

@@ -238,15 +238,21 @@ class Postgres:
         self._conn.close()
 
 
+def redis_program() -> str:
+    """The path of redis-server; raise CannotInstall without it."""
+    found = shutil.which("redis-server")
+    if found is None:
+        raise CannotInstall("redis-server (Debian package redis-server) is not installed")
+    return found
+
+
 class Redis:
     """A Redis server without persistence, on a port of loopback; starts on entry."""
 
     def __init__(self) -> None:
         self._home = Path(tempfile.mkdtemp(prefix="laneway-bench-redis-"))
         self.port = _free_port()
-        program = shutil.which("redis-server", path="/usr/bin:/usr/local/bin:/usr/sbin")
-        if program is None:
-            raise CannotInstall("redis-server (Debian package redis-server) is not installed")
+        program = redis_program()
         self.options = ["--save", "", "--appendonly", "no", "--bind", "127.0.0.1"]
         self._server = subprocess.Popen(
             [program, "--port", str(self.port), "--dir", str(self._home), *self.options],

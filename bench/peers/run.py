@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import signal
+import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -20,14 +21,15 @@ from bench.figures import Figures
 from bench.peers import plan, report
 from bench.peers.comparison import TARGETS, compare
 from bench.peers.host import CommitProbe, Watch, describe
-from bench.peers.places import Postgres
+from bench.peers.places import Postgres, redis_program
 from bench.peers.programs import run_program
 from bench.peers.results import LATEST, Results, Sample
-from bench.peers.system import CannotInstall, System
+from bench.peers.system import ROOT, CannotInstall, System
 from bench.peers.workload import QUICK, Lab, Scale
 from bench.peers.workloads import idle
 from bench.scale import log
 from bench.server import Server
+from laneway import __version__
 
 MINUTES = 60.0
 # The repeats of a noisy run, beyond the rounds.
@@ -57,13 +59,23 @@ def _interrupt(number: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 
+def _commit() -> str:
+    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.strip() or "no commit"
+
+
 def install(systems: list[System], results: Results) -> list[System]:
     """The systems that are installed; the others are named with the reason."""
     usable: list[System] = []
     for system in systems:
         try:
+            if system.broker == "redis":
+                redis_program()
             system.environment.install()
             versions = run_program(system, {}, "versions")
+            if system.is_ours:
+                versions = {"laneway": f"{__version__} ({_commit()})", **versions}
         except CannotInstall as error:
             results.left_out[system.name] = str(error)
             log(f"left out: {system.name}: {error}")
@@ -105,13 +117,9 @@ class Runner:
         try:
             with self._watch() as watch:
                 values = workload.run(self._lab, system)
-        except CannotInstall as error:
-            self._results.cannot.setdefault(workload.name, {})[system.name] = str(error)
-            return
         except Exception as error:
             # One system's failure must not end an hour of measuring; it is shown in the report.
-            self._results.failed.setdefault(workload.name, {})[system.name] = str(error)[-500:]
-            log(f"{workload.name} {system.name} failed: {error}")
+            self._fail(workload.name, system.name, str(error) or type(error).__name__)
             return
         filled_s = self._lab.filling_s - filling_s
         self.costs[cell.key] = time.monotonic() - began - filled_s
@@ -120,10 +128,16 @@ class Runner:
         shown = ", ".join(f"{name} {value:,.4g}" for name, value in values.items())
         log(f"{workload.name} {system.name}: {shown} ({self.costs[cell.key]:.0f} s{noise})")
 
+    def _fail(self, workload: str, system: str, reason: str) -> None:
+        self._results.failed.setdefault(workload, {})[system] = reason[-500:]
+        log(f"{workload} {system} failed: {reason}")
+
     def run_idle(self, systems: list[System]) -> None:
         for _ in range(self._lab.scale.idle_rounds):
             with self._watch() as watch:
-                together = idle.run_together(self._lab, systems)
+                together, failed = idle.run_together(self._lab, systems)
+            for name, reason in failed.items():
+                self._fail(idle.NAME, name, reason)
             for name, values in together.items():
                 # The workers of all systems run at once: their work is not foreign.
                 calm = replace(watch.weather, foreign_share=0.0)

@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import json
 import os
+import platform
 import random
 import signal
 import sys
@@ -181,6 +182,7 @@ def main(program: Program, run: Callable[[Coroutine[Any, Any, None]], None] = as
 
     if command == "versions":
         result = {name: version(name) for name in program.packages}
+        result["Python"] = platform.python_version()
     elif command == "work":
         end_with_benchmark()
         run(program.work())

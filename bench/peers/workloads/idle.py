@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from bench.peers.places import Place, PostgresPlace, Redis
+from bench.peers.programs import ProgramFailed
 from bench.peers.session import Workers
 from bench.peers.system import System
 from bench.peers.workload import Lab, Values
@@ -55,15 +56,21 @@ def _matches(log: Path, line: re.Pattern[str]) -> int:
         return sum(1 for each in lines if line.search(each))
 
 
-def run_together(lab: Lab, systems: list[System]) -> dict[str, Values]:
-    """Let one worker of each system idle for the same time."""
+def run_together(lab: Lab, systems: list[System]) -> tuple[dict[str, Values], dict[str, str]]:
+    """Let one worker of each system idle for the same time; return values and failures."""
     values: dict[str, Values] = {}
+    failed: dict[str, str] = {}
+    meters: dict[str, _Meter] = {}
+    workers: dict[str, Workers] = {}
     with contextlib.ExitStack() as stack:
-        meters = {system.name: _Meter(lab, system, stack, n) for n, system in enumerate(systems)}
-        workers = {
-            system.name: stack.enter_context(Workers(system, meters[system.name].place))
-            for system in systems
-        }
+        for number, system in enumerate(systems):
+            meter = _Meter(lab, system, stack, number)
+            try:
+                workers[system.name] = stack.enter_context(Workers(system, meter.place))
+            except ProgramFailed as error:
+                failed[system.name] = str(error)
+            else:
+                meters[system.name] = meter
         time.sleep(lab.scale.idle_before_s)
         counts = {name: meter.count() for name, meter in meters.items()}
         cpu = {name: one.cpu_s() for name, one in workers.items()}
@@ -78,12 +85,15 @@ def run_together(lab: Lab, systems: list[System]) -> dict[str, Values]:
                 "resident_mb": resident,
                 "proportional_mb": proportional,
             }
-        for system in systems:
-            place = meters[system.name].place
-            if isinstance(place, PostgresPlace):
-                per_job = _transactions_per_job(lab, place, workers[system.name])
-                values[system.name]["transactions"] = per_job
-    return values
+        for name, meter in meters.items():
+            if isinstance(meter.place, PostgresPlace):
+                try:
+                    per_job = _transactions_per_job(lab, meter.place, workers[name])
+                except ProgramFailed as error:
+                    failed[name] = str(error)
+                else:
+                    values[name]["transactions"] = per_job
+    return values, failed
 
 
 def _transactions_per_job(lab: Lab, place: PostgresPlace, workers: Workers) -> float:

@@ -39,6 +39,8 @@ class Program:
     async def prepare(self) -> None:
         client = AsyncClient(DSN)
         await client.migrate()
+        # Otherwise the first worker does this, and nothing can be submitted in bulk before it.
+        await client.install_queue_storage()
         await client.close()
 
     async def submitter(self) -> Submitter:

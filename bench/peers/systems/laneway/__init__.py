@@ -1,24 +1,28 @@
-"""Laneway, as `laneway worker app:lw` gives it and tuned."""
+"""Laneway: as `pip install laneway` and `laneway worker app:lw` give it, and tuned."""
 
-import sys
+import os
 from pathlib import Path
 
-from bench.peers.environments import Own
-from bench.peers.system import System
+from bench.peers.environments import Venv
+from bench.peers.system import ROOT, System
 
-_HERE = Path(__file__).parent
-_WORKER = [sys.executable, "-m", "laneway", "worker", "bench.peers.systems.laneway.app:lw"]
 _SETTLED = "not exists (select from laneway.ready) and not exists (select from laneway.lease)"
 
 
-def _system(name: str, settings: str, options: list[str]) -> System:
+def _system(name: str, settings: str, lock: str, *options: str) -> System:
+    environment = Venv(name.replace(" ", "-"), lock=ROOT / "requirements" / lock)
     return System(
         name=name,
         language="Python",
         broker="postgres",
-        environment=Own(),
-        program=_HERE / "program.py",
-        work=[*_WORKER, *options],
+        environment=environment,
+        program=Path(__file__).with_name("program.py"),
+        work=[
+            *(str(environment.python), "-m", "laneway", "worker"),
+            *("bench.peers.systems.laneway.app:lw", *options),
+        ],
+        # The packages are installed; Laneway itself is this checkout.
+        variables={"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])},
         settings=settings,
         gives_up="",
         settled=_SETTLED,
@@ -28,6 +32,8 @@ def _system(name: str, settings: str, options: list[str]) -> System:
 
 
 SYSTEMS = [
-    _system("laneway", "`laneway worker app:lw`, all defaults", []),
-    _system("laneway tuned", "`--concurrency 1000`", ["--concurrency=1000"]),
+    _system("laneway", "`pip install laneway`, `laneway worker app:lw`: all defaults", "core.txt"),
+    _system(
+        "laneway tuned", "with uvloop, `--concurrency 1000`", "uvloop.txt", "--concurrency=1000"
+    ),
 ]

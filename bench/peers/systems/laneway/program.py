@@ -19,7 +19,7 @@ class Submitter:
 
 
 class Program:
-    packages: tuple[str, ...] = ("laneway", "psycopg")
+    packages: tuple[str, ...] = ("psycopg", "pydantic")
 
     async def prepare(self) -> None:
         migrate(os.environ["DATABASE_URL"])
