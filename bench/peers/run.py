@@ -21,8 +21,9 @@ from bench.figures import Figures
 from bench.peers import plan, report
 from bench.peers.comparison import TARGETS, compare
 from bench.peers.host import CommitProbe, Watch, describe
-from bench.peers.places import Postgres, redis_program
+from bench.peers.postgres import Postgres
 from bench.peers.programs import run_program
+from bench.peers.redis import redis_program
 from bench.peers.results import LATEST, Results, Sample
 from bench.peers.system import ROOT, CannotInstall, System
 from bench.peers.workload import QUICK, Lab, Scale

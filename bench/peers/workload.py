@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from bench.peers.places import Place, Postgres, Redis
+from bench.peers.places import Place
+from bench.peers.postgres import Postgres
+from bench.peers.redis import Redis
 from bench.peers.session import Workers
 from bench.peers.system import System
 

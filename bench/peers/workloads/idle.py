@@ -11,8 +11,10 @@ import re
 import time
 from pathlib import Path
 
-from bench.peers.places import Place, PostgresPlace, Redis
+from bench.peers.places import Place
+from bench.peers.postgres import PostgresPlace
 from bench.peers.programs import ProgramFailed
+from bench.peers.redis import Redis
 from bench.peers.session import Workers
 from bench.peers.system import System
 from bench.peers.workload import Lab, Values
