@@ -27,6 +27,9 @@ class Place(Protocol):
     def is_settled(self) -> bool:
         """Whether no job waits or runs."""
 
+    def is_at_rest(self) -> bool:
+        """Whether no client is in a transaction, so that all may be stopped."""
+
     def counters(self) -> Counters: ...
 
     def clean_up(self) -> None:

@@ -54,6 +54,14 @@ class PostgresPlace:
     def is_settled(self) -> bool:
         return bool(self._value(self._settled))
 
+    def is_at_rest(self) -> bool:
+        busy = self._postgres.value(
+            "select count(*) from pg_stat_activity where datname = %s and xact_start is not null"
+            " and backend_type = 'client backend'",
+            self.name,
+        )
+        return int(busy) == 0
+
     def counters(self) -> Counters:
         position = self._postgres.value("select pg_current_wal_lsn() - '0/0'::pg_lsn")
         return Counters(cpu_s(self._postgres.process), int(position))

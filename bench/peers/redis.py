@@ -92,6 +92,9 @@ class RedisPlace:
     def is_settled(self) -> bool:
         return all(self._redis.ask(command, key) == "0" for command, key in self._keys)
 
+    def is_at_rest(self) -> bool:
+        return True
+
     def counters(self) -> Counters:
         return Counters(cpu_s(self._redis.process), 0)
 

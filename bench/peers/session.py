@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -23,6 +24,8 @@ from bench.peers.system import ROOT, System
 
 READY_S = 90.0
 POLL_S = 0.003
+FREEZE_S = 0.05
+FREEZE_TRIES = 100
 WARM_UP = 200
 WARM_UP_SLOW = 20
 WARM_UP_TURNS = 4
@@ -112,9 +115,19 @@ class Workers:
             os.killpg(process.pid, number)
 
     def freeze(self) -> None:
-        """Stop all processes where they are; idle ones hold nothing."""
-        for process in self._processes:
-            self._signal(process, signal.SIGSTOP)
+        """Stop all processes at a moment when none of them holds a transaction open."""
+        for _ in range(FREEZE_TRIES):
+            for process in self._processes:
+                self._signal(process, signal.SIGSTOP)
+            # A statement that is under way ends without its client.
+            deadline = time.monotonic() + FREEZE_S
+            while time.monotonic() < deadline:
+                if self.place.is_at_rest():
+                    return
+                time.sleep(POLL_S)
+            self.resume()
+            time.sleep(FREEZE_S * random.random())
+        raise ProgramFailed(f"{self.system.name}: idle workers always hold a transaction open")
 
     def resume(self) -> None:
         """Let all processes continue at once."""

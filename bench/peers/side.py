@@ -168,28 +168,26 @@ async def _submit(submitter: Submitter, count: int, interval_s: float) -> dict[s
 def main(program: Program, run: Callable[[Coroutine[Any, Any, None]], None] = asyncio.run) -> None:
     """Do what the arguments ask for and print the result as a line of JSON."""
     command, *rest = sys.argv[1:]
-    result: dict[str, Any] = {}
 
     async def one() -> None:
+        result: dict[str, Any] = {}
         if command == "prepare":
             await program.prepare()
         elif command == "submit-many":
-            result.update(await _submit_many(await program.submitter(), int(rest[0])))
+            result = await _submit_many(await program.submitter(), int(rest[0]))
         elif command == "submit":
-            result.update(await _submit(await program.submitter(), int(rest[0]), float(rest[1])))
+            result = await _submit(await program.submitter(), int(rest[0]), float(rest[1]))
         else:
-            raise SystemExit(f"{command}: choose prepare, submit-many, submit or work")
+            raise SystemExit(f"{command}: choose versions, prepare, submit-many, submit or work")
+        print(json.dumps(result), flush=True)
+        # A client's own shutdown is not measured; some take long or never end.
+        os._exit(0)
 
     if command == "versions":
-        result = {name: version(name) for name in program.packages}
-        result["Python"] = platform.python_version()
+        versions = {name: version(name) for name in program.packages}
+        print(json.dumps({**versions, "Python": platform.python_version()}))
     elif command == "work":
         end_with_benchmark()
         run(program.work())
-        return
     else:
         run(one())
-    print(json.dumps(result), flush=True)
-    # A client's own shutdown is not measured and may take long.
-    sys.stdout.flush()
-    os._exit(0)
