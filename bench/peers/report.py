@@ -30,6 +30,8 @@ COSTS: list[Column] = [
     (idle.NAME, "proportional_mb", "idle: proportional MB", "MB", True),
     ("drain_1p", "resident_mb", "after a drain: resident MB", "MB", True),
 ]
+# So many fit beside the names in 80 characters.
+TABLE_COLUMNS = 4
 CHARTS: list[Column] = [
     ("drain_1p", "rate", "Empty jobs, one worker process", "jobs/s", False),
     ("drain_16p", "rate", "Empty jobs, 16 worker processes", "jobs/s", False),
@@ -54,11 +56,11 @@ longer; `ARGS=--quick`: a smoke check of three minutes).
 - Each system runs in the best configuration that its documentation gives, with the newest version
   that can be installed. Laneway runs with its defaults; the tuned row is shown beside it and is not
   compared.
-- The systems take turns within each round. A cell is the median of at least five runs; the spread
-  is shown. Cells that did not fit into the time have one run and are marked with `¹`.
+- The systems take turns within each round. A cell is the median of five runs or more; the spread is
+  shown. `¹` marks cells with fewer runs, because they did not fit into the time or were noisy.
 - Before each run a fixed loop and a commit are timed. A run is noisy if other programs used more
-  than 12 % of the processors or the loop took 1.3 times as long as usual. Noisy runs are repeated;
-  `ᵃ` marks medians that had to include them.
+  than 12 % of the processors or the loop took 1.3 times as long as usual. Noisy runs are repeated
+  and do not count; `ᵃ` marks medians that had to include them.
 - A job has a payload of about fifty bytes. **Drain**: worker processes are started and run some
   jobs. Then they are stopped (`SIGSTOP`), the jobs are submitted with the system's bulk call, and
   all processes continue at once (`SIGCONT`). The rate counts from the first start of a handler to
@@ -82,19 +84,16 @@ def _workloads() -> list[Workload]:
 
 
 def show(results: Results, console: Console) -> None:
-    """Print the medians of all workloads: a row per workload, a column per system."""
-    table = Table("workload", "unit", *results.systems)
-    for column in table.columns[2:]:
-        column.justify = "right"
-    for workload in _workloads():
-        if workload.name in results.samples:
-            cells = [_cell(results, workload.name, name, workload.main) for name in results.systems]
-            table.add_row(workload.name, workload.unit, *cells)
-    for name, value, title, _, _ in COSTS:
-        if name in results.samples:
-            cells = [_cell(results, name, system, value) for system in results.systems]
-            table.add_row(title, "", *cells)
-    console.print(table)
+    """Print the medians of all values, with a row for each system; then settings and failures."""
+    columns = [*_main_columns(results), *(one for one in COSTS if one[0] in results.samples)]
+    for start in range(0, len(columns), TABLE_COLUMNS):
+        shown = columns[start : start + TABLE_COLUMNS]
+        table = Table("system", *(_heading(column) for column in shown))
+        for column in table.columns[1:]:
+            column.justify = "right"
+        for name in results.systems:
+            table.add_row(name, *(_cell(results, one[0], name, one[1]) for one in shown))
+        console.print(table)
     for name, known in results.systems.items():
         versions = ", ".join(f"{one} {version}" for one, version in known["versions"].items())
         console.print(f"{name}: {versions}; {known['settings']}", markup=False, highlight=False)
@@ -110,6 +109,12 @@ def show(results: Results, console: Console) -> None:
         f"host: loop {results.usual_loop_ms:.2f} ms, commit {results.commit_ms:.2f} ms;"
         f" {results.minutes:.0f} minutes"
     )
+
+
+def _heading(column: Column) -> str:
+    """The name of a workload and of its value, for a narrow table."""
+    workload, value, *_ = column
+    return workload if value == "rate" else f"{workload} {value}"
 
 
 def _cell(results: Results, workload: str, system: str, value: str) -> str:
@@ -180,7 +185,9 @@ def _main_columns(results: Results) -> list[Column]:
         entry = (workload.name, workload.main, workload.title, workload.unit)
         columns.append((*entry, workload.is_lower_better))
         if workload.name == "start":
-            columns.append((workload.name, "p99_ms", "The same, p99", "ms", True))
+            columns.append(
+                (workload.name, "p99_ms", workload.title.replace("p50", "p99"), "ms", True)
+            )
     return [column for column in columns if column[0] in results.samples]
 
 

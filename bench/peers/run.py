@@ -7,6 +7,7 @@ A system that cannot be installed is named with the reason.
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import subprocess
 import sys
@@ -130,7 +131,8 @@ class Runner:
         log(f"{workload.name} {system.name}: {shown} ({self.costs[cell.key]:.0f} s{noise})")
 
     def _fail(self, workload: str, system: str, reason: str) -> None:
-        self._results.failed.setdefault(workload, {})[system] = reason[-500:]
+        shown = reason.replace(f"{ROOT}{os.sep}", "")[-500:]
+        self._results.failed.setdefault(workload, {})[system] = shown
         log(f"{workload} {system} failed: {reason}")
 
     def run_idle(self, systems: list[System]) -> None:

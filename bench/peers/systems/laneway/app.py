@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from bench.peers import side
-from laneway import Context, Laneway
+from laneway import Context, Laneway, SyncContext
 
 lw = Laneway()
 is_cpu = os.environ.get("PEERS_WORK", "noop").startswith("cpu")
@@ -18,7 +18,7 @@ async def handle(ctx: Context, at: int, text: str) -> None:
     await report.handle(at)
 
 
-def handle_in_thread(ctx: Context, at: int, text: str) -> None:
+def handle_in_thread(ctx: SyncContext, at: int, text: str) -> None:
     """Keep a processor busy: a plain function, as users write it."""
     assert report is not None
     report.handle_in_thread(at)
