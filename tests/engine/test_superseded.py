@@ -234,7 +234,8 @@ async def test_heartbeat_stops_superseded_handler_and_logs_why(
             schedule.first.append("stopped")
         return "zombie"
 
-    schedule.harness.lane("default", lease_seconds=2)
+    # Long enough for a renewal on a busy machine: a late one would be another reason to stop.
+    schedule.harness.lane("default", lease_seconds=15)
     submitted = await schedule.supersede()
     await wait_until(lambda: schedule.first == ["stopped"], timeout=60)
     await schedule.stands(submitted)
