@@ -313,7 +313,11 @@ begin
 end $$;
 
 -- The next waiter for a limit, shown to users: null without one.
-create or replace function laneway.next_in_turn(p_limit text) returns jsonb language sql stable as $$
+create or replace function laneway.next_in_turn(p_limit text) returns jsonb language sql stable
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
     select jsonb_build_object('lane', w.lane, 'priority', -w.rank, 'kind', w.kind)
       from laneway.waiters_of(array[p_limit]) w
      where laneway.can_take_turn(w, clock_timestamp())
