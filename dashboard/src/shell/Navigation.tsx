@@ -1,8 +1,11 @@
-import { type ReactNode, useEffect, useRef } from "react";
+import { type FocusEvent, type ReactNode, useEffect, useRef, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { useApi } from "../api";
+import { Icon } from "../components";
 import styles from "./Shell.module.css";
-import { pathOf, useScreens } from "./screens";
+import { pathOf, screenAt, useScreens } from "./screens";
+
+const LIST_ID = "screens";
 
 /** The number of jobs that wait for a decision. */
 export function useApprovalCount(): string | null {
@@ -13,35 +16,70 @@ export function useApprovalCount(): string | null {
   return waiting.is_capped ? `${waiting.count}+` : String(waiting.count);
 }
 
+/** The screens: a row; on phones, a list behind a button. */
 export function Navigation() {
+  const [path] = useLocation();
   const screens = useScreens();
   const approvals = useApprovalCount();
+  const [isOpen, setOpen] = useState(false);
+  const button = useRef<HTMLButtonElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another screen closes the list
+  useEffect(() => setOpen(false), [path]);
+  const close = () => {
+    setOpen(false);
+    button.current?.focus();
+  };
+  const leave = (event: FocusEvent<HTMLElement>) => {
+    if (!event.currentTarget.contains(event.relatedTarget)) setOpen(false);
+  };
+  const count = approvals !== null && <span className={styles.count}>{approvals}</span>;
   return (
-    <nav className={styles.navigation} aria-label="Screens">
-      {screens
-        .filter(({ isInNavigation }) => isInNavigation)
-        .map((screen) => (
-          <NavigationLink key={screen.name} to={pathOf(screen)}>
-            {screen.name}
-            {screen.name === "Approvals" && approvals !== null && (
-              <span className={styles.count}>{approvals}</span>
-            )}
-          </NavigationLink>
-        ))}
+    <nav
+      className={styles.navigation}
+      aria-label="Screens"
+      onBlur={leave}
+      onKeyDown={(event) => {
+        if (event.key === "Escape" && isOpen) close();
+      }}
+    >
+      <button
+        ref={button}
+        type="button"
+        className={styles.screensButton}
+        aria-expanded={isOpen}
+        aria-controls={LIST_ID}
+        onClick={() => setOpen(!isOpen)}
+      >
+        <Icon name="menu" />
+        {screenAt(path, screens)?.name ?? "Screens"}
+        {approvals !== null && <span className={styles.count}>{approvals} to approve</span>}
+      </button>
+      <div id={LIST_ID} className={styles.screens} data-open={isOpen || undefined}>
+        {screens
+          .filter(({ isInNavigation }) => isInNavigation)
+          .map((screen) => (
+            <NavigationLink key={screen.name} to={pathOf(screen)} onOpen={() => setOpen(false)}>
+              {screen.name}
+              {screen.name === "Approvals" && count}
+            </NavigationLink>
+          ))}
+      </div>
     </nav>
   );
 }
 
-function NavigationLink({ to, children }: { to: string; children: ReactNode }) {
+type LinkProps = { to: string; onOpen: () => void; children: ReactNode };
+
+function NavigationLink({ to, onOpen, children }: LinkProps) {
   const [path] = useLocation();
   const isHere = to === "/" ? path === "/" : path === to || path.startsWith(`${to}/`);
-  const link = useRef<HTMLAnchorElement>(null);
-  useEffect(() => {
-    // On phones the row of screens scrolls.
-    if (isHere) link.current?.scrollIntoView({ block: "nearest", inline: "center" });
-  }, [isHere]);
   return (
-    <Link ref={link} href={to} className={styles.screen} aria-current={isHere ? "page" : undefined}>
+    <Link
+      href={to}
+      className={styles.screen}
+      aria-current={isHere ? "page" : undefined}
+      onClick={onOpen}
+    >
       {children}
     </Link>
   );

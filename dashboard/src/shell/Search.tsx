@@ -5,10 +5,11 @@ import { Icon } from "../components";
 import styles from "./Shell.module.css";
 import { href, jobPath } from "./url";
 
-const ID = /^[0-9a-f-]{4,36}$/i;
+// The start of an id, or its short form.
+const ID = /^[0-9a-f-]{4,36}((…|\.{2,3})[0-9a-f]{1,12})?$/i;
 export const SEARCH_ID = "search";
 
-/** Opens a job by the start of its id, or searches all jobs. */
+/** Opens a job by its id, a part of it that lists show, or searches all jobs. */
 export function Search() {
   const [text, setText] = useState("");
   const [, go] = useLocation();

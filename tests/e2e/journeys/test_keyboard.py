@@ -45,3 +45,56 @@ def test_keys_move_select_and_open_jobs(site: Site, open_as: OpenAs) -> None:
     page.keyboard.press("Enter")
     # The newest is the first row.
     expect(page).to_have_url(f"{site.url}/ui/jobs/{jobs[2]}")
+
+
+def test_requests_are_opened_and_rejected_by_keys(site: Site, open_as: OpenAs) -> None:
+    job = site.api.submit("report", {"key": new_key("report")})
+    site.api.await_status(job, "awaiting_approval")
+    page = open_as("approver", "/approvals").page
+    line = page.get_by_role("article", name=f"{job[:13]}…{job[-6:]}").get_by_role("heading")
+    button = line.get_by_role("button")
+    button.focus()
+    if button.get_attribute("aria-expanded") == "false":
+        # A closed request opens first: its content must be on the screen.
+        page.keyboard.press("r")
+    expect(button).to_have_attribute("aria-expanded", "true")
+    expect(page.get_by_role("article").get_by_role("button", name="Reject").first).to_be_visible()
+    page.keyboard.press("r")
+    expect(pages.dialog(page)).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(pages.dialog(page)).to_have_count(0)
+    expect(button).to_be_focused()
+
+
+def test_focus_returns_to_the_button_of_each_dialog(site: Site, open_as: OpenAs) -> None:
+    page = open_as("platform_admin").page
+    dialogs = {
+        "/jobs": "New job", "/lanes": "New lane", "/limits": "New limit",
+        "/schedules": "New schedule",
+    }  # fmt: skip
+    for path, name in dialogs.items():
+        page.goto(f"{site.url}/ui{path}")
+        button = pages.main(page).get_by_role("button", name=name, exact=True)
+        button.focus()
+        page.keyboard.press("Enter")
+        expect(pages.dialog(page)).to_be_visible()
+        pages.dialog(page).get_by_role("button", name="Close").press("Enter")
+        expect(pages.dialog(page)).to_have_count(0)
+        expect(button).to_be_focused()
+
+
+def test_screens_are_a_list_behind_a_button_on_phones(site: Site, open_as: OpenAs) -> None:
+    page = open_as("platform_admin").page
+    page.set_viewport_size({"width": 360, "height": 740})
+    screens = page.get_by_role("navigation", name="Screens")
+    button = screens.get_by_role("button", name="Overview")
+    expect(screens.get_by_role("link")).to_have_count(0)
+    button.focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Escape")
+    expect(screens.get_by_role("link")).to_have_count(0)
+    expect(button).to_be_focused()
+    page.keyboard.press("Enter")
+    screens.get_by_role("link", name="Limits").press("Enter")
+    expect(page.get_by_role("heading", level=1, name="Limits")).to_be_visible()
+    expect(screens.get_by_role("link")).to_have_count(0)

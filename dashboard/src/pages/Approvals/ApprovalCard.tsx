@@ -1,7 +1,6 @@
 import { type components, covers, useApi, useCan, useMe } from "../../api";
 import {
   Button,
-  Card,
   JsonView,
   Kbd,
   KeyValue,
@@ -14,7 +13,6 @@ import {
 import { count, duration, shortId } from "../../format";
 import { ErrorNotice } from "../../shell/ErrorNotice";
 import { jobPath, lanePath } from "../../shell/url";
-import { Time } from "../../time";
 import { needsAnother } from "../Job/actionRules";
 import styles from "./ApprovalCard.module.css";
 import { analysisParts } from "./analysis";
@@ -39,61 +37,32 @@ export function ApprovalCard({ job, lane, runsForS, onDecide }: Props) {
   // The seal belongs to exactly these values, so both come from one response.
   const found = useApi("/jobs/{job_id}", { path: { job_id: job.id } });
   const detail = found.data;
-  const requester = job.created_by ?? "somebody unknown";
   return (
-    <article
-      className={styles.card}
-      data-job={job.id}
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: the keys A and R act on the focused card
-      tabIndex={0}
-      aria-label={`${job.job_type} requested by ${requester}`}
-      aria-keyshortcuts="A R"
-    >
-      <Card
-        title={
-          // The id is part of the link: text beside a link would need an underline (WCAG 1.4.1).
-          <LinkText href={jobPath(job.id)}>
-            {job.job_type} <code className={styles.id}>{shortId(job.id)}</code>
-          </LinkText>
-        }
-        subtitle={
-          <>
-            Requested by {requester} <Time at={job.created_at} />
-          </>
-        }
-        actions={
-          job.expires_at && (
-            <span className={styles.expiry}>
-              Expires <Time at={job.expires_at} />
-            </span>
-          )
-        }
-      >
-        {detail ? (
-          <Content job={detail} lane={lane} runsForS={runsForS} />
-        ) : found.isError ? (
-          <ErrorNotice of={found} />
-        ) : (
-          <SkeletonLines count={6} />
-        )}
-        {detail && covers(me, "jobs:approve", detail) && (
-          <footer className={styles.decide}>
-            {needsAnother(me, detail) ? (
-              <p className={styles.another}>
-                Needs another person: you requested it, and jobs of this type need two people.
-              </p>
-            ) : (
-              <Button variant="primary" icon="check" onPress={() => onDecide(detail, "approve")}>
-                Approve <Shortcut letter="A" />
-              </Button>
-            )}
-            <Button icon="cross" onPress={() => onDecide(detail, "reject")}>
-              Reject <Shortcut letter="R" />
+    <>
+      {detail ? (
+        <Content job={detail} lane={lane} runsForS={runsForS} />
+      ) : found.isError ? (
+        <ErrorNotice of={found} />
+      ) : (
+        <SkeletonLines count={6} />
+      )}
+      {detail && covers(me, "jobs:approve", detail) && (
+        <footer className={styles.decide}>
+          {needsAnother(me, detail) ? (
+            <p className={styles.another}>
+              Needs another person: you requested it, and jobs of this type need two people.
+            </p>
+          ) : (
+            <Button variant="primary" icon="check" onPress={() => onDecide(detail, "approve")}>
+              Approve <Shortcut letter="A" />
             </Button>
-          </footer>
-        )}
-      </Card>
-    </article>
+          )}
+          <Button icon="cross" onPress={() => onDecide(detail, "reject")}>
+            Reject <Shortcut letter="R" />
+          </Button>
+        </footer>
+      )}
+    </>
   );
 }
 
@@ -154,6 +123,14 @@ function useFacts(
 ): KeyValueItem[] {
   const seesLanes = useCan("workers:view");
   const items: (KeyValueItem | false)[] = [
+    {
+      name: "Job",
+      value: (
+        <LinkText href={jobPath(job.id)} className={styles.id ?? ""}>
+          {shortId(job.id)}
+        </LinkText>
+      ),
+    },
     { name: "Cost", value: cost ? <strong>{cost}</strong> : "not estimated" },
     {
       name: "Duration",

@@ -6,6 +6,7 @@ import { ErrorNotice } from "../../shell/ErrorNotice";
 import { useKeys } from "../../shell/useKeys";
 import { actionsFor } from "../Job/actionRules";
 import { ApprovalCard } from "./ApprovalCard";
+import { ApprovalItem } from "./ApprovalItem";
 import styles from "./Approvals.module.css";
 import { ApproveMany } from "./ApproveMany";
 import { DecisionDialog, type DecisionVerb } from "./DecisionDialog";
@@ -16,7 +17,7 @@ type Detail = components["schemas"]["JobDetailOut"];
 type Asked = { job: Detail; decision: DecisionVerb; at: number };
 
 const FOCUS_MS = 50;
-const WAITING = { status: "awaiting_approval", oldest_first: true, limit: 20 } as const;
+const WAITING = { status: "awaiting_approval", oldest_first: true, limit: 50 } as const;
 
 /** Requests that wait for a decision, the oldest first. */
 export function Inbox() {
@@ -24,13 +25,17 @@ export function Inbox() {
   // An event may have changed a job before the list is read again.
   const jobs = found.items.filter(({ status }) => status === "awaiting_approval");
   const [asked, setAsked] = useState<Asked | null>(null);
+  const [opened, setOpened] = useState<Readonly<Record<string, boolean>>>({});
   const list = useRef<HTMLDivElement>(null);
   const focusNext = useFocusAfter(list, jobs);
   const lanes = useLanes();
   const ask = (job: Detail, decision: DecisionVerb) => {
     setAsked({ job, decision, at: jobs.findIndex(({ id }) => id === job.id) });
   };
-  useCardKeys(list, ask);
+  // The oldest is open until a person closes it.
+  const isOpen = (id: string) => opened[id] ?? id === jobs[0]?.id;
+  const open = (id: string, isNowOpen = true) => setOpened({ ...opened, [id]: isNowOpen });
+  useCardKeys(list, ask, open);
   if (found.isPending) return <SkeletonLines count={10} />;
   if (found.isError) return <ErrorNotice of={found} />;
   return (
@@ -41,15 +46,21 @@ export function Inbox() {
           Jobs of types with <code>approval=True</code> appear here before they run.
         </EmptyState>
       ) : (
-        <div ref={list} className={styles.cards}>
+        <div ref={list} className={styles.items}>
           {jobs.map((job) => (
-            <CardWithHistory
+            <ApprovalItem
               key={job.id}
               job={job}
-              sample={jobs.find(({ job_type }) => job_type === job.job_type) ?? job}
-              lane={lanes.find(({ name }) => name === job.lane)}
-              onDecide={ask}
-            />
+              isOpen={isOpen(job.id)}
+              onToggle={() => open(job.id, !isOpen(job.id))}
+            >
+              <CardWithHistory
+                job={job}
+                sample={jobs.find(({ job_type }) => job_type === job.job_type) ?? job}
+                lane={lanes.find(({ name }) => name === job.lane)}
+                onDecide={ask}
+              />
+            </ApprovalItem>
           ))}
         </div>
       )}
@@ -92,10 +103,14 @@ function useLanes() {
   return found.data?.items ?? [];
 }
 
-/** Keys of the inbox: j and k move between cards, A and R decide about the focused one. */
+/**
+ * Keys of the inbox: j and k move between requests, A and R decide about the focused one. A closed
+ * one opens first, so that its content is on the screen.
+ */
 function useCardKeys(
   list: React.RefObject<HTMLDivElement | null>,
   ask: (job: Detail, decision: DecisionVerb) => void,
+  open: (id: string) => void,
 ) {
   const me = useMe();
   const cache = useQueryClient();
@@ -103,11 +118,13 @@ function useCardKeys(
   const current = () => cards().findIndex((card) => card.contains(document.activeElement));
   const move = (by: number) => {
     const next = Math.min(Math.max(current() + by, 0), cards().length - 1);
-    cards()[next]?.focus();
+    focusItem(cards()[next]);
   };
   const decide = (decision: DecisionVerb) => {
-    const id = cards()[current()]?.dataset.job;
+    const card = cards()[current()];
+    const id = card?.dataset.job;
     if (id === undefined) return;
+    if (!card?.hasAttribute("data-open")) return open(id);
     const job = cache.getQueryData<Detail>(keyOf("/jobs/{job_id}", { path: { job_id: id } }));
     if (job && actionsFor(me, job, Date.now()).has(decision)) ask(job, decision);
   };
@@ -127,10 +144,15 @@ function useFocusAfter(list: React.RefObject<HTMLDivElement | null>, jobs: Job[]
     setTimeout(() => {
       const cards = [...(list.current?.children ?? [])] as HTMLElement[];
       const next = cards[Math.min(done.at, cards.length - 1)];
-      (next ?? document.getElementById("main"))?.focus();
+      if (next) focusItem(next);
+      else document.getElementById("main")?.focus();
     }, FOCUS_MS);
   });
   return (id: string, at: number) => {
     decided.current = { id, at };
   };
+}
+
+function focusItem(item: HTMLElement | undefined) {
+  item?.querySelector<HTMLElement>("[aria-expanded]")?.focus();
 }
