@@ -1,6 +1,15 @@
 import { describe, expect, it } from "vitest";
 import type { components } from "../api";
-import { counts, failuresByType, gridOf, OTHER_TYPES, type Point, perMinute, waits } from "./grid";
+import {
+  counts,
+  failuresByType,
+  gridOf,
+  loneValue,
+  OTHER_TYPES,
+  type Point,
+  perMinute,
+  waits,
+} from "./grid";
 
 const at = (time: string) => `2026-11-17T${time}Z`;
 const now = Date.parse(at("12:30:30"));
@@ -98,3 +107,11 @@ it("shows the job types with the most failures and folds the rest", () => {
   ]);
   expect(failuresByType(grid, 3).map(({ jobType }) => jobType)).toEqual(["b", "c", "a"]);
 });
+
+it.each([
+  [[null, 3, undefined], 1],
+  [[0], 0],
+  [[null, 1, 2], null],
+  [[null], null],
+  [[], null],
+])("finds the only value of %j", (values, place) => expect(loneValue(values)).toBe(place));

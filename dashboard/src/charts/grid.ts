@@ -101,3 +101,11 @@ export function failuresByType(
   if (ranked.length <= top.length) return named;
   return [...named, { jobType: OTHER_TYPES, values: of((name) => !top.includes(name)) }];
 }
+
+/** The place of the only value; null if there is none, or more than one. */
+export function loneValue(values: ArrayLike<number | null | undefined>): number | null {
+  const places = Array.from(values, (value, at) => (value == null ? -1 : at)).filter(
+    (at) => at >= 0,
+  );
+  return places.length === 1 ? (places[0] ?? null) : null;
+}

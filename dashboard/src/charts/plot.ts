@@ -2,6 +2,7 @@ import uPlot from "uplot";
 import { count, duration } from "../format";
 import type { ChartProps } from "./Chart";
 import { faded, tokenColour } from "./colours";
+import { loneValue } from "./grid";
 
 // Whole numbers only: there are no half jobs.
 const COUNT_STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 1e6];
@@ -103,7 +104,10 @@ export function plotOptions(
         };
       }),
     ],
-    hooks: { setCursor: [(plot) => onCursor(plot.cursor.idx ?? null)] },
+    hooks: {
+      draw: [(plot) => labelLonePoints(plot, props.unit, font)],
+      setCursor: [(plot) => onCursor(plot.cursor.idx ?? null)],
+    },
     ...(props.zone === "utc" && {
       tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
     }),
@@ -117,6 +121,36 @@ const isolated: uPlot.Series.Points.Filter = (plot, place) => {
     (at) => !isGap(at) && isGap(at - 1) && isGap(at + 1),
   );
 };
+
+const LINE_PX = 12;
+
+/** Write the value beside a point that is the only one of its series: there is no line to read. */
+function labelLonePoints(plot: uPlot, unit: ChartProps["unit"], font: string): void {
+  const written: number[] = [];
+  const { ctx } = plot;
+  plot.series.forEach((series, place) => {
+    const values = plot.data[place] ?? [];
+    const at = loneValue(values);
+    const value = at === null ? null : values[at];
+    const time = at === null ? undefined : plot.data[0][at];
+    if (place === 0 || value == null || time === undefined || !series.points?.show) return;
+    const y = plot.valToPos(value, "y", true);
+    if (written.some((other) => Math.abs(other - y) < LINE_PX * uPlot.pxRatio)) return;
+    written.push(y);
+    const x = plot.valToPos(time, "x", true);
+    const isLeft = x < plot.bbox.left + plot.bbox.width / 2;
+    const gap = 6 * uPlot.pxRatio;
+    ctx.save();
+    ctx.font = font.replace(/[\d.]+px/, `${11 * uPlot.pxRatio}px`);
+    ctx.fillStyle = String(
+      typeof series.stroke === "function" ? series.stroke(plot, place) : series.stroke,
+    );
+    ctx.textAlign = isLeft ? "left" : "right";
+    ctx.textBaseline = "bottom";
+    ctx.fillText(valueWords(value, unit), x + (isLeft ? gap : -gap), y);
+    ctx.restore();
+  });
+}
 
 /** From the mark below the least value to the mark above the greatest. */
 export function timeRange(min: number | null, max: number | null): [number, number] {

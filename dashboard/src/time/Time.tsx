@@ -2,14 +2,14 @@ import { absolute, duration, relative, stopwatch } from "../format";
 import { usePreferences } from "../shell/preferences";
 import { useNow } from "./clock";
 
-/** A moment: relative, with the absolute time on hover; absolute in full where asked. */
+/** A moment: relative, with the absolute time on hover; where asked in full, the reverse. */
 export function Time({ at, full = false }: { at: string | null | undefined; full?: boolean }) {
   const now = useNow();
   const { zone } = usePreferences();
   if (!at) return <>—</>;
   const exact = absolute(at, zone);
   return (
-    <time dateTime={at} title={exact}>
+    <time dateTime={at} title={full ? relative(at, now) : exact}>
       {full ? exact : relative(at, now)}
     </time>
   );

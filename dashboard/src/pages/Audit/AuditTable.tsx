@@ -90,7 +90,7 @@ function EntryRow({ entry, isOpen, onToggle }: RowProps) {
         />
       </Cell>
       <Cell label="When" headline className={styles.whole ?? ""}>
-        <Time at={entry.at} />
+        <Time full at={entry.at} />
       </Cell>
       <Cell label="Actor" className={styles.words ?? ""}>
         <Claimed isClaimed={entry.claimed.includes("actor")}>{entry.actor}</Claimed>

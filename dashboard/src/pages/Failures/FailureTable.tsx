@@ -43,7 +43,7 @@ export function FailureTable({ failures, bucketS, isOutdated, since, onRetry }: 
     setOpen(next);
   };
   return (
-    <div className={cx(isOutdated && styles.outdated)}>
+    <div className={cx(styles.kinds, isOutdated && styles.outdated)}>
       <Table label="Failures by job type and error">
         <TableHead>
           <HeaderCell hidden>Messages</HeaderCell>
@@ -94,8 +94,8 @@ function FailureRow({ failure, bucketS, since, isOpen, onToggle, onRetry }: RowP
   };
   const list = href("/jobs", filter);
   const row = (
-    <Row>
-      <Cell control>
+    <Row className={styles.row}>
+      <Cell control className={styles.toggle ?? ""}>
         <IconButton
           icon={isOpen ? "chevron-down" : "chevron-right"}
           label={isOpen ? "Hide messages" : "Show messages"}
@@ -135,7 +135,7 @@ function FailureRow({ failure, bucketS, since, isOpen, onToggle, onRetry }: RowP
         <Time at={failure.last_at} />
       </Cell>
       {onRetry && (
-        <Cell control>
+        <Cell control blank={error_type === null} className={styles.retry ?? ""}>
           {error_type !== null && (
             <Button size="sm" icon="retry" onPress={() => onRetry({ kind: "filter", filter })}>
               Retry all

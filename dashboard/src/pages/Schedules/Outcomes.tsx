@@ -4,6 +4,7 @@ import { Icon, type IconName } from "../../components";
 import { absolute } from "../../format";
 import { usePreferences } from "../../shell/preferences";
 import { jobPath } from "../../shell/url";
+import { Time } from "../../time";
 import styles from "./Schedules.module.css";
 
 type Slot = components["schemas"]["SlotOut"];
@@ -17,23 +18,29 @@ const LOOKS: Record<string, { icon: IconName; look: string | undefined }> = {
   skipped: { icon: "chevron-right", look: styles.neutral },
 };
 
-/** The last ten slots, oldest first, each a link to its job. */
+/** The last slot in words, then the last ten, oldest first, each a link to its job. */
 export function Outcomes({ slots }: { slots: Slot[] }) {
   const { zone } = usePreferences();
-  if (slots.length === 0) return <span className={styles.detail}>none yet</span>;
+  const [last] = slots;
+  if (last === undefined) return <span className={styles.detail}>none yet</span>;
   return (
-    <ol className={styles.outcomes}>
-      {slots.toReversed().map((slot) => {
-        const word = slot.job_ended ?? slot.outcome;
-        const { icon, look } = LOOKS[word] ?? { icon: "clock", look: styles.neutral };
-        const words = `${absolute(slot.slot, zone)}: ${word}${slot.note ? `, ${slot.note}` : ""}`;
-        const mark = <Icon name={icon} size={12} label={words} />;
-        return (
-          <li key={`${slot.slot} ${slot.at}`} className={look} title={words}>
-            {slot.job_id === null ? mark : <Link href={jobPath(slot.job_id)}>{mark}</Link>}
-          </li>
-        );
-      })}
-    </ol>
+    <div>
+      <p className={styles.last}>
+        {last.job_ended ?? last.outcome} <Time at={last.at} />
+      </p>
+      <ol className={styles.outcomes}>
+        {slots.toReversed().map((slot) => {
+          const word = slot.job_ended ?? slot.outcome;
+          const { icon, look } = LOOKS[word] ?? { icon: "clock", look: styles.neutral };
+          const words = `${absolute(slot.slot, zone)}: ${word}${slot.note ? `, ${slot.note}` : ""}`;
+          const mark = <Icon name={icon} size={12} label={words} />;
+          return (
+            <li key={`${slot.slot} ${slot.at}`} className={look} title={words}>
+              {slot.job_id === null ? mark : <Link href={jobPath(slot.job_id)}>{mark}</Link>}
+            </li>
+          );
+        })}
+      </ol>
+    </div>
   );
 }

@@ -33,7 +33,7 @@ export function ScheduleTable({ schedules, canManage }: Props) {
         <HeaderCell>Schedule</HeaderCell>
         <HeaderCell>Submits</HeaderCell>
         <HeaderCell>Next</HeaderCell>
-        <HeaderCell>Last ten</HeaderCell>
+        <HeaderCell>Last runs</HeaderCell>
         {canManage && <HeaderCell hidden>Actions</HeaderCell>}
       </TableHead>
       <TableBody>
@@ -73,7 +73,7 @@ function ScheduleRow({ schedule, canManage }: { schedule: Schedule; canManage: b
       <Cell label="Next" wide>
         <NextFires schedule={schedule} />
       </Cell>
-      <Cell label="Last ten" wide>
+      <Cell label="Last runs" wide>
         <Outcomes slots={schedule.recent} />
       </Cell>
       {canManage && (

@@ -1,7 +1,7 @@
 import type { components } from "../../api";
 import { Card, LinkText } from "../../components";
 import { bytes } from "../../format";
-import { jobPath } from "../../shell/url";
+import { href, jobPath } from "../../shell/url";
 import { Elapsed, Time } from "../../time";
 import { stateOf, TRANSPORTS, type Worker } from "./hosts";
 import styles from "./Workers.module.css";
@@ -16,7 +16,9 @@ export function ProcessList({ workers, active }: { workers: Worker[]; active: Ac
         {workers.map((worker) => (
           <li key={worker.id}>
             <span className={styles.process}>
-              <b>{worker.name}</b>
+              <LinkText href={href("/jobs", { worker: worker.name })} title="Its recent jobs">
+                <b>{worker.name}</b>
+              </LinkText>
               <span>
                 {worker.host}:{worker.pid}
               </span>

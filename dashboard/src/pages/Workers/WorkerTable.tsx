@@ -72,7 +72,9 @@ function WorkerRow(props: { worker: Worker; jobs: ActiveJob[]; canManage: boolea
     <Row brief={worker.state !== "live"}>
       <Cell rowHeader label="Worker">
         <div>
-          <LinkText href={href("/jobs", { worker: worker.name })}>{worker.name}</LinkText>
+          <LinkText href={href("/jobs", { worker: worker.name })} title="Its recent jobs">
+            {worker.name}
+          </LinkText>
           <div className={styles.detail}>
             pid {worker.pid} · {TRANSPORTS[worker.transport]}
           </div>
@@ -80,7 +82,9 @@ function WorkerRow(props: { worker: Worker; jobs: ActiveJob[]; canManage: boolea
       </Cell>
       <Cell label="State" headline>
         <span className={styles.badges}>
-          <Badge tone={state.tone}>{state.word}</Badge>
+          <Badge tone={state.tone} icon={state.icon}>
+            {state.word}
+          </Badge>
           {worker.is_leader && <Badge icon="bolt">Leader</Badge>}
         </span>
       </Cell>

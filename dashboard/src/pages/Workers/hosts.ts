@@ -1,4 +1,5 @@
 import type { components } from "../../api";
+import type { IconName } from "../../components";
 
 export type Worker = components["schemas"]["WorkerRowOut"];
 
@@ -52,10 +53,11 @@ export function runsJobs(worker: Pick<Worker, "job_types">): boolean {
 export function stateOf(worker: Worker): {
   word: string;
   tone: "completed" | "warning" | "failed" | "neutral";
+  icon: IconName;
 } {
-  if (worker.state === "dead") return { word: "Silent", tone: "failed" };
-  if (worker.state === "stopped") return { word: "Stopped", tone: "neutral" };
-  if (worker.is_stopping) return { word: "Stopping", tone: "neutral" };
-  if (worker.drain_requested_at !== null) return { word: "Drained", tone: "warning" };
-  return { word: "Live", tone: "completed" };
+  if (worker.state === "dead") return { word: "Silent", tone: "failed", icon: "warning" };
+  if (worker.state === "stopped") return { word: "Stopped", tone: "neutral", icon: "stop" };
+  if (worker.is_stopping) return { word: "Stopping", tone: "neutral", icon: "hourglass" };
+  if (worker.drain_requested_at !== null) return { word: "Drained", tone: "warning", icon: "stop" };
+  return { word: "Live", tone: "completed", icon: "check" };
 }
