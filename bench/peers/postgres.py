@@ -16,6 +16,8 @@ from bench.peers.programs import run_program
 from bench.peers.system import System
 from bench.server import Conn, Server
 
+HOLDER = "holds a snapshot"
+
 
 def _url(dsn: str, name: str) -> str:
     """The same server with another database."""
@@ -57,8 +59,9 @@ class PostgresPlace:
     def is_at_rest(self) -> bool:
         busy = self._postgres.value(
             "select count(*) from pg_stat_activity where datname = %s and xact_start is not null"
-            " and backend_type = 'client backend'",
+            " and backend_type = 'client backend' and application_name <> %s",
             self.name,
+            HOLDER,
         )
         return int(busy) == 0
 
@@ -110,7 +113,7 @@ class PostgresPlace:
 
     @contextlib.contextmanager
     def hold_snapshot(self) -> Iterator[None]:
-        with psycopg.connect(self.url) as conn:
+        with psycopg.connect(self.url, application_name=HOLDER) as conn:
             conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             conn.execute("select count(*) from pg_class")
             yield
