@@ -1,4 +1,4 @@
-"""The child process that runs the Python blocks of one document, in one namespace and one loop.
+"""The process that runs the Python blocks of one document, in one namespace and one loop.
 
 Reads a JSON object per line from stdin: `path`, `line`, `code`, and `module` when the block was
 written to a file of that name. Answers `ok` or `failed` per line; all output goes to stderr.
@@ -51,7 +51,3 @@ def serve() -> None:
                 answers.write("ok\n")
             finally:
                 sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    serve()

@@ -28,15 +28,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import psycopg
 import pytest
 from markdown_it import MarkdownIt
 
-from tests.docs.cli_fork_server import write_command
+from tests.docs.fork_server import fork, write_command
 
 ROOT = Path(__file__).resolve().parents[2]
-SESSION = Path(__file__).with_name("python_session.py")
-FORK_SERVER = Path(__file__).with_name("cli_fork_server.py")
+FORK_SERVER = Path(__file__).with_name("fork_server.py")
 SECONDS_PER_BLOCK = 60.0
 
 RUN = {"python", "bash", "sh", "sql"}
@@ -102,10 +102,39 @@ def read_blocks(document: Path) -> list[Block]:
     return blocks
 
 
+class Session:
+    """A process that runs the Python blocks of a document; see python_session.py."""
+
+    def __init__(self, fork_server: Path, directory: Path, env: dict[str, str], log: Path) -> None:
+        code_read, code_write = os.pipe()
+        answer_read, answer_write = os.pipe()
+        with log.open("ab") as output:
+            files = (code_read, answer_write, output.fileno())
+            self.pid = fork(fork_server, "session", [], directory, env, files)
+        os.close(code_read)
+        os.close(answer_write)
+        self._code, self._answers = os.fdopen(code_write, "wb"), os.fdopen(answer_read, "rb")
+
+    def run(self, request: dict[str, object], seconds: float) -> bool:
+        """Whether the block ran without an error. Raise TimeoutError if it still runs."""
+        self._code.write(json.dumps(request).encode() + b"\n")
+        self._code.flush()
+        if not select.select([self._answers], [], [], seconds)[0]:
+            raise TimeoutError
+        return self._answers.readline() == b"ok\n"
+
+    def close(self) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            self._code.close()  # the session closes its loop and ends by itself
+        select.select([self._answers], [], [], 5)
+        self._answers.close()
+
+
 class DocumentRun:
     """An empty directory, an environment and the processes for the blocks of one document."""
 
-    def __init__(self, directory: Path, dsn: str | None, seconds: float) -> None:
+    def __init__(self, directory: Path, fork_server: Path, dsn: str | None, seconds: float) -> None:
+        self.fork_server = fork_server
         self.directory = directory / "work"
         self.directory.mkdir()
         self.log = directory / "output.log"
@@ -125,8 +154,9 @@ class DocumentRun:
             self.environment["LANEWAY_DATABASE_URL"] = dsn
             self.environment["LANEWAY_TEST_DATABASE_URL"] = dsn
         self.processes: list[subprocess.Popen[bytes]] = []
-        self.session: subprocess.Popen[bytes] | None = None
-        self.fork_server: subprocess.Popen[bytes] | None = None
+        self.session: Session | None = None
+        self.groups: list[int] = []
+        """Of processes that the fork server started."""
 
     def run(self, block: Block) -> None:
         self.log.write_bytes(b"")
@@ -157,24 +187,24 @@ class DocumentRun:
 
     def run_python(self, block: Block) -> None:
         if self.session is None:
-            self.session = self.start([sys.executable, str(SESSION)], talk=True)
+            self.session = Session(self.fork_server, self.directory, self.environment, self.log)
+            self.groups.append(self.session.pid)
         title = block.title or ""
         module = title.removesuffix(".py").replace("/", ".") if title.endswith(".py") else ""
         request = {"path": str(block.document), "line": block.line, "code": block.code}
-        stdin, stdout = self.session.stdin, self.session.stdout
-        assert stdin is not None
-        assert stdout is not None
-        stdin.write(json.dumps({**request, "module": module}).encode() + b"\n")
-        stdin.flush()
-        if not select.select([stdout], [], [], self.seconds)[0]:
-            self.session.kill()
-            raise BlockFailed(block, f"still runs after {self.seconds:g} s", self.output())
-        if stdout.readline() != b"ok\n":
+        try:
+            is_done = self.session.run({**request, "module": module}, self.seconds)
+        except TimeoutError:
+            os.killpg(self.session.pid, signal.SIGKILL)
+            raise BlockFailed(
+                block, f"still runs after {self.seconds:g} s", self.output()
+            ) from None
+        if not is_done:
             raise BlockFailed(block, "python failed", self.output())
 
     def run_bash(self, block: Block) -> None:
-        if self.fork_server is None and "laneway" in block.code:
-            self.start_fork_server()
+        if "laneway" in block.code and not self.log.with_name("bin").exists():
+            self.provide_laneway()
         script = self.log.with_name("block.sh")
         script.write_text(block.code, "utf-8")
         process = self.start(["bash", "-euo", "pipefail", str(script)])
@@ -187,11 +217,26 @@ class DocumentRun:
         if status:
             raise BlockFailed(block, f"bash failed with exit code {status}", self.output())
 
-    def start_fork_server(self) -> None:
-        programs, address = self.log.with_name("bin"), self.log.with_name("fork_server")
-        self.fork_server = self.start([sys.executable, str(FORK_SERVER), str(address)], talk=True)
-        assert self.fork_server.stdout is not None
-        assert self.fork_server.stdout.readline() == b"ready\n", self.output()
+    def provide_laneway(self) -> None:
+        """Put a `laneway` on the PATH whose processes end with this document."""
+        programs, address = self.log.with_name("bin"), self.log.with_name("commands")
+        ready, wrote = os.pipe()
+        with self.log.open("ab") as log, open(os.devnull, "rb") as nothing:
+            files = (nothing.fileno(), wrote, log.fileno())
+            arguments = [str(address)]
+            self.groups.append(
+                fork(
+                    self.fork_server,
+                    "document",
+                    arguments,
+                    self.directory,
+                    self.environment,
+                    files,
+                )
+            )
+        os.close(wrote)
+        with os.fdopen(ready, "rb") as answers:
+            assert answers.readline() == b"ready\n", self.output()
         write_command(programs, address)
         self.environment["PATH"] = f"{programs}{os.pathsep}{self.environment['PATH']}"
 
@@ -203,14 +248,14 @@ class DocumentRun:
         except psycopg.Error as error:
             raise BlockFailed(block, "sql failed", str(error)) from None
 
-    def start(self, command: list[str], talk: bool = False) -> subprocess.Popen[bytes]:
+    def start(self, command: list[str]) -> subprocess.Popen[bytes]:
         with self.log.open("ab") as log:
             process = subprocess.Popen(
                 command,
                 cwd=self.directory,
                 env=self.environment,
-                stdin=subprocess.PIPE if talk else subprocess.DEVNULL,
-                stdout=subprocess.PIPE if talk else log,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
                 stderr=log,
                 start_new_session=True,  # so that its children can be ended with it
             )
@@ -221,29 +266,42 @@ class DocumentRun:
         return self.log.read_text("utf-8", "replace")
 
     def close(self) -> None:
-        if self.session is not None and self.session.stdin is not None:
-            with contextlib.suppress(BrokenPipeError):
-                self.session.stdin.close()  # the session closes its loop and ends by itself
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.session.wait(5)
-        for process in self.processes:
+        if self.session is not None:
+            self.session.close()
+        for group in (*self.groups, *(process.pid for process in self.processes)):
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+                os.killpg(group, signal.SIGKILL)
+        for pid in self.groups:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                psutil.Process(pid).wait()
+        for process in self.processes:
             process.wait()
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    pipe.close()
 
 
 @contextlib.contextmanager
 def document_run(
-    directory: Path, dsn: str | None = None, seconds: float = SECONDS_PER_BLOCK
+    directory: Path,
+    fork_server: Path,
+    dsn: str | None = None,
+    seconds: float = SECONDS_PER_BLOCK,
 ) -> Iterator[DocumentRun]:
-    bench = DocumentRun(directory, dsn, seconds)
+    bench = DocumentRun(directory, fork_server, dsn, seconds)
     try:
         yield bench
     finally:
         bench.close()
+
+
+@pytest.fixture(scope="module")
+def fork_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The address of a process that has imported Laneway and forks sessions and commands."""
+    address = tmp_path_factory.mktemp("forks") / "socket"
+    command = [sys.executable, str(FORK_SERVER), str(address)]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        yield address
+        process.kill()
 
 
 def documents() -> list[Path]:
@@ -254,12 +312,12 @@ def documents() -> list[Path]:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("document", documents(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_code_block_runs_as_shown(
-    document: Path, tmp_path: Path, request: pytest.FixtureRequest
+    document: Path, tmp_path: Path, fork_server: Path, request: pytest.FixtureRequest
 ) -> None:
     blocks = [block for block in read_blocks(document) if not block.skipped]
     needs_database = any(block.language in RUN for block in blocks)
     dsn = str(request.getfixturevalue("dsn")) if needs_database else None
-    with document_run(tmp_path, dsn) as bench:
+    with document_run(tmp_path, fork_server, dsn) as bench:
         for block in blocks:
             bench.run(block)
 
@@ -274,18 +332,21 @@ def test_no_document_waits_without_bound() -> None:
 # ------------------------------------------------------------- the checker itself
 
 
-def run_text(directory: Path, text: str, seconds: float = SECONDS_PER_BLOCK) -> None:
+def run_text(
+    directory: Path, fork_server: Path, text: str, seconds: float = SECONDS_PER_BLOCK
+) -> None:
     document = directory / "page.md"
     document.write_text(text, "utf-8")
-    with document_run(directory, seconds=seconds) as bench:
+    with document_run(directory, fork_server, seconds=seconds) as bench:
         for block in read_blocks(document):
             if not block.skipped:
                 bench.run(block)
 
 
-def test_blocks_share_names_files_and_the_event_loop(tmp_path: Path) -> None:
+def test_blocks_share_names_files_and_the_event_loop(tmp_path: Path, fork_server: Path) -> None:
     run_text(
         tmp_path,
+        fork_server,
         """
 ```python title="app.py"
 import asyncio
@@ -341,17 +402,17 @@ anything
     ],
 )
 def test_bad_block_fails_with_its_place_and_output(
-    tmp_path: Path, block: str, line: int, message: str
+    tmp_path: Path, fork_server: Path, block: str, line: int, message: str
 ) -> None:
     with pytest.raises(BlockFailed) as failure:
-        run_text(tmp_path, f"# Page\n\n{block}\n")
+        run_text(tmp_path, fork_server, f"# Page\n\n{block}\n")
     assert f"page.md:{line}: " in str(failure.value)
     assert message in str(failure.value)
 
 
 @pytest.mark.parametrize("language, code", [("python", "while True: pass"), ("bash", "sleep 600")])
 def test_block_that_does_not_end_fails_and_is_killed(
-    tmp_path: Path, language: str, code: str
+    tmp_path: Path, fork_server: Path, language: str, code: str
 ) -> None:
     with pytest.raises(BlockFailed, match="still runs after"):
-        run_text(tmp_path, f"```{language}\n{code}\n```\n", seconds=0.2)
+        run_text(tmp_path, fork_server, f"```{language}\n{code}\n```\n", seconds=0.2)
