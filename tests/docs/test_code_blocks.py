@@ -150,6 +150,9 @@ class DocumentRun:
         self.environment["PYTHONDONTWRITEBYTECODE"] = (
             "1"  # two blocks may write one file within a second
         )
+        # The plugins that a reader of the page has; those of this repository take longer to load.
+        self.environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+        self.environment["PYTEST_ADDOPTS"] = "-p asyncio -p laneway"
         if dsn:
             self.environment["LANEWAY_DATABASE_URL"] = dsn
             self.environment["LANEWAY_TEST_DATABASE_URL"] = dsn
