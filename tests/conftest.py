@@ -311,8 +311,13 @@ async def leaves_no_task() -> AsyncIterator[None]:
         pytest.fail("tasks left pending:\n" + "\n".join(described), pytrace=False)
 
 
-# These live for the whole session: Python's helpers, and the guardian of this process's server.
-_LASTING = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
+# These live for the whole session: helpers of Python and of the tests, and the guardian of this
+# process's server.
+_LASTING = (
+    "multiprocessing.resource_tracker",
+    "multiprocessing.forkserver",
+    "tests.support.warm_program",
+)
 
 
 # Process id → parent id. A process keeps its parent while the parent lives, so each is read once:

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from laneway.cli.main import app
 from tests.support.job_factory import JobFactory
+from tests.support.warm_program import WarmProgram
 
 Run = Callable[..., Any]
 
@@ -46,19 +47,18 @@ def run(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Run:
     return invoke
 
 
+@pytest.fixture(scope="session")
+def warm_program() -> Iterator[WarmProgram]:
+    with WarmProgram() as warm:
+        yield warm
+
+
 @pytest.fixture
-def program(dsn: str) -> Run:
+def program(dsn: str, warm_program: WarmProgram) -> Run:
     """Runs a command as its own process."""
 
     def program(*args: object, input: str = "", **env: str) -> subprocess.CompletedProcess[str]:  # noqa: A002
-        return subprocess.run(
-            [*PROGRAM, *(str(arg) for arg in args)],
-            input=input,
-            env={**os.environ, "LANEWAY_DATABASE_URL": dsn, **env},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
+        env = {**os.environ, "LANEWAY_DATABASE_URL": dsn, **env}
+        return warm_program.run(*args, env=env, input=input)
 
     return program

@@ -12,8 +12,9 @@ import pytest
 
 from laneway.embedded.binaries import find_binaries
 from laneway.embedded.postgres import EmbeddedPostgres
-from tests.cli.conftest import PROGRAM, Run
+from tests.cli.conftest import Run
 from tests.conftest import copy_of, short_data_dir
+from tests.support.warm_program import WarmProgram
 
 Program = Callable[..., subprocess.CompletedProcess[str]]
 ANNOUNCED = "using embedded PostgreSQL"
@@ -35,7 +36,7 @@ def place(cluster_seed: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def laneway(place: Path) -> Program:
+def laneway(place: Path, warm_program: WarmProgram) -> Program:
     """Run a command in a directory of the project, without a database setting."""
     kept = {
         name: value
@@ -45,15 +46,8 @@ def laneway(place: Path) -> Program:
     env = {**kept, "XDG_DATA_HOME": str(place / "share")}
 
     def laneway(*args: str, inside: str = "", **more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*PROGRAM, *args],
-            cwd=place / "project" / inside,
-            env={**env, **more},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
+        folder = place / "project" / inside
+        return warm_program.run(*args, env={**env, **more}, cwd=folder)
 
     return laneway
 
