@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -33,19 +34,23 @@ async def test_retry_function_decides_whether_and_when_to_retry(
     assert (ended.status, ended.attempt) == ("failed", 3)
 
 
-@pytest.mark.parametrize("isolation", ISOLATIONS)
 async def test_broken_retry_function_leaves_the_decision_to_the_default_policy(
-    harness: WorkerHarness, isolation: str, caplog: pytest.LogCaptureFixture
+    harness: WorkerHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
-    harness.lw.handlers.add(context_handlers.lw.handlers[f"{isolation}_act"])
+    job_types = [f"{isolation}_act" for isolation in ISOLATIONS]
+    for job_type in job_types:
+        harness.lw.handlers.add(context_handlers.lw.handlers[job_type])
     await harness.start_worker()
-    job = await harness.lw.submit(f"{isolation}_act", {"how": "key"}, max_retries=1)
-    ended = await harness.ended(job)
-    assert (ended.status, ended.attempt) == ("failed", 2)
-    assert ended.error is not None
-    assert ended.error.type == "KeyError"
-    if isolation != "process":
-        assert "retry function raised RuntimeError: cannot decide" in caplog.text
+    jobs = [await harness.lw.submit(each, {"how": "key"}, max_retries=1) for each in job_types]
+    for job in jobs:
+        ended = await harness.ended(job)
+        assert (ended.status, ended.attempt) == ("failed", 2)
+        assert ended.error is not None
+        assert ended.error.type == "KeyError"
+    # A child process has a log of its own.
+    for job_type in job_types[:2]:
+        words = f"handler '{job_type}': its retry function raised RuntimeError: cannot decide"
+        assert words in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -86,18 +91,26 @@ async def test_answer_of_a_retry_function_is_a_bounded_delay_or_no_retry(
         assert delay_s - 120 < left <= delay_s
 
 
-@pytest.mark.parametrize("answer", [True, -1, "soon", float("nan"), float("inf")])
+def answering(answer: Any) -> Callable[[int, BaseException], Any]:
+    return lambda n, error: answer
+
+
 async def test_answer_that_is_not_a_delay_is_replaced_by_the_policy(
-    harness: WorkerHarness, answer: Any, caplog: pytest.LogCaptureFixture
+    harness: WorkerHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
-    @harness.lw.handler("job", retry=lambda n, error: answer)
-    async def job(ctx: Context) -> None:
+    async def fail(ctx: Context) -> None:
         raise ValueError("no luck")
 
+    answers = {"yes": True, "past": -1, "text": "soon", "nan": float("nan"), "inf": float("inf")}
+    for name, answer in answers.items():
+        harness.lw.handler(name, retry=answering(answer))(fail)
     await harness.start_worker()
-    ended = await harness.ended(await harness.lw.submit("job", max_retries=1))
-    assert (ended.status, ended.attempt) == ("failed", 2)
-    assert f"retry function returned {type(answer).__name__}" in caplog.text
+    jobs = {name: await harness.lw.submit(name, max_retries=1) for name in answers}
+    for name, job in jobs.items():
+        ended = await harness.ended(job)
+        assert (ended.status, ended.attempt) == ("failed", 2)
+        returned = type(answers[name]).__name__
+        assert f"handler '{name}': its retry function returned {returned}" in caplog.text
 
 
 @pytest.mark.parametrize("how", ["raises", "late", "hangs"])
@@ -138,12 +151,8 @@ async def test_event_loop_goes_on_while_a_retry_function_thinks(
     may_end.set()
 
 
-@pytest.mark.parametrize("is_async", [True, False])
 async def test_retry_function_without_an_answer_leaves_it_to_the_policy(
-    harness: WorkerHarness,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    is_async: bool,
+    harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(retry_decision, "LONGEST_S", 0.05)
     may_answer = threading.Event()
@@ -151,23 +160,23 @@ async def test_retry_function_without_an_answer_leaves_it_to_the_policy(
     def decide(n: int, error: BaseException) -> None:
         may_answer.wait(60)
 
-    if is_async:
+    @harness.lw.handler("job", retry=decide)
+    async def job(ctx: Context) -> None:
+        raise ValueError("no luck")
 
-        @harness.lw.handler("job", retry=decide)
-        async def job(ctx: Context) -> None:
-            raise ValueError("no luck")
-
-    else:
-
-        @harness.lw.handler("job", retry=decide)
-        def plain_job(ctx: SyncContext) -> None:
-            raise ValueError("no luck")
+    @harness.lw.handler("plain_job", retry=decide)
+    def plain_job(ctx: SyncContext) -> None:
+        raise ValueError("no luck")
 
     await harness.start_worker()
-    ended = await harness.ended(await harness.lw.submit("job", max_retries=1))
+    names = ("job", "plain_job")
+    jobs = [await harness.lw.submit(name, max_retries=1) for name in names]
+    all_ended = [await harness.ended(job) for job in jobs]
     may_answer.set()
-    assert (ended.status, ended.attempt) == ("failed", 2)
-    assert "its retry function gave no answer within 0.05 s" in caplog.text
+    assert [(ended.status, ended.attempt) for ended in all_ended] == [("failed", 2)] * 2
+    for name in names:
+        words = f"handler '{name}': its retry function gave no answer within 0.05 s"
+        assert words in caplog.text
 
 
 async def test_time_of_a_retry_function_does_not_count_as_the_handlers(
