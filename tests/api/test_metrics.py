@@ -67,6 +67,16 @@ async def test_metrics_page_has_cluster_and_process_metrics(
     assert names <= shown
 
 
+async def test_server_that_only_leads_is_not_a_live_worker(
+    ask: Ask, people: People, factory: JobFactory
+) -> None:
+    ops = people.new("ops", "operator")
+    factory.register()
+    factory.conn.execute("update laneway.workers set concurrency = 0")
+    scraped = figures((await ask(ops, "GET", "/metrics")).text)
+    assert scraped["laneway_workers", ("live",)] == 0
+
+
 async def test_requests_are_counted_by_the_template_of_their_route(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:

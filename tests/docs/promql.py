@@ -10,7 +10,7 @@ _TOKEN: Final = re.compile(
     r"|(?P<name>[a-zA-Z_:][\w:]*)|(?P<op>=~|!~|!=|==|>=|<=|[-+*/<>=])|(?P<mark>[(){},]))"
 )
 _AGGREGATIONS: Final = {"sum", "max", "min", "count", "avg", "topk", "bottomk"}
-_FUNCTIONS: Final = {"rate", "increase", "histogram_quantile"}
+_FUNCTIONS: Final = {"rate", "increase", "histogram_quantile", "vector"}
 _BINARY: Final = {"+", "-", "*", "/", "==", "!=", ">", "<", ">=", "<="}
 _SETS: Final = {"and", "or", "unless"}
 _DURATION: Final = re.compile(r"\[(\d+[smhd]|\$__rate_interval)\]")
@@ -82,7 +82,9 @@ class Query:
 
     def _labels(self) -> set[str]:
         self._take("(")
-        names = {self._take("name")}
+        names: set[str] = set()
+        if self._peek()[0] == "name":
+            names.add(self._take("name"))
         while self._peek()[1] == ",":
             self._take()
             names.add(self._take("name"))

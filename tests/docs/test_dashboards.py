@@ -82,6 +82,11 @@ def test_alerts_have_a_name_a_severity_and_a_summary() -> None:
         assert rule["annotations"]["summary"]
 
 
+def test_missing_counters_count_as_nothing_claimed() -> None:
+    (rule,) = (rule for rule in alerts() if rule["alert"] == "LanewayNothingClaimed")
+    assert "(sum(rate(laneway_claims_total[10m])) or vector(0)) == 0" in rule["expr"]
+
+
 @pytest.fixture
 def reader(dsn: str) -> Iterator[JobFactory]:
     """Jobs in many states, read with the grants of `laneway db grants reader`."""

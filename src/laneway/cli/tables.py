@@ -135,15 +135,15 @@ def active(items: Iterable[ActiveJob]) -> Table:
 
 
 def workers(items: Iterable[WorkerRow]) -> Table:
-    table = columns("WORKER", "HOST", "PID", "RUNNING", "ROOM", "MEMORY", "UP", "SEEN", "LANES",
+    table = columns("WORKER", "HOST", "PID", "RUNNING", "BUSY", "MEMORY", "UP", "SEEN", "LANES",
                     "VIA", "", right=("PID", "RUNNING", "MEMORY", "UP", "SEEN"))  # fmt: skip
     for each in items:
         table.add_row(
             visible(each.name),
             visible(each.host),
             str(each.pid),
-            f"{each.running}/{each.concurrency}",
-            _room(each),
+            str(each.running),
+            _busy(each),
             _megabytes(each.memory_bytes),
             ago(each.started_at),
             ago(each.seen_at),
@@ -154,8 +154,12 @@ def workers(items: Iterable[WorkerRow]) -> Table:
     return table
 
 
-def _room(each: WorkerRow) -> str:
-    return "\n".join(f"{kind} {use.used}/{use.total}" for kind, use in each.room.items()) or "-"
+def _busy(each: WorkerRow) -> str:
+    """Used and total capacity by kind."""
+    if each.state == "dead" or not each.runs_jobs:
+        return "-"
+    uses = [f"{kind} {use.used}/{use.total}" for kind, use in each.room.items()]
+    return "\n".join(uses) or f"{each.running}/{each.concurrency}"
 
 
 def _megabytes(count: int | None) -> str:
@@ -188,7 +192,7 @@ def overview(seen: Overview) -> RenderableType:
         parts += [paused(seen.gate)]
     parts += [lanes(seen.lanes), Text("")]
     parts += [active(seen.active) if seen.active else Text("no active jobs", "dim"), Text("")]
-    if not seen.live:
+    if not any(worker.runs_jobs for worker in seen.live):
         parts += [Text("no live workers", "yellow")]
     if shown := [*seen.live, *seen.dead]:
         parts += [workers(shown)]

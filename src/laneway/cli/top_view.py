@@ -226,15 +226,17 @@ def frame(view: View, width: int, height: int, interval: float | None) -> Render
 
 
 def _head(seen: Overview, interval: float | None) -> Iterable[Text]:
-    running = sum(worker.running for worker in seen.live)
-    room = sum(worker.concurrency for worker in seen.live)
+    live = [worker for worker in seen.live if worker.runs_jobs]
+    lost = [worker for worker in seen.dead if worker.runs_jobs]
+    running = sum(worker.running for worker in live)
+    room = sum(worker.concurrency for worker in live)
     leader = f", led by {visible(seen.leader.name)}" if seen.leader else ""
-    dead = f", {len(seen.dead)} dead" if seen.dead else ""
+    dead = f", {len(lost)} dead" if lost else ""
     often = "" if interval is None else f"  every {seconds(interval)}"
     yield Text(f"laneway top  {moment(datetime.now(UTC))}{often}", "bold", no_wrap=True)
     yield Text(
-        f"workers: {len(seen.live)} alive{dead}, {running}/{room} running{leader}",
-        "" if seen.live else "yellow",
+        f"workers: {len(live)} alive{dead}, {running}/{room} running{leader}",
+        "" if live else "yellow",
         no_wrap=True,
         overflow="ellipsis",
     )

@@ -232,8 +232,7 @@ async def check_workers(db: Database) -> HealthCheck:
     """A live worker runs jobs."""
     name = "workers"
     live = [worker for worker in await db.run(workers.listing()) if worker.is_live]
-    # A server may lead without running jobs.
-    running = [worker for worker in live if worker.concurrency > 0]
+    running = [worker for worker in live if worker.runs_jobs]
     if not running:
         return warn(name, "no worker is alive: no job runs", "laneway worker APP")
     leader = next((worker.name for worker in live if worker.is_leader), None)

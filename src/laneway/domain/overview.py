@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Annotated, ClassVar, Final, Literal, NamedTuple
@@ -139,12 +140,44 @@ class WorkerRow:
     ] = field(default=0.0, compare=False)
 
     @property
+    def runs_jobs(self) -> bool:
+        """False for a server that only leads. A stopping remote worker has no capacity left."""
+        return self.concurrency > 0 or self.transport == "grpc"
+
+    @property
     def state(
         self,
     ) -> Annotated[WorkerState, Doc("dead: no heartbeat for 45 s, and it did not stop regularly")]:
         if self.is_live:
             return "live"
         return "dead" if self.stopped_at is None else "stopped"
+
+
+def without_replacement(workers: Iterable[WorkerRow]) -> list[WorkerRow]:
+    """Dead workers that run jobs and that no later worker replaces.
+
+    A replacement started after the last heartbeat of the dead worker, and has its name or the same
+    job types and lanes. It replaces one worker, even if it has ended since.
+    """
+    running = [worker for worker in workers if worker.runs_jobs]
+    later = sorted(running, key=lambda worker: worker.started_at)
+    lost = []
+    for dead in sorted(running, key=lambda worker: worker.seen_at):
+        if dead.state != "dead":
+            continue
+        found = next((i for i, one in enumerate(later) if _replaces(one, dead)), None)
+        if found is None:
+            lost.append(dead)
+        else:
+            del later[found]
+    return lost
+
+
+def _replaces(worker: WorkerRow, dead: WorkerRow) -> bool:
+    return worker.started_at > dead.seen_at and (
+        worker.name == dead.name
+        or (set(worker.job_types) == set(dead.job_types) and worker.lanes == dead.lanes)
+    )
 
 
 @dataclass(frozen=True, slots=True)

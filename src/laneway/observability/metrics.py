@@ -179,7 +179,8 @@ LANE_ENABLED: Final = Family(
 WORKERS: Final = Family(
     "laneway_workers",
     "gauge",
-    "Worker processes: live, silent (lost without a stop) or stopped within the last hour",
+    "Processes that run jobs: live; silent (lost within the last hour without a stop, and not"
+    " replaced since); stopped within the last hour",
     ("state",),
 )
 LEADER_PRESENT: Final = Family("laneway_leader_present", "gauge", "1 if there is a live leader")

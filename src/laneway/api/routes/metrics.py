@@ -17,7 +17,7 @@ from laneway.api.http.problems import errors
 from laneway.api.http.read_slots import EXPENSIVE
 from laneway.api.routes.health import ReadinessCheck
 from laneway.control.cluster import ClusterState, survey
-from laneway.domain.overview import LaneStatus
+from laneway.domain.overview import LaneStatus, without_replacement
 from laneway.errors import LanewayError, SchemaMismatch
 from laneway.observability import metrics
 from laneway.observability.counters import MAX_LANES, OTHER, PROCESS, Counters
@@ -30,7 +30,6 @@ router = APIRouter(tags=["health"])
 
 # How long figures are reused, so that many scrapers cost as much as one.
 FRESH_S: Final = 2.0
-_STATES: Final = ("live", "silent", "stopped")
 
 Figures = list[tuple[Family, Samples]]
 
@@ -72,10 +71,12 @@ class ClusterFigures:
 def figures_of(cluster: ClusterState) -> Figures:
     """The metrics of a cluster, with a bounded number of labels."""
     lanes = _by_name(cluster.lanes)
-    workers = dict.fromkeys(_STATES, 0)
-    for worker in cluster.workers:
-        state = "live" if worker.is_live else "stopped" if worker.stopped_at else "silent"
-        workers[state] += 1
+    running = [worker for worker in cluster.workers if worker.runs_jobs]
+    workers = {
+        "live": sum(worker.is_live for worker in running),
+        "silent": len(without_replacement(running)),
+        "stopped": sum(worker.state == "stopped" for worker in running),
+    }
     return [
         (metrics.PAUSED, {(): cluster.is_paused}),
         (metrics.DEPTH, {(n,): sum(x.depth for x in of) for n, of in lanes.items()}),
