@@ -4,7 +4,7 @@ The documents run some hundred commands and thirty Python sessions, and each wou
 a second. `python fork_server.py SOCKET` serves all documents of a test process. Each request names
 what to run, its directory and environment, and passes standard files on:
 
-    document  a server of one document: a process group of its own, with the commands below it
+    document  a server of one document: a separate process group, with the commands below it
     session   the Python blocks of one document (python_session.py)
     command   `laneway` with arguments, sent by the program that `write_command` writes
 
@@ -74,7 +74,7 @@ def fork(
 
 def serve(address: str) -> None:
     """Serve until the process is killed."""
-    # A fork that ended must not stay: nobody else waits for it.
+    # Nothing else waits for a fork that ended, and it must not stay.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(address)

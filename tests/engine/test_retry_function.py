@@ -47,7 +47,7 @@ async def test_broken_retry_function_leaves_the_decision_to_the_default_policy(
         assert (ended.status, ended.attempt) == ("failed", 2)
         assert ended.error is not None
         assert ended.error.type == "KeyError"
-    # A child process has a log of its own.
+    # A child process has a separate log.
     for job_type in job_types[:2]:
         words = f"handler '{job_type}': its retry function raised RuntimeError: cannot decide"
         assert words in caplog.text

@@ -96,8 +96,14 @@ async def test_job_is_submitted_found_explained_moved_and_cancelled(
         again = {"job_type": "greet", "unique_key": "k"}
         first = await call_tool(client, "submit_job", **again)
         assert await call_tool(client, "submit_job", **again) == {**first, "duplicate": True}
-        alike = {"job_type": "scan", "payload": {"a": 1, "b": 1}, "unique_by": ["a"]}
-        alike |= {"run_at": "2099-01-01T00:00:00Z", "concurrency_key": "c", "max_retries": 1}
+        alike: dict[str, Any] = {
+            "job_type": "scan",
+            "payload": {"a": 1, "b": 1},
+            "unique_by": ["a"],
+            "run_at": "2099-01-01T00:00:00Z",
+            "concurrency_key": "c",
+            "max_retries": 1,
+        }
         scan = await call_tool(client, "submit_job", **alike)
         assert scan["max_retries"] == 1
         alike["payload"] = {"a": 1, "b": 2}
