@@ -45,6 +45,8 @@ from tests.api.conftest import People, Principal
 from tests.support.job_factory import JobFactory
 
 FIGURES: Final = Path(__file__).resolve().parents[2] / "bench" / "latest" / "fuzz.json"
+# Every text is a valid path here: the search for an invalid one would take 459 attempts.
+ANY_PATH: Final = {"/ui/{path}"}
 CHECKS: Final[list[Any]] = [
     not_a_server_error,
     status_code_conformance,
@@ -144,6 +146,8 @@ def fuzz(dsn: str, per_route: int) -> Findings:
             known = {name: cycle([*some, None]) for name, some in ids.items()}
             for operation in (found.ok() for found in schema.get_all_operations()):  # type: ignore[union-attr]
                 for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
+                    if mode is GenerationMode.NEGATIVE and operation.path in ANY_PATH:
+                        continue
                     send = _sender(findings, who, known)
                     strategy = operation.as_strategy(generation_mode=mode)
                     # A route without parameters has no invalid request.
