@@ -126,8 +126,9 @@ def assert_shown(code: int, output: str) -> dict[str, float]:
     return found
 
 
-def test_two_demos_at_once_both_complete_and_print_figures(place: Path, tmp_path: Path) -> None:
-    """As root, the other demo runs as an ordinary user."""
+def test_demos_after_a_killed_one_clean_up_and_print_figures(place: Path, tmp_path: Path) -> None:
+    """Two of them at once; as root, the second runs as an ordinary user."""
+    kill_a_demo(place)
     (tmp_path / "bench").mkdir()
     first = Demo(place, "--once", cwd=tmp_path)
     second = Demo(place, "--once", cwd=place, **_ordinary())
@@ -138,7 +139,8 @@ def test_two_demos_at_once_both_complete_and_print_figures(place: Path, tmp_path
     assert list(place.iterdir()) == []
 
 
-def test_killed_demo_ends_its_processes_and_the_next_one_cleans_up(place: Path) -> None:
+def kill_a_demo(place: Path) -> None:
+    """Kill a demo at work: its processes end, its directory is left behind."""
     killed = Demo(place)
     killed.until("attempt 1 of sync_calendar failed")
     started = killed.processes()
@@ -147,13 +149,7 @@ def test_killed_demo_ends_its_processes_and_the_next_one_cleans_up(place: Path) 
     killed.process.communicate()
     _, alive = psutil.wait_procs(started, timeout=GONE_S)
     assert [each for each in alive if _lives(each)] == []
-
-    following = Demo(place)
-    following.until("10 documents")
-    following.process.send_signal(signal.SIGINT)
-    code, output = following.end()
-    assert code == 0, output
-    assert list(place.iterdir()) == []
+    assert list(place.iterdir()) != []
 
 
 def test_demo_prints_its_link_first_and_fills_every_screen(place: Path) -> None:
