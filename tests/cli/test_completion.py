@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 
 import pytest
@@ -13,6 +11,7 @@ from typer.testing import CliRunner
 from laneway.cli import completion
 from laneway.cli.main import app
 from tests.support.job_factory import JobFactory
+from tests.support.warm_program import WarmProgram
 
 
 def variables(line: str) -> dict[str, str]:
@@ -67,18 +66,11 @@ def test_job_ids_are_completed(complete: Callable[[str], list[str]], factory: Jo
 
 
 @pytest.mark.parametrize("word", ["lanes drain ", "jobs show ", "jobs submit "])
-def test_completion_is_silent_without_a_database(word: str) -> None:
+def test_completion_is_silent_without_a_database(word: str, warm_program: WarmProgram) -> None:
     env = {
         **os.environ,
         **variables(f"laneway {word}"),
         "LANEWAY_DATABASE_URL": "postgresql://absent@127.0.0.1:1/none",
     }
-    asked = subprocess.run(
-        [sys.executable, "-c", "from laneway.cli.main import main; main()"],
-        env=env,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    asked = warm_program.run(env=env)
     assert (asked.stdout.strip(), asked.stderr) == ("", "")

@@ -25,6 +25,7 @@ from laneway.engine.process import start_retry
 from laneway.errors import DatabaseUnavailable, SchemaMismatch
 from tests.api.conftest import People
 from tests.cli.conftest import PROGRAM, Run
+from tests.support.warm_program import WarmProgram
 
 ANYWHERE = "0.0.0.0"  # noqa: S104 -- refused, that is the point
 APP = """
@@ -200,33 +201,28 @@ def test_help_does_not_load_the_server() -> None:
 
 @pytest.mark.parametrize("command", [("worker", "app:lw"), ("worker", "app:lw", "--processes=2")])
 def test_worker_without_rights_is_refused_with_the_cure(
-    dsn: str, tmp_path: Path, command: tuple[str, ...]
+    dsn: str, warm_program: WarmProgram, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     (tmp_path / "app.py").write_text(APP)
-    code, output = _end_without_rights(dsn, tmp_path, *command)
+    code, output = _end_without_rights(dsn, warm_program, tmp_path, *command)
     assert code == 4, output
     assert "lacks rights that a worker needs: " in output
     assert "laneway db grants --role worker --to pg_monitor" in output
 
 
-def test_server_without_rights_is_refused_with_the_cure(dsn: str, tmp_path: Path) -> None:
-    code, output = _end_without_rights(dsn, tmp_path, "server", "--port=0")
+def test_server_without_rights_is_refused_with_the_cure(
+    dsn: str, warm_program: WarmProgram, tmp_path: Path
+) -> None:
+    code, output = _end_without_rights(dsn, warm_program, tmp_path, "server", "--port=0")
     assert code == 4, output
     assert "laneway db grants --role server --to pg_monitor" in output
 
 
-def _end_without_rights(dsn: str, cwd: Path, *command: str) -> tuple[int, str]:
+def _end_without_rights(
+    dsn: str, warm_program: WarmProgram, cwd: Path, *command: str
+) -> tuple[int, str]:
     """Run a program as a role that may do nothing."""
-    ended = subprocess.run(
-        [*PROGRAM, *command],
-        env={
-            **os.environ,
-            "LANEWAY_DATABASE_URL": make_conninfo(dsn, options="-c role=pg_monitor"),
-        },
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    powerless = make_conninfo(dsn, options="-c role=pg_monitor")
+    env = {**os.environ, "LANEWAY_DATABASE_URL": powerless}
+    ended = warm_program.run(*command, env=env, cwd=cwd)
     return ended.returncode, ended.stderr
