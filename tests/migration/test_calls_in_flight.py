@@ -14,6 +14,7 @@ from psycopg.conninfo import make_conninfo
 
 from laneway.store import retired_functions
 from laneway.store.migrate import migrate
+from laneway.store.migration_files import LOCK
 from tests.conftest import Server
 from tests.migration.test_locks import DEADLINE_S, until
 from tests.migration.test_migrate import run
@@ -48,6 +49,12 @@ PARSED = f"{CALLS}, (select count(*) from public.gate) from generate_series(1, 1
 # The gate is opened while the statement runs, after the first row.
 RUNNING = f"{CALLS}, public.pass(n) from generate_series(1, 3) n"
 RETIRED = "select count(*) from pg_proc where proname like 'retired\\_%'"
+
+# Migrations that have listed the transactions before them.
+LISTED = (
+    "select count(*) from pg_stat_activity where application_name = 'laneway migrate'"
+    " and datname = current_database() and state = 'idle' and query like '%virtualxid%'"
+)
 
 
 @contextmanager
@@ -88,14 +95,10 @@ def test_replaced_function_goes_when_earlier_transactions_end(
 ) -> None:
     monkeypatch.setattr(retired_functions, "PATIENCE_S", DEADLINE_S)
     run(dsn, EARLIER)
-    has_listed = (
-        "select 1 from pg_stat_activity where application_name = 'laneway migrate'"
-        " and datname = current_database() and state = 'idle' and query like '%virtualxid%'"
-    )
     with ThreadPoolExecutor(1) as pool, psycopg.connect(dsn) as later:
         with at_the_gate(dsn, PARSED, "none"):
             migration = pool.submit(migrate, dsn)
-            until(lambda: run(dsn, has_listed), "the migration has listed the transactions")
+            until(lambda: run(dsn, LISTED) == [(1,)], "the migration has listed the transactions")
             later.execute("select 1")
             assert run(dsn, RETIRED) == [(4,)]
             assert not migration.done()
@@ -125,3 +128,37 @@ def test_call_in_flight_keeps_the_right_that_all_roles_had(dsn: str, postgres: S
     finally:
         run(dsn, f"drop owned by {role}")
         postgres.admin.execute(f"drop role {role}".encode())
+
+
+def test_two_migrators_drop_replaced_functions_at_any_isolation_level(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retired_functions, "PATIENCE_S", DEADLINE_S)
+    run(
+        dsn,
+        "create function laneway.retired_1_wake(p_old integer, p_at timestamptz) returns integer"
+        " language sql as 'select 1';"
+        "create function laneway.retired_jobs() returns integer language sql as 'select 2'",
+    )
+    waiting = (
+        "select count(*) from pg_locks l join pg_database d on d.oid = l.database"
+        " where l.locktype = 'advisory' and not l.granted and d.datname = current_database()"
+    )
+    cautious = make_conninfo(dsn, options=r"-c default_transaction_isolation=repeatable\ read")
+    with (
+        ThreadPoolExecutor(2) as pool,
+        psycopg.connect(dsn, autocommit=True) as third,
+        psycopg.connect(dsn) as earlier,
+    ):
+        third.execute("select pg_advisory_lock(%s)", [LOCK])
+        earlier.execute("select 1")
+        migrators = [pool.submit(migrate, cautious) for _ in range(2)]
+        until(lambda: run(dsn, LISTED) == [(2,)], "both have listed the earlier transaction")
+        earlier.rollback()
+        until(lambda: run(dsn, waiting) == [(2,)], "both wait for a third migration")
+        third.close()
+        assert [each.result(DEADLINE_S) for each in migrators] == [[], []]
+    # A function of the user with a similar name stays.
+    assert run(dsn, "select proname from pg_proc where proname like 'retired\\_%'") == [
+        ("retired_jobs",)
+    ]

@@ -164,7 +164,8 @@ def dropping(functions: Iterable[int]) -> str:
 def _beginning() -> list[str]:
     # Waits only for other migrations, and holds no other lock meanwhile.
     wait = ["set local lock_timeout = '30s';", f"select pg_advisory_xact_lock({LOCK});"]
-    return ["begin;", _upgrade("bounds"), *wait]
+    # The statements after the wait must see the work of the other migration.
+    return ["begin isolation level read committed;", _upgrade("bounds"), *wait]
 
 
 def _body(migration: Migration) -> Iterator[str]:

@@ -21,7 +21,7 @@ PATIENCE_S = 2.0
 PAUSE_S = 0.05
 _RETIRED = """
 select f.oid::bigint from pg_proc f
- where f.pronamespace = to_regnamespace('laneway') and f.proname like 'retired\\_%'
+ where f.pronamespace = to_regnamespace('laneway') and f.proname ~ '^retired_[0-9]+_'
 """
 # Every transaction holds a lock on its virtual number. All roles see these locks, but not when a
 # transaction of another role began. Autovacuum calls no function of Laneway.
