@@ -51,14 +51,14 @@ def test_requests_are_opened_and_rejected_by_keys(site: Site, open_as: OpenAs) -
     job = site.api.submit("report", {"key": new_key("report")})
     site.api.await_status(job, "awaiting_approval")
     page = open_as("approver", "/approvals").page
-    line = page.get_by_role("article", name=f"{job[:13]}…{job[-6:]}").get_by_role("heading")
-    button = line.get_by_role("button")
+    card = page.get_by_role("article", name=f"{job[:13]}…{job[-6:]}")
+    button = card.get_by_role("heading").get_by_role("button")
     button.focus()
     if button.get_attribute("aria-expanded") == "false":
         # A closed request opens first: its content must be on the screen.
         page.keyboard.press("r")
     expect(button).to_have_attribute("aria-expanded", "true")
-    expect(page.get_by_role("article").get_by_role("button", name="Reject").first).to_be_visible()
+    expect(card.get_by_role("button", name="Reject")).to_be_visible()
     page.keyboard.press("r")
     expect(pages.dialog(page)).to_be_visible()
     page.keyboard.press("Escape")
