@@ -88,9 +88,11 @@ const sheets = readdirSync(home, { recursive: true, encoding: "utf8" }).filter(
   (path) => path.endsWith(".css") && !path.endsWith("tokens.css"),
 );
 
-test.each(sheets)("%s takes its colours and corners from the tokens", (path) => {
+test.each(sheets)("%s takes its colours, corners and spaces from the tokens", (path) => {
   const rules = readFileSync(new URL(path, home), "utf8").replaceAll(/\/\*[\s\S]*?\*\//g, "");
   expect(rules).not.toMatch(/:[^;{]*#[0-9a-f]{3,8}\b/i);
   expect(rules).not.toMatch(/(rgb|hsl)a?\(/);
   expect(rules).not.toMatch(/border-radius:[^;]*[0-9]px/);
+  // A single pixel is a line, not a space.
+  expect(rules).not.toMatch(/(padding|margin|gap)[a-z-]*:[^;]*([2-9]|\d\d)px/);
 });
