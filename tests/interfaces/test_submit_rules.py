@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ import psycopg
 import pytest
 from fastapi import FastAPI
 from mcp import Client
+from mcp.server import MCPServer
 
 from laneway.client import Client as Laneway
 from laneway.client import NewJobSpec
@@ -19,7 +21,7 @@ from laneway.config.settings import Settings
 from laneway.control import schedules
 from laneway.errors import InvalidInput
 from laneway.http import AsyncClient
-from laneway.mcp.server import always, make_server
+from laneway.mcp.server import make_server
 from laneway.store.database import Database
 from tests.api.conftest import Ask, People
 
@@ -114,6 +116,7 @@ class Interfaces:
         self._dsn, self._ask, self._app = dsn, ask, app
         self._client = Laneway(lambda: database, database.settings)
         self._admin = people.new("ann", "platform_admin")
+        self._mcp: MCPServer[Any] | None = None
 
     async def close(self) -> None:
         """Let its wake-ups finish before the database is closed."""
@@ -165,13 +168,18 @@ class Interfaces:
         self._check(await self._post("/jobs/batch", {"jobs": [given]}))
 
     async def mcp(self, given: dict[str, Any]) -> None:
-        transport = httpx2.ASGITransport(self._app)
-        async with AsyncClient("http://localhost", self._admin.token, transport=transport) as api:
-            server = make_server(always(api), is_writing=True)
-            async with Client(server) as client:
-                answer: Any = await client.call_tool("submit_job", given)
+        if self._mcp is None:
+            self._mcp = make_server(self._api, is_writing=True)
+        async with Client(self._mcp) as client:
+            answer: Any = await client.call_tool("submit_job", given)
         if answer.is_error:
             raise Refused(answer.content[0].text)
+
+    @asynccontextmanager
+    async def _api(self, request: Any) -> AsyncIterator[AsyncClient]:
+        transport = httpx2.ASGITransport(self._app)
+        async with AsyncClient("http://localhost", self._admin.token, transport=transport) as api:
+            yield api
 
     async def http_schedule(self, given: dict[str, Any]) -> None:
         self._check(await self._post("/admin/schedules", {"name": "n", "cron": "@daily", **given}))

@@ -10,7 +10,6 @@ from typing import Any
 
 import httpx2
 import psycopg
-import pytest
 from fastapi import FastAPI
 from mcp import Client, StdioServerParameters, stdio_client
 
@@ -41,27 +40,25 @@ async def test_program_reads_a_database_over_its_stdin(dsn: str, tmp_path: Path)
         assert rows == [("ann", "mcp", "job.cancelled")]
 
 
-@pytest.mark.parametrize("message_id", [7, "seven"])
-@pytest.mark.parametrize(
-    "value,rule",
-    [
-        ("[" * 5000 + "]" * 5000, "is nested deeper than 64 levels"),
-        ("1" * 5000, "numbers may have at most 308 digits"),
-    ],
-)
-def test_unreadable_message_is_answered_with_place_and_rule(
-    program: Run, value: str, rule: str, message_id: int | str
-) -> None:
-    arguments = f'{{"job_type": "a", "payload": {{"id": 1, "x": {value}}}}}'
-    call = (
-        '{"jsonrpc": "2.0", "method": "tools/call", "params":'
-        f' {{"name": "submit_job", "arguments": {arguments}}}, "id": {json.dumps(message_id)}}}'
-    )
-    done = program("mcp", "--write", input=f"{call}\n")
-    answer = json.loads(done.stdout)
-    assert answer["id"] == message_id
-    assert "message.params.arguments.payload.x" in answer["error"]["message"]
-    assert rule in answer["error"]["message"]
+def test_unreadable_message_is_answered_with_place_and_rule(program: Run) -> None:
+    unreadable = {
+        "is nested deeper than 64 levels": "[" * 5000 + "]" * 5000,
+        "numbers may have at most 308 digits": "1" * 5000,
+    }
+    calls = [
+        '{"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "submit_job", "arguments":'
+        f' {{"job_type": "a", "payload": {{"id": 1, "x": {value}}}}}}},'
+        f' "id": {json.dumps(message_id)}}}\n'
+        for message_id, value in zip((7, "seven"), unreadable.values(), strict=True)
+    ]
+    done = program("mcp", "--write", input="".join(calls))
+    answers = {
+        one["id"]: one["error"]["message"] for one in map(json.loads, done.stdout.split("\n")[:-1])
+    }
+    assert answers.keys() == {7, "seven"}
+    for message, rule in zip((answers[7], answers["seven"]), unreadable, strict=True):
+        assert "message.params.arguments.payload.x" in message
+        assert rule in message
 
 
 def test_unreachable_server_is_reported_at_start(run: Run) -> None:
