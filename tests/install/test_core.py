@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-
-import pytest
+from typing import Any
 
 from scripts.core_install import core_names, size_of
 from tests.install.conftest import Core
@@ -20,6 +19,22 @@ LATE = (
     "laneway.config.settings",
     "laneway.domain.overview",
 )
+RUN_COMMANDS = """
+import contextlib, io, json, sys
+from laneway.cli.main import main
+
+results = []
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["laneway", *arguments]
+    code, out, err = 0, io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as ending:
+            code = ending.code or 0
+    results.append({"code": code, "stdout": out.getvalue(), "stderr": err.getvalue()})
+print(json.dumps(results))
+"""
 LATE_IN_HELP = ("psycopg", "rich", "pydantic", "asyncio", "laneway.domain.job", "laneway.cli.jobs")
 
 
@@ -30,6 +45,14 @@ def imported(core: Core, program: str) -> set[str]:
     )
     assert ran.returncode == 0, ran.stderr
     return set(ran.stderr.split())
+
+
+def run_commands(core: Core, commands: list[list[str]]) -> list[dict[str, Any]]:
+    """Run commands one after the other in one process; return `code`, `stdout` and `stderr`."""
+    ran = core.python("-c", RUN_COMMANDS, json.dumps(commands))
+    assert ran.returncode == 0, ran.stderr
+    results: list[dict[str, Any]] = json.loads(ran.stdout)
+    return results
 
 
 def test_core_is_small(core: Core) -> None:
@@ -66,53 +89,58 @@ def test_core_submits_and_works(core: Core, dsn: str) -> None:
     assert (job["status"], job["result"]) == ("completed", 3)
 
 
-@pytest.mark.parametrize(
-    "extra, command",
-    [
-        ("embedded", ["jobs", "ls"]),
-        ("embedded", ["db", "status"]),
-        ("embedded", ["worker", "app:lw"]),
-        ("embedded", ["demo", "--once"]),
-        ("server", ["server"]),
-        ("server", ["server", "--grpc"]),
-        ("server", ["up", "app:lw"]),
-        ("http", ["--server", "http://127.0.0.1:9", "--token", "t", "jobs", "ls"]),
-        ("grpc", ["remote-worker", "app:lw", "--server", "127.0.0.1:9", "--token", "t"]),
-        ("mcp", ["mcp"]),
-    ],
+MISSED_BY_COMMANDS = (
+    ("embedded", ["jobs", "ls"]),
+    ("embedded", ["db", "status"]),
+    ("embedded", ["worker", "app:lw"]),
+    ("embedded", ["demo", "--once"]),
+    ("server", ["server"]),
+    ("server", ["server", "--grpc"]),
+    ("server", ["up", "app:lw"]),
+    ("http", ["--server", "http://127.0.0.1:9", "--token", "t", "jobs", "ls"]),
+    ("grpc", ["remote-worker", "app:lw", "--server", "127.0.0.1:9", "--token", "t"]),
+    ("mcp", ["mcp"]),
 )
-def test_command_names_the_extra_it_misses(core: Core, extra: str, command: list[str]) -> None:
-    ran = core.laneway(*command)
-    assert (ran.returncode, "Traceback" in ran.stderr) == (2, False), ran.stderr
-    assert f"pip install 'laneway[{extra}]'" in ran.stderr
+MISSED_BY_PROGRAMS = (
+    ("embedded", "from app import lw; lw.sync.submit('add', {'a': 1, 'b': 2})"),
+    ("server", "from app import lw; lw.asgi()"),
+    ("server", "import laneway.integrations.fastapi"),
+    ("http", "from laneway.http import Client"),
+    ("grpc", "from laneway.app.remote_worker import make_endpoint; make_endpoint('h:1')"),
+    ("sentry", "import laneway.integrations.sentry"),
+)
 
 
-@pytest.mark.parametrize(
-    "extra, program",
-    [
-        ("embedded", "from app import lw; lw.sync.submit('add', {'a': 1, 'b': 2})"),
-        ("server", "from app import lw; lw.asgi()"),
-        ("server", "import laneway.integrations.fastapi"),
-        ("http", "from laneway.http import Client"),
-        ("grpc", "from laneway.app.remote_worker import make_endpoint; make_endpoint('h:1')"),
-        ("sentry", "import laneway.integrations.sentry"),
-    ],
-)
-def test_program_gets_an_error_with_the_extra_it_misses(
-    core: Core, extra: str, program: str
-) -> None:
-    caught = f"try: exec({program!r})\nexcept ImportError as error: print(type(error), error)"
-    ran = core.python("-c", caught)
-    assert "laneway.errors.MissingExtra" in ran.stdout, ran.stderr
-    assert f"pip install 'laneway[{extra}]'" in ran.stdout
+def test_command_names_the_extra_it_misses(core: Core) -> None:
+    for (extra, command), ran in zip(
+        MISSED_BY_COMMANDS, run_commands(core, [one for _, one in MISSED_BY_COMMANDS]), strict=True
+    ):
+        assert (ran["code"], "Traceback" in ran["stderr"]) == (2, False), (command, ran)
+        assert f"pip install 'laneway[{extra}]'" in ran["stderr"], (command, ran)
+
+
+def test_program_gets_an_error_with_the_extra_it_misses(core: Core) -> None:
+    caught = [
+        f"try: exec({program!r})\nexcept ImportError as error: print(type(error), error)\n"
+        "else: print('no error')\n"
+        for _, program in MISSED_BY_PROGRAMS
+    ]
+    ran = core.python("-c", "".join(caught))
+    assert ran.returncode == 0, ran.stderr
+    for (extra, program), line in zip(MISSED_BY_PROGRAMS, ran.stdout.splitlines(), strict=True):
+        assert "laneway.errors.MissingExtra" in line, (program, line)
+        assert f"pip install 'laneway[{extra}]'" in line, (program, line)
 
 
 def test_deploy_files_are_in_the_installation(core: Core) -> None:
     root = Path(__file__).resolve().parents[2] / "deploy"
     files = sorted(path for path in root.rglob("*") if path.is_file())
     names = [path.relative_to(root).as_posix() for path in files]
-    assert core.laneway("deploy", "ls").stdout.splitlines() == names
-    for name, path in zip(names, files, strict=True):
-        assert core.laneway("deploy", "show", name).stdout.strip() == path.read_text().strip()
-    unknown = core.laneway("deploy", "show", "nagios.cfg")
-    assert (unknown.returncode, "laneway deploy ls" in unknown.stderr) == (3, True)
+    wanted = [*names, "nagios.cfg"]
+    listed, *shown, unknown = run_commands(
+        core, [["deploy", "ls"], *(["deploy", "show", name] for name in wanted)]
+    )
+    assert listed["stdout"].splitlines() == names
+    for path, one in zip(files, shown, strict=True):
+        assert one["stdout"].strip() == path.read_text().strip()
+    assert (unknown["code"], "laneway deploy ls" in unknown["stderr"]) == (3, True)
