@@ -138,8 +138,14 @@ def pytest_configure(config: pytest.Config) -> None:
         Path(os.environ[_SHARED]).chmod(0o711)
 
 
+def pytest_collection() -> None:
+    """Collect no garbage among modules and tests: they stay."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Leave modules and tests out of garbage collection: reading them again took a lot of time."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 
