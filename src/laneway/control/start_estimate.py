@@ -41,17 +41,27 @@ def _slot_free_in(found: Facts, codes: set[str]) -> float | None:
     The pace of the lane would be misleading: it counts times without work, and ends of jobs that
     are longer or shorter than those that wait.
     """
-    known = found.type_run_s
-    if not known or not found.running:
+    lane_run_s = found.lane_run_s
+    if lane_run_s is None or not found.running:
         return None
-    usual_s = sum(known.values()) / len(known)
-    slots = [max(known.get(one.job_type, usual_s) - one.ran_s, 0.0) for one in found.running]
+    usual = found.type_run_s
+    slots = sorted(_left_s(usual.get(one.job_type, lane_run_s), one.ran_s) for one in found.running)
+    if found.max_slots is not None:
+        # After slots were lowered, more jobs run than may: the first ends free no slot.
+        slots = slots[max(len(slots) - found.max_slots, 0) :]
     if not codes & {"slots_full", "workers_full"}:
-        slots += [0.0] * max((found.max_slots or 0) - len(slots), 0)
-    ahead = found.can_run or 0
+        free = 1 if found.max_slots is None else found.max_slots - len(slots)
+        slots = [0.0] * free + slots
+    if not slots:
+        return None
     types = found.types_ahead
-    each_s = sum(known.get(one, usual_s) for one in types) / len(types) if types else usual_s
-    heapq.heapify(slots)
-    for _ in range(ahead):
+    total_s = sum(usual.get(name, lane_run_s) * jobs for name, jobs in types.items())
+    each_s = total_s / sum(types.values()) if types else lane_run_s
+    for _ in range(found.can_run or 0):
         heapq.heapreplace(slots, slots[0] + each_s)
     return slots[0]
+
+
+def _left_s(usual_s: float, ran_s: float) -> float:
+    """The rest of a run; for a job that runs longer than usual, one more usual run."""
+    return usual_s - ran_s if ran_s < usual_s else usual_s

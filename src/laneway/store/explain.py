@@ -83,8 +83,8 @@ class Facts(NamedTuple):
     - `last_seen`: the last worker that served it, if none is live.
     - `waits_for`: the jobs for which its handler waits, as far as noted.
     - `per_s`: recent ends per second in the lane; `run_s`: recent run time of the type;
-      `type_run_s`: of the types of the lane.
-    - `types_ahead`: the type of each due job before it; `running`: jobs that run in the lane.
+      `type_run_s`: of the types of the lane; `lane_run_s`: of all its jobs.
+    - `types_ahead`: the number of due jobs before it by type; `running`: jobs that run in the lane.
     """
 
     job_type: str
@@ -119,8 +119,9 @@ class Facts(NamedTuple):
     last_seen: LastSeen | None
     passed: int
     waits_for: list[UUID]
-    types_ahead: list[str]
+    types_ahead: dict[str, int]
     type_run_s: dict[str, float]
+    lane_run_s: float | None
     running: list[RunningJob]
 
 
@@ -129,8 +130,8 @@ def _facts(rows: list[Row]) -> Facts | None:
         return None
     *head, ahead, can_run, limits, limit_holders, key_holder = rows[0][:14]
     held = json.loads(limit_holders or "{}")
-    *tail, candidates, name, seen_at, stopped_at, handled, passed, unlimited = rows[0][14:-4]
-    waited, types_ahead, type_run_s, running = rows[0][-4:]
+    *tail, candidates, name, seen_at, stopped_at, handled, passed, unlimited = rows[0][14:-5]
+    waited, types_ahead, type_run_s, lane_run_s, running = rows[0][-5:]
     if passed:
         # The skipped jobs without limits were counted in can_run.
         ahead, can_run = handled, min(handled, max(0, can_run - unlimited))
@@ -149,7 +150,7 @@ def _facts(rows: list[Row]) -> Facts | None:
     ]
     return Facts._make(
         [*head, ahead, can_run, wanted, key_holder, *tail, workers, last_seen, passed or 0, waited,
-         types_ahead or [], json.loads(type_run_s or "{}"),
+         json.loads(types_ahead or "{}"), json.loads(type_run_s or "{}"), lane_run_s,
          [RunningJob(*each) for each in json.loads(running or "[]")]]
     )  # fmt: skip
 

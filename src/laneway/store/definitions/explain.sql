@@ -119,9 +119,10 @@ begin
 end $$;
 
 -- Recent statistics for an estimate: ends per second in the lane within a quarter of an hour, the run time of jobs of the
--- type, and the run times of the most frequent types of the lane, all from the newest ended jobs.
+-- type, the run times of the most frequent types of the lane, and of all its jobs, all from the newest ended jobs.
 create or replace function laneway.recent_pace(
-    p_lane text, p_job_type text, out per_s double precision, out run_s double precision, out type_run_s jsonb)
+    p_lane text, p_job_type text, out per_s double precision, out run_s double precision, out type_run_s jsonb,
+    out lane_run_s double precision)
 language sql stable as $$
     with o as materialized (
         select x.lane, x.job_type, x.started_at, x.finished_at,
@@ -133,6 +134,7 @@ language sql stable as $$
            (select jsonb_object_agg(t.job_type, t.run_s)
               from (select r.job_type, avg(extract(epoch from r.finished_at - r.started_at)) as run_s
                       from o r where r.lane = p_lane and r.started_at is not null
-                     group by r.job_type order by count(*) desc limit 100) t)
+                     group by r.job_type order by count(*) desc limit 100) t),
+           avg(extract(epoch from o.finished_at - o.started_at)) filter (where o.lane = p_lane)
       from o
 $$;

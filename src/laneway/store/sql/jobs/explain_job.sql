@@ -32,7 +32,7 @@ select j.job_type, k.lane, c.paused, c.paused_by, n.enabled, n.max_slots,
        v.live, v.knowing, v.serving, v.drained, f.per_s, f.run_s, v.candidates::text, o.name, o.seen_at, o.stopped_at,
        e.handled, e.passed, e.unlimited,
        array(select b.id from laneway.jobs b where b.seq = any (l.waits_for) order by b.seq) as waits_for,
-       e.types_ahead, f.type_run_s::text,
+       e.types_ahead::text, f.type_run_s::text, f.lane_run_s,
        (select jsonb_agg(jsonb_build_array(r.job_type, extract(epoch from clock_timestamp() - r.claimed_at)))::text
           from (select h.job_type, h.claimed_at from laneway.lease h where h.lane = k.lane limit %(bound)s::integer) r
          where w.seq is not null) as running
@@ -100,18 +100,21 @@ select j.job_type, k.lane, c.paused, c.paused_by, n.enabled, n.max_slots,
                     else m.job_type not like E'\x01%%'
                          and (m.job_type = any (named.types)) <> (k.lane = 'default') end
     )
-    select array_agg(a.job_type) filter (where a.is_handled) as types_ahead,
-           count(*) filter (where a.is_handled)::integer as handled,
-           count(*) filter (where not a.is_handled)::integer as passed,
-           count(*) filter (where not a.is_handled and a.is_unlimited)::integer as unlimited
-      from (values (true), (false)) h (is_handled)
-     cross join lateral (
-        select t.is_handled, t.is_unlimited, t.job_type from types t
-         cross join (values (true), (false)) f (fresh)
+    select jsonb_object_agg(c.job_type, c.jobs) filter (where c.is_handled) as types_ahead,
+           coalesce(sum(c.jobs) filter (where c.is_handled), 0)::integer as handled,
+           coalesce(sum(c.jobs) filter (where not c.is_handled), 0)::integer as passed,
+           coalesce(sum(c.jobs) filter (where not c.is_handled and c.is_unlimited), 0)::integer as unlimited
+      from (
+        select a.job_type, a.is_handled, a.is_unlimited, count(*) as jobs
+          from (values (true), (false)) h (is_handled)
          cross join lateral (
-            select from laneway.ready r
-             where r.job_type = t.job_type and r.fresh = f.fresh and (r.rank, r.seq) < (w.rank, w.seq)
-             limit %(bound)s::integer + 1) b
-         where t.is_handled = h.is_handled limit %(bound)s::integer + 1) a
-     where w.seq is not null and v.serving > 0) e on true
+            select t.is_handled, t.is_unlimited, t.job_type from types t
+             cross join (values (true), (false)) f (fresh)
+             cross join lateral (
+                select from laneway.ready r
+                 where r.job_type = t.job_type and r.fresh = f.fresh and (r.rank, r.seq) < (w.rank, w.seq)
+                 limit %(bound)s::integer + 1) b
+             where t.is_handled = h.is_handled limit %(bound)s::integer + 1) a
+         where w.seq is not null and v.serving > 0
+         group by a.job_type, a.is_handled, a.is_unlimited) c) e on true
  where j.id = %(id)s::uuid
