@@ -167,6 +167,41 @@ def test_psql_gets_the_password_by_its_environment_only(
     assert environment["PGPASSWORD"] == "s3cret"
 
 
+def test_run_gives_a_program_the_database_in_its_environment(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[tuple[list[str], dict[str, str]]] = []
+
+    def execve(program: str, command: list[str], environment: dict[str, str]) -> None:
+        ran.append((command, environment))
+        raise SystemExit(0)
+
+    (tmp_path / "pg_dump").write_text("#!/bin/sh\n")
+    (tmp_path / "pg_dump").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(os, "execve", execve)
+    monkeypatch.setenv("LANEWAY_DATABASE_URL", "postgresql://u:s3cret@h/d")
+    run("db", "run", "--", "pg_dump", "--file=x.sql")
+    ((command, environment),) = ran
+    assert command == [str(tmp_path / "pg_dump"), "--file=x.sql"]
+    assert (environment["PGPASSWORD"], environment["PGDATABASE"]) == ("s3cret", "d")
+    missing = run("db", "run", "--", "pg_nothing")
+    assert (missing.exit_code, "pg_nothing was not found" in missing.stderr) == (1, True)
+
+
+def test_run_prefers_the_programs_of_the_embedded_server(
+    dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An older pg_dump refuses a newer server."""
+    (tmp_path / "pg_dump").write_text("#!/bin/sh\nexit 3\n")
+    (tmp_path / "pg_dump").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for name in ("LANEWAY_DATABASE_URL", "DATABASE_URL", "PGHOST"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("laneway.app.open_database.resolve_dsn", lambda settings, **options: dsn)
+    assert invoke("db", "run", "--", "pg_dump", "--version").exit_code == 0
+
+
 def test_doctor_prints_results_and_next_commands(run: Run) -> None:
     shown = run("doctor")
     assert shown.exit_code == 0

@@ -142,27 +142,35 @@ def psql(
     ] = None,
 ) -> None:
     """Open psql on the database; a script on stdin stops at its first error."""
-    chosen = session.settings()
-    program = _find_psql(chosen)
+    program = shutil.which("psql") or shutil.which("psql", path=_embedded_programs() or os.devnull)
     if program is None:
         raise fail(
             "psql was not found: install the PostgreSQL client, or set LANEWAY_PG_BIN",
             ExitCode.FAILED,
         )
-    from laneway.store.health import libpq_environment
-
     stop = [] if os.isatty(0) else ["--set=ON_ERROR_STOP=1"]
-    command = [program, *stop, *(arguments or [])]
-    environment = {**os.environ, **libpq_environment(_dsn())}
-    if chosen.conninfo is not None:
-        os.execve(program, command, environment)  # noqa: S606 - no shell is wanted
-    # An embedded server ends with the process that started it: stay and wait for psql.
-    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        code = subprocess.run(command, env=environment, check=False).returncode
-    finally:
-        signal.signal(signal.SIGINT, previous)
-    raise typer.Exit(code)
+    _run([program, *stop, *(arguments or [])])
+
+
+@app.command("run")
+def run_program(
+    command: Annotated[
+        list[str], typer.Argument(metavar="-- PROGRAM [ARGS…]", help="pg_dump, for example.")
+    ],
+) -> None:
+    """Run a PostgreSQL program, such as pg_dump, on the database; it gets the password too."""
+    installed = os.environ.get("PATH", os.defpath)
+    path = installed
+    # An older pg_dump refuses a newer server: embedded PostgreSQL needs its own programs.
+    if session.settings().conninfo is None or shutil.which(command[0]) is None:
+        path = os.pathsep.join(filter(None, (_embedded_programs(), installed)))
+    program = shutil.which(command[0], path=path)
+    if program is None:
+        raise fail(
+            f"{command[0]} was not found: install the PostgreSQL client, or set LANEWAY_PG_BIN",
+            ExitCode.FAILED,
+        )
+    _run([program, *command[1:]], PATH=path)
 
 
 @app.command()
@@ -203,15 +211,28 @@ def _embedded_dir(chosen: Settings) -> Path:
     return embedded_server(chosen).data_dir
 
 
-def _find_psql(chosen: Settings) -> str | None:
-    if found := shutil.which("psql"):
-        return found
+def _embedded_programs() -> str:
+    """The directory of the PostgreSQL programs to embed; empty if there are none."""
     from laneway.embedded.binaries import find_binaries
     from laneway.errors import ConfigError
 
     try:
-        directory = find_binaries(chosen.pg_bin).directory
+        return str(find_binaries(session.settings().pg_bin).directory)
     except ConfigError:
-        return None
-    program = Path(directory) / "psql"
-    return str(program) if program.is_file() else None
+        return ""
+
+
+def _run(command: list[str], **variables: str) -> None:
+    """Run a program with libpq's variables for the database, and exit with its code."""
+    from laneway.store.health import libpq_environment
+
+    environment = {**os.environ, **libpq_environment(_dsn()), **variables}
+    if session.settings().conninfo is not None:
+        os.execve(command[0], command, environment)  # noqa: S606 - no shell is wanted
+    # An embedded server ends with the process that started it: stay and wait for the program.
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        code = subprocess.run(command, env=environment, check=False).returncode
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    raise typer.Exit(code)
