@@ -106,7 +106,14 @@ class UnsuitableDatabase(DatabaseUnavailable):
 
 
 class MissingRight(UnsuitableDatabase):
-    """The database role lacks a right; `cure` names the command that grants it."""
+    """The database role lacks a right; `cure` names the command that grants it.
+
+    `roles`: the Laneway roles with that right, the smallest last.
+    """
+
+    def __init__(self, message: str, cure: str, roles: tuple[str, ...] = ()) -> None:
+        super().__init__(message, cure)
+        self.roles = roles
 
 
 class LoginRefused(UnsuitableDatabase):

@@ -40,6 +40,30 @@ def test_migrate_and_status_print_applied_migrations(
     assert run("db", "status", "--check").exit_code == 0
 
 
+def test_half_restored_schema_names_what_is_missing(
+    run: Run, empty_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANEWAY_DATABASE_URL", empty_dsn)
+    assert run("db", "migrate").exit_code == 0
+    with psycopg.connect(empty_dsn, autocommit=True, application_name="tests") as conn:
+        conn.execute("drop table laneway.slot_counts cascade")
+        conn.execute("drop function laneway.report cascade")
+    state = run("db", "status", "--check")
+    assert state.exit_code == 1
+    assert {"missing  slot_counts", "missing  slots_held", "missing  report()"} <= {
+        *state.stdout.splitlines()
+    }
+    assert "restore the whole dump" in state.stderr
+    again = run("db", "migrate")
+    assert again.exit_code == 5
+    assert "these are missing: report(), slot_counts, slots_held" in again.stderr
+    assert "restore the whole dump" in again.stderr
+    found = run("doctor")
+    assert found.exit_code == 1
+    assert "✘ schema" in found.stdout
+    assert "run `laneway db migrate`" not in found.stdout
+
+
 def test_status_shows_embedded_data_directory(
     run: Run, dsn: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -38,7 +38,7 @@ def test_jobs_running_at_deadline_are_listed_and_fail(run: Run, factory: JobFact
     late = run("freeze", "interactive", "system", "--deadline", "0")
     assert late.exit_code == 1
     assert str(claim.job_id) in late.stdout
-    assert "1 still running" in late.stderr
+    assert "1 job still running" in late.stderr
     assert "interactive" not in enabled(factory)
     shown = run("freeze", "--deadline", "50ms", "--json")
     assert shown.exit_code == 1
@@ -58,6 +58,18 @@ def test_or_thaw_leaves_the_lanes_as_they_were(run: Run, factory: JobFactory) ->
     assert late.exit_code == 1
     assert ": thawed" in late.stderr
     assert enabled(factory) == before
+
+
+def test_or_thaw_names_the_lanes_that_another_freeze_holds(run: Run, factory: JobFactory) -> None:
+    factory.running("ingestion")
+    assert run("freeze", "interactive", "--deadline", "0").exit_code == 1
+    late = run("freeze", "interactive", "--deadline", "0", "--or-thaw")
+    assert late.exit_code == 1
+    assert ": left frozen by another freeze: interactive (" in late.stderr
+    late = run("freeze", "interactive", "system", "--deadline", "0", "--or-thaw")
+    assert "the other lanes are thawed; left frozen by another freeze: interactive" in late.stderr
+    assert "interactive" not in enabled(factory)
+    assert "system" in enabled(factory)
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import time
 from collections.abc import Iterator
+from functools import partial
 from uuid import uuid4
 
 import psycopg
@@ -26,6 +28,7 @@ from laneway.errors import (
 )
 from laneway.store.failures import translated
 from laneway.store.grants import grants
+from laneway.store.missing_rights import refuse_missing_rights
 from tests.support.worker_command import WorkerCommand
 from tests.support.worker_harness import QUICK, WorkerHarness, wait_until
 
@@ -115,7 +118,7 @@ async def test_worker_that_lacks_a_right_ends_at_start_and_names_it(
     with pytest.raises(MissingRight) as refused:
         await lw.worker().start()
     assert f"{role} lacks rights that a worker needs: {named}" in str(refused.value)
-    assert f"laneway db grants --role worker --to {role}" in refused.value.cure
+    assert f"laneway db grants --role client --role worker --to {role}" in refused.value.cure
     await lw.close()
 
 
@@ -185,7 +188,7 @@ async def test_worker_that_loses_a_right_names_it_and_recovers_with_it(
     await harness.start_worker(lw)
     job = await lw.submit("plain")
     await wait_until(lambda: "permission denied for function save_step" in caplog.text)
-    assert "`laneway db grants --role worker --to " in caplog.text
+    assert "`laneway db grants --role client --role worker --to " in caplog.text
     harness.do(f"grant execute on function laneway.save_step to {role}")
     await wait_until(lambda: "permission denied for function settle" in caplog.text)
     harness.do(f"grant execute on function laneway.settle to {role}")
@@ -345,7 +348,41 @@ async def test_handler_that_may_not_submit_names_the_whole_command(
     with pytest.raises(MissingRight) as refused:
         await lw.submit("plain")
     await lw.close()
-    assert "`laneway db grants --role worker --role client --to " in str(refused.value)
+    assert "`laneway db grants --role client --role worker --to " in str(refused.value)
+
+
+@pytest.mark.parametrize("has", [("client",), ("client", "handler"), ("reader",), ("worker",)])
+async def test_pasted_grants_never_revoke_what_a_login_has(
+    harness: WorkerHarness, limited_dsn: str, has: tuple[str, ...]
+) -> None:
+    role = role_of(limited_dsn)
+    harness.do(grants(has, role, "unused"))
+    lw = Laneway(limited_dsn, **QUICK)
+    ask = partial(lw.submit, "plain") if "reader" in has else lw.jobs.list
+    with pytest.raises(MissingRight) as refused:
+        await ask()
+    command = refused.value.cure.split("`")[1]
+    assert command.endswith(f" --to {role}")
+    roles = re.findall(r"--role (\w+)", command)
+    assert set(roles) == {*has, "client" if "reader" in has else "reader"}
+    harness.do(grants(roles, role, "unused"))
+    await ask()
+    await lw.close()
+    with psycopg.connect(limited_dsn) as conn:
+        for one in has:
+            refuse_missing_rights(conn, one)
+
+
+async def test_change_of_a_lane_names_the_role_server(
+    harness: WorkerHarness, limited_dsn: str
+) -> None:
+    role = role_of(limited_dsn)
+    harness.do(grants(("client",), role, "unused"))
+    lw = Laneway(limited_dsn, **QUICK)
+    with pytest.raises(MissingRight) as refused:
+        await lw.lanes.drain("default")
+    await lw.close()
+    assert f"`laneway db grants --role server --to {role}`" in str(refused.value)
 
 
 async def test_wait_of_a_role_that_may_not_read_jobs_is_refused_at_once(

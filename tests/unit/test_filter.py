@@ -117,3 +117,13 @@ def test_condition_that_no_job_of_the_status_can_meet_is_refused() -> None:
         JobFilter(was_approved=True, status=Status.PENDING).check()
     with pytest.raises(InvalidInput, match="ended_within: no job that is running has ended"):
         JobFilter(ended_within=60, status=Status.RUNNING).check()
+
+
+def test_filter_is_described_in_words_without_the_reach_of_its_caller() -> None:
+    wanted = JobFilter(
+        job_type="send_mail", status=Status.FAILED, q="timed out", since=NOW, within=Reach(())
+    )
+    assert wanted.describe() == (
+        'status=failed job_type=send_mail since=2030-01-01T00:00:00+00:00 q="timed out"'
+    )
+    assert JobFilter(within=Reach(())).describe() == "all jobs"

@@ -48,13 +48,18 @@ def migrate() -> None:
 def status(
     json: Json = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Exit with 1 if a migration is pending or changed.")
+        bool,
+        typer.Option(
+            "--check",
+            help="Exit with 1 if a migration is pending or changed, or a table is missing.",
+        ),
     ] = False,
 ) -> None:
     """Show applied, pending and unknown migrations, and the embedded data directory."""
     from dataclasses import asdict
 
     from laneway.store import migrate as migrations
+    from laneway.store.missing_relations import CURE_RESTORE
 
     chosen = session.settings()
     state = asdict(migrations.status(_dsn()))
@@ -69,7 +74,9 @@ def status(
                 line(f"{kind:8} {name}")
         if state["pending"]:
             note("next: laneway db migrate")
-    if check and (state["pending"] or state["changed"]):
+        if state["missing"]:
+            note(CURE_RESTORE)
+    if check and (state["pending"] or state["changed"] or state["missing"]):
         raise typer.Exit(ExitCode.FAILED)
 
 

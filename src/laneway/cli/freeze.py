@@ -65,8 +65,19 @@ def _show(frozen: Freeze) -> None:
 
         if frozen.running:
             show(tables.still_running(frozen.lanes))
-        state = "thawed" if frozen.is_thawed else "lanes stay drained; `laneway thaw` restores them"
-        note(f"laneway: {frozen.running} still running after {seconds(frozen.waited_s)}: {state}")
+        jobs = f"{frozen.running} {'job' if frozen.running == 1 else 'jobs'} still running"
+        note(f"laneway: {jobs} after {seconds(frozen.waited_s)}: {_state(frozen)}")
+
+
+def _state(frozen: Freeze) -> str:
+    if frozen.left_frozen:
+        thawed = "the other lanes are thawed; " if frozen.is_thawed else ""
+        left = ", ".join(frozen.left_frozen)
+        return (
+            f"{thawed}left frozen by another freeze: {left} (`laneway lanes ls` shows by whom,"
+            " `laneway thaw` restores them)"
+        )
+    return "thawed" if frozen.is_thawed else "lanes stay drained; `laneway thaw` restores them"
 
 
 def thaw(lanes: Lanes = None, json: Json = False) -> None:

@@ -105,7 +105,7 @@ async def run(
         counted = await _count(db, wanted, upto, COUNT_BOUND - matched)
         matched, is_more = matched + counted.matched, is_more or counted.is_more
     await db.run(_audit_entry(request, by, upto, store.Counted(matched, is_more)))
-    log.info("%s in bulk by %s: %s", request.verb, by, request.wanted)
+    log.info("%s in bulk by %s: %s", request.verb, by, request.wanted.describe())
     for wanted in request.parts:
         before = upto + 1
         while True:

@@ -107,14 +107,16 @@ async def end(db: Database, hold: Hold, seen: Freeze, *, by: str, or_thaw: bool)
     """The result; `or_thaw` undoes a freeze that is not quiet."""
     if seen.is_quiet or not or_thaw:
         return seen
-    await undo(db, hold, by=by)
-    return Freeze(seen.lanes, seen.waited_s, is_thawed=True)
+    thawed = await undo(db, hold, by=by)
+    left = tuple(name for name in hold.lanes if name not in thawed)
+    return Freeze(seen.lanes, seen.waited_s, is_thawed=bool(thawed), left_frozen=left)
 
 
-async def undo(db: Database, hold: Hold, *, by: str) -> None:
+async def undo(db: Database, hold: Hold, *, by: str) -> set[str]:
     """Thaw the lanes of this freeze, except those that another caller froze since."""
     held = {each.lane: each.frozen_by for each in await db.run(store.frozen())}
-    await _thaw(db, [name for name in hold.ours if held.get(name) == by], by)
+    wanted = [name for name in hold.ours if held.get(name) == by]
+    return {each.lane for each in await _thaw(db, wanted, by)}
 
 
 async def _freeze(db: Database, named: Sequence[str] | None, by: str) -> list[str]:

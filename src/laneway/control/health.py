@@ -23,6 +23,7 @@ from laneway.store import health, migrate, workers
 from laneway.store.brief_waits import LOCK_TIMEOUT_S, BriefWaits
 from laneway.store.database import Database
 from laneway.store.failures import StatementTimeout
+from laneway.store.missing_relations import CURE_RESTORE, describe
 
 SKEW_S: Final = 2.0
 LAPSED_S: Final = 30.0
@@ -144,6 +145,8 @@ async def check_schema(db: Database) -> HealthCheck:
         return fail(name, f"not applied yet: {', '.join(state.pending)}", "laneway db migrate")
     if state.changed:
         return fail(name, f"changed since applied: {', '.join(state.changed)}", "laneway db status")
+    if state.missing:
+        return fail(name, describe(state.missing), CURE_RESTORE)
     if state.unknown:
         return warn(
             name, f"newer than this code: {', '.join(state.unknown)}", "upgrade Laneway here"

@@ -27,6 +27,7 @@ from laneway.domain.lane_setup import (
 )
 from laneway.domain.missing import missing
 from laneway.domain.overview import DEPTH_BOUND, Gate, LaneDetail, LaneStatus, TypeLoad
+from laneway.domain.text import log_words
 from laneway.domain.verb_rules import check_actor
 from laneway.errors import InvalidInput, Refused
 from laneway.store import freeze
@@ -121,7 +122,7 @@ async def tune(
         if lane is None:
             raise missing("lane", name)
         made = await audited_change.compare("lane", name, checked, as_text=as_text)
-    log.info("lane %s: %s, by %s", name, checked, by)
+    log.info("lane %s: %s, by %s", name, log_words(checked), by)
     await _wake(db, lane)
     return TunedLane.after(made, lane)
 

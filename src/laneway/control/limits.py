@@ -17,6 +17,7 @@ from laneway.domain.limit import (
     validate_limit_change,
 )
 from laneway.domain.missing import missing
+from laneway.domain.text import log_words
 from laneway.domain.verb_rules import check_actor
 from laneway.errors import InvalidInput, MissingRight, Refused
 from laneway.store import holds
@@ -92,7 +93,7 @@ async def tune(db: Database, name: str, change: Mapping[str, object], *, by: str
         if made is not None:
             audited_change.action = "limit.created"
         await audited_change.compare("limit", name, checked)
-    log.info("limit %s: %s, by %s", name, checked, by)
+    log.info("limit %s: %s, by %s", name, log_words(checked), by)
     # It is not known here which types waited for it.
     await notifications.wake(db, None)
     return Tuned(changed, made is not None)

@@ -17,7 +17,7 @@ from laneway.domain.lane import LANE_NAME_BYTES, check_job_type, check_lane_name
 from laneway.domain.permissions import Reach
 from laneway.domain.states import TERMINAL, Status
 from laneway.domain.suggestion import suggest
-from laneway.domain.text import check_text
+from laneway.domain.text import check_text, log_words
 from laneway.errors import InvalidInput
 
 QUERY_BYTES: Final = 1000
@@ -139,6 +139,10 @@ class JobFilter:
             for name, value in values.items()
             if value is not None and name not in ("within", "private")
         }
+
+    def describe(self) -> str:
+        """The conditions of the caller for a log: `job_type=send_mail lane=mail`, or `all jobs`."""
+        return log_words(self.conditions) or "all jobs"
 
     def check(self) -> JobFilter:
         """This filter; InvalidInput names the field and the rule that it breaks."""

@@ -48,7 +48,10 @@ class Freeze:
 
     lanes: tuple[LaneWatch, ...]
     waited_s: float
-    is_thawed: bool = False
+    is_thawed: Annotated[bool, Doc("It thawed the lanes that it had drained")] = False
+    left_frozen: Annotated[
+        tuple[str, ...], Doc("Lanes that `or_thaw` left as they were: another freeze holds them")
+    ] = ()
 
     @property
     def running(self) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Final
 
 from laneway.errors import InvalidInput
@@ -108,3 +109,16 @@ def json_path(field: str, keys: Iterable[object]) -> str:
             parts.append(f"[{json.dumps(escape_text(str(key)[:_KEY_CHARS]), ensure_ascii=False)}]")
     path = "".join(parts)
     return path if len(path) <= _PATH_CHARS else path[:_PATH_CHARS] + "…"
+
+
+def log_words(values: Mapping[str, object]) -> str:
+    """Names and values for a log line: `max_slots=2 enabled=true`."""
+    return " ".join(f"{name}={_log_word(value)}" for name, value in values.items())
+
+
+def _log_word(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, str) and value and value.isprintable() and " " not in value:
+        return str(value)
+    return json.dumps(value, ensure_ascii=False, default=str)

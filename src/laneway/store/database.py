@@ -7,7 +7,7 @@ import select
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar, cast
 
@@ -19,7 +19,7 @@ from psycopg.pq.abc import PGresult
 
 from laneway import forks
 from laneway.domain.redaction import redact
-from laneway.errors import ConfigError, DatabaseUnavailable, LanewayError
+from laneway.errors import ConfigError, DatabaseUnavailable, LanewayError, MissingRight
 from laneway.store import local_notify, pooler, row_security, silence
 from laneway.store.bounds import bounded_transaction, session_bounds
 from laneway.store.connection_slots import ConnectionSlots
@@ -169,6 +169,8 @@ class Database:
                         silence.mark_silent(self.dsn, watch.began)
                         await self._drop_idle()
                         raise DatabaseUnavailable(SILENT) from error
+                    if isinstance(error, MissingRight):
+                        raise await self._with_command(error) from error
                     raise
                 finally:
                     watch.end()
@@ -176,6 +178,19 @@ class Database:
 
     async def _probe(self) -> AsyncConn:
         return await connect(self.dsn, self.settings, "probe")
+
+    async def _with_command(self, error: MissingRight) -> MissingRight:
+        # Imported late: the heartbeat process starts faster without it.
+        from laneway.store.missing_rights import with_command
+
+        # A separate connection: a transaction of the other may have failed.
+        with suppress(psycopg.Error, LanewayError):
+            conn = await connect(self.dsn, self.settings, self.role)
+            try:
+                return await with_command(error, conn)
+            finally:
+                await conn.close()
+        return error
 
     async def _drop_idle(self) -> None:
         while self._idle:
@@ -333,7 +348,7 @@ def _has_input(conn: AsyncConn) -> bool:
 
 async def run_on(conn: AsyncConnection[Any], statement: Statement[T]) -> T:
     """Runs a statement on an async connection, Laneway's or the caller's."""
-    with translated(field_of(statement.params), conn):
+    with translated(field_of(statement.params), conn, statement.name):
         return await _read(await _send(conn, statement), statement)
 
 
@@ -367,7 +382,7 @@ def _has_rows(result: PGresult | None) -> bool:
 def run_sync(conn: Connection[Any], statement: Statement[T]) -> T:
     """Runs a statement on a sync connection."""
     with (
-        translated(field_of(statement.params), conn),
+        translated(field_of(statement.params), conn, statement.name),
         conn.cursor(binary=True, row_factory=psycopg.rows.tuple_row) as cursor,
     ):
         cursor.execute(statement.text.encode(), statement.params)

@@ -64,10 +64,11 @@ def translate(
     error: Exception,
     field: str = "payload",
     conn: psycopg.Connection[Any] | AsyncConnection[Any] | None = None,
+    statement: str | None = None,
 ) -> LanewayError | None:
     """The Laneway error for a driver error; None for a defect in Laneway.
 
-    `conn` is the connection that raised it, if known.
+    `conn` is the connection that raised it and `statement` the name of what it ran, if known.
     """
     if isinstance(error, psycopg.Error) and error.sqlstate == "LW001":
         message = error.diag.message_primary or str(error)
@@ -97,12 +98,14 @@ def translate(
     if isinstance(error, pg.DataError):
         return InvalidInput(field, f"PostgreSQL refuses it: {_first_line(error)}")
     if isinstance(error, pg.InsufficientPrivilege):
-        return _refused_right(error, conn)
+        return _refused_right(error, conn, statement)
     return None
 
 
 def _refused_right(
-    error: pg.InsufficientPrivilege, conn: psycopg.Connection[Any] | AsyncConnection[Any] | None
+    error: pg.InsufficientPrivilege,
+    conn: psycopg.Connection[Any] | AsyncConnection[Any] | None,
+    statement: str | None,
 ) -> UnsuitableDatabase:
     message = _first_line(error)
     if error.diag.source_function == "ExecWithCheckOptions" or "row-level security" in message:
@@ -111,15 +114,14 @@ def _refused_right(
     from laneway.store.grants import roles_with
 
     # The message ends with the object's name in every language.
-    roles = roles_with(message.split()[-1].strip('"'))
+    roles = roles_with(message.split()[-1].strip('"'), statement)
     login = "NAME" if conn is None or conn.closed else Identifier(conn.info.user).as_string(None)
-    # A handler that submits needs the rights of a client besides those of its worker.
-    chosen = ["worker", "client"] if "client" in roles else roles[-1:] or ["ROLE"]
-    command = " ".join(["laneway db grants", *(f"--role {role}" for role in chosen)])
     return MissingRight(
         message,
-        f"as the schema's owner, run the SQL of `{command} --to {login}`"
-        " (leave out a --role that it does not have, repeat --role for its others)",
+        "as the schema's owner, run the SQL of"
+        f" `laneway db grants --role {roles[-1] if roles else 'ROLE'} --to {login}`,"
+        " with a --role for every Laneway role that it has: the others are revoked",
+        tuple(roles),
     )
 
 
@@ -150,7 +152,9 @@ def reading(statement: str) -> Iterator[None]:
 
 @contextmanager
 def translated(
-    field: str = "payload", conn: psycopg.Connection[Any] | AsyncConnection[Any] | None = None
+    field: str = "payload",
+    conn: psycopg.Connection[Any] | AsyncConnection[Any] | None = None,
+    statement: str | None = None,
 ) -> Iterator[None]:
     """Raises driver errors as Laneway errors; `field`: the name for a refused value."""
     try:
@@ -158,7 +162,7 @@ def translated(
     except LanewayError:
         raise
     except Exception as error:
-        translation = translate(error, field, conn)
+        translation = translate(error, field, conn, statement)
         if translation is None:
             raise
         raise translation from error

@@ -7,6 +7,7 @@ of every role with these grants, and again with one of them missing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Final, NamedTuple
 
 from psycopg.sql import SQL, Composable, Identifier, Literal
@@ -57,6 +58,7 @@ class Privilege(NamedTuple):
     right: str
 
 
+@cache
 def privileges(role: str) -> frozenset[Privilege]:
     """All privileges of a role besides usage of the schema."""
     lines = [line for name in ROLES[role] for line in STATEMENTS[name]]
@@ -85,8 +87,13 @@ def expand(lines: Iterable[str]) -> Iterable[Privilege]:
             yield from (Privilege(kind, name, right) for right in rights.split())
 
 
-def roles_with(name: str) -> list[str]:
-    """The Laneway roles with a right on the table, sequence or function of this name."""
+def roles_with(name: str, statement: str | None = None) -> list[str]:
+    """The Laneway roles that run the statement; if none, those with a right on the object `name`.
+
+    The object is a table, sequence or function, or the schema.
+    """
+    if running := [role for role in ROLES if statement in ROLES[role]]:
+        return running
     is_schema = name == "laneway"
     return [role for role in ROLES if is_schema or any(p.name == name for p in privileges(role))]
 

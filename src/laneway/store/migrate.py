@@ -15,7 +15,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import psycopg
@@ -35,6 +35,7 @@ from laneway.store.migration_files import (
     transaction,
 )
 from laneway.store.migration_files import script as _script
+from laneway.store.missing_relations import CURE_RESTORE, describe, find_missing
 from laneway.store.missing_rights import refuse_missing_rights
 from laneway.store.retired_functions import drop_retired
 from laneway.store.server_settings import ENCODING, refuse_unsuitable
@@ -146,6 +147,8 @@ class MigrationStatus:
     pending: list[str]
     unknown: list[str]
     changed: list[str]
+    # Tables, views and functions that applied migrations created and that are gone.
+    missing: list[str] = field(default_factory=list)
 
 
 def _connect(dsn: str) -> psycopg.Connection[tuple[Any, ...]]:
@@ -213,6 +216,8 @@ def migrate(dsn: str, *, patience_s: float = PATIENCE_S, lanes: Sequence[Lane] =
                         role,
                         ", ".join(functions),
                     )
+        if _is_replaceable(applied) and (missing := find_missing(conn)):
+            raise SchemaMismatch(f"{describe(missing)}: {CURE_RESTORE}")
         drop_retired(conn)
     return done
 
@@ -307,7 +312,9 @@ def status(dsn: str, *, lock_timeout_s: float = 0) -> MigrationStatus:
     with _connected(dsn) as conn, conn.transaction():
         conn.execute(f"set local lock_timeout = {int(lock_timeout_s * 1000)}".encode())
         applied = _applied(conn)
-    return _compared(applied)
+        state = _compared(applied)
+        is_other = state.pending or state.unknown
+        return state if is_other else replace(state, missing=find_missing(conn))
 
 
 def read_status() -> Statement[MigrationStatus]:
