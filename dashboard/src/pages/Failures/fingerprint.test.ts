@@ -12,15 +12,31 @@ it.each([
   ["open /srv/data/7.csv: no such file", "open <path>: no such file"],
   ["bad utf8 in v2 of sha256", "bad utf8 in v2 of sha256"],
   ["HTTP 502/503 from 10.0.0.1:8080", "HTTP <n>/<n> from <n>"],
+  ["2026-11-18T04:00:00Z late", "<time> late"],
+  ["2026-11-18T17:31:09.123456+01:00 late", "<time> late"],
+  ["2026-11-18 04:00:00+00, 3 late", "<time>, <n> late"],
+  ["20261118T040000Z late", "<time> late"],
+  [
+    "no backup_2026-11-18, 2026-11-18T04 nor 2026-11-18T04:30",
+    "no backup_<time>, <time> nor <time>",
+  ],
+  ["on 2026-11-18 12 files", "on <time> <n> files"],
+  ["at 04:00:00Z", "at <n>Z"],
   ["two\n  lines", "two lines"],
   ["", ""],
 ])("%j is %j", (message, expected) => {
   expect(fingerprint(message)).toBe(expected);
 });
 
+it("reads past any number of blanks", () => {
+  expect(fingerprint(`${" ".repeat(500)}late`)).toBe("late");
+  expect(fingerprint(`too${"\n".repeat(500)}late `)).toBe("too late");
+});
+
 it("is bounded, also in time", () => {
-  for (const part of ["a", "'", "/", "0", "0.", "a://", "\\", "0-", " "]) {
-    expect(fingerprint(part.repeat(1_000_000)).length).toBeLessThanOrEqual(201);
+  const dates = ["2026-11-18", "2026-11-18T04:", "20261118T", " 0"];
+  for (const part of ["a", "'", "/", "0", "0.", "a://", "\\", "0-", " ", "\n ", ...dates]) {
+    expect(fingerprint(part.repeat(200_000)).length).toBeLessThanOrEqual(201);
   }
 });
 

@@ -1,4 +1,4 @@
-// A longer text is cut before it is read: what differs between failures stands at its start.
+// A longer text is cut: what differs between failures stands at its start.
 const READ = 400;
 const SHOWN = 200;
 
@@ -7,22 +7,23 @@ const VARIABLE = new RegExp(
   [
     /(?<quoted>(?<!\w)"[^"]*"|(?<!\w)'[^']*'(?!\w)|`[^`]*`|“[^”]*”)/,
     /(?<url>\b[a-z][a-z0-9+.-]{1,20}:\/\/[^\s<>)\]]+)/,
+    /(?<time>(?<!\d)\d{4}-\d\d-\d\d(?!\d)(?:(?:T\d\d| \d\d(?=:))(?::\d\d){0,2}(?:[.,]\d+)?(?:Z\b|[+-]\d\d(?::?\d\d)?)?)?|(?<!\d)\d{8}T\d{6}Z?\b)/,
     /(?<id>\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b0x[0-9a-f]+\b|\b(?=[a-f]*\d)[0-9a-f]{8,}\b)/,
     /(?<path>(?<![\w.])(?:[a-z]:\\|~?\/)[^\s:'")\]]+)/,
-    /(?<number>(?<![a-z_\d])\d+(?:[.,:]\d+){0,8})/,
+    /(?<n>(?<![a-z_\d])\d+(?:[.,:]\d+){0,8})/,
   ]
     .map(({ source }) => source)
     .join("|"),
   "gi",
 );
 
-/** A message without what differs between two failures of one cause: numbers, ids, quoted text, paths. */
+/** A message without what differs between two failures of one cause: numbers, ids, times, quoted text, paths. */
 export function fingerprint(message: string): string {
-  const text = message.slice(0, READ).replace(/\s+/g, " ").trim();
+  const text = message.replace(/\s+/g, " ").trim().slice(0, READ);
   const plain = text.replace(VARIABLE, (found: string, ...rest: unknown[]) => {
     const groups = rest.at(-1) as Record<string, string | undefined>;
     if (groups.quoted !== undefined) return `${found[0]}…${found.at(-1)}`;
-    return groups.url ? "<url>" : groups.id ? "<id>" : groups.path ? "<path>" : "<n>";
+    return `<${Object.keys(groups).find((name) => groups[name] !== undefined)}>`;
   });
   return plain.length > SHOWN ? `${plain.slice(0, SHOWN)}…` : plain;
 }
