@@ -27,18 +27,26 @@ export async function signIn(given: string): Promise<void> {
   followPerson();
 }
 
+// Other tabs of this browser. A tab that signs in again after the end of its session keeps it.
+let tabs: BroadcastChannel | null = null;
+
 /** Load the page again when another person signs in with another tab of this browser. */
 function followPerson(): void {
   if (session.token !== null) return;
-  const tabs = new BroadcastChannel(`laneway.session ${ROOT}`);
+  tabs ??= watchTabs();
+  // Another person may have signed in with this tab.
+  tabs.postMessage("started");
+}
+
+function watchTabs(): BroadcastChannel {
+  const channel = new BroadcastChannel(`laneway.session ${ROOT}`);
   const look = () => {
     if (!document.hidden) void checkPerson();
   };
-  tabs.addEventListener("message", () => void checkPerson());
+  channel.addEventListener("message", () => void checkPerson());
   window.addEventListener("focus", look);
   document.addEventListener("visibilitychange", look);
-  // This tab has just started: somebody may have signed in with it.
-  tabs.postMessage("started");
+  return channel;
 }
 
 async function checkPerson(): Promise<void> {

@@ -1,0 +1,48 @@
+import { afterAll, expect, it, vi } from "vitest";
+
+const stored = new Map<string, string>();
+let channels = 0;
+let posted = 0;
+class Channel {
+  constructor() {
+    channels += 1;
+  }
+  addEventListener() {}
+  postMessage() {
+    posted += 1;
+  }
+}
+const onWindow = vi.fn();
+const onDocument = vi.fn();
+vi.stubGlobal("location", { origin: "http://laneway.test", reload: vi.fn() });
+vi.stubGlobal("sessionStorage", {
+  getItem: (key: string) => stored.get(key) ?? null,
+  setItem: (key: string, value: string) => stored.set(key, value),
+  removeItem: (key: string) => stored.delete(key),
+});
+vi.stubGlobal("window", { addEventListener: onWindow });
+vi.stubGlobal("document", { addEventListener: onDocument, hidden: false });
+vi.stubGlobal("BroadcastChannel", Channel);
+vi.stubGlobal("fetch", async () => Response.json({ id: "ada", name: "Ada", permissions: {} }));
+// Files share their modules: this one needs its own session.
+vi.resetModules();
+const { signIn } = await import("./sign_in");
+const { session } = await import("./session");
+afterAll(() => {
+  vi.unstubAllGlobals();
+  vi.resetModules();
+});
+
+it("watches other tabs once, however often the session ends", async () => {
+  await signIn("lwl_first");
+  for (let at = 0; at < 3; at += 1) {
+    void session.expired();
+    await signIn("lwl_again");
+    expect(session.state.phase).toBe("in");
+  }
+  expect(channels).toBe(1);
+  expect(onWindow).toHaveBeenCalledTimes(1);
+  expect(onDocument).toHaveBeenCalledTimes(1);
+  // Other tabs learn of every sign-in.
+  expect(posted).toBe(4);
+});
