@@ -32,7 +32,7 @@ export function parseJson(text: string, hasSourceText = HAS_SOURCE_TEXT): unknow
 // A string, or a number as JSON writes it; no part can be matched in two ways.
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/gs;
 
-/** The same in browsers that do not tell the source text: large numbers are parsed as marked strings. */
+/** Parse without `context.source`, which older browsers do not have: large numbers become marked strings. */
 function parseMarked(text: string): unknown {
   // No value of the server begins with NUL: PostgreSQL stores none.
   const mark = `\0${Math.random()} `;
