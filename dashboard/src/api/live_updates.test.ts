@@ -136,3 +136,141 @@ it("reads all pages again after a change of many jobs", async () => {
   await vi.advanceTimersByTimeAsync(3000);
   expect(asked).toEqual([null, 1, null, 1]);
 });
+
+/** Read a list of ids page by page, two on each, while somebody looks at it. */
+function watchPages(cache: QueryClient, key: unknown[], state: { ids: number[]; tookMs: number }) {
+  const asked: (number | null)[] = [];
+  let [running, most] = [0, 0];
+  const observer = new InfiniteQueryObserver(cache, {
+    queryKey: ["pages", ...key],
+    staleTime: Number.POSITIVE_INFINITY,
+    queryFn: async ({ pageParam }) => {
+      asked.push(pageParam);
+      running += 1;
+      most = Math.max(most, running);
+      const rest =
+        pageParam === null ? [...state.ids] : state.ids.slice(state.ids.indexOf(pageParam) + 1);
+      await new Promise((resolve) => setTimeout(resolve, state.tookMs));
+      running -= 1;
+      const items = rest.slice(0, 2).map((id) => ({ id: String(id), status: "awaiting_approval" }));
+      return { items, next_cursor: rest.length > 2 ? (rest[1] ?? null) : null };
+    },
+    initialPageParam: null as number | null,
+    getNextPageParam: (last) => last.next_cursor,
+  });
+  observer.subscribe(() => {});
+  const shown = () =>
+    observer
+      .getCurrentResult()
+      .data?.pages.flatMap(({ items }) => items.map(({ id }) => Number(id)));
+  return { asked, observer, shown, most: () => most };
+}
+const INBOX = ["/jobs", { query: { status: "awaiting_approval", oldest_first: true } }];
+const lane = { id: "2", name: "lane.changed", data: {} };
+const job = (id: number, status: string) => ({
+  id: "2",
+  name: "job.changed",
+  data: { id: String(id), status },
+});
+
+it("shows a new request at the end of the inbox", async () => {
+  const cache = new QueryClient();
+  const updates = new LiveUpdates(cache);
+  const state = { ids: [1, 2, 4], tookMs: 0 };
+  const list = watchPages(cache, INBOX, state);
+  await vi.advanceTimersByTimeAsync(10);
+  void list.observer.fetchNextPage();
+  await vi.advanceTimersByTimeAsync(10);
+  expect(list.shown()).toEqual([1, 2, 4]);
+  state.ids = [1, 2, 3, 4, 5];
+  updates.apply(job(5, "awaiting_approval"));
+  await vi.advanceTimersByTimeAsync(3000);
+  // The analysis of an earlier job may end later.
+  expect(list.shown()).toEqual([1, 2, 3, 4]);
+  expect(list.observer.getCurrentResult().hasNextPage).toBe(true);
+});
+
+it("does not read the inbox for jobs that it does not show", async () => {
+  const cache = new QueryClient();
+  const updates = new LiveUpdates(cache);
+  const list = watchPages(cache, INBOX, { ids: [1, 2, 3], tookMs: 0 });
+  await vi.advanceTimersByTimeAsync(10);
+  void list.observer.fetchNextPage();
+  await vi.advanceTimersByTimeAsync(10);
+  updates.apply(job(9, "completed"));
+  await vi.advanceTimersByTimeAsync(3000);
+  expect(list.asked).toEqual([null, 2]);
+  updates.apply(job(3, "approved"));
+  await vi.advanceTimersByTimeAsync(3000);
+  expect(list.asked).toEqual([null, 2, null, 2]);
+});
+
+it("reads the inbox again if a job was decided during a read", async () => {
+  const cache = new QueryClient();
+  const updates = new LiveUpdates(cache);
+  const state = { ids: [1, 2], tookMs: 1000 };
+  const list = watchPages(cache, INBOX, state);
+  await vi.advanceTimersByTimeAsync(10);
+  state.ids = [1];
+  updates.apply(job(2, "approved"));
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(list.shown()).toEqual([1]);
+});
+
+it("has one read of a first page at a time, and one more after it", async () => {
+  const cache = new QueryClient();
+  const updates = new LiveUpdates(cache);
+  const state = { ids: [9, 8, 7, 6, 5, 4], tookMs: 0 };
+  const list = watchPages(cache, ["/admin/audit"], state);
+  await vi.advanceTimersByTimeAsync(10);
+  void list.observer.fetchNextPage();
+  await vi.advanceTimersByTimeAsync(10);
+  state.tookMs = 20_000;
+  for (let at = 0; at < 10; at += 1) {
+    updates.apply(lane);
+    await vi.advanceTimersByTimeAsync(1000);
+  }
+  state.ids = [10, ...state.ids];
+  updates.apply(lane);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(list.most()).toBe(1);
+  expect(list.asked).toEqual([null, 8, null, null]);
+  expect(list.shown()?.slice(0, 3)).toEqual([10, 9, 8]);
+});
+
+it("drops a first page that arrives after a newer read", async () => {
+  const cache = new QueryClient();
+  const updates = new LiveUpdates(cache);
+  const state = { ids: [9, 8, 7, 6, 5, 4], tookMs: 0 };
+  const list = watchPages(cache, ["/admin/audit"], state);
+  await vi.advanceTimersByTimeAsync(10);
+  void list.observer.fetchNextPage();
+  await vi.advanceTimersByTimeAsync(10);
+  state.tookMs = 10_000;
+  updates.apply(lane);
+  await vi.advanceTimersByTimeAsync(3000);
+  state.ids = [10, ...state.ids];
+  state.tookMs = 0;
+  void cache.invalidateQueries();
+  await vi.advanceTimersByTimeAsync(100);
+  expect(list.shown()).toEqual([10, 9, 8, 7]);
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(list.shown()).toEqual([10, 9, 8, 7]);
+});
+
+it("reads a first page again that arrives while more are loaded", async () => {
+  const cache = new QueryClient();
+  const updates = new LiveUpdates(cache);
+  const state = { ids: [9, 8, 7, 6, 5, 4], tookMs: 0 };
+  const list = watchPages(cache, ["/admin/audit"], state);
+  await vi.advanceTimersByTimeAsync(10);
+  void list.observer.fetchNextPage();
+  await vi.advanceTimersByTimeAsync(10);
+  state.ids = [10, ...state.ids];
+  state.tookMs = 1000;
+  updates.apply(lane);
+  await vi.advanceTimersByTimeAsync(500);
+  void list.observer.fetchNextPage();
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(list.shown()).toEqual([10, 9, 8, 7, 6, 5, 4]);
+});

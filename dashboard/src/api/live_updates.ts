@@ -1,7 +1,7 @@
 import type { Query, QueryClient } from "@tanstack/react-query";
 import type { components } from "./_generated/schema";
 import type { ServerEvent } from "./events";
-import { type ListPages, withFirstPage } from "./first_page";
+import { PageReads } from "./page_reads";
 
 type Job = components["schemas"]["JobOut"];
 type Status = components["schemas"]["StatusOut"];
@@ -25,6 +25,7 @@ const DETAIL = "/jobs/{job_id}";
 const STEADY = "steady ";
 const BY_MANY_JOBS: Record<string, number> = { [`${STEADY}/jobs`]: 3000 };
 // Lists whose changes are at their start, or arrive with events: only the first page is read again.
+// Lists with the oldest first change anywhere: all their pages are read.
 const BY_FIRST_PAGE = ["/jobs", "/admin/audit"];
 const BY_CONTROLS: Record<string, number> = {
   "/admin/workers/status": 500,
@@ -47,8 +48,13 @@ export class LiveUpdates {
 
   // Many jobs changed, on any page of a list.
   #hasManyChanged = false;
+  // The statuses of the jobs that changed since lists were read, by id.
+  #statuses = new Map<string, string>();
+  readonly #pageReads: PageReads;
 
-  constructor(readonly cache: QueryClient) {}
+  constructor(readonly cache: QueryClient) {
+    this.#pageReads = new PageReads(cache);
+  }
 
   apply(event: ServerEvent): void {
     if (event.name === "stream.opened") {
@@ -58,6 +64,7 @@ export class LiveUpdates {
       this.#put(job);
       if (event.name === "job.progressed") return;
       this.#changed?.add(job.id);
+      this.#statuses.set(job.id, job.status);
       this.#outdate(BY_JOBS);
     } else if (event.name === "jobs.changed") {
       this.#changed = null;
@@ -121,16 +128,16 @@ export class LiveUpdates {
       : [[route], ["pages", route]];
     // A read under way may miss the change. It is not cut off, because a busy queue would cut off
     // every read of a slow server; another one follows.
-    if (keys.some((queryKey) => this.cache.isFetching({ queryKey }) > 0)) {
+    const isReading = (queryKey: string[]) =>
+      this.cache.isFetching({ queryKey }) > 0 || this.#pageReads.isReading(queryKey);
+    if (keys.some(isReading)) {
       this.#outdate({ [route]: pauseMs });
       return;
     }
     const isOutdated = route === DETAIL ? this.#takeChanged() : () => true;
     if (BY_FIRST_PAGE.includes(route) && !this.#takeManyChanged(route)) {
       void this.cache.invalidateQueries({ queryKey: [route] });
-      for (const query of this.cache.getQueryCache().findAll({ queryKey: ["pages", route] })) {
-        void this.#readFirstPage(query);
-      }
+      void this.#readLists(route, pauseMs);
       return;
     }
     for (const queryKey of keys) {
@@ -139,28 +146,24 @@ export class LiveUpdates {
     }
   }
 
-  async #readFirstPage(query: Query): Promise<void> {
-    const { queryKey } = query;
-    const before = query.state.data as ListPages<{ id: unknown }> | undefined;
-    const read = query.options.queryFn;
-    if (!query.isActive() || typeof read !== "function" || (before?.pages.length ?? 0) < 2) {
-      return this.cache.invalidateQueries({ queryKey, exact: true });
-    }
-    const { signal } = new AbortController();
-    const asked = { client: this.cache, queryKey, signal, pageParam: null, meta: undefined };
-    try {
-      const first = (await (read as (asked: unknown) => unknown)(asked)) as ListPages<{
-        id: unknown;
-      }>["pages"][number];
-      this.cache.setQueryData<ListPages<{ id: unknown }>>(
-        queryKey,
-        // More pages may have been loaded meanwhile.
-        (now) => now && withFirstPage(now, first),
-      );
-    } catch {
-      // The list shows the error of a read of its own.
-      await this.cache.invalidateQueries({ queryKey, exact: true });
-    }
+  async #readLists(route: string, pauseMs: number): Promise<void> {
+    const statuses = this.#takeStatuses(route);
+    const lists = this.cache.getQueryCache().findAll({ queryKey: ["pages", route] });
+    const reads = lists.map(async (query) => {
+      if (!isOldestFirst(query)) return this.#pageReads.readFirst(query);
+      const { queryKey } = query;
+      if (isChanged(query, statuses)) void this.cache.invalidateQueries({ queryKey, exact: true });
+      return true;
+    });
+    const areCurrent = await Promise.all(reads);
+    if (areCurrent.includes(false)) this.#outdate({ [route]: pauseMs });
+  }
+
+  #takeStatuses(route: string): Map<string, string> {
+    if (route !== "/jobs") return new Map();
+    const statuses = this.#statuses;
+    this.#statuses = new Map();
+    return statuses;
   }
 
   #takeManyChanged(route: string): boolean {
@@ -178,6 +181,26 @@ export class LiveUpdates {
       return changed === null || (id !== undefined && changed.has(id));
     };
   }
+}
+
+type ListQuery = { status?: string; oldest_first?: boolean };
+
+function listQuery({ queryKey }: Query): ListQuery {
+  return (queryKey[2] as { query?: ListQuery } | undefined)?.query ?? {};
+}
+
+function isOldestFirst(query: Query): boolean {
+  return listQuery(query).oldest_first === true;
+}
+
+/** Whether a list of jobs shows one of these, or should. */
+function isChanged(query: Query, statuses: Map<string, string>): boolean {
+  const { status } = listQuery(query);
+  const list = query.state.data as { pages: Page[] } | undefined;
+  return (
+    [...statuses.values()].some((each) => status === undefined || each === status) ||
+    (list?.pages.some(({ items }) => items.some(({ id }) => statuses.has(id))) ?? false)
+  );
 }
 
 function replaced(items: Job[], job: Job): Job[] {
