@@ -274,3 +274,24 @@ it("reads a first page again that arrives while more are loaded", async () => {
   await vi.advanceTimersByTimeAsync(20_000);
   expect(list.shown()).toEqual([10, 9, 8, 7, 6, 5, 4]);
 });
+
+it("repeats reads that failed while the server was away", async () => {
+  const cache = new QueryClient({ defaultOptions: { queries: { retry: false } } });
+  const updates = new LiveUpdates(cache);
+  const reads = watch(cache, ["/jobs"], 1);
+  let tries = 0;
+  const failing = new QueryObserver(cache, {
+    queryKey: ["/admin/limits"],
+    queryFn: async () => {
+      tries += 1;
+      if (tries === 1) throw new Error("unreachable");
+      return {};
+    },
+  });
+  failing.subscribe(() => {});
+  await vi.advanceTimersByTimeAsync(10);
+  updates.apply({ id: "1", name: "stream.opened", data: { resumed: true } });
+  await vi.advanceTimersByTimeAsync(10);
+  expect(failing.getCurrentResult().status).toBe("success");
+  expect(reads.begun()).toBe(1);
+});

@@ -58,7 +58,11 @@ export class LiveUpdates {
 
   apply(event: ServerEvent): void {
     if (event.name === "stream.opened") {
-      if (!(event.data as { resumed: boolean }).resumed) void this.cache.invalidateQueries();
+      // A resumed stream misses no event, but reads may have failed while the server was away.
+      const { resumed } = event.data as { resumed: boolean };
+      void this.cache.invalidateQueries({
+        predicate: (query) => !resumed || query.state.status === "error",
+      });
     } else if (event.name.startsWith("job.")) {
       const job = event.data as Job;
       this.#put(job);
