@@ -100,3 +100,22 @@ def test_end_tells_jobs_of_one_prefix_apart(filled: StoreClient) -> None:
     wide = job_ids.find([IdPrefix("019a", LAST.hex[-3:])])
     assert spent(filled, lambda: filled.run(wide))["jobs"] <= job_ids.SCANNED + 2
     assert filled.run(wide)[0].is_more
+
+
+def test_end_of_one_prefix_does_not_make_the_others_costly(filled: StoreClient) -> None:
+    prefixes = [IdPrefix("019a", "fff"), *([IdPrefix("019a")] * 99)]
+    wide = job_ids.find(prefixes)
+    assert spent(filled, lambda: filled.run(wide))["jobs"] <= job_ids.SCANNED + 100 * (MOST_IDS + 2)
+    first, *others = filled.run(wide)
+    assert (first.ids, first.is_more) == ((), True)
+    assert all((len(each.ids), each.is_more) == (MOST_IDS, True) for each in others)
+
+
+def test_end_among_jobs_in_reach_reports_that_not_all_were_examined(
+    filled: StoreClient,
+) -> None:
+    bobs = Reach((Term(owner="bob"),))
+    (wide,) = filled.run(job_ids.find([IdPrefix("019a", "fff0")], within=bobs))
+    assert (wide.ids, wide.is_more) == ((), True)
+    (others,) = filled.run(job_ids.find([IdPrefix("019a", "fff0")], within=OWN))
+    assert (others.ids, others.is_more) == ((), False)

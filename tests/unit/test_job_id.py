@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from laneway.domain.job import JobIds, new_job_ids
-from laneway.domain.job_id import IdMatches, IdPrefix, parse_id, short_form, shortened
+from laneway.domain.job_id import IdMatches, IdPrefix, only_match, parse_id, short_form, shortened
 from laneway.errors import InvalidInput
 
 ONE = UUID("019a93c4-1234-7abc-8def-0123456789ab")
@@ -78,3 +78,13 @@ def test_only_a_single_match_is_the_job() -> None:
     assert IdMatches("019a", (ONE,), is_more=False).only == ONE
     assert IdMatches("019a", (ONE,), is_more=True).only is None
     assert IdMatches("019a", (), is_more=False).only is None
+
+
+@pytest.mark.parametrize("ids", [(), (ONE,)])
+def test_match_among_jobs_not_all_examined_is_not_called_ambiguous(ids: tuple[UUID, ...]) -> None:
+    given = IdPrefix("019a93c41234", "6789ab")
+    with pytest.raises(InvalidInput, match="not all were examined") as refused:
+        only_match(given, IdMatches(str(given), ids, is_more=True))
+    assert "several" not in str(refused.value)
+    with pytest.raises(InvalidInput, match="several job ids begin with 019a93c4-1234…6789ab"):
+        only_match(given, IdMatches(str(given), (ONE, UUID(int=1)), is_more=True))

@@ -18,7 +18,7 @@ TIME_DIGITS: Final = 12
 # Ids named for an ambiguous prefix, and prefixes of one request.
 MOST_IDS: Final = 5
 MOST_PREFIXES: Final = 200
-# Of those, the ones with an end: for each, the jobs of a millisecond are read.
+# Of those, the ones with an end: for each, many jobs are examined.
 MOST_ENDS: Final = 5
 END_DIGITS: Final = 6
 _HEX: Final = re.compile(r"[0-9a-f]+", re.ASCII)
@@ -108,7 +108,13 @@ def only_match(given: IdPrefix, found: IdMatches) -> UUID:
         return found.only
     if not found.ids and not found.is_more:
         raise missing_prefix(given)
-    raise InvalidInput("ID", f"several job ids begin with {given}; write more digits of one")
+    if len(found.ids) > 1:
+        raise InvalidInput("ID", f"several job ids begin with {given}; write more digits of one")
+    raise InvalidInput(
+        "ID",
+        f"too many job ids begin with {hyphenated(given.digits)}, and not all were examined;"
+        " write more of its first digits",
+    )
 
 
 def shortened(matches: Mapping[UUID, IdMatches]) -> dict[UUID, str]:
