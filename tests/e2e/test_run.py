@@ -3,26 +3,45 @@
 from __future__ import annotations
 
 import struct
+import subprocess
+import sys
 import zlib
 from pathlib import Path
 
+import pytest
+
 from tests.e2e import png
-from tests.e2e.run import JourneyResults, beyond_bounds, exit_code
+from tests.e2e.run import JOURNEYS, JourneyResults, beyond_bounds, exit_code
 from tests.e2e.scale import reads
 
 REPORT = """<testsuites><testsuite>
 <testcase name="a"/><testcase name="b"><failure/></testcase><testcase name="c"><error/></testcase>
 <testcase name="d"><properties><property name="xss_executed" value="2"/></properties></testcase>
+<testcase name="e"><skipped/></testcase>
 </testsuite></testsuites>"""
 
 
-def test_failures_and_errors_of_journeys_are_counted(tmp_path: Path) -> None:
+def test_failures_errors_and_skips_of_journeys_are_counted(tmp_path: Path) -> None:
     (tmp_path / "report.xml").write_text(REPORT)
-    assert JourneyResults.read(tmp_path / "report.xml") == JourneyResults(4, 2, 2)
+    assert JourneyResults.read(tmp_path / "report.xml") == JourneyResults(4, 2, 1, 2)
 
 
 def test_journeys_without_a_report_have_failed(tmp_path: Path) -> None:
     assert JourneyResults.read(tmp_path / "report.xml").failed == 1
+
+
+def test_bound_of_journeys_is_not_above_the_number_that_there_are(
+    pytestconfig: pytest.Config,
+) -> None:
+    command = [sys.executable, "-m", "pytest", "tests/e2e/journeys", "-m", "browser"]
+    found = subprocess.run(
+        [*command, "--collect-only", "-q", "-p", "no:cacheprovider"],
+        cwd=pytestconfig.rootpath,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert sum("::" in line for line in found.stdout.splitlines()) >= JOURNEYS
 
 
 def test_figure_beyond_its_bound_is_named() -> None:
@@ -32,8 +51,9 @@ def test_figure_beyond_its_bound_is_named() -> None:
 
 
 def test_every_figure_but_a_time_fails_the_run() -> None:
-    assert exit_code({"journeys": 20, "failed": 0, "axe_violations": 0}) == 0
-    for name in ("failed", "axe_violations", "xss_executed"):
+    assert exit_code({"journeys": JOURNEYS, "failed": 0, "axe_violations": 0}) == 0
+    assert exit_code({"journeys": JOURNEYS - 1}) == 1
+    for name in ("failed", "skipped", "pytest_exit_code", "axe_violations", "xss_executed"):
         assert exit_code({name: 1}) == 1
     assert exit_code({"screens_checked": 43}) == 1
     assert exit_code({"js_gzip_kb": 251}) == 1

@@ -25,6 +25,7 @@ def run_ci(
     (folder / ".ci").mkdir()
     shutil.copy(ROOT / ".ci/run", folder / ".ci/run")
     write_program(folder / "scripts/need_debian.sh", f"echo 'laneway: no root' >&2; exit {browser}")
+    write_program(folder / "bin/timeout", 'echo "at most $1 s: $2 $3"; shift; exec "$@"')
     write_program(
         folder / "bin/make",
         f"case $1 in test) echo '{TESTS}'; exit {tests} ;;"
@@ -44,6 +45,7 @@ def test_ci_runs_journeys_and_ends_with_the_line_of_the_tests(tmp_path: Path) ->
     code, lines = run_ci(tmp_path)
     assert (code, lines[-1]) == (0, TESTS)
     assert "ARGS=--only journeys" in lines
+    assert "at most 1500 s: make e2e" in lines
 
 
 def test_ci_without_browser_says_why_it_skips_journeys(tmp_path: Path) -> None:
