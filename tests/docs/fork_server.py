@@ -119,6 +119,11 @@ def _run(client: socket.socket) -> None:
 
 
 def _run_command(client: socket.socket, arguments: list[str]) -> None:
+    if child := os.fork():  # which may become another program: `db run`
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        client.sendall(str(status if status >= 0 else 1).encode())
+        os._exit(0)
+    client.close()
     sys.argv = ["laneway", *arguments]
     code: object = 1
     try:
@@ -131,8 +136,7 @@ def _run_command(client: socket.socket, arguments: list[str]) -> None:
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-        client.sendall(str(code if isinstance(code, int) else 1).encode())
-        os._exit(0)
+        os._exit(code if isinstance(code, int) else 1)
 
 
 def _import_all() -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import configparser
 import contextlib
+import functools
 import json
 import os
 import re
@@ -25,7 +26,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
@@ -33,6 +34,7 @@ import psycopg
 import pytest
 from markdown_it import MarkdownIt
 
+from laneway.embedded.binaries import find_binaries
 from tests.docs.fork_server import fork, write_command
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -76,6 +78,11 @@ class BlockFailed(AssertionError):
         shown = f"\n--- code\n{block.code.rstrip()}" if block.code.strip() else ""
         details = f"\n--- output\n{output.rstrip()}" if output.strip() else ""
         super().__init__(f"{block.place}: {cause}{shown}{details}")
+
+
+@functools.cache
+def postgres_programs() -> Path:
+    return find_binaries().directory
 
 
 def read_blocks(document: Path) -> list[Block]:
@@ -146,7 +153,9 @@ class DocumentRun:
             for name, value in os.environ.items()
             if name == "LANEWAY_PG_BIN" or not name.startswith(("LANEWAY_", "DATABASE_URL"))
         }
-        self.environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        # pg_dump of another version may refuse the server.
+        programs = (Path(sys.executable).parent, postgres_programs(), os.environ["PATH"])
+        self.environment["PATH"] = os.pathsep.join(map(str, programs))
         self.environment["PYTHONDONTWRITEBYTECODE"] = (
             "1"  # two blocks may write one file within a second
         )
@@ -330,6 +339,25 @@ def test_no_document_waits_without_bound() -> None:
     blocks = [block for document in documents() for block in read_blocks(document)]
     shells = [block for block in blocks if block.language in ("bash", "sh")]
     assert [block.place for block in shells if ENDLESS.search(block.code)] == []
+
+
+@pytest.mark.parametrize("dump", ["move.sql", "rows.sql"])
+def test_jobs_and_lanes_move_as_shown(
+    dump: str, dsn: str, empty_dsn: str, tmp_path: Path, fork_server: Path
+) -> None:
+    with psycopg.connect(dsn) as old:
+        old.execute("update laneway.worker_lanes set max_slots = 7 where name = 'system'")
+        old.execute("select laneway.submit('moved', '{\"n\": 1}')")
+    page = read_blocks(ROOT / "docs" / "howto" / "backup.md")
+    (commands,) = [block for block in page if f"--file={dump}" in block.code]
+    (empty,) = [block for block in page if block.title == "empty.sql"]
+    with document_run(tmp_path, fork_server, dsn) as bench:
+        bench.write(empty, "empty.sql")
+        bench.run(replace(commands, code=f"NEW_DATABASE_URL='{empty_dsn}'\n{commands.code}"))
+    with psycopg.connect(empty_dsn) as new:
+        jobs = new.execute("select job_type, status from laneway.jobs_view").fetchall()
+        lanes = new.execute("select max_slots from laneway.worker_lanes where name = 'system'")
+        assert (jobs, lanes.fetchone()) == ([("moved", "approved")], (7,))
 
 
 # ------------------------------------------------------------- the checker itself
