@@ -116,7 +116,7 @@ async def test_explain_names_own_jobs_and_counts_others(
     job_id = factory.submit("ingestion", created_by="ann")
     explained = (await ask(ann, "GET", f"/jobs/{job_id}/explain")).json()
     reasons = {one["code"]: one["message"] for one in explained["reasons"]}
-    assert reasons["slots_full"].endswith(f"are in use, held by {mine} and 2 other jobs")
+    assert f"are in use, held by {mine} and 2 other jobs; " in reasons["slots_full"]
     assert "2 jobs wait before it" in reasons["behind_others"]
     assert reasons["behind_others"].endswith(f"of your own, these come first: {first}")
     for hidden in (*theirs, other):

@@ -15,6 +15,7 @@ from laneway.api.routes.health import ReadinessCheck
 from laneway.api.routes.metrics import ClusterFigures
 from laneway.config.settings import Settings
 from laneway.control import cluster
+from laneway.domain.approval import Approval
 from laneway.observability import metrics
 from laneway.observability.counters import MAX_LANES, OTHER, Counters
 from laneway.store.database import Database
@@ -75,6 +76,24 @@ async def test_server_that_only_leads_is_not_a_live_worker(
     factory.conn.execute("update laneway.workers set concurrency = 0")
     scraped = figures((await ask(ops, "GET", "/metrics")).text)
     assert scraped["laneway_workers", ("live",)] == 0
+
+
+async def test_what_waits_for_a_person_is_counted(
+    ask: Ask, people: People, factory: JobFactory
+) -> None:
+    ops = people.new("ops", "operator")
+    factory.failed("ingestion")
+    factory.failed("ingestion", workspace="other")
+    factory.publish("costly", approval=Approval())
+    factory.submit("costly")
+    factory.conn.execute(
+        "insert into laneway.schedules (name, job_type, cron, enabled, error)"
+        " values ('nightly', 'greet', '0 0 * * *', false, 'no such zone')"
+    )
+    scraped = figures((await ask(ops, "GET", "/metrics")).text)
+    assert scraped["laneway_jobs_failed", ()] == 2
+    assert scraped["laneway_jobs_awaiting_approval", ()] == 1
+    assert scraped["laneway_schedules_stopped", ()] == 1
 
 
 async def test_requests_are_counted_by_the_template_of_their_route(

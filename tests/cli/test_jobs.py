@@ -157,7 +157,13 @@ def test_show_counts_omitted_log_lines(run: Run, factory: JobFactory) -> None:
     lines = [LogEntry(claim, n, "INFO", f"line {n}", 0.0) for n in range(1, 1502)]
     factory.run(leases.report([], lines))
     text = run("jobs", "show", claim.job_id).stdout
-    assert "… and 1,301 earlier lines" in text
+    assert "… and 1,451 earlier lines (--logs N shows more)" in text
+    assert ("line 1451\n" in text, "line 1452\n" in text) == (False, True)
+    none = run("jobs", "show", claim.job_id, "--logs", "0").stdout
+    assert "… and 1,501 earlier lines (--logs N shows more)" in none
+    assert "line 1501\n" not in none
+    text = run("jobs", "show", claim.job_id, "--logs", "1000").stdout
+    assert "… and 1,301 earlier lines\n" in text
     assert ("line 1301\n" in text, "line 1302\n" in text) == (False, True)
     (attempt,) = json.loads(run("jobs", "show", claim.job_id, "--json").stdout)["attempts"]
     assert (len(attempt["log"]), attempt["log_lines"]) == (200, 1501)

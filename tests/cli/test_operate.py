@@ -114,6 +114,7 @@ def test_pause_and_resume_move_the_gate(run: Run, factory: JobFactory) -> None:
     assert factory.claim() == []
     assert run("admin", "workers").stdout.startswith("PAUSED by ann")
     assert "PAUSED by ann" in run("top", "--once").stdout
+    assert run("lanes", "ls").stdout.startswith("PAUSED by ann")
     assert run("resume").exit_code == 0
     assert len(factory.claim()) == 1
 

@@ -6,7 +6,9 @@ import time
 from pathlib import Path
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
+from laneway import __version__
 from tests.cli.test_server import started
 from tests.support.store_client import StoreClient
 
@@ -28,6 +30,13 @@ def test_server_alone_ends_lapsed_cancelled_expired_and_old_jobs(dsn: str, tmp_p
             lost.seq: "failed", stopped.seq: "cancelled", unapproved: "cancelled", old: "failed",
         }  # fmt: skip
         with started(dsn, "server", cwd=tmp_path) as (process, _):
+            (line,) = [
+                line
+                for line in (tmp_path / "stderr").read_text("utf-8").splitlines()
+                if "server listens on" in line
+            ]
+            assert f": laneway {__version__}, database " in line
+            assert conninfo_to_dict(dsn)["password"] not in line
             deadline = time.monotonic() + PATIENCE_S
             while (
                 found := dict(backend.rows("select seq, status from laneway.jobs_view"))

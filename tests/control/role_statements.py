@@ -644,6 +644,7 @@ def run_own(session: RoleSession, data: dict[str, Any]) -> None:
     session.run(health.oldest_snapshot())
     session.run(health.find_blockers())
     session.run(health.read_rights())
+    session.run(health.count_attention(bound=10))
     session.run(health.current_role())
     session.run(health.settings_named(["jit"]))
     session.run(health.role_settings(["jit"]))

@@ -250,6 +250,7 @@ async def test_full_slots_name_the_jobs_that_hold_them(db: Database, factory: Jo
     message = await message_of(db, job_id, "slots_full")
     assert message.startswith("2 of 2 slots of the lane interactive")
     assert all(str(holder) in message for holder in held)
+    assert message.endswith("; `laneway lanes set interactive --max-slots N` adds slots")
 
 
 async def test_explain_reports_lane_without_slots(db: Database, factory: JobFactory) -> None:
@@ -397,7 +398,8 @@ async def test_two_person_rule_names_whose_approval_does_not_count(
     factory.publish("greet", approval=Approval(two_person=True))
     by_ann = factory.submit(created_by="ann")
     by_schedule = factory.submit(created_by="schedule:nightly")
-    assert "not ann" in await message_of(db, by_ann, "awaiting_approval")
+    message = await message_of(db, by_ann, "awaiting_approval")
+    assert "by another person (not ann); the request expires at " in message
     assert "not the author of the schedule nightly" in await message_of(
         db, by_schedule, "awaiting_approval"
     )
@@ -625,6 +627,8 @@ async def test_worker_that_stopped_is_named_where_none_handles_the_type(
     factory.worker_id = uuid4()
     factory.register(job_types=("other",))
     message = await message_of(db, factory.submit(), "type_not_handled")
+    stopped = row[0].isoformat(timespec="seconds")
     assert message.endswith(
-        f"; the last one, first, stopped at {row[0].isoformat(timespec='seconds')}"
+        f"; the last one, first, stopped at {stopped}: start one that has it with"
+        " `laneway worker APP`"
     )

@@ -23,6 +23,7 @@ from laneway.config.settings import Settings
 from laneway.config.sources import database_source
 from laneway.control import access, sessions
 from laneway.domain.address import is_loopback
+from laneway.domain.redaction import redact_dsn
 from laneway.engine.leader.services import ServerLeadership
 from laneway.engine.process.deadline import Deadline
 from laneway.engine.process.lifecycle import TO_STOP, Signals, run_loop, stop_worker
@@ -170,6 +171,10 @@ async def _serve(
             # The gRPC server and a worker take part in leadership themselves.
             leadership = ServerLeadership(dsn, settings)
             await leadership.start()
+        log.info(
+            "server listens on %s: laneway %s, database %s",
+            url, __version__, redact_dsn(dsn) or "of the PG variables",
+        )  # fmt: skip
         echo(f"serving {url} (create an API token: laneway tokens create PRINCIPAL --name NAME)")
         if worker is not None:
             await worker.start()

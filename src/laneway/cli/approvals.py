@@ -41,11 +41,11 @@ def awaiting(items: Iterable[Job], short: Mapping[UUID, str] = {}) -> Table:
     return table
 
 
-def review(seen: Review) -> RenderableType:
+def review(seen: Review, log_lines: int) -> RenderableType:
     """Render one job with its analysis, its decisions and its attempts."""
     job = seen.job
     if job.analysis is None and job.expires_at is None and not seen.decisions:
-        return job_tables.job(job, finished=seen.steps)
+        return job_tables.job(job, finished=seen.steps, log_lines=log_lines)
     grid = tables.fields()
     for name, value in _analysis(job):
         grid.add_row(name, visible(value))
@@ -58,7 +58,7 @@ def review(seen: Review) -> RenderableType:
         at = moment(one.decided_at)
         why = f": {one.comment}" if one.comment else ""
         parts.append(Text(visible(f"{one.decision} {at} by {one.decided_by}{why}")))
-    return job_tables.job(job, Group(*parts), seen.steps)
+    return job_tables.job(job, Group(*parts), seen.steps, log_lines=log_lines)
 
 
 def _analysis(job: Job) -> Iterator[tuple[str, str]]:

@@ -70,7 +70,11 @@ def detail(job: Job) -> str:
 
 
 def job(
-    shown: Job, approval: RenderableType | None = None, finished: Sequence[Step] = ()
+    shown: Job,
+    approval: RenderableType | None = None,
+    finished: Sequence[Step] = (),
+    *,
+    log_lines: int,
 ) -> RenderableType:
     """Render one job field by field, its approval, its finished steps, then its attempts."""
     grid = fields()
@@ -100,7 +104,7 @@ def job(
             parts.extend(_lines(shown.error.traceback))
     if finished:
         parts += [Text(""), steps(finished)]
-    return Group(*parts, attempts(shown.attempts))
+    return Group(*parts, attempts(shown.attempts, log_lines))
 
 
 def _traceback(each: Attempt) -> str | None:
@@ -114,13 +118,13 @@ def steps(items: Iterable[Step]) -> Table:
     return table
 
 
-def attempts(items: Iterable[Attempt]) -> RenderableType:
-    """Render the outcome and the log of each attempt; a repeated traceback only once."""
+def attempts(items: Iterable[Attempt], lines: int) -> RenderableType:
+    """Render the outcome and newest log lines of each attempt; a repeated traceback only once."""
     printed: set[str] = set()
-    return Group(*(part for each in items for part in _attempt(each, printed)))
+    return Group(*(part for each in items for part in _attempt(each, printed, lines)))
 
 
-def _attempt(each: Attempt, printed: set[str]) -> Iterator[RenderableType]:
+def _attempt(each: Attempt, printed: set[str], lines: int) -> Iterator[RenderableType]:
     began = each.started_at or each.claimed_at
     ran = seconds((each.finished_at - began).total_seconds()) if each.finished_at and began else ""
     head = f"attempt {each.attempt}  {each.outcome or 'running'}  {ran}".rstrip()
@@ -134,9 +138,11 @@ def _attempt(each: Attempt, printed: set[str]) -> Iterator[RenderableType]:
         elif traceback is not None:
             yield from _lines(traceback)
             printed.add(traceback)
-    if (earlier := each.log_lines - len(each.log)) > 0:
-        yield Text(f"  … and {earlier:,} earlier {'lines' if earlier > 1 else 'line'}", "dim")
-    for entry in each.log:
+    shown = each.log[-lines:] if lines else ()
+    if (earlier := each.log_lines - len(shown)) > 0:
+        more = " (--logs N shows more)" if len(shown) < len(each.log) else ""
+        yield Text(f"  … and {earlier:,} earlier {'lines' if earlier > 1 else 'line'}{more}", "dim")
+    for entry in shown:
         at = entry.at.astimezone().strftime("%H:%M:%S")
         yield Text(f"  {at} {visible(entry.level)} {visible(entry.message)}")
 

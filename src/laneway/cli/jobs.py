@@ -27,6 +27,8 @@ from laneway.cli.output import (
 
 # Attempts shown at once.
 PAGE = 50
+# Log lines shown of each attempt, unless --logs says otherwise.
+LOG_LINES = 50
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -218,11 +220,14 @@ def show_(
         int | None,
         typer.Option(metavar="N", min=1, help="Only attempts before this one, newest first."),
     ] = None,
+    logs: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Newest log lines of each attempt.")
+    ] = LOG_LINES,
     json: Json = False,
 ) -> None:
     """Show one job: plan, cost, decisions, newest attempts, errors and log lines."""
     if attempts_before is not None:
-        _show_attempts(job_id, attempts_before, json)
+        _show_attempts(job_id, attempts_before, logs, json)
         return
     seen = job_ids.run(job_id, lambda backend, full: backend.review(full))
     if json:
@@ -230,12 +235,12 @@ def show_(
         return
     from laneway.cli import approvals
 
-    show(approvals.review(seen))
+    show(approvals.review(seen, logs))
     if len(seen.job.attempts) == PAGE:
         note(f"older attempts: --attempts-before {seen.job.attempts[0].attempt}")
 
 
-def _show_attempts(job_id: UUID | IdPrefix, before: int, json: bool) -> None:
+def _show_attempts(job_id: UUID | IdPrefix, before: int, logs: int, json: bool) -> None:
     page = job_ids.run(
         job_id, lambda backend, full: backend.attempts(full, limit=PAGE, cursor=str(before))
     )
@@ -246,7 +251,7 @@ def _show_attempts(job_id: UUID | IdPrefix, before: int, json: bool) -> None:
     else:
         from laneway.cli import job_tables
 
-        show(job_tables.attempts(page.items))
+        show(job_tables.attempts(page.items, logs))
     if page.next_cursor is not None:
         note(f"older attempts: --attempts-before {page.next_cursor}")
 

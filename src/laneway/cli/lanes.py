@@ -45,13 +45,15 @@ def _show_tuned(lane: TunedLane, done: str | None, json: bool) -> None:
 @app.command()
 def ls(json: Json = False) -> None:
     """List the lanes with slots in use, depth and oldest wait."""
-    found = session.items(operations.list_lanes())
     if json:
-        show_json_lines(found)
+        show_json_lines(session.items(operations.list_lanes()))
         return
     from laneway.cli import tables
 
-    show(tables.lanes(found))
+    seen = session.run(lambda backend: backend.overview(1))
+    if seen.gate.paused:
+        show(tables.paused(seen.gate))
+    show(tables.lanes(seen.lanes))
 
 
 @app.command("show")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from laneway.control import lanes
-from laneway.domain.overview import LaneStatus, WorkerRow
+from laneway.domain.overview import DEPTH_BOUND, LaneStatus, WorkerRow
 from laneway.store import health, workers
 from laneway.store import lanes as lane_store
 from laneway.store.database import Database
+from laneway.store.health import Attention
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,7 @@ class ClusterState:
     workers: list[WorkerRow]
     lapsed: int
     oldest_transaction_s: float
+    attention: Attention
 
 
 async def survey(db: Database) -> ClusterState:
@@ -31,4 +33,5 @@ async def survey(db: Database) -> ClusterState:
         workers=await db.run(workers.listing()),
         lapsed=(await db.run(health.count_lapsed())).leases,
         oldest_transaction_s=0.0 if oldest is None else oldest.age_s,
+        attention=await db.run(health.count_attention(bound=DEPTH_BOUND)),
     )

@@ -107,11 +107,11 @@ def reasons_of(
 def _approval(job: Job, found: Facts) -> Reason:
     approver = "anyone who may approve"
     if found.two_person:
-        approver = f"another person, not {excluded_approver(job.created_by)}"
-    until = f" until {_moment(job.expires_at)}" if job.expires_at else ""
+        approver = f"another person (not {excluded_approver(job.created_by)})"
+    expiry = f"; the request expires at {_moment(job.expires_at)}" if job.expires_at else ""
     return Reason(
         "awaiting_approval",
-        f"it waits for an approval by {approver}{until}: `laneway jobs approve {job.id}`",
+        f"it waits for an approval (`laneway jobs approve {job.id}`) by {approver}{expiry}",
     )
 
 
@@ -217,7 +217,7 @@ def _gates(found: Facts) -> list[Reason]:
             Reason(
                 "slots_full",
                 f"{found.slots_used} of {found.max_slots} slots of the lane {found.lane} "
-                f"are in use{by}",
+                f"are in use{by}; `laneway lanes set {found.lane} --max-slots N` adds slots",
             )
         )
     return reasons
@@ -271,14 +271,18 @@ def _workers(found: Facts) -> list[Reason]:
     live = f"{found.live} live worker{'s' if found.live > 1 else ''}"
     if not found.knowing:
         return [
-            Reason("type_not_handled", f"none of {live} has a handler for {found.job_type}{died}"),
+            Reason(
+                "type_not_handled",
+                f"none of {live} has a handler for {found.job_type}{died}: start one that has it"
+                " with `laneway worker APP`",
+            ),
         ]
     if not found.serving:
         return [
             Reason(
                 "lane_not_served",
                 f"no live worker with a handler for {found.job_type} serves the lane "
-                f"{found.lane}{died}",
+                f"{found.lane}{died}: start one with `laneway worker APP --lanes {found.lane}`",
             )
         ]
     if found.drained == found.serving:

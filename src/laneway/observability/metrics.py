@@ -183,6 +183,19 @@ WORKERS: Final = Family(
     " replaced since); stopped within the last hour",
     ("state",),
 )
+AWAITING_APPROVAL: Final = Family(
+    "laneway_jobs_awaiting_approval",
+    "gauge",
+    "Jobs that wait for an approval, counted up to 10,000",
+)
+FAILED: Final = Family(
+    "laneway_jobs_failed",
+    "gauge",
+    "Failed jobs that are kept, counted up to 10,000; a retry or a deletion removes one",
+)
+SCHEDULES_STOPPED: Final = Family(
+    "laneway_schedules_stopped", "gauge", "Schedules that were disabled because of an error"
+)
 LEADER_PRESENT: Final = Family("laneway_leader_present", "gauge", "1 if there is a live leader")
 LAPSED: Final = Family(
     "laneway_leases_lapsed", "gauge", "Lapsed leases that the leader has not taken back yet"
@@ -202,7 +215,8 @@ OF_SERVERS: Final = (
 )  # fmt: skip
 OF_THE_CLUSTER: Final = (
     DATABASE_UP, SCHEMA_CURRENT, PAUSED, DEPTH, DEPTH_CAPPED, OLDEST_WAIT, SLOTS_USED, SLOTS_MAX,
-    LANE_ENABLED, WORKERS, LEADER_PRESENT, LAPSED, OLDEST_TRANSACTION,
+    LANE_ENABLED, WORKERS, AWAITING_APPROVAL, FAILED, SCHEDULES_STOPPED, LEADER_PRESENT, LAPSED,
+    OLDEST_TRANSACTION,
 )  # fmt: skip
 FAMILIES: Final = (*OF_WORKERS, *OF_PROCESSES, *OF_SERVERS, *OF_THE_CLUSTER)
 

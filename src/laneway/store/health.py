@@ -161,6 +161,18 @@ def count_lapsed() -> Statement[Lapsed]:
     return Statement("health/count_lapsed", lambda rows: Lapsed(*rows[0]))
 
 
+class Attention(NamedTuple):
+    """What waits for a person; jobs are counted up to a bound."""
+
+    awaiting_approval: int
+    failed: int
+    stopped_schedules: int
+
+
+def count_attention(*, bound: int) -> Statement[Attention]:
+    return Statement("health/count_attention", lambda rows: Attention(*rows[0]), {"bound": bound})
+
+
 class Rights(NamedTuple):
     """Rights in the schema that are too wide."""
 

@@ -18,13 +18,15 @@ _MISSING: Final = """
 select w.name
   from pg_catalog.unnest(%s::text[]) as w (name)
  where not exists (
-           select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+           select from pg_catalog.pg_class c
+             join pg_catalog.pg_namespace n on n.oid = c.relnamespace
             where n.nspname = 'laneway' and c.relname = w.name)
 union all
 select w.name || '()'
   from pg_catalog.unnest(%s::text[]) as w (name)
  where not exists (
-           select from pg_catalog.pg_proc f join pg_catalog.pg_namespace n on n.oid = f.pronamespace
+           select from pg_catalog.pg_proc f
+             join pg_catalog.pg_namespace n on n.oid = f.pronamespace
             where n.nspname = 'laneway' and f.proname = w.name)
  order by 1
 """

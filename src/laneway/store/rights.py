@@ -91,6 +91,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "freeze/read_progress": (
         "select on worker_lanes", "select on lease", "select on jobs", "select on workers",
     ),
+    "health/count_attention": ("select on awaiting", "select on outcome", "select on schedules"),
     "health/count_lapsed": ("select on lease",),
     "health/end_lost": ("execute on end_lost",),
     "health/find_blockers": (),

@@ -205,8 +205,8 @@ class ServerBackend(OperationBackend):
             await self._client.thaw_lanes(ours)
         if not or_thaw or seen.is_quiet:
             return Freeze(seen.lanes, waited)
-        left = tuple(each.lane for each in seen.lanes if each.lane not in ours)
-        return Freeze(seen.lanes, waited, is_thawed=bool(ours), left_frozen=left)
+        others = tuple(each.lane for each in seen.lanes if each.lane not in ours)
+        return Freeze(seen.lanes, waited, is_thawed=bool(ours), left_frozen=others)
 
     async def _not_yet_frozen(self, names: Sequence[str] | None) -> list[str]:
         """The lanes that this freeze would freeze: what another one holds is not ours to thaw."""
