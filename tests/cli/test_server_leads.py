@@ -36,7 +36,7 @@ def test_server_alone_ends_lapsed_cancelled_expired_and_old_jobs(dsn: str, tmp_p
                 if "server listens on" in line
             ]
             assert f": laneway {__version__}, database " in line
-            assert conninfo_to_dict(dsn)["password"] not in line
+            assert str(conninfo_to_dict(dsn)["password"]) not in line
             deadline = time.monotonic() + PATIENCE_S
             while (
                 found := dict(backend.rows("select seq, status from laneway.jobs_view"))

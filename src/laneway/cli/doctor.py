@@ -40,8 +40,9 @@ async def _check_all(json: bool) -> list[HealthCheck]:
     found: list[HealthCheck] = []
 
     def add(check: HealthCheck) -> None:
+        is_repeated = check.next is not None and check.next in {each.next for each in found}
         found.append(check)
-        _show(check, json)
+        _show(check, json, is_repeated=is_repeated)
 
     try:
         async with open_database(chosen, role="doctor") as db:
@@ -57,7 +58,8 @@ async def _check_all(json: bool) -> list[HealthCheck]:
         step = "see the line above" if found else "set LANEWAY_DATABASE_URL"
         name = "checks" if found else "database"
         add(HealthCheck(name, Finding.FAIL, str(error), step))
-    add(_embedded(chosen))
+    if chosen.conninfo is None:
+        add(_embedded(chosen))
     return found
 
 
@@ -69,22 +71,19 @@ def _embedded(chosen: Settings) -> HealthCheck:
     try:
         programs = find_binaries(chosen.pg_bin)
     except ConfigError as error:
-        needed = chosen.conninfo is None
-        return HealthCheck(
-            "embedded",
-            Finding.FAIL if needed else Finding.OK,
-            str(error) if needed else "no PostgreSQL programs found; none are needed",
-            "set LANEWAY_DATABASE_URL or LANEWAY_PG_BIN" if needed else None,
-        )
+        step = "set LANEWAY_DATABASE_URL or LANEWAY_PG_BIN"
+        return HealthCheck("embedded", Finding.FAIL, str(error), step)
     return HealthCheck(
         "embedded", Finding.OK, f"PostgreSQL {programs.version} in {programs.directory}"
     )
 
 
-def _show(check: HealthCheck, json: bool) -> None:
+def _show(check: HealthCheck, json: bool, *, is_repeated: bool) -> None:
     if json:
         show_json(check.to_dict())
         return
     line(f"{MARKS[check.finding.value]} {check.name:13} {visible(check.message)}")
-    if check.next:
+    if is_repeated:
+        line(f"  {'':13} next: as above")
+    elif check.next:
         line(f"  {'':13} next: {visible(check.next)}")

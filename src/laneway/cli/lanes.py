@@ -46,7 +46,8 @@ def _show_tuned(lane: TunedLane, done: str | None, json: bool) -> None:
 def ls(json: Json = False) -> None:
     """List the lanes with slots in use, depth and oldest wait."""
     if json:
-        show_json_lines(session.items(operations.list_lanes()))
+        found = session.items(operations.list_lanes())
+        show_json_lines(found)
         return
     from laneway.cli import tables
 

@@ -162,7 +162,7 @@ def count_lapsed() -> Statement[Lapsed]:
 
 
 class Attention(NamedTuple):
-    """What waits for a person; jobs are counted up to a bound."""
+    """Approvals, failed jobs and stopped schedules, which wait for a person."""
 
     awaiting_approval: int
     failed: int

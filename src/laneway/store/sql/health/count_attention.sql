@@ -1,4 +1,4 @@
--- What waits for a person: approvals and failed jobs, each counted up to a bound, and schedules stopped by an error.
+-- Counts approvals and failed jobs, each up to a bound, and schedules stopped by an error.
 with recursive spaces as (
     -- The index of outcomes starts with the workspace.
     (select o.workspace from laneway.outcome o order by o.workspace limit 1)
