@@ -12,6 +12,7 @@ import pytest
 from laneway.control import bulk
 from laneway.control.bulk import BulkProgress, BulkRequest, BulkVerb, Preview
 from laneway.domain.filter import JobFilter
+from laneway.domain.permissions import Reach, Term
 from laneway.domain.states import Status
 from laneway.errors import DatabaseUnavailable, InvalidInput, LanewayError, Refused
 from laneway.store import jobs as store
@@ -186,16 +187,30 @@ async def test_bulk_reprioritize_takes_waiting_jobs(db: Database, factory: JobFa
     assert factory.claim("a")[0].job_id == job_id
 
 
-async def test_bulk_run_now_takes_delayed_jobs_and_skips_due_ones(
+async def test_bulk_run_now_counts_and_takes_only_delayed_jobs(
     db: Database, factory: JobFactory
 ) -> None:
     factory.failed("a")
-    later = [factory.submit("a", delay=3600.0) for _ in range(2)]
+    later = [factory.submit("a", delay=3600.0, created_by="ann") for _ in range(2)]
     factory.submit("a")
+    factory.submit("b", delay=3600.0)
+    due = factory.submit("a", delay=3600.0)
+    factory.conn.execute(
+        "update laneway.delayed d set run_at = clock_timestamp() - interval '1 s'"
+        " from laneway.jobs j where j.seq = d.seq and j.id = %s", [due]
+    )  # fmt: skip
     asked = order(BulkVerb.RUN_NOW, JobFilter(job_type="a"))
+    seen = await preview(db, asked)
+    assert (seen.matched, seen.is_more) == (2, False)
+    assert {job.id for job in seen.sample} == set(later)
+    own = JobFilter(within=Reach((Term(owner="ann"), Term(lanes=frozenset({"interactive"})))))
+    assert (await preview(db, order(BulkVerb.RUN_NOW, own, everything=True))).matched == 2
+    for lane, matched in (("default", 2), ("interactive", 0)):
+        wanted = JobFilter(job_type="a", lane=lane)
+        assert (await preview(db, order(BulkVerb.RUN_NOW, wanted))).matched == matched
     with factory.listening() as heard:
         tally = await run(db, asked)
-    assert (tally.done, tally.refused) == (2, {"is due already": 1})
+    assert (tally.done, tally.refused) == (2, {})
     assert heard == ["wake a"]
     assert set(later) < {claim.job_id for claim in factory.claim("a", 3)}
 

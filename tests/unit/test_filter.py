@@ -42,11 +42,11 @@ def test_filter_is_empty_only_without_fields() -> None:
 
 
 def test_reach_alone_leaves_filter_empty() -> None:
-    assert JobFilter(within=Reach(()), private=Reach(())).is_empty
+    assert JobFilter(within=Reach(()), private=Reach(()), delayed=True).is_empty
 
 
 def test_every_field_accepts_its_values() -> None:
-    assert {*EVERYTHING, "within", "private"} == set(JobFilter.__slots__)
+    assert {*EVERYTHING, "within", "private", "delayed"} == set(JobFilter.__slots__)
     assert set(EVERYTHING) == JobConditions.__annotations__.keys()
     wanted = JobFilter(**EVERYTHING)
     assert wanted.check() is wanted

@@ -77,11 +77,14 @@ class BulkRequest:
 
     @property
     def parts(self) -> list[JobFilter]:
-        """The filter, once for every status that the verb takes."""
-        if self.wanted.status is not None:
-            return [self.wanted]
+        """The filter, once for every status that the verb takes; `run_now` takes delayed jobs."""
+        wanted = self.wanted
+        if self.verb is BulkVerb.RUN_NOW:
+            wanted = replace(wanted, delayed=True)
+        if wanted.status is not None:
+            return [wanted]
         statuses = _UNLESS_NAMED.get(self.verb, STATUSES[self.verb])
-        return [replace(self.wanted, status=status) for status in statuses]
+        return [replace(wanted, status=status) for status in statuses]
 
 
 @dataclass(frozen=True, slots=True)

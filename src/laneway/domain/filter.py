@@ -66,7 +66,8 @@ class JobFilter:
     end, as `since` and `newer_than` that of the submit; a job that has not ended never matches.
 
     `within` are the jobs that the caller may see; `private` those whose private error messages `q`
-    may search (None: all). A filter with only these two is empty.
+    may search (None: all). `delayed` takes only jobs that wait for a later `run_at`. A filter with
+    only these three is empty.
     """
 
     status: Status | None = None
@@ -112,6 +113,7 @@ class JobFilter:
     ] = None
     within: Annotated[Reach | None, HIDDEN] = None
     private: Annotated[Reach | None, HIDDEN] = None
+    delayed: Annotated[bool | None, HIDDEN] = None
 
     @classmethod
     def of(cls, conditions: Mapping[str, Any]) -> JobFilter:
@@ -137,7 +139,7 @@ class JobFilter:
         return {
             name: value
             for name, value in values.items()
-            if value is not None and name not in ("within", "private")
+            if value is not None and name not in ("within", "private", "delayed")
         }
 
     def describe(self) -> str:

@@ -344,7 +344,7 @@ def awaiting(
     params = {**_bounded(wanted, limit, None), "after": after if after is not None else 0}
     # No job that awaits an approval has an error, an approval or an end.
     unused = ("error_type", "was_approved", "ended_since", "ended_within")
-    for name in ("status", "before", "private", *unused):
+    for name in ("status", "before", "private", "delayed", *unused):
         del params[name]
     owners = {term.owner for term in wanted.within.terms} if wanted.within is not None else set()
     params["owner"] = owners.pop() if len(owners) == 1 else None

@@ -7,13 +7,15 @@
 -- workspace and lanes, of which at least one must match. p_private: the same for jobs whose private error messages
 -- p_q may search, null for all. p_error_type: of jobs that failed, or were cancelled if p_status says so. With
 -- p_was_approved only jobs that a person or a policy approved are read, by the table of approvals. p_ended_since and
--- p_ended_within_s: only jobs that ended then or later; no others are read.
+-- p_ended_within_s: only jobs that ended then or later; no others are read. With p_delayed only jobs that wait for a later
+-- run_at are read, by the table of delayed jobs.
 create or replace function laneway.search_jobs(
     p_status text, p_before bigint, p_limit integer, p_lane text, p_job_type text, p_tag text, p_worker text,
     p_workspace text, p_since timestamptz, p_until timestamptz, p_older_than_s double precision,
     p_newer_than_s double precision, p_q text, p_max_cost numeric, p_unit text, p_within jsonb, p_look integer,
     p_private jsonb default null, p_error_type text default null, p_was_approved boolean default null,
-    p_ended_since timestamptz default null, p_ended_within_s double precision default null)
+    p_ended_since timestamptz default null, p_ended_within_s double precision default null,
+    p_delayed boolean default null)
 returns table (seq bigint, id uuid)
 language plpgsql stable
 -- Planned per filter: null parameters cost nothing.
@@ -132,14 +134,14 @@ begin
         v_few := (select count(*) from (select from laneway.ready w where w.job_type >= v_low and w.job_type < v_high
                                          order by w.job_type, w.fresh, w.rank, w.seq limit 5001) x) <= 5000;
     end if;
-    if p_was_approved then
-        -- Approvals replace all other tables.
+    if p_was_approved or p_delayed then
+        -- Approvals or delayed jobs replace all other tables.
         v_wide := false;
         v_all := false;
         v_owners := '{}';
     end if;
     v_live := v_wide and v_ended_since is null;
-    v_price := 1 + case when v_split or v_owners <> '{}' or p_was_approved then 4 else 0 end
+    v_price := 1 + case when v_split or v_owners <> '{}' or p_was_approved or p_delayed then 4 else 0 end
         + case when v_is_by_job then 4 else 0 end + case when p_error_type is not null then 4 else 0 end
         + case when v_ended_since is not null then 4 else 0 end;
     loop
@@ -193,7 +195,7 @@ begin
                 (select a.seq, a.decision in ('approved', 'automatic') and (p_job_type is null
                         or (select b.job_type from laneway.jobs b where b.seq = a.seq) = p_job_type)
                    from laneway.approvals a
-                  where p_was_approved and a.seq < v_at and a.seq >= v_floor order by a.seq desc limit v_step)
+                  where p_was_approved and p_delayed is not true and a.seq < v_at and a.seq >= v_floor order by a.seq desc limit v_step)
                 union all
                 (select l.seq, case when l.job_type like E'\x01%'
                             then p_status is null and (p_job_type is null or l.job_type = laneway.analysis_of(p_job_type))
@@ -240,6 +242,15 @@ begin
                    from laneway.delayed d
                   where v_live and v_workers is null and p_status = 'pending' and d.job_type >= E'\x01' and d.job_type < E'\x02'
                     and d.seq < v_at and d.seq >= v_floor order by d.seq desc limit v_step)
+                union all
+                (select d.seq, d.run_at > clock_timestamp()
+                        and (p_status is null or (d.job_type like E'\x01%') = (p_status = 'pending'))
+                        and (p_job_type is null or ltrim(d.job_type, E'\x01') = p_job_type)
+                        -- Otherwise the complete job is checked.
+                        and (not v_exact or v_lanes is null or (ltrim(d.job_type, E'\x01') = any (v_types)) <> v_rest)
+                   from laneway.delayed d
+                  where p_delayed and v_workers is null and d.seq < v_at and d.seq >= v_floor
+                  order by d.seq desc limit v_step)
                 union all
                 (select b.seq, (p_job_type is null or b.job_type = p_job_type)
                         and (v_lanes is null or (b.job_type = any (v_types)) <> v_rest)
