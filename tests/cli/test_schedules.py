@@ -70,7 +70,10 @@ def test_run_now_prints_the_job_and_its_slot_is_kept(run: Run, factory: JobFacto
     (slot,) = map(json.loads, run("schedules", "slots", "nightly", "--json").stdout.splitlines())
     assert (slot["job_id"], slot["note"]) == (str(claim.job_id), "by ann")
     assert "submitted (run now)" in run("schedules", "slots", "nightly").stdout
-    assert "submitted (run now)" in run("schedules", "show", "nightly").stdout
+    shown = run("schedules", "show", "nightly").stdout
+    assert "submitted (run now)" in shown
+    assert "recent" not in shown
+    assert not re.search(r"\dT\d\d:", shown), "one form for all times"
     older = run("schedules", "slots", "nightly", "--limit", 1)
     assert f"--before {slot['slot']}" in older.stderr
     assert run("schedules", "slots", "nightly", "--before", slot["slot"], "--json").stdout == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -42,7 +43,11 @@ def schedule(shown: Schedule) -> Table:
 
     grid = fields()
     for name, value in codec.to_json(shown).items():
-        if value not in (None, [], "") and name not in ("last", "as_of", *shown.computed):
+        own = getattr(shown, name, None)
+        if isinstance(own, datetime):
+            value = moment(own)
+        # The table of slots has `recent`.
+        if value not in (None, [], "") and name not in ("last", "recent", "as_of", *shown.computed):
             grid.add_row(name, visible(value if isinstance(value, str) else to_json(value)))
         if name == "timezone":
             is_long = shown.words == shown.cron
