@@ -95,16 +95,16 @@ def failure(reference: str) -> str:
             {"shop.py": f"{APP}def make(): return Laneway()\n"},
             "shop:make",
             (
-                "shop:make is a function, not a Laneway instance (found: lw): write shop:make() if"
-                " it returns one"
+                "shop:make is a function, not a Laneway instance (found: lw): write 'shop:make()'"
+                " if it returns one"
             ),
         ),
         (
             {},
             "shop:make(7)",
             (
-                "passes arguments, which a reference cannot: write shop:make() for a function"
-                " without arguments"
+                "passes arguments, which a reference cannot: write 'shop:make()' for a"
+                " function without arguments"
             ),
         ),
         ({}, "shop.py", "names a file, but a module is needed: write shop:lw"),
@@ -171,6 +171,10 @@ def test_application_may_be_made_by_a_function(folder: Path) -> None:
     assert failure("shop:broken()").endswith("cannot be made: shop.py, line 6: OSError: no vault")
     assert failure("shop:late()").endswith("late must return a Laneway instance, not coroutine")
     assert failure("shop:mke()").endswith("shop has no function named mke")
+    for unnamed in ("shop:()", "shop:(7)"):
+        assert failure(unnamed).endswith(
+            "names no function: write 'shop:NAME()', where NAME is a function without arguments"
+        )
 
 
 def test_application_without_handlers_says_why(folder: Path) -> None:

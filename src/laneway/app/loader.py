@@ -72,10 +72,15 @@ def _check(reference: str, module_name: str, name: str) -> None:
         else:
             to = f"write {'.'.join(parts)}:{shown}"
         rule = f"names a file, but a module is needed: {to}"
+    elif name.startswith("("):
+        rule = (
+            f"names no function: write '{module_name}:NAME()', where NAME is a function without"
+            " arguments"
+        )
     elif "(" in name.removesuffix(CALL):
         function = name.partition("(")[0]
         rule = (
-            f"passes arguments, which a reference cannot: write {module_name}:{function}() for a"
+            f"passes arguments, which a reference cannot: write '{module_name}:{function}()' for a"
             " function without arguments"
         )
     elif not all(part.isidentifier() for part in module_name.split(".")):
@@ -196,7 +201,7 @@ def _find(module: ModuleType, name: str) -> Laneway:
     if isinstance(value, FunctionType):
         raise ConfigError(
             f"{shown}:{name} is a function, not a Laneway instance ({names}): write"
-            f" {shown}:{name}() if it returns one"
+            f" '{shown}:{name}()' if it returns one"
         )
     kind = type(value).__name__
     raise ConfigError(f"{shown}:{name} is not a Laneway instance but of type {kind} ({names})")
