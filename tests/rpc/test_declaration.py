@@ -131,7 +131,7 @@ def test_schema_that_cannot_be_kept_refuses_no_more_than_itself(schema: str, rea
 
 
 def test_patterns_are_left_to_the_worker() -> None:
-    """Some take for ever to match, and the server must not be stopped by one."""
+    """Some take forever to match, and the server must not be stopped by one."""
     slow = {"type": "string", "pattern": "^(a+)+$"}
     schema = {
         "type": "object",

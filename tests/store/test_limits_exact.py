@@ -153,7 +153,7 @@ def drain(db: StoreClient) -> None:
     db.do("update laneway.lease set lease_until = '-infinity'")
     deadline = time.monotonic() + PATIENCE
     while db.one("select count(*) from laneway.outcome") < JOBS:
-        assert time.monotonic() < deadline, "something waits for ever"
+        assert time.monotonic() < deadline, "something waits forever"
         db.run(leases.run_watchdog(db.worker, 60))
         db.do(
             "with d as (delete from laneway.delayed returning *)"

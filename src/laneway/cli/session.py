@@ -35,7 +35,7 @@ class Server:
     url: str
     token: str | None = field(repr=False)
     allow_insecure: bool = False
-    # What the token was given by.
+    # The variable or option that gave the token.
     token_from: str = "LANEWAY_TOKEN"  # noqa: S105 - the name of a variable
 
 
