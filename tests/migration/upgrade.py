@@ -289,7 +289,10 @@ class Upgrade:
         outcome.jobs = len(ended)
         # The first submits of the client wait for its connections, not for the upgrade.
         waits = [note["wait_s"] for note in notes if note["at"] >= self._upgrade_at]
-        outcome.longest_submit_wait_s = max(*waits, *(wait for _, wait in self._doors))
+        waits += [wait for _, wait in self._doors]
+        if not waits:
+            outcome.troubles.append("no submit was measured during the upgrade")
+        outcome.longest_submit_wait_s = max(waits, default=0.0)
         for job, _ in submits:
             status, attempt = ended.get(job, ("missing", 0))
             if status != "completed":

@@ -76,7 +76,6 @@ def test_claim_takes_the_key_while_the_next_job_is_cancelled(
     (late,) = keyed(db, 1)
     other.begin()
     assert other.cancel(second).found_in == "approved"
-    db.do("set lock_timeout = '1ms'")
     answer = db.claim(ranges=fresh("t"))
     assert [a.claim.seq for a in answer.assignments] == [late]
     assert not db.claim().more
@@ -119,7 +118,6 @@ def test_claim_takes_the_key_while_an_earlier_waiter_is_cancelled(
     other.begin()
     other.cancel(second)
     db.settle(claim, "finish")
-    db.do("set lock_timeout = '1ms'")
     assert [c.seq for c in db.claimed()] == [third]
     other.commit()
 

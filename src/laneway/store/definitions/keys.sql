@@ -1,8 +1,8 @@
 -- A running job holds its key. A job that finds its key held is parked in key_waiters, in a transaction that has
 -- the holder's row locked: the end of a hold waits for that row and so sees all waiters. Then the first waiter
 -- of each job type returns to ready, and the one that is claimed first takes the key: a job that cannot run
--- does not keep the key from the others. Only claims and ends of attempts lock holders, never a caller's
--- transaction.
+-- does not keep the key from the others. Claims, ends of attempts and reprioritize lock holders; a submit in a
+-- caller's transaction never does.
 -- So waiters of a free key always have a job of their type in ready. The claim or the cancel of that job locks its
 -- row, and then takes the key or promotes the next one. A job is parked behind a job in ready only by a transaction
 -- that has that row locked: otherwise the other one may be leaving, and does not see who comes to wait for it.
