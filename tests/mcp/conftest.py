@@ -1,6 +1,16 @@
 """The API in process, and the command line."""
 
 from tests.api.conftest import app, audit_entries, conn, database, factory, people
-from tests.cli.conftest import program, run
+from tests.cli.conftest import program, run, warm_program
 
-__all__ = ["app", "audit_entries", "conn", "database", "factory", "people", "program", "run"]
+__all__ = [
+    "app",
+    "audit_entries",
+    "conn",
+    "database",
+    "factory",
+    "people",
+    "program",
+    "run",
+    "warm_program",
+]
