@@ -41,7 +41,7 @@ export class PageReads {
     if (first !== null) {
       this.cache.setQueryData<Pages>(queryKey, (now) => now && withFirstPage(now, first));
     } else {
-      // The list shows the error of its own read.
+      // The list reads again and shows the error.
       void this.cache.invalidateQueries({ queryKey, exact: true });
     }
     return true;
