@@ -3,18 +3,23 @@ import { afterAll, expect, it, vi } from "vitest";
 const stored = new Map<string, string>();
 let channels = 0;
 let posted = 0;
+let tell = () => {};
+let me = { id: "ada", csrf: "first", name: "Ada", permissions: {} };
 class Channel {
   constructor() {
     channels += 1;
   }
-  addEventListener() {}
+  addEventListener(_: string, listener: () => void) {
+    tell = listener;
+  }
   postMessage() {
     posted += 1;
   }
 }
 const onWindow = vi.fn();
 const onDocument = vi.fn();
-vi.stubGlobal("location", { origin: "http://laneway.test", reload: vi.fn() });
+const reload = vi.fn();
+vi.stubGlobal("location", { origin: "http://laneway.test", reload });
 vi.stubGlobal("sessionStorage", {
   getItem: (key: string) => stored.get(key) ?? null,
   setItem: (key: string, value: string) => stored.set(key, value),
@@ -23,7 +28,7 @@ vi.stubGlobal("sessionStorage", {
 vi.stubGlobal("window", { addEventListener: onWindow });
 vi.stubGlobal("document", { addEventListener: onDocument, hidden: false });
 vi.stubGlobal("BroadcastChannel", Channel);
-vi.stubGlobal("fetch", async () => Response.json({ id: "ada", name: "Ada", permissions: {} }));
+vi.stubGlobal("fetch", async () => Response.json(me));
 // Files share their modules: this one needs its own session.
 vi.resetModules();
 const { signIn } = await import("./sign_in");
@@ -45,4 +50,25 @@ it("watches other tabs once, however often the session ends", async () => {
   expect(onDocument).toHaveBeenCalledTimes(1);
   // Other tabs learn of every sign-in.
   expect(posted).toBe(4);
+});
+
+it("goes on when the same person signs in with another tab", async () => {
+  const waiting = session.expired();
+  me = { ...me, csrf: "second" };
+  tell();
+  await waiting;
+  expect(session.state).toEqual({ phase: "in", me });
+  // Before this tab noticed the end of its session.
+  me = { ...me, csrf: "third" };
+  tell();
+  await vi.waitFor(() => expect(session.state).toEqual({ phase: "in", me }));
+  expect(reload).not.toHaveBeenCalled();
+});
+
+it.each(["in", "expired"])("loads the page again for another person, phase %s", async (phase) => {
+  reload.mockClear();
+  if (phase === "expired") void session.expired();
+  me = { ...me, id: `bob, ${phase}` };
+  tell();
+  await vi.waitFor(() => expect(reload).toHaveBeenCalledTimes(1));
 });

@@ -30,7 +30,7 @@ export async function signIn(given: string): Promise<void> {
 // Other tabs of this browser. A tab that signs in again after the end of its session keeps it.
 let tabs: BroadcastChannel | null = null;
 
-/** Load the page again when another person signs in with another tab of this browser. */
+/** Notice who signs in with another tab of this browser. */
 function followPerson(): void {
   if (session.token !== null) return;
   tabs ??= watchTabs();
@@ -49,18 +49,17 @@ function watchTabs(): BroadcastChannel {
   return channel;
 }
 
+/**
+ * Take over the session of another tab. Its sign-in ended the session of this tab, which may have
+ * noticed or not: the same person goes on, another one gets a new page.
+ */
 async function checkPerson(): Promise<void> {
-  if (session.state.phase !== "in" || session.token !== null) return;
+  if (session.token !== null) return;
   const me = await whoHas(null).catch(() => null);
   const { state } = session;
-  if (me !== null && state.phase === "in" && state.me.id !== me.id) session.signedIn(me);
-}
-
-/** Continue an expired session if somebody has signed in with another tab of this browser. */
-export async function continueSession(): Promise<void> {
-  if (session.state.phase !== "expired" || session.token !== null) return;
-  const me = await whoHas(null).catch(() => null);
-  if (me !== null && session.state.phase === "expired") session.signedIn(me);
+  if (me === null || !("me" in state)) return;
+  const isSame = state.me.id === me.id && state.me.csrf === me.csrf;
+  if (state.phase === "expired" || !isSame) session.signedIn(me);
 }
 
 /** The principal with this token, or with the session of this browser. */

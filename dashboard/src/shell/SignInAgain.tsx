@@ -1,22 +1,9 @@
-import { useEffect } from "react";
 import { session } from "../api/session";
-import { continueSession } from "../api/sign_in";
 import { Button, Dialog } from "../components";
 import { SignInForm } from "./SignIn";
 
 /** Asks for a new sign-in over the page that was open; a sign-in in another tab counts too. */
 export function SignInAgain() {
-  useEffect(() => {
-    const look = () => {
-      if (!document.hidden) void continueSession();
-    };
-    window.addEventListener("focus", look);
-    document.addEventListener("visibilitychange", look);
-    return () => {
-      window.removeEventListener("focus", look);
-      document.removeEventListener("visibilitychange", look);
-    };
-  }, []);
   return (
     <Dialog
       title="Sign in again"
