@@ -10,6 +10,8 @@ WORKERS = 50
 # Few jobs have these values, and they are the oldest: a search reads everything else first.
 RARE = "rare"
 _STEP = 250_000
+# The failed among the newest of this many ended jobs have tracebacks of 3 kB, as a list reads them.
+_WHOLE = 50_000
 
 _JOBS = """
 insert into laneway.jobs (id, job_type, workspace, payload, tags, created_by, created_at, unique_key)
@@ -18,7 +20,7 @@ select gen_random_uuid(), case when n <= 3 then 'rare' else 'bench_' || n %% %(t
        jsonb_build_object('path', 'documents/' || n || '.pdf', 'pages', n %% 300, 'text', repeat('x', 60)),
        case when n <= 3 then '{rare}'::text[] when n %% 10 = 1 then '{nightly}' end,
        case when n <= 3 then 'rare' when n %% 5 = 0 then 'alice' when n %% 5 = 1 then 'bob' end,
-       clock_timestamp() - make_interval(secs => (%(total)s - n)::double precision * 5184000 / %(total)s),
+       clock_timestamp() - make_interval(secs => greatest(%(ended)s - n, 0)::double precision * 5184000 / greatest(%(ended)s, 1)),
        case when n %% 100 = 7 then 'key ' || n end
   from generate_series(%(first)s::bigint, %(last)s::bigint) n
 """
@@ -33,11 +35,15 @@ select j.seq, s.status, j.workspace, j.job_type, 0, 1, 0,
              12, '0'))::uuid end,
        j.created_at + interval '2 s', j.created_at + interval '2 s', j.created_at + interval '5 s',
        case when s.status = 'completed' then '{"pages": 3}'::jsonb end,
-       case when s.status = 'failed' then '{"type": "TimeoutError", "message": "no answer from example.org", "traceback": "…"}'::jsonb end,
+       case when s.status = 'failed' then
+            jsonb_build_object('type', 'TimeoutError', 'message', 'no answer from example.org', 'traceback', t.text) end,
        case when s.status = 'failed' then 'TimeoutError' end
   from laneway.jobs j
  cross join lateral (select case when j.seq %% 1000 = 7 then 'cancelled' when j.seq %% 50 = 0 then 'failed'
                                  else 'completed' end as status) s
+ cross join lateral (select case when s.status = 'failed' and j.seq > %(ended)s - %(whole)s
+                                 then (select string_agg(md5(j.seq || ' ' || line), E'\\n') from generate_series(1, 90) line)
+                                 else '…' end as text) t
  where j.seq between %(first)s and %(last)s
 """
 _REST = """
@@ -83,10 +89,10 @@ select j.seq, j.job_type, j.workspace, 0, clock_timestamp() + interval '1 day'
 
 
 def fill(database: Database, ended: int, waiting: int) -> None:
-    """Store `ended` jobs over 60 days, then `waiting` jobs."""
+    """Store `ended` jobs over the last 60 days, then `waiting` jobs of this moment."""
     total = ended + waiting
-    settings: dict[str, object] = {"types": TYPES, "workers": WORKERS, "total": total}
-    settings |= {"ended": ended, "acts": total // 10}
+    settings: dict[str, object] = {"types": TYPES, "workers": WORKERS}
+    settings |= {"ended": ended, "acts": total // 10, "whole": _WHOLE}
     for first in range(1, total + 1, _STEP):
         last = min(first + _STEP - 1, total)
         database.conn.execute(_JOBS.encode(), {**settings, "first": first, "last": last})

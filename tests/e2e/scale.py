@@ -8,8 +8,9 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
+from tests.e2e import pages
 from tests.e2e.browser import Visit, visit
 from tests.e2e.screens import await_content
 from tests.e2e.site import Site
@@ -63,9 +64,19 @@ def measure(site: Site, browser: Browser, paths: Mapping[str, str]) -> Timings:
             times = [_open(window, path) for _ in range(TIMES)]
             timings.painted[name] = _median([painted for painted, _ in times])
             timings.shown[name] = _median([shown for _, shown in times])
+        _show_messages(window)
     for path in sorted(reads(site.url, [each.url for each in window.record.requests])):
         timings.requests[path] = _median([_time(site, path) for _ in range(TIMES)])
     return timings
+
+
+def _show_messages(window: Visit) -> None:
+    """Read the newest failures of the largest group, which no screen reads by itself."""
+    page = window.open("/failures?window=24h")
+    await_content(page)
+    group = pages.main(page).get_by_role("row").filter(has_text="TimeoutError").first
+    pages.press(group, "Show messages")
+    expect(pages.main(page).get_by_text("the newest 100 of")).to_be_visible()
 
 
 def reads(root: str, urls: Iterable[str]) -> set[str]:
