@@ -106,6 +106,10 @@ silence: env ## Measure recovery from silent networks, frozen leaders and clock 
 upgrade: env ## Upgrade every landed schema under load, with old workers running (ARGS=8f14018: only this one)
 	@$(RUN) tests.migration.upgrade_all $(ARGS)
 
+.PHONY: deploy-check
+deploy-check: env ## Check the Dockerfile, compose file, chart, systemd units and alert rules (installs Go and promtool)
+	@scripts/deploy_check.sh
+
 .PHONY: fuzz
 fuzz: env ## Send generated requests to every route; figures go to bench/latest (ARGS=100: requests per route)
 	@$(RUN) tests.api.fuzz $(ARGS)

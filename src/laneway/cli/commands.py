@@ -78,7 +78,11 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = {
         "doctor",
         "Check the database, workers and jobs; name the next step for each problem found.",
     ),
-    "deploy": LazyCommand("deploy", "app", "Print dashboards and alert rules for your monitoring."),
+    "deploy": LazyCommand(
+        "deploy",
+        "app",
+        "Print or copy dashboards, alert rules, a Helm chart, container and systemd files.",
+    ),
     "bench": LazyCommand(
         "worker", "bench", "Print the command that benchmarks Laneway on this machine."
     ),
