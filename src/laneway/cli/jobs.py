@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from laneway.cli import completion, inputs, job_actions, job_ids, session, stats
+from laneway.cli import completion, inputs, job_actions, job_ids, job_import, session, stats
 from laneway.cli.filter_options import Chosen, filtered
 from laneway.cli.groups import group
 from laneway.cli.inputs import JobId, JobIds, Json
@@ -211,6 +211,7 @@ def ls(
 
 
 app.command()(stats.counts)
+app.command("import")(job_import.import_jobs)
 
 
 @app.command("show")
