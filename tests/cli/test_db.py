@@ -1,4 +1,4 @@
-"""Laws of `laneway db`, `doctor`, `bench`."""
+"""Laws of `laneway db` and `doctor`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from laneway.cli import worker
 from laneway.embedded import binaries
 from laneway.store.grants import grants
 from laneway.store.rights import ALL_ROLES
@@ -303,17 +302,6 @@ def test_doctor_of_limited_role_lists_skipped_checks(
         assert checks["schema"]["finding"] == "ok"
         assert checks["jobs"]["message"].startswith(not_checked)
         assert "sample_lost" in checks["jobs"]["message"]
-
-
-def test_bench_points_at_make_bench_in_a_checkout_only(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(worker, "__file__", str(tmp_path / "src/laneway/cli/worker.py"))
-    outside = run("bench")
-    assert (outside.exit_code, "checkout" in outside.stderr) == (1, True)
-    (tmp_path / "Makefile").touch()
-    (tmp_path / "bench").mkdir()
-    assert run("bench").stdout == f"make -C {tmp_path} bench\n"
 
 
 def test_sql_of_migrations_that_do_not_exist_is_refused(run: Run) -> None:

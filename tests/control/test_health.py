@@ -44,9 +44,9 @@ async def behind(dsn: str, request: pytest.FixtureRequest) -> AsyncIterator[Data
 async def test_healthy_database_only_lacks_a_worker(db: Database, factory: JobFactory) -> None:
     found = await all_checks(db)
     assert list(found) == [
-        "database", "blockers", "schema", "pooler", "listen", "settings", "clock", "workers",
-        "leases", "jobs", "circles", "job types", "handlers", "failures", "remote tokens", "rights",
-        "snapshots",
+        "database", "blockers", "schema", "pooler", "listen", "settings", "clock", "speed",
+        "workers", "leases", "jobs", "circles", "job types", "handlers", "failures",
+        "remote tokens", "rights", "snapshots",
     ]  # fmt: skip
     worth = {name: check.finding for name, check in found.items()}
     assert worth.pop("workers") is Finding.WARN

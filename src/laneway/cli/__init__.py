@@ -13,7 +13,7 @@ history.py   `history` and `rollback`, shared by the groups that have them
 setting_options.py  options made from the settings of an object
 filter_options.py   filter options; preview, confirmation and result of bulk verbs
 jobs.py, job_actions.py, watch.py, lanes.py, limits.py, freeze.py, schedules.py, workers.py,
-worker.py, db.py, doctor.py, stats.py   the commands
+worker.py, db.py, doctor.py, bench.py, stats.py   the commands
 top.py, top_loop.py, top_view.py   `top`: its command, its loop and keys, its state and frame
 
 Commands import heavy modules only when they run: `laneway --help` must stay fast.

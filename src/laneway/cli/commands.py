@@ -84,7 +84,9 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = {
         "Print or copy dashboards, alert rules, a Helm chart, container and systemd files.",
     ),
     "bench": LazyCommand(
-        "worker", "bench", "Print the command that benchmarks Laneway on this machine."
+        "bench",
+        "bench",
+        "Measure Laneway in your database for a minute, and say what limits the rate.",
     ),
 }
 

@@ -1,15 +1,13 @@
-"""`laneway worker`, `laneway demo` and `laneway bench`"""
+"""`laneway worker` and `laneway demo`"""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from laneway.cli import inputs
-from laneway.cli.exits import ExitCode, fail
-from laneway.cli.output import line, may_color
+from laneway.cli.output import may_color
 from laneway.cli.worker_options import (
     App,
     Children,
@@ -95,16 +93,3 @@ def demo(
     color = may_color()
     code = run_demo(once, color=color, seed=seed, port=port, open_browser=open_browser)
     raise typer.Exit(code)
-
-
-def bench() -> None:
-    """Print the command that benchmarks Laneway on this machine."""
-    checkout = Path(__file__).resolve().parents[3]
-    if (checkout / "Makefile").is_file() and (checkout / "bench").is_dir():
-        line(f"make -C {checkout} bench")
-        return
-    raise fail(
-        "the benchmarks are part of the source repository, not of the installed package: "
-        "run `make bench` in a checkout",
-        ExitCode.FAILED,
-    )

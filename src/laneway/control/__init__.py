@@ -13,7 +13,7 @@ history.py   changes of the control plane, and rollbacks
 audit.py     the entry that every accepted change writes, and reading entries
 freeze.py    drain lanes until nothing runs, and restore them
 workers.py   the overview: lanes, slots, active jobs, live workers, leader
-health.py    the checks of `laneway doctor`
+health.py    the checks of `laneway doctor`; commit_speed.py: what its times limit
 notifications.py  wake-ups and cancel notifications, best effort
 
 A verb takes a `store.database.Database`; a verb that changes something also takes `by`, the actor.

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Final
 
-from laneway.control import server_settings
+from laneway.control import commit_speed, server_settings
 from laneway.control.health_check import Finding, HealthCheck, and_more, fail, ok, warn
 from laneway.control.job_type_health import (
     check_circles,
@@ -61,6 +61,7 @@ async def examine(db: Database) -> AsyncIterator[HealthCheck]:
     yield await check_listen(db)
     yield await check_settings(db)
     yield await check_clock(db)
+    yield await check_speed(db)
     if schema.finding is not Finding.FAIL:
         for name, check in (
             ("workers", check_workers),
@@ -229,6 +230,12 @@ async def check_clock(db: Database) -> HealthCheck:
     if abs(skew) > SKEW_S + took:
         return warn(name, text, "synchronise the clocks (NTP): log times disagree with job times")
     return ok(name, text)
+
+
+async def check_speed(db: Database) -> HealthCheck:
+    """Times that limit the rate of jobs; without load, and never a problem by themselves."""
+    speed = await health.measure_commits(db.dsn, db.settings.connect_timeout)
+    return ok("speed", commit_speed.describe(speed))
 
 
 async def check_workers(db: Database) -> HealthCheck:

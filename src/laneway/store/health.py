@@ -9,7 +9,8 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from statistics import median
+from typing import Any, Literal, LiteralString, NamedTuple
 from uuid import UUID, uuid4
 
 import psycopg
@@ -314,6 +315,42 @@ async def find_pooler(dsn: str, timeout_s: int) -> Literal["transaction", "sessi
         if await pooler.is_shared(first, second):
             return "transaction"
         return "session" if await pooler.has_pooler(first) else None
+
+
+class CommitSpeed(NamedTuple):
+    """Median times of a round trip and of a commit, in seconds; the commit includes a round trip.
+
+    `commit` is None where the role may not write to the write-ahead log.
+    """
+
+    round_trip: float
+    commit: float | None
+
+
+async def measure_commits(dsn: str, timeout_s: int, times: int = 9) -> CommitSpeed:
+    """Time round trips and commits that wait for the disk; writes to no table."""
+    async with _plain(dsn, timeout_s) as conn:
+        round_trip = await _median_of(conn, times, "select 1")
+        try:
+            # A record in the write-ahead log, so that the commit waits as others do.
+            return CommitSpeed(
+                round_trip,
+                await _median_of(
+                    conn, times, "select pg_catalog.pg_logical_emit_message(true, 'laneway', '')"
+                ),
+            )
+        except psycopg.errors.InsufficientPrivilege:
+            return CommitSpeed(round_trip, None)
+
+
+async def _median_of(conn: AsyncConnection[Any], times: int, statement: LiteralString) -> float:
+    """The median of several runs; the first one opens caches and is not counted."""
+    taken = []
+    for _ in range(times + 1):
+        started = time.perf_counter()
+        await conn.execute(statement, prepare=False)
+        taken.append(time.perf_counter() - started)
+    return median(taken[1:])
 
 
 async def receives_notifications(dsn: str, timeout_s: int) -> bool:

@@ -63,6 +63,18 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "audit/list_entries": ("select on audit",),
     "audit/record_entry": ("insert on audit",),
+    # `laneway bench` needs the owner of the tables.
+    "benchmark/check_rights": (),
+    "benchmark/find_run": (),
+    "benchmark/find_progress": (),
+    "benchmark/is_local": (),
+    "benchmark/measure_drain": (),
+    "benchmark/remove_ended": (),
+    "benchmark/remove_history": (),
+    "benchmark/remove_registration": (),
+    "benchmark/remove_running": (),
+    "benchmark/remove_waiting": (),
+    "benchmark/sample_sessions": (),
     "bulk/begin_run": ("select insert delete on bulk_runs",),
     "bulk/read_run": ("select on bulk_runs",),
     "bulk/report_run": ("select update on bulk_runs",),
@@ -367,9 +379,10 @@ _APPROVER: Final = (
 # On the connections that handlers pass to ctx.guard and ctx.finish.
 _HANDLER: Final = ("leases/finish_attempt", "leases/guard_attempt", "leases/check_transaction")
 
-# For batches by COPY, which only the owner of the tables can use.
+# For batches by COPY, which only the owner of the tables can use, and for `laneway bench`.
 OWNERS_STATEMENTS: Final = frozenset(
     {"jobs/find_keys", "jobs/place_batch", "jobs/reserve_keys", "events/emit_jobs"}
+    | {name for name in STATEMENTS if name.startswith("benchmark/")}
 )
 
 # Statements of each role. The server, and operators at the command line, may run all of them, but
