@@ -147,6 +147,10 @@ bench-peers: env ## Benchmark beside other job systems, within an hour (installs
 	@scripts/need_debian.sh redis-server redis-server || true
 	@$(RUN) bench.peers.run $(if $(FULL),--full) $(ARGS)
 
+.PHONY: endurance
+endurance: env ## Keep a steady load for MINUTES=30, then under a long transaction; find what grows (MINUTES=3: a smoke check)
+	@$(RUN) bench.endurance.run $(or $(MINUTES),30)
+
 .PHONY: first-hour
 first-hour: env ## Install the core on every Python at hand; measure its size, its start and the planted typing mistakes
 	@$(RUN) scripts.first_hour $(ARGS)

@@ -51,11 +51,12 @@ def _remove_left_behind(places: Path) -> None:
 class Server:
     """A server that starts on entry; on exit it stops and its files are removed."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: dict[str, str] | None = None) -> None:
+        """`settings` of PostgreSQL come before those of all benchmarks."""
         places = Path(tempfile.gettempdir())
         _remove_left_behind(places)
         self.home = places / f"{_PREFIX}{os.getpid()}"
-        self._postgres = EmbeddedPostgres(self.home, settings=_settings())
+        self._postgres = EmbeddedPostgres(self.home, settings={**_settings(), **(settings or {})})
 
     def __enter__(self) -> Self:
         self._postgres.start()

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -37,8 +37,17 @@ def environment(database: Database) -> dict[str, str]:
 class Workers:
     """Processes of `laneway worker` without a supervisor, ready on entry."""
 
-    def __init__(self, database: Database, processes: int = 1, concurrency: int = 1000) -> None:
+    def __init__(
+        self,
+        database: Database,
+        processes: int = 1,
+        concurrency: int = 1000,
+        app: str = "bench.app:lw",
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._database = database
+        self._app = app
+        self._environment = dict(environment or {})
         self._count = processes
         self._concurrency = concurrency
         self._log = database.home / "workers.log"
@@ -74,11 +83,15 @@ class Workers:
         return [self._start(log, parent_pipe) for _ in range(self._count)]
 
     def _start(self, log: int, parent_pipe: int) -> subprocess.Popen[bytes]:
-        command = ["-m", "laneway", "worker", "bench.app:lw", f"--concurrency={self._concurrency}"]
+        command = ["-m", "laneway", "worker", self._app, f"--concurrency={self._concurrency}"]
         return subprocess.Popen(
             [sys.executable, *command, "--grace=0.1s"],
             cwd=ROOT,
-            env={**environment(self._database), "BENCH_PARENT_PIPE": str(parent_pipe)},
+            env={
+                **environment(self._database),
+                **self._environment,
+                "BENCH_PARENT_PIPE": str(parent_pipe),
+            },
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -20,6 +20,12 @@ _EARLIER_BATCH: Final = (
 EARLIER: Final = frozenset({_EARLIER_SLOTS, *_EARLIER_COUNTERS, *_EARLIER_BATCH})
 _LIMIT_CHANGE: Final = ("select update on limits", "select update on control")
 
+# Of `laneway bench`, which needs the owner of the tables.
+_BENCHMARK: Final = tuple(f"benchmark/{name}" for name in (
+    "check_rights", "find_progress", "find_run", "is_local", "measure_drain", "remove_ended",
+    "remove_history", "remove_registration", "remove_running", "remove_waiting", "sample_sessions",
+))  # fmt: skip
+
 STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "access/authenticate_session": ("select update on sessions", *_GRANTED),
     "access/authenticate_token": ("select update on tokens", *_GRANTED),
@@ -63,18 +69,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "audit/list_entries": ("select on audit",),
     "audit/record_entry": ("insert on audit",),
-    # `laneway bench` needs the owner of the tables.
-    "benchmark/check_rights": (),
-    "benchmark/find_run": (),
-    "benchmark/find_progress": (),
-    "benchmark/is_local": (),
-    "benchmark/measure_drain": (),
-    "benchmark/remove_ended": (),
-    "benchmark/remove_history": (),
-    "benchmark/remove_registration": (),
-    "benchmark/remove_running": (),
-    "benchmark/remove_waiting": (),
-    "benchmark/sample_sessions": (),
+    **dict.fromkeys(_BENCHMARK, ()),
     "bulk/begin_run": ("select insert delete on bulk_runs",),
     "bulk/read_run": ("select on bulk_runs",),
     "bulk/report_run": ("select update on bulk_runs",),
@@ -381,8 +376,7 @@ _HANDLER: Final = ("leases/finish_attempt", "leases/guard_attempt", "leases/chec
 
 # For batches by COPY, which only the owner of the tables can use, and for `laneway bench`.
 OWNERS_STATEMENTS: Final = frozenset(
-    {"jobs/find_keys", "jobs/place_batch", "jobs/reserve_keys", "events/emit_jobs"}
-    | {name for name in STATEMENTS if name.startswith("benchmark/")}
+    {"jobs/find_keys", "jobs/place_batch", "jobs/reserve_keys", "events/emit_jobs"} | {*_BENCHMARK}
 )
 
 # Statements of each role. The server, and operators at the command line, may run all of them, but
