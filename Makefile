@@ -85,6 +85,11 @@ screenshots: env ## Take the pictures of README and docs from the demo (installs
 	@scripts/dashboard.sh build
 	@$(RUN) tests.e2e.screenshots
 
+.PHONY: examples
+examples: env ## Play the stories of the examples, with real programs and kill -9 (ARGS=ai_workbench: only this one)
+	@scripts/sdk_typescript.sh build
+	@$(RUN) scripts.run_examples $(ARGS)
+
 .PHONY: crash
 crash: env ## Kill, stop and disconnect real processes, and count violations (installs pgbouncer and libfaketime)
 	@scripts/need_debian.sh pgbouncer pgbouncer

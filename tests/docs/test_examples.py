@@ -1,4 +1,7 @@
-"""Every example runs unchanged and prints its documented output."""
+"""Every example in one file runs unchanged and prints its documented output.
+
+`make examples` plays the others, which are folders with several programs.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,8 @@ from textwrap import dedent
 
 import pytest
 
-EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.py"))
+FOLDER = Path(__file__).resolve().parents[2] / "examples"
+EXAMPLES = sorted({*FOLDER.glob("*.py")} - {FOLDER / "conftest.py", *FOLDER.glob("test_*.py")})
 PATIENCE_S = 120.0
 
 
