@@ -1,0 +1,1 @@
+"""Ontology generation behind web pages: `uvicorn accelerator.web:app` is one pod."""
