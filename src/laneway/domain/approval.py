@@ -138,10 +138,12 @@ class Approval:
 
     @property
     def policy(self) -> Policy:
+        """Whether every job needs a decision, or only one that costs more than `below`."""
         return "always" if self.below is None else "below"
 
     @property
     def below(self) -> Number | None:
+        """The highest cost that needs no decision."""
         return self.below_cost if self.below_cost is not None else self.below_tokens
 
     @property
@@ -151,6 +153,7 @@ class Approval:
 
     @property
     def expires_s(self) -> float:
+        """`expires` in seconds."""
         return seconds_of(self.expires)
 
     def lets_through(self, cost: Cost | None) -> bool:

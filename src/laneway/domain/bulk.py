@@ -145,6 +145,7 @@ class BulkRun:
 
     @property
     def is_over(self) -> bool:
+        """True once the run has ended."""
         return self.state != "running"
 
 

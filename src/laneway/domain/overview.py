@@ -76,6 +76,7 @@ class JobSummary:
 
     @classmethod
     def of(cls, job: Job) -> JobSummary:
+        """The summary of a job."""
         return cls(**{each.name: getattr(job, each.name) for each in fields(cls)})
 
 

@@ -33,6 +33,7 @@ class SyncRunner:
         self._http.close()
 
     def perform(self, call: Call[T]) -> T:
+        """Send a request, again if it fails, and return its decoded response."""
         return self.run(perform(call, self._address.retries))
 
     def run(self, flow: Flow[T]) -> T:
@@ -128,6 +129,7 @@ class AsyncRunner:
         await self._http.aclose()
 
     async def perform(self, call: Call[T]) -> T:
+        """Send a request, again if it fails, and return its decoded response."""
         return await self.run(perform(call, self._address.retries))
 
     async def run(self, flow: Flow[T]) -> T:

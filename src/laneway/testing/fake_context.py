@@ -190,6 +190,7 @@ class _Recorded:
 
     @property
     def log_lines(self) -> list[FakeLogLine]:
+        """The lines that the handler logged."""
         return self._fake.log_lines
 
     @property
@@ -209,6 +210,7 @@ class _Recorded:
 
     @property
     def has_finished(self) -> bool:
+        """True after `finish`."""
         return bool(self._fake.finished)
 
     @property

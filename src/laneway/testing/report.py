@@ -73,6 +73,7 @@ class RunReport:
 
     @property
     def completed(self) -> list[AttemptReport]:
+        """The attempts that completed their job."""
         return self._with("completed")
 
     @property
@@ -87,10 +88,12 @@ class RunReport:
 
     @property
     def snoozed(self) -> list[AttemptReport]:
+        """The attempts that raised Snooze."""
         return self._with("snoozed")
 
     @property
     def cancelled(self) -> list[AttemptReport]:
+        """The attempts that ended their job as cancelled."""
         return self._with("cancelled")
 
     def raise_failures(self) -> None:

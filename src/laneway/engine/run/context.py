@@ -64,6 +64,7 @@ class _Common(JobFacts):
 
     @property
     def log(self) -> Log:
+        """Writes lines that are kept with the attempt: `ctx.log("page %s", 3)`."""
         if self._log is None:
             self._log = Log(self._channel)
         return self._log

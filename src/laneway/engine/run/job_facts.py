@@ -19,6 +19,7 @@ class JobFacts:
 
     @property
     def job_id(self) -> UUID:
+        """The id of the job."""
         return self._channel.claim.job_id
 
     @property
@@ -28,6 +29,7 @@ class JobFacts:
 
     @property
     def job_type(self) -> str:
+        """The type of the job."""
         return analysed_type(self._channel.assignment.job_type)
 
     @property
@@ -47,6 +49,7 @@ class JobFacts:
 
     @property
     def tags(self) -> tuple[str, ...]:
+        """The tags of the job."""
         return self._channel.assignment.tags
 
     @property
@@ -56,4 +59,5 @@ class JobFacts:
 
     @property
     def payload(self) -> Any:
+        """The JSON input of the job."""
         return self._channel.payload

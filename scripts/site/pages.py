@@ -1,0 +1,132 @@
+"""README and docs/ as pages of the site."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from posixpath import normpath, relpath
+
+from markdown_it import MarkdownIt
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+REPOSITORY = PROJECT["urls"]["Repository"]
+# Files outside docs/ that are pages too.
+ROOT_PAGES = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+    "LICENSE": "license.md",
+}
+
+_MARKER = re.compile(r"^<!--\s*run:.*?-->\n+", re.MULTILINE | re.DOTALL)
+_ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:|//|#", re.IGNORECASE)
+_LINK = re.compile(r"(?<=\]\()[^)\s]+(?=\))")
+# Drawing it would load a script from another host.
+_MERMAID = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_ATTRIBUTE = re.compile(r'(?<=\bsrc=")[^"\s]+(?=")|(?<=\bsrcset=")[^"\s]+(?=")')
+
+
+def page_name(path: str) -> str | None:
+    """The page of a file of the repository, or None if the site has none."""
+    if path in ROOT_PAGES:
+        return ROOT_PAGES[path]
+    place = PurePosixPath(path)
+    if place.parts[0] != "docs":
+        return None
+    inside = place.relative_to("docs")
+    return str(inside.with_name("index.md") if inside.name == "README.md" else inside)
+
+
+def documents() -> Iterator[str]:
+    """The files of the repository that become pages or resources of pages."""
+    yield from (path for path in ROOT_PAGES)
+    for path in sorted((ROOT / "docs").rglob("*")):
+        if path.is_file():
+            yield path.relative_to(ROOT).as_posix()
+
+
+def write_pages(target: Path) -> dict[str, str]:
+    """Write every page below `target`; return the texts of the Markdown pages by name."""
+    written: dict[str, str] = {}
+    for source in documents():
+        name = page_name(source) or source
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        if name.endswith(".md"):
+            written[name] = convert((ROOT / source).read_text("utf-8"), source)
+            (target / name).write_text(written[name], "utf-8")
+        else:
+            shutil.copyfile(ROOT / source, target / name)
+    return written
+
+
+def convert(text: str, source: str) -> str:
+    """The text of a file as a page: links between pages, no marks of tests."""
+    if source == "LICENSE":
+        return f"# Licence\n\n```text\n{text.strip()}\n```\n"
+    text = _separate_lists(_MARKER.sub("", text), source)
+    text = re.sub(r"\]\(\n\s*", "](", text)  # a link that continues on the next line
+    text = _MERMAID.sub(
+        r'<details markdown="1"><summary>As Mermaid</summary>\n\n```text\n\1```\n\n</details>', text
+    )
+    page = page_name(source) or source
+
+    def link(found: re.Match[str]) -> str:
+        return _page_link(found.group(), source, page)
+
+    return _outside_code(text, lambda line: _ATTRIBUTE.sub(link, _LINK.sub(link, line)))
+
+
+def title_of(text: str) -> str:
+    """The first heading of a page."""
+    found = re.search(r"^# (.+)$", text, re.MULTILINE)
+    return found[1].replace("`", "") if found else ""
+
+
+def _page_link(link: str, source: str, page: str) -> str:
+    if _ABSOLUTE.match(link):
+        return link
+    path, mark, fragment = link.partition("#")
+    wanted = normpath((PurePosixPath(source).parent / path).as_posix())
+    target = page_name(wanted)
+    if target is None:
+        return f"{REPOSITORY}/blob/main/{wanted}{mark}{fragment}"
+    return f"{relpath(target, PurePosixPath(page).parent)}{mark}{fragment}"
+
+
+def _separate_lists(text: str, source: str) -> str:
+    """The text with a blank line before each list, which the site's Markdown needs."""
+    lines = text.splitlines()
+    begins = set()
+    for token in MarkdownIt().enable("table").parse(text):
+        if token.map is None:
+            continue
+        if token.level >= 2 and token.type in ("fence", "bullet_list_open", "ordered_list_open"):
+            raise ValueError(f"{source}:{token.map[0] + 1}: the site cannot show a nested block")
+        if token.type in ("bullet_list_open", "ordered_list_open"):
+            begins.add(token.map[0])
+    separated = []
+    for number, line in enumerate(lines):
+        if number in begins and number and lines[number - 1].strip():
+            separated.append("")
+        separated.append(line)
+    return "\n".join(separated) + "\n"
+
+
+def _outside_code(text: str, change: Callable[[str], str]) -> str:
+    changed, fence = [], ""
+    for line in text.splitlines(keepends=True):
+        mark = re.match(r"\s*(`{3,}|~{3,})", line)
+        if fence:
+            fence = "" if mark and mark[1].startswith(fence) else fence
+            changed.append(line)
+        elif mark:
+            fence = mark[1]
+            changed.append(line)
+        else:
+            changed.append(change(line))
+    return "".join(changed)
