@@ -171,7 +171,7 @@ format: env ## Format the code
 
 .PHONY: docs
 docs: env ## Generate the documents that come from the code
-	.venv/bin/python scripts/write_docs.py
+	@$(RUN) scripts.write_docs
 
 .PHONY: site
 site: env ## Build the documentation site in build/site, check its links and run its code blocks (ARGS=--quick: run none)

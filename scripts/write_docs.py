@@ -15,6 +15,7 @@ from laneway.config.settings import Settings
 from laneway.domain.states import render_markdown
 from laneway.observability import metrics
 from laneway.store.database import Database
+from scripts.error_reference import render_errors
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
@@ -240,6 +241,7 @@ def _escaped(text: str) -> str:
 
 DRAWN = {
     "state-machine.md": render_markdown,
+    "reference/errors.md": render_errors,
     "reference/grpc.md": render_grpc,
     "reference/http.md": render_http,
     "reference/metrics.md": render_metrics,

@@ -17,7 +17,7 @@ from scripts.site import llms, snippets
 from scripts.site.api_pages import api_pages
 from scripts.site.links import broken_links
 from scripts.site.navigation import Nav, as_toml, navigation
-from scripts.site.pages import ROOT, write_pages
+from scripts.site.pages import ROOT, for_builder, write_pages
 
 FOLDER = ROOT / "build" / "site"
 BUILDER = ROOT / ".venv-site" / "bin" / "zensical"
@@ -61,7 +61,7 @@ def prepare() -> tuple[Nav, dict[str, str]]:
     pages = write_pages(target)
     for name, text in api_pages().items():
         (target / name).parent.mkdir(parents=True, exist_ok=True)
-        (target / name).write_text(text, "utf-8")
+        (target / name).write_text(for_builder(text), "utf-8")
         pages[name] = text
     nav = navigation(pages)
     shutil.copyfile(STYLE, target / STYLE.name)

@@ -6,6 +6,7 @@ import re
 import shutil
 import tomllib
 from collections.abc import Callable, Iterator
+from html import escape
 from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
 
@@ -24,6 +25,7 @@ ROOT_PAGES = {
 }
 
 _MARKER = re.compile(r"^<!--\s*run:.*?-->\n+", re.MULTILINE | re.DOTALL)
+_PIPED = re.compile(r"`([^`]*\\\|[^`]*)`")
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:|//|#", re.IGNORECASE)
 _LINK = re.compile(r"(?<=\]\()[^)\s]+(?=\))")
 # Drawing it would load a script from another host.
@@ -58,7 +60,7 @@ def write_pages(target: Path) -> dict[str, str]:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         if name.endswith(".md"):
             written[name] = convert((ROOT / source).read_text("utf-8"), source)
-            (target / name).write_text(written[name], "utf-8")
+            (target / name).write_text(for_builder(written[name]), "utf-8")
         else:
             shutil.copyfile(ROOT / source, target / name)
     return written
@@ -79,6 +81,17 @@ def convert(text: str, source: str) -> str:
         return _page_link(found.group(), source, page)
 
     return _outside_code(text, lambda line: _ATTRIBUTE.sub(link, _LINK.sub(link, line)))
+
+
+def for_builder(text: str) -> str:
+    """The text with `\\|` in code of tables as the site's Markdown needs it."""
+    lines = text.split("\n")
+    return "\n".join(_PIPED.sub(_code, line) if line.startswith("|") else line for line in lines)
+
+
+def _code(found: re.Match[str]) -> str:
+    shown = escape(found[1], quote=False).replace(r"\|", "&#124;")
+    return f"<code>{shown}</code>"
 
 
 def title_of(text: str) -> str:

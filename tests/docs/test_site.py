@@ -12,7 +12,7 @@ from scripts.site.api_names import MODULES, read_module
 from scripts.site.api_pages import api_pages, as_markdown
 from scripts.site.links import broken_links
 from scripts.site.navigation import NotListed, navigation
-from scripts.site.pages import ROOT, convert, write_pages
+from scripts.site.pages import ROOT, convert, for_builder, write_pages
 
 # Modules whose names are for users, and which the reference therefore covers completely.
 WITH_NAMES = ("laneway", "laneway.testing", "laneway.http")
@@ -66,6 +66,11 @@ def test_code_stays_as_it_is_and_marks_of_tests_go() -> None:
     block = "```python\nrow = grid[0](docs/README.md)\n```\n"
     page = convert(f"Words:\n- one\n\n<!-- run: skip because of rain -->\n{block}", "docs/x.md")
     assert page == f"Words:\n\n- one\n\n{block}"
+
+
+def test_code_in_tables_shows_its_pipes() -> None:
+    row = r"| `int \| None` | `a<b` | \| |"
+    assert for_builder(row) == r"| <code>int &#124; None</code> | `a<b` | \| |"
 
 
 def test_docstring_keeps_code_and_columns() -> None:

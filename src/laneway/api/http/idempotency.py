@@ -28,13 +28,19 @@ Undo = Callable[[Database, str], Awaitable[object]]
 
 
 class IdempotencyMismatch(LanewayError):
-    """The key was used for another request."""
+    """The key was used for another request.
+
+    Cure: Send each `Idempotency-Key` with one request only, or with exactly the same one.
+    """
 
     code = "idempotency_mismatch"
 
 
 class IdempotencyUnderWay(LanewayError):
-    """The first request with the key has no response yet."""
+    """The first request with the key has no response yet.
+
+    Cure: Wait for a moment, then send the same request again.
+    """
 
     code = "idempotency_under_way"
 

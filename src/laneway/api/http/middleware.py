@@ -44,7 +44,10 @@ _TLS_HEADERS: Final = (*_HEADERS, (b"strict-transport-security", b"max-age=31536
 
 
 class TooLarge(LanewayError):
-    """The body is larger than the server accepts."""
+    """The body is larger than the server accepts.
+
+    Cure: Send less at once, or store large data elsewhere and submit a reference to it.
+    """
 
     code = "too_large"
 
