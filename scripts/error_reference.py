@@ -20,7 +20,7 @@ problems. The message names the value and the rule; its words may change. All er
 
 """
 
-# Codes of HTTP that are no error of Python.
+# Codes of HTTP without an error class.
 PLAIN = {
     "method_not_allowed": (
         405,
@@ -38,7 +38,7 @@ PLAIN = {
 JOB_ERRORS = {
     "Timeout": (
         "the attempt ran longer than the handler's `timeout`",
-        'raise `timeout`, or do less per job; a child process (`isolation="process"`) can be killed',
+        'raise `timeout`, or do less per job; `isolation="process"` runs it in a child to kill',
     ),
     "WorkerLost": (
         "the worker died or lost the database for longer than the lease",
