@@ -13,15 +13,15 @@ from dataclasses import dataclass
 
 import psycopg
 
-from laneway import Context, Lane, Laneway
+from laneway import Context, JobHandle, Lane, Laneway
 from laneway.testing import open_scratch_database
 
 # Lanes and job types of each run.
 SHAPES = ((1, 1), (10, 100), (1, 1000), (100, 1000), (1000, 10_000))
 JOBS = 3000
 STORED = 30_000
-SETTLE_S = 5.0
-IDLE_S = 10.0
+# A backend reports its last work only after ten idle seconds.
+SETTLE_S = 12.0
 BATCH = 1000
 
 _COUNTS = """select xact_commit, blks_hit + blks_read
@@ -63,15 +63,19 @@ def application(dsn: str, lanes: int, types: int) -> Laneway:
     return lw
 
 
-async def submit(lw: Laneway, types: int, jobs: int) -> None:
+async def submit(lw: Laneway, types: int, jobs: int) -> list[JobHandle]:
+    handles: list[JobHandle] = []
     for first in range(0, jobs, BATCH):
         numbers = range(first, min(first + BATCH, jobs))
-        await lw.submit_many([(f"type-{n % types}", {"n": n, "text": "x" * 30}) for n in numbers])
+        new = [(f"type-{n % types}", {"n": n, "text": "x" * 30}) for n in numbers]
+        handles += await lw.submit_many(new)
+    return handles
 
 
-async def until_ended(dsn: str, jobs: int) -> None:
-    while read_number(dsn, _ENDED) < jobs:
-        await asyncio.sleep(1)
+async def wait_for_some(handles: list[JobHandle]) -> None:
+    """Wait for every hundredth job and the last one: each wait reads pages too."""
+    for handle in [*handles[::100], handles[-1]]:
+        await handle.wait(timeout=600)
 
 
 async def count_work(dsn: str, lanes: int, types: int) -> None:
@@ -79,14 +83,18 @@ async def count_work(dsn: str, lanes: int, types: int) -> None:
     async with lw, lw.worker():
         await asyncio.sleep(SETTLE_S)
         before, began = read_counts(dsn), time.monotonic()
-        await asyncio.sleep(IDLE_S)
-        idle, seconds = read_counts(dsn), time.monotonic() - began
-        await submit(lw, types, JOBS)
         await asyncio.sleep(SETTLE_S)
-        after = read_counts(dsn)
-        await until_ended(dsn, JOBS)
-    per_s = (idle.transactions - before.transactions) / seconds
-    pages = (after.pages - idle.pages) / JOBS
+        idle, idle_s = read_counts(dsn), time.monotonic() - began
+        began = time.monotonic()
+        await wait_for_some(await submit(lw, types, JOBS))
+        await asyncio.sleep(SETTLE_S)
+        after, busy_s = read_counts(dsn), time.monotonic() - began
+    ended = read_number(dsn, _ENDED)
+    if ended != JOBS:
+        raise RuntimeError(f"{ended} of {JOBS} jobs have ended")
+    per_s = (idle.transactions - before.transactions) / idle_s
+    pages_per_s = (idle.pages - before.pages) / idle_s
+    pages = (after.pages - idle.pages - pages_per_s * busy_s) / JOBS
     print(
         f"{lanes:5} lanes {types:6} types: {per_s:5.1f} transactions/s idle, {pages:5.0f} pages/job"
     )
@@ -96,10 +104,11 @@ async def count_bytes(dsn: str) -> None:
     lw = application(dsn, 1, 1)
     empty = read_number(dsn, _BYTES)
     async with lw:
-        await submit(lw, 1, STORED)
+        handles = await submit(lw, 1, STORED)
         waiting = read_number(dsn, _BYTES)
         async with lw.worker():
-            await until_ended(dsn, STORED)
+            await wait_for_some(handles)
+            await asyncio.sleep(SETTLE_S)
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute("vacuum")
     ended = read_number(dsn, _BYTES)
