@@ -193,7 +193,7 @@ env-runtime:
 
 .PHONY: clean
 clean: ## Remove .venv, downloads and caches
-	rm -rf .venv .venv-audit .venv-site build .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
+	rm -rf .venv .venv-audit .venv-deploy .venv-site build .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
 	rm -rf sdk/typescript/node_modules sdk/typescript/dist sdk/typescript/src/_generated
 	rm -rf dashboard/node_modules dashboard/dist dashboard/src/api/_generated src/laneway/api/static
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
