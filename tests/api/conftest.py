@@ -23,7 +23,7 @@ from psycopg.sql import SQL, Identifier
 from laneway.api.app import make_app
 from laneway.config.settings import Settings
 from laneway.domain.permissions import SEEDED_ROLES
-from laneway.domain.token import new_secret
+from laneway.domain.token import digest_of, new_secret
 from laneway.store.database import Database
 from tests.support.job_factory import JobFactory
 
@@ -128,6 +128,14 @@ class People:
             ],
         )
         return secret.text
+
+    def expire(self, token: str, *, days: float, life_days: float = 90) -> None:
+        """Let a token expire in so many days, at the end of a life of `life_days`."""
+        self._conn.execute(
+            "update laneway.tokens set expires_at = now() + %s * interval '1 day',"
+            " created_at = now() + (%s - %s) * interval '1 day' where digest = %s",
+            [days, days, life_days, digest_of(token)],
+        )
 
     def everyone(self) -> dict[str, Principal]:
         """One principal per seeded role, named after it, in its usual scope."""

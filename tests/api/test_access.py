@@ -232,3 +232,19 @@ async def test_pages_of_tokens_follow_each_other(ask: Ask, people: People) -> No
     assert second["next_cursor"] is None
     bad = await ask(admin, "GET", "/admin/tokens", params={"cursor": "x"})
     assert bad.status_code == 422
+
+
+async def test_response_says_that_the_token_expires_soon(ask: Ask, people: People) -> None:
+    ann = people.new("ann", "viewer")
+    name = "laneway-token-expires-in"
+    for days, life_days, seconds in ((30, 90, None), (5.5, 90, "432000"), (5.5, 7, None)):
+        # A fresh token: its access may be cached for a moment.
+        fresh = replace(ann, token=people.token(ann.id))
+        people.expire(fresh.token, days=days, life_days=life_days)
+        for path in ("/me", "/jobs", "/jobs/unknown"):
+            assert (await ask(fresh, "GET", path)).headers.get(name) == seconds
+    assert (await ask(fresh, "GET", "/me")).json()["token_expires_at"] is not None
+    endless = replace(ann, token=people.token(ann.id))
+    shown = await ask(endless, "GET", "/me")
+    assert (shown.json()["token_expires_at"], shown.headers.get(name)) == (None, None)
+    assert name not in (await ask(None, "GET", "/healthz")).headers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -216,3 +217,15 @@ async def test_health_checks_are_not_logged(
     for path in ("/healthz", "/readyz", "/metrics", "/me"):
         await ask(ops, "GET", path)
     assert [line.getMessage().split()[1] for line in caplog.records] == ["/me"]
+
+
+async def test_tokens_in_use_that_expire_soon_are_counted(ask: Ask, people: People) -> None:
+    ops = people.new("ops", "operator")
+    people.expire(ops.token, days=3)
+    unused, gone, later = (people.token(ops.id) for _ in range(3))
+    people.expire(unused, days=3)
+    for token, days in ((gone, -1), (later, 30)):
+        assert (await ask(replace(ops, token=token), "GET", "/me")).status_code == 200
+        people.expire(token, days=days)
+    scraped = figures((await ask(ops, "GET", "/metrics")).text)
+    assert scraped["laneway_tokens_expiring", ()] == 1

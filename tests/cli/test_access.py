@@ -10,6 +10,7 @@ import pytest
 
 from laneway.errors import ServerUnreachable
 from laneway.operations import access
+from tests.api.conftest import People
 from tests.cli.conftest import Run
 from tests.support.job_factory import JobFactory
 
@@ -178,3 +179,14 @@ def test_word_for_a_removed_bound_is_named(run: Run) -> None:
     refused = run("roles", "grant", "ann", "viewer", "--scope", "all", "--max-priority", "none")
     assert refused.exit_code == 2
     assert "'none' is not a bound: write a whole number, or `usual` to remove it" in refused.stderr
+
+
+def test_tokens_ls_says_which_token_expires_soon(run: Run, factory: JobFactory) -> None:
+    people = People(factory.conn)
+    people.expire(people.new("ann").token, days=5.5)
+    people.expire(people.new("bob").token, days=50)
+    people.expire(people.new("eve").token, days=-1)
+    found = {row.split()[1]: row for row in run("tokens", "ls").stdout.splitlines()[1:]}
+    assert " expires in 5 days " in found["ann"]
+    assert " live " in found["bob"]
+    assert " expired " in found["eve"]

@@ -524,3 +524,17 @@ def test_caller_without_permission_is_refused(
         missing = run("lanes", "ls")
         assert missing.exit_code == 2
         assert "LANEWAY_TOKEN_FILE" in missing.stderr
+
+
+def test_token_that_expires_soon_is_announced_once(dsn: str, factory: JobFactory) -> None:
+    people = People(factory.conn)
+    ann = people.new("ann", "submitter")
+    people.expire(ann.token, days=2.5)
+    with served(dsn) as url:
+        env = {"LANEWAY_SERVER": url, "LANEWAY_TOKEN": ann.token}
+        for args in (["jobs", "ls", "--json"], ["jobs", "submit", "greet", "-q"]):
+            found = invoke(*args, env=env)
+            assert found.exit_code == 0
+            assert found.stderr.count("the token from LANEWAY_TOKEN expires in 2 days:") == 1
+        fresh = {**env, "LANEWAY_TOKEN": people.token(ann.id)}
+        assert "expires" not in invoke("jobs", "ls", "--json", env=fresh).stderr

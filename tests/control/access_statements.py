@@ -31,6 +31,7 @@ def run_access(factory: JobFactory) -> None:
     )
     assert factory.run(access.list_tokens(10)) == [made]
     assert factory.run(access.authenticate(token.digest)).allows("jobs:submit")
+    assert factory.run(access.list_expiring_tokens(10)) == []
     assert factory.run(access.lock_token(made.id)).last_used_at is not None
     assert factory.run(access.revoke_token(made.id, "admin")) is not None
     factory.run(sessions.create_link(first.id, link.digest, 60.0))

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from laneway.config.settings import Settings
-from laneway.control import health, job_type_health, schedules
+from laneway.control import access, health, job_type_health, schedules
 from laneway.control.health import examine
 from laneway.control.health_check import Finding, HealthCheck
 from laneway.control.server_settings import harmful, in_units
@@ -20,6 +20,7 @@ from laneway.errors import ConfigError, DatabaseUnavailable
 from laneway.store import health as probes
 from laneway.store import leases
 from laneway.store.database import Database
+from tests.api.conftest import People
 from tests.support.job_factory import JobFactory
 from tests.support.pgbouncer import pgbouncer
 
@@ -45,7 +46,7 @@ async def test_healthy_database_only_lacks_a_worker(db: Database, factory: JobFa
     found = await all_checks(db)
     assert list(found) == [
         "database", "blockers", "schema", "pooler", "listen", "settings", "clock", "speed",
-        "workers", "leases", "jobs", "circles", "job types", "handlers", "failures",
+        "workers", "leases", "jobs", "circles", "job types", "handlers", "failures", "tokens",
         "remote tokens", "rights", "snapshots",
     ]  # fmt: skip
     worth = {name: check.finding for name, check in found.items()}
@@ -383,3 +384,16 @@ def test_setting_that_hurts_has_a_cure(name: str, value: str) -> None:
     (rule,) = harmful({name: value}, is_pooled=True)
     cure = rule.cure("configuration file", '"ann"', '"jobs"')
     assert cure.startswith(f"alter system set {name} = ")
+
+
+async def test_token_in_use_that_expires_soon_is_named(db: Database, factory: JobFactory) -> None:
+    people = People(factory.conn)
+    ann = people.new("ann", "viewer")
+    people.expire(ann.token, days=5.5)
+    assert (await health.check_tokens(db)).finding is Finding.OK
+    await access.authenticate(db, ann.token)
+    found = await health.check_tokens(db)
+    assert found.finding is Finding.WARN
+    assert found.message == f"the token test ({ann.token[:6]}…) of ann expires in 5 days"
+    assert found.next is not None
+    assert found.next.startswith("`laneway tokens create ann --name test`")

@@ -87,6 +87,11 @@ class ScriptedServer(pb_grpc.DispatchServiceServicer):
         """Send assignments through the newest stream."""
         self.streams[-1].put_nowait(pb.StreamJobsResponse(assignments=assignments, beat=beat))
 
+    def send_expiry(self, left_s: float) -> None:
+        """Say through the newest stream that the token expires soon."""
+        left_ms = int(left_s * 1000)
+        self.streams[-1].put_nowait(pb.StreamJobsResponse(beat=True, token_expires_in_ms=left_ms))
+
     def end_stream(self) -> None:
         self.streams[-1].put_nowait(None)
 

@@ -258,3 +258,17 @@ async def test_frequent_connects_are_throttled(rpc: RpcHarness, people: People) 
     assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert "too often" in str(refused.value.details())
     await rpc.call(bob).connected()
+
+
+async def test_stream_says_that_its_token_expires_soon(rpc: RpcHarness, people: People) -> None:
+    ann = people.new("ann", "remote_worker")
+    stream = await rpc.call(ann).connected()
+    await rpc.authenticator.review()
+    people.expire(ann.token, days=3.5)
+    await rpc.authenticator.review()
+    message = pb.StreamJobsResponse(beat=True, token_expires_in_ms=3 * 86_400_000)
+    assert await asyncio.wait_for(stream.read(), PATIENCE) == message
+    soon = replace(ann, token=people.token(ann.id))
+    people.expire(soon.token, days=1.5)
+    first = await asyncio.wait_for(rpc.call(soon).stream().read(), PATIENCE)
+    assert first == pb.StreamJobsResponse(token_expires_in_ms=86_400_000)

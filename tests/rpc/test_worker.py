@@ -35,6 +35,7 @@ from laneway import (
 from laneway.app.remote_worker import remote_worker
 from laneway.config.settings import Settings
 from laneway.domain.approval import Approval
+from laneway.domain.duration import DAY_S
 from laneway.engine import runtime
 from laneway.engine.run.executor import Executor
 from laneway.errors import ConfigError, Forbidden, NeedsDatabase, Unauthenticated
@@ -178,6 +179,26 @@ async def test_worker_logs_uncovered_types_once(
     worker.job_stream.reopen()
     await wait_until(lambda: len(warnings()) == 2)
     assert warnings() == [first, "the token does not cover near: this worker gets no such jobs"]
+
+
+async def test_worker_warns_once_a_day_of_a_token_that_expires(
+    harness: Shop, server: ScriptedServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    @harness.lw.handler("job")
+    async def job(ctx: Context) -> None: ...
+
+    def warnings() -> list[str]:
+        return [r.getMessage() for r in caplog.records if "expires" in r.getMessage()]
+
+    await harness.start_worker()
+    for days in (3, 3, 2):
+        server.send_expiry(days * DAY_S)
+    await wait_until(lambda: len(warnings()) == 2)
+    token, cure = (
+        "the token of LANEWAY_TOKEN or --token",
+        "create another with `laneway tokens create`",
+    )
+    assert warnings() == [f"{token} expires in {days} days: {cure}" for days in (3, 2)]
 
 
 async def test_worker_logs_declarations_that_need_a_database(

@@ -9,6 +9,7 @@ import type { Handlers } from "./handlers.js";
 import type { Heartbeat } from "./heartbeat.js";
 import { decode } from "./json.js";
 import type { CallLimits } from "./limits.js";
+import { around, type Middleware } from "./middleware.js";
 import * as outcome from "./outcome.js";
 import type { Assignment, Result } from "./protocol.js";
 import type { Reporter } from "./reporter.js";
@@ -21,6 +22,7 @@ const LOST_MS = 15_000;
 
 interface Parts {
   handlers: Handlers;
+  middleware: readonly Middleware[];
   heartbeat: Heartbeat;
   reporter: Reporter;
   completer: Completer;
@@ -139,7 +141,9 @@ export class Executor {
       run.stopTimeout = after(assignment.timeoutMs, () => this.stop(run, "timeout"));
     }
     try {
-      return outcome.returned(run, await call(context, context.payload));
+      // Analyses run without middleware.
+      const wrapped = run.isAnalysis ? call : around(this.parts.middleware, call);
+      return outcome.returned(run, await wrapped(context, context.payload));
     } catch (error) {
       try {
         return outcome.threw(run, error);

@@ -17,5 +17,6 @@ export {
 } from "./errors.js";
 export type { Analysis, Approval, Handler, HandlerOptions, RetryPolicy } from "./handlers.js";
 export type { Json } from "./json.js";
+export type { Middleware } from "./middleware.js";
 export { Worker } from "./worker.js";
 export type { WorkerOptions } from "./worker.js";

@@ -12,6 +12,8 @@ const BACKOFF: Backoff = { firstMs: 100, longestMs: 5000 };
 const HANDSHAKE_MS = 10_000;
 // A stream that lasted this long counts as a success.
 const LASTING_MS = 5000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 
 interface Events {
   /** Once their stream is no longer open, the server has released them. */
@@ -32,6 +34,7 @@ export class JobStream {
   #uncovered = "";
   #ignored = "";
   #refused = "";
+  #expiry = "";
   #onKnown: { resolve: () => void; reject: (error: Error) => void } | undefined;
 
   constructor(
@@ -169,10 +172,27 @@ export class JobStream {
     this.#ignored = ignored;
   }
 
+  /** Logs that the token expires soon, once for each number of days or hours left. */
+  #onExpiry(leftMs: number): void {
+    const text = expiryText(leftMs);
+    if (text === this.#expiry) return;
+    this.#expiry = text;
+    this.warnings.log.warn(`the token ${text}: create another with \`laneway tokens create\``);
+  }
+
   #onMessage(message: StreamJobsResponse, isOpen: () => boolean): void {
+    if (message.tokenExpiresInMs !== undefined) this.#onExpiry(message.tokenExpiresInMs);
     if (message.beat) this.events.onBeat();
     if (message.assignments.length > 0) this.events.onAssignments(message.assignments, isOpen);
   }
+}
+
+/** `expires in 5 days`, or in hours. */
+function expiryText(leftMs: number): string {
+  if (leftMs < HOUR_MS) return "expires within the hour";
+  const [unit, name] = leftMs >= DAY_MS ? [DAY_MS, "day"] : [HOUR_MS, "hour"];
+  const count = Math.floor(leftMs / unit);
+  return `expires in ${count} ${name}${count === 1 ? "" : "s"}`;
 }
 
 /** The fields whose published values differ. */

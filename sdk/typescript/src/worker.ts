@@ -13,6 +13,7 @@ import { Executor } from "./executor.js";
 import { type Handler, type HandlerOptions, Handlers } from "./handlers.js";
 import { Heartbeat } from "./heartbeat.js";
 import { AssignmentReceiver } from "./assignment_receiver.js";
+import { checkMiddleware, type Middleware } from "./middleware.js";
 import { LoopLag } from "./loop_lag.js";
 import { CallLimits } from "./limits.js";
 import { markStartupError } from "./startup_errors.js";
@@ -65,6 +66,7 @@ export class Worker {
   readonly id = randomUUID();
   readonly name: string;
   readonly #handlers = new Handlers();
+  readonly #middleware: Middleware[] = [];
   readonly #maxInFlight: number;
   readonly #graceMs: number;
   readonly #version: string;
@@ -105,6 +107,7 @@ export class Worker {
       this.#completer = new Completer(this.#connection, this.id, warnings);
       const parts = {
         handlers: this.#handlers,
+        middleware: this.#middleware,
         heartbeat: this.#heartbeat,
         reporter: this.#reporter,
         completer: this.#completer,
@@ -136,6 +139,17 @@ export class Worker {
     const [options, handler] = rest.length === 1 ? [undefined, rest[0]] : rest;
     try {
       this.#handlers.add({ jobType, handler, options });
+    } catch (error) {
+      throw markStartupError(error);
+    }
+    return this;
+  }
+
+  /** Wraps every handler; the first one registered is the outermost. */
+  use(middleware: Middleware): this {
+    if (this.#state !== "new") throw new InvalidInput("use", "must be called before start");
+    try {
+      this.#middleware.push(checkMiddleware(middleware));
     } catch (error) {
       throw markStartupError(error);
     }

@@ -106,6 +106,11 @@ export class FakeServer {
     this.#send({ beat: true });
   }
 
+  /** Says that the token expires soon. */
+  sendExpiry(tokenExpiresInMs: number): void {
+    this.#send({ beat: true, tokenExpiresInMs });
+  }
+
   /** As a replica that stops, or is killed. */
   cut(why = refusal(status.UNAVAILABLE, "the replica stops")): void {
     this.#stream?.emit("error", why);

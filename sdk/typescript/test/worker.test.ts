@@ -82,6 +82,22 @@ describe("A worker", () => {
     assert.ok(warned.includes("the token does not cover dear, secret: this worker gets no such jobs"));
   });
 
+  it("warns once a day of a token that expires", async () => {
+    const server = await aServer();
+    const warnings = new Heard<string>();
+    const logger = { info: () => {}, warn: (line: string) => warnings.push(line), error: () => {} };
+    await aWorker(server, { logger })
+      .handle("work", () => {})
+      .start();
+    for (const hours of [72, 72, 47, 0.5]) server.sendExpiry(hours * 3_600_000);
+    const cure = "create another with `laneway tokens create`";
+    assert.deepEqual(await warnings.count(3), [
+      `the token expires in 3 days: ${cure}`,
+      `the token expires in 1 day: ${cure}`,
+      `the token expires within the hour: ${cure}`,
+    ]);
+  });
+
   it("learns which schemas are refused, and what else is not in force", async () => {
     const server = await aServer();
     server.ignored = [

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from laneway.cli.output import moment, visible
 from laneway.cli.tables import columns
+from laneway.domain.token import TokenExpiry, expiry_text
 
 if TYPE_CHECKING:
     from laneway.domain.access import Principal, Role, RoleGrant, Token
@@ -92,7 +93,13 @@ def tokens(items: Iterable[Token]) -> Table:
 def _state(token: Token) -> Text:
     if token.revoked_at is not None:
         return Text("revoked", "red")
+    if token.expires_at is None:
+        return Text("live", "green")
     # Display only: the database decides whether a token is still accepted.
-    if token.expires_at is not None and token.expires_at <= datetime.now(UTC):
+    left_s = (token.expires_at - datetime.now(UTC)).total_seconds()
+    if left_s <= 0:
         return Text("expired", "yellow")
+    life_s = (token.expires_at - token.created_at).total_seconds()
+    if TokenExpiry(token.expires_at, left_s, life_s).soon_s is not None:
+        return Text(expiry_text(left_s), "yellow")
     return Text("live", "green")

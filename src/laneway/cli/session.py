@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from laneway.cli import variables
+from laneway.cli.output import note
 
 if TYPE_CHECKING:
     from laneway.cli.backends.database import DatabaseBackend
@@ -141,6 +142,7 @@ def is_remote() -> bool:
 @asynccontextmanager
 async def connected(door: Door = "cli") -> AsyncIterator[AsyncClient]:
     """Open a client of the chosen server."""
+    from laneway.domain.token import expiry_text
     from laneway.errors import InvalidInput, ServerUnreachable, Unauthenticated
     from laneway.http import AsyncClient
     from laneway.http.connection import UNREACHED
@@ -167,6 +169,13 @@ async def connected(door: Door = "cli") -> AsyncIterator[AsyncClient]:
                 raise
             cure = "start it with `laneway server`, or correct --server (LANEWAY_SERVER)"
             raise ServerUnreachable(f"{error} ({cure})") from error
+        finally:
+            if door == "cli" and client.token_expires_in is not None:
+                text = expiry_text(client.token_expires_in)
+                note(
+                    f"the token from {token_source(_server)} {text}:"
+                    " `laneway tokens create` creates another"
+                )
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from laneway.control import lanes
 from laneway.domain.overview import DEPTH_BOUND, LaneStatus, WorkerRow
-from laneway.store import health, workers
+from laneway.store import access, health, workers
 from laneway.store import lanes as lane_store
 from laneway.store.database import Database
 from laneway.store.health import Attention
@@ -22,11 +22,13 @@ class ClusterState:
     lapsed: int
     oldest_transaction_s: float
     attention: Attention
+    expiring_tokens: int
 
 
 async def survey(db: Database) -> ClusterState:
     """Read the current state in a few statements, whose cost is independent of waiting jobs."""
     oldest = await db.run(health.oldest_snapshot())
+    expiring = await db.run(access.list_expiring_tokens(DEPTH_BOUND))
     return ClusterState(
         is_paused=(await db.run(lane_store.read_gate())).paused,
         lanes=await lanes.inspect(db),
@@ -34,4 +36,5 @@ async def survey(db: Database) -> ClusterState:
         lapsed=(await db.run(health.count_lapsed())).leases,
         oldest_transaction_s=0.0 if oldest is None else oldest.age_s,
         attention=await db.run(health.count_attention(bound=DEPTH_BOUND)),
+        expiring_tokens=len(expiring),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
+from shlex import quote
 from typing import Final
 
 from laneway.control import commit_speed, server_settings
@@ -18,8 +19,10 @@ from laneway.control.job_type_health import (
 )
 from laneway.control.server_settings import quoted
 from laneway.domain.redaction import redact_dsn
+from laneway.domain.text import visible
+from laneway.domain.token import expiry_text
 from laneway.errors import LanewayError, MissingRight, UnsuitableDatabase
-from laneway.store import health, migrate, workers
+from laneway.store import access, health, migrate, workers
 from laneway.store.brief_waits import LOCK_TIMEOUT_S, BriefWaits
 from laneway.store.database import Database
 from laneway.store.failures import StatementTimeout
@@ -28,6 +31,7 @@ from laneway.store.missing_relations import CURE_RESTORE, describe
 SKEW_S: Final = 2.0
 LAPSED_S: Final = 30.0
 OLD_SNAPSHOT_S: Final = 300.0
+TOKENS_SHOWN: Final = 100
 # Jobs that `doctor` reads: the newest, and some at each of several places.
 NEWEST_SCANNED: Final = 20_000
 PLACES: Final = 20
@@ -71,6 +75,7 @@ async def examine(db: Database) -> AsyncIterator[HealthCheck]:
             ("job types", check_publishers),
             ("handlers", check_handlers),
             ("failures", check_failures),
+            ("tokens", check_tokens),
             ("remote tokens", check_remote_tokens),
             ("rights", check_rights),
         ):
@@ -249,6 +254,23 @@ async def check_workers(db: Database) -> HealthCheck:
     leads = f"led by {leader}" if leader else "no leader yet"
     jobs = sum(worker.running for worker in running)
     return ok(name, f"{len(running)} alive, {leads}, {jobs} jobs running")
+
+
+async def check_tokens(db: Database) -> HealthCheck:
+    """No token that is in use expires soon."""
+    name = "tokens"
+    found = await db.run(access.list_expiring_tokens(TOKENS_SHOWN + 1))
+    if not found:
+        return ok(name, "no token in use expires soon")
+    first = found[0]
+    left = expiry_text(first.expiry.left_s)
+    return warn(
+        name,
+        f"the token {visible(first.name)} ({first.hint}…) of {visible(first.principal)} {left}"
+        f"{and_more(found, TOKENS_SHOWN)}",
+        f"`laneway tokens create {quote(visible(first.principal))} --name"
+        f" {quote(visible(first.name))}`, then replace it where it is used",
+    )
 
 
 async def check_leases(db: Database) -> HealthCheck:

@@ -8,6 +8,7 @@ from typing import Final
 
 from laneway.errors import InvalidInput
 
+HOUR_S: Final = 3600.0
 DAY_S: Final = 86400.0
 # Leap years fit. The functions of the schema have the same figures.
 YEAR_S: Final = 366 * DAY_S

@@ -16,6 +16,7 @@ from laneway.domain.bounds import (
     narrowest,
     widest,
 )
+from laneway.domain.token import TokenExpiry
 from laneway.errors import InvalidInput
 
 PERMISSIONS: Final = (
@@ -161,6 +162,8 @@ class Access:
     csrf: str | None = None
     # The job types that it may claim; other permissions ignore them.
     token_job_types: frozenset[str] | None = None
+    # None: it never expires.
+    token_expiry: TokenExpiry | None = field(default=None, compare=False)
     # The workspaces of all grants that concern jobs; None: every workspace.
     workspaces: frozenset[str] | None = field(init=False, repr=False, compare=False)
     # A cache: each request asks several times.

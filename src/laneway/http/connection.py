@@ -20,6 +20,7 @@ Door = Literal["cli", "mcp", "python"]
 UNREACHED: Final = "cannot be reached"
 DOOR_HEADER: Final = "Laneway-Door"
 LARGE_VALUES_HEADER: Final = "Laneway-Large-Values"
+TOKEN_EXPIRES_HEADER: Final = "Laneway-Token-Expires-In"  # noqa: S105 - the name of a header
 RETRIES: Final = 3
 TIMEOUT_S: Final = 30.0
 # The token syntax of RFC 6750.
@@ -148,6 +149,12 @@ def reply(response: httpx2.Response, url: httpx2.URL) -> Reply:
 def opened(response: httpx2.Response) -> Reply:
     """The reply that opens a stream."""
     return Reply(response.status_code, None, _headers(response))
+
+
+def token_expires_in(response: httpx2.Response) -> float | None:
+    """The seconds until the token expires, if the server says that this is soon."""
+    left_s = response.headers.get(TOKEN_EXPIRES_HEADER, "")
+    return float(left_s) if left_s.isdecimal() else None
 
 
 def _headers(response: httpx2.Response) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
@@ -42,6 +43,8 @@ class Me:
     csrf: str | None
     # The job types that workers:claim covers; None means all.
     job_types: list[str] | None = None
+    # None: never; also from an older server.
+    token_expires_at: datetime | None = None
 
     def allows(self, permission: str) -> bool:
         """Whether the permission covers any job."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, closing
@@ -10,22 +11,43 @@ from typing import Any, TypeVar
 
 import httpx2
 
+from laneway.domain.token import expiry_text
 from laneway.http import connection
 from laneway.http.call import Call
 from laneway.http.connection import ServerAddress
 from laneway.http.flow import Close, Emit, Flow, Open, Pause, ReadBytes, Reply, Send, Step, perform
 from laneway.http.models import Event
 
+log = logging.getLogger("laneway")
+
 T = TypeVar("T")
 
 _LOST = (httpx2.RequestError, httpx2.StreamError)
 
 
-class SyncRunner:
+class TokenWatch:
+    """Remembers that the token expires soon, and logs it once."""
+
+    def __init__(self, address: ServerAddress) -> None:
+        self._address = address
+        # Seconds, from the first response that had them; None: not soon.
+        self.token_expires_in: float | None = None
+
+    def _note_expiry(self, response: httpx2.Response) -> None:
+        left_s = connection.token_expires_in(response)
+        if left_s is None or self.token_expires_in is not None:
+            return
+        self.token_expires_in = left_s
+        # The command line prints a note instead.
+        if self._address.door != "cli":
+            log.warning("the token for %s %s", self._address.base_url, expiry_text(left_s))
+
+
+class SyncRunner(TokenWatch):
     """Runs the steps of a flow as plain calls."""
 
     def __init__(self, address: ServerAddress, transport: httpx2.BaseTransport | None) -> None:
-        self._address = address
+        super().__init__(address)
         self._http = httpx2.Client(transport=transport, **address.options)
 
     def close(self) -> None:
@@ -68,6 +90,7 @@ class SyncRunner:
             case Send(call):
                 try:
                     response = self._http.request(**connection.arguments(call))
+                    self._note_expiry(response)
                     return connection.reply(response, self._address.base_url)
                 except _LOST as error:
                     return connection.lost(error, self._address.base_url)
@@ -117,11 +140,11 @@ class _Stream:
             self._response = None
 
 
-class AsyncRunner:
+class AsyncRunner(TokenWatch):
     """Runs the steps of a flow in an event loop."""
 
     def __init__(self, address: ServerAddress, transport: httpx2.AsyncBaseTransport | None) -> None:
-        self._address = address
+        super().__init__(address)
         self._http = httpx2.AsyncClient(transport=transport, **address.options)
 
     async def close(self) -> None:
@@ -164,6 +187,7 @@ class AsyncRunner:
             case Send(call):
                 try:
                     response = await self._http.request(**connection.arguments(call))
+                    self._note_expiry(response)
                     return connection.reply(response, self._address.base_url)
                 except _LOST as error:
                     return connection.lost(error, self._address.base_url)

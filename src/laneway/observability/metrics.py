@@ -196,6 +196,12 @@ FAILED: Final = Family(
 SCHEDULES_STOPPED: Final = Family(
     "laneway_schedules_stopped", "gauge", "Schedules that were disabled because of an error"
 )
+TOKENS_EXPIRING: Final = Family(
+    "laneway_tokens_expiring",
+    "gauge",
+    "Tokens used within a week that expire within a week, or within the last quarter of a shorter"
+    " life",
+)
 LEADER_PRESENT: Final = Family("laneway_leader_present", "gauge", "1 if there is a live leader")
 LAPSED: Final = Family(
     "laneway_leases_lapsed", "gauge", "Lapsed leases that the leader has not taken back yet"
@@ -215,8 +221,8 @@ OF_SERVERS: Final = (
 )  # fmt: skip
 OF_THE_CLUSTER: Final = (
     DATABASE_UP, SCHEMA_CURRENT, PAUSED, DEPTH, DEPTH_CAPPED, OLDEST_WAIT, SLOTS_USED, SLOTS_MAX,
-    LANE_ENABLED, WORKERS, AWAITING_APPROVAL, FAILED, SCHEDULES_STOPPED, LEADER_PRESENT, LAPSED,
-    OLDEST_TRANSACTION,
+    LANE_ENABLED, WORKERS, AWAITING_APPROVAL, FAILED, SCHEDULES_STOPPED, TOKENS_EXPIRING,
+    LEADER_PRESENT, LAPSED, OLDEST_TRANSACTION,
 )  # fmt: skip
 FAMILIES: Final = (*OF_WORKERS, *OF_PROCESSES, *OF_SERVERS, *OF_THE_CLUSTER)
 

@@ -90,7 +90,7 @@ class ProgressReply(NamedTuple):
 def write_batch(batch: list[OutAssignment] | Beat) -> pb.StreamJobsResponse:
     """One message of a stream."""
     if isinstance(batch, Beat):
-        return pb.StreamJobsResponse(beat=True)
+        return pb.StreamJobsResponse(beat=True, token_expires_in_ms=batch.token_expires_in_ms)
     return pb.StreamJobsResponse(assignments=[_assignment(one) for one in batch])
 
 

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, replace
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from laneway.domain.access import Kind, Principal, Role, RoleGrant, Token
 from laneway.domain.bounds import NO_CHANGE, BoundsChange, GrantBounds
 from laneway.domain.job import new_job_id
 from laneway.domain.permissions import Access, Grant, Scope
+from laneway.domain.token import SOON_S, SOON_SHARE, TokenExpiry
 from laneway.store.statement import Row, Statement, nothing
 
 T = TypeVar("T")
+
+
+class ExpiringToken(NamedTuple):
+    """A token in use that expires soon."""
+
+    principal: str
+    name: str
+    hint: str
+    expiry: TokenExpiry
 
 
 class Granted(NamedTuple):
@@ -71,16 +81,21 @@ def authenticate(digest: bytes) -> Statement[Access | None]:
 def _by_token(rows: list[Row]) -> Access | None:
     if not rows:
         return None
-    principal_id, name, kind, permissions, lanes, job_types = rows[0][:6]
+    principal_id, name, kind, permissions, lanes, job_types, *expiry = rows[0][:9]
     return Access(
         principal_id,
         name,
         kind,
-        grants_of(rows, 6),
+        grants_of(rows, 9),
         token_permissions=None if permissions is None else frozenset(permissions),
         token_lanes=None if lanes is None else frozenset(lanes),
         token_job_types=None if job_types is None else frozenset(job_types),
+        token_expiry=_expiry(expiry),
     )
+
+
+def _expiry(columns: Sequence[Any]) -> TokenExpiry | None:
+    return None if columns[0] is None else TokenExpiry(*columns)
 
 
 def review(digests: Collection[bytes], idle_s: float) -> Statement[dict[bytes, Access]]:
@@ -284,6 +299,19 @@ def list_tokens(
     """Tokens, oldest first."""
     params = {"limit": limit, "principal": principal, "after": after}
     return Statement("access/list_tokens", _every(_token), params)
+
+
+def list_expiring_tokens(limit: int) -> Statement[list[ExpiringToken]]:
+    """Tokens in use that expire soon, the first to expire first."""
+
+    def decode(rows: list[Row]) -> list[ExpiringToken]:
+        return [
+            ExpiringToken(principal, name, hint, TokenExpiry(*expiry))
+            for principal, name, hint, *expiry in rows
+        ]
+
+    params = {"limit": limit, "soon_s": SOON_S, "share": SOON_SHARE}
+    return Statement("access/list_expiring_tokens", decode, params)
 
 
 def lock_token(token_id: UUID) -> Statement[Token | None]:

@@ -78,6 +78,13 @@ def known_caller(request: Request) -> Caller | None:
     return found
 
 
+def expires_soon(scope: Scope) -> float | None:
+    """The seconds until the token of a request expires; None if that is not soon."""
+    found: Caller | None = scope.get("state", {}).get(_CALLER)
+    expiry = None if found is None else found.access.token_expiry
+    return None if expiry is None else expiry.soon_s
+
+
 async def caller(
     request: Request,
     bearer: Annotated[object, Depends(_bearer)],

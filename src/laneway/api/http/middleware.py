@@ -12,7 +12,7 @@ from fastapi import Request
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from laneway.api.http.auth import SAFE, admit
+from laneway.api.http.auth import SAFE, admit, expires_soon
 from laneway.api.http.bodies import ANONYMOUS_BODY_LIMIT, UNREAD, body_limit
 from laneway.api.http.problems import printable, refusal, unexpected
 from laneway.api.http.responses import LARGE_VALUES_HEADER
@@ -38,6 +38,8 @@ _HEADERS: Final = (
     ),
     (b"cache-control", b"no-store"),
 )
+# Seconds, only in responses to a token that expires soon.
+TOKEN_EXPIRES_HEADER: Final = b"laneway-token-expires-in"
 # Polled every few seconds by machines; logged at debug level.
 _QUIET: Final = ("/healthz", "/readyz", "/metrics")
 _TLS_HEADERS: Final = (*_HEADERS, (b"strict-transport-security", b"max-age=31536000"))
@@ -153,6 +155,8 @@ class _Sending:
             if is_unread is not None and is_unread() and b"connection" not in names:
                 # Close instead of waiting for the rest of the body.
                 headers.append((b"connection", b"close"))
+            if (left_s := expires_soon(self._scope)) is not None:
+                headers.append((TOKEN_EXPIRES_HEADER, b"%d" % left_s))
             more = _TLS_HEADERS if self._scope.get("scheme") == "https" else _HEADERS
             headers += [header for header in more if header[0] not in names]
         await self._send(message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -35,6 +36,9 @@ class MeOut(BaseModel):
     job_types: list[str] | None = Field(
         description="The job types that this token may claim; null: any type"
     )
+    token_expires_at: datetime | None = Field(
+        description="When this token expires; null: never, or a browser's session"
+    )
     csrf: str | None = Field(
         description="A browser's session must send it as X-CSRF-Token with every change"
     )
@@ -43,7 +47,7 @@ class MeOut(BaseModel):
 @router.get("/me", operation_id="get_me", response_model=MeOut, responses=errors())
 async def get_me(who: Annotated[Caller, Depends(caller)]) -> MeOut:
     """Show the caller and its permissions."""
-    types = who.access.token_job_types
+    types, expiry = who.access.token_job_types, who.access.token_expiry
     reaches = {name: who.access.reach(name) for name in PERMISSIONS}
     return MeOut(
         id=who.access.principal_id,
@@ -55,5 +59,6 @@ async def get_me(who: Annotated[Caller, Depends(caller)]) -> MeOut:
             if not reach.is_empty
         },
         job_types=None if types is None else sorted(types),
+        token_expires_at=None if expiry is None else expiry.at,
         csrf=who.access.csrf,
     )

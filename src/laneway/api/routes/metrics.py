@@ -95,6 +95,7 @@ def figures_of(cluster: ClusterState) -> Figures:
         (metrics.AWAITING_APPROVAL, {(): cluster.attention.awaiting_approval}),
         (metrics.FAILED, {(): cluster.attention.failed}),
         (metrics.SCHEDULES_STOPPED, {(): cluster.attention.stopped_schedules}),
+        (metrics.TOKENS_EXPIRING, {(): cluster.expiring_tokens}),
         (metrics.LEADER_PRESENT, {(): any(x.is_leader and x.is_live for x in cluster.workers)}),
         (metrics.LAPSED, {(): cluster.lapsed}),
         (metrics.OLDEST_TRANSACTION, {(): cluster.oldest_transaction_s}),

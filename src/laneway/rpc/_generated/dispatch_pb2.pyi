@@ -78,16 +78,18 @@ class StreamJobsRequest(_message.Message):
     def __init__(self, worker_id: _Optional[str] = ..., name: _Optional[str] = ..., job_types: _Optional[_Iterable[_Union[JobType, _Mapping]]] = ..., max_in_flight: _Optional[int] = ..., max_threads: _Optional[int] = ..., max_processes: _Optional[int] = ..., holds: _Optional[_Iterable[_Union[Claim, _Mapping]]] = ..., host: _Optional[str] = ..., pid: _Optional[int] = ..., code: _Optional[str] = ..., memory_bytes: _Optional[int] = ..., max_async: _Optional[int] = ...) -> None: ...
 
 class StreamJobsResponse(_message.Message):
-    __slots__ = ("assignments", "beat", "uncovered", "ignored")
+    __slots__ = ("assignments", "beat", "uncovered", "ignored", "token_expires_in_ms")
     ASSIGNMENTS_FIELD_NUMBER: _ClassVar[int]
     BEAT_FIELD_NUMBER: _ClassVar[int]
     UNCOVERED_FIELD_NUMBER: _ClassVar[int]
     IGNORED_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_EXPIRES_IN_MS_FIELD_NUMBER: _ClassVar[int]
     assignments: _containers.RepeatedCompositeFieldContainer[Assignment]
     beat: bool
     uncovered: _containers.RepeatedScalarFieldContainer[str]
     ignored: _containers.RepeatedCompositeFieldContainer[Ignored]
-    def __init__(self, assignments: _Optional[_Iterable[_Union[Assignment, _Mapping]]] = ..., beat: bool = ..., uncovered: _Optional[_Iterable[str]] = ..., ignored: _Optional[_Iterable[_Union[Ignored, _Mapping]]] = ...) -> None: ...
+    token_expires_in_ms: int
+    def __init__(self, assignments: _Optional[_Iterable[_Union[Assignment, _Mapping]]] = ..., beat: bool = ..., uncovered: _Optional[_Iterable[str]] = ..., ignored: _Optional[_Iterable[_Union[Ignored, _Mapping]]] = ..., token_expires_in_ms: _Optional[int] = ...) -> None: ...
 
 class Ignored(_message.Message):
     __slots__ = ("job_type", "fields", "arguments_refused")

@@ -54,7 +54,9 @@ class OutAssignment(NamedTuple):
 
 
 class Beat(NamedTuple):
-    """Asks the worker to send a Heartbeat now."""
+    """Asks the worker to send a Heartbeat now, and says whether its token expires soon."""
+
+    token_expires_in_ms: int | None = None
 
 
 class QueuedAssignment(NamedTuple):

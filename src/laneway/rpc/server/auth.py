@@ -182,12 +182,14 @@ def caller_of(access: Access) -> StreamCaller:
             " grant it with the scope all, in some lanes or in any"
         )
     declares = [t for t in access.reach(DECLARE).terms if t.owner is None and t.workspace is None]
+    expiry = access.token_expiry
     return StreamCaller(
         access.principal_id,
         access.name,
         _lanes_of(terms),
         access.token_job_types,
         _lanes_of(declares),
+        None if expiry is None else expiry.soon_s,
     )
 
 

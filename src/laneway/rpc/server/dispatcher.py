@@ -109,8 +109,16 @@ class Dispatcher:
     def lanes(self) -> set[str]:
         return set(self._joined)
 
+    @property
+    def token_expires_in_ms(self) -> int | None:
+        """The time until its worker's token expires, if that is soon."""
+        left_s = self._caller.expires_in_s
+        return None if left_s is None else int(left_s * 1000)
+
     def update_caller(self, caller: StreamCaller) -> None:
-        """Applies the changed permissions of its token."""
+        """Applies the changed permissions or the expiry of its token."""
+        if caller.expires_in_s not in (None, self._caller.expires_in_s):
+            self._queue.beat()
         self._caller = caller
         self.serve(self._shared.state())
         self._shared.round_robin.wake(self.job_types)
@@ -261,7 +269,7 @@ class Dispatcher:
         """Messages to send; ends when the stream is replaced or the replica stops."""
         while await self._queue.wait():
             if self._queue.take_beat():
-                yield Beat()
+                yield Beat(self.token_expires_in_ms)
             self._parts.extend(split(await self._prepare(self._queue.take())))
             if self._closing is not None:
                 self._release_unsent()

@@ -184,7 +184,11 @@ class WorkerCalls:
                 pb.Ignored(job_type=name, fields=one.fields, arguments_refused=one.refused)
                 for name, one in dispatcher.ignored.items()
             ]
-            first = pb.StreamJobsResponse(uncovered=dispatcher.uncovered, ignored=ignored)
+            first = pb.StreamJobsResponse(
+                uncovered=dispatcher.uncovered,
+                ignored=ignored,
+                token_expires_in_ms=dispatcher.token_expires_in_ms,
+            )
             await context.write(first)
             async for batch in dispatcher.batches():
                 message = messages.write_batch(batch)

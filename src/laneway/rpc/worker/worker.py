@@ -17,6 +17,7 @@ from laneway import __version__
 from laneway.config.settings import Settings
 from laneway.domain.approval import analysis_of
 from laneway.domain.claim import Claim
+from laneway.domain.token import expiry_text
 from laneway.engine.claim.start_lines import named, room_text
 from laneway.engine.process.memory import resident_bytes
 from laneway.engine.registry import Registry
@@ -71,6 +72,7 @@ class RemoteWorker(WorkerRuntime):
         # Abandoned handlers by isolation, as last sent to a server.
         self._abandoned: Counter[str] = Counter()
         self._type_warnings = TypeWarnings()
+        self._expiry = ""
 
     # Building -----------------------------------------------------------------------------------
 
@@ -219,10 +221,22 @@ class RemoteWorker(WorkerRuntime):
         if not (message.beat or message.assignments):
             # The first message of a stream.
             self._type_warnings.warn(message)
+        if message.HasField("token_expires_in_ms"):
+            self._warn_of_expiry(message.token_expires_in_ms / 1000)
         if message.beat:
             self.heartbeat.beat()
         if message.assignments:
             self._take(message.assignments)
+
+    def _warn_of_expiry(self, left_s: float) -> None:
+        """Logs that the token expires soon, once for each number of days or hours left."""
+        if (text := expiry_text(left_s)) != self._expiry:
+            self._expiry = text
+            log.warning(
+                "the token of %s %s: create another with `laneway tokens create`",
+                self._endpoint.token.source,
+                text,
+            )
 
     def _take(self, assigned: Iterable[pb.Assignment]) -> None:
         lanes: dict[str, list[Assignment]] = {}
