@@ -190,3 +190,34 @@ def test_tokens_ls_says_which_token_expires_soon(run: Run, factory: JobFactory) 
     assert " expires in 5 days " in found["ann"]
     assert " live " in found["bob"]
     assert " expired " in found["eve"]
+
+
+def test_grants_show_the_figures_of_their_bounds(run: Run, factory: JobFactory) -> None:
+    people = People(factory.conn)
+    people.new("ann", "submitter")
+    people.grant(people.new("bob").id, "submitter", max_priority=7)
+    people.new("ops", "operator")
+    people.new("eve", "viewer")
+    rows = {row.split()[1]: row for row in run("roles", "grants").stdout.splitlines()[1:]}
+    usual = (
+        "max_queued 100,000 (usual), max_queued_bytes 1,073,741,824 (usual), max_types 100 (usual)"
+    )
+    assert f" max_priority 100 (usual), {usual} " in rows["ann"]
+    assert f" max_priority 7, {usual} " in rows["bob"]
+    assert rows["ops"].split()[-2:] == ["none", "tests"]
+    assert rows["eve"].split()[-2:] == ["-", "tests"]
+
+
+def test_unique_prefix_of_an_id_is_enough_to_revoke(run: Run, factory: JobFactory) -> None:
+    run("principals", "create", "bot", "--kind", "service")
+    (grant,) = lines(run("roles", "grant", "bot", "submitter", "--scope", "own", "--json"))
+    made = [lines(run("tokens", "create", "bot", "--name", name, "--json"))[0] for name in "ab"]
+    first, second = (one["id"] for one in made)
+    shared = first[: next(n for n in range(36) if first[n] != second[n])]
+    several = run("tokens", "revoke", shared)
+    assert several.exit_code == 2
+    assert first in several.stderr
+    assert second in several.stderr
+    assert run("tokens", "revoke", "ffffffff").exit_code == 3
+    assert f"token {second} of bot: revoked" in run("tokens", "revoke", second[:30]).stderr
+    assert "no longer has the role" in run("roles", "revoke", grant["id"][:30]).stderr

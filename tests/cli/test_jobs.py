@@ -432,3 +432,12 @@ def test_times_are_shown_with_their_zone(
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+def test_counts_have_the_labels_of_other_tables(run: Run, factory: JobFactory) -> None:
+    factory.submit("greet")
+    counted = run("jobs", "counts").stdout
+    assert [row.split()[0] for row in counted.splitlines()[1:]] == [
+        "analysing", "awaiting_approval", "queued", "running", "completed", "failed", "cancelled",
+    ]  # fmt: skip
+    assert '"status": "approved"' in run("jobs", "counts", "--json").stdout

@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from laneway.cli.backends.database import DatabaseBackend
+from laneway.domain.retention import Retention
 from laneway.errors import DatabaseUnavailable
 from tests.cli.conftest import Run
 from tests.support.job_factory import JobFactory
@@ -180,3 +181,19 @@ def test_options_can_be_set_by_environment(run: Run, factory: JobFactory) -> Non
         factory.submit()
     listed = run("jobs", "ls", env={"LANEWAY_JOBS_LS_LIMIT": "2", "LANEWAY_JOBS_LS_JSON": "1"})
     assert len(listed.stdout.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    "retention, text",
+    [
+        (Retention(), " 7d, failed 30d "),
+        (Retention(completed=None, cancelled=None, failed=None), " forever "),
+        (Retention(completed=3600, failed=60, count=1000),
+         " 1h00m, cancelled 7d, failed 1m00s, at most 1,000 "),
+    ],
+)  # fmt: skip
+def test_types_show_how_long_their_jobs_are_kept(
+    run: Run, factory: JobFactory, retention: Retention, text: str
+) -> None:
+    factory.publish("greet", retention=retention)
+    assert text in run("admin", "workers", "types").stdout

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -13,9 +15,13 @@ import psycopg
 import pytest
 
 from laneway.cli.backends.server import ServerBackend
+from laneway.cli.server_doctor import judge_clock, judge_version
+from laneway.control.health_check import Finding, HealthCheck
 from laneway.domain.approval import Analysis, Approval
+from laneway.domain.token import new_secret
 from laneway.errors import Refused
 from laneway.http import AsyncClient
+from laneway.http.models import Me
 from tests.api.conftest import People
 from tests.cli.conftest import invoke
 from tests.conftest import Server
@@ -31,6 +37,9 @@ _SECRET = re.compile(r"\blw[a-z]*_[\w-]+")
 # Only a server has them.
 _CLAIMED = re.compile(r"(?<=  )(actor, )?door$|(?<=\"claimed\": \[)[^\]]*", re.MULTILINE)
 _OF_SERVERS = re.compile(r'"(principal_id|request_id|address)": [^,}]+')
+
+
+ME = Me(UUID(int=1), "ann", "person", {}, None)
 
 
 class Said(NamedTuple):
@@ -392,7 +401,7 @@ def _alike(here: Said, there: Said) -> bool:
 
 
 @pytest.mark.parametrize("command", ["db status", "worker app:lw", "server", "up app:lw", "demo",
-                                     "bench", "doctor", "principals login ann"])  # fmt: skip
+                                     "bench", "principals login ann"])  # fmt: skip
 def test_database_only_commands_report_it(command: str) -> None:
     found = invoke("--server", "http://localhost:1", *command.split())
     assert (found.exit_code, found.stdout) == (2, "")
@@ -538,3 +547,76 @@ def test_token_that_expires_soon_is_announced_once(dsn: str, factory: JobFactory
             assert found.stderr.count("the token from LANEWAY_TOKEN expires in 2 days:") == 1
         fresh = {**env, "LANEWAY_TOKEN": people.token(ann.id)}
         assert "expires" not in invoke("jobs", "ls", "--json", env=fresh).stderr
+
+
+def test_submitter_is_told_the_nearest_type_of_its_lanes(dsn: str, factory: JobFactory) -> None:
+    people = People(factory.conn)
+    factory.publish("ingestion")
+    anywhere, elsewhere = (
+        people.new("ann", "submitter"),
+        people.new("bob", "submitter", lanes=["default"]),
+    )
+    with served(dsn) as url:
+        for who, near in ((anywhere, "; did you mean ingestion?"), (elsewhere, "")):
+            env = {"LANEWAY_SERVER": url, "LANEWAY_TOKEN": who.token}
+            made = invoke("jobs", "submit", "ingestoin", env=env)
+            text = f"no worker has published ingestoin yet: the job waits until one does{near}"
+            assert made.stderr.splitlines() == [text]
+            explained = invoke("jobs", "explain", made.stdout.strip(), env=env).stdout
+            assert ("did you mean" in explained) == bool(near)
+
+
+def doctor(url: str, token: str) -> tuple[int, dict[str, Any]]:
+    """The exit code and the checks of `laneway doctor` over a server, by name."""
+    env = {"LANEWAY_SERVER": url, "LANEWAY_TOKEN": token}
+    found = invoke("doctor", "--json", env=env)
+    return found.exit_code, {one["name"]: one for one in map(json.loads, found.stdout.splitlines())}
+
+
+def test_doctor_checks_a_server_over_http(dsn: str, factory: JobFactory) -> None:
+    people = People(factory.conn)
+    ops, ann = people.new("ops", "operator"), people.new("ann", "submitter")
+    idle = people.new("idle")
+    people.expire(ann.token, days=2.5)
+    with served(dsn) as url:
+        code, found = doctor(url, ops.token)
+        assert code == 0
+        assert list(found) == ["server", "token", "version", "clock", "permissions", "workers"]
+        worth = {name: one["finding"] for name, one in found.items()}
+        assert worth.pop("workers") == "warn"
+        assert set(worth.values()) == {"ok"}
+        assert found["workers"]["message"] == "no worker is alive: no job runs"
+        assert "ops (service), without expiry" in found["token"]["message"]
+        factory.register()
+        assert doctor(url, ops.token)[1]["workers"]["finding"] == "ok"
+
+        code, found = doctor(url, ann.token)
+        assert code == 0
+        assert found["token"]["finding"] == "warn"
+        assert found["token"]["message"] == "the token of ann (service) expires in 2 days"
+        assert found["workers"]["message"] == "not checked: the token lacks workers:view"
+        assert found["permissions"]["message"] == "jobs:cancel, jobs:read, jobs:submit"
+
+        assert doctor(url, idle.token)[1]["permissions"]["finding"] == "warn"
+        code, found = doctor(url, new_secret().text)
+        assert (code, found["token"]["finding"], list(found)) == (1, "fail", ["server", "token"])
+    code, found = doctor("http://127.0.0.1:1", ops.token)
+    assert (code, list(found)) == (5, ["server"])
+    assert "cannot be reached" in found["server"]["message"]
+
+
+@pytest.mark.parametrize(
+    "check, text",
+    [
+        (judge_version(replace(ME, server_version="9.9.9")), "the server has 9.9.9, this command"),
+        (judge_version(ME), "the server has an older version, this command"),
+        (
+            judge_clock(replace(ME, server_time=datetime(2020, 1, 1, tzinfo=UTC)), 0),
+            "s behind this",
+        ),
+        (judge_clock(ME, 0), "not checked: an older server does not say its time"),
+    ],
+)
+def test_doctor_names_a_server_of_another_version_or_time(check: HealthCheck, text: str) -> None:
+    assert check.finding is Finding.WARN
+    assert text in check.message

@@ -64,3 +64,25 @@ def test_ls_of_80_columns_has_run_time_tags_and_error(dsn: str, factory: JobFact
 def _exists(factory: JobFactory, job_id: UUID) -> bool:
     found: Any = factory.conn.execute("select from laneway.jobs where id = %s", [job_id]).fetchone()
     return found is not None
+
+
+def test_audit_of_80_columns_cuts_nothing_off(dsn: str, factory: JobFactory) -> None:
+    job_id = factory.submit()
+    by = "operator@a-host-with-a-long-name.example"
+    with terminal(dsn, "--by", by, "jobs", "cancel", job_id) as shown:
+        assert shown.wait() == 0
+    with terminal(dsn, "--no-color", "audit", columns=80) as shown:
+        assert shown.wait() == 0
+    head, *rows = (line.rstrip() for line in shown.seen.splitlines())
+    assert head.split() == ["ID", "AGE", "ACTOR", "DOOR", "ACTION", "NAME", "CHANGE", "CLAIMED"]
+    assert max(map(len, rows)) <= 80
+    assert "…" not in shown.seen
+    first = rows[0]
+    assert " cli " in first
+    assert " job.cancelled " in first
+
+    def column(name: str, following: str) -> str:
+        return "".join(row[head.index(name) : head.index(following)].strip() for row in rows)
+
+    assert column("ACTOR", "DOOR") == by
+    assert column("NAME", "CHANGE") == str(job_id)

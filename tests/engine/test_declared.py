@@ -42,8 +42,15 @@ async def test_declared_lane_that_differs_is_logged_and_not_overwritten(
     lanes = [Lane("docs", max_slots=1), Lane("interactive", max_slots=2)]
     harness = make_harness(lanes=lanes)
     harness.lane("docs", max_slots=5, poll_interval_ms=700)
-    await harness.start_worker()
-    found = [one.getMessage() for one in caplog.records if "differs from" in one.getMessage()]
+    # An operator's change is expected. That changed code has no effect is not.
+    for by, level in (("ann", logging.INFO), ("worker old", logging.WARNING)):
+        caplog.clear()
+        caplog.set_level(logging.INFO, "laneway")
+        harness.lane("docs", updated_by=by)
+        await harness.start_worker()
+        records = [one for one in caplog.records if "differs from" in one.getMessage()]
+        assert [one.levelno for one in records] == [level]
+    found = [one.getMessage() for one in records]
     assert found == [
         (
             "lane docs in the database differs from lanes=, and the database decides: max_slots is"

@@ -7,7 +7,7 @@ import logging
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from laneway import Context, Laneway, SyncContext, __version__
+from laneway import Analysis, Context, Laneway, SyncContext, __version__
 from laneway.domain.redaction import redact_dsn
 from tests.support.worker_harness import WorkerHarness
 
@@ -110,6 +110,49 @@ async def test_handler_whose_lane_loses_to_a_row_is_warned_of(
             " and the database decides. To change it: `laneway lanes move ingestion docs`"
         ),
     ]
+
+
+@pytest.mark.parametrize(
+    "by, only, level",
+    [
+        ("ann", None, logging.INFO),
+        ("ann", frozenset({"docs"}), logging.WARNING),
+        # The code has changed since a worker put the type there.
+        ("worker old", None, logging.WARNING),
+    ],
+)
+async def test_other_lane_is_a_warning_unless_an_operator_chose_it(
+    harness: WorkerHarness,
+    caplog: pytest.LogCaptureFixture,
+    by: str,
+    only: frozenset[str] | None,
+    level: int,
+) -> None:
+    @harness.lw.handler("report", lane="docs")
+    async def report(ctx: Context) -> None: ...
+
+    harness.lane("docs")
+    harness.lane("paint", job_types=["report"])
+    harness.lane("paint", updated_by=by)
+    caplog.set_level(logging.INFO, "laneway")
+    await harness.start_worker(only_lanes=only)
+    (found,) = [r for r in caplog.records if "is in the lane paint" in r.getMessage()]
+    assert found.levelno == level
+
+
+async def test_start_line_names_the_lane_of_analyses(
+    harness: WorkerHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    @harness.lw.handler("greet", approval=True)
+    async def greet(ctx: Context) -> None: ...
+
+    @greet.analyze
+    async def plan() -> Analysis:
+        return Analysis(plan="greet")
+
+    caplog.set_level(logging.INFO, "laneway")
+    await harness.start_worker()
+    assert "serves analysis, default: laneway " in caplog.text
 
 
 async def test_type_that_the_worker_does_not_serve_is_marked(

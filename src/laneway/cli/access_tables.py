@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from rich.text import Text
 
 from laneway.cli.output import moment, visible
 from laneway.cli.tables import columns
+from laneway.domain.bounds import BOUNDED, UNBOUND
 from laneway.domain.token import TokenExpiry, expiry_text
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def roles(items: Iterable[Role]) -> Table:
     return table
 
 
-def grants(items: Iterable[RoleGrant]) -> Table:
+def grants(items: Iterable[RoleGrant], roles: Iterable[Role]) -> Table:
+    permissions = {role.name: role.permissions for role in roles}
     table = columns("ID", "PRINCIPAL", "ROLE", "SCOPE", "WORKSPACE", "LANES", "BOUNDS", "BY")
     for each in items:
         table.add_row(
@@ -50,15 +52,24 @@ def grants(items: Iterable[RoleGrant]) -> Table:
             each.scope,
             visible(each.workspace or "-"),
             _listed(each.lanes, "all"),
-            _bounds(each),
+            _bounds(each, permissions.get(each.role, ())),
             visible(each.granted_by),
         )
     return table
 
 
-def _bounds(grant: RoleGrant) -> str:
-    bounds = asdict(grant.bounds).items()
-    return ", ".join(f"{name} {value}" for name, value in bounds if value is not None) or "usual"
+def _bounds(grant: RoleGrant, permissions: Collection[str]) -> str:
+    """The bounds in force; usual ones, which the grant does not set, are marked."""
+    if BOUNDED.isdisjoint(permissions):
+        return "-"
+    given = asdict(grant.bounds)
+    in_force, unbound = asdict(grant.bounds.in_force(permissions)), asdict(UNBOUND)
+    texts = [
+        f"{name} {value:,}" + ("" if given[name] is not None else " (usual)")
+        for name, value in in_force.items()
+        if given[name] is not None or value != unbound[name]
+    ]
+    return ", ".join(texts) or "none"
 
 
 def tokens(items: Iterable[Token]) -> Table:

@@ -8,7 +8,7 @@ import typer
 
 from laneway.cli import inputs, session
 from laneway.cli.inputs import Json
-from laneway.cli.output import note, show, show_json_lines
+from laneway.cli.output import console, note, show, show_json_lines
 
 
 def audit(
@@ -72,6 +72,6 @@ def audit(
     else:
         from laneway.cli import tables
 
-        show(tables.audit_entries(page.items))
+        show(tables.audit_entries(page.items, width=console().width))
     if page.next_cursor is not None:
         note(f"older entries: --cursor {page.next_cursor}")

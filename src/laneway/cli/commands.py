@@ -76,7 +76,7 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = {
     "doctor": LazyCommand(
         "doctor",
         "doctor",
-        "Check the database, workers and jobs; name the next step for each problem found.",
+        "Check the database, workers and jobs, or a server; name the next step for each problem.",
     ),
     "deploy": LazyCommand(
         "deploy",

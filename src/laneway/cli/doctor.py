@@ -19,14 +19,24 @@ MARKS = {"ok": "✔", "warn": "!", "fail": "✘"}
 
 
 def doctor(json: Json = False) -> None:
-    """Check the database, workers and jobs; name the next step for each problem found."""
+    """Check the database, workers and jobs, or a server; name the next step for each problem."""
     import asyncio
 
-    found = asyncio.run(_check_all(json))
+    found = asyncio.run(_check_server(json) if session.is_remote() else _check_all(json))
     failed = {check.name for check in found if check.finding.value == "fail"}
-    if "database" in failed:
+    if failed & {"database", "server"}:
         raise typer.Exit(ExitCode.UNREACHABLE)
     raise typer.Exit(ExitCode.FAILED if failed else ExitCode.OK)
+
+
+async def _check_server(json: bool) -> list[HealthCheck]:
+    from laneway.cli.server_doctor import examine_server
+
+    found: list[HealthCheck] = []
+    async for check in examine_server():
+        found.append(check)
+        _show(check, json, is_repeated=False)
+    return found
 
 
 async def _check_all(json: bool) -> list[HealthCheck]:

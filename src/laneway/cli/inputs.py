@@ -45,12 +45,15 @@ def job_id(text: str) -> UUID | IdPrefix:
         raise typer.BadParameter(f"{_quoted(text)} is not a job id: it {error.rule}") from None
 
 
-def record_id(text: str) -> UUID:
-    """Parse the id of a grant or a token."""
+def record_id(text: str) -> UUID | IdPrefix:
+    """Parse the id of a grant or a token, or its first digits."""
+    from laneway.domain.job_id import parse_id
+    from laneway.errors import InvalidInput
+
     try:
-        return UUID(text)
-    except ValueError:
-        raise typer.BadParameter(f"{_quoted(text)} is not an id: give the full UUID") from None
+        return parse_id(text)
+    except InvalidInput as error:
+        raise typer.BadParameter(f"{_quoted(text)} is not an id: it {error.rule}") from None
 
 
 def duration(text: str | float) -> float:

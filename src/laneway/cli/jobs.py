@@ -10,7 +10,7 @@ from laneway.cli import completion, inputs, job_actions, job_ids, job_import, se
 from laneway.cli.filter_options import Chosen, filtered
 from laneway.cli.groups import group
 from laneway.cli.inputs import JobId, JobIds, Json
-from laneway.cli.name_notes import note_unknown_names, similar_type
+from laneway.cli.name_notes import note_unknown_names
 from laneway.cli.output import (
     console,
     for_people,
@@ -141,9 +141,8 @@ def submit(
         )
         if quiet:
             return made
-        is_published = await backend.is_published(made)
-        if not is_published:
-            similar = await similar_type(backend, job_type)
+        similar = await backend.find_unpublished(made)
+        if similar is not None:
             note(
                 f"no worker has published {visible(job_type)} yet:"
                 f" the job waits until one does{visible(similar)}"
@@ -153,7 +152,7 @@ def submit(
         if not wait:
             return made
         note(f"job {made.id} submitted")
-        return await watch.wait_for_submitted(backend, made, timeout, note_now=is_published)
+        return await watch.wait_for_submitted(backend, made, timeout, note_now=similar is None)
 
     job = session.run(verb)
     if not wait:

@@ -14,7 +14,7 @@ from laneway.cli.exits import ExitCode, log_as_json, report
 from laneway.cli.groups import Group
 
 # Commands that need a database and do not work through a server.
-DATABASE_ONLY = frozenset({"demo", "up", "server", "worker", "db", "doctor", "bench"})
+DATABASE_ONLY = frozenset({"demo", "up", "server", "worker", "db", "bench"})
 
 
 class Root(Group):

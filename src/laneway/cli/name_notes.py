@@ -18,8 +18,10 @@ async def note_unknown_names(backend: Backend, options: dict[str, Any]) -> None:
 
 
 async def note_unknown_type(backend: Backend, job_type: str | None) -> None:
-    """Print a note when no worker has published the job type of a filter."""
-    if job_type is not None and (similar := await similar_type(backend, job_type)):
+    """Print a note when a published job type is like the unknown one of a filter."""
+    if job_type is None or (published := await _published(backend)) is None:
+        return
+    if similar := _similar(job_type, published):
         note(f"no worker has published {visible(job_type)}{visible(similar)}")
 
 
@@ -29,12 +31,6 @@ async def note_unpublished_type(backend: Backend, job_type: str) -> None:
     if published is not None and all(each.name != job_type for each in published):
         similar = _similar(job_type, published)
         note(f"no worker has published {visible(job_type)} yet{visible(similar)}")
-
-
-async def similar_type(backend: Backend, job_type: str) -> str:
-    """`; did you mean …?` for a job type that no worker has published; else empty."""
-    published = await _published(backend)
-    return "" if published is None else _similar(job_type, published)
 
 
 async def note_unknown_lane(backend: Backend, lane: str | None) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
-from uuid import UUID
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,8 +13,11 @@ from laneway.cli.inputs import Json
 from laneway.cli.output import note, show, show_json, show_json_lines, visible
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from laneway.cli.session import Backend
-    from laneway.domain.access import RoleGrant
+    from laneway.domain.access import Role, RoleGrant
+    from laneway.domain.job_id import IdPrefix
 
 app = group("Manage roles and who has them.")
 
@@ -89,7 +91,11 @@ def grants(
     """List the roles of principals, and the jobs they cover."""
     from laneway.operations import access as operations
 
-    found = session.items(operations.list_grants(principal=principal, role=role))
+    async def verb(backend: Backend) -> tuple[list[RoleGrant], list[Role]]:
+        found = await backend.items(operations.list_grants(principal=principal, role=role))
+        return found, [] if json else await backend.items(operations.list_roles())
+
+    found, roles = session.run(verb)
     if json:
         show_json_lines(found)
     elif not found:
@@ -97,7 +103,7 @@ def grants(
     else:
         from laneway.cli import access_tables
 
-        show(access_tables.grants(found))
+        show(access_tables.grants(found, roles))
 
 
 @app.command()
@@ -151,9 +157,11 @@ def grant(
 @app.command()
 def revoke(
     grant: Annotated[
-        UUID,
+        Any,
         typer.Argument(
-            metavar="GRANT", parser=inputs.record_id, help="The id of a grant, from `roles grants`."
+            metavar="GRANT",
+            parser=inputs.record_id,
+            help="The id of a grant, from `roles grants`, or its first digits.",
         ),
     ],
     json: Json = False,
@@ -162,16 +170,14 @@ def revoke(
     _show(session.run(lambda backend: _revoke(backend, grant)), "no longer has", json)
 
 
-async def _revoke(backend: Backend, grant_id: UUID) -> RoleGrant:
+async def _revoke(backend: Backend, given: UUID | IdPrefix) -> RoleGrant:
     """Revoke a grant and return what it was."""
-    from laneway.errors import NotFound
+    from laneway.cli.record_ids import only_record
     from laneway.operations import access as operations
 
-    for each in await backend.items(operations.list_grants()):
-        if each.id == grant_id:
-            await backend.call(operations.revoke_grant(grant_id))
-            return each
-    raise NotFound(f"no grant {grant_id}")
+    found = only_record(given, await backend.items(operations.list_grants()), "grant")
+    await backend.call(operations.revoke_grant(found.id))
+    return found
 
 
 def _show(grant: RoleGrant, verb: str, json: bool) -> None:

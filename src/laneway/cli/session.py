@@ -140,8 +140,10 @@ def is_remote() -> bool:
 
 
 @asynccontextmanager
-async def connected(door: Door = "cli") -> AsyncIterator[AsyncClient]:
-    """Open a client of the chosen server."""
+async def connected(
+    door: Door = "cli", *, notes_expiry: bool = False
+) -> AsyncIterator[AsyncClient]:
+    """Open a client of the chosen server; afterwards note a token that expires soon."""
     from laneway.domain.token import expiry_text
     from laneway.errors import InvalidInput, ServerUnreachable, Unauthenticated
     from laneway.http import AsyncClient
@@ -170,7 +172,7 @@ async def connected(door: Door = "cli") -> AsyncIterator[AsyncClient]:
             cure = "start it with `laneway server`, or correct --server (LANEWAY_SERVER)"
             raise ServerUnreachable(f"{error} ({cure})") from error
         finally:
-            if door == "cli" and client.token_expires_in is not None:
+            if notes_expiry and client.token_expires_in is not None:
                 text = expiry_text(client.token_expires_in)
                 note(
                     f"the token from {token_source(_server)} {text}:"
@@ -184,7 +186,7 @@ async def backend() -> AsyncIterator[Backend]:
     if _server is not None:
         from laneway.cli.backends.server import ServerBackend
 
-        async with connected() as client:
+        async with connected(notes_expiry=True) as client:
             yield ServerBackend(client)
         return
     from laneway.cli.backends.database import DatabaseBackend

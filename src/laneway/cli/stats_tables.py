@@ -10,6 +10,7 @@ from rich.text import Text
 
 from laneway.cli.output import moment, seconds, visible
 from laneway.cli.tables import columns, depth
+from laneway.domain.states import label_of
 
 if TYPE_CHECKING:
     from laneway.domain.counts import StateCount
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 def counts(items: Iterable[StateCount]) -> Table:
     table = columns("STATUS", "JOBS", right=("JOBS",))
     for each in items:
-        table.add_row(each.status.value, depth(each.count, each.is_capped))
+        table.add_row(label_of(each.status, None), depth(each.count, each.is_capped))
     return table
 
 
@@ -41,8 +42,8 @@ def waiting(items: Iterable[PriorityLoad]) -> Table:
 
 def types(items: Iterable[PublishedType]) -> Table:
     table = columns(
-        "JOB TYPE", "LANE", "PRIORITY", "RETRIES", "TIMEOUT", "LIMITS", "APPROVAL", "WORKERS",
-        right=("PRIORITY", "RETRIES", "TIMEOUT"),
+        "JOB TYPE", "LANE", "PRIORITY", "RETRIES", "TIMEOUT", "LIMITS", "APPROVAL", "RETENTION",
+        "WORKERS", right=("PRIORITY", "RETRIES", "TIMEOUT"),
     )  # fmt: skip
     for each in items:
         known = Text("live", "green") if each.is_known else Text("none", "yellow")
@@ -54,6 +55,7 @@ def types(items: Iterable[PublishedType]) -> Table:
             seconds(each.timeout_s),
             visible(", ".join(each.limits) or "-"),
             _approval(each),
+            _retention(each),
             known,
         )
     return table
@@ -76,6 +78,21 @@ def _approval(one: PublishedType) -> str:
     if one.approval == "below":
         return f"over {one.approval_below:g} {visible(one.approval_unit or '')}".rstrip()
     return one.approval
+
+
+def _retention(one: PublishedType) -> str:
+    """The ages up to which ended jobs are kept, such as `7d, failed 30d`."""
+    kept = {
+        "completed": one.keep_completed_s,
+        "cancelled": one.keep_cancelled_s,
+        "failed": one.keep_failed_s,
+    }
+    ages = {state: "forever" if age is None else seconds(age) for state, age in kept.items()}
+    usual = ages.pop("completed")
+    texts = [usual, *(f"{state} {age}" for state, age in ages.items() if age != usual)]
+    if one.keep_count is not None:
+        texts.append(f"at most {one.keep_count:,}")
+    return ", ".join(texts)
 
 
 def failures(items: Iterable[Failure]) -> Table:

@@ -35,6 +35,8 @@ STYLES = {
 _TYPES_OF = {"default": "every other type", "analysis": "analyses of all types"}
 _BAR = 12
 _LONGEST_VALUE = 80
+# Narrower terminals show the age of audit entries instead of the time.
+_WIDE_AUDIT = 140
 
 
 def columns(*names: str, right: Sequence[str] = (), folding: Sequence[str] = ()) -> Table:
@@ -42,7 +44,10 @@ def columns(*names: str, right: Sequence[str] = (), folding: Sequence[str] = ())
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in names:
         justify: Literal["right", "left"] = "right" if name in right else "left"
-        table.add_column(name, justify=justify, no_wrap=name not in folding)
+        if name in folding:
+            table.add_column(name, justify=justify, overflow="fold", min_width=len(name))
+        else:
+            table.add_column(name, justify=justify, no_wrap=True)
     return table
 
 
@@ -272,21 +277,24 @@ def _describe(differing: Mapping[str, tuple[object, object]]) -> str:
     return ", ".join(changed)
 
 
-def audit_entries(items: Iterable[AuditEntry]) -> Table:
-    table = columns(
-        "ID", "AT", "ACTOR", "DOOR", "ACTION", "NAME", "CHANGE", "CLAIMED", right=("ID",)
-    )
+def audit_entries(items: Sequence[AuditEntry], *, width: int) -> Table:
+    is_narrow = width < _WIDE_AUDIT
+    names = ["ID", "AGE" if is_narrow else "AT", "ACTOR", "DOOR", "ACTION", "NAME", "CHANGE"]
+    has_claims = any(each.claimed for each in items)
+    if has_claims:
+        names.append("CLAIMED")
+    table = columns(*names, right=("ID",), folding=("ACTOR", "NAME", "CHANGE", "CLAIMED"))
     for each in items:
-        table.add_row(
+        row = [
             str(each.id),
-            moment(each.at),
+            ago(each.at) if is_narrow else moment(each.at),
             visible(each.actor),
             each.door,
             visible(each.action) + ("" if each.outcome == "done" else f" ({each.outcome})"),
             visible(each.name or "-"),
             _effect(each),
-            ", ".join(each.claimed) or "-",
-        )
+        ]
+        table.add_row(*row, *([", ".join(each.claimed) or "-"] if has_claims else []))
     return table
 
 

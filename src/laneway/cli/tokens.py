@@ -20,7 +20,8 @@ from laneway.errors import LanewayError
 
 if TYPE_CHECKING:
     from laneway.cli.session import Backend
-    from laneway.domain.access import NewToken
+    from laneway.domain.access import NewToken, Token
+    from laneway.domain.job_id import IdPrefix
 
 app = group("Create and revoke tokens.")
 
@@ -171,18 +172,27 @@ def ls(
 @app.command()
 def revoke(
     token: Annotated[
-        UUID,
+        Any,
         typer.Argument(
-            metavar="TOKEN", parser=inputs.record_id, help="The id of a token, from `tokens ls`."
+            metavar="TOKEN",
+            parser=inputs.record_id,
+            help="The id of a token, from `tokens ls`, or its first digits.",
         ),
     ],
     json: Json = False,
 ) -> None:
     """Revoke a token for good; every server refuses it within five seconds."""
-    from laneway.operations import access as operations
-
-    gone = session.call(operations.revoke_token(token))
+    gone = session.run(lambda backend: _revoke(backend, token))
     if json:
         show_json(gone)
     else:
         note(f"token {gone.id} of {visible(gone.principal)}: revoked")
+
+
+async def _revoke(backend: Backend, given: UUID | IdPrefix) -> Token:
+    from laneway.cli.record_ids import only_record
+    from laneway.operations import access as operations
+
+    if not isinstance(given, UUID):
+        given = only_record(given, await backend.items(operations.list_tokens()), "token").id
+    return await backend.call(operations.revoke_token(given))

@@ -61,3 +61,13 @@ def _lane_data(text: str) -> object:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"is neither JSON nor TOML ({str(error)[:100]})") from None
+
+
+def is_seeded(row: Lane) -> bool:
+    """Whether a lane is as a new database has it."""
+    return any(one.name == row.name and not one.differences(row) for one in preset(SEEDED))
+
+
+def is_set_by_operator(row: Lane) -> bool:
+    """Whether a lane is neither as a new database has it nor last changed by a worker's code."""
+    return not is_seeded(row) and not (row.updated_by or "").startswith("worker ")

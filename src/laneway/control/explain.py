@@ -14,20 +14,19 @@ from uuid import UUID
 
 from laneway.control import jobs
 from laneway.control.circles import find_circle
+from laneway.control.nearest_type import with_nearest_type
 from laneway.control.start_estimate import estimate_start
 from laneway.domain.approval import excluded_approver
 from laneway.domain.explanation import Explanation, Reason
 from laneway.domain.job import Job
 from laneway.domain.overview import DEAD_S, Blocker
 from laneway.domain.states import TERMINAL, Status
-from laneway.domain.suggestion import suggest
 from laneway.store import waits
 from laneway.store.brief_waits import BriefWaits
 from laneway.store.database import Database
 from laneway.store.explain import Facts, facts, own_ahead
 from laneway.store.failures import StatementTimeout
 from laneway.store.health import find_blockers
-from laneway.store.workers import published_names
 
 BOUND: Final = 10_000
 # Codes that only describe the place of a job that could start.
@@ -40,14 +39,20 @@ _TOLERANCE: Final = 0.25
 
 
 async def explain(
-    db: Database, job_id: UUID, *, debug: bool = True, reader: str | None = None
+    db: Database,
+    job_id: UUID,
+    *,
+    debug: bool = True,
+    reader: str | None = None,
+    lanes: frozenset[str] | None = None,
 ) -> Explanation:
     """Every reason why the job is not running, or its state if it runs or has ended.
 
     `debug` adds the message of a private error. Jobs of the `reader` that wait before it are named.
+    For a mistyped job type, the nearest one in the `lanes` (None: in any) is suggested.
     """
     try:
-        return await _explain(BriefWaits(db), job_id, debug=debug, reader=reader)
+        return await _explain(BriefWaits(db), job_id, debug=debug, reader=reader, lanes=lanes)
     except StatementTimeout as error:
         blockers = await db.run(find_blockers(age_s=0))
         if not blockers:
@@ -56,7 +61,9 @@ async def explain(
         raise StatementTimeout(f"a statement waited too long: {named}") from error
 
 
-async def _explain(db: Database, job_id: UUID, *, debug: bool, reader: str | None) -> Explanation:
+async def _explain(
+    db: Database, job_id: UUID, *, debug: bool, reader: str | None, lanes: frozenset[str] | None
+) -> Explanation:
     # Facts first: the job, read afterwards, has the newer state.
     found = await db.run(facts(job_id, bound=BOUND, holders=_HOLDERS))
     job = await jobs.show(db, job_id)
@@ -71,9 +78,8 @@ async def _explain(db: Database, job_id: UUID, *, debug: bool, reader: str | Non
         if circle := find_circle(graph, job_id) if graph is not None else []:
             # It cannot start, whatever its place.
             reasons = [*circle, *(each for each in reasons if each.code != "first_in_lane")]
-    if not found.is_published and reader is None:
-        names = await db.run(published_names())
-        reasons = _with_suggestion(reasons, found.job_type, names)
+    if not found.is_published:
+        reasons = await with_nearest_type(db, reasons, found.job_type, lanes)
     if found.ahead and reader is not None:
         reasons = _with_own(reasons, await db.run(own_ahead(job_id, reader)))
     starts_in_s = estimate_start(job, found, {reason.code for reason in reasons})
@@ -381,14 +387,4 @@ def _published(found: Facts) -> list[Reason]:
         return []
     return [
         Reason("type_unpublished", f"no worker has ever published the job type {found.job_type}")
-    ]
-
-
-def _with_suggestion(
-    reasons: Sequence[Reason], job_type: str, known: Sequence[str]
-) -> list[Reason]:
-    near = suggest(job_type, known)
-    return [
-        Reason(each.code, each.message + near) if each.code == "type_unpublished" else each
-        for each in reasons
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from datetime import UTC, datetime
 from shlex import quote
 from typing import Final
@@ -18,6 +18,7 @@ from laneway.control.job_type_health import (
     check_remote_tokens,
 )
 from laneway.control.server_settings import quoted
+from laneway.domain.overview import WorkerRow
 from laneway.domain.redaction import redact_dsn
 from laneway.domain.text import visible
 from laneway.domain.token import expiry_text
@@ -245,8 +246,14 @@ async def check_speed(db: Database) -> HealthCheck:
 
 async def check_workers(db: Database) -> HealthCheck:
     """A live worker runs jobs."""
+    found = await db.run(workers.listing())
+    return judge_workers(found)
+
+
+def judge_workers(found: Iterable[WorkerRow]) -> HealthCheck:
+    """The finding about workers, live or not."""
     name = "workers"
-    live = [worker for worker in await db.run(workers.listing()) if worker.is_live]
+    live = [worker for worker in found if worker.is_live]
     running = [worker for worker in live if worker.runs_jobs]
     if not running:
         return warn(name, "no worker is alive: no job runs", "laneway worker APP")

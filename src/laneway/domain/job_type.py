@@ -42,6 +42,10 @@ class PublishedType:
     unique_by: Annotated[
         tuple[str, ...] | None, Doc("The arguments that form the unique key; null: all")
     ]
+    keep_completed_s: Annotated[float | None, Doc("Retention of completed jobs; null: forever")]
+    keep_cancelled_s: Annotated[float | None, Doc("Retention of cancelled jobs; null: forever")]
+    keep_failed_s: Annotated[float | None, Doc("Retention of failed jobs; null: forever")]
+    keep_count: Annotated[int | None, Doc("Ended jobs that are kept at most; null: any number")]
     published_at: datetime
     is_known: Annotated[bool, Doc("false: no live worker can run it")]
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from shlex import quote
 from typing import Any, ClassVar, Final
 
+from laneway.config.lanes import is_set_by_operator
 from laneway.config.settings import Settings
 from laneway.domain.cron import parse
 from laneway.domain.declared import Limit as DeclaredLimit
@@ -222,16 +223,20 @@ async def adopt(
 
 
 def _warn_of_differences(lane: Lane, state: lanes.ControlState, source: str) -> None:
-    """Log differences between the configured lane and the database, which decides."""
-    if lane.name in state.lanes:
-        _warn("lane", lane.name, source, lane.differences(state.lanes[lane.name]))
+    """Log differences between the configured lane and the database, which decides.
+
+    An operator's change is expected; that changed code has no effect is not.
+    """
+    if (found := state.lanes.get(lane.name)) is not None:
+        level = logging.INFO if is_set_by_operator(found) else logging.WARNING
+        _warn("lane", lane.name, source, lane.differences(found), level)
     for job_type in lane.job_types:
-        found = state.lane_of(job_type)
-        if found not in (lane.name, DEFAULT_LANE):
+        place = state.lane_of(job_type)
+        if place not in (lane.name, DEFAULT_LANE):
             log.warning(
                 "job type %s is in the lane %s of the database, %s puts it into %s, and"
                 " the database decides. To change it: `laneway lanes move %s %s`",
-                job_type, found, source, lane.name, quote(job_type), lane.name,
+                job_type, place, source, lane.name, quote(job_type), lane.name,
             )  # fmt: skip
 
 
@@ -296,7 +301,11 @@ def _log_created(schedule: Schedule) -> None:
 
 
 def _warn(
-    kind: str, name: str, source: str, differences: Mapping[str, tuple[object, object]]
+    kind: str,
+    name: str,
+    source: str,
+    differences: Mapping[str, tuple[object, object]],
+    level: int = logging.WARNING,
 ) -> None:
     if not differences:
         return
@@ -308,7 +317,8 @@ def _warn(
         f"--{setting.replace('_', '-')} {_value(here)}"
         for setting, (here, _) in differences.items()
     )
-    log.warning(
+    log.log(
+        level,
         "%s %s in the database differs from %s, and the database decides: %s."
         " To change it: `laneway %ss set %s %s`",
         kind, name, source, text, kind, name, options,

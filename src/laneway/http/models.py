@@ -45,6 +45,9 @@ class Me:
     job_types: list[str] | None = None
     # None: never; also from an older server.
     token_expires_at: datetime | None = None
+    # None: from an older server.
+    server_version: str | None = None
+    server_time: datetime | None = None
 
     def allows(self, permission: str) -> bool:
         """Whether the permission covers any job."""

@@ -30,6 +30,7 @@ class TokenWatch:
 
     def __init__(self, address: ServerAddress) -> None:
         self._address = address
+        self.address = str(address.base_url)
         # Seconds, from the first response that had them; None: not soon.
         self.token_expires_in: float | None = None
 

@@ -16,7 +16,8 @@ _PUBLISHER: Final = (
 _COLUMNS = (
     "name", "lane", "arguments", "priority", "max_retries", "timeout_s", "isolation", "stale",
     "limits", "has_analysis", "approval", "approval_below", "approval_unit", "two_person",
-    "approval_expires_s", "max_age_s", "unique_for_s", "unique_by", "published_at", "is_known",
+    "approval_expires_s", "max_age_s", "unique_for_s", "unique_by", "keep_completed_s",
+    "keep_cancelled_s", "keep_failed_s", "keep_count", "published_at", "is_known",
 )  # fmt: skip
 
 

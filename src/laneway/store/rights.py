@@ -44,6 +44,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "access/delete_role": ("select delete on roles", "select on role_grants"),
     "access/grant_role": ("select insert update on role_grants", "select on principals"),
     "access/lock_role_shared": ("select update on roles",),
+    "access/list_expiring_tokens": ("select on tokens", "select on principals"),
     "access/list_grants": ("select on role_grants", "select on principals"),
     "access/list_principals": ("select on principals",),
     "access/list_roles": ("select on roles",),

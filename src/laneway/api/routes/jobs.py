@@ -158,7 +158,11 @@ async def list_attempts(
 async def explain_job(who: Reader, job_id: UUID) -> Response:
     """List every reason why a job is not running, and estimate when it starts."""
     debug = shows_debug(who, await readable(who, job_id))
-    found = await explain.explain(who.database, job_id, debug=debug, reader=who.access.name)
+    # Names of job types are shown only where the caller could submit them anyway.
+    lanes = who.access.reach("jobs:submit").lanes_of_any
+    found = await explain.explain(
+        who.database, job_id, debug=debug, reader=who.access.name, lanes=lanes
+    )
     return Json(await as_seen(who, found))
 
 

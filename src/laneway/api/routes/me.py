@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Depends
 from pydantic import BaseModel, Field
 
+from laneway import __version__
 from laneway.api.http.auth import Caller, caller
 from laneway.api.http.problems import errors
 from laneway.domain.permissions import PERMISSIONS
@@ -39,6 +40,8 @@ class MeOut(BaseModel):
     token_expires_at: datetime | None = Field(
         description="When this token expires; null: never, or a browser's session"
     )
+    server_version: str = Field(description="The version of the server that answers")
+    server_time: datetime = Field(description="The clock of the server that answers")
     csrf: str | None = Field(
         description="A browser's session must send it as X-CSRF-Token with every change"
     )
@@ -60,5 +63,7 @@ async def get_me(who: Annotated[Caller, Depends(caller)]) -> MeOut:
         },
         job_types=None if types is None else sorted(types),
         token_expires_at=None if expiry is None else expiry.at,
+        server_version=__version__,
+        server_time=datetime.now(UTC),
         csrf=who.access.csrf,
     )

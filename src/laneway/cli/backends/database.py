@@ -74,12 +74,16 @@ class DatabaseBackend(OperationBackend):
         await client.close()
         return replace(await handle.get(), duplicate=handle.duplicate)
 
-    async def is_published(self, job: Job) -> bool:
-        """Whether a worker has ever published the job's type."""
-        from laneway.store.workers import published
+    async def find_unpublished(self, job: Job) -> str | None:
+        """None if a worker has published the job's type; else `; did you mean …?`, or empty."""
+        from laneway.domain.suggestion import suggest
+        from laneway.store.workers import published, published_names
 
         known = (await self._db.run(published([job.job_type]))).get(job.job_type)
-        return known is not None and known.is_published
+        if known is not None and known.is_published:
+            return None
+        names = await self._db.run(published_names())
+        return suggest(job.job_type, names)
 
     async def list_jobs(self, wanted: JobFilter, *, limit: int, cursor: str | None) -> Page[Job]:
         return await jobs.listing(self._db, wanted, limit=limit, cursor=cursor)

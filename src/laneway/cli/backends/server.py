@@ -59,13 +59,17 @@ class ServerBackend(OperationBackend):
         found = await self._client.get_job(made.id) if made.duplicate else None
         return made if found is None else replace(found, duplicate=True)
 
-    async def is_published(self, job: Job) -> bool:
-        """Whether a worker has ever published the job's type."""
+    async def find_unpublished(self, job: Job) -> str | None:
+        """None if a worker has published the job's type; else `; did you mean …?`, or empty."""
         try:
             explained = await self._client.explain_job(job.id)
         except (Forbidden, NotFound):
-            return True  # this caller may not know
-        return all(reason.code != "type_unpublished" for reason in explained.reasons)
+            return None  # this caller may not know
+        for reason in explained.reasons:
+            if reason.code == "type_unpublished":
+                _, mark, near = reason.message.partition("; did you mean ")
+                return mark + near
+        return None
 
     async def list_jobs(self, wanted: JobFilter, *, limit: int, cursor: str | None) -> Page[Job]:
         check_page(limit)

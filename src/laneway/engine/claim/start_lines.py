@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from shlex import quote
 from typing import Final, NamedTuple
 
 from laneway import __version__
-from laneway.config.lanes import SEEDED, preset
+from laneway.config.lanes import SEEDED, is_seeded, is_set_by_operator, preset
 from laneway.config.settings import Settings
 from laneway.domain.lane import Lane
 from laneway.domain.redaction import redact_dsn
+from laneway.engine.claim.lane_routing import served
 from laneway.engine.registry import Handler, Registry
 from laneway.observability.safe_logger import SafeLogger
 from laneway.store.lanes import ControlState
@@ -57,7 +59,7 @@ def log_start(
 ) -> None:
     """Log what the worker serves, then the lane of each job type."""
     types = routed_types(registry, state, only)
-    lanes = sorted({one.lane for one in types if only is None or one.lane in only})
+    lanes = sorted(served(state, registry.runnable, only))
     where = f"database {redact_dsn(database) or 'of the PG variables'}"
     facts = f"laneway {__version__}, {where}, {room_text(settings, registry)}"
     if lanes:
@@ -74,7 +76,7 @@ def log_start(
         log.warning("all claims are paused: jobs wait until `laneway resume`")
     if lists_types:
         _log_types(types)
-        _warn_of_overruled(registry, state)
+        _log_overruled(registry, state, only)
 
 
 def _log_types(types: Sequence[RoutedType]) -> None:
@@ -98,15 +100,22 @@ def _log_types(types: Sequence[RoutedType]) -> None:
         )
 
 
-def _warn_of_overruled(registry: Registry, state: ControlState) -> None:
-    """Warn of handlers whose lane is not the one of the database, with the command to move them."""
+def _log_overruled(registry: Registry, state: ControlState, only: frozenset[str] | None) -> None:
+    """Log handlers whose lane is not the one of the database, with the command to move them.
+
+    It is a warning unless an operator put the type there and this worker serves that lane.
+    """
     overruled = [
         (handler.job_type, found, handler.lane)
         for handler in sorted(registry, key=lambda one: one.job_type)
         if handler.lane not in (None, found := state.lane_of(handler.job_type))
     ]
     for job_type, found, wanted in overruled[:MAX_NAMED]:
-        log.warning(
+        is_expected = _is_moved_by_operator(job_type, state.lanes.get(found)) and (
+            only is None or found in only
+        )
+        log.log(
+            logging.INFO if is_expected else logging.WARNING,
             "job type %s is in the lane %s of the database, its handler says %s, and the database"
             " decides. To change it: `laneway lanes move %s %s`",
             job_type, found, wanted, quote(job_type), wanted,
@@ -116,6 +125,13 @@ def _warn_of_overruled(registry: Registry, state: ControlState) -> None:
             "%s more job types are in other lanes than their handlers say",
             len(overruled) - MAX_NAMED,
         )
+
+
+def _is_moved_by_operator(job_type: str, row: Lane | None) -> bool:
+    """Whether neither a new database nor a worker put the job type into this lane."""
+    if row is None or not is_set_by_operator(row):
+        return False
+    return not any(one.name == row.name and job_type in one.job_types for one in preset(SEEDED))
 
 
 def named(names: Sequence[str]) -> str:
@@ -157,11 +173,6 @@ def _reason(handler: Handler, lane: str, state: ControlState) -> str:
         return f"the lane's row (the handler says {handler.lane})"
     if row is None or not is_in_row:
         return "the default"
-    if not _is_seeded(row):
+    if not is_seeded(row):
         return "the lane's row"
     return f"the lane's row, as seeded; {_CURE}"
-
-
-def _is_seeded(row: Lane) -> bool:
-    """Whether a lane is as a new database has it."""
-    return any(one.name == row.name and not one.differences(row) for one in preset(SEEDED))

@@ -182,14 +182,14 @@ def caller_of(access: Access) -> StreamCaller:
             " grant it with the scope all, in some lanes or in any"
         )
     declares = [t for t in access.reach(DECLARE).terms if t.owner is None and t.workspace is None]
-    expiry = access.token_expiry
+    soon_s = None if access.token_expiry is None else access.token_expiry.soon_s
     return StreamCaller(
         access.principal_id,
         access.name,
         _lanes_of(terms),
         access.token_job_types,
         _lanes_of(declares),
-        None if expiry is None else expiry.soon_s,
+        None if soon_s is None else int(soon_s * 1000),
     )
 
 

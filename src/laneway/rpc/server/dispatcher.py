@@ -111,13 +111,11 @@ class Dispatcher:
 
     @property
     def token_expires_in_ms(self) -> int | None:
-        """The time until its worker's token expires, if that is soon."""
-        left_s = self._caller.expires_in_s
-        return None if left_s is None else int(left_s * 1000)
+        return self._caller.expires_in_ms
 
     def update_caller(self, caller: StreamCaller) -> None:
         """Applies the changed permissions or the expiry of its token."""
-        if caller.expires_in_s not in (None, self._caller.expires_in_s):
+        if caller.expires_in_ms not in (None, self.token_expires_in_ms):
             self._queue.beat()
         self._caller = caller
         self.serve(self._shared.state())

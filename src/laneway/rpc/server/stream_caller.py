@@ -22,7 +22,7 @@ class StreamCaller:
     job_types: frozenset[str] | None = None
     declares: frozenset[str] | None = frozenset()
     # The time until its token expires, in whole days or hours; None: that is not soon.
-    expires_in_s: float | None = None
+    expires_in_ms: int | None = None
 
     def may_claim_in(self, lane: str) -> bool:
         return self.lanes is None or lane in self.lanes
