@@ -2,7 +2,8 @@
 
 Builds the wheel and the sdist, installs the core without extras into fresh environments and runs
 tests/install in each. Prints the figures with their bounds; bench/latest/first_hour.json keeps
-them. A figure beyond its bound is named; what does not work, or was not measured, fails the run.
+them. What does not work, was not measured, or is larger than its bound fails the run. A start that
+took too long is only named: it depends on the machine.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from scripts.core_install import ROOT, build, find_python, make_venv, rebuild, s
 FIGURES: Final = ROOT / "bench" / "latest" / "first_hour.json"
 VERSIONS: Final = ("3.11", "3.12", "3.13", "3.14")
 PLANTED: Final = 8
-# Figure and bound: the least for the first, the greatest for the others.
+# Figure and bound: the least for the first, the greatest for the others. Times do not fail a run.
 BOUNDS: Final = {
     "planted_mistakes_found": PLANTED,
     "core_mb": 60,
@@ -33,6 +34,7 @@ BOUNDS: Final = {
     "import_s": 0.25,
     "help_s": 0.2,
 }
+TIMES: Final = frozenset({"import_s", "help_s"})
 RUNS: Final = 15
 
 
@@ -54,6 +56,7 @@ def main() -> int:
     judge(figures, result)
     for name, value in figures.items():
         print(f"{name}={value:g}")
+    print("bounds: " + ", ".join(f"{name} {bound:g}" for name, bound in BOUNDS.items()))
     FIGURES.parent.mkdir(parents=True, exist_ok=True)
     kept = {**figures, "missed": result.missed, "failed": result.failed}
     FIGURES.write_text(json.dumps(kept, indent=2) + "\n", "utf-8")
@@ -64,7 +67,7 @@ def main() -> int:
 
 
 def judge(figures: Mapping[str, float], result: Result) -> None:
-    """Compare the figures with their bounds; planted mistakes and missing figures are failures."""
+    """Compare the figures with their bounds; all but times beyond them are failures."""
     for name, bound in BOUNDS.items():
         value = figures.get(name)
         if value is None:
@@ -73,7 +76,8 @@ def judge(figures: Mapping[str, float], result: Result) -> None:
             if value < bound:
                 result.failed.append(f"{name} {value:g} of {bound:g}")
         elif value > bound:
-            result.missed.append(f"{name} {value:g}, bound {bound:g}")
+            beyond = result.missed if name in TIMES else result.failed
+            beyond.append(f"{name} {value:g}, bound {bound:g}")
 
 
 def planted_mistakes() -> int | None:

@@ -107,3 +107,15 @@ def test_reset_refuses_a_database_that_is_not_embedded(program: Run) -> None:
 def test_embedded_postgresql_that_is_off_is_not_reset(laneway: Program) -> None:
     refused = laneway("db", "reset", "--yes", LANEWAY_EMBEDDED="off")
     assert (refused.returncode, "LANEWAY_EMBEDDED" in refused.stderr) == (4, True)
+
+
+def test_commands_below_a_data_directory_use_its_database(place: Path, laneway: Program) -> None:
+    (place / "project" / "pyproject.toml").unlink()
+    own = place / "project" / ".laneway" / f"postgres-{MAJOR}"
+    first = laneway("jobs", "submit", "greet", "{}", "--json")
+    assert first.returncode == 0, first.stderr
+    assert laneway("db", "path", inside="src").stdout == f"{own}\n"
+    assert not (place / "project" / "src" / ".laneway").exists()
+    with EmbeddedPostgres(own):
+        listed = laneway("jobs", "ls", "--json", inside="src")
+        assert json.loads(listed.stdout)["id"] == json.loads(first.stdout)["id"]

@@ -188,3 +188,23 @@ def test_application_without_handlers_says_why(folder: Path) -> None:
         "shop:lw has no handlers, but shop:queue has: start that one, or use the same Laneway in"
         " all modules"
     )
+
+
+@pytest.mark.parametrize(
+    "policy, message",
+    [
+        ("below_cost=5", 'currency: is missing: an amount needs its currency, such as "USD"'),
+        ("below_cost=5, currency='eur'", "currency: must be three capital letters, like USD,"),
+        ("below_cost=-1, currency='EUR'", "below_cost: must be "),
+        ("currency='EUR'", "currency: needs below_cost"),
+        ("below_cost=5, currency='EUR', below_tokens=9", "below_tokens: give below_cost or below_"),
+        ("below_costs=5", "TypeError: Approval.__init__() got an unexpected keyword argument"),
+    ],
+)
+def test_mistake_in_an_approval_is_named_at_import_with_its_line(
+    folder: Path, policy: str, message: str
+) -> None:
+    source = f"from laneway import Approval\n{APP}@lw.handler('x', approval=Approval({policy}))\n"
+    (folder / "shop.py").write_text(source + "def x(ctx): ...\n")
+    found = failure("shop:lw")
+    assert found.startswith(f"app 'shop:lw' cannot be imported: shop.py, line 4: {message}")

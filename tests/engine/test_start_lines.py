@@ -7,7 +7,7 @@ import logging
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from laneway import Analysis, Context, Laneway, SyncContext, __version__
+from laneway import Analysis, Approval, Context, Laneway, SyncContext, __version__
 from laneway.domain.redaction import redact_dsn
 from tests.support.worker_harness import WorkerHarness
 
@@ -138,6 +138,29 @@ async def test_other_lane_is_a_warning_unless_an_operator_chose_it(
     await harness.start_worker(only_lanes=only)
     (found,) = [r for r in caplog.records if "is in the lane paint" in r.getMessage()]
     assert found.levelno == level
+
+
+async def test_bound_of_an_approval_without_analysis_is_warned_of(
+    harness: WorkerHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    bound = Approval(below_cost=5, currency="EUR")
+
+    @harness.lw.handler("estimated", approval=bound)
+    async def estimated(ctx: Context) -> None: ...
+
+    @estimated.analyze
+    async def plan() -> Analysis:
+        return Analysis(cost=1, currency="EUR")
+
+    @harness.lw.handler("unestimated", approval=bound)
+    async def unestimated(ctx: Context) -> None: ...
+
+    @harness.lw.handler("always", approval=True)
+    async def always(ctx: Context) -> None: ...
+
+    await harness.start_worker()
+    (found,) = [line for line in lines(caplog, logging.WARNING) if "no analysis" in line]
+    assert found.startswith("job type unestimated has no analysis, so no job is below the bound")
 
 
 async def test_start_line_names_the_lane_of_analyses(

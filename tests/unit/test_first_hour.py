@@ -19,10 +19,15 @@ def judged(**changed: float) -> Result:
     return result
 
 
-def test_figure_beyond_its_bound_is_named_and_does_not_fail() -> None:
+def test_time_beyond_its_bound_is_named_and_does_not_fail() -> None:
     assert judged() == Result()
-    found = judged(import_s=9.0)
-    assert (found.missed, found.failed) == (["import_s 9, bound 0.25"], [])
+    found = judged(import_s=9.0, help_s=0.3)
+    assert (found.missed, found.failed) == (["import_s 9, bound 0.25", "help_s 0.3, bound 0.2"], [])
+
+
+def test_size_beyond_its_bound_fails() -> None:
+    found = judged(core_mb=60.1, core_packages=27.0)
+    assert found == Result(failed=["core_mb 60.1, bound 60", "core_packages 27, bound 26"])
 
 
 def test_planted_mistake_that_is_not_found_fails() -> None:
@@ -41,7 +46,7 @@ def test_exit_code_is_that_of_the_checks(
     failed: list[str], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def installations(home: Path, figures: dict[str, float]) -> Result:
-        figures.update(MET, core_mb=1000.0)
+        figures.update(MET, import_s=9.0)
         return Result(failed=list(failed))
 
     monkeypatch.setattr(first_hour, "installations", installations)
@@ -50,4 +55,4 @@ def test_exit_code_is_that_of_the_checks(
     monkeypatch.setattr(first_hour, "FIGURES", tmp_path / "figures.json")
     assert first_hour.main() == code
     kept = json.loads((tmp_path / "figures.json").read_text())
-    assert (kept["failed"], kept["missed"]) == (failed, ["core_mb 1000, bound 60"])
+    assert (kept["failed"], kept["missed"]) == (failed, ["import_s 9, bound 0.25"])

@@ -77,6 +77,7 @@ def log_start(
     if lists_types:
         _log_types(types)
         _log_overruled(registry, state, only)
+        _warn_of_unestimated(registry)
 
 
 def _log_types(types: Sequence[RoutedType]) -> None:
@@ -125,6 +126,18 @@ def _log_overruled(registry: Registry, state: ControlState, only: frozenset[str]
             "%s more job types are in other lanes than their handlers say",
             len(overruled) - MAX_NAMED,
         )
+
+
+def _warn_of_unestimated(registry: Registry) -> None:
+    """Warn of policies that compare a cost which nothing estimates."""
+    for record in registry.records():
+        bound = None if record.approval is None else record.approval.below
+        if bound is not None and not record.has_analysis:
+            log.warning(
+                "job type %s has no analysis, so no job is below the bound of its approval: every"
+                " job waits for a person. Estimate the cost in a function with @….analyze",
+                record.name,
+            )
 
 
 def _is_moved_by_operator(job_type: str, row: Lane | None) -> bool:
