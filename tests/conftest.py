@@ -36,7 +36,9 @@ from psycopg import sql
 
 from laneway.domain.redaction import redact
 from laneway.embedded.postgres import EmbeddedPostgres
+from laneway.engine.process import spawned
 from tests.support.database_pool import DatabasePool
+from tests.support.warm_program import WarmPopen, WarmProgram, shared
 
 # As laneway.rpc does, but before any test imports gRPC itself: its fork handlers break programs
 # that start while it is busy.
@@ -274,11 +276,35 @@ def _short_dir() -> Path:
     return Path(os.environ[_SHARED])
 
 
+# -- processes --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def warm_program() -> Iterator[WarmProgram]:
+    """Forks programs after the imports."""
+    with shared:
+        yield shared
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm_children(warm_program: WarmProgram) -> Iterator[None]:
+    """Fork the child processes of workers in this process: a thousand tests start one or more."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spawned, "Popen", WarmPopen)
+        yield
+
+
+@pytest.fixture
+def new_interpreters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start the child processes of workers as users do: for tests of their start."""
+    monkeypatch.setattr(spawned, "Popen", subprocess.Popen)
+
+
 # -- leaks ------------------------------------------------------------------------------------
 
 
 @pytest.fixture(autouse=True)
-def leaks_nothing(request: pytest.FixtureRequest) -> Iterator[None]:
+def leaks_nothing(request: pytest.FixtureRequest, warm_program: WarmProgram) -> Iterator[None]:
     """Fail a test that leaves a task, or a process that it started."""
     before = _children()
     if inspect.iscoroutinefunction(getattr(request.node, "obj", None)):
@@ -294,7 +320,9 @@ def leaks_nothing(request: pytest.FixtureRequest) -> Iterator[None]:
         pytest.fail(f"handlers of {names} left changed", pytrace=False)
     # The password of one test may be an ordinary word in the next.
     redact.forget()
-    leaked = _until_empty(lambda: sorted(_children() - before, key=lambda child: child.pid))
+    leaked = _until_empty(
+        lambda: [child for child in _children() - before if child.pid != warm_program.pid]
+    )
     if leaked:
         described = [_describe(child) for child in leaked]
         for child in leaked:
@@ -319,16 +347,14 @@ async def leaves_no_task() -> AsyncIterator[None]:
 
 # These live for the whole session: helpers of Python and of the tests, and the guardian of this
 # process's server.
-_LASTING = (
-    "multiprocessing.resource_tracker",
-    "multiprocessing.forkserver",
-    "tests.support.warm_program",
-)
+_LASTING = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 
 
-# Process id → parent id. A process keeps its parent while the parent lives, so each is read once:
-# reading all processes of a busy machine twice per test took a fifth of the suite's time.
+# Process id → parent id, and those of the lasting. A process keeps its parent while the parent
+# lives, so each is read once: reading all processes of a busy machine twice per test took a fifth
+# of the suite's time.
 _parents: dict[int, int] = {}
+_lasting: set[int] = set()
 
 
 def _children() -> set[psutil.Process]:
@@ -340,12 +366,15 @@ def _children() -> set[psutil.Process]:
     below = {os.getpid()}
     while more := {pid for pid, parent in known.items() if parent in below} - below:
         below |= more
-    lasting = (*_LASTING, str(_short_dir() / _OF_PROCESS))
+    _lasting.intersection_update(below)
+    marks = (*_LASTING, str(_short_dir() / _OF_PROCESS))
     found = set()
-    for pid in below - {os.getpid()}:
+    for pid in below - _lasting - {os.getpid()}:
         with suppress(psutil.NoSuchProcess):
             child = psutil.Process(pid)
-            if not any(mark in _describe(child) for mark in lasting):
+            if any(mark in _describe(child) for mark in marks):
+                _lasting.add(pid)
+            else:
                 found.add(child)
     return found
 

@@ -47,12 +47,6 @@ def run(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Run:
     return invoke
 
 
-@pytest.fixture(scope="session")
-def warm_program() -> Iterator[WarmProgram]:
-    with WarmProgram() as warm:
-        yield warm
-
-
 @pytest.fixture
 def program(dsn: str, warm_program: WarmProgram) -> Run:
     """Runs a command as its own process."""

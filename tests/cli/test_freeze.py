@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.conftest import PROGRAM, Run
 from tests.support.job_factory import JobFactory
+from tests.support.warm_program import WarmPopen
 
 
 def enabled(factory: JobFactory) -> set[str]:
@@ -99,7 +100,7 @@ def test_interrupted_freeze_prints_state_of_lanes(
 ) -> None:
     before = enabled(factory)
     factory.running("ingestion")
-    with subprocess.Popen(
+    with WarmPopen(
         [*PROGRAM, "freeze", *option],
         env={**os.environ, "LANEWAY_DATABASE_URL": dsn},
         stderr=subprocess.PIPE,

@@ -20,10 +20,11 @@ from laneway.store import jobs
 from tests.cli.conftest import PROGRAM, Run
 from tests.conftest import short_data_dir
 from tests.support.job_factory import JobFactory
+from tests.support.warm_program import WarmPopen
 
 
 def start(dsn: str, *args: object, **env: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+    return WarmPopen(
         [*PROGRAM, *(str(arg) for arg in args)],
         env={**os.environ, "LANEWAY_DATABASE_URL": dsn, **env},
         stdin=subprocess.DEVNULL,
@@ -218,7 +219,7 @@ def test_worker_runs_submitted_jobs_and_stops_on_sigterm(
         "    return f'hello {name}'\n"
     )
     path = os.pathsep.join([str(tmp_path), *sys.path])
-    with subprocess.Popen(
+    with WarmPopen(
         [*PROGRAM, "worker", "sample_app:lw", "--concurrency", "2", "--grace", "5s"],
         env={**os.environ, "LANEWAY_DATABASE_URL": dsn, "PYTHONPATH": path},
         stderr=subprocess.PIPE,
@@ -255,7 +256,7 @@ def output_of_worker(dsn: str, program: Run, folder: Path, *options: str) -> str
     """The output of a worker that completes a job and fails another."""
     (folder / "talking_app.py").write_text(TALKING)
     path = os.pathsep.join([str(folder), *sys.path])
-    with subprocess.Popen(
+    with WarmPopen(
         [*PROGRAM, "worker", "talking_app", "--name", "w", *options],
         env={**os.environ, "LANEWAY_DATABASE_URL": dsn, "PYTHONPATH": path},
         stderr=subprocess.PIPE,

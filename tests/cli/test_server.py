@@ -25,7 +25,7 @@ from laneway.engine.process import start_retry
 from laneway.errors import DatabaseUnavailable, SchemaMismatch
 from tests.api.conftest import People
 from tests.cli.conftest import PROGRAM, Run
-from tests.support.warm_program import WarmProgram
+from tests.support.warm_program import WarmPopen, WarmProgram
 
 ANYWHERE = "0.0.0.0"  # noqa: S104 -- refused, that is the point
 APP = """
@@ -45,7 +45,7 @@ def started(dsn: str, *args: str, cwd: Path) -> Iterator[tuple[subprocess.Popen[
     """The program, and its output until it served."""
     with (
         (cwd / "stderr").open("w") as stderr,
-        subprocess.Popen(
+        WarmPopen(
             [*PROGRAM, *args, "--port", "0"],
             env={**os.environ, "LANEWAY_DATABASE_URL": dsn},
             cwd=cwd,

@@ -18,6 +18,7 @@ from laneway import Context
 from laneway.engine.lease.heartbeat import Heartbeat
 from laneway.engine.lease.heartbeat_child import HUNG, LeaseRenewer, ReportWriter
 from laneway.engine.lease.heartbeat_wire import Pair
+from laneway.engine.process import spawned
 from laneway.errors import DatabaseUnavailable
 from laneway.store.leases import WriteResult
 from tests.support.worker_command import WorkerCommand
@@ -204,7 +205,7 @@ async def test_while_no_heartbeat_process_can_be_started_leases_are_lost_in_time
     def refuse(*args: Any, **options: Any) -> Any:
         raise OSError("out of processes")
 
-    monkeypatch.setattr(subprocess, "Popen", refuse)
+    monkeypatch.setattr(spawned, "Popen", refuse)
     pid = worker.heartbeat.pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)

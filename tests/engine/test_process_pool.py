@@ -18,7 +18,6 @@ from uuid import uuid4
 
 import psutil
 import pytest
-import pytest_asyncio
 import uvloop
 
 from laneway.config.settings import Settings
@@ -165,18 +164,6 @@ async def pool() -> AsyncIterator[ProcessPool]:
         assert not any(psutil.pid_exists(pid) for pid in pids)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared_pool() -> AsyncIterator[ProcessPool]:
-    """A pool with one child, for handlers that leave it as it was."""
-    pool = ProcessPool(2, Settings.load())
-    await Attempt(pool, "echo").result()
-    yield pool
-    await pool.close()
-
-
-shares_pool = pytest.mark.asyncio(loop_scope="module")
-
-
 async def until(is_so: Callable[[], bool]) -> None:
     async with asyncio.timeout(DEADLINE_S):
         while not is_so():  # noqa: ASYNC110 -- the process table has no event to wait for
@@ -194,39 +181,35 @@ def is_gone(pid: int) -> bool:
 # How a handler ends ---------------------------------------------------------------------------
 
 
-@shares_pool
-async def test_result_comes_back_from_another_process(shared_pool: ProcessPool) -> None:
-    attempt = Attempt(shared_pool, "echo", {"value": ["ä", 1, None]})
+async def test_result_comes_back_from_another_process(pool: ProcessPool) -> None:
+    attempt = Attempt(pool, "echo", {"value": ["ä", 1, None]})
     result = await attempt.result()
     assert result["value"] == ["ä", 1, None]
-    assert result["pid"] in shared_pool.pids
+    assert result["pid"] in pool.pids
     assert (result["attempt"], result["id"]) == (1, str(attempt.run.claim.job_id))
 
 
-@shares_pool
-async def test_error_comes_back_with_its_traceback(shared_pool: ProcessPool) -> None:
-    error = await Attempt(shared_pool, "fail", {"how": "error"}).failure()
+async def test_error_comes_back_with_its_traceback(pool: ProcessPool) -> None:
+    error = await Attempt(pool, "fail", {"how": "error"}).failure()
     assert (error["type"], error["message"]) == ("ValueError", "no such page")
     assert "pool_handlers.py" in error["traceback"]
     assert 'raise ValueError("no such page")' in error["traceback"]
 
 
-@shares_pool
 async def test_exception_that_cannot_be_described_still_fails_its_job(
-    shared_pool: ProcessPool,
+    pool: ProcessPool,
 ) -> None:
-    assert (await Attempt(shared_pool, "fail", {"how": "mute"}).failure())["type"] == "Mute"
-    assert (await Attempt(shared_pool, "fail", {"how": "exit"}).failure())["type"] == "SystemExit"
-    assert len(shared_pool.pids) == 1
+    assert (await Attempt(pool, "fail", {"how": "mute"}).failure())["type"] == "Mute"
+    assert (await Attempt(pool, "fail", {"how": "exit"}).failure())["type"] == "SystemExit"
+    assert len(pool.pids) == 1
 
 
-@shares_pool
 async def test_retry_snooze_and_cancel_mean_the_same_as_in_a_thread(
-    shared_pool: ProcessPool,
+    pool: ProcessPool,
 ) -> None:
     kinds = {}
     for how in ("retry", "snooze", "cancel"):
-        verdict = await Attempt(shared_pool, "fail", {"how": how}).verdict()
+        verdict = await Attempt(pool, "fail", {"how": how}).verdict()
         assert verdict is not None
         message = verdict.error and json.loads(verdict.error)["message"]
         kinds[how] = verdict.kind, verdict.delay_s, message
@@ -244,27 +227,24 @@ async def test_payload_the_handler_cannot_take_is_given_up(pool: ProcessPool) ->
     assert "payload.mb" in (verdict.error or "")
 
 
-@shares_pool
-async def test_result_that_is_too_large_fails_the_job(shared_pool: ProcessPool) -> None:
+async def test_result_that_is_too_large_fails_the_job(pool: ProcessPool) -> None:
     big = "x" * (DEFAULT_LIMITS.max_bytes - 20)
-    verdict = await Attempt(shared_pool, "echo", {"value": big}).verdict()
+    verdict = await Attempt(pool, "echo", {"value": big}).verdict()
     assert verdict is not None
     assert verdict.kind == "giveup"
     assert json.loads(verdict.error or "")["type"] == "InvalidResult"
 
 
-@shares_pool
-async def test_mebibyte_goes_both_ways(shared_pool: ProcessPool) -> None:
+async def test_mebibyte_goes_both_ways(pool: ProcessPool) -> None:
     big = "é" * (DEFAULT_LIMITS.max_bytes // 2 - 500)
-    assert (await Attempt(shared_pool, "echo", {"value": big}).result())["value"] == big
+    assert (await Attempt(pool, "echo", {"value": big}).result())["value"] == big
 
 
 # What a handler says --------------------------------------------------------------------------
 
 
-@shares_pool
-async def test_progress_checkpoint_and_log_lines_are_passed_on(shared_pool: ProcessPool) -> None:
-    attempt = Attempt(shared_pool, "reporting", checkpoint={"page": 1})
+async def test_progress_checkpoint_and_log_lines_are_passed_on(pool: ProcessPool) -> None:
+    attempt = Attempt(pool, "reporting", checkpoint={"page": 1})
     assert await attempt.result() == [{"page": 1}, {"page": 2}]
     merged: dict[str, Any] = {}
     for report in attempt.reporter.reports:
@@ -293,30 +273,27 @@ async def test_save_returns_only_when_the_checkpoint_is_stored(pool: ProcessPool
     assert attempt.reporter.events[1:] == ["asked to store", "stored", "saved"]
 
 
-@shares_pool
 async def test_save_in_an_attempt_that_is_over_ends_it_without_a_verdict(
-    shared_pool: ProcessPool,
+    pool: ProcessPool,
 ) -> None:
-    attempt = Attempt(shared_pool, "reporting")
+    attempt = Attempt(pool, "reporting")
     attempt.reporter.is_stale = True
     assert await attempt.verdict() is None
     assert "saved" not in attempt.reporter.events
-    assert len(shared_pool.pids) == 1
+    assert len(pool.pids) == 1
 
 
-@shares_pool
 async def test_tight_loop_of_progress_is_merged_but_its_end_is_stored(
-    shared_pool: ProcessPool,
+    pool: ProcessPool,
 ) -> None:
-    attempt = Attempt(shared_pool, "chatter", {"times": 20_000})
+    attempt = Attempt(pool, "chatter", {"times": 20_000})
     await attempt.result()
     assert len(attempt.reporter.reports) < 2_000
     assert attempt.reporter.reports[-1].done == 20_000
 
 
-@shares_pool
-async def test_track_continues_after_the_last_item_stored(shared_pool: ProcessPool) -> None:
-    attempt = Attempt(shared_pool, "resume", checkpoint={"_tracked": {"items": 3}})
+async def test_track_continues_after_the_last_item_stored(pool: ProcessPool) -> None:
+    attempt = Attempt(pool, "resume", checkpoint={"_tracked": {"items": 3}})
     assert await attempt.result() == [3, 4]
     assert attempt.reporter.events == ["asked to store", "stored"] * 2
     assert attempt.reporter.reports[-1].checkpoint == '{"_tracked":{"items":5}}'
@@ -370,7 +347,7 @@ async def test_memory_beyond_the_limit_is_an_error_of_the_job(pool: ProcessPool)
     assert error["type"] == "MemoryError"
     assert error["message"] == "the handler needs more than its memory_mb=64"
     assert await Attempt(pool, "hog", {"mb": 16}).result() == 16 << 20
-    assert first not in pool.pids
+    await until(lambda: first not in pool.pids)
 
 
 async def test_idle_child_that_died_costs_no_attempt(pool: ProcessPool) -> None:
@@ -419,39 +396,35 @@ async def test_children_die_with_a_worker_that_is_killed(tmp_path: Path, loop: s
 
 
 @pytest.mark.parametrize("job_type", ["patient", "tracking"])
-@shares_pool
-async def test_plain_handler_stops_at_its_next_call(
-    shared_pool: ProcessPool, job_type: str
-) -> None:
-    attempt = Attempt(shared_pool, job_type).start()
+async def test_plain_handler_stops_at_its_next_call(pool: ProcessPool, job_type: str) -> None:
+    attempt = Attempt(pool, job_type).start()
     await attempt.until("waiting" if job_type == "patient" else "tracking")
-    pids = shared_pool.pids
+    pids = pool.pids
     attempt.stop()
     assert await attempt.verdict() is None
-    await Attempt(shared_pool, "echo").result()
-    assert shared_pool.pids == pids
+    await Attempt(pool, "echo").result()
+    assert pool.pids == pids
 
 
-@shares_pool
-async def test_async_handler_is_cancelled_and_may_tidy_up(shared_pool: ProcessPool) -> None:
-    attempt = Attempt(shared_pool, "async_patient").start()
+async def test_async_handler_is_cancelled_and_may_tidy_up(pool: ProcessPool) -> None:
+    attempt = Attempt(pool, "async_patient").start()
     await attempt.until("waiting")
     attempt.stop("timeout")
     assert await attempt.verdict() is None
     assert attempt.reporter.events == ["waiting", "tidied up"]
-    assert (await Attempt(shared_pool, "async_echo").result())["pid"] in shared_pool.pids
+    assert (await Attempt(pool, "async_echo").result())["pid"] in pool.pids
 
 
-@shares_pool
 async def test_handler_that_finishes_all_the_same_keeps_its_result(
-    shared_pool: ProcessPool,
+    pool: ProcessPool,
 ) -> None:
-    attempt = Attempt(shared_pool, "stubborn_finish").start()
+    attempt = Attempt(pool, "stubborn_finish").start()
     await attempt.until("waiting")
     attempt.stop()
     assert await attempt.result() == "done all the same"
 
 
+@pytest.mark.usefixtures("new_interpreters")  # which take their time
 async def test_job_stopped_before_its_child_is_up_never_starts(pool: ProcessPool) -> None:
     attempt = Attempt(pool, "reporting").start()
     await until(lambda: bool(pool.pids))
@@ -518,10 +491,9 @@ async def test_close_ends_all_children() -> None:
 # Which child runs what ------------------------------------------------------------------------
 
 
-@shares_pool
-async def test_child_serves_the_next_job_too(shared_pool: ProcessPool) -> None:
-    pids = {(await Attempt(shared_pool, "echo").result())["pid"] for _ in range(3)}
-    assert pids == set(shared_pool.pids)
+async def test_child_serves_the_next_job_too(pool: ProcessPool) -> None:
+    pids = {(await Attempt(pool, "echo").result())["pid"] for _ in range(3)}
+    assert pids == set(pool.pids)
     assert len(pids) == 1
 
 

@@ -1,7 +1,7 @@
 """The API in process, and the command line."""
 
 from tests.api.conftest import app, audit_entries, conn, database, factory, people
-from tests.cli.conftest import program, run, warm_program
+from tests.cli.conftest import program, run
 
 __all__ = [
     "app",
@@ -12,5 +12,4 @@ __all__ = [
     "people",
     "program",
     "run",
-    "warm_program",
 ]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 from tests.rpc.scripted_server import TOKEN
+from tests.support.warm_program import WarmPopen
 from tests.support.worker_command import ROOT, WorkerCommand
 
 APP = "tests.rpc.app:lw"
@@ -23,7 +23,7 @@ class RemoteWorkerCommand(WorkerCommand):
         kept.pop("DATABASE_URL", None)
         command = ["-m", "laneway", "remote-worker", APP, "--server", address, *options]
         with (log or Path(os.devnull)).open("wb") as out:
-            self.process = subprocess.Popen(
+            self.process = WarmPopen(
                 [sys.executable, *command],
                 cwd=ROOT,
                 env={

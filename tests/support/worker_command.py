@@ -12,19 +12,18 @@ from typing import Self
 
 import psutil
 
+from tests.support.warm_program import WarmPopen
+
 ROOT = Path(__file__).parents[2]
 APP = "tests.engine.app:lw"
-ALONE = "import sys; from laneway.app.worker_process import run_worker; sys.exit(run_worker({!r}))"
 
 
 class WorkerCommand:
-    """One worker command and all its child processes; without options, unsupervised."""
+    """One worker command, forked after the imports, and all its child processes, which are not."""
 
     def __init__(self, dsn: str, *options: str, app: str = APP, **environment: str) -> None:
-        alone = ["-c", ALONE.format(app)]
-        command = ["-m", "laneway", "worker", app, *options] if options else alone
-        self.process = subprocess.Popen(
-            [sys.executable, *command],
+        self.process: subprocess.Popen[bytes] = WarmPopen(
+            [sys.executable, "-m", "laneway", "worker", app, *options],
             cwd=ROOT,
             env={
                 **os.environ,

@@ -7,10 +7,10 @@ import contextlib
 import os
 import signal
 import socket
-import subprocess
 import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from subprocess import Popen
 from typing import Any, NamedTuple
 
 
@@ -50,7 +50,7 @@ class Spawned:
     def __init__(self, command: Sequence[str], **options: Any) -> None:
         self._loop = asyncio.get_running_loop()
         self._gone: asyncio.Future[int] = self._loop.create_future()
-        self._popen = subprocess.Popen(command, **options)
+        self._popen = Popen(command, **options)
         self.pid = self._popen.pid
         try:
             threading.Thread(target=self._watch, name="laneway wait", daemon=True).start()
