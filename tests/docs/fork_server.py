@@ -8,7 +8,7 @@ what to run, its directory and environment, and passes standard files on:
     session   the Python blocks of one document (python_session.py)
     command   `laneway` with arguments, sent by the program that `write_command` writes
 
-Long-running commands (workers, servers) start as real processes.
+A command gets the signals of that program, and is killed with it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import importlib
 import json
 import os
 import pkgutil
+import select
 import signal
 import socket
 import sys
@@ -26,19 +27,21 @@ PACKAGES = (
     "api", "app", "cli", "client", "control", "domain", "embedded", "engine", "http", "operations",
     "store",
 )  # fmt: skip
-LASTING = ("worker", "remote-worker", "demo", "top", "up", "server")
 
 COMMAND = """\
 #!{python} -IS
-import json, os, socket, sys
-if sys.argv[1:2] and sys.argv[1] in {lasting}:
-    os.execv({real!r}, [{real!r}, *sys.argv[1:]])
+import json, os, signal, socket, sys
 with socket.socket(socket.AF_UNIX) as fork_server:
     fork_server.connect({address!r})
     request = json.dumps(["command", sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
     socket.send_fds(fork_server, [len(request).to_bytes(4, "big")], [0, 1, 2])
     fork_server.sendall(request)
-    answer = fork_server.recv(16)
+    answers = fork_server.makefile()
+    pid = int(answers.readline())
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, lambda number, frame: os.kill(pid, number))
+    answer = answers.readline()
 sys.exit(int(answer) if answer else 1)
 """
 
@@ -47,11 +50,7 @@ def write_command(directory: Path, address: Path) -> None:
     """Write the `laneway` program for a PATH that begins with the directory."""
     directory.mkdir()
     path = directory / "laneway"
-    real = str(Path(sys.executable).with_name("laneway"))
-    path.write_text(
-        COMMAND.format(python=sys.executable, lasting=LASTING, real=real, address=str(address)),
-        "utf-8",
-    )
+    path.write_text(COMMAND.format(python=sys.executable, address=str(address)), "utf-8")
     path.chmod(0o755)
 
 
@@ -119,9 +118,14 @@ def _run(client: socket.socket) -> None:
 
 
 def _run_command(client: socket.socket, arguments: list[str]) -> None:
+    ended, alive = os.pipe()
     if child := os.fork():  # which may become another program: `db run`
+        os.close(alive)
+        client.sendall(f"{child}\n".encode())
+        if client.fileno() in select.select([client.fileno(), ended], [], [])[0]:
+            os.kill(child, signal.SIGKILL)  # the caller was killed
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        client.sendall(str(status if status >= 0 else 1).encode())
+        client.sendall(f"{status if status >= 0 else 1}\n".encode())
         os._exit(0)
     client.close()
     sys.argv = ["laneway", *arguments]
