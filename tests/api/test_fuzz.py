@@ -8,11 +8,13 @@ import pytest
 from fastapi import FastAPI
 
 from laneway.api.routes.description import describe
-from tests.api import fuzz as fuzzing
-from tests.api.fuzz import fuzz
+
+# `tests.api.fuzz` is imported by the tests: schemathesis takes a second, in every test process.
 
 
 def test_every_answer_to_a_made_up_request_is_as_described(dsn: str) -> None:
+    from tests.api.fuzz import fuzz
+
     findings = fuzz(dsn, per_route=2)
     assert findings.problems == []
     assert findings.server_errors == 0
@@ -21,6 +23,8 @@ def test_every_answer_to_a_made_up_request_is_as_described(dsn: str) -> None:
 
 
 def test_undocumented_response_is_detected(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.api import fuzz as fuzzing
+
     def silent(app: FastAPI) -> dict[str, Any]:
         document = describe(app)
         me = document["paths"]["/me"]
@@ -28,5 +32,5 @@ def test_undocumented_response_is_detected(dsn: str, monkeypatch: pytest.MonkeyP
         return {**document, "paths": {"/me": me}}
 
     monkeypatch.setattr(fuzzing, "describe", silent)
-    findings = fuzz(dsn, per_route=2)
+    findings = fuzzing.fuzz(dsn, per_route=2)
     assert {problem.partition(":")[0] for problem in findings.problems} == {"GET /me"}

@@ -45,8 +45,10 @@ class Suite:
         for name, text in files.items():
             (self._home / f"{name}.py").write_text(text)
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("LANEWAY", "PYTEST"))}
+        # Loading schemathesis would take longer than the tests.
+        chosen = ("-p", "no:cacheprovider", "-p", "no:schemathesis")
         return subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments],
+            [sys.executable, "-m", "pytest", "-q", *chosen, *arguments],
             cwd=self._home,
             env={**kept, **self._environment},
             capture_output=True,
