@@ -33,7 +33,11 @@ from typing import Any, AnyStr, Self
 
 ROOT = Path(__file__).parents[2]
 # Child processes of a worker.
-CHILDREN = ("laneway.engine.lease.heartbeat_child", "laneway.engine.child.main")
+CHILDREN = (
+    "laneway.engine.lease.heartbeat_child",
+    "laneway.engine.child.main",
+    "laneway.rpc.worker.heartbeat_child",
+)
 # What commands and child processes import on first use, and what handlers of tests import.
 _BEFOREHAND = (
     *CHILDREN,
