@@ -81,11 +81,11 @@ class CheckOptions(TypedDict, total=False):
 class Laneway(Client):
     """An application: registers handlers, submits jobs and runs workers.
 
-        lw = Laneway()
+    lw = Laneway()
 
-        @lw.handler("greet")
-        async def greet(ctx, name: str) -> str:
-            return f"hello {name}"
+    @lw.handler("greet")
+    async def greet(ctx, name: str) -> str:
+        return f"hello {name}"
     """
 
     handlers: Registry

@@ -15,8 +15,8 @@ from laneway.http.verbs import Verbs
 class Client(Verbs, SyncRunner):
     """A client of a server, usable from any thread.
 
-        with Client("https://jobs.example.org", token) as client:
-            job = client.submit("ingestion", {"path": "a.pdf"})
+    with Client("https://jobs.example.org", token) as client:
+        job = client.submit("ingestion", {"path": "a.pdf"})
     """
 
     def __init__(
@@ -59,8 +59,8 @@ class Client(Verbs, SyncRunner):
 class AsyncClient(Verbs, AsyncRunner):
     """The async client of a server: every method of Client, awaited.
 
-        async with AsyncClient("https://jobs.example.org", token) as client:
-            job = await client.submit("ingestion", {"path": "a.pdf"})
+    async with AsyncClient("https://jobs.example.org", token) as client:
+        job = await client.submit("ingestion", {"path": "a.pdf"})
     """
 
     def __init__(
