@@ -2,36 +2,58 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from pathlib import Path
 from typing import get_args, get_type_hints
 
 import pytest
 
 from laneway.config.setting_values import SettingValues
 from laneway.config.settings import Settings
-from scripts.planted_mistakes import CHECKERS, FILES, ROOT, planted
+from scripts.planted_mistakes import CHECKERS, COUNTED, FILES, Found, planted, summary
+
+CORRECT = FILES / "correct.py"
+DECLARATIONS = FILES / "planted_declarations.py"
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, dict[Path, Found]]:
+    """The errors of each checker; it reads the standard library and ours once for all files."""
+    return {name: run(CORRECT, DECLARATIONS, COUNTED) for name, run in CHECKERS.items()}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("checker", CHECKERS)
-def test_type_checker_finds_every_mistake_in_declarations(checker: str) -> None:
-    path = FILES / "planted_declarations.py"
-    found = CHECKERS[checker](path)
-    assert found.keys() == planted(path).keys(), found
+def test_type_checker_finds_every_mistake_in_declarations(
+    checker: str, found: dict[str, dict[Path, Found]]
+) -> None:
+    errors = found[checker][DECLARATIONS]
+    assert errors.keys() == planted(DECLARATIONS).keys(), errors
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("checker", CHECKERS)
-def test_type_checker_accepts_every_correct_use(checker: str) -> None:
-    assert CHECKERS[checker](FILES / "correct.py") == {}
+def test_type_checker_accepts_every_correct_use(
+    checker: str, found: dict[str, dict[Path, Found]]
+) -> None:
+    assert found[checker][CORRECT] == {}
 
 
 @pytest.mark.slow
-def test_both_type_checkers_find_every_mistake_about_jobs() -> None:
-    command = [sys.executable, "-m", "scripts.planted_mistakes"]
-    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert printed == "planted_mistakes_found=8 of 8\n"
+def test_both_type_checkers_find_every_mistake_about_jobs(
+    found: dict[str, dict[Path, Found]],
+) -> None:
+    errors = {checker: by_file[COUNTED] for checker, by_file in found.items()}
+    assert summary(errors) == ["planted_mistakes_found=8 of 8"]
+
+
+def test_summary_names_mistakes_that_a_checker_misses_or_adds() -> None:
+    marked = planted(COUNTED)
+    first, *_ = marked
+    others = {line: text for line, text in marked.items() if line != first}
+    count, added, missed = summary({"mypy": {1: "made up", **others}, "pyright": marked})
+    assert count == f"planted_mistakes_found={len(others)} of {len(marked)}"
+    assert added.endswith(":1: mypy unexpected: made up")
+    assert missed.endswith(f":{first}: mypy missed: {marked[first]}")
 
 
 def test_every_setting_is_an_argument_of_laneway() -> None:
