@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -11,6 +12,8 @@ from urllib.parse import unquote, urlsplit
 # Attributes that a browser loads without a click.
 _RESOURCES = {"script": "src", "img": "src", "source": "srcset", "iframe": "src"}
 _LOADED_LINKS = {"stylesheet", "icon", "preload", "modulepreload", "preconnect", "manifest"}
+# What a style sheet loads from another host.
+_REMOTE = re.compile(r"""(?:url\(|@import)\s*["']?((?:https?:)?//[^"')\s]+)""")
 
 
 @dataclass
@@ -61,6 +64,9 @@ class BuiltSite:
                     yield f"{name}: {resource} (is on another host)"
                 elif problem := self._problem(resource, path):
                     yield f"{name}: {resource} ({problem})"
+        for path in sorted(self.folder.rglob("*.css")):
+            for resource in _REMOTE.findall(path.read_text("utf-8")):
+                yield f"{path.relative_to(self.folder)}: {resource} (is on another host)"
 
     def _problem(self, link: str, path: Path) -> str | None:
         parts = urlsplit(link)

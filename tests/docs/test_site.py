@@ -99,5 +99,17 @@ def test_broken_link_is_found(tmp_path: Path, body: str, problem: str) -> None:
     assert problem in found
 
 
-def test_builder_is_no_package_of_the_development_environment() -> None:
+def test_style_sheet_loads_nothing_from_another_host(tmp_path: Path) -> None:
+    sheet = tmp_path / "x.css"
+    sheet.write_text(
+        "a { background: url(data:image/svg+xml,x) } b { mask: url(../x.svg) }", "utf-8"
+    )
+    assert broken_links(tmp_path) == []
+    sheet.write_text(
+        '@import "https://fonts.example/x.css"; a { src: url(//f.example/y) }', "utf-8"
+    )
+    assert len(broken_links(tmp_path)) == 2
+
+
+def test_development_environment_has_no_builder() -> None:
     assert "zensical==" not in (ROOT / "requirements" / "dev.txt").read_text("utf-8")
