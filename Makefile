@@ -53,6 +53,10 @@ test-pooler: env ## Run the tests that need pgbouncer (installs it)
 	@scripts/need_debian.sh pgbouncer pgbouncer
 	@$(RUN) pytest -m pooler $(ARGS)
 
+.PHONY: integrations
+integrations: env ## Run the example of every integration in its own environment (ARGS="flask": only that one)
+	@$(RUN) scripts.integrations $(ARGS)
+
 .PHONY: sdk-typescript
 sdk-typescript: env ## Build and test the TypeScript SDK (installs its packages into sdk/typescript)
 	@scripts/sdk_typescript.sh test

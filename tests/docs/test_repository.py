@@ -101,7 +101,7 @@ def test_no_file_names_a_package_registry() -> None:
 
 
 def test_locks_name_no_address_and_hash_every_package() -> None:
-    locks = sorted((ROOT / "requirements").glob("*.txt"))
+    locks = sorted((ROOT / "requirements").rglob("*.txt"))
     assert {"dev.txt", "runtime.txt"} <= {lock.name for lock in locks}
     for lock in locks:
         text = lock.read_text("utf-8")
