@@ -27,6 +27,7 @@ FIGURES = ROOT / "bench" / "latest" / "integrations.json"
 # The environments of each integration, by the names of their locks.
 INTEGRATIONS = {
     "fastapi": ("fastapi",),
+    "flask": ("flask",),
 }
 OLDEST_PYTHON: dict[str, str] = {}
 _NEWER = ("3.12", "3.13", "3.14")

@@ -33,6 +33,12 @@ def require(extra: str, purpose: str) -> None:
         )
 
 
+def require_package(package: str, purpose: str, requirement: str) -> None:
+    """Raise MissingExtra with the command that installs a framework, which no extra does."""
+    if not _can_import(package):
+        raise MissingExtra(f"{purpose} needs {package}: pip install '{requirement}'", name=package)
+
+
 def install_line(extra: str) -> str:
     """The command that installs an extra."""
     return f"pip install 'laneway[{extra}]'"

@@ -315,6 +315,12 @@ class Laneway(Client):
     async def disconnect(self) -> None:
         """`close` without the API that `asgi` serves; the next use may be in another event loop."""
         await super().close()
+        await self.leave_loop()
+
+    async def leave_loop(self) -> None:
+        """Closes what was opened in this event loop; `lw.sync` stays open."""
+        if "_waker" in self.__dict__:
+            await self._waker.close()
         if "database" in self.__dict__:
             await self.database.close()
         for cached in ("database", "_waker"):

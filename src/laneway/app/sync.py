@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Collection
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from laneway.app.sync_resources import SyncJobs, SyncLanes, SyncLimits, SyncSchedules
+from laneway.app.sync_worker import SyncWorker
 from laneway.client.sync import SyncClient
 from laneway.control.resources import Jobs, Lanes, Limits, Schedules
 
@@ -18,7 +20,25 @@ class SyncLaneway(SyncClient):
 
     def __init__(self, app: Laneway) -> None:
         super().__init__(app)
+        self._app = app
         self._validator_of = app.validator_of
+
+    def worker(
+        self,
+        *,
+        only_lanes: Collection[str] | None = None,
+        name: str | None = None,
+        app: str | None = None,
+        max_jobs: int | None = None,
+    ) -> SyncWorker:
+        """A worker of this application in its own thread; the options are those of `lw.worker`.
+
+        with lw.sync.worker(): ...
+        """
+        make = partial(
+            self._app.worker, only_lanes=only_lanes, name=name, app=app, max_jobs=max_jobs
+        )
+        return SyncWorker(self._app, make)
 
     @cached_property
     def lanes(self) -> SyncLanes:

@@ -1,6 +1,7 @@
 """Integrations with other frameworks, one module each.
 
 fastapi.py     a worker with the lifespan of a FastAPI or Starlette application
+flask.py       Laneway's errors as responses of a Flask application
 sentry.py      reports failures of handlers to Sentry
 signals.py     calls a function on a stop signal, before the framework reacts
 
