@@ -28,6 +28,7 @@ FIGURES = ROOT / "bench" / "latest" / "integrations.json"
 INTEGRATIONS = {
     "fastapi": ("fastapi",),
     "flask": ("flask",),
+    "notebooks": ("notebooks",),
 }
 OLDEST_PYTHON: dict[str, str] = {}
 _NEWER = ("3.12", "3.13", "3.14")

@@ -113,30 +113,9 @@ async def _follow(
 
 async def follow_with_bar(backend: Backend, job_id: UUID, interval: float) -> Job:
     """Show a progress bar on stderr and return the ended job."""
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+    from laneway.client.progress_bar import terminal_bar
 
-    with Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[message]}", markup=False),
-        console=output.console(stderr=True),
-        transient=True,
-    ) as bar:
-        task = bar.add_task("", total=None, message="")
-
-        def draw(job: Job) -> None:
-            progress = job.progress
-            parts = (progress.stage, progress.message) if progress else ()
-            bar.update(
-                task,
-                description=f"{visible(job.job_type)} {job.label}",
-                total=progress.total if progress else None,
-                completed=(progress.done or 0) if progress else 0,
-                message=visible(" ".join(part for part in parts if part)),
-            )
-
+    with terminal_bar(output.console(stderr=True), transient=True) as draw:
         return await _follow(backend, job_id, interval, draw)
 
 

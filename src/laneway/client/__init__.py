@@ -5,6 +5,7 @@
     catalog.py    the job types known here: own handlers, otherwise what workers published
     decisions.py  cancel, approve and reject, each with its audit entry
     handle.py     the result of a submit
+    progress_bar.py  the bar of `job.watch()`
     outcome.py    the result of a job that ended
     limits.py     limits held outside of jobs
     sync.py       the same verbs without an event loop; portal.py is the thread behind it

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic
@@ -45,6 +47,21 @@ class JobHandle(Generic[R_co]):
         result: R_co = await self._client.wait(self.id, timeout, decode=self._decode)
         return result
 
+    async def watch(self, timeout: float | None = None) -> R_co:
+        """Shows a progress bar until the job has ended, and returns what `wait` returns.
+
+        A bar of HTML in a notebook, a bar on stderr in a terminal, lines on stderr elsewhere.
+        """
+        from laneway.client.progress_bar import Watch, progress_bar
+
+        watch = Watch(self.id, timeout)
+        with progress_bar() as draw:
+            while not watch.has_ended:
+                with watch.drawing(draw) as see:
+                    see(await self.get())
+                await asyncio.sleep(watch.pause_s())
+        return await self.wait()
+
     async def get(self) -> Job:
         """The job as it is now, with its attempts."""
         return await self._client.get(self.id)
@@ -79,6 +96,21 @@ class SyncJobHandle(Generic[R_co]):
         """The job's result; JobFailed if it fails or is cancelled, TimeoutError after `timeout`."""
         result: R_co = self._client.wait(self.id, timeout, decode=self._decode)
         return result
+
+    def watch(self, timeout: float | None = None) -> R_co:
+        """Shows a progress bar until the job has ended, and returns what `wait` returns.
+
+        Works inside a running event loop too, such as that of a notebook, and blocks it.
+        """
+        from laneway.client.progress_bar import Watch, progress_bar
+
+        watch = Watch(self.id, timeout)
+        with progress_bar() as draw:
+            while not watch.has_ended:
+                with watch.drawing(draw) as see:
+                    see(self.get())
+                time.sleep(watch.pause_s())
+        return self.wait()
 
     def get(self) -> Job:
         """The job as it is now, with its attempts."""
