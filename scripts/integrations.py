@@ -26,11 +26,12 @@ LOCKS = ROOT / "requirements" / "integrations"
 FIGURES = ROOT / "bench" / "latest" / "integrations.json"
 # The environments of each integration, by the names of their locks.
 INTEGRATIONS = {
+    "django": ("django-5", "django-6"),
     "fastapi": ("fastapi",),
     "flask": ("flask",),
     "notebooks": ("notebooks",),
 }
-OLDEST_PYTHON: dict[str, str] = {}
+OLDEST_PYTHON = {"django-6": "3.12"}
 _NEWER = ("3.12", "3.13", "3.14")
 
 

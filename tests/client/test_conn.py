@@ -61,6 +61,33 @@ def test_job_is_there_when_the_callers_transaction_commits(
 
 
 @over_sync
+def test_transaction_reads_the_job_that_it_submitted(
+    plain_client: Client, dsn: str, db: StoreClient, opened: OpenSync
+) -> None:
+    with opened(dsn) as own:
+        job = plain_client.sync.submit("t", PAYLOAD, **OPTIONS, conn=own.conn)
+        read = plain_client.sync.get(job.id, conn=own.conn)
+        assert (read.payload, read.tags, read.attempts) == (PAYLOAD, tuple(OPTIONS["tags"]), ())
+        own.commit()
+        assert len(db.claimed()) == 1
+        [attempt] = plain_client.sync.get(job.id, conn=own.conn).attempts
+        assert (attempt.attempt, attempt.outcome, attempt.log) == (1, None, ())
+
+
+@over_async
+async def test_async_transaction_reads_the_job_that_it_submitted(
+    client: Client, dsn: str, db: StoreClient, opened: OpenAsync
+) -> None:
+    async with opened(dsn) as own:
+        job = await client.submit("t", PAYLOAD, conn=own.conn)
+        assert (await client.get(job.id, conn=own.conn)).payload == PAYLOAD
+        await own.commit()
+        assert len(db.claimed()) == 1
+        [attempt] = (await client.get(job.id, conn=own.conn)).attempts
+        assert (attempt.attempt, attempt.log) == (1, ())
+
+
+@over_sync
 def test_nothing_is_there_when_the_callers_transaction_rolls_back(
     plain_client: Client, dsn: str, db: StoreClient, opened: OpenSync
 ) -> None:

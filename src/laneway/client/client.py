@@ -13,7 +13,7 @@ from uuid import UUID
 
 from laneway.client import decisions
 from laneway.client.catalog import Catalog, KnownHandlers
-from laneway.client.handle import JobHandle, claim_types
+from laneway.client.handle import JobHandle, SyncJobHandle, claim_types
 from laneway.client.job_end import end_of
 from laneway.client.limits import LimitHolder
 from laneway.client.outcome import outcome_of
@@ -153,6 +153,17 @@ class Client(LimitHolder):
         check_options(options)
         return await self._make(self._run, job_type, payload, options)
 
+    async def submit_prepared(self, job: NewJob) -> JobHandle[Any]:
+        """Submits a job that `prepare` made, under the id that it has already."""
+        with tracing.sending(job.job_type) as sent:
+            made = await self._run(jobs.submit(job))
+            sent.record(made.id, duplicate=made.duplicate)
+        handle: JobHandle[Any] = JobHandle(
+            made.id, job.job_type, _STATUS[made.status], made.duplicate, self
+        )
+        self.wake([handle])
+        return handle
+
     async def _make(
         self,
         run: Callable[[Statement[Any]], Awaitable[Any]],
@@ -218,7 +229,7 @@ class Client(LimitHolder):
             await _borrow(conn).run(notify.wake(notify.wake_message(woken), alone=False))
         return handles
 
-    def wake(self, made: Iterable[JobHandle]) -> None:
+    def wake(self, made: Iterable[JobHandle[Any] | SyncJobHandle[Any]]) -> None:
         """Wakes workers for jobs submitted with `conn=`, once that transaction is committed."""
         if woken := claim_types(made):
             self._wake(woken)
@@ -235,13 +246,14 @@ class Client(LimitHolder):
         """
         return await verb(self.database, *args, **kwargs)
 
-    async def get(self, job_id: UUID | str) -> Job:
-        """The job with its newest attempts."""
+    async def get(self, job_id: UUID | str, *, conn: object = None) -> Job:
+        """The job with its newest attempts; with `conn=` also if that transaction submitted it."""
         wanted = parse_job_id(job_id)
-        job = await self.database.run(jobs.get(wanted))
+        run = self.database.run if conn is None else _borrow(conn).run
+        job = await run(jobs.get(wanted))
         if job is None:
             raise NotFound(f"no job {wanted}")
-        attempts = await self.database.run(jobs.get_attempts(wanted))
+        attempts = await run(jobs.get_attempts(wanted))
         return replace(job, attempts=tuple(attempts))
 
     async def cancel(

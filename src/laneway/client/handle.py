@@ -127,7 +127,7 @@ class SyncJobHandle(Generic[R_co]):
         )
 
 
-def claim_types(handles: Iterable[JobHandle[Any]]) -> set[str]:
+def claim_types(handles: Iterable[JobHandle[Any] | SyncJobHandle[Any]]) -> set[str]:
     """The job types by which workers claim the jobs; analyses have separate ones."""
     return {
         analysis_of(job.job_type) if job.status == Status.PENDING else job.job_type

@@ -62,6 +62,8 @@ class SyncClient:
         _clients.add(self)
 
     submit = _blocking(Client.submit, _handle)
+    prepare = _blocking(Client.prepare, _same)
+    submit_prepared = _blocking(Client.submit_prepared, _handle)
     get = _blocking(Client.get, _same)
     cancel = _blocking(Client.cancel, _same)
     approve = _blocking(Client.approve, _same)
@@ -82,6 +84,14 @@ class SyncClient:
         """Submits up to 1,000 jobs by COPY, all or none; returns handles in the same order."""
         made = self._run(lambda client: client.submit_many(new, conn=conn, wake=wake), conn)
         return [job.blocking(self) for job in made]
+
+    def wake(self, made: Iterable[SyncJobHandle[Any]]) -> None:
+        """Wakes workers for jobs submitted with `conn=`, once that transaction is committed."""
+
+        async def wake(client: Client) -> None:
+            client.wake(made)
+
+        self._run(wake, None)
 
     @contextmanager
     def limit(self, *names: str, priority: int = 0, timeout: float | None = None) -> Iterator[None]:

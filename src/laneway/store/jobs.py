@@ -20,7 +20,7 @@ from laneway.domain.redaction import redact
 from laneway.domain.states import Status
 from laneway.domain.stored_json import read_stored
 from laneway.domain.verb_rules import CancelOnly
-from laneway.store.statement import Row, Statement, one, scalar
+from laneway.store.statement import Row, Statement, as_json, one, scalar
 
 VIEW_COLUMNS = (
     "seq", "id", "job_type", "lane", "status", "priority", "payload", "result", "error",
@@ -247,8 +247,10 @@ def _attempt(row: Row) -> Attempt:
         started_at=started_at,
         finished_at=finished_at,
         outcome=None if outcome == "running" else outcome,
-        error=_error(error),
-        log=tuple(LogLine(datetime.fromisoformat(n["at"]), n["level"], n["message"]) for n in log),
+        error=_error(as_json(error)),
+        log=tuple(
+            LogLine(datetime.fromisoformat(n["at"]), n["level"], n["message"]) for n in as_json(log)
+        ),
         log_lines=log_lines,
     )
 

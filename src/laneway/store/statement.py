@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -51,3 +52,13 @@ def scalar(rows: list[Row]) -> Any:
 def one(rows: list[Row]) -> Row | None:
     """The only row, or None."""
     return rows[0] if rows else None
+
+
+def as_json(value: Any) -> Any:
+    """The value of a jsonb column; on a caller's connection it may be text."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:  # a text that was read already
+        return value

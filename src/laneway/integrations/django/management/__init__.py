@@ -1,0 +1,4 @@
+"""Where Django looks for commands.
+
+commands/    the commands of `manage.py`
+"""

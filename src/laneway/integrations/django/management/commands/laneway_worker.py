@@ -1,0 +1,56 @@
+"""manage.py laneway_worker: runs tasks until stopped by SIGTERM, SIGHUP or Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentParser
+from typing import Any, Final
+
+from django.core.management.base import BaseCommand, CommandError
+
+from laneway.app.worker_process import run_worker
+from laneway.errors import LanewayError
+from laneway.integrations.django.worker import BACKEND_VARIABLE, REFERENCE, find_backend
+
+_NUMBERS: Final = {
+    "processes": "worker processes, restarted when they die",
+    "concurrency": "tasks at once in each process",
+    "threads": "threads of each process, for tasks that are plain functions",
+    "max-jobs": "stop after this many tasks",
+    "metrics-port": "serve metrics and health checks on this port",
+}
+
+
+class Command(BaseCommand):  # type: ignore[misc]
+    """Run tasks."""
+
+    help = "Run tasks until stopped by SIGTERM, SIGHUP or Ctrl-C."
+    # A worker starts before its database, and waits for it.
+    requires_system_checks = ("tasks",)
+    requires_migrations_checks = False
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--backend", help="the backend in TASKS, if several are Laneway's")
+        parser.add_argument("--lanes", metavar="A,B", help="serve only these lanes")
+        parser.add_argument("--name", help="the worker's name")
+        parser.add_argument("--grace", type=float, help="seconds that tasks may take at a stop")
+        for name, text in _NUMBERS.items():
+            parser.add_argument(f"--{name}", type=int, metavar="N", help=text)
+
+    def handle(self, **options: Any) -> None:
+        backend = find_backend(options["backend"])
+        # For this process and for those it starts.
+        os.environ[BACKEND_VARIABLE] = backend.alias
+        lanes = options["lanes"]
+        names = ("name", "grace", *(name.replace("-", "_") for name in _NUMBERS))
+        try:
+            code = run_worker(
+                REFERENCE,
+                lanes=None if lanes is None else [each.strip() for each in lanes.split(",")],
+                **{name: options[name] for name in names},
+            )
+        except LanewayError as error:
+            raise CommandError(str(error)) from error
+        if code:
+            sys.exit(code)

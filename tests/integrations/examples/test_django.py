@@ -1,0 +1,166 @@
+"""The example of Django: tasks in its own transactions, a worker, commands and the admin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import psycopg
+import pytest
+
+from tests.integrations.examples.programs import (
+    Environment,
+    Program,
+    client_of,
+    free_port,
+    until,
+)
+
+pytestmark = pytest.mark.integration
+
+ENVIRONMENTS = ["django-5", "django-6"]
+
+
+@pytest.fixture(params=ENVIRONMENTS)
+def shop(request: pytest.FixtureRequest, empty_dsn: str, tmp_path: Path) -> Environment:
+    """The shop on a database that its own commands have migrated."""
+    found = Environment(request.param, "django", tmp_path, DATABASE_URL=empty_dsn)
+    found.run("manage.py", "migrate")
+    found.run("manage.py", "laneway", "db", "migrate")
+    return found
+
+
+@contextmanager
+def serving(shop: Environment, **more: str) -> Iterator[httpx2.Client]:
+    port = free_port()
+    with (
+        shop.start("manage.py", "runserver", "--noreload", f"127.0.0.1:{port}", more=more) as it,
+        client_of(it, port) as client,
+    ):
+        yield client
+
+
+@contextmanager
+def working(shop: Environment, *options: str, **more: str) -> Iterator[Program]:
+    with shop.start("manage.py", "laneway_worker", *options, more=more) as program:
+        program.wait_for("serves")
+        yield program
+        assert program.stop() == 0
+
+
+def post(client: httpx2.Client, path: str) -> dict[str, Any]:
+    answer = client.post(path)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def ended(client: httpx2.Client, name: str, task: str) -> dict[str, Any]:
+    """The result of a task, once it has ended."""
+
+    def look() -> dict[str, Any] | None:
+        answer = client.get(f"/tasks/{name}/{task}")
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found if found["status"] in ("SUCCESSFUL", "FAILED") else None
+
+    result = until(look)
+    assert result is not None
+    return result
+
+
+def rows(dsn: str, query: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(dsn, application_name="tests") as conn:
+        return conn.execute(query.encode()).fetchall()
+
+
+def test_tasks_of_views_run_in_the_worker(shop: Environment, empty_dsn: str) -> None:
+    with serving(shop) as client:
+        enqueue_in_transactions(client, empty_dsn)
+        with working(shop, "--concurrency", "4") as worker:
+            run_enqueued_receipt(client, empty_dsn)
+            run_async_task_with_context(client)
+            run_in_another_queue(client, empty_dsn)
+            fail_after_retry(client, worker)
+            keep_delayed_task(client)
+        follow_link_in_admin(shop, client)
+
+
+def enqueue_in_transactions(client: httpx2.Client, dsn: str) -> None:
+    """A task is part of the transaction that enqueues it."""
+    post(client, "/orders/nothing")
+    assert rows(dsn, "select job_type from laneway.jobs_view") == []
+    made = post(client, "/orders/book")
+    assert made["status"] == "READY"
+    assert rows(dsn, "select id::text, priority, status from laneway.jobs_view") == [
+        (made["task"], 10, "approved")
+    ]
+    assert client.get(f"/tasks/send_receipt/{made['task']}").json()["status"] == "READY"
+
+
+def run_enqueued_receipt(client: httpx2.Client, dsn: str) -> None:
+    [(task,)] = rows(dsn, "select id from laneway.jobs_view")
+    assert ended(client, "send_receipt", task) == {
+        "status": "SUCCESSFUL", "value": "receipt for book", "attempts": 1, "errors": [],
+        "queue": "mail", "priority": 10,
+    }  # fmt: skip
+    assert rows(dsn, "select receipt from shop_order") == [("receipt for book",)]
+    assert rows(dsn, "select job_type, lane from laneway.jobs_view") == [
+        ("shop.tasks.send_receipt", "outgoing-mail")
+    ]
+
+
+def run_async_task_with_context(client: httpx2.Client) -> None:
+    counted = ended(client, "count_orders", post(client, "/tasks/count_orders")["task"])
+    assert counted["value"] == {"orders": 1, "attempt": 1}
+
+
+def run_in_another_queue(client: httpx2.Client, dsn: str) -> None:
+    moved = post(client, "/tasks/count_orders?queue=mail")["task"]
+    assert ended(client, "count_orders", moved)["queue"] == "mail"
+    assert rows(dsn, f"select lane from laneway.jobs_view where id = '{moved}'") == [
+        ("outgoing-mail",)
+    ]
+
+
+def fail_after_retry(client: httpx2.Client, worker: Program) -> None:
+    failed = ended(client, "refuse", post(client, "/tasks/refuse?reason=sold%20out")["task"])
+    assert (failed["status"], failed["attempts"]) == ("FAILED", 2)
+    assert failed["errors"] == ["shop.models.Order.DoesNotExist"] * 2
+
+
+def keep_delayed_task(client: httpx2.Client) -> None:
+    later = post(client, "/tasks/count_orders?delay=3600")["task"]
+    ended(client, "count_orders", post(client, "/tasks/count_orders")["task"])
+    assert client.get(f"/tasks/count_orders/{later}").json()["status"] == "READY"
+
+
+def follow_link_in_admin(shop: Environment, client: httpx2.Client) -> None:
+    shop.run(
+        "manage.py", "createsuperuser", "--noinput", "--username=ann", "--email=ann@example.com",
+        DJANGO_SUPERUSER_PASSWORD="correct horse",
+    )  # fmt: skip
+    assert client.get("/admin/laneway/dashboard/").headers["location"].startswith("/admin/login/")
+    form = client.get("/admin/login/?next=/admin/")
+    login = {"username": "ann", "password": "correct horse", "next": "/admin/"}
+    login["csrfmiddlewaretoken"] = client.cookies["csrftoken"]
+    page = client.post(form.url, data=login, follow_redirects=True)
+    assert "/admin/laneway/dashboard/" in page.text
+    link = client.get("/admin/laneway/dashboard/")
+    assert (link.status_code, link.headers["location"]) == (302, "http://127.0.0.1:8420/ui/")
+
+
+def test_tasks_are_submitted_after_commit_to_another_database(
+    shop: Environment, dsn: str, empty_dsn: str
+) -> None:
+    more = {"JOBS_DATABASE_URL": dsn}
+    with serving(shop, **more) as client, working(shop, **more):
+        made = post(client, "/tasks/count_orders")["task"]
+        assert ended(client, "count_orders", made)["value"]["orders"] == 0
+        # The view reads the result before the commit, when the job does not exist yet.
+        assert client.post("/orders/book").status_code == 500
+        assert rows(dsn, "select job_type from laneway.jobs_view") == [("shop.tasks.count_orders",)]
+    assert rows(empty_dsn, "select count(*) from laneway.jobs") == [(0,)]
