@@ -30,6 +30,7 @@ INTEGRATIONS = {
     "fastapi": ("fastapi",),
     "flask": ("flask",),
     "notebooks": ("notebooks",),
+    "sqlalchemy": ("sqlalchemy",),
 }
 OLDEST_PYTHON = {"django-6": "3.12"}
 _NEWER = ("3.12", "3.13", "3.14")
