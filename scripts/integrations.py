@@ -30,6 +30,7 @@ INTEGRATIONS = {
     "fastapi": ("fastapi",),
     "flask": ("flask",),
     "notebooks": ("notebooks",),
+    "sentry": ("sentry",),
     "sqlalchemy": ("sqlalchemy",),
 }
 OLDEST_PYTHON = {"django-6": "3.12"}

@@ -151,3 +151,13 @@ def test_failed_attempts_are_reported_once_with_their_job(dsn: str, tmp_path: Pa
     assert len(events) == len(found)
     assert len({tags(event)["job_id"] for event in events}) == 7
     assert "hunter2" not in str([event.get("extra") for event in events])
+    frames = [
+        frame
+        for event in events
+        for error in event.get("exception", {}).get("values", [])
+        for frame in error["stacktrace"]["frames"]
+    ]
+    own = [each for each in frames if each["module"].startswith("laneway.")]
+    assert own
+    assert not [each for each in own if "vars" in each]
+    assert [each for each in frames if "vars" in each]

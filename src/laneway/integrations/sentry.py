@@ -5,7 +5,8 @@
 
 An exception that is retried is a warning, the last one an error. Other last failures are errors
 from the worker's log line, without an exception: a timeout, a failed analysis, the exception of a
-middleware that was registered before. Payloads are not sent.
+middleware that was registered before. Payloads are not sent, but Sentry adds local variables of
+your frames, unless `include_local_variables=False`.
 """
 
 # ruff: noqa: E402 - a missing package is named before the import below fails
@@ -42,7 +43,9 @@ def install(lw: Laneway) -> None:
     """Report the failures of all handlers; call `sentry_sdk.init` yourself."""
     lw.middleware(_report_async)
     lw.middleware(_report)
-    sentry_sdk.get_global_scope().add_event_processor(_from_log_line)
+    scope = sentry_sdk.get_global_scope()
+    scope.add_event_processor(_from_log_line)
+    scope.add_event_processor(_without_own_variables)
 
 
 async def _report_async(ctx: Any, call_next: Callable[[], Awaitable[Any]]) -> Any:
@@ -84,6 +87,15 @@ def _was_reported(job_id: str, attempt: str) -> bool:
     """Whether the exception of this attempt was reported; asked once, by its log line."""
     with _lock:
         return _reported_attempts.pop((job_id, attempt), _UNKNOWN) is not _UNKNOWN
+
+
+def _without_own_variables(event: Any, hint: Any) -> Any:
+    """Remove the local variables of Laneway's own frames, which hold payloads."""
+    for error in (event.get("exception") or {}).get("values") or ():
+        for frame in (error.get("stacktrace") or {}).get("frames") or ():
+            if (frame.get("module") or "").partition(".")[0] == "laneway":
+                frame.pop("vars", None)
+    return event
 
 
 def _from_log_line(event: Any, hint: Any) -> Any:
