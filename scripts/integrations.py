@@ -30,6 +30,7 @@ INTEGRATIONS = {
     "fastapi": ("fastapi",),
     "flask": ("flask",),
     "notebooks": ("notebooks",),
+    "opentelemetry": ("opentelemetry",),
     "sentry": ("sentry",),
     "sqlalchemy": ("sqlalchemy",),
 }
