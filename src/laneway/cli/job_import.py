@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -67,6 +65,8 @@ def import_jobs(
 
 
 def _read(file: Path) -> ImportPlan:
+    import tomllib
+
     from laneway.domain.job_import import ImportPlan
 
     return ImportPlan.read(tomllib.loads(file.read_text("utf-8")))
@@ -75,6 +75,8 @@ def _read(file: Path) -> ImportPlan:
 async def _move(
     database: Database, plan: ImportPlan, batch: int, follow: float | None, *, dry_run: bool
 ) -> tuple[int, dict[str, str]]:
+    import asyncio
+
     from laneway.app.job_import import JobImport
 
     importing = JobImport(database, plan, session.principal())
