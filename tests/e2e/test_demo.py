@@ -173,6 +173,19 @@ def test_demo_prints_its_link_first_and_fills_every_screen(place: Path) -> None:
     assert list(place.iterdir()) == []
 
 
+def test_demo_interrupted_while_it_starts_cleans_up(place: Path) -> None:
+    with Demo(place, "--port", "0", "--no-open") as demo:
+        demo.until("login?link=")
+        started = demo.processes()
+        demo.process.send_signal(signal.SIGINT)
+        code, output = demo.end()
+    assert code == 0, output
+    assert "Traceback" not in output
+    _, alive = psutil.wait_procs(started, timeout=GONE_S)
+    assert [each for each in alive if _lives(each)] == []
+    assert list(place.iterdir()) == []
+
+
 def assert_screens_are_full(browser: httpx2.Client) -> None:
     def get(path: str, **params: str | int) -> Any:
         response = browser.get(path, params=params)
