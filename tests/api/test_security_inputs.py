@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from html.parser import HTMLParser
-from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -120,9 +119,6 @@ HOSTILE = (
     "x" * 2000, "\u202eevil", "\U0001f600",
     "<script>alert(1)</script>", "__proto__", "${jndi:ldap://x}", "{{7*7}}", "a\x00b",
 )  # fmt: skip
-# One of each way out of a value: these meet every parameter, the others take turns.
-SHARPEST = ("'", '"', "\\", "%s", "{}", "' or '1'='1", "a\x00b", "x" * 2000)
-TURNS = tuple(name for name in HOSTILE if name not in SHARPEST)
 TOLD = re.compile(r"syntax error|psycopg|relation \"|traceback", re.IGNORECASE)
 
 
@@ -147,7 +143,6 @@ async def test_forty_hostile_names_in_every_path_and_filter_are_data(
     factory.submit()
     before = _whole(factory.conn)
     asked: Counter[str] = Counter()
-    turns = cycle(TURNS)
     for path, operations in describe(app)["paths"].items():
         for method, operation in operations.items():
             if path in ("/", "/login", "/logout") or path.endswith("/stream") or path == "/events":
@@ -156,7 +151,7 @@ async def test_forty_hostile_names_in_every_path_and_filter_are_data(
                 if parameter["in"] not in ("path", "query"):
                     continue
                 is_text = _is_text(parameter["schema"])
-                for name in (*SHARPEST, *islice(turns, 6)) if is_text else HOSTILE[::10]:
+                for name in HOSTILE if is_text else HOSTILE[::10]:
                     target, params = concrete(path), {}
                     if parameter["in"] == "path":
                         marked = path.replace("{" + parameter["name"] + "}", quote(name, safe=""))
@@ -170,7 +165,7 @@ async def test_forty_hostile_names_in_every_path_and_filter_are_data(
                     assert "x=y" not in answer.headers.get("set-cookie", "")
     assert asked.keys() == set(HOSTILE)
     assert asked.total() > 700
-    assert min(asked.values()) >= 5
+    assert min(asked.values()) >= 40
     assert _whole(factory.conn) == before
 
 
