@@ -10,6 +10,9 @@ const me = (...lanes: (string[] | null)[]): Me => ({
     "workers:manage": lanes.map((each) => ({ owner: null, workspace: null, lanes: each })),
   },
   job_types: null,
+  token_expires_at: null,
+  server_version: "1",
+  server_time: "2030-01-31T08:00:00Z",
   csrf: null,
 });
 
