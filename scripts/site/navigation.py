@@ -7,11 +7,12 @@ import re
 from posixpath import dirname, normpath
 
 from scripts.site.api_pages import FOLDER
-from scripts.site.pages import title_of
+from scripts.site.pages import SOURCES, title_of
 
 # Sections in their order: title, and the folder whose index page lists the pages.
 SECTIONS = (
     ("Tutorial", "tutorial"),
+    ("Examples", "examples"),
     ("How to", "howto"),
     ("Coming from", "coming-from"),
     ("Reference", "reference"),
@@ -48,18 +49,23 @@ def navigation(pages: dict[str, str]) -> Nav:
         sections.append({title: entries})
     placed.update(PROJECT)
     sections.append({"Project": [_entry(page, pages) for page in PROJECT]})
+    placed.update(page for page in pages if page.startswith(f"{SOURCES}/"))
     if missing := sorted(pages.keys() - placed):
         raise NotListed(f"no index page names {', '.join(missing)}")
     return sections
 
 
 def _belongs(page: str, folder: str) -> bool:
-    """Whether a page is in the folder, or directly in docs/ and listed here first."""
-    return dirname(page) == folder or (dirname(page) == "" and page not in PROJECT)
+    """Whether a page is in the folder, an index below it, or in docs/ and listed here first."""
+    own = dirname(page) == folder or (
+        dirname(dirname(page)) == folder and page.endswith("/index.md")
+    )
+    return own or (dirname(page) == "" and page not in PROJECT)
 
 
 def _entry(page: str, pages: dict[str, str]) -> dict[str, str]:
-    return {"Overview" if page.endswith("/index.md") else title_of(pages[page]): page}
+    is_overview = page.endswith("/index.md") and not page.startswith("examples/")
+    return {"Overview" if is_overview else title_of(pages[page]): page}
 
 
 def as_toml(value: object) -> str:

@@ -24,6 +24,19 @@ ROOT_PAGES = {
     "LICENSE": "license.md",
 }
 
+# The folder of pages that show other files of the repository.
+SOURCES = "source"
+LANGUAGES = {
+    ".json": "json",
+    ".py": "python",
+    ".sh": "bash",
+    ".sql": "sql",
+    ".toml": "toml",
+    ".ts": "typescript",
+    ".yaml": "yaml",
+    ".yml": "yaml",
+}
+
 _MARKER = re.compile(r"^<!--\s*run:.*?-->\n+", re.MULTILINE | re.DOTALL)
 _PIPED = re.compile(r"`([^`]*\\\|[^`]*)`")
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:|//|#", re.IGNORECASE)
@@ -38,15 +51,20 @@ def page_name(path: str) -> str | None:
     if path in ROOT_PAGES:
         return ROOT_PAGES[path]
     place = PurePosixPath(path)
+    if place.parts[0] == "examples" and place.name == "README.md":
+        return str(place.with_name("index.md"))
     if place.parts[0] != "docs":
-        return None
+        return f"{SOURCES}/{path}.md" if (ROOT / path).is_file() else None
     inside = place.relative_to("docs")
     return str(inside.with_name("index.md") if inside.name == "README.md" else inside)
 
 
 def documents() -> Iterator[str]:
     """The files of the repository that become pages or resources of pages."""
-    yield from (path for path in ROOT_PAGES)
+    yield from ROOT_PAGES
+    for path in sorted((ROOT / "examples").glob("**/README.md")):
+        if "node_modules" not in path.parts:
+            yield path.relative_to(ROOT).as_posix()
     for path in sorted((ROOT / "docs").rglob("*")):
         if path.is_file():
             yield path.relative_to(ROOT).as_posix()
@@ -63,7 +81,28 @@ def write_pages(target: Path) -> dict[str, str]:
             (target / name).write_text(for_builder(written[name]), "utf-8")
         else:
             shutil.copyfile(ROOT / source, target / name)
+    for name in sorted(_linked_sources(written)):
+        written[name] = show_source(name.removeprefix(f"{SOURCES}/").removesuffix(".md"))
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        (target / name).write_text(written[name], "utf-8")
     return written
+
+
+def show_source(path: str) -> str:
+    """The page of a file of the repository that other pages link."""
+    language = LANGUAGES.get(PurePosixPath(path).suffix, "text")
+    code = (ROOT / path).read_text("utf-8").rstrip()
+    return f"# {path}\n\n````{language}\n{code}\n````\n"
+
+
+def _linked_sources(pages: dict[str, str]) -> set[str]:
+    links = {
+        normpath((PurePosixPath(page).parent / link.partition("#")[0]).as_posix())
+        for page, text in pages.items()
+        for link in _LINK.findall(text)
+        if not _ABSOLUTE.match(link)
+    }
+    return {link for link in links if link.startswith(f"{SOURCES}/")}
 
 
 def convert(text: str, source: str) -> str:

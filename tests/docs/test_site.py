@@ -12,7 +12,7 @@ from scripts.site.api_names import MODULES, read_module
 from scripts.site.api_pages import api_pages, as_markdown
 from scripts.site.links import broken_links
 from scripts.site.navigation import NotListed, navigation
-from scripts.site.pages import ROOT, convert, for_builder, write_pages
+from scripts.site.pages import ROOT, SOURCES, convert, for_builder, write_pages
 
 # Modules whose names are for users, and which the reference therefore covers completely.
 WITH_NAMES = ("laneway", "laneway.testing", "laneway.http")
@@ -44,19 +44,20 @@ def test_reference_unpacks_options_and_shows_no_address_of_an_object() -> None:
 def test_every_page_is_in_the_navigation(tmp_path: Path) -> None:
     found = pages(tmp_path)
     nav = navigation(found)
-    assert all(page in llms.index(nav, found) for page in found)
+    listed = {page for page in found if not page.startswith(f"{SOURCES}/")}
+    assert all(page in llms.index(nav, found) for page in listed)
     with pytest.raises(NotListed, match=r"howto/unlisted\.md"):
         navigation({**found, "howto/unlisted.md": "# Unlisted\n"})
 
 
-def test_links_lead_to_pages_or_into_the_repository() -> None:
+def test_links_lead_to_pages_and_to_shown_files() -> None:
     text = (
         "[a](docs/howto/README.md#x) [b](LICENSE) [c](src/laneway/errors.py) [d](https://x.example)"
     )
     assert convert(text, "README.md").split() == [
         "[a](howto/index.md#x)",
         "[b](license.md)",
-        "[c](https://laneway.example/blob/main/src/laneway/errors.py)",
+        "[c](source/src/laneway/errors.py.md)",
         "[d](https://x.example)",
     ]
     assert "(../changelog.md)" in convert("[a](../../CHANGELOG.md)", "docs/howto/x.md")
