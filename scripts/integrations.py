@@ -1,8 +1,9 @@
 """python -m scripts.integrations [NAME ...] [--python ENVIRONMENT]
 
 Run the example of every integration: install its packages and Laneway's wheel into an environment
-of that name below .cache/integrations, start the example there and use it. Prints the figures as
-one JSON object, also in bench/latest/integrations.json. Exits with 1 unless all of them ran.
+of that name below .cache/integrations, start the example there and use it. Prints the number of
+integrations that ran, and counts of tests; also in bench/latest/integrations.json. Exits with 1
+unless all of them ran.
 `--python` prints the oldest Python of an environment, for its lock.
 """
 
@@ -114,7 +115,8 @@ def run(names: list[str]) -> int:
     }
     FIGURES.parent.mkdir(parents=True, exist_ok=True)
     FIGURES.write_text(json.dumps(figures, indent=2) + "\n", "utf-8")
-    print(json.dumps(figures))
+    for figure, value in figures.items():
+        print(f"[{figure}] {value}")
     for name in sorted(results.keys() - set(ran)):
         _note(f"{name}: {results[name]}")
     return int(len(ran) < len(names))

@@ -1,4 +1,4 @@
-"""Where Django looks for commands.
+"""The directory in which Django finds commands.
 
 commands/    the commands of `manage.py`
 """
