@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { messageOf } from "../api";
 import { Button, Dialog, Notice, NumberStepper, SkeletonLines, TextArea } from "../components";
 import { filterWords, type JobFilter, renderFilter } from "../filter";
@@ -13,12 +13,14 @@ export type BulkDialogProps = {
   verb: Verb;
   target: BulkTarget;
   onClose: () => void;
+  /** More about the jobs, shown before the question is answered. */
+  details?: ReactNode;
   /** Some jobs have changed, and the dialog was closed. */
   onDone?: () => void;
 };
 
 /** Says how many jobs an action takes, asks, runs it with its progress and sums up. */
-export function BulkDialog({ verb, target, onClose, onDone }: BulkDialogProps) {
+export function BulkDialog({ verb, target, details, onClose, onDone }: BulkDialogProps) {
   const [reason, setReason] = useState("");
   const [priority, setPriority] = useState(0);
   const run = useBulkRun(verb);
@@ -84,6 +86,7 @@ export function BulkDialog({ verb, target, onClose, onDone }: BulkDialogProps) {
             {preview.data && target.kind === "filter" && (
               <Matched count={preview.data.matched} isCapped={preview.data.is_more} verb={verb} />
             )}
+            {details}
             <p>{verb.effect}</p>
             {verb.needs === "reason" && (
               <TextArea

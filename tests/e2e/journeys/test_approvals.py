@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import Locator, Page, expect
 
 from tests.e2e import pages, waits
@@ -70,6 +72,29 @@ def test_submitter_cannot_approve_a_two_person_job(site: Site, open_as: OpenAs) 
     other = open_as("approver", "/approvals")
     card = open_card(other.page, job)
     expect(card.get_by_role("button", name="Approve", disabled=False)).to_be_visible()
+
+
+def test_cost_is_shown_wherever_a_job_is_approved(site: Site, open_as: OpenAs) -> None:
+    job, other = (site.api.submit("report", {"key": new_key("report")}) for _ in range(2))
+    for each in (job, other):
+        site.api.await_status(each, "awaiting_approval")
+    window = open_as("approver", f"/jobs/{job}")
+    page = window.page
+    card = pages.main(page).get_by_role("region", name="Why it is not running")
+    expect(card).to_contain_text("2.50 EUR")
+    expect(card).to_contain_text("takes all connections of the warehouse")
+    pages.press(pages.main(page), "Approve")
+    expect(pages.dialog(page)).to_contain_text("2.50 EUR")
+    expect(pages.dialog(page)).to_contain_text("takes all connections of the warehouse")
+    pages.press(pages.dialog(page), "Not now")
+    window.open("/approvals")
+    open_card(page, job)
+    waiting = site.api.get("/jobs?status=awaiting_approval&job_type=report&limit=200")["items"]
+    pages.press(pages.main(page), "Approve all of one type")
+    page.get_by_role("menuitem", name="report").click()
+    total = re.compile(rf"cost {2.5 * len(waiting):,.2f} EUR in all".replace(".00", r"(\.00)?"))
+    expect(pages.dialog(page)).to_contain_text(total)
+    pages.press(pages.dialog(page), "Keep as they are")
 
 
 def test_rejection_needs_a_reason_and_shows_it(site: Site, open_as: OpenAs) -> None:

@@ -6,7 +6,6 @@ import {
   KeyValue,
   type KeyValueItem,
   LinkText,
-  Notice,
   SkeletonLines,
   SlotBoxes,
 } from "../../components";
@@ -14,6 +13,7 @@ import { count, duration, shortId } from "../../format";
 import { ErrorNotice } from "../../shell/ErrorNotice";
 import { jobPath, lanePath } from "../../shell/url";
 import { needsAnother } from "../Job/actionRules";
+import { AnalysisWarnings, CostWords } from "./AnalysisSummary";
 import styles from "./ApprovalCard.module.css";
 import { analysisParts } from "./analysis";
 import type { DecisionVerb } from "./DecisionDialog";
@@ -93,15 +93,7 @@ function Content({ job, lane, runsForS }: ContentProps) {
         {plan !== null && change}
       </section>
       <section className={styles.part}>
-        {warnings.length > 0 && (
-          <Notice kind="warning" title="The analysis warns">
-            <ul>
-              {warnings.map((warning) => (
-                <li key={warning}>{warning}</li>
-              ))}
-            </ul>
-          </Notice>
-        )}
+        <AnalysisWarnings warnings={warnings} />
         <KeyValue items={useFacts(job, cost, lane, runsForS)} />
         {plan === null && change}
         {plan !== null && (
@@ -131,7 +123,7 @@ function useFacts(
         </LinkText>
       ),
     },
-    { name: "Cost", value: cost ? <strong>{cost}</strong> : "not estimated" },
+    { name: "Cost", value: <CostWords cost={cost} /> },
     {
       name: "Duration",
       value: runsForS == null ? "no earlier runs" : `about ${duration(runsForS)}`,

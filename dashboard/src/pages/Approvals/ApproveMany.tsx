@@ -2,12 +2,20 @@ import { useState } from "react";
 import { type components, useCan } from "../../api";
 import { BulkDialog, verbOf } from "../../bulk";
 import { Button, Menu } from "../../components";
+import { count, plural } from "../../format";
 import styles from "./Approvals.module.css";
+import { totalCost } from "./analysis";
 
 type Job = components["schemas"]["JobOut"];
 
+type Props = {
+  jobs: Job[];
+  /** More requests wait than these. */
+  isMore: boolean;
+};
+
 /** Approve all requests of one job type; different types are never decided together. */
-export function ApproveMany({ jobs }: { jobs: Job[] }) {
+export function ApproveMany({ jobs, isMore }: Props) {
   const isApprover = useCan("jobs:approve");
   const [jobType, setJobType] = useState<string | null>(null);
   const types = repeatedTypes(jobs);
@@ -15,6 +23,7 @@ export function ApproveMany({ jobs }: { jobs: Job[] }) {
     <BulkDialog
       verb={verbOf("approve")}
       target={{ kind: "filter", filter: { status: "awaiting_approval", job_type: jobType } }}
+      details={<TotalCost jobs={jobs.filter((job) => job.job_type === jobType)} isMore={isMore} />}
       onClose={() => setJobType(null)}
     />
   );
@@ -32,6 +41,25 @@ export function ApproveMany({ jobs }: { jobs: Job[] }) {
       />
       {dialog}
     </div>
+  );
+}
+
+function TotalCost({ jobs, isMore }: Props) {
+  const { words, unknown } = totalCost(jobs.map(({ analysis }) => analysis));
+  const which = isMore ? `The ${count(jobs.length)} that are listed cost` : "They cost";
+  return (
+    <p>
+      {words === "" ? (
+        "Their cost is not estimated."
+      ) : (
+        <>
+          {which} <strong>{words}</strong> in all
+          {unknown > 0 &&
+            `, without ${plural(unknown, "job")} that ${unknown === 1 ? "has" : "have"} no estimate`}
+          .
+        </>
+      )}
+    </p>
   );
 }
 

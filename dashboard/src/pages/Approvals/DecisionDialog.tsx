@@ -3,9 +3,13 @@ import { useState } from "react";
 import { type components, keyOf, messageOf, useAction } from "../../api";
 import { ConfirmDialog, Notice, TextArea } from "../../components";
 import { shortId } from "../../format";
+import { AnalysisSummary } from "./AnalysisSummary";
 import styles from "./DecisionDialog.module.css";
 
-type Job = Pick<components["schemas"]["JobDetailOut"], "id" | "job_type" | "created_by" | "seal">;
+type Job = Pick<
+  components["schemas"]["JobDetailOut"],
+  "id" | "job_type" | "created_by" | "seal" | "analysis"
+>;
 export type DecisionVerb = "approve" | "reject";
 
 type Props = {
@@ -60,6 +64,7 @@ export function DecisionDialog({ job, decision, onClose, onDecided }: Props) {
             ? " runs exactly as it is shown. If it has changed meanwhile, nothing happens."
             : " is cancelled. Its requester sees the reason."}
         </p>
+        {isApproval && <AnalysisSummary analysis={job.analysis} />}
         <TextArea
           label={isApproval ? "Comment" : "Reason"}
           isOptional={isApproval}

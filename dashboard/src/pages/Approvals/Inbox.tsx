@@ -1,7 +1,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { type components, keyOf, useApi, useApiPages, useCan, useMe } from "../../api";
-import { Button, EmptyState, SkeletonLines } from "../../components";
+import { Button, EmptyState, SkeletonRows } from "../../components";
 import { ErrorNotice } from "../../shell/ErrorNotice";
 import { useKeys } from "../../shell/useKeys";
 import { actionsFor } from "../Job/actionRules";
@@ -36,11 +36,11 @@ export function Inbox() {
   const isOpen = (id: string) => opened[id] ?? id === jobs[0]?.id;
   const open = (id: string, isNowOpen = true) => setOpened({ ...opened, [id]: isNowOpen });
   useCardKeys(list, ask, open);
-  if (found.isPending) return <SkeletonLines count={10} />;
+  if (found.isPending) return <SkeletonRows rows={5} columns="2fr 1fr 1fr 1fr" />;
   if (found.isError) return <ErrorNotice of={found} />;
   return (
     <>
-      <ApproveMany jobs={jobs} />
+      <ApproveMany jobs={jobs} isMore={found.hasNextPage} />
       {jobs.length === 0 ? (
         <EmptyState icon="approval" title="Nothing waits for a decision">
           Jobs of types with <code>approval=True</code> appear here before they run.

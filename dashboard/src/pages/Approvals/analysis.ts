@@ -16,15 +16,44 @@ export function analysisParts(analysis: unknown): AnalysisParts {
   };
 }
 
-/** `2.50 EUR`, `12,000 tokens`; null if there is no amount. */
-function costText(cost: Record<string, unknown>): string | null {
-  if (isNumber(cost.amount))
-    return `${amountText(cost.amount, true)} ${String(cost.currency ?? "")}`.trim();
-  return isNumber(cost.tokens) ? `${amountText(cost.tokens, false)} tokens` : null;
+/** The cost of many analyses, by unit, and how many have no estimate. */
+export function totalCost(analyses: readonly unknown[]): { words: string; unknown: number } {
+  const sums = new Map<string, { value: number; isMoney: boolean }>();
+  let unknown = 0;
+  for (const analysis of analyses) {
+    const cost = isRecord(analysis) && isRecord(analysis.cost) ? costOf(analysis.cost) : null;
+    if (cost === null) {
+      unknown += 1;
+      continue;
+    }
+    const { isMoney, unit } = cost;
+    const before = sums.get(unit)?.value ?? 0;
+    sums.set(unit, { value: before + numberOf(cost.value), isMoney });
+  }
+  const words = [...sums].map(([unit, { value, isMoney }]) =>
+    `${amount(value, isMoney)} ${unit}`.trim(),
+  );
+  return { words: words.join(" and "), unknown };
 }
 
-function amountText(value: number | ExactNumber, isMoney: boolean): string {
-  return value instanceof ExactNumber ? value.source : amount(value, isMoney);
+type Cost = { value: number | ExactNumber; unit: string; isMoney: boolean };
+
+function costOf({ amount, currency, tokens }: Record<string, unknown>): Cost | null {
+  if (isNumber(amount)) return { value: amount, unit: String(currency ?? ""), isMoney: true };
+  return isNumber(tokens) ? { value: tokens, unit: "tokens", isMoney: false } : null;
+}
+
+/** `2.50 EUR`, `12,000 tokens`; null if there is no amount. */
+function costText(cost: Record<string, unknown>): string | null {
+  const found = costOf(cost);
+  if (found === null) return null;
+  const { value, unit, isMoney } = found;
+  const text = value instanceof ExactNumber ? value.source : amount(value, isMoney);
+  return `${text} ${unit}`.trim();
+}
+
+function numberOf(value: number | ExactNumber): number {
+  return value instanceof ExactNumber ? Number(value.source) : value;
 }
 
 function isNumber(value: unknown): value is number | ExactNumber {

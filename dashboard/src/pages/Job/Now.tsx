@@ -14,6 +14,7 @@ import { between, duration, plural } from "../../format";
 import { ErrorNotice } from "../../shell/ErrorNotice";
 import { href } from "../../shell/url";
 import { Elapsed, Time } from "../../time";
+import { AnalysisSummary } from "../Approvals/AnalysisSummary";
 import { hasEnded } from "./actionRules";
 import { cancelOf } from "./cancel";
 import styles from "./Now.module.css";
@@ -55,6 +56,7 @@ function Waiting({ job }: { job: Job }) {
         {found ? (
           <>
             <Estimate explanation={found} />
+            {job.status === "awaiting_approval" && <AnalysisSummary analysis={job.analysis} />}
             <Reasons explanation={found} />
             <LastFailure attempt={job.attempts.at(-1)} />
           </>
