@@ -1,4 +1,4 @@
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect, useRef } from "react";
 import { Dialog as AriaDialog } from "react-aria-components/Dialog";
 import { Heading } from "react-aria-components/Heading";
 import { Modal, ModalOverlay } from "react-aria-components/Modal";
@@ -15,11 +15,16 @@ export interface DialogProps {
   /** Buttons at the bottom, the main one last. */
   footer?: ReactNode;
   size?: "sm" | "md" | "lg";
-  /** Closes by its own buttons only: for work that a stray click or key must not lose. */
+  /** Closes by its own buttons only: for what a stray click or key must not lose. */
   isKept?: boolean;
+  /** The same, but only once something was entered or chosen in it. */
+  keepsInput?: boolean;
   /** The role "alertdialog", for a question that needs an answer. */
   isAlert?: boolean;
 }
+
+// What is chosen by a press: steps of a number, options of a list, chips.
+const CHOICES = "button, [role=option]";
 
 /** Traps the focus, closes by Escape unless kept, and gives the focus back to where it was. */
 export function Dialog({
@@ -30,13 +35,25 @@ export function Dialog({
   footer,
   size = "md",
   isKept,
+  keepsInput,
   isAlert,
 }: DialogProps) {
+  const hasInput = useRef(false);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: opened again, nothing was entered yet
+  useEffect(() => {
+    hasInput.current = false;
+  }, [isOpen]);
+  const noteInput = () => {
+    hasInput.current = true;
+  };
+  const noteChoice = ({ target }: { target: EventTarget }) => {
+    if (target instanceof Element && target.closest(CHOICES)) noteInput();
+  };
   return (
     <ModalOverlay
       className={styles.overlay ?? ""}
       isOpen={isOpen}
-      onOpenChange={(open) => !open && onClose?.()}
+      onOpenChange={(open) => !open && !(keepsInput && hasInput.current) && onClose?.()}
       isDismissable={!isKept && onClose !== undefined}
       isKeyboardDismissDisabled={isKept || onClose === undefined}
     >
@@ -48,7 +65,9 @@ export function Dialog({
             </Heading>
             {onClose && <IconButton icon="cross" label="Close" size="sm" onPress={onClose} />}
           </header>
-          <div className={styles.body}>{children}</div>
+          <div className={styles.body} onInputCapture={noteInput} onClickCapture={noteChoice}>
+            {children}
+          </div>
           {footer && <footer className={styles.footer}>{footer}</footer>}
         </AriaDialog>
       </Modal>

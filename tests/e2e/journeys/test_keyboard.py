@@ -83,6 +83,36 @@ def test_focus_returns_to_the_button_of_each_dialog(site: Site, open_as: OpenAs)
         expect(button).to_be_focused()
 
 
+def test_escape_closes_a_form_until_something_is_typed(site: Site, open_as: OpenAs) -> None:
+    page = open_as("platform_admin", "/settings/roles").page
+    for path, name, field in (
+        ("/settings/roles", "New role", "Name"),
+        ("/lanes", "New lane", "Name"),
+        ("/schedules", "New schedule", "Cron expression"),
+    ):
+        page.goto(f"{site.url}/ui{path}")
+        pages.press(pages.main(page), name)
+        expect(pages.dialog(page)).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(pages.dialog(page)).to_have_count(0)
+        pages.press(pages.main(page), name)
+        typed = pages.dialog(page).get_by_role("textbox", name=field)
+        typed.fill("kept")
+        page.keyboard.press("Escape")
+        expect(typed).to_have_value("kept")
+        pages.press(pages.dialog(page), "Discard")
+        expect(pages.dialog(page)).to_have_count(0)
+
+
+def test_escape_keeps_what_was_chosen_in_a_form(site: Site, open_as: OpenAs) -> None:
+    page = open_as("platform_admin", "/lanes").page
+    pages.press(pages.main(page), "New lane")
+    dialog = pages.dialog(page)
+    pages.press(dialog, "Increase Slots")
+    page.keyboard.press("Escape")
+    expect(dialog.get_by_role("textbox", name="Slots")).to_have_value("2")
+
+
 def test_screens_are_a_list_behind_a_button_on_phones(site: Site, open_as: OpenAs) -> None:
     page = open_as("platform_admin").page
     page.set_viewport_size({"width": 360, "height": 740})

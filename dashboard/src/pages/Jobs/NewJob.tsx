@@ -1,6 +1,7 @@
 import { useState } from "react";
 import { type components, Problem, useAction } from "../../api";
-import { Button, ComboBox, Dialog, Notice } from "../../components";
+import { Button, Dialog, Notice } from "../../components";
+import { JobTypeField } from "./JobTypeField";
 import { type JobOptions, NO_OPTIONS, readOptions } from "./newJob/jobOptions";
 import styles from "./newJob/NewJob.module.css";
 import { OptionFields } from "./newJob/OptionFields";
@@ -61,7 +62,7 @@ function OpenDialog({ initial = {}, onClose, onSubmitted }: Omit<NewJobDialogPro
     <Dialog
       title={initial.payload === undefined ? "New job" : "New job from a copy"}
       isOpen
-      isKept
+      keepsInput
       size="lg"
       onClose={onClose}
       footer={
@@ -79,21 +80,15 @@ function OpenDialog({ initial = {}, onClose, onSubmitted }: Omit<NewJobDialogPro
             {submit.error.message}
           </Notice>
         )}
-        <ComboBox
-          label="Job type"
+        <JobTypeField
+          types={types}
           value={jobType}
           onChange={(name) => {
             setJobType(name);
             forget("job_type");
           }}
-          placeholder="ingestion"
-          isFiltered
-          suggestions={matching(types, jobType).map(({ name, lane, is_known }) => ({
-            value: name,
-            detail: is_known ? `lane ${lane}` : `lane ${lane} · no live worker runs it`,
-          }))}
           hint={typeHint(jobType.trim(), type, isKnown)}
-          error={errors.job_type ?? null}
+          error={errors.job_type}
         />
         <PayloadEditor
           input={payload}
@@ -116,17 +111,6 @@ function OpenDialog({ initial = {}, onClose, onSubmitted }: Omit<NewJobDialogPro
       </div>
     </Dialog>
   );
-}
-
-const MOST_SUGGESTED = 50;
-
-/** The types that a person may mean; all of them until something else is typed. */
-function matching(types: readonly JobType[], typed: string): JobType[] {
-  const text = typed.trim().toLowerCase();
-  const isChosen = types.some(({ name }) => name === typed.trim());
-  return types
-    .filter(({ name }) => isChosen || name.toLowerCase().includes(text))
-    .slice(0, MOST_SUGGESTED);
 }
 
 function optionsOf(initial: NonNullable<NewJobDialogProps["initial"]>): JobOptions {

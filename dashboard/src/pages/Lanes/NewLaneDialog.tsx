@@ -35,7 +35,7 @@ export function NewLaneDialog({ isOpen, onClose }: { isOpen: boolean; onClose: (
       title="New lane"
       isOpen={isOpen}
       onClose={close}
-      isKept
+      keepsInput
       footer={
         <>
           <Button onPress={close}>Discard</Button>

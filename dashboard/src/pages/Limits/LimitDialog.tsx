@@ -39,7 +39,7 @@ export function LimitDialog({ limit, onClose }: { limit: Limit | null; onClose: 
     <Dialog
       title={limit === null ? "New limit" : `Limit ${limit.name}`}
       isOpen
-      isKept
+      keepsInput
       onClose={onClose}
       footer={
         <>

@@ -9,6 +9,8 @@ import {
   TextArea,
   TextField,
 } from "../../components";
+import { JobTypeField } from "../Jobs/JobTypeField";
+import { useJobTypes } from "../Jobs/useJobTypes";
 import styles from "./Schedules.module.css";
 
 type Schedule = components["schemas"]["ScheduleOut"];
@@ -30,6 +32,7 @@ export function ScheduleDialog({
 }) {
   const [name, setName] = useState(schedule?.name ?? "");
   const [jobType, setJobType] = useState(schedule?.job_type ?? "");
+  const { types } = useJobTypes();
   const [cron, setCron] = useState(schedule?.cron ?? "");
   const [timezone, setTimezone] = useState(schedule?.timezone ?? "UTC");
   const [missed, setMissed] = useState<Missed>(schedule?.missed ?? "coalesce");
@@ -64,7 +67,7 @@ export function ScheduleDialog({
     <Dialog
       title={schedule ? `Edit ${schedule.name}` : "New schedule"}
       isOpen
-      isKept
+      keepsInput
       onClose={onClose}
     >
       <form className={styles.form} onSubmit={submit}>
@@ -74,14 +77,14 @@ export function ScheduleDialog({
             value={name}
             onChange={setName}
             isRequired
+            autoFocus
             error={errorOf("name")}
           />
         )}
-        <TextField
-          label="Job type"
+        <JobTypeField
+          types={types}
           value={jobType}
           onChange={setJobType}
-          isRequired
           error={errorOf("job_type")}
         />
         <TextField
@@ -115,7 +118,12 @@ export function ScheduleDialog({
         {action.error && <Notice kind="error" title={messageOf(action.error)} live />}
         <DialogActions>
           <Button onPress={onClose}>Discard</Button>
-          <Button type="submit" variant="primary" isPending={action.isPending}>
+          <Button
+            type="submit"
+            variant="primary"
+            isPending={action.isPending}
+            isDisabled={[name, jobType, cron, timezone].some((text) => text.trim() === "")}
+          >
             {schedule ? "Save" : "Create"}
           </Button>
         </DialogActions>

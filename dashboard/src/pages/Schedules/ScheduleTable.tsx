@@ -65,7 +65,7 @@ function ScheduleRow({ schedule, canManage }: { schedule: Schedule; canManage: b
             {schedule.job_type}
           </LinkText>
           <span className={styles.detail} title={`Missed slots: ${missed(schedule)}`}>
-            <code>{schedule.cron}</code> · {schedule.timezone}
+            <code>{schedule.cron}</code>
             <span className={styles.extra}> · missed: {missed(schedule)}</span>
           </span>
         </div>
@@ -89,7 +89,9 @@ function ScheduleRow({ schedule, canManage }: { schedule: Schedule; canManage: b
 
 function missed(schedule: Schedule): string {
   if (schedule.missed === "skip") return "skipped";
-  return schedule.missed === "coalesce" ? "one for all" : `up to ${schedule.catch_up} caught up`;
+  return schedule.missed === "coalesce"
+    ? "one run for all"
+    : `up to ${schedule.catch_up} caught up`;
 }
 
 function NextFires({ schedule }: { schedule: Schedule }) {
@@ -105,7 +107,7 @@ function NextFires({ schedule }: { schedule: Schedule }) {
   return (
     <div className={styles.entry}>
       <span>
-        {inZone(next.at, schedule.timezone)}{" "}
+        {inZone(next.at, schedule.timezone, "short")}{" "}
         <span className={styles.detail}>
           <Time at={next.at} />
           {next.note && ` · ${next.note}`}
@@ -125,8 +127,8 @@ function laterWords(fire: Schedule["next_fires"][number], timeZone: string): str
   return fire.note ? `${at} (${fire.note})` : at;
 }
 
-/** `Tue 17 Nov, 02:30`, in the schedule's own zone. */
-function inZone(at: string, timeZone: string): string {
+/** `Tue 17 Nov, 02:30`, in the schedule's own zone, with its name if wanted. */
+function inZone(at: string, timeZone: string, timeZoneName?: "short"): string {
   try {
     return new Intl.DateTimeFormat("en-GB", {
       weekday: "short",
@@ -135,6 +137,7 @@ function inZone(at: string, timeZone: string): string {
       hour: "2-digit",
       minute: "2-digit",
       timeZone,
+      ...(timeZoneName && { timeZoneName }),
     }).format(new Date(at));
   } catch {
     return at; // a zone that this browser does not know

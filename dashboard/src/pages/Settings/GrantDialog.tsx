@@ -35,7 +35,7 @@ export function GrantDialog({ principal, onClose }: { principal: string; onClose
     if (await grant.run({ body })) onClose();
   };
   return (
-    <Dialog title={`Grant a role to ${principal}`} isOpen isKept onClose={onClose}>
+    <Dialog title={`Grant a role to ${principal}`} isOpen keepsInput onClose={onClose}>
       <form className={styles.form} onSubmit={submit}>
         <Select
           label="Role"

@@ -176,9 +176,9 @@ function NewPrincipal({ onClose }: { onClose: () => void }) {
     if (await create.run({ body: { name, kind } })) onClose();
   };
   return (
-    <Dialog title="New principal" isOpen isKept onClose={onClose}>
+    <Dialog title="New principal" isOpen keepsInput onClose={onClose}>
       <form className={styles.form} onSubmit={submit}>
-        <TextField label="Name" value={name} onChange={setName} isRequired />
+        <TextField label="Name" value={name} onChange={setName} isRequired autoFocus />
         <Select
           label="Kind"
           options={[

@@ -94,9 +94,9 @@ function RoleDialog({ role, onClose }: { role?: Role; onClose: () => void }) {
     if (done) onClose();
   };
   return (
-    <Dialog title={role ? `Edit ${role.name}` : "New role"} isOpen isKept onClose={onClose}>
+    <Dialog title={role ? `Edit ${role.name}` : "New role"} isOpen keepsInput onClose={onClose}>
       <form className={styles.form} onSubmit={submit}>
-        {!role && <TextField label="Name" value={name} onChange={setName} isRequired />}
+        {!role && <TextField label="Name" value={name} onChange={setName} isRequired autoFocus />}
         <fieldset className={styles.choices}>
           <legend>Permissions</legend>
           {Object.keys(PERMISSIONS).map((permission) => (
@@ -112,7 +112,12 @@ function RoleDialog({ role, onClose }: { role?: Role; onClose: () => void }) {
         {action.error && <Notice kind="error" title={messageOf(action.error)} live />}
         <DialogActions>
           <Button onPress={onClose}>Discard</Button>
-          <Button type="submit" variant="primary" isPending={action.isPending}>
+          <Button
+            type="submit"
+            variant="primary"
+            isPending={action.isPending}
+            isDisabled={name === ""}
+          >
             {role ? "Save" : "Create"}
           </Button>
         </DialogActions>

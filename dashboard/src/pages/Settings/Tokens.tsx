@@ -149,7 +149,7 @@ function NewToken({ onClose }: { onClose: () => void }) {
     );
   }
   return (
-    <Dialog title="New token" isOpen isKept onClose={onClose}>
+    <Dialog title="New token" isOpen keepsInput onClose={onClose}>
       <form className={styles.form} onSubmit={submit}>
         <Select
           label="Principal"
