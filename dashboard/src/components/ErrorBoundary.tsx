@@ -1,5 +1,6 @@
 import { Component, type ReactNode } from "react";
 import { Button } from "./Button";
+import { isLoadError } from "./loadError";
 import { Notice } from "./Notice";
 
 export interface ErrorBoundaryProps {
@@ -28,6 +29,7 @@ export class ErrorBoundary extends Component<ErrorBoundaryProps, State> {
 
   override render(): ReactNode {
     if (!this.state.error) return this.props.children;
+    if (isLoadError(this.state.error)) return <NotLoaded />;
     return (
       <Notice
         kind="error"
@@ -48,4 +50,22 @@ export class ErrorBoundary extends Component<ErrorBoundaryProps, State> {
       </Notice>
     );
   }
+}
+
+/** A part of the dashboard itself is missing. Browsers do not load a failed module again. */
+function NotLoaded() {
+  return (
+    <Notice
+      kind="error"
+      live
+      title="This screen could not be loaded"
+      action={
+        <Button size="sm" onPress={() => location.reload()}>
+          Reload the page
+        </Button>
+      }
+    >
+      The server does not respond, or it was upgraded and has a newer dashboard.
+    </Notice>
+  );
 }

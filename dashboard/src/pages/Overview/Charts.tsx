@@ -13,6 +13,7 @@ import {
 } from "../../charts";
 import { Card, EmptyState, Segments, Select, Skeleton } from "../../components";
 import { plural } from "../../format";
+import { type FailingRead, failedRead } from "../../shell/failedRead";
 import { usePreferences } from "../../shell/preferences";
 import { href, useUrlValue } from "../../shell/url";
 import { AGEING } from "./laneNumbers";
@@ -64,13 +65,9 @@ export function Charts({ lanes }: { lanes: string[] }) {
         />
       </header>
       <div className={styles.chartGrid}>
-        <ThroughputChart series={byLane.data} at={byLane.dataUpdatedAt} />
-        <WaitChart
-          series={byLane.data}
-          at={byLane.dataUpdatedAt}
-          isOneLane={lane !== null || lanes.length === 1}
-        />
-        <FailureChart series={byType.data} at={byType.dataUpdatedAt} />
+        <ThroughputChart read={byLane} />
+        <WaitChart read={byLane} isOneLane={lane !== null || lanes.length === 1} />
+        <FailureChart read={byType} />
       </div>
       {byLane.data?.is_capped && (
         <p className={styles.note}>Only the newest jobs are counted: there are more.</p>
@@ -92,14 +89,15 @@ function WindowLinks({ chosen, lane }: { chosen: string; lane: string | null }) 
   );
 }
 
-type ChartCardProps = { series: Series | undefined; at: number };
+type SeriesRead = FailingRead & { data: Series | undefined; dataUpdatedAt: number };
+type ChartCardProps = { read: SeriesRead };
 
-function useGrid(series: Series | undefined, at: number) {
-  return useMemo(() => (series ? gridOf(series, at) : null), [series, at]);
+function useGrid({ data, dataUpdatedAt }: SeriesRead) {
+  return useMemo(() => (data ? gridOf(data, dataUpdatedAt) : null), [data, dataUpdatedAt]);
 }
 
-function ThroughputChart({ series, at }: ChartCardProps) {
-  const grid = useGrid(series, at);
+function ThroughputChart({ read }: ChartCardProps) {
+  const grid = useGrid(read);
   const shown: ChartSeries[] | null = grid && [
     {
       label: "Started",
@@ -120,6 +118,7 @@ function ThroughputChart({ series, at }: ChartCardProps) {
     : "";
   return (
     <ChartCard
+      read={read}
       title="Jobs per minute"
       words={words}
       times={grid?.times}
@@ -129,8 +128,8 @@ function ThroughputChart({ series, at }: ChartCardProps) {
   );
 }
 
-function WaitChart({ series, at, isOneLane }: ChartCardProps & { isOneLane: boolean }) {
-  const grid = useGrid(series, at);
+function WaitChart({ read, isOneLane }: ChartCardProps & { isOneLane: boolean }) {
+  const grid = useGrid(read);
   const { p50, p95 } = grid ? waits(grid) : { p50: [], p95: [] };
   const shown: ChartSeries[] | null = grid && [
     { label: "p50", colour: "running-mark", values: p50 },
@@ -143,6 +142,7 @@ function WaitChart({ series, at, isOneLane }: ChartCardProps & { isOneLane: bool
   ];
   return (
     <ChartCard
+      read={read}
       title="Wait until the start"
       words="p50 and p95 of the time between submit and start"
       times={grid?.times}
@@ -152,8 +152,8 @@ function WaitChart({ series, at, isOneLane }: ChartCardProps & { isOneLane: bool
   );
 }
 
-function FailureChart({ series, at }: ChartCardProps) {
-  const grid = useGrid(series, at);
+function FailureChart({ read }: ChartCardProps) {
+  const grid = useGrid(read);
   const shown: ChartSeries[] | null =
     grid &&
     failuresByType(grid, TYPE_COLOURS.length).map(({ jobType, values }, place) => ({
@@ -165,6 +165,7 @@ function FailureChart({ series, at }: ChartCardProps) {
   const failed = grid ? sum(grid.cells.map((points) => total(points, "failed"))) : 0;
   return (
     <ChartCard
+      read={read}
       title="Failures by job type"
       words={plural(failed, "failure")}
       times={grid?.times}
@@ -176,6 +177,7 @@ function FailureChart({ series, at }: ChartCardProps) {
 }
 
 type ChartFrameProps = {
+  read: SeriesRead;
   title: string;
   words: string;
   times: number[] | undefined;
@@ -184,12 +186,19 @@ type ChartFrameProps = {
   isStacked?: boolean;
 };
 
-function ChartCard({ title, words, times, series, unit, isStacked = false }: ChartFrameProps) {
+function ChartCard(props: ChartFrameProps) {
+  const { read, title, words, times, series, unit, isStacked = false } = props;
   const { zone } = usePreferences();
   return (
     <Card title={title}>
       {series === null || times === undefined ? (
-        <Skeleton height={208} />
+        failedRead([read]) ? (
+          <div className={styles.noChart}>
+            <EmptyState icon="warning" title="The figures could not be read" />
+          </div>
+        ) : (
+          <Skeleton height={208} />
+        )
       ) : series.length === 0 ? (
         <div className={styles.noChart}>
           <EmptyState icon="success" title="No failures in this time" />

@@ -125,6 +125,7 @@ function isFailing({ failed, ended }: LaneNumbers): boolean {
 }
 
 function sparkWords({ spark }: LaneNumbers): string {
+  if (spark.length === 0) return "Completed per minute: not known";
   const most = Math.max(0, ...spark);
   return `Completed per minute: ${spark.at(-1) ?? 0} in the last one, ${most} at most`;
 }

@@ -6,8 +6,14 @@ import { mute, unmute, useMuted } from "./muted";
 import styles from "./Overview.module.css";
 import type { DetectedProblem } from "./problems";
 
+type Props = {
+  problems: DetectedProblem[];
+  /** Everything could be checked. */
+  isComplete: boolean;
+};
+
 /** What is wrong, each with the place to act; muted ones stay hidden in this browser for a day. */
-export function ProblemStrip({ problems }: { problems: DetectedProblem[] }) {
+export function ProblemStrip({ problems, isComplete }: Props) {
   const muted = useMuted();
   const [isShowingMuted, setShowingMuted] = useState(false);
   const quiet = problems.filter(({ id }) => id in muted);
@@ -16,8 +22,9 @@ export function ProblemStrip({ problems }: { problems: DetectedProblem[] }) {
     <section aria-label="Problems" className={styles.problems}>
       {problems.length === quiet.length && (
         <p className={styles.healthy}>
-          <Icon name="success" />
-          {problems.length === 0 ? "No problems found" : "No other problems found"}
+          <Icon name={isComplete ? "success" : "warning"} />
+          {`No ${problems.length === 0 ? "" : "other "}problems found`}
+          {!isComplete && ", but not everything could be checked"}
           {quiet.length > 0 && (
             <ShowMuted count={quiet.length} isOn={isShowingMuted} onChange={setShowingMuted} />
           )}

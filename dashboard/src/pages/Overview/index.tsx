@@ -1,8 +1,10 @@
+import { type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { type components, useApi, useCan, useTopics } from "../../api";
 import { LinkText, PageHeader, SkeletonRows } from "../../components";
 import { count } from "../../format";
 import { ErrorNotice } from "../../shell/ErrorNotice";
+import { failedRead } from "../../shell/failedRead";
 import { useSeesEverything } from "../Lanes/useAccess";
 import { Charts } from "./Charts";
 import { LaneTable } from "./LaneTable";
@@ -32,7 +34,9 @@ export default function Overview() {
     enabled: useSeesEverything(),
     ...AGEING,
   });
+  const cache = useQueryClient();
   const isEmpty = useIsEmpty();
+  const failed = failedRead([byMinute, whole, failures, database]);
   const problems = useMemo(
     () =>
       status.data
@@ -67,7 +71,8 @@ export default function Overview() {
     <>
       <PageHeader title="Overview" />
       <div className={styles.page}>
-        <ProblemStrip problems={problems} />
+        {failed && <ErrorNotice of={{ ...failed, refetch: () => readAgain(cache) }} />}
+        <ProblemStrip problems={problems} isComplete={failed === null} />
         {isEmpty && <QuickStart hasWorker={workers.some(takesJobs)} />}
         <LaneTable lanes={shown} isPaused={paused} numbersOf={numbersOf} />
         {shown.length < lanes.length && (
@@ -85,6 +90,11 @@ export default function Overview() {
       </div>
     </>
   );
+}
+
+/** Read everything on the page again that could not be read. */
+function readAgain(cache: QueryClient): void {
+  void cache.refetchQueries({ type: "active", predicate: ({ state }) => state.error !== null });
 }
 
 /** A server is among the workers too, but has no handlers. */

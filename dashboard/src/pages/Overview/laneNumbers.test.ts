@@ -41,10 +41,10 @@ it("counts the figures of a lane", () => {
   expect(of("system").ended).toBe(0);
 });
 
-it("has figures before the first response", () => {
+it("has no rate before the first response", () => {
   expect(laneNumbers(undefined, undefined, now)("any")).toEqual({
     spark: [],
-    donePerMinute: 0,
+    donePerMinute: null,
     runP95S: null,
     failed: 0,
     ended: 0,
@@ -52,6 +52,7 @@ it("has figures before the first response", () => {
 });
 
 it.each([
+  [null, "—"],
   [0, "0"],
   [0.04, "< 0.1"],
   [0.44, "0.4"],

@@ -14,8 +14,8 @@ const RATE_BUCKETS = 5;
 export type LaneNumbers = {
   /** Completed jobs per minute, the minute that has just begun left out. */
   spark: number[];
-  /** Over the last minutes. */
-  donePerMinute: number;
+  /** Over the last minutes; null until it is known. */
+  donePerMinute: number | null;
   runP95S: number | null;
   failed: number;
   ended: number;
@@ -34,7 +34,7 @@ export function laneNumbers(
     const failed = total(points, "failed");
     return {
       spark: grid === null ? [] : perMinute(grid, "completed").slice(0, -1).map(Number),
-      donePerMinute: grid === null ? 0 : recentRate(grid),
+      donePerMinute: grid === null ? null : recentRate(grid),
       runP95S: points[0]?.run_p95_s ?? null,
       failed,
       ended: failed + total(points, "completed") + total(points, "cancelled"),
@@ -53,8 +53,9 @@ function recentRate(grid: Grid): number {
   return seconds > 0 ? (total(recent.flat(), "completed") * 60) / seconds : 0;
 }
 
-/** `41`, `0.4`; zero stays `0`. */
-export function rateWords(perMinute: number): string {
+/** `41`, `0.4`; zero stays `0`, and `—` is unknown. */
+export function rateWords(perMinute: number | null): string {
+  if (perMinute === null) return "—";
   if (perMinute === 0) return "0";
   if (perMinute < 0.1) return "< 0.1";
   return perMinute < 10 ? String(Math.round(perMinute * 10) / 10) : String(Math.round(perMinute));

@@ -182,7 +182,7 @@ function silentProblems(silent: Worker[]): DetectedProblem[] {
       id: `silent:${worker.id}`,
       severity: "warning",
       title: `Worker ${worker.name} silent for ${duration(worker.seen_s)}`,
-      detail: `On ${worker.host}; it did not stop regularly${
+      detail: `On ${worker.host}; it did not stop cleanly${
         worker.running > 0 ? `, ${plural(worker.running, "job")} in its hands` : ""
       }`,
       href: href("/workers", { show: "silent" }),
