@@ -1,4 +1,5 @@
 import type { CSSProperties } from "react";
+import { cx } from "./cx";
 import styles from "./Skeleton.module.css";
 
 export interface SkeletonProps {
@@ -47,13 +48,39 @@ export function SkeletonRows({ rows = 6, columns = "2fr 1fr 1fr 80px", dense }: 
   );
 }
 
-function Loading({
-  className,
-  children,
-}: {
+/** The place of cards that load, in the layout of the page. */
+export function LoadingCards({ className, children }: SkeletonPlaceProps) {
+  return (
+    <div className={className} aria-busy="true">
+      <output className="visually-hidden">Loading</output>
+      {children}
+    </div>
+  );
+}
+
+export interface SkeletonCardProps {
+  lines: number;
+  className?: string | undefined;
+}
+
+/** A card that loads: its title, and as many lines as will come. */
+export function SkeletonCard({ lines, className }: SkeletonCardProps) {
+  return (
+    <div className={cx(styles.card, className)}>
+      <Skeleton width="28%" height={16} />
+      {list(lines, (at) => (
+        <Skeleton key={at} width={widths[at % widths.length] ?? "80%"} />
+      ))}
+    </div>
+  );
+}
+
+interface SkeletonPlaceProps {
   className?: string | undefined;
   children: React.ReactNode;
-}) {
+}
+
+function Loading({ className, children }: SkeletonPlaceProps) {
   return (
     <output className={className} aria-busy="true">
       <span className="visually-hidden">Loading</span>

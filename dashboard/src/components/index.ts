@@ -40,7 +40,13 @@ export {
   type ShortcutGroup,
   ShortcutHelp,
 } from "./ShortcutHelp";
-export { Skeleton, SkeletonLines, SkeletonRows } from "./Skeleton";
+export {
+  LoadingCards,
+  Skeleton,
+  SkeletonCard,
+  SkeletonLines,
+  SkeletonRows,
+} from "./Skeleton";
 export { SlotBoxes, type SlotBoxesProps } from "./SlotBoxes";
 export { Sparkline, type SparklineProps } from "./Sparkline";
 export { Stat, type StatProps, StatRow } from "./Stat";

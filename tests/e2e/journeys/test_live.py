@@ -117,3 +117,19 @@ def test_page_of_deleted_job_says_so_and_stays_live(site: Site, open_as: OpenAs)
     pages.press(page, "Resume live updates")
     expect(page.get_by_text("This job was deleted")).to_be_visible()
     pages.expect_live(page)
+
+
+def test_page_notices_a_deleted_job_without_reconnecting(site: Site, open_as: OpenAs) -> None:
+    key = new_key("export")
+    site.steps.allow(key)
+    job = site.api.submit("export", {"key": key, "steps": 1})
+    site.api.await_status(job, "completed")
+    window = open_as("operator")
+    page = window.page
+    page.clock.install()
+    window.open(f"/jobs/{job}")
+    pages.expect_status(page, "Completed")
+    pages.expect_live(page)
+    site.api.send("DELETE", f"/jobs/{job}")
+    page.clock.run_for(10_000)
+    expect(page.get_by_text("This job was deleted")).to_be_visible()

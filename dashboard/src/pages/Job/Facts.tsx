@@ -62,20 +62,6 @@ export function Facts({ job }: { job: Job }) {
   return (
     <Card title="Facts">
       <KeyValue items={items.filter((item) => !!item)} />
-      {job.decisions.length > 0 && (
-        <ul className={styles.decisions}>
-          {job.decisions.map((decision) => (
-            <li key={decision.decided_at}>
-              <p>
-                <strong>{decisionWord(decision.decision)}</strong>
-                {decision.decided_by && ` by ${decision.decided_by}`}{" "}
-                <Time at={decision.decided_at} />
-              </p>
-              {decision.comment && <p className={styles.comment}>{decision.comment}</p>}
-            </li>
-          ))}
-        </ul>
-      )}
     </Card>
   );
 }
@@ -83,11 +69,6 @@ export function Facts({ job }: { job: Job }) {
 /** A job without a delay may run from its submit on; that goes without saying. */
 function isLater(runAt: string | null, createdAt: string): boolean {
   return runAt !== null && Date.parse(runAt) - Date.parse(createdAt) > 1000;
-}
-
-function decisionWord(decision: string): string {
-  if (decision === "automatic") return "Approved";
-  return decision.charAt(0).toUpperCase() + decision.slice(1);
 }
 
 function Submitter({ name }: { name: string | null }) {

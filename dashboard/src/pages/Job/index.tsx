@@ -1,12 +1,13 @@
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { useParams } from "wouter";
 import { Problem, useApi, useMe, useTopics } from "../../api";
 import {
   CopyButton,
   EmptyState,
   LinkText,
+  LoadingCards,
   PageHeader,
-  SkeletonLines,
+  SkeletonCard,
   StatusBadge,
 } from "../../components";
 import { between, duration, shortId } from "../../format";
@@ -14,7 +15,7 @@ import { ErrorNotice, type Read } from "../../shell/ErrorNotice";
 import { href } from "../../shell/url";
 import { Actions } from "./Actions";
 import { Attempts } from "./Attempts";
-import { seesPrivate } from "./actionRules";
+import { hasEnded, seesPrivate } from "./actionRules";
 import { Data } from "./Data";
 import { Facts } from "./Facts";
 import styles from "./Job.module.css";
@@ -45,7 +46,7 @@ function JobPage({ id }: { id: string }) {
   // The stream refuses the topic of a job that does not exist.
   useTopics(job && !isMissing ? [`job:${id}`] : []);
   if (isMissing) return <NotFound id={id} wasDeleted={job !== undefined} />;
-  if (!job) return <Loading read={found} />;
+  if (!job) return <Loading id={id} read={found} />;
   const isPrivateShown = seesPrivate(me, job);
   const total = between(job.created_at, job.finished_at);
   return (
@@ -65,6 +66,7 @@ function JobPage({ id }: { id: string }) {
         }
         actions={<Actions job={job} onDeleting={setDeleting} />}
       />
+      {hasEnded(job.status) && !isDeleting && <DeletionCheck id={id} />}
       <div className={styles.page}>
         <div className={styles.now}>
           <Now job={job} isPrivateShown={isPrivateShown} />
@@ -88,15 +90,38 @@ function JobPage({ id }: { id: string }) {
   );
 }
 
-function Header() {
-  return <PageHeader breadcrumb={<LinkText href="/jobs">Jobs</LinkText>} title="Job" />;
+// The deletion of a job sends it no event.
+const DELETION_CHECK_S = 10;
+
+/** Reads an ended job again now and then, until it is gone. */
+function DeletionCheck({ id }: { id: string }) {
+  useApi("/jobs/{job_id}", { path: { job_id: id } }, { everyS: DELETION_CHECK_S });
+  return null;
 }
 
-function Loading({ read }: { read: Read }) {
+function Header({ title = "Job" }: { title?: ReactNode }) {
+  return <PageHeader breadcrumb={<LinkText href="/jobs">Jobs</LinkText>} title={title} />;
+}
+
+function Loading({ id, read }: { id: string; read: Read }) {
   return (
     <>
-      <PageHeader breadcrumb={<LinkText href="/jobs">Jobs</LinkText>} title="Job" />
-      {read.error === null ? <SkeletonLines count={10} /> : <ErrorNotice of={read} />}
+      <Header title={<span className={styles.id}>{shortId(id)}</span>} />
+      {read.error === null ? (
+        <LoadingCards className={styles.page}>
+          <SkeletonCard className={styles.now} lines={4} />
+          <div className={styles.side}>
+            <SkeletonCard lines={5} />
+            <SkeletonCard lines={8} />
+          </div>
+          <div className={styles.main}>
+            <SkeletonCard lines={3} />
+            <SkeletonCard lines={5} />
+          </div>
+        </LoadingCards>
+      ) : (
+        <ErrorNotice of={read} />
+      )}
     </>
   );
 }

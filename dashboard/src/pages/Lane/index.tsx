@@ -4,8 +4,9 @@ import {
   Card,
   EmptyState,
   LinkText,
+  LoadingCards,
   PageHeader,
-  SkeletonLines,
+  SkeletonCard,
   Stat,
   StatRow,
 } from "../../components";
@@ -48,7 +49,16 @@ export default function Lane() {
       <>
         <PageHeader title={wanted} breadcrumb={breadcrumb} />
         <ErrorNotice of={lane} />
-        {lane.isFetching && <SkeletonLines count={10} />}
+        {lane.isFetching && (
+          <LoadingCards className={styles.page}>
+            <SkeletonCard lines={1} />
+            <SkeletonCard lines={3} />
+            <div className={styles.columns}>
+              <SkeletonCard lines={10} />
+              <SkeletonCard lines={5} />
+            </div>
+          </LoadingCards>
+        )}
       </>
     );
   }
