@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 from tests.e2e import hostile, pages, waits
 from tests.e2e.browser import PHONE
 from tests.e2e.journeys.conftest import OpenAs
+from tests.e2e.journeys.test_approvals import open_card
 from tests.e2e.processes import WorkerProgram
 from tests.e2e.run import XSS_EXECUTED
 from tests.e2e.screens import await_content, screens, too_wide
@@ -33,6 +34,7 @@ def jobs(site: Site) -> dict[str, str]:
             site.api.await_status(done, "awaiting_approval")
             mallory.send("POST", f"/jobs/{done}/reject", {"reason": text})
         awaiting = mallory.submit("report", {"key": "".join(hostile.TEXTS[:5])})
+        site.api.await_status(awaiting, "awaiting_approval")
         mallory.send("POST", f"/jobs/{cancelled}/cancel", {"reason": hostile.TEXTS[1]})
         mallory.send("PATCH", "/admin/workers/lanes/hostile", {"max_slots": 5})
         schedule = {"job_type": hostile.JOB_TYPE, "cron": "0 3 * * *", "payload": shown}
@@ -71,6 +73,11 @@ def test_hostile_text_is_shown_as_text(
             page = window.open(path)
             await_content(page)
             executed += [*window.violations(), *hostile.made_elements(page)]
+        card = open_card(window.open("/approvals"), jobs["awaiting"])
+        payload = card.get_by_role("listitem").filter(has_text="key:").first
+        for text in hostile.TEXTS[:5]:
+            expect(payload).to_contain_text(text.replace('"', '\\"'))
+        executed += [*window.violations(), *hostile.made_elements(page)]
         main = pages.main(window.open(f"/jobs/{jobs['failed']}"))
         for text in hostile.TEXTS[:5]:
             expect(main).to_contain_text(text)
