@@ -89,7 +89,7 @@ function EntryRow({ entry, isOpen, onToggle }: RowProps) {
           onPress={onToggle}
         />
       </Cell>
-      <Cell label="When" headline className={styles.whole ?? ""}>
+      <Cell label="When" className={styles.whole ?? ""}>
         <Time full at={entry.at} />
       </Cell>
       <Cell label="Actor" className={styles.words ?? ""}>

@@ -31,11 +31,14 @@ type Props = {
   isOutdated: boolean;
   /** The length of the window, as a filter takes it. */
   since: string;
+  /** The same in words. */
+  sinceWords: string;
   /** Null: this person may not retry jobs. */
   onRetry: ((target: BulkTarget) => void) | null;
 };
 
-export function FailureTable({ failures, bucketS, isOutdated, since, onRetry }: Props) {
+export function FailureTable({ failures, isOutdated, ...common }: Props) {
+  const { onRetry } = common;
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const toggle = (key: string) => {
     const next = new Set(open);
@@ -62,11 +65,9 @@ export function FailureTable({ failures, bucketS, isOutdated, since, onRetry }: 
               <FailureRow
                 key={key}
                 failure={failure}
-                bucketS={bucketS}
-                since={since}
                 isOpen={open.has(key)}
                 onToggle={() => toggle(key)}
-                onRetry={onRetry}
+                {...common}
               />
             );
           })}
@@ -76,13 +77,14 @@ export function FailureTable({ failures, bucketS, isOutdated, since, onRetry }: 
   );
 }
 
-type RowProps = Pick<Props, "bucketS" | "since" | "onRetry"> & {
+type RowProps = Omit<Props, "failures" | "isOutdated"> & {
   failure: Failure;
   isOpen: boolean;
   onToggle: () => void;
 };
 
-function FailureRow({ failure, bucketS, since, isOpen, onToggle, onRetry }: RowProps) {
+function FailureRow(props: RowProps) {
+  const { failure, bucketS, since, sinceWords, isOpen, onToggle, onRetry } = props;
   const { error_type, job_type, lane, failures, trend } = failure;
   const id = `messages-${failure.example}`;
   const filter: JobFilter = {
@@ -111,12 +113,12 @@ function FailureRow({ failure, bucketS, since, isOpen, onToggle, onRetry }: RowP
           <Example id={failure.example} />
         </span>
       </Cell>
-      <Cell label="Job type">
+      <Cell label="Job type" className={styles.name ?? ""}>
         <LinkText quiet href={href("/jobs", { status: "failed", job_type, ended_since: since })}>
           {job_type}
         </LinkText>
       </Cell>
-      <Cell label="Lane">
+      <Cell label="Lane" className={styles.name ?? ""}>
         <LinkText quiet href={lanePath(lane)}>
           {lane}
         </LinkText>
@@ -153,6 +155,7 @@ function FailureRow({ failure, bucketS, since, isOpen, onToggle, onRetry }: RowP
           <td colSpan={onRetry ? 8 : 7} id={id}>
             <Messages
               filter={filter}
+              sinceWords={sinceWords}
               version={`${failures} ${failure.last_at}`}
               onRetry={onRetry && ((jobs) => onRetry({ kind: "jobs", jobs }))}
             />

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { messageOf, request } from "../../api";
 import type { Job } from "../../bulk";
-import { Button, LinkText, Notice, SkeletonLines } from "../../components";
+import { Button, cx, LinkText, Notice, SkeletonLines } from "../../components";
 import { type JobFilter, toQuery } from "../../filter";
 import { count, plural, shortId } from "../../format";
 import { jobPath } from "../../shell/url";
@@ -14,6 +14,8 @@ const MOST = 100;
 type Props = {
   /** The jobs of the group. */
   filter: JobFilter;
+  /** The window of the group: `the last hour`. */
+  sinceWords: string;
   /** Changes when the group has changed. */
   version: string;
   /** Null: this person may not retry jobs. */
@@ -21,7 +23,7 @@ type Props = {
 };
 
 /** The messages of the newest failures of one kind, without what differs from job to job. */
-export function Messages({ filter, version, onRetry }: Props) {
+export function Messages({ filter, sinceWords, version, onRetry }: Props) {
   // Not by `useApi`: the row says when the group has changed, and other events need no read.
   const found = useQuery({
     queryKey: ["failed jobs", filter, version],
@@ -41,9 +43,9 @@ export function Messages({ filter, version, onRetry }: Props) {
   return (
     <div className={styles.messages}>
       <p className="muted">
-        {plural(groups.length, "different message")} of{" "}
+        {plural(groups.length, "message")} of{" "}
         {next_cursor === null ? "" : `the newest ${count(items.length)} of `}
-        the jobs that failed in the last {filter.ended_since}
+        the jobs that failed in {sinceWords}
       </p>
       <ul>
         {groups.map((group) => (
@@ -55,17 +57,19 @@ export function Messages({ filter, version, onRetry }: Props) {
 }
 
 function Message(props: { group: MessageGroup<Job>; onRetry: Props["onRetry"] }) {
-  const { fingerprint, newest, jobs } = props.group;
+  const { text, newest, jobs } = props.group;
   const retry = props.onRetry;
   return (
     <li>
-      <span className="numeric">{count(jobs.length)}</span>
-      <span className={styles.message}>{fingerprint || "No message"}</span>
+      <span className={cx("numeric", styles.count)}>{count(jobs.length)}</span>
+      <span className={styles.message}>{text || "No message"}</span>
       <span className={styles.newest}>
         <LinkText quiet href={jobPath(newest.id)} className={styles.job ?? ""}>
           {shortId(newest.id)}
         </LinkText>
-        <Time at={newest.finished_at} />
+        <span className={styles.at}>
+          <Time at={newest.finished_at} />
+        </span>
       </span>
       {retry && (
         <Button size="sm" variant="quiet" icon="retry" onPress={() => retry(jobs)}>

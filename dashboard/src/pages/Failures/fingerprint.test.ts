@@ -45,14 +45,20 @@ it("groups jobs by message, the largest group first", () => {
     id: n,
     error: message === null ? null : { message },
   }));
-  const found = byMessage(jobs).map(({ fingerprint, newest, jobs }) => [
+  const found = byMessage(jobs).map(({ fingerprint, text, newest, jobs }) => [
     fingerprint,
+    text,
     newest.id,
     jobs.length,
   ]);
   expect(found).toEqual([
-    ["took <n> s", 1, 2],
-    ["no file '…'", 0, 1],
-    ["", 3, 1],
+    ["took <n> s", "took <n> s", 1, 2],
+    ["no file '…'", "no file 'a'", 0, 1],
+    ["", "", 3, 1],
   ]);
+});
+
+it("keeps a message that all jobs share", () => {
+  const job = { error: { message: "'total'" } };
+  expect(byMessage([job, job]).map(({ text }) => text)).toEqual(["'total'"]);
 });

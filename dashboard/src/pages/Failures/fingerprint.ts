@@ -19,16 +19,29 @@ const VARIABLE = new RegExp(
 
 /** A message without what differs between two failures of one cause: numbers, ids, times, quoted text, paths. */
 export function fingerprint(message: string): string {
-  const text = message.replace(/\s+/g, " ").trim().slice(0, READ);
-  const plain = text.replace(VARIABLE, (found: string, ...rest: unknown[]) => {
+  const plain = oneLine(message).replace(VARIABLE, (found: string, ...rest: unknown[]) => {
     const groups = rest.at(-1) as Record<string, string | undefined>;
     if (groups.quoted !== undefined) return `${found[0]}…${found.at(-1)}`;
     return `<${Object.keys(groups).find((name) => groups[name] !== undefined)}>`;
   });
-  return plain.length > SHOWN ? `${plain.slice(0, SHOWN)}…` : plain;
+  return cut(plain);
 }
 
-export type MessageGroup<T> = { fingerprint: string; newest: T; jobs: T[] };
+function oneLine(message: string): string {
+  return message.replace(/\s+/g, " ").trim().slice(0, READ);
+}
+
+function cut(text: string): string {
+  return text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text;
+}
+
+export type MessageGroup<T> = {
+  fingerprint: string;
+  /** The message, if all jobs have the same one, else the fingerprint. */
+  text: string;
+  newest: T;
+  jobs: T[];
+};
 
 /** Jobs by the fingerprint of their message, the largest group first; jobs come newest first. */
 export function byMessage<T extends { error?: { message?: string | null } | null }>(
@@ -36,10 +49,16 @@ export function byMessage<T extends { error?: { message?: string | null } | null
 ): MessageGroup<T>[] {
   const groups = new Map<string, MessageGroup<T>>();
   for (const job of jobs) {
-    const name = fingerprint(job.error?.message ?? "");
+    const message = job.error?.message ?? "";
+    const name = fingerprint(message);
+    const text = cut(oneLine(message));
     const group = groups.get(name);
-    if (group) group.jobs.push(job);
-    else groups.set(name, { fingerprint: name, newest: job, jobs: [job] });
+    if (group === undefined)
+      groups.set(name, { fingerprint: name, text, newest: job, jobs: [job] });
+    else {
+      group.jobs.push(job);
+      if (group.text !== text) group.text = name;
+    }
   }
   return [...groups.values()].sort((one, other) => other.jobs.length - one.jobs.length);
 }

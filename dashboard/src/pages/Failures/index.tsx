@@ -88,6 +88,7 @@ export default function Failures() {
           failures={items}
           bucketS={failures.data.bucket_s}
           since={shown.id}
+          sinceWords={shown.words}
           isOutdated={failures.isPlaceholderData}
           onRetry={canRetry ? setRetried : null}
         />

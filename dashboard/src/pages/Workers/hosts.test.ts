@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { byHost, foldSilent, runsJobs, stateOf, type Worker } from "./hosts";
+import { byHost, foldSilent, nameWords, runsJobs, stateOf, type Worker } from "./hosts";
 
 const worker = (fields: Partial<Worker>): Worker =>
   ({
@@ -21,6 +21,13 @@ it("groups workers by host, hosts with silent workers first", () => {
     ["b", 1, 0, 2],
     ["a", 0, 3, 2],
   ]);
+  expect(hosts[0]?.workers.map(({ state }) => state)).toEqual(["dead", "live"]);
+});
+
+it("names workers, of many only a few", () => {
+  const named = (count: number) => Array.from({ length: count }, (_, at) => ({ name: `w${at}` }));
+  expect(nameWords(named(2))).toBe("w0, w1");
+  expect(nameWords(named(7))).toBe("w0, w1, w2, w3, w4 and 2 more");
 });
 
 it("shows every live worker and a few silent ones", () => {

@@ -3,7 +3,7 @@ import type { IconName } from "../../components";
 
 export type Worker = components["schemas"]["WorkerRowOut"];
 
-/** The workers of one host, live ones first. */
+/** The workers of one host, silent ones first. */
 export type Host = { name: string; workers: Worker[]; silent: number; running: number };
 
 // With more of them, a host that was replaced hides the workers that live.
@@ -20,7 +20,7 @@ export function foldSilent(workers: Worker[]): Worker[] {
 /** Group workers by host; hosts with silent workers come first. */
 export function byHost(live: Worker[], silent: Worker[]): Host[] {
   const hosts = new Map<string, Host>();
-  for (const worker of [...live, ...silent]) {
+  for (const worker of [...silent, ...live]) {
     const host = hosts.get(worker.host) ?? {
       name: worker.host,
       workers: [],
@@ -35,6 +35,13 @@ export function byHost(live: Worker[], silent: Worker[]): Host[] {
   return [...hosts.values()].sort(
     (one, other) => other.silent - one.silent || one.name.localeCompare(other.name),
   );
+}
+
+/** The names of workers, in words; of many, the first few. */
+export function nameWords(workers: readonly Pick<Worker, "name">[]): string {
+  const names = workers.slice(0, MOST_SILENT).map(({ name }) => name);
+  const others = workers.length - names.length;
+  return `${names.join(", ")}${others > 0 ? ` and ${others} more` : ""}`;
 }
 
 /** How a worker reaches the database, in words. */

@@ -3,7 +3,7 @@ import { Card, EmptyState, Notice, PageHeader, SkeletonRows } from "../../compon
 import { plural } from "../../format";
 import { ErrorNotice } from "../../shell/ErrorNotice";
 import { useUrlValue } from "../../shell/url";
-import { byHost } from "./hosts";
+import { byHost, nameWords } from "./hosts";
 import { LayoutSwitch } from "./LayoutSwitch";
 import { ProcessList } from "./ProcessList";
 import styles from "./Workers.module.css";
@@ -33,8 +33,11 @@ export default function Workers() {
       <div className={styles.page}>
         <ErrorNotice of={status} />
         {silent.length > 0 && (
-          <Notice kind="warning" title={`${plural(silent.length, "silent worker")}`}>
-            No heartbeat for 45 seconds, and no regular stop. Other workers take over the jobs when
+          <Notice
+            kind="warning"
+            title={`${plural(silent.length, "silent worker")}: ${nameWords(silent)}`}
+          >
+            No heartbeat for 45 seconds, and no clean stop. Other workers take over the jobs when
             the leases lapse.
           </Notice>
         )}
