@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from typing import Any, Final
 
@@ -65,10 +64,13 @@ def result_of(job: Job, task: Task, alias: str) -> TaskResult:
 def error_of(error: JobError) -> TaskError:
     """The error with the path of its class, which only its traceback names."""
     traceback = error.traceback or ""
-    name = re.escape(error.type)
-    found = re.findall(rf"^((?:\w+\.)+(?:\w+\.)*{name})(?::|$)", traceback, re.MULTILINE)
-    path = found[-1] if found else f"builtins.{error.type}"
+    heads = (line.partition(":")[0] for line in reversed(traceback.splitlines()))
+    path = next((each for each in heads if _is_path(each, error.type)), f"builtins.{error.type}")
     return TaskError(exception_class_path=path, traceback=traceback or error.message)
+
+
+def _is_path(text: str, name: str) -> bool:
+    return text.endswith(f".{name}") and text.replace(".", "").isidentifier()
 
 
 def _time(value: datetime | None) -> datetime | None:
