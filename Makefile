@@ -115,6 +115,10 @@ silence: env ## Measure recovery from silent networks, frozen leaders and clock 
 upgrade: env ## Upgrade every landed schema under load, with old workers running (ARGS=8f14018: only this one)
 	@$(RUN) tests.migration.upgrade_all $(ARGS)
 
+.PHONY: doors
+doors: env ## Build the site and run its blocks, the examples and the integrations, and check deploy/
+	@scripts/doors.sh
+
 .PHONY: deploy-check
 deploy-check: env ## Check the Dockerfile, compose file, chart, systemd units and alert rules (installs Go and promtool)
 	@scripts/deploy_check.sh

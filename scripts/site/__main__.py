@@ -50,7 +50,7 @@ def main() -> int:
     FIGURES.write_text(json.dumps(figures, indent=1) + "\n", "utf-8")
     print(f"the site is in {html.relative_to(ROOT)}")
     for name, value in figures.items():
-        print(f"{name} {value}")
+        print(f"[{name}] {value}")
     return int(bool(broken) or not (has_run or arguments.quick))
 
 
