@@ -24,7 +24,7 @@ PLAN: dict[str, Any] = {
     "where": "queue = 'mail' and state = 'queued'",
     "job_type": "kind",
     "payload": "args",
-    "moved": "state = 'moved', laneway_id = job_id",
+    "moved": "state = 'moved', laneway_id = laneway_job_id",
     "options": {"priority": "10 - rank", "run_at": "due_at", "tags": "array['old', kind]"},
     "job_types": {"shop.tasks.send": "send_mail"},
 }
@@ -120,6 +120,60 @@ def test_rows_that_cannot_become_jobs_stay_and_are_named(run: Run, conn: Any, wr
     assert states(conn) == {"queued": 4, "moved": 1}
 
 
+def test_rows_of_other_partitions_are_left_alone(run: Run, conn: Any, write: Write) -> None:
+    conn.execute("drop table shop.jobs")
+    conn.execute(
+        TABLE.partition(";")[2].replace("bigserial primary key", "bigserial")
+        + " partition by list (state)"
+    )
+    for state in ("queued", "done", "moved"):
+        conn.execute(f"create table shop.{state} partition of shop.jobs for values in ('{state}')")
+    add(conn, 3)
+    add(conn, 3, state="done")
+    done = run("jobs", "import", write(moved=None, delete=True))
+    assert (done.exit_code, done.stdout) == (0, "moved 3 jobs from shop.jobs\n")
+    assert states(conn) == {"done": 3}
+    add(conn, 3)
+    assert run("jobs", "import", write()).stdout == "moved 3 jobs from shop.jobs\n"
+    assert states(conn) == {"done": 3, "moved": 3}
+
+
+def test_rows_whose_unique_key_a_job_has_stay(run: Run, conn: Any, write: Write) -> None:
+    add(conn, 2)
+    done = run("jobs", "import", write(moved=None, delete=True, options={"unique_key": "kind"}))
+    assert (done.exit_code, done.stdout) == (1, "moved 1 jobs from shop.jobs\n")
+    assert "row 2 stays: unique_key: job " in done.stderr
+    assert states(conn) == {"queued": 1}
+
+
+def test_rows_that_a_trigger_keeps_move_nothing(run: Run, conn: Any, write: Write) -> None:
+    conn.execute(
+        "create function shop.keep() returns trigger language plpgsql as 'begin return null; end'"
+    )
+    conn.execute(
+        "create trigger keep before update on shop.jobs for each row execute function shop.keep()"
+    )
+    add(conn, 2)
+    done = run("jobs", "import", write())
+    assert (done.exit_code, "changed 0 of 2 rows" in done.stderr) == (2, True)
+    assert conn.execute("select count(*) from laneway.jobs").fetchone() == (0,)
+
+
+def test_payloads_that_cannot_be_read_stay(run: Run, conn: Any, write: Write) -> None:
+    add(conn, 1, args='{"n": 1e5000}')
+    add(conn, 1)
+    assert run("jobs", "import", write()).stdout == "moved 1 jobs from shop.jobs\n"
+    plan = write(payload="kind || ' is text'", where="state = 'moved'")
+    assert run("jobs", "import", plan).stdout == "moved 0 jobs from shop.jobs\n"
+    assert states(conn) == {"queued": 1, "moved": 1}
+
+
+def test_batches_that_are_too_large_together_are_split(run: Run, conn: Any, write: Write) -> None:
+    add(conn, 20, args=json.dumps({"text": "x" * 1_000_000}))
+    assert run("jobs", "import", write()).stdout == "moved 20 jobs from shop.jobs\n"
+    assert states(conn) == {"moved": 20}
+
+
 def test_dry_run_changes_nothing(run: Run, conn: Any, write: Write) -> None:
     add(conn, 3)
     add(conn, 1, args=TOO_LARGE)
@@ -139,7 +193,9 @@ def test_dry_run_changes_nothing(run: Run, conn: Any, write: Write) -> None:
         ({"options": {"color": "red"}}, "options.color: is not one of priority"),
         ({"where": "queue = "}, "syntax error"),
         ({"payload": "nothing"}, 'column "nothing" does not exist'),
-        ({"table": "shop.none"}, 'relation "shop.none" does not exist'),
+        ({"table": "shop.none"}, "table: shop.none was not found"),
+        ({"table": "pg_catalog.pg_views"}, "no view or foreign table"),
+        ({"moved": "laneway_id = laneway_job_id"}, "must make `where` false"),
         ({"where": "state like 'q%' and 1 / (id - id) = 1"}, "division by zero"),
     ],
 )

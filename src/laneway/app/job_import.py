@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
-from laneway.client import Client
+from laneway.client import Client, JobHandle
 from laneway.control.audit import audited
 from laneway.domain.actor import Actor
 from laneway.domain.job_import import ImportPlan
@@ -17,6 +16,8 @@ from laneway.store import foreign_jobs
 from laneway.store.database import Database
 from laneway.store.foreign_jobs import ForeignJob
 
+# A payload that cannot be read; null can.
+_NONE: Final = object()
 _PLACE: Final = re.compile(r"jobs\[(\d+)\]\.?(.*)")
 
 
@@ -54,30 +55,53 @@ class JobImport:
             audited(one, self.by, "job.imported", "table", self.plan.table) as change,
             one.connection() as conn,
         ):
+            await foreign_jobs.check_table(conn, self.plan)
             rows = await foreign_jobs.take(conn, self.plan, count, [*self.refused])
             taken = len(rows)
-            handles = await self._submit(client, conn, rows)
-            jobs = [each.id for each in handles]
+            moved = await self._submit(client, conn, rows)
+            jobs = [handle.id for _, handle in moved]
             if jobs:
-                await foreign_jobs.mark(conn, self.plan, rows, jobs)
+                await foreign_jobs.mark(conn, self.plan, [row for row, _ in moved], jobs)
             change.after = {"jobs": len(jobs)}
             change.is_recorded = bool(jobs)
             if dry_run:
                 raise _Undone(jobs, taken)
-        client.wake(handles)
+        client.wake([handle for _, handle in moved])
         await client.close()
         return jobs, taken
 
-    async def _submit(self, client: Client, conn: Any, rows: list[ForeignJob]) -> Sequence[Any]:
-        """Submit all rows that can become jobs; the others are taken from `rows`."""
-        while rows:
-            given = [(each.job_type, each.payload, each.options) for each in rows]
+    async def _submit(
+        self, client: Client, conn: Any, rows: list[ForeignJob]
+    ) -> list[tuple[ForeignJob, JobHandle[Any]]]:
+        """Submit the rows that can become jobs now; refused ones stay."""
+        given = [(row, payload) for row in rows if (payload := self._payload(row)) is not _NONE]
+        while given:
+            jobs = [(row.job_type, payload, row.options) for row, payload in given]
             try:
-                return await client.submit_many(given, conn=conn)
+                # A savepoint: a refused batch must leave nothing of itself.
+                async with conn.transaction():
+                    handles = await client.submit_many(jobs, conn=conn)
             except InvalidInput as error:
                 found = _PLACE.fullmatch(error.field)
-                if found is None:
+                if found is not None:
+                    row, _ = given.pop(int(found[1]))
+                    self.refused[row.id] = str(InvalidInput(found[2] or "job", error.rule))
+                elif len(given) > 1:
+                    # Together they are too large: the others have their turn later.
+                    del given[len(given) // 2 :]
+                else:
                     raise
-                row = rows.pop(int(found[1]))
-                self.refused[row.id] = str(InvalidInput(found[2] or "job", error.rule))
+            else:
+                pairs = [(row, handle) for (row, _), handle in zip(given, handles, strict=True)]
+                for row, handle in pairs:
+                    if handle.duplicate:
+                        self.refused[row.id] = f"unique_key: job {handle.id} has it"
+                return [pair for pair in pairs if not pair[1].duplicate]
         return []
+
+    def _payload(self, row: ForeignJob) -> Any:
+        try:
+            return row.read_payload()
+        except ValueError as error:
+            self.refused[row.id] = f"payload: {error}"
+            return _NONE

@@ -25,8 +25,8 @@ OPTIONS: Final = (
 class ImportPlan:
     """A table of jobs of another system. The values are SQL: names and expressions of its columns.
 
-    `moved` is what to set in a row that became a job, in the same transaction; it may use `job_id`,
-    the id of the job. None: the row is deleted.
+    `moved` is what to set in a row that became a job, in the same transaction, so that `where` is
+    false then; it may use `laneway_job_id`. None: the row is deleted.
     """
 
     table: str
