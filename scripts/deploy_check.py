@@ -34,7 +34,11 @@ IMAGE = {"image": {"repository": "images.example/shop", "tag": "1.2"}}
 ALL_OPTIONS: dict[str, Any] = {
     **IMAGE,
     "imagePullSecrets": [{"name": "images"}],
-    "settings": {"LANEWAY_LOG_LEVEL": "DEBUG", "LANEWAY_GRPC": True, "LANEWAY_THREADS": 8},
+    "settings": {
+        "LANEWAY_LOG_LEVEL": "DEBUG",
+        "LANEWAY_GRPC": True,
+        "LANEWAY_MAX_PAYLOAD_BYTES": 1048576,
+    },
     "migrate": {"enabled": True, "admin": "ada", "resources": {"limits": {"memory": "256Mi"}}},
     "server": {
         "replicas": 3,
@@ -59,7 +63,7 @@ ALL_OPTIONS: dict[str, Any] = {
             "shutdownGrace": 300,
             "keda": {"enabled": True, "lanes": {"default": 100, "interactive": 10}},
         },
-        "isolated": {"application": "shop.jobs:make()", "replicas": 1},
+        "isolated": {"application": "shop.jobs:make()", "replicas": 0},
     },
     "serviceAccount": {"annotations": {"example/role": "jobs"}},
 }
@@ -139,6 +143,15 @@ def documented() -> dict[str, Any]:
     return {**IMAGE, **yaml.safe_load(block)}
 
 
+def _check_values(given: dict[str, Any]) -> None:
+    """Numbers arrive as they were written."""
+    name = given["metadata"]["name"]
+    if name.endswith("isolated") and given["kind"] == "Deployment" and given["spec"]["replicas"]:
+        raise CheckFailed("replicas: 0 does not stay 0")
+    if "e+" in str(given):
+        raise CheckFailed(f"{name} has a number in exponents")
+
+
 def check_chart() -> None:
     for values in (IMAGE, documented(), ALL_OPTIONS):
         kinds: set[str] = set()
@@ -152,6 +165,7 @@ def check_chart() -> None:
             for version in KUBERNETES:
                 if each["kind"] not in FOREIGN:
                     kubernetes_validate.validate(each, version, strict=True)
+            _check_values(each)
         wanted = {"Deployment", "Service", "Job", "PodDisruptionBudget", "ServiceAccount"}
         if values is not IMAGE:
             wanted |= FOREIGN

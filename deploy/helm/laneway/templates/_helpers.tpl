@@ -18,7 +18,6 @@ app.kubernetes.io/component: {{ .component }}
 
 {{/* What all pods have: an account without rights, no root. */}}
 {{- define "laneway.pod" -}}
-serviceAccountName: {{ .Release.Name }}
 automountServiceAccountToken: false
 securityContext:
   runAsNonRoot: true
@@ -50,8 +49,13 @@ volumeMounts:
     secretKeyRef: {name: {{ .root.Values.database.secret }}, key: {{ .key }}}
 {{- range $name, $value := .root.Values.settings }}
 - name: {{ $name }}
-  value: {{ $value | quote }}
+  value: {{ include "laneway.text" $value }}
 {{- end }}
+{{- end -}}
+
+{{/* A value as text. Helm reads all numbers as floats and would write a million as 1e+06. */}}
+{{- define "laneway.text" -}}
+{{- if and (kindIs "float64" .) (eq (floor .) .) }}{{ int64 . | quote }}{{ else }}{{ . | quote }}{{ end -}}
 {{- end -}}
 
 {{- define "laneway.placement" -}}
