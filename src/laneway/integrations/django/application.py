@@ -89,7 +89,7 @@ class Application:
                 self.lane_of(queue)
             except InvalidInput as error:
                 yield f"{error}: map the queue to a lane with OPTIONS LANES"
-        if "DATABASE_URL" not in self._options:
+        if self.is_shared:
             try:
                 dsn_of(self.using)
             except ImproperlyConfigured as error:
@@ -114,7 +114,7 @@ class Application:
     @property
     def is_shared(self) -> bool:
         """Whether Django's connection reaches the jobs."""
-        return "DATABASE_URL" not in self._options
+        return not self._options.get("DATABASE_URL")
 
     def submit(self, task: Task, payload: dict[str, Any], **options: Any) -> UUID:
         """Submit a job with the current transaction; return its id.

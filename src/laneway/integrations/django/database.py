@@ -19,6 +19,10 @@ def dsn_of(alias: str) -> str:
     given = {name: value for name, value in params if type(value) in (str, int)}
     del given["client_encoding"]
     given.pop("prepare_threshold", None)
+    if role := connection.settings_dict["OPTIONS"].get("assume_role"):
+        # Django changes to it after it has connected.
+        escaped = str(role).replace("\\", "\\\\").replace(" ", "\\ ")
+        given["options"] = f"{given.get('options', '')} -c role={escaped}".strip()
     return " ".join(f"{name}={_quoted(str(value))}" for name, value in given.items())
 
 
