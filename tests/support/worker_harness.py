@@ -108,7 +108,15 @@ class WorkerHarness:
         return await job.get()
 
     async def running(self, job: JobHandle) -> None:
-        await wait_until(lambda: self.status(job) == "running")
+        """Wait until a worker has the job; a claim is stored before its worker knows of it."""
+        await wait_until(lambda: self.status(job) == "running" and self._has_arrived(job))
+
+    def _has_arrived(self, job: JobHandle) -> bool:
+        held = self.rows("select worker_id from laneway.lease where seq = %s", self.seq(job))
+        mine = [worker for worker in self.workers if (worker.id,) in held]
+        return not mine or any(
+            str(run.claim.job_id) == str(job.id) for run in mine[0].executor.active.values()
+        )
 
     def is_waiting(self, role: str) -> bool:
         """Whether a connection of this role waits for a lock, also one that we hold."""
