@@ -15,7 +15,7 @@ export function Target({ entry: { kind, name } }: { entry: AuditEntry }) {
       {path === null ? (
         <span>{words}</span>
       ) : (
-        <LinkText quiet href={path} className={kind === "job" ? styles.whole : undefined}>
+        <LinkText quiet href={path}>
           {words}
         </LinkText>
       )}
