@@ -77,6 +77,56 @@ def test_job_lost_from_a_worker_that_lives_on_is_charged(db: StoreClient) -> Non
     assert [answer.answer for answer in db.heartbeat([kept])] == []
 
 
+def age(db: StoreClient, claim: Claim, seconds: float) -> None:
+    """Move a lease into the past, as if it was never renewed."""
+    db.do(
+        "update laneway.lease set claimed_at = clock_timestamp() - make_interval(secs => %s),"
+        " lease_until = clock_timestamp() - make_interval(secs => %s)"
+        " + make_interval(secs => lease_seconds) where seq = %s",
+        seconds, seconds, claim.seq,
+    )  # fmt: skip
+    db.do(
+        "update laneway.lease set lease_until = claimed_at + make_interval(secs => lease_seconds)"
+        " where seq = %s",
+        claim.seq,
+    )
+
+
+def test_job_that_its_living_worker_never_received_is_not_charged(db: StoreClient) -> None:
+    """The answer of the claim was lost on its way to the worker, which renews its other jobs."""
+    unreceived, kept = running(db, 2)
+    age(db, unreceived, 31)
+    reclaim(db)
+    assert charged(db, unreceived) == [False]
+    assert not db.one("select exists (select from laneway.suspects)"), "it never began"
+    assert [answer.answer for answer in db.heartbeat([kept])] == []
+
+
+def test_job_never_received_is_charged_after_twenty_times(db: StoreClient) -> None:
+    unreceived, _kept = running(db, 2)
+    db.do("update laneway.lease set attempt = 21 where seq = %s", unreceived.seq)
+    age(db, unreceived, 31)
+    reclaim(db)
+    assert charged(db, unreceived._replace(attempt=21)) == [True]
+
+
+@pytest.mark.parametrize(("transport", "is_charged"), [("grpc", False), ("database", True)])
+def test_remote_worker_that_connects_again_never_received_the_job(
+    db: StoreClient, transport: str, is_charged: bool
+) -> None:
+    """It names what it holds when it connects; a claim in flight may commit after that."""
+    (unreceived,) = running(db, 1)
+    age(db, unreceived, 31)
+    db.do(
+        "insert into laneway.workers (id, name, host, pid, code, transport, job_types, concurrency,"
+        " seen_at) values (%s, 'w', 'h', 1, '1', %s, '{}', 1, clock_timestamp() - interval '30 s')"
+        " on conflict (id) do update set transport = excluded.transport, seen_at = excluded.seen_at",
+        db.worker, transport,
+    )  # fmt: skip
+    reclaim(db)
+    assert charged(db, unreceived) == [is_charged]
+
+
 def test_jobs_lost_together_are_not_charged(db: StoreClient) -> None:
     """Also leases that lapse first and last, and those that a later pass reclaims."""
     claims = running(db, 5)

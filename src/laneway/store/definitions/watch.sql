@@ -39,6 +39,7 @@ declare
     v_crowded  bigint[];
     v_crowders uuid[];
     v_spared   bigint[];
+    v_unreceived bigint[];
 begin
     reclaimed := 0;
     more := false;
@@ -82,15 +83,34 @@ begin
       from given g join renewed r on r.seq = g.seq join earliest e on e.worker_id = g.worker
      where e.times[2] <= r.at + make_interval(secs => r.lease_seconds / 2.0)
         or exists (select from laneway.suspects s where s.lost_with = g.worker and s.seq <> g.seq);
+    -- Never renewed, although its worker was alive later: the answer of the claim was lost on its way, or the replica
+    -- that claimed for a remote worker died first. Its handler never began. Charged after twenty times, so that no job
+    -- is lost without end.
+    v_unreceived := array(
+        select l.seq from laneway.lease l left join laneway.workers w on w.id = l.worker_id
+         where l.seq = any (v_seqs) and l.lease_until = l.claimed_at + make_interval(secs => l.lease_seconds)
+           and l.lease_until < v_now and l.last_progress_at is null and l.attempt - l.retries <= 20
+           and (w.seen_at > l.claimed_at + make_interval(secs => l.lease_seconds / 2.0)
+                -- A remote worker is seen when it connects again and names the attempts that it holds.
+                or (w.transport = 'grpc' and w.seen_at > l.claimed_at)
+                or exists (select from laneway.lease o where o.worker_id = l.worker_id
+                              and o.lease_until - make_interval(secs => o.lease_seconds)
+                                  > l.claimed_at + make_interval(secs => l.lease_seconds / 2.0))));
     if v_crowded is not null then
+        select array_agg(c.seq), array_agg(c.worker) into v_crowded, v_crowders
+          from unnest(v_crowded, v_crowders) as c (seq, worker) where c.seq <> all (v_unreceived);
         v_spared := array(select laneway.record_shared_loss(v_crowded, v_crowders));
-        select array_agg(case when u.seq = any (v_spared) then 'spared' else u.verdict end order by u.n),
-               array_agg(case when u.seq = any (v_spared)
+    end if;
+    if v_spared <> '{}' or v_unreceived <> '{}' then
+        select array_agg(case when u.note is not null then 'spared' else u.verdict end order by u.n),
+               array_agg(case when u.note is not null
                               then jsonb_set(u.error::jsonb, '{message}', to_jsonb(
-                                       (u.error::jsonb ->> 'message') || '; not charged: others were lost with it'))::text
+                                       (u.error::jsonb ->> 'message') || '; not charged: ' || u.note))::text
                               else u.error end order by u.n)
           into v_verdicts, v_errors
-          from unnest(v_seqs, v_verdicts, v_errors) with ordinality as u (seq, verdict, error, n);
+          from (select g.*, case when g.seq = any (v_unreceived) then 'its worker never received it'
+                                 when g.seq = any (v_spared) then 'others were lost with it' end as note
+                  from unnest(v_seqs, v_verdicts, v_errors) with ordinality as g (seq, verdict, error, n)) u;
     end if;
     job_types := job_types || array(
         select distinct s.status from laneway.settle(v_seqs, v_attempts, v_verdicts, null, v_errors, null, null, p_now) s
