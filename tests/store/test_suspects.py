@@ -120,7 +120,8 @@ def test_remote_worker_that_connects_again_never_received_the_job(
     db.do(
         "insert into laneway.workers (id, name, host, pid, code, transport, job_types, concurrency,"
         " seen_at) values (%s, 'w', 'h', 1, '1', %s, '{}', 1, clock_timestamp() - interval '30 s')"
-        " on conflict (id) do update set (transport, seen_at) = (excluded.transport, excluded.seen_at)",
+        " on conflict (id) do update set transport = excluded.transport,"
+        " seen_at = excluded.seen_at",
         db.worker, transport,
     )  # fmt: skip
     reclaim(db)
