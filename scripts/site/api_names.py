@@ -277,7 +277,7 @@ def _sent(call: Entry, *, is_async: bool) -> Entry:
     shown = re.sub(r"-> Call\[(.*)\]$", r"-> \1", call.signature)
     shown = re.sub(r"-> Listing\[", "-> AsyncPages[" if is_async else "-> Pages[", shown)
     shown = re.sub(
-        r"-> EventFlow$", f"-> {'AsyncIterator' if is_async else 'Iterator'}[Event]", shown
+        r"-> EventSource$", f"-> {'AsyncIterator' if is_async else 'Iterator'}[Event]", shown
     )
     is_awaited = is_async and "-> Async" not in shown
     return replace(call, signature=f"await {shown}" if is_awaited else shown)

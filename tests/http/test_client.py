@@ -24,7 +24,7 @@ from laneway.errors import (
     StaleAttempt,
     Unauthenticated,
 )
-from laneway.http.flow import retry_after
+from laneway.http.procedure import retry_after
 from laneway.observability import tracing
 from tests.http.scripted_server import (
     JOB,

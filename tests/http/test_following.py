@@ -14,7 +14,7 @@ from laneway.errors import (
     ServerUnreachable,
 )
 from laneway.http import AsyncClient, Client, ControlChanged, Event, JobsChanged, Opened
-from laneway.http.flow import Close, Emit, Open, Pause, ReadBytes, Reply, follow, of_job
+from laneway.http.procedure import Close, Emit, Open, Pause, ReadBytes, Reply, follow, of_job
 from tests.http.scripted_server import (
     JOB,
     TOKEN,

@@ -40,7 +40,7 @@ from laneway.domain.schedule import RunNow, Schedule, Slot
 from laneway.domain.stats import Failure, Point
 from laneway.domain.storage import Storage, TableSize
 from laneway.http import models
-from laneway.http.verbs import ClientMethod, FlowVerb, ListVerb, StreamVerb, Verbs
+from laneway.http.verbs import ClientMethod, ListVerb, ProcedureVerb, StreamVerb, Verbs
 from laneway.store.database import Database
 
 # Schema name → the types with its fields, renamed fields (theirs: ours), fields computed from
@@ -195,7 +195,7 @@ def _operations(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _verbs() -> dict[str, Any]:
-    kinds = (ClientMethod, ListVerb, StreamVerb, FlowVerb)
+    kinds = (ClientMethod, ListVerb, StreamVerb, ProcedureVerb)
     return {name: each for name, each in vars(Verbs).items() if isinstance(each, kinds)}
 
 

@@ -7,7 +7,7 @@ verbs.py       their methods, written once, under the names of the server's oper
 call.py        a request as a value; jobs.py, operations.py, stats.py … build one for each method
 declared.py    the requests of declared operations (laneway.operations)
 decode.py      responses as domain values; models.py has the types that only HTTP has
-flow.py        send, retry, follow a stream: generators of steps that runners.py runs
+procedure.py   send, retry, follow a stream: generators of steps that runners.py runs
 sse.py         a parser of server-sent events
 problems.py    the server's errors as laneway.errors
 

@@ -13,7 +13,7 @@ import httpx2
 from laneway.domain.address import is_loopback
 from laneway.errors import InvalidInput
 from laneway.http.call import Call
-from laneway.http.flow import Open, Reply
+from laneway.http.procedure import Open, Reply
 from laneway.observability import tracing
 
 Door = Literal["cli", "mcp", "python"]

@@ -1,4 +1,4 @@
-"""Runners of flows, one sync and one async."""
+"""Runners of procedures, one sync and one async."""
 
 from __future__ import annotations
 
@@ -15,8 +15,19 @@ from laneway.domain.token import expiry_text
 from laneway.http import connection
 from laneway.http.call import Call
 from laneway.http.connection import ServerAddress
-from laneway.http.flow import Close, Emit, Flow, Open, Pause, ReadBytes, Reply, Send, Step, perform
 from laneway.http.models import Event
+from laneway.http.procedure import (
+    Close,
+    Emit,
+    Open,
+    Pause,
+    Procedure,
+    ReadBytes,
+    Reply,
+    Send,
+    Step,
+    perform,
+)
 
 log = logging.getLogger("laneway")
 
@@ -45,7 +56,7 @@ class TokenWatch:
 
 
 class SyncRunner(TokenWatch):
-    """Runs the steps of a flow as plain calls."""
+    """Runs the steps of a procedure as plain calls."""
 
     def __init__(self, address: ServerAddress, transport: httpx2.BaseTransport | None) -> None:
         super().__init__(address)
@@ -59,25 +70,25 @@ class SyncRunner(TokenWatch):
         """Send a request, again if it fails, and return its decoded response."""
         return self.run(perform(call, self._address.retries))
 
-    def run(self, flow: Flow[T]) -> T:
-        """Run all steps and return the result of the flow."""
+    def run(self, procedure: Procedure[T]) -> T:
+        """Run all steps and return the result of the procedure."""
         with closing(_Stream(self._http, self._address)) as stream:
             step_result: Any = None
             while True:
                 try:
-                    step = flow.send(step_result)
+                    step = procedure.send(step_result)
                 except StopIteration as end:
                     result: T = end.value
                     return result
                 step_result = self._run_step(step, stream)
 
-    def emit(self, flow: Flow[None]) -> Iterator[Event]:
+    def emit(self, procedure: Procedure[None]) -> Iterator[Event]:
         """Run all steps and yield the emitted events."""
         with closing(_Stream(self._http, self._address)) as stream:
             step_result: Any = None
             while True:
                 try:
-                    step = flow.send(step_result)
+                    step = procedure.send(step_result)
                 except StopIteration:
                     return
                 if isinstance(step, Emit):
@@ -142,7 +153,7 @@ class _Stream:
 
 
 class AsyncRunner(TokenWatch):
-    """Runs the steps of a flow in an event loop."""
+    """Runs the steps of a procedure in an event loop."""
 
     def __init__(self, address: ServerAddress, transport: httpx2.AsyncBaseTransport | None) -> None:
         super().__init__(address)
@@ -156,25 +167,25 @@ class AsyncRunner(TokenWatch):
         """Send a request, again if it fails, and return its decoded response."""
         return await self.run(perform(call, self._address.retries))
 
-    async def run(self, flow: Flow[T]) -> T:
-        """Run all steps and return the result of the flow."""
+    async def run(self, procedure: Procedure[T]) -> T:
+        """Run all steps and return the result of the procedure."""
         async with aclosing(_AsyncStream(self._http, self._address)) as stream:
             step_result: Any = None
             while True:
                 try:
-                    step = flow.send(step_result)
+                    step = procedure.send(step_result)
                 except StopIteration as end:
                     result: T = end.value
                     return result
                 step_result = await self._run_step(step, stream)
 
-    async def emit(self, flow: Flow[None]) -> AsyncIterator[Event]:
+    async def emit(self, procedure: Procedure[None]) -> AsyncIterator[Event]:
         """Run all steps and yield the emitted events."""
         async with aclosing(_AsyncStream(self._http, self._address)) as stream:
             step_result: Any = None
             while True:
                 try:
-                    step = flow.send(step_result)
+                    step = procedure.send(step_result)
                 except StopIteration:
                     return
                 if isinstance(step, Emit):

@@ -10,9 +10,9 @@ from uuid import UUID
 from laneway.http import jobs, operations, server, stats, workers
 from laneway.http.call import Call, Listing, in_header, listed
 from laneway.http.declared import call_of, listing_of
-from laneway.http.flow import EventFlow, Flow, follow, of_job, wait
 from laneway.http.models import Event
 from laneway.http.pages import AsyncPages, Pages
+from laneway.http.procedure import EventSource, Procedure, follow, of_job, wait
 from laneway.http.runners import AsyncRunner, SyncRunner
 from laneway.operations import access, audit, job_types, lanes, limits, schedules
 from laneway.operations import workers as control
@@ -63,7 +63,7 @@ class ListVerb(Generic[P, T]):
 class StreamVerb(Generic[P]):
     """A method that yields events."""
 
-    def __init__(self, build: Callable[P, EventFlow]) -> None:
+    def __init__(self, build: Callable[P, EventSource]) -> None:
         self.build = build
         self.__doc__ = build.__doc__
 
@@ -79,10 +79,10 @@ class StreamVerb(Generic[P]):
         return _bound(self.build, lambda stream: client.emit(follow(stream)))
 
 
-class FlowVerb(Generic[P, T]):
-    """A method that takes the steps of a flow."""
+class ProcedureVerb(Generic[P, T]):
+    """A method that takes the steps of a procedure."""
 
-    def __init__(self, build: Callable[P, Flow[T]]) -> None:
+    def __init__(self, build: Callable[P, Procedure[T]]) -> None:
         self.build = build
         self.__doc__ = build.__doc__
 
@@ -105,22 +105,22 @@ def _bound(build: Callable[..., Any], run: Callable[[Any], Any]) -> Callable[...
     return update_wrapper(method, build)
 
 
-def watch(job_id: UUID | str, *, last_event_id: str | None = None) -> EventFlow:
+def watch(job_id: UUID | str, *, last_event_id: str | None = None) -> EventSource:
     """The job now and after every change, until it has ended; lost connections are resumed."""
     return of_job(jobs.checked_id(job_id), _place(last_event_id))
 
 
-def events(topics: Iterable[str] = (), *, last_event_id: str | None = None) -> EventFlow:
+def events(topics: Iterable[str] = (), *, last_event_id: str | None = None) -> EventSource:
     """The events of the topics (`jobs`, `job:<id>`, `lane:<name>`, …), until the caller stops."""
     asked = tuple(("topic", each) for each in listed(topics, "topics"))
-    return EventFlow("/events", asked, None, _place(last_event_id))
+    return EventSource("/events", asked, None, _place(last_event_id))
 
 
 def _place(last_event_id: str | None) -> str | None:
     return None if last_event_id is None else in_header(last_event_id, "last_event_id")
 
 
-def wait_for(job_id: UUID | str, timeout: float | None = None) -> Flow[object]:
+def wait_for(job_id: UUID | str, timeout: float | None = None) -> Procedure[object]:
     """The job's result; JobFailed if it fails or is cancelled, TimeoutError after `timeout`."""
     return wait(jobs.checked_id(job_id), timeout)
 
@@ -151,7 +151,7 @@ class Verbs:
 
     watch = StreamVerb(watch)
     events = StreamVerb(events)
-    wait = FlowVerb(wait_for)
+    wait = ProcedureVerb(wait_for)
 
     list_lanes = ListVerb(listing_of(lanes.list_lanes))
     get_lane = ClientMethod(call_of(lanes.get_lane))

@@ -1,6 +1,6 @@
 """The steps of both clients: send, retry, follow a stream.
 
-A flow is a generator. It yields steps and receives the result of each; a runner runs the steps.
+A procedure is a generator. It yields steps and receives the result of each; a runner runs them.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Reply:
 
 
 Step = Send | Open | ReadBytes | Close | Pause | Emit
-Flow = Generator[Step, Any, T]
+Procedure = Generator[Step, Any, T]
 # Why a connection is closed: last event received, connection lost, or its timeout is too long.
 CloseReason = Literal["over", "lost", "late"]
 
@@ -124,7 +124,7 @@ CloseReason = Literal["over", "lost", "late"]
 # -- one call ---------------------------------------------------------------------------------
 
 
-def perform(call: Call[T], retries: int) -> Flow[T]:
+def perform(call: Call[T], retries: int) -> Procedure[T]:
     """Send a call; retry it if it is repeatable and the error may pass."""
     for pause in _pauses(retries):
         reply: Reply = yield Send(call)
@@ -187,7 +187,7 @@ def _decoded(call: Call[T], reply: Reply) -> T:
 
 
 @dataclass(frozen=True, slots=True)
-class EventFlow:
+class EventSource:
     """The events of a path; with `job_id`, until that job has ended."""
 
     path: str
@@ -196,15 +196,15 @@ class EventFlow:
     last_id: str | None = None
 
 
-def of_job(job_id: UUID, last_id: str | None = None) -> EventFlow:
-    return EventFlow(f"/jobs/{in_path(job_id)}/stream", (), job_id, last_id)
+def of_job(job_id: UUID, last_id: str | None = None) -> EventSource:
+    return EventSource(f"/jobs/{in_path(job_id)}/stream", (), job_id, last_id)
 
 
 def follow(
-    stream: EventFlow,
+    stream: EventSource,
     deadline: float | None = None,
     clock: Callable[[], float] = time.monotonic,
-) -> Flow[None]:
+) -> Procedure[None]:
     """Emit events, resuming after the last one whenever the connection is lost.
 
     A job's stream ends with the job. Past the `deadline`, raise TimeoutError.
@@ -245,12 +245,12 @@ def follow(
 
 
 def _read(
-    stream: EventFlow,
+    stream: EventSource,
     parser: Parser,
     deadline: float | None,
     silence: float,
     clock: Callable[[], float],
-) -> Flow[CloseReason]:
+) -> Procedure[CloseReason]:
     """Emit the events of one connection; return why it is closed."""
     while True:
         chunk: bytes | None = yield ReadBytes()
@@ -276,7 +276,7 @@ def _event(message: SseMessage) -> Event:
         raise ServerError(f"the server's event {message.event} could not be decoded") from None
 
 
-def wait(job_id: UUID, timeout: float | None = None) -> Flow[object]:
+def wait(job_id: UUID, timeout: float | None = None) -> Procedure[object]:
     """Wait for the job's result; raise JobFailed, or TimeoutError after `timeout`."""
     deadline = None if timeout is None else time.monotonic() + timeout
     steps = follow(of_job(job_id), deadline)
