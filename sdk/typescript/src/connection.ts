@@ -1,8 +1,5 @@
 /** Calls to the servers: one address at a time, the next one for a while if it fails. */
 
-import { readFileSync } from "node:fs";
-import { getSystemErrorMap } from "node:util";
-
 import {
   type CallOptions,
   ChannelCredentials,
@@ -32,6 +29,7 @@ import {
   type StreamJobsRequest,
   type StreamJobsResponse,
 } from "./protocol.js";
+import { checkedToken, currentToken, type Token } from "./token.js";
 
 /** TLS settings of the server and, if required, of the worker; texts are PEM. */
 export interface Tls {
@@ -44,8 +42,6 @@ export interface Tls {
 }
 
 const KNOWN_TLS: Names<Tls> = { ca: true, cert: true, key: true, serverName: true };
-
-export type Token = string | (() => string | Promise<string>);
 
 interface Calls {
   heartbeat: [HeartbeatRequest, HeartbeatResponse];
@@ -84,9 +80,6 @@ const BLOCKED_MS = 10_000;
 // grpc-js appends this even if the note is empty.
 const NO_NOTE = /\. Resolution note: $/;
 
-// Never shows the text, which may still be a secret.
-const NO_TOKEN = "must be exactly the output of `laneway tokens create`";
-
 const ADDRESS = /^(?:\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+):(\d{1,5})$/;
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])(:\d+)?$/;
 
@@ -117,7 +110,7 @@ export class Connection {
     this.#clients = this.#addresses.map(() => undefined);
     this.#credentials = this.#addresses.map((address) => credentialsFor(address, tls));
     this.#serverName = typeof tls === "object" ? tls.serverName : undefined;
-    this.#token = typeof token === "function" ? token : checked(token);
+    this.#token = typeof token === "function" ? token : checkedToken(token);
   }
 
   /** Opens a stream; its events report messages and errors. */
@@ -200,47 +193,13 @@ export class Connection {
   async #metadata(): Promise<Metadata> {
     const metadata = new Metadata();
     try {
-      const given = this.#token;
-      const token = typeof given === "function" ? checked(await given()) : given;
-      metadata.set("authorization", `Bearer ${token}`);
+      metadata.set("authorization", `Bearer ${await currentToken(this.#token)}`);
     } catch (error) {
-      const failure = error instanceof InvalidInput ? error : noToken(error);
+      const failure = error as InvalidInput;
       throw this.#hasHadToken ? new ServerError("UNAUTHENTICATED", failure.message) : failure;
     }
     this.#hasHadToken = true;
     return metadata;
-  }
-}
-
-function checked(token: string, field = "token"): string {
-  const text = typeof token === "string" ? token.trim() : "";
-  if (!/^[\x21-\x7e]+$/.test(text)) throw new InvalidInput(field, NO_TOKEN);
-  return text;
-}
-
-function noToken(error: unknown): InvalidInput {
-  return new InvalidInput("token", `cannot be read: ${asServerError(error).message}`);
-}
-
-/** LANEWAY_TOKEN, or the content of the file LANEWAY_TOKEN_FILE, read at each use. */
-export function tokenFromEnvironment(env = process.env): Token {
-  const { LANEWAY_TOKEN: token, LANEWAY_TOKEN_FILE: file } = env;
-  if (token) return token;
-  if (file) return () => checked(read(file), `token file ${file}`);
-  throw new InvalidInput(
-    "token",
-    "must be given, or LANEWAY_TOKEN, or LANEWAY_TOKEN_FILE (`laneway tokens create`)",
-  );
-}
-
-function read(file: string): string {
-  try {
-    return readFileSync(file, "utf8");
-  } catch (error) {
-    const { errno = 0, message } = error as NodeJS.ErrnoException;
-    const reason = getSystemErrorMap().get(errno)?.[1] ?? message;
-    const rule = "LANEWAY_TOKEN_FILE must name a file with the output of `laneway tokens create`";
-    throw new InvalidInput("token file", `cannot read ${file}: ${reason}; ${rule}`);
   }
 }
 

@@ -1,5 +1,5 @@
 export type { Logger } from "./throttled_warnings.js";
-export type { Tls, Token } from "./connection.js";
+export type { Tls } from "./connection.js";
 export type { RetryOptions } from "./call_retry.js";
 export { Context } from "./context.js";
 export type { JobLog, Progress } from "./context.js";
@@ -18,5 +18,6 @@ export {
 export type { Analysis, Approval, Handler, HandlerOptions, RetryPolicy } from "./handlers.js";
 export type { Json } from "./json.js";
 export type { Middleware } from "./middleware.js";
+export type { Token } from "./token.js";
 export { Worker } from "./worker.js";
 export type { WorkerOptions } from "./worker.js";

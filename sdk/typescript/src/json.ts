@@ -1,6 +1,6 @@
 /** Encodes JSON; refuses values that JSON.stringify would silently drop or change. */
 
-import { InvalidInput } from "./errors.js";
+import { InvalidInput } from "./invalid_input.js";
 
 /** A JSON value. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
@@ -11,8 +11,13 @@ const LONE_SURROGATE = /\p{Surrogate}/u;
 /** The value as JSON text; `undefined` is null. */
 export function encode(value: unknown, field: string): string {
   if (value === undefined || value === null) return "null";
-  check(value, field, "", 0);
+  checkJson(value, field);
   return JSON.stringify(value);
+}
+
+/** Throws InvalidInput if JSON text would not have the whole value. */
+export function checkJson(value: unknown, field: string): void {
+  check(value, field, "", 0);
 }
 
 /** The value of JSON text that a server sent. */

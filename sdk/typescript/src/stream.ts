@@ -7,13 +7,12 @@ import type { ThrottledWarnings } from "./throttled_warnings.js";
 import { type Connection, asServerError } from "./connection.js";
 import { InvalidInput, ServerError } from "./errors.js";
 import type { Assignment, StreamJobsRequest, StreamJobsResponse } from "./protocol.js";
+import { expiryText } from "./token.js";
 
 const BACKOFF: Backoff = { firstMs: 100, longestMs: 5000 };
 const HANDSHAKE_MS = 10_000;
 // A stream that lasted this long counts as a success.
 const LASTING_MS = 5000;
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 
 interface Events {
   /** Once their stream is no longer open, the server has released them. */
@@ -185,14 +184,6 @@ export class JobStream {
     if (message.beat) this.events.onBeat();
     if (message.assignments.length > 0) this.events.onAssignments(message.assignments, isOpen);
   }
-}
-
-/** `expires in 5 days`, or in hours. */
-function expiryText(leftMs: number): string {
-  if (leftMs < HOUR_MS) return "expires within the hour";
-  const [unit, name] = leftMs >= DAY_MS ? [DAY_MS, "day"] : [HOUR_MS, "hour"];
-  const count = Math.floor(leftMs / unit);
-  return `expires in ${count} ${name}${count === 1 ? "" : "s"}`;
 }
 
 /** The fields whose published values differ. */

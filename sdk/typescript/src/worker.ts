@@ -7,7 +7,7 @@ import { LONGEST_TIMER_MS, pause } from "./backoff.js";
 import type { Key, StopSignal } from "./claim.js";
 import { ThrottledWarnings, type Logger, stderr } from "./throttled_warnings.js";
 import { Completer } from "./completer.js";
-import { Connection, type Tls, type Token, tokenFromEnvironment } from "./connection.js";
+import { Connection, type Tls } from "./connection.js";
 import { InvalidInput } from "./errors.js";
 import { Executor } from "./executor.js";
 import { type Handler, type HandlerOptions, Handlers } from "./handlers.js";
@@ -21,6 +21,7 @@ import { checkOptions, type Names } from "./options.js";
 import type { StreamJobsRequest } from "./protocol.js";
 import { Reporter } from "./reporter.js";
 import { JobStream } from "./stream.js";
+import { type Token, tokenFromEnvironment } from "./token.js";
 
 export interface WorkerOptions {
   /** host:port of a server, or several, which are tried in turn. */

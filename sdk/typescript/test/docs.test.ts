@@ -26,7 +26,10 @@ it("the examples in the documents are right, as far as types tell", () => {
       tsBuildInfoFile: null,
       declaration: false,
       rootDir: "../..",
-      paths: { "laneway-worker": ["../src/index.d.ts"] },
+      paths: {
+        "laneway-worker": ["../src/index.d.ts"],
+        "laneway-worker/client": ["../src/client/index.d.ts"],
+      },
     },
     include: ["*.ts"],
     exclude: [],

@@ -7,7 +7,7 @@ import { after, describe, it } from "node:test";
 
 import { status } from "@grpc/grpc-js";
 
-import { tokenFromEnvironment } from "../src/connection.js";
+import { tokenFromEnvironment } from "../src/token.js";
 import { Heard, TOKEN, refusal } from "./fake_server.js";
 import { aServer, aWorker } from "./workshop.js";
 

@@ -2,13 +2,14 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 
 import { delayAfter } from "../src/backoff.js";
-import { Connection, tokenFromEnvironment } from "../src/connection.js";
+import { Connection } from "../src/connection.js";
 import { Cancel, InvalidInput, PublicError, Retry, Snooze } from "../src/errors.js";
 import { declaration } from "../src/handlers.js";
 import { encode, safeText } from "../src/json.js";
 import * as outcome from "../src/outcome.js";
 import type { Assignment } from "../src/protocol.js";
 import { Run } from "../src/run.js";
+import { tokenFromEnvironment } from "../src/token.js";
 import { Worker } from "../src/worker.js";
 
 const assignment: Assignment = {

@@ -1,0 +1,137 @@
+/** A client of the HTTP API: submits jobs, reads and follows them, and acts on them. */
+
+import type {
+  ApprovalRequest,
+  CancelRequest,
+  Explanation,
+  Job,
+  JobDetail,
+  JobRequest,
+  Rejection,
+  SubmittedJob,
+} from "./models.js";
+import { checkJson } from "../json.js";
+import { type Names, checkOptions } from "../options.js";
+import { Deadline } from "./deadline.js";
+import { JobFailed, ServerUnreachable } from "./errors.js";
+import {
+  type ChangeOptions,
+  type ClientOptions,
+  HttpConnection,
+  type RequestOptions,
+} from "./http_connection.js";
+import { type JobEvent, type WatchOptions, hasEnded, jobEvents } from "./job_events.js";
+import { type JobFilter, JobList } from "./job_list.js";
+
+export interface WaitOptions extends RequestOptions {
+  /** Throws a DOMException with the name TimeoutError after this time; by default never. */
+  timeoutMs?: number | undefined;
+}
+
+const KNOWN: Names<RequestOptions> = { signal: true };
+const KNOWN_CHANGE: Names<ChangeOptions> = { ...KNOWN, idempotencyKey: true };
+const KNOWN_WATCH: Names<WatchOptions> = { ...KNOWN, lastEventId: true };
+const KNOWN_WAIT: Names<WaitOptions> = { ...KNOWN, timeoutMs: true };
+// A wait with the timeout 0 still reads the job once.
+const ONE_LOOK_MS = 1000;
+
+export class Client {
+  readonly #connection: HttpConnection;
+
+  constructor(options: ClientOptions = {}) {
+    this.#connection = new HttpConnection(options);
+  }
+
+  /** Submits a job. If a live job has its `unique_key`, returns that one, marked `duplicate`. */
+  async submit(job: JobRequest, options: ChangeOptions = {}): Promise<Job> {
+    checkOptions(options, KNOWN_CHANGE, "options of submit");
+    checkPayload(job, "payload");
+    return this.#connection.call("submit_job", { ...options, body: job });
+  }
+
+  /** Submits up to 1,000 jobs, all or none; results come in the order given. */
+  async submitMany(jobs: JobRequest[], options: ChangeOptions = {}): Promise<SubmittedJob[]> {
+    checkOptions(options, KNOWN_CHANGE, "options of submitMany");
+    jobs.forEach((job, i) => checkPayload(job, `jobs[${i}].payload`));
+    const { items } = await this.#connection.call("submit_jobs", { ...options, body: { jobs } });
+    return items;
+  }
+
+  /** Returns one job with its newest attempts. */
+  async get(id: string, options: RequestOptions = {}): Promise<JobDetail> {
+    checkOptions(options, KNOWN, "options of get");
+    return this.#connection.call("get_job", { ...options, id });
+  }
+
+  /** Lists jobs, newest first: `for await` fetches page after page, `page` fetches one. */
+  list(filter: JobFilter = {}, options: RequestOptions = {}): JobList {
+    checkOptions(options, KNOWN, "options of list");
+    return new JobList(this.#connection, filter, options);
+  }
+
+  /** Returns every reason why a job is not running, and an estimate of its start. */
+  async explain(id: string, options: RequestOptions = {}): Promise<Explanation> {
+    checkOptions(options, KNOWN, "options of explain");
+    return this.#connection.call("explain_job", { ...options, id });
+  }
+
+  /** Cancels a waiting job at once, or asks the worker of a running job to stop it. */
+  async cancel(id: string, request: CancelRequest = {}, options: ChangeOptions = {}): Promise<Job> {
+    checkOptions(options, KNOWN_CHANGE, "options of cancel");
+    return this.#connection.call("cancel_job", { ...options, id, body: request });
+  }
+
+  /** Approves a job; with the `seal` of `get`, only if the job has not changed since. */
+  async approve(id: string, request: ApprovalRequest = {}, options: ChangeOptions = {}): Promise<Job> {
+    checkOptions(options, KNOWN_CHANGE, "options of approve");
+    return this.#connection.call("approve_job", { ...options, id, body: request });
+  }
+
+  /** Rejects a job that awaits approval; it is cancelled. */
+  async reject(id: string, request: Rejection, options: ChangeOptions = {}): Promise<Job> {
+    checkOptions(options, KNOWN_CHANGE, "options of reject");
+    return this.#connection.call("reject_job", { ...options, id, body: request });
+  }
+
+  /** Queues a failed or cancelled job again, with a new retry budget. */
+  async retry(id: string, options: ChangeOptions = {}): Promise<Job> {
+    checkOptions(options, KNOWN_CHANGE, "options of retry");
+    return this.#connection.call("retry_job", { ...options, id });
+  }
+
+  /** Makes a job due that waits for its `run_at`: delayed, snoozed or backing off. */
+  async runNow(id: string, options: ChangeOptions = {}): Promise<Job> {
+    checkOptions(options, KNOWN_CHANGE, "options of runNow");
+    return this.#connection.call("run_job_now", { ...options, id });
+  }
+
+  /** Yields the job's current state, then each change, until it has ended; resumes lost connections. */
+  watch(id: string, options: WatchOptions = {}): AsyncGenerator<JobEvent, void, undefined> {
+    checkOptions(options, KNOWN_WATCH, "options of watch");
+    return jobEvents(this.#connection, id, options);
+  }
+
+  /** Waits for the job's end and returns its result; throws JobFailed if it failed or was cancelled. */
+  async wait<Result = unknown>(id: string, options: WaitOptions = {}): Promise<Result> {
+    checkOptions(options, KNOWN_WAIT, "options of wait");
+    const { timeoutMs = Infinity, signal } = options;
+    const deadline = new Deadline(signal);
+    deadline.start(Math.max(timeoutMs, ONE_LOOK_MS));
+    try {
+      for await (const { job } of this.watch(id, { signal: deadline.signal })) {
+        if (job.status === "completed") return job.result as Result;
+        if (hasEnded(job)) throw new JobFailed(job);
+      }
+    } catch (error) {
+      if (!deadline.isOver || signal?.aborted || error instanceof JobFailed) throw error;
+      throw new DOMException(`job ${id} did not end within ${timeoutMs} ms`, "TimeoutError");
+    } finally {
+      deadline.end();
+    }
+    throw new ServerUnreachable(`the stream of job ${id} ended before the job did`);
+  }
+}
+
+function checkPayload(job: JobRequest, field: string): void {
+  if (job.payload !== undefined) checkJson(job.payload, field);
+}
