@@ -31,14 +31,16 @@ TIMINGS = {
 class Process:
     """One process with its children; its output goes to a file."""
 
-    def __init__(self, command: Sequence[str], environment: dict[str, str], log: Path) -> None:
+    def __init__(
+        self, command: Sequence[str], environment: dict[str, str], log: Path, cwd: Path = ROOT
+    ) -> None:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("LANEWAY_", "PG"))}
         source = str(Path(laneway.__file__).parents[1])
         self.log = log
         with log.open("ab") as out:
             self._process = subprocess.Popen(
                 faults.tied(command),
-                cwd=ROOT,
+                cwd=cwd,
                 env={
                     **kept,
                     **TIMINGS,
