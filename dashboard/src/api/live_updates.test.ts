@@ -205,6 +205,28 @@ it("does not read the inbox for jobs that it does not show", async () => {
   expect(list.asked).toEqual([null, 2, null, 2]);
 });
 
+it("reads one page of the inbox per pause at most, however many are loaded", async () => {
+  const cache = new QueryClient();
+  const updates = new LiveUpdates(cache);
+  const list = watchPages(cache, INBOX, {
+    ids: Array.from({ length: 20 }, (_, n) => n + 1),
+    tookMs: 0,
+  });
+  await vi.advanceTimersByTimeAsync(10);
+  for (let page = 2; page <= 10; page += 1) {
+    void list.observer.fetchNextPage();
+    await vi.advanceTimersByTimeAsync(10);
+  }
+  expect(list.asked).toHaveLength(10);
+  for (let second = 0; second < 60; second += 1) {
+    updates.apply(second % 2 ? job(99, "awaiting_approval") : { ...lane, name: "jobs.changed" });
+    await vi.advanceTimersByTimeAsync(1000);
+  }
+  // One read of all ten at once, then one in 15 s.
+  expect(list.asked.length - 10).toBeGreaterThanOrEqual(40);
+  expect(list.asked.length - 10).toBeLessThanOrEqual(50);
+});
+
 it("reads the inbox again if a job was decided during a read", async () => {
   const cache = new QueryClient();
   const updates = new LiveUpdates(cache);

@@ -127,9 +127,8 @@ export class LiveUpdates {
   #read(route: string, pauseMs: number): void {
     this.#due.delete(route);
     this.#readAt.set(route, Date.now());
-    const keys = route.startsWith(STEADY)
-      ? [["steady", route.slice(STEADY.length)]]
-      : [[route], ["pages", route]];
+    const lists = listKey(route);
+    const keys = route.startsWith(STEADY) ? [lists] : [[route], lists];
     // A read under way may miss the change. It is not cut off, because a busy queue would cut off
     // every read of a slow server; another one follows.
     const isReading = (queryKey: string[]) =>
@@ -138,6 +137,8 @@ export class LiveUpdates {
       this.#outdate({ [route]: pauseMs });
       return;
     }
+    // The pause is for one page: reads of lists with many loaded pages are as much rarer.
+    this.#readAt.set(route, Date.now() + (this.#loadedPages(route) - 1) * pauseMs);
     const isOutdated = route === DETAIL ? this.#takeChanged() : () => true;
     if (BY_FIRST_PAGE.includes(route) && !this.#takeManyChanged(route)) {
       void this.cache.invalidateQueries({ queryKey: [route] });
@@ -148,6 +149,18 @@ export class LiveUpdates {
       const predicate = (query: { queryKey: readonly unknown[] }) => isOutdated(query.queryKey);
       void this.cache.invalidateQueries({ queryKey, predicate });
     }
+  }
+
+  /** The most pages that a list of this route would read at once; 1 if there is none. */
+  #loadedPages(route: string): number {
+    const isFirstOnly =
+      BY_FIRST_PAGE.includes(route) && !(route === "/jobs" && this.#hasManyChanged);
+    const counts = this.cache
+      .getQueryCache()
+      .findAll({ queryKey: listKey(route), type: "active" })
+      .filter((query) => !isFirstOnly || isOldestFirst(query))
+      .map((query) => (query.state.data as { pages: Page[] } | undefined)?.pages.length ?? 1);
+    return Math.max(1, ...counts);
   }
 
   async #readLists(route: string, pauseMs: number): Promise<void> {
@@ -185,6 +198,11 @@ export class LiveUpdates {
       return changed === null || (id !== undefined && changed.has(id));
     };
   }
+}
+
+/** The key of the lists of a route that are read page by page. */
+function listKey(route: string): string[] {
+  return route.startsWith(STEADY) ? ["steady", route.slice(STEADY.length)] : ["pages", route];
 }
 
 type ListQuery = { status?: string; oldest_first?: boolean };

@@ -11,14 +11,16 @@ export interface CodeBlockProps {
   title?: ReactNode;
   wrap?: boolean;
   maxHeight?: string;
+  /** Put the focus on its copy button. */
+  autoFocus?: boolean;
 }
 
-export function CodeBlock({ text, label, title, wrap, maxHeight }: CodeBlockProps) {
+export function CodeBlock({ text, label, title, wrap, maxHeight, autoFocus }: CodeBlockProps) {
   return (
     <div className={styles.block}>
       {title && <div className={styles.title}>{title}</div>}
       <div className={styles.copy}>
-        <CopyButton text={text} label={`Copy ${label}`} />
+        <CopyButton text={text} label={`Copy ${label}`} autoFocus={autoFocus ?? false} />
       </div>
       <ScrollFrame label={label} className={styles.scroll} maxHeight={maxHeight}>
         <pre className={cx(styles.code, wrap && styles.wrap)}>

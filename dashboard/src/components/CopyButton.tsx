@@ -10,11 +10,18 @@ export interface CopyButtonProps {
   /** Show the label as words. */
   withWords?: boolean;
   size?: "sm" | "md";
+  autoFocus?: boolean;
 }
 
 type CopyState = "idle" | "copied" | "failed";
 
-export function CopyButton({ text, label = "Copy", withWords, size = "sm" }: CopyButtonProps) {
+export function CopyButton({
+  text,
+  label = "Copy",
+  withWords,
+  size = "sm",
+  autoFocus = false,
+}: CopyButtonProps) {
   const [state, setState] = useState<CopyState>("idle");
   useEffect(() => {
     if (state === "idle") return;
@@ -30,11 +37,11 @@ export function CopyButton({ text, label = "Copy", withWords, size = "sm" }: Cop
   return (
     <>
       {withWords ? (
-        <Button size={size} icon={icon} onPress={copy}>
+        <Button size={size} icon={icon} onPress={copy} autoFocus={autoFocus}>
           {words}
         </Button>
       ) : (
-        <IconButton size={size} icon={icon} label={words} onPress={copy} />
+        <IconButton size={size} icon={icon} label={words} onPress={copy} autoFocus={autoFocus} />
       )}
       <span className="visually-hidden" aria-live="polite">
         {state === "idle" ? "" : words}

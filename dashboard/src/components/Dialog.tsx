@@ -25,8 +25,18 @@ export interface DialogProps {
 
 // What is chosen by a press: steps of a number, options of a list, chips.
 const CHOICES = "button, [role=option]";
+const FIELDS = [
+  "input:not([type=hidden]):not([tabindex='-1']):not(:disabled)",
+  "textarea:not(:disabled)",
+  "button[aria-haspopup=listbox]:not([tabindex='-1']):not(:disabled)",
+].join();
+// React Aria gives the focus back in the next frame.
+const FOCUS_MS = 50;
 
-/** Traps the focus, closes by Escape unless kept, and gives the focus back to where it was. */
+/**
+ * Puts the focus on its first field, traps it, closes by Escape unless kept, and gives the focus
+ * back to where it was.
+ */
 export function Dialog({
   title,
   isOpen,
@@ -65,14 +75,39 @@ export function Dialog({
             </Heading>
             {onClose && <IconButton icon="cross" label="Close" size="sm" onPress={onClose} />}
           </header>
-          <div className={styles.body} onInputCapture={noteInput} onClickCapture={noteChoice}>
-            {children}
-          </div>
-          {footer && <footer className={styles.footer}>{footer}</footer>}
+          <Focused>
+            <div className={styles.body} onInputCapture={noteInput} onClickCapture={noteChoice}>
+              {children}
+            </div>
+            {footer && <footer className={styles.footer}>{footer}</footer>}
+          </Focused>
         </AriaDialog>
       </Modal>
     </ModalOverlay>
   );
+}
+
+/** Content whose first field has the focus when it appears, unless something else asked for it. */
+function Focused({ children }: { children: ReactNode }) {
+  const content = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const shown = content.current;
+    if (shown === null || shown.contains(document.activeElement)) return;
+    const first = shown.querySelector<HTMLElement>(FIELDS);
+    // A field with suggestions would cover the others with them.
+    if (first?.getAttribute("role") !== "combobox") first?.focus();
+  }, []);
+  useEffect(() => () => void setTimeout(focusPage, FOCUS_MS), []);
+  return (
+    <div ref={content} className={styles.content}>
+      {children}
+    </div>
+  );
+}
+
+/** Keep the keyboard on the page after a dialog that removed the button which opened it. */
+function focusPage() {
+  if (document.activeElement === document.body) document.getElementById("main")?.focus();
 }
 
 /** The buttons at the end of a form in a dialog, the main one last. */

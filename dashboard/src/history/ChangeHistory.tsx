@@ -11,7 +11,7 @@ import {
 import { ErrorNotice } from "../shell/ErrorNotice";
 import { MoreButton } from "../shell/MoreButton";
 import { Time } from "../time";
-import type { State } from "./changes";
+import { type Restoration, restorationOf, type State } from "./changes";
 import { FieldChanges, type FieldWords } from "./FieldChanges";
 import styles from "./History.module.css";
 
@@ -28,7 +28,8 @@ type Props = {
 
 /** Who changed what and when, with a way back. */
 export function ChangeHistory({ pages, words, subject, onRestore }: Props) {
-  const [restoring, setRestoring] = useState<Change | null>(null);
+  // As it was when the button was pressed: the question must not change when others change something.
+  const [restoring, setRestoring] = useState<Restoration | null>(null);
   const { items } = pages;
   const newest = items[0];
   if (pages.isError) return <ErrorNotice of={pages} />;
@@ -56,7 +57,12 @@ export function ChangeHistory({ pages, words, subject, onRestore }: Props) {
               words={words}
             />
             {onRestore && isRestorable(change, newest) && (
-              <Button size="sm" variant="quiet" icon="history" onPress={() => setRestoring(change)}>
+              <Button
+                size="sm"
+                variant="quiet"
+                icon="history"
+                onPress={() => setRestoring(restorationOf(change, items))}
+              >
                 {change === newest ? "Undo" : "Restore"}
               </Button>
             )}
@@ -67,19 +73,15 @@ export function ChangeHistory({ pages, words, subject, onRestore }: Props) {
       {restoring && onRestore && (
         <ConfirmDialog
           isOpen
-          title={restoring === newest ? "Undo the newest change?" : "Restore this state?"}
-          confirmLabel={restoring === newest ? "Undo" : "Restore"}
+          title={restoring.isUndo ? "Undo the newest change?" : "Restore this state?"}
+          confirmLabel={restoring.isUndo ? "Undo" : "Restore"}
           onClose={() => setRestoring(null)}
-          onConfirm={() => onRestore(restoring === newest ? null : restoring.id)}
+          onConfirm={() => onRestore(restoring.to)}
         >
           <p className={styles.question}>
             {`Changes of ${subject}, as another entry in this history:`}
           </p>
-          <FieldChanges
-            before={newest.after as State}
-            after={(restoring === newest ? newest.before : restoring.after) as State}
-            words={words}
-          />
+          <FieldChanges before={restoring.from} after={restoring.target} words={words} />
         </ConfirmDialog>
       )}
     </>

@@ -30,3 +30,27 @@ export function listDifference(
     gone: (had ?? []).filter((each) => !has?.includes(each)),
   };
 }
+
+type Change = { id: number; before?: unknown; after?: unknown };
+
+/** A question about going back, and what to send for it. */
+export type Restoration = {
+  isUndo: boolean;
+  /** The change whose result is restored; null: the state before the newest change. */
+  to: number | null;
+  from: State;
+  target: State;
+};
+
+/**
+ * Undo the newest change, or restore the result of an older one. An undo names the change before
+ * it, so that it leads to the state that was shown, also if there is a newer change by then.
+ */
+export function restorationOf(change: Change, newestFirst: readonly Change[]): Restoration {
+  const [newest, previous] = newestFirst;
+  const from = newest?.after as State;
+  if (change !== newest)
+    return { isUndo: false, to: change.id, from, target: change.after as State };
+  const isKnown = previous !== undefined && previous.after != null;
+  return { isUndo: true, to: isKnown ? previous.id : null, from, target: newest.before as State };
+}

@@ -83,6 +83,56 @@ def test_focus_returns_to_the_button_of_each_dialog(site: Site, open_as: OpenAs)
         expect(button).to_be_focused()
 
 
+def test_forms_of_access_begin_at_their_first_field(site: Site, open_as: OpenAs) -> None:
+    page = open_as("platform_admin", "/settings").page
+    dialog = pages.dialog(page)
+    for path, name, field in (
+        ("tokens", "New token", "Principal"),
+        ("people", "New principal", "Name"),
+        ("people", "Grant role", "Role"),
+        ("roles", "New role", "Name"),
+    ):
+        page.goto(f"{site.url}/ui/settings/{path}")
+        button = pages.main(page).get_by_role("button", name=name, exact=True).first
+        button.focus()
+        page.keyboard.press("Enter")
+        first = dialog.get_by_label(field).first
+        expect(first).to_be_focused()
+        page.keyboard.press("Shift+Tab")
+        expect(dialog.get_by_role("button", name="Close")).to_be_focused()
+        page.keyboard.press("Tab")
+        expect(first).to_be_focused()
+        page.keyboard.press("Escape")
+        expect(dialog).to_have_count(0)
+        expect(button).to_be_focused()
+
+
+def test_token_is_created_and_revoked_without_a_mouse(site: Site, open_as: OpenAs) -> None:
+    name = new_key("token")
+    page = open_as("platform_admin", "/settings/tokens").page
+    dialog = pages.dialog(page)
+    button = pages.main(page).get_by_role("button", name="New token", exact=True)
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(dialog.get_by_label("Principal").first).to_be_focused()
+    page.keyboard.press("Enter")
+    page.get_by_role("option", name="platform_admin", exact=True).press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.type(name)
+    page.keyboard.press("Enter")
+    expect(dialog.get_by_role("button", name="Copy secret")).to_be_focused()
+    dialog.get_by_role("button", name="Done").press("Enter")
+    expect(dialog).to_have_count(0)
+    expect(button).to_be_focused()
+    row = pages.main(page).get_by_role("row").filter(has_text=name)
+    row.get_by_role("button", name="Revoke").press("Enter")
+    dialog.get_by_role("button", name="Revoke").press("Enter")
+    expect(dialog).to_have_count(0)
+    expect(row.get_by_text("Revoked")).to_be_visible()
+    # Its button is gone: the focus stays on the page.
+    expect(pages.main(page)).to_be_focused()
+
+
 def test_escape_closes_a_form_until_something_is_typed(site: Site, open_as: OpenAs) -> None:
     page = open_as("platform_admin", "/settings/roles").page
     for path, name, field in (

@@ -73,7 +73,6 @@ export function DecisionDialog({ job, decision, onClose, onDecided }: Props) {
           onChange={setComment}
           rows={3}
           maxLength={1000}
-          autoFocus={!isApproval}
         />
         {error && (
           <Notice kind="error" live>

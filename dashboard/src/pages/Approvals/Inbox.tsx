@@ -41,7 +41,7 @@ export function Inbox() {
   return (
     <>
       <ApproveMany jobs={jobs} isMore={found.hasNextPage} />
-      {jobs.length === 0 ? (
+      {jobs.length === 0 && !found.hasNextPage ? (
         <EmptyState icon="approval" title="Nothing waits for a decision">
           Jobs of types with <code>approval=True</code> appear here before they run.
         </EmptyState>

@@ -85,7 +85,8 @@ function Running({ job }: { job: Job }) {
   const { progress } = job;
   const since = job.started_at ?? job.claimed_at;
   const units = progress?.total != null ? `${progress.done ?? 0} of ${progress.total}` : null;
-  const parts = [progress?.stage, progress?.message, units].filter(Boolean);
+  const isSaid = units !== null && (progress?.message?.includes(units) ?? false);
+  const parts = [progress?.stage, progress?.message, !isSaid && units].filter(Boolean);
   return (
     <Card title="Running now">
       <div className={styles.body}>

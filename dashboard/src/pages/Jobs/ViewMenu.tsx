@@ -95,7 +95,6 @@ export function SavedViews({ filter }: { filter: JobFilter }) {
             onChange={setName}
             maxLength={60}
             hint="Kept in this browser. To share the view, copy its link."
-            autoFocus
           />
           <Button type="submit" variant="primary">
             Save

@@ -56,7 +56,6 @@ export function NewLaneDialog({ isOpen, onClose }: { isOpen: boolean; onClose: (
           value={name}
           onChange={setName}
           maxLength={63}
-          autoFocus
           mono
           hint="Lower-case letters, digits, dots, hyphens and underscores"
           error={fieldError(create.error, "name")}

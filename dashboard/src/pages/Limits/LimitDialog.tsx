@@ -62,7 +62,6 @@ export function LimitDialog({ limit, onClose }: { limit: Limit | null; onClose: 
             value={name}
             onChange={setName}
             mono
-            autoFocus
             hint="What handlers ask for: limits=[…] or ctx.limit(…)"
             error={fieldError(save.error, "name")}
           />

@@ -77,7 +77,6 @@ export function ScheduleDialog({
             value={name}
             onChange={setName}
             isRequired
-            autoFocus
             error={errorOf("name")}
           />
         )}

@@ -178,7 +178,7 @@ function NewPrincipal({ onClose }: { onClose: () => void }) {
   return (
     <Dialog title="New principal" isOpen keepsInput onClose={onClose}>
       <form className={styles.form} onSubmit={submit}>
-        <TextField label="Name" value={name} onChange={setName} isRequired autoFocus />
+        <TextField label="Name" value={name} onChange={setName} isRequired />
         <Select
           label="Kind"
           options={[

@@ -96,7 +96,7 @@ function RoleDialog({ role, onClose }: { role?: Role; onClose: () => void }) {
   return (
     <Dialog title={role ? `Edit ${role.name}` : "New role"} isOpen keepsInput onClose={onClose}>
       <form className={styles.form} onSubmit={submit}>
-        {!role && <TextField label="Name" value={name} onChange={setName} isRequired autoFocus />}
+        {!role && <TextField label="Name" value={name} onChange={setName} isRequired />}
         <fieldset className={styles.choices}>
           <legend>Permissions</legend>
           {Object.keys(PERMISSIONS).map((permission) => (

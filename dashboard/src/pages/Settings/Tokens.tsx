@@ -139,7 +139,7 @@ function NewToken({ onClose }: { onClose: () => void }) {
     return (
       <Dialog title={`Token ${name}`} isOpen isKept onClose={onClose}>
         <p>Copy the secret now. It cannot be shown again.</p>
-        <CodeBlock label="secret" text={secret} wrap />
+        <CodeBlock label="secret" text={secret} wrap autoFocus />
         <DialogActions>
           <Button variant="primary" onPress={onClose}>
             Done

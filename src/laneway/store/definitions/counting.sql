@@ -31,6 +31,51 @@ declare
                  or v_until is not null;
     v_look   integer := least(p_bound, case when v_by_job then 1500 when v_by_type then 5000 else p_bound end);
 begin
+    -- No condition: entries of indexes are counted, and no row is copied.
+    if not v_by_type and not v_by_job then
+        return query
+        with recursive met as (
+            (select o.workspace from laneway.outcome o order by o.workspace limit 1)
+            union all
+            select (select o.workspace from laneway.outcome o where o.workspace > m.workspace order by o.workspace limit 1)
+              from met m where m.workspace is not null
+        ), places as materialized (
+            select m.workspace from met m where m.workspace is not null limit 1001
+        ), sizes (n, status, size) as (
+            select 1, 'pending',
+                   (select count(*) from (select from laneway.ready w where w.job_type >= E'\x01' and w.job_type < E'\x02'
+                                           limit p_bound + 1) x)
+                 + (select count(*) from (select from laneway.delayed d where d.job_type >= E'\x01' and d.job_type < E'\x02'
+                                           order by d.seq desc limit p_bound + 1) x)
+                 + (select count(*) from (select from laneway.lease l where l.job_type >= E'\x01' and l.job_type < E'\x02'
+                                           order by l.seq desc limit p_bound + 1) x)
+            union all
+            select 2, 'awaiting_approval',
+                   (select count(*) from (select from laneway.awaiting a order by a.seq desc limit p_bound + 1) x)
+            union all
+            select 3, 'approved',
+                   (select count(*) from (select from laneway.ready w where w.job_type >= E'\x02' limit p_bound + 1) x)
+                 + (select count(*) from (select from laneway.delayed d where d.job_type not like E'\x01%'
+                                           order by d.seq desc limit p_bound + 1) x)
+                 + (select count(*) from (select from laneway.key_waiters b order by b.seq desc limit p_bound + 1) x)
+            union all
+            select 4, 'running',
+                   (select count(*) from (select from laneway.lease l where l.job_type not like E'\x01%'
+                                           order by l.seq desc limit p_bound + 1) x)
+            union all
+            select 4 + s.n, s.status, (select count(*) from (
+                       select from places p
+                        cross join lateral (
+                            select from laneway.outcome o where o.workspace = any (array[p.workspace]) and o.status = s.status
+                             order by o.workspace, o.seq desc limit p_bound + 1) e
+                        limit p_bound + 1) x)
+              from unnest(array['completed', 'failed', 'cancelled']) with ordinality as s (status, n)
+        )
+        select z.status, least(z.size, p_bound)::integer,
+               z.size > p_bound or (z.n > 4 and (select count(*) from places) > 1000)
+          from sizes z order by z.n;
+        return;
+    end if;
     select case when count(*) > count(t.workspace) then null else array_agg(distinct t.workspace) end into v_places
       from jsonb_to_recordset(p_within) as t (owner text, workspace text) where t.owner is null;
     if p_workspace is not null then
