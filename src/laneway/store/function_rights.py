@@ -243,7 +243,9 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select on self_finished", "execute on pop_self_finished", "execute on release_resources",
         "execute on freed_types", "execute on wake",
     ),
+    "complete_plain": ("select update delete on lease", "insert on outcome"),
     "settle": (
+        "execute on complete_plain",
         "select delete on lease", "select insert on outcome", "select insert on attempts",
         "insert on ready", "insert on delayed", "select delete on job_keys", "select on jobs",
         "execute on retry_delay", "execute on pop_self_finished", "execute on add_resources",

@@ -37,6 +37,7 @@ declare
     v_probe   integer;
     v_now     timestamptz;
     v_locked  integer;
+    v_tids    tid[];
     v_analyze boolean;
     v_place   bigint;
     -- Pairs of a type and a limit that it needs, and the capacity of each pair.
@@ -189,39 +190,61 @@ begin
     v_probe := case when v_types <= 2 then v_room
                     else least(v_room, 2 * ((v_room + v_types - 1) / v_types) + 16) end;
 
-    with probe as materialized (
-        select r.tid, r.seq, r.rank, g.job_type, g.grp, row_number() over (partition by g.n order by r.rank, r.seq) as place
-          from unnest(p_types, p_groups, p_fresh, p_lo, p_floor, p_hi)
-               with ordinality as g (job_type, grp, fresh, lo, floor, hi, n)
-         cross join lateral (
-            select w.ctid as tid, w.seq, w.rank from laneway.ready w
-             where w.job_type = g.job_type and w.fresh = g.fresh
-               and (w.rank, w.seq) > (g.lo, g.floor) and w.rank <= g.hi
-             order by w.rank, w.seq
-             limit least(v_probe, p_caps[g.grp], v_caps[g.n])
-               for update skip locked) r
-    ), edge as materialized (
-        -- A range that filled its probe may have more rows after the last one: only rows up to the first
-        -- such edge are known to be next in order.
-        select p.rank, p.seq from probe p
-         where v_probe < v_room and p.place = v_probe order by p.rank, p.seq limit 1
-    ), over as materialized (
-        -- Beyond the capacity of a limit, counting all earlier rows of the probe: may skip a few too many,
-        -- but never exceeds a limit, and the first in order always passes.
-        select x.seq from (
-            select p.seq, r.room, row_number() over (partition by r.limit_name order by p.rank, p.seq) as place
-              from unnest(v_needy, v_needed, v_rooms) as r (job_type, limit_name, room)
-              join probe p on p.job_type = r.job_type) x
-         where x.place > x.room
-    ), picked as materialized (
-        select q.tid from (
-            select p.*, row_number() over (partition by p.grp order by p.rank, p.seq) as in_group from probe p
-             where v_needy is null or p.seq not in (select o.seq from over o)) q
-         where q.in_group <= p_caps[q.grp]
-           and not exists (select from edge e where (q.rank, q.seq) > (e.rank, e.seq))
-         order by q.rank, q.seq limit v_room
-    ), gone as (
-        delete from laneway.ready w where w.ctid = any (array(select tid from picked))
+    -- Lock first, then delete exactly the locked rows in a second statement, which sees their newest versions.
+    if v_probe >= v_room and v_needy is null and v_caps is null and p_groups[1] = all (p_groups) then
+        with probe as materialized (
+            select r.tid, r.seq, r.rank
+              from unnest(p_types, p_fresh, p_lo, p_floor, p_hi) as g (job_type, fresh, lo, floor, hi)
+             cross join lateral (
+                select w.ctid as tid, w.seq, w.rank from laneway.ready w
+                 where w.job_type = g.job_type and w.fresh = g.fresh
+                   and (w.rank, w.seq) > (g.lo, g.floor) and w.rank <= g.hi
+                 order by w.rank, w.seq
+                 limit least(v_room, p_caps[p_groups[1]])
+                   for update skip locked) r
+        )
+        select array(select p.tid from probe p order by p.rank, p.seq limit least(v_room, p_caps[p_groups[1]])),
+               (select count(*) from probe), false
+          into v_tids, v_locked, more;
+    else
+        with probe as materialized (
+            select r.tid, r.seq, r.rank, g.job_type, g.grp, row_number() over (partition by g.n order by r.rank, r.seq) as place
+              from unnest(p_types, p_groups, p_fresh, p_lo, p_floor, p_hi)
+                   with ordinality as g (job_type, grp, fresh, lo, floor, hi, n)
+             cross join lateral (
+                select w.ctid as tid, w.seq, w.rank from laneway.ready w
+                 where w.job_type = g.job_type and w.fresh = g.fresh
+                   and (w.rank, w.seq) > (g.lo, g.floor) and w.rank <= g.hi
+                 order by w.rank, w.seq
+                 limit least(v_probe, p_caps[g.grp], v_caps[g.n])
+                   for update skip locked) r
+        ), edge as materialized (
+            -- A range that filled its probe may have more rows after the last one: only rows up to the first
+            -- such edge are known to be next in order.
+            select p.rank, p.seq from probe p
+             where v_probe < v_room and p.place = v_probe order by p.rank, p.seq limit 1
+        ), over as materialized (
+            -- Beyond the capacity of a limit, counting all earlier rows of the probe: may skip a few too many,
+            -- but never exceeds a limit, and the first in order always passes.
+            select x.seq from (
+                select p.seq, r.room, row_number() over (partition by r.limit_name order by p.rank, p.seq) as place
+                  from unnest(v_needy, v_needed, v_rooms) as r (job_type, limit_name, room)
+                  join probe p on p.job_type = r.job_type) x
+             where x.place > x.room
+        ), picked as materialized (
+            select q.tid from (
+                select p.*, row_number() over (partition by p.grp order by p.rank, p.seq) as in_group from probe p
+                 where v_needy is null or p.seq not in (select o.seq from over o)) q
+             where q.in_group <= p_caps[q.grp]
+               and not exists (select from edge e where (q.rank, q.seq) > (e.rank, e.seq))
+             order by q.rank, q.seq limit v_room
+        )
+        select array(select q.tid from picked q), (select count(*) from probe), exists (select from edge),
+               limited or (v_needy is not null and exists (select from over))
+          into v_tids, v_locked, more, limited;
+    end if;
+    with gone as (
+        delete from laneway.ready w where w.ctid = any (v_tids)
         returning w.seq, w.job_type, w.rank, w.attempt, w.retries, w.fresh, w.sealed, w.ready_at
     ), claimed as materialized (
         select g.*, j.id, j.workspace, j.max_retries, j.keyed, j.concurrency_key, j.payload, j.tags, j.created_by,
@@ -254,12 +277,10 @@ begin
                          c.ready_at)::laneway.key_waiters)
                filter (where c.concurrency_key is not null or (not c.sealed and c.job_type = any (v_guarded))),
            array_agg(c.seq) filter (where c.sealed),
-           (select count(*) from probe), exists (select from edge),
-           limited or (v_needy is not null and exists (select from over)),
            array_agg(c.max_retries), case when bool_or(c.tags <> '{}') then array_agg(array_to_json(c.tags)::text) end,
            case when bool_or(c.created_by is not null) then array_agg(c.created_by) end
       into seqs, ids, attempts, ranks, job_types, payloads, checkpoints, retries, freshes,
-           v_second, v_sealed, v_locked, more, limited, retry_limits, tag_lists, submitters
+           v_second, v_sealed, retry_limits, tag_lists, submitters
       from claimed c;
 
     if v_guarded is not null and v_second is not null then

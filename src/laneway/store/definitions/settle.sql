@@ -112,6 +112,51 @@ begin
     return cardinality(v.lanes) + v_lapsed;
 end $$;
 
+-- Completes the given attempts, except any that need more than a row of `outcome`: a unique key, a concurrency key,
+-- limits, a requested cancel, an analysis. Returns the attempts that it ended, and their slots, which are not
+-- released yet: keys are locked before slots.
+-- Each outcome comes from a deleted lease. A lease that was locked, renewed or changed meanwhile is left: its new
+-- version is not visible to this statement, so that nothing is deleted.
+create or replace function laneway.complete_plain(
+    p_seqs bigint[], p_attempts integer[], p_results text[], p_ran double precision[], p_now timestamptz,
+    out seqs bigint[], out attempts integer[], out lanes text[], out workers uuid[], out slots integer[])
+language plpgsql volatile
+set jit = off
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_nestloop = on
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+begin
+    with held as materialized (
+        select h.tid, g.result, g.ran
+          from unnest(p_seqs, p_attempts, p_results, p_ran) as g (seq, attempt, result, ran)
+         cross join lateral (
+            select l.ctid as tid from laneway.lease l
+             where l.seq = g.seq and l.attempt = g.attempt and l.job_type >= E'\x02' and not l.keyed
+               and l.cancel_requested_at is null and l.concurrency_key is null and l.limits is null
+            offset 0 for update skip locked) h
+    ), ended as (
+        delete from laneway.lease l using held h where l.ctid = h.tid
+        returning l.seq, l.workspace, l.job_type, l.rank, l.attempt, l.retries, l.lane, l.worker_id, l.claimed_at,
+                  l.started_at, h.result, h.ran
+    ), concluded as (
+        insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt, retries, lane, worker_id,
+                                     claimed_at, started_at, finished_at, result)
+        select e.seq, 'completed', e.workspace, e.job_type, -e.rank, e.attempt, e.retries, e.lane, e.worker_id,
+               e.claimed_at, coalesce(e.started_at, p_now - make_interval(secs => e.ran)), p_now, e.result::jsonb
+          from ended e
+    ), used as materialized (
+        select e.lane, e.worker_id, count(*)::integer as n from ended e group by e.lane, e.worker_id
+    )
+    select array_agg(e.seq), array_agg(e.attempt), (select array_agg(u.lane) from used u),
+           (select array_agg(u.worker_id) from used u), (select array_agg(u.n) from used u)
+      into seqs, attempts, lanes, workers, slots
+      from ended e;
+end $$;
+
 -- Ends attempts by (seq, attempt), each if it is the running one, by its verdict: finish, fail (may be retried),
 -- giveup (may not), snooze, release, cancel, lost, spared (lost, but not charged), stalled, analyzed (the result
 -- is the analysis), confirm (finished in the handler's own transaction: if the attempt still runs, that was
@@ -149,7 +194,27 @@ declare
     v_often bigint[];
     v_mine laneway.held_resources;
     v_own laneway.held_resources;
+    -- Ended by complete_plain.
+    v_plain bigint[];
+    v_plain_attempts integer[];
 begin
+    if p_errors is null and p_delays is null and 'finish' = all (p_verdicts) then
+        select c.seqs, c.attempts, c.lanes, c.workers, c.slots
+          into v_plain, v_plain_attempts, v_own.lanes, v_own.workers, v_own.slots
+          from laneway.complete_plain(p_seqs, p_attempts, p_results, p_ran, v_now) c;
+        if cardinality(v_plain) = cardinality(p_seqs) then
+            perform laneway.release_resources(v_own);
+            if exists (select from laneway.watches) then
+                perform laneway.emit(v_plain, 'settled');
+            end if;
+            return;
+        end if;
+        -- The others have more to release, or need an answer.
+        select array_agg(g.seq), array_agg(g.attempt), array_agg(g.verdict), array_agg(g.result), array_agg(g.ran)
+          into p_seqs, p_attempts, p_verdicts, p_results, p_ran
+          from unnest(p_seqs, p_attempts, p_verdicts, p_results, p_ran) as g (seq, attempt, verdict, result, ran)
+         where (g.seq, g.attempt) not in (select * from unnest(v_plain, v_plain_attempts));
+    end if;
     if 'confirm' = any (p_verdicts) then
         v_own := laneway.pop_self_finished(p_seqs);
     end if;
@@ -314,6 +379,7 @@ begin
             select x.seq from laneway.lease x where x.seq = g.seq and x.attempt = g.attempt offset 0) b on true
          where (g.seq, g.attempt) not in (select * from unnest(v_seqs, v_attempts));
     end if;
+    v_seqs := v_plain || v_seqs;
     if v_seqs is not null and exists (select from laneway.watches) then
         perform laneway.emit(v_seqs, 'settled');
     end if;
