@@ -34,7 +34,8 @@ FEW = (16, 22, 28, 34)
 FIRST, LAST = 64, 8_192
 # Time ratio for a string eight times as long: linear is 8, quadratic 64.
 MAX_RATIO = 28.0
-WORTH_A_LOOK_S = 0.01
+# Quadratic time takes more than this for the longest string, also on a fast machine.
+WORTH_A_LOOK_S = 0.003
 TOO_LONG_S = 0.03
 # The longest step, assuming that time grows with the fourth power.
 MAX_STEP_S = 0.2

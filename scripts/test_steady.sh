@@ -9,6 +9,10 @@ shift
 cores=$(.venv/bin/python -c 'import os; print(os.cpu_count() or 1)')
 processes=$((cores * 2 < 8 ? cores * 2 : 8))
 
+# As before `make tests`: tests run a TypeScript worker, and build a wheel with the dashboard.
+scripts/sdk_typescript.sh build
+scripts/dashboard.sh build
+
 busy=()
 stop_busy() { kill "${busy[@]}" 2>/dev/null || true; }
 trap stop_busy EXIT
