@@ -6,7 +6,6 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import psutil
@@ -62,12 +61,7 @@ class Server:
         self._postgres.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._postgres.stop("immediate")
         shutil.rmtree(self.home, ignore_errors=True)
 
@@ -105,12 +99,7 @@ class GivenServer(Server):
         self.home = Path(tempfile.mkdtemp(prefix="laneway-bench-given-"))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         shutil.rmtree(self.home, ignore_errors=True)
 
     @property

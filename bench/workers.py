@@ -6,9 +6,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from bench import load
@@ -32,6 +31,23 @@ def environment(database: Database) -> dict[str, str]:
         "DATABASE_URL": database.dsn,
         "PYTHONPATH": os.pathsep.join(paths),
     }
+
+
+def start(
+    module: Sequence[str], variables: Mapping[str, str], log: int, parent_pipe: int
+) -> subprocess.Popen[bytes]:
+    """Start a module with its arguments; `bench.app` ends it with the benchmark."""
+    return subprocess.Popen(
+        [sys.executable, "-m", *module],
+        cwd=ROOT,
+        env={**variables, "BENCH_PARENT_PIPE": str(parent_pipe)},
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        pass_fds=[parent_pipe],
+        # Ctrl-C reaches only the benchmark, which stops its workers.
+        start_new_session=True,
+    )
 
 
 class Workers:
@@ -71,34 +87,14 @@ class Workers:
             os.close(end)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._stop()
 
     def _start_all(self, log: int, parent_pipe: int) -> list[subprocess.Popen[bytes]]:
-        return [self._start(log, parent_pipe) for _ in range(self._count)]
-
-    def _start(self, log: int, parent_pipe: int) -> subprocess.Popen[bytes]:
-        command = ["-m", "laneway", "worker", self._app, f"--concurrency={self._concurrency}"]
-        return subprocess.Popen(
-            [sys.executable, *command, "--grace=0.1s"],
-            cwd=ROOT,
-            env={
-                **environment(self._database),
-                **self._environment,
-                "BENCH_PARENT_PIPE": str(parent_pipe),
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            pass_fds=[parent_pipe],
-            # Ctrl-C reaches only the benchmark, which stops its workers.
-            start_new_session=True,
-        )
+        options = [f"--concurrency={self._concurrency}", "--grace=0.1s"]
+        command = ["laneway", "worker", self._app, *options]
+        variables = {**environment(self._database), **self._environment}
+        return [start(command, variables, log, parent_pipe) for _ in range(self._count)]
 
     def _stop(self) -> None:
         for process in self._processes:

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from types import TracebackType
 from typing import Self
 
 from bench.endurance.app import TIMED, lw
@@ -108,12 +107,7 @@ class Submitter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         with suppress(ProcessLookupError):
             self._process.kill()
         self._process.communicate()

@@ -8,7 +8,6 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from types import TracebackType
 from typing import Self
 
 import psutil
@@ -115,12 +114,7 @@ class Watch:
         self._busy, self._ours = _busy_s(), _ours_s(self._others)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         seconds = (time.monotonic() - self._began) * (psutil.cpu_count() or 1)
         foreign = (_busy_s() - self._busy) - (_ours_s(self._others) - self._ours)
         self.weather.foreign_share = max(0.0, foreign / seconds)

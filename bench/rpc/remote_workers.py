@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Self
 
 from bench.api.replica import OWN, make_token, serving
 from bench.server import Database
-from bench.workers import ROOT, Workers, environment
+from bench.workers import Workers, environment, start
 
 
 class RemoteWorkers(Workers):
@@ -33,31 +31,16 @@ class RemoteWorkers(Workers):
             self._stack = self._stack.pop_all()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         with self._stack:
-            super().__exit__(kind, error, traceback)
+            super().__exit__(*error)
 
     def _start_all(self, log: int, parent_pipe: int) -> list[subprocess.Popen[bytes]]:
-        kept = environment(self._database)
-        del kept["DATABASE_URL"]
+        variables = {**environment(self._database), "LANEWAY_TOKEN": self._token}
+        del variables["DATABASE_URL"]
         numbers = str(self._count), str(self._concurrency)
-        return [
-            subprocess.Popen(
-                [sys.executable, "-m", "bench.rpc.streams", self._address, *numbers],
-                cwd=ROOT,
-                env={**kept, "BENCH_PARENT_PIPE": str(parent_pipe), "LANEWAY_TOKEN": self._token},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                pass_fds=[parent_pipe],
-                start_new_session=True,
-            )
-        ]
+        command = ["bench.rpc.streams", self._address, *numbers]
+        return [start(command, variables, log, parent_pipe)]
 
     def _ready(self) -> int:
         return int(
