@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from laneway import Analysis, Context, Laneway
 
 lw = Laneway()
@@ -21,6 +23,19 @@ async def wrong_type(ctx: Context) -> None: ...
 async def no_parentheses(ctx: Context) -> None: ...
 
 
+@lw.handler()  # mistake: no job type
+async def no_job_type(ctx: Context) -> None: ...
+
+
+@lw.on_start()  # mistake: parentheses
+def load(resources: object) -> None: ...
+
+
+@lw.middleware()  # mistake: parentheses
+async def around(ctx: Context, call_next: Callable[[], Awaitable[object]]) -> object:
+    return await call_next()
+
+
 @lw.handler("no_context")  # mistake: no context
 async def no_context(path: str) -> None: ...
 
@@ -32,6 +47,11 @@ async def right(ctx: Context, path: str) -> None: ...
 @right.analyze  # mistake: not an Analysis
 def plan(path: str) -> str:
     return path
+
+
+@right.analyze()  # mistake: parentheses
+def other_plan(path: str) -> Analysis:
+    return Analysis(plan=path)
 
 
 @right.analyze

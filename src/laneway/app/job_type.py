@@ -12,7 +12,7 @@ from typing_extensions import ParamSpec, TypeVar
 
 from laneway.client.handle import JobHandle, SyncJobHandle
 from laneway.client.spec import JobOptions, NewJobSpec, SubmitOptions, check_options
-from laneway.engine.code_place import called_without_function
+from laneway.engine.code_place import needs_function
 from laneway.engine.registry import Handler, HandlerOptions, make_handler
 from laneway.errors import InvalidInput
 
@@ -79,10 +79,9 @@ class JobType(Generic[P, R, C]):
         result: C = self.handler.fn(ctx, *args, **kwargs)
         return result
 
-    def analyze(self, fn: A = None) -> A:  # type: ignore[assignment]
+    @needs_function("@{0.__name__}.analyze")
+    def analyze(self, fn: A) -> A:
         """Registers the function that plans and estimates each job before its approval."""
-        if fn is None:
-            raise called_without_function(f"@{self.__name__}.analyze")
         self._app.handlers.add_analysis(self.handler, fn)
         return fn
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, Unpack, overload
@@ -18,6 +17,8 @@ from laneway.domain.suggestion import suggest
 from laneway.engine.code_place import (
     check_names,
     name_of,
+    needs_argument,
+    needs_function,
     place_of,
     place_of_caller,
     without_parentheses,
@@ -27,6 +28,7 @@ from laneway.engine.registry import HandlerOptions, Registry, ScheduleSource
 from laneway.engine.run.middleware import check_middleware
 from laneway.errors import ConfigError, InvalidInput
 from laneway.extras import install_line, is_installed
+from laneway.observability.safe_logger import SafeLogger
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -39,13 +41,14 @@ if TYPE_CHECKING:
     from laneway.engine.worker import Worker
     from laneway.store.database import Database
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 # Requests that use the database at the same time.
 SERVER_POOL = 10
 # The longest waits of a request for a connection and for a statement; together below 15 s.
 REQUEST_WAIT_S = 4.0
 REQUEST_STATEMENT_S = 10.0
+_NO_JOB_TYPE = '@lw.handler needs the job type: write @lw.handler("ingest")'
 
 
 J = TypeVar("J", bound=JobType[..., Any, Any])
@@ -112,7 +115,8 @@ class Laneway(Client):
         self.handlers.add_limits(limits)
         super().__init__(lambda: _open(self), chosen, self.handlers)
 
-    def handler(self, job_type: str = "", **options: Unpack[HandlerOptions]) -> HandlerDecorator:
+    @needs_argument(_NO_JOB_TYPE)
+    def handler(self, job_type: str, **options: Unpack[HandlerOptions]) -> HandlerDecorator:
         """Registers the function below as the handler of a job type.
 
         lane, priority, max_retries (3), timeout (seconds), isolation ("async", "thread",
@@ -123,15 +127,14 @@ class Laneway(Client):
         (arguments that form the key).
         """
         if job_type == "":
-            raise ConfigError(
-                f'{place_of_caller()}: @lw.handler needs the job type: write @lw.handler("ingest")'
-            )
+            raise ConfigError(f"{place_of_caller()}: {_NO_JOB_TYPE}")
         if callable(job_type):
             written = f'@lw.handler("{name_of(job_type)}"), with the job type'
             raise without_parentheses("@lw.handler", job_type, written)
         return HandlerDecorator(self, job_type, options)
 
-    def middleware(self, fn: F = None) -> F:  # type: ignore[assignment]
+    @needs_function("@lw.middleware")
+    def middleware(self, fn: F) -> F:
         """Registers a function around every handler: `async def fn(ctx, call_next)`, or plain.
 
         The first one registered is the outermost. Async ones run around `async def` handlers,
@@ -140,12 +143,14 @@ class Laneway(Client):
         self.handlers.middleware.append(check_middleware(fn))
         return fn
 
-    def on_start(self, fn: H = None) -> H:  # type: ignore[assignment]
+    @needs_function("@lw.on_start")
+    def on_start(self, fn: H) -> H:
         """Registers a function that loads shared resources in each process that runs handlers."""
         self.handlers.add_hook("on_start", fn)
         return fn
 
-    def on_stop(self, fn: H = None) -> H:  # type: ignore[assignment]
+    @needs_function("@lw.on_stop")
+    def on_stop(self, fn: H) -> H:
         """Registers a function that frees shared resources."""
         self.handlers.add_hook("on_stop", fn)
         return fn

@@ -5,12 +5,16 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import wraps
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 from laneway.domain.suggestion import suggest_option
 from laneway.domain.type_hint import function_of
 from laneway.errors import ConfigError, InvalidInput
+
+M = TypeVar("M", bound=Callable[..., Any])
 
 
 def place_of(fn: object) -> str:
@@ -41,9 +45,29 @@ def without_parentheses(decorator: str, fn: object, written: str) -> ConfigError
     return ConfigError(f"{place_of(fn)}: {decorator} needs parentheses: write {written}")
 
 
-def called_without_function(decorator: str) -> ConfigError:
-    """The error about a decorator with parentheses that takes none."""
-    return ConfigError(f"{place_of_caller()}: {decorator} takes no parentheses: write {decorator}")
+def needs_argument(message: str) -> Callable[[M], M]:
+    """Refuse a decorator that is called without its first argument, with the place and the cure.
+
+    A default value would hide the mistake from type checkers. `{0}` in the message is the object.
+    """
+
+    def decorate(method: M) -> M:
+        first = method.__code__.co_varnames[1]
+
+        @wraps(method)
+        def checked(self: object, *given: Any, **options: Any) -> Any:
+            if not given and first not in options:
+                raise ConfigError(f"{place_of_caller()}: {message.format(self)}")
+            return method(self, *given, **options)
+
+        return cast("M", checked)
+
+    return decorate
+
+
+def needs_function(decorator: str) -> Callable[[M], M]:
+    """Refuse a decorator with parentheses that takes none."""
+    return needs_argument(f"{decorator} takes no parentheses: write {decorator}")
 
 
 def check_names(given: Iterable[str], known: Iterable[str], of: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,7 +30,6 @@ from laneway.domain.suggestion import suggest
 from laneway.domain.uniqueness import check_unique_by
 from laneway.engine.async_callable import WRAPPED, check_awaited, hides_async, is_async
 from laneway.engine.code_place import (
-    called_without_function,
     check_names,
     name_of,
     place_of,
@@ -40,11 +38,12 @@ from laneway.engine.code_place import (
 from laneway.engine.handler_signature import check_handler, check_retry_function
 from laneway.engine.leader.schedule_checks import ScheduleCheck
 from laneway.errors import ConfigError, InvalidInput, InvalidResult
+from laneway.observability.safe_logger import SafeLogger
 
 if TYPE_CHECKING:
     from laneway.domain.arguments import Arguments
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,10 +300,8 @@ class Registry:
             )
         self._analyses[analysis.job_type] = analysis
 
-    def add_hook(self, when: Literal["on_start", "on_stop"], fn: Callable[..., Any] | None) -> None:
+    def add_hook(self, when: Literal["on_start", "on_stop"], fn: Callable[..., Any]) -> None:
         """Register a function that loads or frees the resources of a process."""
-        if fn is None:
-            raise called_without_function(f"@lw.{when}")
         try:
             inspect.signature(fn).bind(None)
         except TypeError as error:

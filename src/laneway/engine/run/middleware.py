@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from laneway.domain.handler_signals import Cancel, Retry, Snooze
 from laneway.engine.async_callable import WRAPPED, hides_async, is_async
-from laneway.engine.code_place import called_without_function, name_of, place_of
+from laneway.engine.code_place import name_of, place_of
 from laneway.engine.registry import Handler, Registry
 from laneway.engine.run.handler_channel import Interrupted
 from laneway.errors import ConfigError, Refused, StaleAttempt
@@ -29,8 +29,6 @@ _MAX_SHOWN: Final = 5
 
 def check_middleware(fn: object) -> Callable[..., Any]:
     """The function, if it can be called as `fn(ctx, call_next)`; else ConfigError."""
-    if fn is None:
-        raise called_without_function("@lw.middleware")
     if not callable(fn):
         raise ConfigError(f"@lw.middleware: must be above a function, not {type(fn).__name__}")
     where = f"{place_of(fn)}: middleware {name_of(fn)}"
