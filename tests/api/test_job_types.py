@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from laneway.domain.approval import Approval
-from tests.api.conftest import Ask, People
+from tests.api.conftest import Ask, People, Principal
 from tests.support.job_factory import JobFactory
 
 TYPES = "/admin/workers/types"
@@ -105,3 +107,27 @@ async def test_forgotten_application_no_longer_binds_others(
     factory.publish("refund", application="shop")
     (seen,) = (await ask(vera, "GET", TYPES)).json()["items"]
     assert seen["approval"] == "never"
+
+
+async def test_suggested_type_is_one_that_the_caller_may_see(
+    ask: Ask, people: People, factory: JobFactory
+) -> None:
+    """A name that only other workspaces use is not suggested, even in a lane they share."""
+    factory.publish("payroll_acme")
+    factory.submit("payroll_acme", workspace="acme")
+    ann = people.new("ann", "submitter", workspace="default")
+
+    async def reason_of(caller: Principal, job_id: UUID) -> str:
+        explained = (await ask(caller, "GET", f"/jobs/{job_id}/explain")).json()
+        (found,) = (r for r in explained["reasons"] if r["code"] == "type_unpublished")
+        return str(found["message"])
+
+    mistyped = factory.submit("payroll_acm", created_by="ann")
+    assert await reason_of(ann, mistyped) == (
+        "no worker has ever published the job type payroll_acm"
+    )
+    factory.submit("payroll_acme", created_by="ann")
+    assert (await reason_of(ann, mistyped)).endswith("; did you mean payroll_acme?")
+    for caller in (people.new("vera", "viewer"), people.new("ops", "operator")):
+        other = factory.submit("payroll_acm", workspace="acme")
+        assert (await reason_of(caller, other)).endswith("; did you mean payroll_acme?")

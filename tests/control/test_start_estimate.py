@@ -9,6 +9,7 @@ import pytest
 from laneway.control import lanes
 from laneway.control.explain import explain
 from laneway.store.database import Database
+from laneway.store.workers import touch
 from tests.control.test_explain import ended_after, starts_in
 from tests.support.job_factory import JobFactory
 
@@ -70,6 +71,25 @@ async def test_unbounded_lane_has_a_free_slot_beside_a_long_job(
     found = await explain(db, ids[3])
     assert [reason.code for reason in found.reasons] == ["behind_others"]
     assert found.starts_in_s == pytest.approx(0.3, abs=0.05)
+
+
+async def test_idle_worker_starts_as_many_jobs_as_it_has_room_for(
+    db: Database, factory: JobFactory
+) -> None:
+    """A first burst in an unbounded lane: the pace of the quiet minutes before says nothing."""
+    factory.register(("page",))
+    factory.publish("page")
+    kinds = {"async": {"used": 0, "total": 10}}
+    factory.run(touch(factory.worker_id, None, {"kinds": kinds, "full": {}}))
+    for ago_s in (800, 600, 400):
+        ended_after(factory, "page", 1000, ago_s)
+    ids = [factory.submit("page") for _ in range(100)]
+    assert await starts_in(db, ids[9]) == 0
+    assert await starts_in(db, ids[10]) == pytest.approx(1000, abs=NEAR_S)
+    assert await starts_in(db, ids[99]) == pytest.approx(9000, abs=NEAR_S)
+    # Ten run now, which the worker has not reported yet.
+    assert len(factory.claim("page", room=10)) == 10
+    assert await starts_in(db, ids[99]) == pytest.approx(9000, abs=1000 + NEAR_S)
 
 
 async def test_unknown_type_takes_the_mean_of_all_jobs_of_the_lane(

@@ -325,6 +325,6 @@ def explain(job_id: JobId, json: Json = False) -> None:
         line(f"  {reason.code}: {visible(text)}")
     if found.starts_in_s is not None:
         starts = f"in {seconds(found.starts_in_s)}" if found.starts_in_s else "now"
-        line(f"  estimated start, at the pace of the last minutes: {starts}")
+        line(f"  estimated start, by recent run times: {starts}")
     if found.runs_for_s is not None and found.status not in TERMINAL:
         line(f"  jobs of this type recently ran for {seconds(found.runs_for_s)}")

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from laneway.control import jobs
 from laneway.control.circles import find_circle
-from laneway.control.nearest_type import with_nearest_type
+from laneway.control.nearest_type import SeenTypes, with_nearest_type
 from laneway.control.start_estimate import estimate_start
 from laneway.domain.approval import excluded_approver
 from laneway.domain.explanation import Explanation, Reason
@@ -44,15 +44,15 @@ async def explain(
     *,
     debug: bool = True,
     reader: str | None = None,
-    lanes: frozenset[str] | None = None,
+    seen_types: SeenTypes | None = None,
 ) -> Explanation:
     """Every reason why the job is not running, or its state if it runs or has ended.
 
     `debug` adds the message of a private error. Jobs of the `reader` that wait before it are named.
-    For a mistyped job type, the nearest one in the `lanes` (None: in any) is suggested.
+    For a mistyped job type, the nearest of the `seen_types` (None: of all) is suggested.
     """
     try:
-        return await _explain(BriefWaits(db), job_id, debug=debug, reader=reader, lanes=lanes)
+        return await _explain(BriefWaits(db), job_id, debug, reader, seen_types)
     except StatementTimeout as error:
         blockers = await db.run(find_blockers(age_s=0))
         if not blockers:
@@ -62,7 +62,7 @@ async def explain(
 
 
 async def _explain(
-    db: Database, job_id: UUID, *, debug: bool, reader: str | None, lanes: frozenset[str] | None
+    db: Database, job_id: UUID, debug: bool, reader: str | None, seen_types: SeenTypes | None
 ) -> Explanation:
     # Facts first: the job, read afterwards, has the newer state.
     found = await db.run(facts(job_id, bound=BOUND, holders=_HOLDERS))
@@ -79,7 +79,7 @@ async def _explain(
             # It cannot start, whatever its place.
             reasons = [*circle, *(each for each in reasons if each.code != "first_in_lane")]
     if not found.is_published:
-        reasons = await with_nearest_type(db, reasons, found.job_type, lanes)
+        reasons = await with_nearest_type(db, reasons, found.job_type, seen_types)
     if found.ahead and reader is not None:
         reasons = _with_own(reasons, await db.run(own_ahead(job_id, reader)))
     starts_in_s = estimate_start(job, found, {reason.code for reason in reasons})

@@ -42,7 +42,7 @@ def _slot_free_in(found: Facts, codes: set[str]) -> float | None:
     are longer or shorter than those that wait.
     """
     lane_run_s = found.lane_run_s
-    if lane_run_s is None or not found.running:
+    if lane_run_s is None:
         return None
     usual = found.type_run_s
     slots = sorted(_left_s(usual.get(one.job_type, lane_run_s), one.ran_s) for one in found.running)
@@ -50,8 +50,7 @@ def _slot_free_in(found: Facts, codes: set[str]) -> float | None:
         # After slots were lowered, more jobs run than may: the first ends free no slot.
         slots = slots[max(len(slots) - found.max_slots, 0) :]
     if not codes & {"slots_full", "workers_full"}:
-        free = 1 if found.max_slots is None else found.max_slots - len(slots)
-        slots = [0.0] * free + slots
+        slots = [0.0] * _free_slots(found, len(slots)) + slots
     if not slots:
         return None
     types = found.types_ahead
@@ -60,6 +59,19 @@ def _slot_free_in(found: Facts, codes: set[str]) -> float | None:
     for _ in range(found.can_run or 0):
         heapq.heapreplace(slots, slots[0] + each_s)
     return slots[0]
+
+
+def _free_slots(found: Facts, running: int) -> int:
+    """Slots that a job of the lane could take now: of the lane and of its workers, at least one."""
+    bounds = [] if found.max_slots is None else [found.max_slots - running]
+    workers = [one for one in found.candidates if not one.is_stopping and not one.is_silent]
+    if workers and all(one.free is not None for one in workers):
+        # Reports are some seconds old: the lane may have taken more since.
+        bounds += [
+            sum(one.free or 0 for one in workers),
+            sum(one.total or 0 for one in workers) - running,
+        ]
+    return max(min(bounds, default=1), 1)
 
 
 def _left_s(usual_s: float, ran_s: float) -> float:

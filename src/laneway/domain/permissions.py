@@ -118,13 +118,6 @@ class Reach:
             names |= term.lanes
         return names
 
-    @property
-    def lanes_of_any(self) -> frozenset[str] | None:
-        """The lanes in which it covers any job; None: every lane."""
-        if any(term.lanes is None for term in self.terms):
-            return None
-        return frozenset().union(*(term.lanes or () for term in self.terms))
-
     def __and__(self, other: Reach) -> Reach:
         """The jobs that both cover, with the bounds of the first."""
         terms = (mine & theirs for mine in self.terms for theirs in other.terms)

@@ -34,6 +34,7 @@ class Candidate(NamedTuple):
     """A live worker that serves the job's lane and type, and was not drained by an operator.
 
     `full_since`: without a free slot for the lane since then; `capacity` names what is used up.
+    `free` of `total`: the jobs of its kind that it has room for, as last reported; None: unknown.
     """
 
     name: str
@@ -42,6 +43,8 @@ class Candidate(NamedTuple):
     is_stopping: bool
     full_since: datetime | None
     capacity: str
+    free: int | None = None
+    total: int | None = None
 
     @property
     def is_silent(self) -> bool:
@@ -157,6 +160,7 @@ def _facts(rows: list[Row]) -> Facts | None:
 
 def _candidate(read: dict[str, Any]) -> Candidate:
     since = read["full_since"]
+    used = [use for use in (read["place"], read["slots"]) if use is not None]
     return Candidate(
         read["name"],
         datetime.fromisoformat(read["seen_at"]),
@@ -164,6 +168,8 @@ def _candidate(read: dict[str, Any]) -> Candidate:
         read["is_stopping"],
         None if since is None else datetime.fromisoformat(since),
         "" if since is None else _capacity(read["kind"], read["place"], read["slots"]),
+        min(map(_free, used), default=None),
+        min((use["total"] for use in used), default=None),
     )
 
 

@@ -43,6 +43,7 @@ from laneway.api.models.jobs import (
 )
 from laneway.control import approval, explain
 from laneway.control import jobs as verbs
+from laneway.control.nearest_type import SeenTypes
 from laneway.domain.codec import json_time, to_json
 from laneway.domain.job import Job
 from laneway.domain.job import shown as shown_attempt
@@ -158,10 +159,9 @@ async def list_attempts(
 async def explain_job(who: Reader, job_id: UUID) -> Response:
     """List every reason why a job is not running, and estimate when it starts."""
     debug = shows_debug(who, await readable(who, job_id))
-    # Names of job types are shown only where the caller could submit them anyway.
-    lanes = who.access.reach("jobs:submit").lanes_of_any
+    seen = SeenTypes(who.access.reach("workers:view").lanes, who.access.reach("jobs:read"))
     found = await explain.explain(
-        who.database, job_id, debug=debug, reader=who.access.name, lanes=lanes
+        who.database, job_id, debug=debug, reader=who.access.name, seen_types=seen
     )
     return Json(await as_seen(who, found))
 
