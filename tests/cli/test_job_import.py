@@ -120,6 +120,16 @@ def test_rows_that_cannot_become_jobs_stay_and_are_named(run: Run, conn: Any, wr
     assert states(conn) == {"queued": 4, "moved": 1}
 
 
+def test_row_with_the_id_of_a_refused_one_is_moved(run: Run, conn: Any, write: Write) -> None:
+    add(conn, 1, args=TOO_LARGE)
+    add(conn, 2)
+    add(conn, 1, args=TOO_LARGE)
+    done = run("jobs", "import", write(id="queue"), "--batch", "1")
+    assert (done.exit_code, done.stdout) == (1, "moved 2 jobs from shop.jobs\n")
+    assert done.stderr.count("row mail stays: payload: ") == 2
+    assert states(conn) == {"queued": 2, "moved": 2}
+
+
 def test_rows_of_other_partitions_are_left_alone(run: Run, conn: Any, write: Write) -> None:
     conn.execute("drop table shop.jobs")
     conn.execute(

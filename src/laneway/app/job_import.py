@@ -29,13 +29,13 @@ class _Undone(Exception):
 class JobImport:
     """Takes rows in batches. Each batch becomes jobs and is marked in one transaction.
 
-    A row that cannot become a job stays as it is; `refused` has its id and the reason.
+    A row that cannot become a job stays as it is; `refused` has its id and the reason by its key.
     """
 
     database: Database
     plan: ImportPlan
     by: Actor
-    refused: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     async def move(self, count: int, *, dry_run: bool = False) -> list[UUID]:
         """Move the next rows, at most `count`; return the ids of their jobs."""
@@ -85,7 +85,7 @@ class JobImport:
                 found = _PLACE.fullmatch(error.field)
                 if found is not None:
                     row, _ = given.pop(int(found[1]))
-                    self.refused[row.id] = str(InvalidInput(found[2] or "job", error.rule))
+                    self._refuse(row, str(InvalidInput(found[2] or "job", error.rule)))
                 elif len(given) > 1:
                     # Together they are too large: the others have their turn later.
                     del given[len(given) // 2 :]
@@ -95,7 +95,7 @@ class JobImport:
                 pairs = [(row, handle) for (row, _), handle in zip(given, handles, strict=True)]
                 for row, handle in pairs:
                     if handle.duplicate:
-                        self.refused[row.id] = f"unique_key: job {handle.id} has it"
+                        self._refuse(row, f"unique_key: job {handle.id} has it")
                 return [pair for pair in pairs if not pair[1].duplicate]
         return []
 
@@ -103,5 +103,8 @@ class JobImport:
         try:
             return row.read_payload()
         except ValueError as error:
-            self.refused[row.id] = f"payload: {error}"
+            self._refuse(row, f"payload: {error}")
             return _NONE
+
+    def _refuse(self, row: ForeignJob, why: str) -> None:
+        self.refused[row.key] = row.id, why

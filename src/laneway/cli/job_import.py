@@ -53,10 +53,10 @@ def import_jobs(
         lambda database: _move(database, plan, batch, follow, dry_run=dry_run)
     )
     if json:
-        show_json({"moved": moved, "refused": refused, "dry_run": dry_run})
+        show_json({"moved": moved, "refused": dict(refused), "dry_run": dry_run})
     else:
         line(f"{'would move' if dry_run else 'moved'} {moved:,} jobs from {visible(plan.table)}")
-        for row, why in [*refused.items()][:MOST_REFUSED]:
+        for row, why in refused[:MOST_REFUSED]:
             note(f"row {visible(row)} stays: {visible(why)}")
         if len(refused) > MOST_REFUSED:
             note(f"and {len(refused) - MOST_REFUSED:,} more rows stay")
@@ -74,7 +74,7 @@ def _read(file: Path) -> ImportPlan:
 
 async def _move(
     database: Database, plan: ImportPlan, batch: int, follow: float | None, *, dry_run: bool
-) -> tuple[int, dict[str, str]]:
+) -> tuple[int, list[tuple[str, str]]]:
     import asyncio
 
     from laneway.app.job_import import JobImport
@@ -86,13 +86,13 @@ async def _move(
             while jobs := await importing.move(batch, dry_run=dry_run):
                 moved += len(jobs)
                 if dry_run:
-                    return moved, importing.refused
+                    return moved, [*importing.refused.values()]
                 note(f"{moved:,} moved")
             if follow is None or dry_run:
-                return moved, importing.refused
+                return moved, [*importing.refused.values()]
             await asyncio.sleep(follow)
     except asyncio.CancelledError:
         # Ctrl-C ends `--follow`; what was moved is committed.
         if follow is None:
             raise
-        return moved, importing.refused
+        return moved, [*importing.refused.values()]

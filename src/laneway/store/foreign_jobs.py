@@ -29,6 +29,11 @@ class ForeignJob:
     payload: str | None
     options: Any
 
+    @property
+    def key(self) -> str:
+        """The row as it is now: its id may be that of other rows too, its place change later."""
+        return f"{self.place[0]}{self.place[1]}/{self.id}"
+
     def read_payload(self) -> Any:
         """The payload; ValueError if it is not JSON that Python can read."""
         try:
@@ -49,13 +54,14 @@ async def check_table(conn: AsyncConn, plan: ImportPlan) -> None:
 async def take(
     conn: AsyncConn, plan: ImportPlan, count: int, without: Sequence[str]
 ) -> list[ForeignJob]:
-    """The next rows, locked; not those that others hold, nor those with the ids `without`."""
+    """The next rows, locked; not those that others hold, nor those with the keys `without`."""
     options = "".join(f", ({each})" for each in plan.options.values())
     query = (
         f"select tableoid::bigint, ctid::text, ({plan.id})::text, ({plan.job_type})::text,"
         f" ({plan.payload})::text{options} from {plan.table} where ({plan.where})"
     )
-    query = f"{_literal(query)} and not ({_literal(plan.id)})::text = any (%s)"
+    key = f"tableoid::bigint::text || ctid::text || '/' || coalesce(({plan.id})::text, '')"
+    query = f"{_literal(query)} and not {_literal(key)} = any (%s)"
     query += f" order by {_literal(plan.id)} limit %s for update skip locked"
     rows = await _run(conn, query, (list(without), count))
     if any(row[2] is None for row in rows):
