@@ -39,9 +39,13 @@ SETTINGS_TAIL = """
 The project's directory is the nearest one, from the working directory upwards, with a
 `laneway.toml`, a `pyproject.toml`, a `.git` or a `.laneway`; without any, the working directory. A
 `.laneway` that belongs to another account does not count. The search ends below your home
-directory, below directories that everyone can write and below those of other accounts. A
-`laneway.toml` of another account, or in its directory, is refused, because it can name programs to
-run; root's is accepted. `LANEWAY_CONFIG` accepts any file.
+directory, below directories that everyone can write and below those of other accounts. The place
+of the application's modules does not matter: commands without an application, such as `laneway jobs
+ls`, find the same database. So start all programs of a project in its directory or below.
+
+A `laneway.toml` of another account, or in its directory, is refused, because it can name programs
+to run; root's is accepted. `LANEWAY_CONFIG` accepts any file. Root in a container that mounts a
+checkout of another account sets it, or runs as that account (`docker run --user`).
 
 ## Embedded PostgreSQL
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from laneway.app.loader import load_app
+from laneway.app.open_database import embedded_server
 from laneway.config.project import find_project
 from laneway.config.settings import Settings
 from laneway.embedded import location
@@ -113,6 +115,24 @@ def test_directory_of_another_account_is_the_project_of_nothing_below(place: Pat
 
 
 @as_root
+def test_project_of_another_account_is_found_from_below_and_needs_consent(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As root in a container sees a mounted checkout: a silent default would be a surprise."""
+    shop, inside = place / "shop", below(place, "shop", "src")
+    config = shop / "laneway.toml"
+    config.write_text("concurrency = 7\n")
+    for path in (config, inside, shop):
+        give_away(path)
+    assert find_project(inside) == find_project(shop) == shop
+    monkeypatch.chdir(inside)
+    with pytest.raises(ConfigError, match=rf"run as that account .*LANEWAY_CONFIG={config}"):
+        Settings.load()
+    config.unlink()
+    assert find_project(inside) == inside
+
+
+@as_root
 @pytest.mark.parametrize("foreign", ["shop", "shop/laneway.toml"])
 def test_configuration_of_another_account_needs_consent(
     place: Path, foreign: str, monkeypatch: pytest.MonkeyPatch
@@ -150,6 +170,22 @@ def test_configuration_of_the_project_applies_in_its_directories(
     monkeypatch.chdir(inside)
     settings = Settings.load()
     assert (settings.concurrency, settings.data_dir) == (7, place / "shop" / "data")
+
+
+def test_embedded_database_is_that_of_the_working_directory(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not that of the application's module: commands without one need the same database."""
+    modules = below(place, "modules")
+    (modules / "pyproject.toml").touch()
+    (modules / "app_elsewhere.py").write_text("from laneway import Laneway\nlw = Laneway()\n")
+    monkeypatch.syspath_prepend(modules)
+    for name in ("shop", "office"):
+        inside = below(place, name, "src")
+        (place / name / "pyproject.toml").touch()
+        monkeypatch.chdir(inside)
+        found = embedded_server(load_app("app_elsewhere:lw").settings).data_dir
+        assert found.is_relative_to(place / name / ".laneway")
 
 
 @pytest.mark.parametrize(

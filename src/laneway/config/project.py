@@ -19,12 +19,17 @@ def find_project(start: Path | None = None) -> Path:
     An embedded database of this account is a mark too; one of another account is not.
     The home directory is never the project of a directory below it: many have a .git there. Nor
     is a directory that every account can write, such as /tmp, or one of another account: others
-    could configure us.
+    could configure us. In a directory of another account, such as a container's mount, the project
+    is that account's: its configuration needs consent wherever it is.
     """
     here, home = _working_directory() if start is None else start.resolve(), _home()
+    owner = here.stat().st_uid
+    is_foreign = not is_trusted(here)
     for directory in (here, *here.parents):
-        is_public = directory == home or directory.stat().st_mode & S_IWOTH
-        if not is_trusted(directory) or (directory != here and is_public):
+        found = directory.stat()
+        is_public = directory == home or found.st_mode & S_IWOTH
+        is_allowed = found.st_uid == owner if is_foreign else is_trusted(directory)
+        if not is_allowed or (directory != here and is_public):
             break
         if any((directory / mark).exists() for mark in _MARKS) or _has_own_data(directory):
             return directory

@@ -302,7 +302,8 @@ class Settings(BaseModel):
         default="text", description="format of log lines: text or json"
     )
     quiet: bool = Field(
-        default=False, description="log no line for each job that starts or ends; failures stay"
+        default=False,
+        description="log no line for each job that starts or ends; failures and returned jobs stay",
     )
     data_dir: Path | None = Field(
         default=None,

@@ -64,8 +64,8 @@ def _config_file(known: Collection[str]) -> dict[str, Any]:
     if not named and path.exists() and not (is_trusted(path) and is_trusted(path.parent)):
         # It may name programs to run, in `pg_bin`.
         raise ConfigError(
-            f"{shown}: another account owns {path} or its directory; if you trust that account,"
-            f" set {PREFIX}CONFIG={path}"
+            f"{shown}: another account owns {path} or its directory, as it may in a container;"
+            f" run as that account or, if you trust it, set {PREFIX}CONFIG={path}"
         )
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
