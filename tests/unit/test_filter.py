@@ -52,6 +52,12 @@ def test_every_field_accepts_its_values() -> None:
     assert wanted.check() is wanted
 
 
+def test_status_may_be_its_label() -> None:
+    assert JobFilter.of({"status": "queued"}).status is Status.APPROVED
+    with pytest.raises(InvalidInput, match="did you mean queued"):
+        JobFilter.of({"status": "quued"})
+
+
 @pytest.mark.parametrize(
     "field,value",
     [

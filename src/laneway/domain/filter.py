@@ -15,7 +15,7 @@ from laneway.domain.duration import CENTURY_S
 from laneway.domain.job import NAME_BYTES, TAG_BYTES, check_time
 from laneway.domain.lane import LANE_NAME_BYTES, check_job_type, check_lane_name
 from laneway.domain.permissions import Reach
-from laneway.domain.states import TERMINAL, Status
+from laneway.domain.states import TERMINAL, Status, parse_status
 from laneway.domain.suggestion import suggest
 from laneway.domain.text import check_text, log_words
 from laneway.errors import InvalidInput
@@ -32,7 +32,7 @@ Age = Annotated[float | None, Interval(ge=0, le=LONGEST_AGE), Doc("Seconds")]
 
 
 class JobConditions(TypedDict, total=False):
-    """The conditions of a JobFilter as keyword arguments; a status may be its name."""
+    """The conditions of a JobFilter as keyword arguments; a status may be its name or label."""
 
     status: Status | str | None
     lane: str | None
@@ -117,15 +117,15 @@ class JobFilter:
 
     @classmethod
     def of(cls, conditions: Mapping[str, Any]) -> JobFilter:
-        """A filter from names and values; a status may be its name."""
+        """A filter from names and values; a status may be its name or label."""
         known = JobConditions.__annotations__
         for name in conditions:
             if name not in known:
                 raise InvalidInput(name, f"is not a field of a filter{suggest(name, known)}")
         status = conditions.get("status")
-        if status is not None and status not in tuple(Status):
-            raise InvalidInput("status", f"must be one of {', '.join(Status)}")
-        return cls(**{**conditions, "status": status and Status(status)}).check()
+        if isinstance(status, str):
+            status = parse_status(status)
+        return cls(**{**conditions, "status": status}).check()
 
     @property
     def is_empty(self) -> bool:

@@ -287,7 +287,8 @@ def render_markdown() -> str:
     lines += [f"| `{status}` | {_labels(status)} | {text} |" for status, text in _MEANING.items()]
     lines += [
         "",
-        "Filters, events and `status` use the status. Tables of the command line show the `label`.",
+        "Filters of the HTTP API, events and `status` use the status. Tables of the command line",
+        "show the `label`; `--status` and `lw.jobs.list(status=…)` take both.",
         "",
         "## Transitions",
         "",

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpx2
 import psycopg
 import pytest
+from psycopg.sql import SQL, Identifier
 
 from tests.integrations.examples.programs import (
     Environment,
@@ -164,3 +166,38 @@ def test_tasks_are_submitted_after_commit_to_another_database(
         assert client.post("/orders/book").status_code == 500
         assert rows(dsn, "select job_type from laneway.jobs_view") == [("shop.tasks.count_orders",)]
     assert rows(empty_dsn, "select count(*) from laneway.jobs") == [(0,)]
+
+
+def test_empty_database_url_means_the_database_of_django(shop: Environment, empty_dsn: str) -> None:
+    """As an unset variable of the environment gives it: tasks stay in Django's transaction."""
+    with serving(shop, JOBS_DATABASE_URL="") as client:
+        enqueue_in_transactions(client, empty_dsn)
+
+
+CURRENT_USER = """
+import psycopg
+from laneway.integrations.django.database import dsn_of
+with psycopg.connect(dsn_of("default")) as conn:
+    print(*conn.execute("select current_user").fetchone(), sep="")
+"""
+
+
+def test_laneway_assumes_the_role_that_django_assumes(
+    shop: Environment, empty_dsn: str, tmp_path: Path
+) -> None:
+    role = f"shop owner {uuid4().hex}"
+    (tmp_path / "assumed.py").write_text(
+        "from shop.settings import *\n"
+        f'DATABASES["default"]["OPTIONS"] = {{"assume_role": {role!r}}}\n',
+        "utf-8",
+    )
+    with psycopg.connect(empty_dsn, autocommit=True) as conn:
+        conn.execute(SQL("create role {}").format(Identifier(role)))
+        try:
+            seen = shop.run(
+                "manage.py", "shell", "-v", "0", "-c", CURRENT_USER,
+                DJANGO_SETTINGS_MODULE="assumed", PYTHONPATH=str(tmp_path),
+            )  # fmt: skip
+        finally:
+            conn.execute(SQL("drop role {}").format(Identifier(role)))
+    assert seen.strip() == role
