@@ -256,16 +256,18 @@ def test_top_once_prints_one_frame(dsn: str, factory: JobFactory) -> None:
     assert "every" not in shown.seen
 
 
-def test_top_and_workers_count_processes_that_run_jobs(run: Run, factory: JobFactory) -> None:
+def test_top_doctor_and_workers_count_those_that_run_jobs(run: Run, factory: JobFactory) -> None:
     factory.register()
     factory.conn.execute("update laneway.workers set concurrency = 0")
     assert "workers: 0 alive, 0/0 running" in run("top", "--once").stdout
     assert "no live workers" in run("admin", "workers").stdout
+    assert "no worker is alive" in run("doctor").stdout
     factory.conn.execute("update laneway.workers set concurrency = 4")
     assert "workers: 1 alive, 0/4 running" in run("top", "--once").stdout
     shown = run("admin", "workers").stdout
     assert "BUSY" in shown
     assert "no live workers" not in shown
+    assert " 1 alive, " in run("doctor").stdout
 
 
 def status(factory: JobFactory, job_id: UUID) -> str:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import laneway
 from laneway import Context
 from laneway.engine.process.logs import JsonLines
 from laneway.observability.safe_logger import SafeLogger
@@ -37,7 +42,8 @@ def raising_filter() -> Iterator[None]:
     def fails(record: logging.LogRecord) -> bool:
         raise RuntimeError("a broken filter")
 
-    loggers = [logging.getLogger(name) for name in ("laneway", "laneway.jobs")]
+    names = ("laneway", "laneway.jobs", "laneway.control")
+    loggers = [logging.getLogger(name) for name in names]
     for one in loggers:
         one.addFilter(fails)
     yield
@@ -75,6 +81,73 @@ async def test_jobs_run_to_their_end_whatever_logging_does(
     await wait_until(lambda: harness.one("select count(*) from laneway.lease") == 0)
     await worker.stop()
     assert "completer" not in caplog.text
+
+
+async def test_worker_creates_what_it_declares_whatever_logging_does(
+    harness: WorkerHarness, raising_filter: None
+) -> None:
+    @harness.lw.handler("job", lane="docs", limits=["llm"])
+    async def job(ctx: Context) -> None: ...
+
+    harness.lw.schedule("yearly", "job", cron="@yearly")
+    await harness.start_worker()
+    assert (await harness.ended(await harness.lw.submit("job"))).lane == "docs"
+    assert (await harness.lw.schedules.get("yearly")).job_type == "job"
+
+
+async def test_failed_check_is_recorded_whatever_logging_does(
+    harness: WorkerHarness, raising_filter: None
+) -> None:
+    @harness.lw.check("is_full")
+    async def is_full() -> bool:
+        raise ValueError("cannot look")
+
+    await harness.start_worker()
+    await harness.lw.schedules.put("x", job_type="t", cron="@yearly", check_name="is_full")
+    await harness.lw.schedules.run_now("x", check=True)
+    await wait_until(lambda: harness.rows("select 1 from laneway.schedule_slots"))
+    (slot,) = await harness.lw.schedules.slots("x")
+    assert (slot.outcome, slot.note) == ("failed", "check is_full: ValueError: cannot look")
+
+
+async def test_accepted_change_is_returned_whatever_logging_does(
+    harness: WorkerHarness, raising_filter: None
+) -> None:
+    assert not (await harness.lw.lanes.drain("default")).enabled
+
+
+SUPERVISES = """
+import logging, sys
+from laneway.config.settings import Settings
+from laneway.engine.process.supervisor import Supervisor
+logging.getLogger("laneway").addFilter(lambda record: 1 / 0)
+sys.exit(Supervisor(sys.argv[1:], 1, None, Settings()).run())
+"""
+STARTS = "import sys; open(sys.argv[1], 'a').write('started ')"
+
+
+async def test_dead_child_is_replaced_whatever_logging_does(tmp_path: Path) -> None:
+    starts = tmp_path / "starts"
+    starts.touch()
+    child = [sys.executable, "-c", STARTS, str(starts)]
+    with subprocess.Popen([sys.executable, "-c", SUPERVISES, *child]) as supervisor:
+        try:
+            await wait_until(
+                lambda: starts.read_text().count("started") >= 2 or supervisor.poll() is not None
+            )
+        finally:
+            supervisor.terminate()
+    assert starts.read_text().count("started") >= 2
+
+
+def test_every_log_line_of_laneway_is_protected() -> None:
+    src = Path(laneway.__file__).parent
+    unprotected = [
+        str(path.relative_to(src))
+        for path in src.rglob("*.py")
+        if re.search(r"^\w+ = logging\.getLogger\(", path.read_text("utf-8"), re.MULTILINE)
+    ]
+    assert unprotected == []
 
 
 async def test_fields_that_the_application_has_already_get_a_prefix(

@@ -58,12 +58,15 @@ async def test_stopping_worker_logs_remaining_jobs(
     async def wait(ctx: Context) -> None:
         await asyncio.Event().wait()
 
+    # As --quiet does.
+    caplog.set_level(logging.WARNING, "laneway.jobs")
     caplog.set_level(logging.INFO, "laneway")
     idle = await harness.start_worker(only_lanes=frozenset({"heavy"}))
     await stop_worker(idle, None, asyncio.Event())
     assert "stopping" not in caplog.text
     worker = await harness.start_worker()
-    for job in [await harness.lw.submit("wait"), await harness.lw.submit("wait")]:
+    first, second = [await harness.lw.submit("wait"), await harness.lw.submit("wait")]
+    for job in (first, second):
         await harness.running(job)
     await wait_until(lambda: len(worker.executor.active) == 2)
     hurry = asyncio.Event()
@@ -72,7 +75,8 @@ async def test_stopping_worker_logs_remaining_jobs(
     assert "stopping: 2 jobs have 7.5 s to end; Ctrl-C or SIGTERM again to stop now" in caplog.text
     warned = [one for one in caplog.records if one.levelno == logging.WARNING]
     assert warned[-1].getMessage() == (
-        "2 jobs did not end in time: returned to the queue, to run again"
+        "2 jobs did not end in time: returned to the queue, to run again:"
+        f" wait {first.id}, wait {second.id}"
     )
     assert warned[-1].name == "laneway"  # not silenced by --quiet
 

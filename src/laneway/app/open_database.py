@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -12,13 +11,14 @@ from laneway.config.lanes import whole_setup
 from laneway.config.project import find_project
 from laneway.config.settings import Settings
 from laneway.errors import NeedsDatabase
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store.database import Database
 
 if TYPE_CHECKING:
     from laneway.embedded.location import Location
     from laneway.embedded.postgres import EmbeddedPostgres
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 
 def resolve_dsn(settings: Settings, *, announce: bool = True) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
 import time
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -32,6 +31,7 @@ from laneway.engine.process.start_retry import StartRetry
 from laneway.engine.worker import Worker
 from laneway.errors import ConfigError, DatabaseUnavailable, Refused
 from laneway.extras import require
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store.database import Database
 from laneway.store.migrate import check
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from laneway.api.http.server import Serving
     from laneway.rpc.server.listener import RpcServer
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 
 def run_server(

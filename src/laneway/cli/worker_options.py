@@ -127,6 +127,7 @@ Quiet = Annotated[
     typer.Option(
         "--quiet",
         envvar="LANEWAY_QUIET",
-        help="Log no line for each job that starts or ends; failures are logged.",
+        help="Log no line for each job that starts or ends; failures, and jobs that a stop returns"
+        " to the queue, are logged.",
     ),
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 from laneway.domain.approval import Approval
 from laneway.domain.json_schema import MAX_BYTES
 from laneway.domain.suggestion import suggest
+from laneway.observability.safe_logger import SafeLogger
 
 if TYPE_CHECKING:
     from laneway.domain.arguments import Arguments
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from laneway.store.statement import Statement
     from laneway.store.workers import Published
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 FRESH_S: Final = 5.0
 _MAX_TYPES: Final = 1024

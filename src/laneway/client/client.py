@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -42,6 +41,7 @@ from laneway.errors import (
     UnsuitableDatabase,
 )
 from laneway.observability import tracing
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store import jobs, local_notify
 
 # Modules that need the database driver are imported where they are used: the driver takes a fifth
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from laneway.store.statement import Statement
     from laneway.store.waker import Waker
 
-log = logging.getLogger(__name__)
+log = SafeLogger(__name__)
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -17,6 +16,7 @@ from laneway.domain.held_limits import count_held, mark_held
 from laneway.domain.job import check_priority
 from laneway.domain.limit import Limit, check_limit_name
 from laneway.errors import DatabaseUnavailable, InvalidInput, LanewayError, MissingRight
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store import holds
 from laneway.store.missing_limits import NONE, create
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from laneway.client.catalog import KnownHandlers
     from laneway.store.database import Database
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 LEASE_S: Final = 15.0
 RENEW_S: Final = 4.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -12,12 +11,13 @@ from uuid import UUID
 from laneway.domain.claim import Claim
 from laneway.domain.current_claim import current_claim
 from laneway.errors import LanewayError
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store import waits
 
 if TYPE_CHECKING:
     from laneway.store.database import Database
 
-log = logging.getLogger(__name__)
+log = SafeLogger(__name__)
 
 
 # A note that takes longer is given up.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 from uuid import UUID
 
@@ -15,11 +14,12 @@ from laneway.domain.page import Page
 from laneway.domain.review import Review
 from laneway.domain.states import Status
 from laneway.errors import NotFound
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store import approvals as store
 from laneway.store import steps
 from laneway.store.database import Database
 
-log = logging.getLogger("laneway.control")
+log = SafeLogger("laneway.control")
 
 
 async def pending(

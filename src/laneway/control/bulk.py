@@ -7,7 +7,6 @@ longer match. Jobs newer than the preview, or than the start of the run, are lef
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -26,13 +25,14 @@ from laneway.domain.job import Job
 from laneway.domain.redaction import redact
 from laneway.domain.states import Status
 from laneway.errors import InvalidInput, QuotaExceeded
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store import approvals, audit, quotas, workers
 from laneway.store import jobs as store
 from laneway.store.database import Database
 from laneway.store.quotas import Quota
 from laneway.store.statement import Statement
 
-log = logging.getLogger("laneway.control")
+log = SafeLogger("laneway.control")
 
 BATCH: Final = 200
 COUNT_BOUND: Final = 10_000

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -15,10 +14,11 @@ from laneway.domain.bulk import BulkProgress, BulkRequest, BulkVerb
 from laneway.domain.job import Job
 from laneway.domain.permissions import Access, Reach
 from laneway.errors import Forbidden, LanewayError, RateLimited
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store import bulk as store
 from laneway.store.database import Database
 
-log = logging.getLogger("laneway.control")
+log = SafeLogger("laneway.control")
 
 # Runs of one principal on one server: all runs share the server's connections.
 MAX_RUNS: Final = 10

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -17,12 +16,13 @@ from laneway.domain.lane import check_lane_name
 from laneway.domain.missing import missing
 from laneway.domain.verb_rules import check_actor
 from laneway.errors import InvalidInput, LanewayError, Refused
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store import freeze as store
 from laneway.store import lanes as lane_store
 from laneway.store.database import Database
 from laneway.store.freeze import FrozenLane
 
-log = logging.getLogger("laneway.control")
+log = SafeLogger("laneway.control")
 
 DEADLINE_S: Final = 600.0
 JOBS_NAMED: Final = 20

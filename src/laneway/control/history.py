@@ -5,7 +5,6 @@ Triggers record every change of lanes, limits, schedules and the pause gate, eve
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
 from laneway.control import notifications
@@ -15,10 +14,11 @@ from laneway.domain.lane import check_lane_name
 from laneway.domain.page import Page
 from laneway.domain.verb_rules import check_actor, check_page, position
 from laneway.errors import InvalidInput, NotFound, Refused
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store import history as store
 from laneway.store.database import Database
 
-log = logging.getLogger("laneway.control")
+log = SafeLogger("laneway.control")
 
 
 async def history(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Collection
 from typing import Final
 
@@ -14,10 +13,11 @@ from laneway.domain.lane import JOB_TYPE_BYTES
 from laneway.domain.page import Page
 from laneway.domain.text import check_text
 from laneway.errors import InvalidInput, NotFound
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store import job_types as store
 from laneway.store.database import Database
 
-log = logging.getLogger("laneway.control")
+log = SafeLogger("laneway.control")
 
 APPLICATION_BYTES: Final = 512
 AUDITED_TYPES: Final = 100

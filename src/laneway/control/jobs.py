@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Final
@@ -22,11 +21,12 @@ from laneway.domain.page import Page
 from laneway.domain.permissions import Reach
 from laneway.domain.states import TERMINAL, Status
 from laneway.errors import InvalidInput, NotFound, Refused
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store import events, job_ids
 from laneway.store import jobs as store
 from laneway.store.database import Database, Runner
 
-log = logging.getLogger("laneway.control")
+log = SafeLogger("laneway.control")
 
 # Fields of a deleted job that the audit keeps; its payload and result are gone.
 _KEPT_OF_DELETED: Final = (

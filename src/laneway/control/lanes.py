@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
@@ -30,12 +29,13 @@ from laneway.domain.overview import DEPTH_BOUND, Gate, LaneDetail, LaneStatus, T
 from laneway.domain.text import log_words
 from laneway.domain.verb_rules import check_actor
 from laneway.errors import InvalidInput, Refused
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store import freeze
 from laneway.store import lanes as store
 from laneway.store.database import Database, Runner
 from laneway.store.lanes import LaneLoad
 
-log = logging.getLogger("laneway.control")
+log = SafeLogger("laneway.control")
 
 # The name of the pause gate in the history.
 GATE: Final = "pause"

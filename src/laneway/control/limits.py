@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -20,12 +19,13 @@ from laneway.domain.missing import missing
 from laneway.domain.text import log_words
 from laneway.domain.verb_rules import check_actor
 from laneway.errors import InvalidInput, MissingRight, Refused
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store import holds
 from laneway.store import limits as store
 from laneway.store.database import Database
 from laneway.store.limits import LimitLoad
 
-log = logging.getLogger("laneway.control")
+log = SafeLogger("laneway.control")
 
 WAITING_BOUND: Final = 10_000
 # laneway.limit_holders takes as many names.

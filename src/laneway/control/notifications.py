@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from uuid import UUID
 
 from laneway.errors import LanewayError
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store import notify
 from laneway.store.database import Database
 
-log = logging.getLogger("laneway.control")
+log = SafeLogger("laneway.control")
 
 EVERY_TYPE = "wake *"
 

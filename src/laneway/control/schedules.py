@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -27,13 +26,14 @@ from laneway.domain.schedule import (
 )
 from laneway.domain.stored_json import StoredJson
 from laneway.errors import InvalidInput, Refused
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store import quotas, workers
 from laneway.store import schedules as store
 from laneway.store.database import Database, Runner
 from laneway.store.quotas import Quota
 from laneway.store.schedules import ReadSchedule, ScheduleScope
 
-log = logging.getLogger("laneway.control")
+log = SafeLogger("laneway.control")
 
 # Checks a payload by the handler of a job type; None: this process does not have the handler.
 KnownTypes = Callable[[str], Callable[[object], object] | None]

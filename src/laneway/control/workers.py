@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from uuid import UUID
 
 from laneway.control import lanes, notifications
@@ -10,12 +9,13 @@ from laneway.control.audit import audited
 from laneway.domain.overview import OldSnapshot, Overview, WorkerRow
 from laneway.domain.verb_rules import check_actor
 from laneway.errors import NotFound, Refused
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store import health
 from laneway.store import lanes as lane_store
 from laneway.store import workers as worker_store
 from laneway.store.database import Database, Runner
 
-log = logging.getLogger("laneway.control")
+log = SafeLogger("laneway.control")
 
 
 async def overview(db: Database, *, active_limit: int = 1000) -> Overview:

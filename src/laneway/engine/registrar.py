@@ -29,12 +29,13 @@ from laneway.engine.registry import Registry
 from laneway.engine.service import Service
 from laneway.errors import ConfigError, InvalidInput
 from laneway.observability.log_throttle import LogThrottle
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store import job_types, lanes, limits, schedules
 from laneway.store.database import Database
 from laneway.store.missing_limits import create_missing
 from laneway.store.workers import WorkerInfo, conflicts, publish, register, stop, touch
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 FULL_S = 1.0
 SEE_S = 3600.0

@@ -13,12 +13,14 @@ import socket
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable
+from itertools import islice
 from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple, Self
 from uuid import UUID, uuid4
 
 from laneway import forks
 from laneway.config.settings import Settings
+from laneway.domain.approval import display_name
 from laneway.domain.claim import Claim
 from laneway.engine.child.process_pool import ProcessPool
 from laneway.engine.claim.capacity import Capacity
@@ -43,6 +45,8 @@ from laneway.store.leases import Verdict, WriteResult
 log = SafeLogger("laneway")
 
 STOP_S = 2.0
+# Jobs that the line about a stop names.
+MAX_NAMED = 5
 
 
 class AttemptWrites(NamedTuple):
@@ -229,7 +233,15 @@ class WorkerRuntime(ABC):
         released = {run.handler.job_type for run in executor.active.values()}
         if n := len(executor.active):
             jobs = "1 job" if n == 1 else f"{n:,} jobs"
-            log.warning("%s did not end in time: returned to the queue, to run again", jobs)
+            named = ", ".join(
+                f"{display_name(run.handler.job_type)} {run.claim.job_id}"
+                for run in islice(executor.active.values(), MAX_NAMED)
+            )
+            more = f" and {n - MAX_NAMED:,} more" if n > MAX_NAMED else ""
+            log.warning(
+                "%s did not end in time: returned to the queue, to run again: %s%s",
+                jobs, named, more,
+            )  # fmt: skip
         for run in list(executor.active.values()):
             executor.stop(run, "shutdown")
         if executor.active:

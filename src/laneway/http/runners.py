@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, closing
@@ -28,8 +27,9 @@ from laneway.http.procedure import (
     Step,
     perform,
 )
+from laneway.observability.safe_logger import SafeLogger
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 T = TypeVar("T")
 

@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -19,8 +18,9 @@ require_package("flask", "laneway.integrations.flask", "flask")
 from flask import Flask, Response
 
 from laneway.errors import DatabaseUnavailable, InvalidInput, LanewayError, NotFound, Refused
+from laneway.observability.safe_logger import SafeLogger
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 MEDIA_TYPE: Final = "application/problem+json"
 # Other errors are bugs of the application, or refuse its own token.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import socket
 from collections.abc import Callable, Iterable, Iterator
@@ -20,13 +19,14 @@ from laneway.domain.address import is_loopback
 from laneway.errors import ConfigError
 from laneway.observability.counters import PROCESS, Counters
 from laneway.observability.metrics import MetricsSnapshot, of_process, of_worker
+from laneway.observability.safe_logger import SafeLogger
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
     from laneway.config.settings import Settings
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 # Adds routes to the WSGI application that serves metrics.
 Route = Callable[["WSGIApplication"], "WSGIApplication"]

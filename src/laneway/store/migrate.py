@@ -9,7 +9,6 @@ on them, because its calls still work. Database roles keep the functions that th
 
 from __future__ import annotations
 
-import logging
 import random
 import re
 import time
@@ -23,6 +22,7 @@ from psycopg import errors as pg
 
 from laneway.domain.lane import Lane
 from laneway.errors import DatabaseUnavailable, MissingRight, SchemaMismatch
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store.failures import translated
 from laneway.store.grants import regrant
 from laneway.store.login import logging_in
@@ -54,7 +54,7 @@ __all__ = [
     "status",
 ]
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 # The total time to wait for locks, and the pause after each try. While a migration waits for a
 # lock, all later transactions wait behind it: so tries are short and rare.

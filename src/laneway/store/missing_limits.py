@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from types import MappingProxyType
@@ -11,12 +10,13 @@ from typing import TYPE_CHECKING, Final
 from laneway.domain.limit import Limit, check_limit_name, unbounded
 from laneway.domain.suggestion import suggest
 from laneway.errors import InvalidInput
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store import limits
 
 if TYPE_CHECKING:
     from laneway.store.database import Database
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 NONE: Final[Mapping[str, Limit]] = MappingProxyType({})
 

@@ -8,7 +8,6 @@ clients, or because it refuses our startup options.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,12 +15,13 @@ import psycopg
 from psycopg import AsyncConnection, Connection
 from psycopg import errors as pg
 
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store.login import logging_in
 
 if TYPE_CHECKING:
     from laneway.config.settings import Settings
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 CURE: Final = "the database is behind a transaction pooler: set LANEWAY_POOLER=true"
 BACKEND_PID: Final = b"select pg_catalog.pg_backend_pid()"

@@ -8,13 +8,13 @@ can call the old one.
 
 from __future__ import annotations
 
-import logging
 import time
 from typing import Any
 
 import psycopg
 from psycopg import errors as pg
 
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store.migration_files import dropping
 
 PATIENCE_S = 2.0
@@ -30,7 +30,7 @@ select l.virtualxid from pg_locks l join pg_stat_activity a on a.pid = l.pid
  where l.virtualxid = l.virtualtransaction and a.datname = current_database()
    and l.pid <> pg_backend_pid() and a.backend_type is distinct from 'autovacuum worker'
 """
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 
 def drop_retired(conn: psycopg.Connection[tuple[Any, ...]]) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Iterable
 
 from laneway.errors import LanewayError
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store import notify
 from laneway.store.database import Database
 
-log = logging.getLogger(__name__)
+log = SafeLogger(__name__)
 
 CLOSE_TIMEOUT_S = 1.0
 # Number of wake-ups within an interval that counts as a flood.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
-import logging
 import time
 from collections import Counter, defaultdict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
@@ -15,6 +14,7 @@ from laneway.config.settings import Settings
 from laneway.domain.event import CONTROL, EVERY_JOB, Cursor, Event, LogPosition
 from laneway.domain.permissions import Access
 from laneway.errors import LanewayError, RateLimited
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store import events, local_notify
 from laneway.store.database import Database
 from laneway.store.notify import Listener
@@ -29,7 +29,7 @@ from laneway.streams.event_reader import (
 from laneway.streams.frames import Rendering
 from laneway.streams.stream import JobStream, Stream, TopicStream
 
-log = logging.getLogger(__name__)
+log = SafeLogger(__name__)
 
 Review = Callable[[Collection[bytes]], Awaitable[dict[bytes, Access]]]
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Callable, Collection
 from typing import Final
 
 from laneway.domain.event import CONTROL, EVERY_JOB, Event, Topic
 from laneway.domain.permissions import Access, Reach
+from laneway.observability.safe_logger import SafeLogger
 
-log = logging.getLogger(__name__)
+log = SafeLogger(__name__)
 
 # Frames that a reader may leave unread. Readers of the same event share its bytes.
 MAX_FRAMES: Final = 512

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator
 from typing import Final
 
@@ -11,11 +10,12 @@ from fastapi import Response
 from starlette.types import Receive, Scope, Send
 
 from laneway.errors import LanewayError
+from laneway.observability.safe_logger import SafeLogger
 from laneway.streams.frames import OPENING, PING
 from laneway.streams.hub import Hub
 from laneway.streams.stream import Stream
 
-log = logging.getLogger(__name__)
+log = SafeLogger(__name__)
 
 # Proxies close silent connections; the documentation promises at most 15 seconds.
 PING_S: Final = 10.0

@@ -22,9 +22,10 @@ from laneway.domain.json_writer import omitting_large_values
 from laneway.errors import LanewayError
 from laneway.observability import tracing
 from laneway.observability.counters import PROCESS
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store.jobs import large_json_as_text
 
-log = logging.getLogger("laneway.api")
+log = SafeLogger("laneway.api")
 
 request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from http import HTTPStatus
 from math import ceil
 from typing import Any, Final
@@ -25,8 +24,9 @@ from laneway.domain.broken_json import broken_rule
 from laneway.domain.payload import DEFAULT_LIMITS
 from laneway.domain.text import escape_text
 from laneway.errors import InvalidInput, LanewayError, NotFound, QuotaExceeded, RateLimited
+from laneway.observability.safe_logger import SafeLogger
 
-log = logging.getLogger("laneway.api")
+log = SafeLogger("laneway.api")
 
 MEDIA_TYPE: Final = "application/problem+json"
 # By error code; any other error is a bug and becomes 500.

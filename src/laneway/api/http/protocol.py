@@ -6,7 +6,6 @@ The caller is unknown until the head of its request is read, so the bounds apply
 from __future__ import annotations
 
 import asyncio
-import logging
 import typing
 from collections.abc import Callable
 from typing import Any, Final
@@ -18,8 +17,9 @@ from laneway.api.http.bodies import GONE, UNREAD
 from laneway.api.http.connections import Connections
 from laneway.api.http.problems import MEDIA_TYPE, Problem
 from laneway.domain.actor import new_request_id
+from laneway.observability.safe_logger import SafeLogger
 
-log = logging.getLogger("laneway.api")
+log = SafeLogger("laneway.api")
 
 MAX_BYTES: Final = 64 * 1024
 MAX_S: Final = 30.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 import ssl
 from collections.abc import Callable
@@ -12,8 +11,9 @@ from typing import Final
 
 from laneway.api.http.connections import Connections
 from laneway.api.http.protocol import Protocol
+from laneway.observability.safe_logger import SafeLogger
 
-log = logging.getLogger("laneway.api")
+log = SafeLogger("laneway.api")
 
 # Connections accepted per iteration of the event loop; a dropped one is closed in the next.
 _AT_ONCE: Final = 16

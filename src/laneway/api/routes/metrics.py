@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Iterable
 from typing import Annotated, Any, Final
@@ -22,9 +21,10 @@ from laneway.errors import LanewayError, SchemaMismatch
 from laneway.observability import metrics
 from laneway.observability.counters import MAX_LANES, OTHER, PROCESS, Counters
 from laneway.observability.metrics import Family, Samples
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store.database import Database
 
-log = logging.getLogger("laneway.api")
+log = SafeLogger("laneway.api")
 
 router = APIRouter(tags=["health"])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from typing import ClassVar, Final
@@ -11,11 +10,12 @@ from laneway.config.settings import Settings
 from laneway.engine.leader.watchdog import Watchdog
 from laneway.engine.service import Service
 from laneway.observability.log_throttle import LogThrottle
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store import retention
 from laneway.store.database import Database
 from laneway.store.retention import LeaderTerm, WalkPosition
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 WALK_S: Final = 300.0
 SWEEP_S: Final = 60.0

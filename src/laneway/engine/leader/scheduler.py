@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from types import SimpleNamespace
@@ -27,11 +26,12 @@ from laneway.engine.run.threads import Threads
 from laneway.engine.service import Service
 from laneway.errors import DatabaseUnavailable, InvalidInput
 from laneway.observability.log_throttle import LogThrottle
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store import schedules as store
 from laneway.store.database import Database
 from laneway.store.schedules import Due, SlotEntry
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 LONGEST_S = 30.0
 SHORTEST_S = 0.005

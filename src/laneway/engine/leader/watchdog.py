@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from typing import ClassVar, Final
@@ -13,12 +12,13 @@ from laneway.domain.approval import display_name
 from laneway.engine.service import Service
 from laneway.observability.counters import PROCESS
 from laneway.observability.log_throttle import LogThrottle
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store.database import Database
 from laneway.store.leases import WatchdogPass, resign, run_watchdog
 from laneway.store.retention import LeaderTerm
 from laneway.store.workers import sweep
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 SWEEP_S = 600.0
 # The shortest delay, for a look that came a little early.

@@ -8,7 +8,6 @@ loop, or the only one that had begun. Otherwise all that had begun are suspects.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import selectors
 import signal
@@ -23,11 +22,12 @@ from laneway.engine.process.deadline import EXIT_S
 from laneway.engine.process.lifecycle import HURRY, TO_STOP
 from laneway.engine.process.loop_marker import SIZE, LoopMarker
 from laneway.errors import LanewayError
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store.database import connection_options
 from laneway.store.leases import fail_worker
 from laneway.store.sync_connection import SyncConnection
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 # A child that ends sooner than this is restarted with backoff.
 YOUNG_S = 5.0

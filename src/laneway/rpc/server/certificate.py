@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import ssl
 import threading
 from pathlib import Path
@@ -13,8 +12,9 @@ import grpc
 from laneway.config.settings import Settings
 from laneway.errors import ConfigError
 from laneway.observability.log_throttle import LogThrottle
+from laneway.observability.safe_logger import SafeLogger
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 _CAUSE: Final = "grpc_cert"
 # Inode, modification time and size of each file; None: the file is missing.

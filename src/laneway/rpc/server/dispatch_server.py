@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import socket
 import time
@@ -28,6 +27,7 @@ from laneway.engine.lease.completer import Completer
 from laneway.engine.service import Service
 from laneway.errors import DatabaseUnavailable, Forbidden, LanewayError
 from laneway.observability.log_throttle import LogThrottle
+from laneway.observability.safe_logger import SafeLogger
 from laneway.rpc.server.assignments import Assignments
 from laneway.rpc.server.dispatcher import Dispatcher
 from laneway.rpc.server.handshake import StreamHandshake
@@ -43,7 +43,7 @@ from laneway.store.leases import Verdict, WriteResult
 from laneway.store.remote import StreamInfo
 from laneway.store.waker import Waker
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 STOP_S: Final = 2.0
 # The size of a message without its assignments.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -17,6 +16,7 @@ from laneway.engine.claim.lane_loop import LaneTools
 from laneway.engine.claim.lane_routing import served
 from laneway.engine.run.attempt_outcomes import of_changed_since_approval, own_error_json
 from laneway.errors import DatabaseUnavailable
+from laneway.observability.safe_logger import SafeLogger
 from laneway.rpc.server.assignment_queue import (
     MAX_BYTES,
     AssignmentQueue,
@@ -38,7 +38,7 @@ from laneway.store.lanes import ControlState
 from laneway.store.leases import Assignment, Verdict, claim
 from laneway.store.remote import FinishedSteps, Lease, read_steps
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 End = Literal["replaced", "stopping", "closed"]
 

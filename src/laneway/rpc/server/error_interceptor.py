@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NoReturn, TypeVar
@@ -15,8 +14,9 @@ from laneway.domain.text import visible
 from laneway.errors import InvalidInput, LanewayError
 from laneway.observability.counters import PROCESS
 from laneway.observability.log_throttle import LogThrottle
+from laneway.observability.safe_logger import SafeLogger
 
-log = logging.getLogger("laneway.rpc")
+log = SafeLogger("laneway.rpc")
 
 # The status by the code of the error; other errors are bugs in the server.
 STATUS: Final[dict[str, grpc.StatusCode]] = {

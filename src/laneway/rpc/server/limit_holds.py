@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import ClassVar, Final
 
 from laneway.engine.service import Service
 from laneway.observability.log_throttle import LogThrottle
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store import call_limits
 from laneway.store.database import Database
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 # The interval of checks for holds that another server granted.
 CHECK_S: Final = 15.0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import socket
 from typing import ClassVar, Final
 
@@ -25,8 +24,6 @@ from laneway.rpc.server.error_interceptor import ErrorInterceptor
 from laneway.rpc.server.health import RpcHealth
 from laneway.rpc.server.service import WorkerCalls, add_to
 from laneway.store.database import Database
-
-log = logging.getLogger("laneway")
 
 NAME: Final = "laneway.v1.DispatchService"
 # A revoked token loses its streams, and an outage is noticed, within five seconds.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Final, NamedTuple
@@ -10,6 +9,7 @@ from typing import Final, NamedTuple
 from laneway.domain.job_type_policy import TypeRecord
 from laneway.engine.registrar import adopt
 from laneway.errors import Forbidden
+from laneway.observability.safe_logger import SafeLogger
 from laneway.rpc.server.handshake import ServedType, StreamHandshake
 from laneway.rpc.server.stream_caller import StreamCaller
 from laneway.store import lanes, remote
@@ -18,7 +18,7 @@ from laneway.store.lanes import ControlState
 from laneway.store.missing_limits import create_missing
 from laneway.store.workers import publish
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 # Job types named in one line.
 _MAX_SHOWN: Final = 3

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
-
 from laneway.domain.text import visible
+from laneway.observability.safe_logger import SafeLogger
 from laneway.rpc._generated import dispatch_pb2 as pb
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 
 class TypeWarnings:

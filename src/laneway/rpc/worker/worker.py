@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import logging
 import os
 import socket
 import time
@@ -25,6 +24,7 @@ from laneway.engine.run.attempt import Run
 from laneway.engine.run.attempt_outcomes import own_error_json
 from laneway.engine.runtime import STOP_S, AttemptWrites, WorkerRuntime
 from laneway.errors import ConfigError
+from laneway.observability.safe_logger import SafeLogger
 from laneway.rpc import IS_LATE
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.messages import isolations_of, read_assignment, write_job_type
@@ -37,7 +37,7 @@ from laneway.rpc.worker.loop_lag import AFTER_S, LoopLag
 from laneway.rpc.worker.type_warnings import TypeWarnings
 from laneway.store.leases import Assignment, Verdict, WriteResult
 
-log = logging.getLogger("laneway")
+log = SafeLogger("laneway")
 
 # The delay before a change of abandoned handlers is sent: a fenced handler gets this long to stop,
 # and handlers that return within it are sent together.
