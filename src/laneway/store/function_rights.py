@@ -245,11 +245,10 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "complete_plain": ("select update delete on lease", "insert on outcome"),
     "settle": (
-        "execute on complete_plain",
         "select delete on lease", "select insert on outcome", "select insert on attempts",
         "insert on ready", "insert on delayed", "select delete on job_keys", "select on jobs",
         "execute on retry_delay", "execute on pop_self_finished", "execute on add_resources",
-        "execute on release_resources", "execute on save_analysis",
+        "execute on release_resources", "execute on save_analysis", "execute on complete_plain",
         "execute on apply_approval_policy", "execute on status_of", "execute on freed_types",
         "execute on uncharged_pause", "execute on delete_uncharged_attempts",
         "select on watches", "execute on emit",
@@ -333,8 +332,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select on job_types", "select update delete on ready", "select update delete on delayed",
         "select update delete on key_waiters", "select update delete on awaiting",
         "select delete on job_keys", "select insert on outcome", "execute on promote_next_for_key",
-        "select update on lease", "execute on settle",
-        "execute on emit",
+        "select update on lease", "execute on settle", "execute on emit",
     ),
     "overdue_leases": (
         "select on lease", "select on workers", "select on job_types", "select on worker_lanes",
