@@ -18,7 +18,9 @@ delete from laneway.outcome; delete from laneway.attempts; delete from laneway.p
 delete from laneway.logs; delete from laneway.deadlines; delete from laneway.awaiting;
 delete from laneway.approvals; delete from laneway.decisions; delete from laneway.steps;
 delete from laneway.key_holders; delete from laneway.key_waiters; delete from laneway.self_finished;
-delete from laneway.suspects;
+delete from laneway.suspects; delete from laneway.waiting; delete from laneway.links;
+delete from laneway.open_edges; delete from laneway.countdowns; delete from laneway.arrivals;
+delete from laneway.flows; delete from laneway.flow_tallies;
 delete from laneway.queued_by; delete from laneway.queue_usage;
 delete from laneway.unpublished_types;
 delete from laneway.limit_usage; delete from laneway.limit_starts;

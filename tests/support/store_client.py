@@ -22,7 +22,7 @@ from laneway.store.statement import Statement
 
 T = TypeVar("T")
 Conn = psycopg.Connection[tuple[Any, ...]]
-PLACES = ("ready", "delayed", "key_waiters", "awaiting", "lease", "outcome")
+PLACES = ("ready", "delayed", "key_waiters", "awaiting", "waiting", "lease", "outcome")
 PATIENCE = 60.0
 # Stores a row without triggers, as an older version without the check may have done.
 PAST_CHECKS = "set session_replication_role = replica; {}; reset session_replication_role"

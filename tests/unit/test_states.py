@@ -21,10 +21,14 @@ from laneway.domain.states import (
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "state-machine.md"
 
-PENDING, AWAITING, APPROVED, RUNNING, COMPLETED, FAILED, CANCELLED = Status
+PENDING, AWAITING, WAITING, APPROVED, RUNNING, COMPLETED, FAILED, CANCELLED = Status
 
 CONTRACT = {
-    (None, "submit"): {PENDING, AWAITING, APPROVED},
+    (None, "submit"): {PENDING, AWAITING, APPROVED, WAITING, CANCELLED},
+    (WAITING, "arrive"): {APPROVED, PENDING, AWAITING},
+    (WAITING, "parent_failed"): {CANCELLED},
+    (WAITING, "cancel"): {CANCELLED},
+    (WAITING, "max_age"): {FAILED},
     (PENDING, "claim"): {PENDING},
     (PENDING, "analysis_done"): {AWAITING, APPROVED, CANCELLED},
     (PENDING, "analysis_failed"): {PENDING, FAILED, CANCELLED},
@@ -46,11 +50,12 @@ CONTRACT = {
     (RUNNING, "lapse"): {APPROVED, FAILED, CANCELLED},
     (RUNNING, "release"): {APPROVED, CANCELLED},
     (RUNNING, "snooze"): {APPROVED, CANCELLED},
+    (RUNNING, "wait"): {WAITING, APPROVED, CANCELLED},
     (RUNNING, "request_cancel"): {RUNNING},
     (RUNNING, "cancel"): {CANCELLED},
     (RUNNING, "max_age"): {FAILED, CANCELLED},
-    (FAILED, "retry"): {APPROVED, AWAITING, PENDING},
-    (CANCELLED, "retry"): {APPROVED, AWAITING, PENDING},
+    (FAILED, "retry"): {APPROVED, AWAITING, PENDING, WAITING},
+    (CANCELLED, "retry"): {APPROVED, AWAITING, PENDING, WAITING},
 }
 
 

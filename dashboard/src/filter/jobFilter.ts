@@ -31,6 +31,7 @@ export type JobFilter = Partial<Record<FilterKey, string>>;
 const STATUS_WORDS: Record<JobStatus, string> = {
   pending: "analysing",
   awaiting_approval: "awaiting approval",
+  waiting: "waiting",
   approved: "queued",
   running: "running",
   completed: "completed",

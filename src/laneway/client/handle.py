@@ -132,5 +132,5 @@ def claim_types(handles: Iterable[JobHandle[Any] | SyncJobHandle[Any]]) -> set[s
     return {
         analysis_of(job.job_type) if job.status == Status.PENDING else job.job_type
         for job in handles
-        if not job.duplicate and job.status != Status.AWAITING_APPROVAL
+        if not job.duplicate and job.status in (Status.PENDING, Status.APPROVED)
     }

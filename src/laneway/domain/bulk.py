@@ -30,7 +30,7 @@ class BulkVerb(StrEnum):
     RUN_NOW = "run_now"
 
 
-_WAITING: Final = (Status.PENDING, Status.AWAITING_APPROVAL, Status.APPROVED)
+_WAITING: Final = (Status.WAITING, Status.PENDING, Status.AWAITING_APPROVAL, Status.APPROVED)
 # The statuses that each verb takes, in the order in which jobs move, so that it misses none. All
 # are tried unless the filter names one.
 STATUSES: Final[dict[BulkVerb, tuple[Status, ...]]] = {

@@ -18,6 +18,7 @@ class Status(StrEnum):
 
     PENDING = "pending"
     AWAITING_APPROVAL = "awaiting_approval"
+    WAITING = "waiting"
     APPROVED = "approved"
     RUNNING = "running"
     COMPLETED = "completed"
@@ -40,6 +41,9 @@ class Verb(StrEnum):
     LAPSE = "lapse"
     RELEASE = "release"
     SNOOZE = "snooze"
+    WAIT = "wait"
+    ARRIVE = "arrive"
+    PARENT_FAILED = "parent_failed"
     REQUEST_CANCEL = "request_cancel"
     CANCEL = "cancel"
     MAX_AGE = "max_age"
@@ -60,6 +64,7 @@ ANALYSIS_TRIES: Final = 3
 _NEW: Final = None
 _PENDING = Status.PENDING
 _AWAITING = Status.AWAITING_APPROVAL
+_WAITING = Status.WAITING
 _APPROVED = Status.APPROVED
 _RUNNING = Status.RUNNING
 _COMPLETED = Status.COMPLETED
@@ -76,6 +81,23 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
     Transition(_NEW, Verb.SUBMIT, _PENDING, "the job type has an analysis"),
     Transition(_NEW, Verb.SUBMIT, _AWAITING, "no analysis, and the job type needs approval"),
     Transition(_NEW, Verb.SUBMIT, _APPROVED, "no analysis and no approval, or policy approves"),
+    Transition(_NEW, Verb.SUBMIT, _WAITING, "a job that it comes after has not ended"),
+    Transition(_NEW, Verb.SUBMIT, _CANCELLED, "a job that it comes after failed or was cancelled"),
+    Transition(_WAITING, Verb.ARRIVE, _APPROVED, "what it waits for came, or its timeout passed"),
+    Transition(
+        _WAITING, Verb.ARRIVE, _PENDING, "before its first run: the job type has an analysis"
+    ),
+    Transition(
+        _WAITING, Verb.ARRIVE, _AWAITING, "before its first run: the job type needs approval"
+    ),
+    Transition(
+        _WAITING,
+        Verb.PARENT_FAILED,
+        _CANCELLED,
+        'a job that it comes after failed or was cancelled, and `after_failure` is "cancel"',
+    ),
+    Transition(_WAITING, Verb.CANCEL, _CANCELLED, "at once"),
+    Transition(_WAITING, Verb.MAX_AGE, _FAILED, "older than its job type's `max_age`"),
     Transition(_PENDING, Verb.CLAIM, _PENDING, "by its analysis, in its own lane; `attempt` + 1"),
     Transition(_PENDING, Verb.ANALYSIS_DONE, _AWAITING, "the job type needs approval"),
     Transition(_PENDING, Verb.ANALYSIS_DONE, _APPROVED, "no approval needed, or policy approves"),
@@ -148,6 +170,9 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
     Transition(_RUNNING, Verb.RELEASE, _CANCELLED, _CANCEL),
     Transition(_RUNNING, Verb.SNOOZE, _APPROVED, f"{_UNCHARGED}; `run_at` moves on"),
     Transition(_RUNNING, Verb.SNOOZE, _CANCELLED, _CANCEL),
+    Transition(_RUNNING, Verb.WAIT, _WAITING, f"{_UNCHARGED}; its handler waits"),
+    Transition(_RUNNING, Verb.WAIT, _APPROVED, "what its handler waits for came meanwhile"),
+    Transition(_RUNNING, Verb.WAIT, _CANCELLED, _CANCEL),
     Transition(
         _RUNNING,
         Verb.REQUEST_CANCEL,
@@ -178,6 +203,7 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
             Transition(
                 ended, Verb.RETRY, _PENDING, "never analysed, or changed since it was approved"
             ),
+            Transition(ended, Verb.RETRY, _WAITING, "a job that it comes after has not completed"),
         )
     ),
 )
@@ -191,11 +217,13 @@ _MEANING: Final[dict[Status, str]] = {
     _PENDING: "submitted; its analysis (plan, cost estimate) waits or runs, leased and fenced "
     f"like a run, with {ANALYSIS_TRIES} separate tries",
     _AWAITING: "waits for a person or a policy",
+    _WAITING: "waits for other jobs, or for an event or a time that its handler asked for; "
+    "it holds no lease, slot, limit or key",
     _APPROVED: "claimable as soon as `run_at` has passed",
     _RUNNING: "one worker holds the lease of the current attempt",
     _COMPLETED: "the handler's result was accepted; terminal",
     _FAILED: "the retry budget is spent, or the job is too old; terminal until a retry",
-    _CANCELLED: "cancelled, rejected or expired; terminal until a retry",
+    _CANCELLED: "cancelled, rejected, expired, or after a failed job; terminal until a retry",
 }
 
 

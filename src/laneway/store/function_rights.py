@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from typing import Final
 
+from laneway.store.edge_rights import EDGE_FUNCTIONS
 from laneway.store.older_names import OLDER_NAMES
+from laneway.store.turn_rights import TURN_FUNCTIONS
 
 LANE_CHANGE: Final = ("select update on worker_lanes", "select update on control")
-# The triggers of schedules write this.
-SCHEDULE_CHANGE: Final = ("select update on schedule_state",)
 
 FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     **{old: (f"execute on {new}",) for old, new in OLDER_NAMES.items()},
+    **EDGE_FUNCTIONS,
+    **TURN_FUNCTIONS,
     "lane_of": ("select on worker_lanes",),
     "jobs_by_id": ("select on jobs", "select on jobs_as_text", "execute on lane_of"),
     "assign_types": (*LANE_CHANGE, "insert on worker_lanes"),
@@ -95,23 +97,25 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "sweep_queued": (),
     "remove_waiting": (
         "select delete on ready", "select delete on delayed", "select delete on key_waiters",
-        "select delete on awaiting", "select on jobs", "execute on promote_next_for_key",
+        "select delete on awaiting", "select delete on waiting", "select on jobs",
+        "execute on promote_next_for_key",
     ),
     "end_waiting": (
         "select on jobs", "insert on outcome", "select delete on job_keys",
-        "execute on emit",
+        "execute on emit", "execute on note_ends", "execute on wake",
     ),
     **dict.fromkeys(("cancel", "run_now"), ()),
     "reprioritize": (
         "select update on ready", "select update on delayed", "select update on key_waiters",
-        "select update on awaiting", "select update on lease", "select on outcome",
-        "select on jobs", "select update on key_holders", "execute on promote_next_for_key",
-        "execute on emit",
+        "select update on awaiting", "select update on waiting", "select update on lease",
+        "select on outcome", "select on jobs", "select update on key_holders",
+        "execute on promote_next_for_key", "execute on emit",
     ),
     "retry": (
         "select update delete on outcome", "select on jobs_view", "select on jobs",
         "insert on job_keys", "insert on attempts", "select on job_types",
         "select insert update on deadlines", "execute on requeue_retried",
+        "insert on flow_tallies", "select update on countdowns", "insert on waiting",
         "execute on emit",
     ),
     "count_slots": (
@@ -137,36 +141,6 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "free_limits": (
         "execute on count_limits", "execute on waiters_of", "execute on wake_next_waiters",
-    ),
-    "turn_capacity": (
-        "select on limits", "execute on waiters_of", "execute on site_of",
-        "execute on turn_weight", "execute on can_take_turn",
-    ),
-    "next_in_turn": ("execute on waiters_of", "execute on can_take_turn"),
-    "waiters_of": ("select on turns_held",),
-    "save_turn": (
-        "execute on waiters_of", "execute on delete_past_turns",
-        "select insert delete on limit_waiters", "select update on limit_turns",
-    ),
-    "delete_past_turns": (
-        "select on turns_held", "select update delete on limit_waiters",
-        "select update on limit_turns",
-    ),
-    "can_take_turn": ("select on worker_lanes", "select on slots_held"),
-    "turn_weight": ("select on limits", "select on worker_lanes"),
-    "update_turns": (
-        "select on turns_held", "select update on limit_turns", "select on limits",
-        "execute on save_turn", "execute on delete_past_turns", "execute on waiters_of",
-        "execute on site_of", "execute on turn_weight", "execute on wake_workers",
-        "execute on wake_next_waiters", "execute on can_take_turn",
-    ),
-    "leave_turns": (
-        "select on limit_waiters", "select on turns_held", "select update on limit_turns",
-        "execute on wake_next_waiters",
-    ),
-    "wake_next_waiters": (
-        "execute on waiters_of", "select on limits", "execute on site_of",
-        "execute on wake_workers",
     ),
     "wake_workers": (),
     "freed_types": ("select on job_types", "select on limits", "select on limits_held"),
@@ -197,17 +171,18 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "lost_jobs": (
         "select on jobs", "select on outcome", "select on lease", "select on ready",
-        "select on delayed", "select on key_waiters", "select on awaiting",
+        "select on delayed", "select on key_waiters", "select on awaiting", "select on waiting",
     ),
     "look_for_lost": (
         "select on jobs", "select on outcome", "select on lease", "select on ready",
-        "select on delayed", "select on key_waiters", "select on awaiting",
+        "select on delayed", "select on key_waiters", "select on awaiting", "select on waiting",
     ),
     "sample_lost": ("select on jobs", "execute on look_for_lost"),
     "end_lost": (
         "execute on lost_jobs", "execute on look_for_lost", "execute on emit",
         "select on jobs", "insert on outcome",
         "select on attempts", "select on progress", "select delete on job_keys",
+        "execute on note_ends", "execute on wake",
     ),
     "sweep_keys": (
         "select on key_waiters", "select update on key_holders", "select on lease",
@@ -251,6 +226,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "execute on release_resources", "execute on save_analysis", "execute on complete_plain",
         "execute on apply_approval_policy", "execute on status_of", "execute on freed_types",
         "execute on uncharged_pause", "execute on delete_uncharged_attempts",
+        "select on arrivals", "execute on follow_ends",
         "select on watches", "execute on emit",
     ),
     "uncharged_pause": (),
@@ -262,6 +238,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "peek": (
         "select update delete on delayed", "select insert on ready", "select on control",
+        "select on arrivals", "execute on advance",
     ),
     "measure": (
         "select on worker_lanes", "select on slots_held", "select on ready", "execute on lane_of",
@@ -280,7 +257,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "search_jobs": (
         "select on jobs", "select on jobs_view", "select on outcome", "select on lease",
         "select on ready", "select on delayed", "select on key_waiters", "select on awaiting",
-        "select on worker_lanes", "select on workers", "select on approvals",
+        "select on waiting", "select on worker_lanes", "select on workers", "select on approvals",
         "execute on first_seq_since", "execute on ended_seqs", "execute on lane_of",
         "execute on analysis_of", "execute on mentions", "execute on costs_at_most",
         "execute on is_within",
@@ -290,7 +267,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "find_ids": ("select on jobs", "select on jobs_view", "execute on is_within"),
     "count_states": (
         "select on jobs", "select on outcome", "select on lease", "select on ready",
-        "select on delayed", "select on key_waiters", "select on awaiting",
+        "select on delayed", "select on key_waiters", "select on awaiting", "select on waiting",
         "execute on lane_of", "execute on analysis_of", "execute on is_within",
     ),
     **dict.fromkeys(("mentions", "is_within"), ()),
@@ -300,6 +277,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select delete on logs", "select delete on steps", "select delete on approvals",
         "select delete on decisions", "select delete on deadlines", "select delete on jobs",
         "select delete on schedule_jobs", "select update delete on unique_periods",
+        "update on outcome", "select on links", "execute on is_needed", "execute on remove_links",
     ),
     # Definer: its callers change jobs but have no rights on events and watches.
     "emit": (),
@@ -332,7 +310,8 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select on job_types", "select update delete on ready", "select update delete on delayed",
         "select update delete on key_waiters", "select update delete on awaiting",
         "select delete on job_keys", "select insert on outcome", "execute on promote_next_for_key",
-        "select update on lease", "execute on settle", "execute on emit",
+        "select update on lease", "execute on settle", "select update delete on waiting",
+        "execute on note_ends", "execute on emit",
     ),
     "overdue_leases": (
         "select on lease", "select on workers", "select on job_types", "select on worker_lanes",
@@ -341,7 +320,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "execute on take_leadership", "execute on overdue_leases", "select update on lease",
         "execute on settle", "select on deadlines", "select on awaiting", "select on self_finished",
         "select on limit_holds", "execute on record_shared_loss", "select on jobs",
-        "select on workers", "select on outcome",
+        "select on workers", "select on outcome", "select on arrivals", "select on flow_tallies",
     ),
     "losses_of": ("select on suspects",),
     "record_shared_loss": ("select insert update on suspects",),
@@ -351,7 +330,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "is_type_in_use": (
         "select on workers", "select on ready", "select on lease", "select on key_waiters",
-        "select on awaiting", "select on delayed", "execute on analysis_of",
+        "select on awaiting", "select on delayed", "select on waiting", "execute on analysis_of",
     ),
     "deletion_blocker": (
         "select on lease", "select on worker_lanes", "select on job_types", "select on limits_held",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from laneway.store.function_rights import LANE_CHANGE, SCHEDULE_CHANGE
+from laneway.store.edge_rights import EDGE_STATEMENTS
+from laneway.store.function_rights import LANE_CHANGE
+from laneway.store.schedule_rights import SCHEDULE_STATEMENTS
 
 _READ_JOB: Final = ("select on jobs_as_text", "execute on lane_of")
 _GRANTED: Final = ("select on principals", "select on role_grants", "select on roles")
@@ -77,6 +79,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "control/pause_claims": ("update on control",),
     "control/read_gate": ("select on control",),
     "control/wake_workers": (),
+    **EDGE_STATEMENTS,
     "events/check_resume": (
         "select on watches", "select on event_log", "execute on log_identity",
     ),
@@ -198,7 +201,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "lanes/count_running": ("select on lease",),
     "lanes/find_waiting": (
         "select on ready", "select on key_waiters", "select on awaiting", "select on delayed",
-        "execute on analysis_of",
+        "select on waiting", "execute on analysis_of",
     ),
     "lanes/load_lanes": ("execute on load_lanes",),
     "lanes/lock_lanes": (),
@@ -278,29 +281,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "steps/save_step": ("execute on save_step",),
     "steps/list_steps": ("execute on finished_steps",),
     "steps/read_steps": ("select on steps",),
-    "schedules/begin_check": ("select on schedules", "select update on schedule_state"),
-    "schedules/change_schedule": ("select update on schedules", *SCHEDULE_CHANGE),
-    "schedules/create_schedule": ("select insert on schedules", "select insert on schedule_state"),
-    "schedules/delete_schedule": ("select delete on schedules", "select delete on schedule_slots"),
-    "schedules/find_due": (
-        "select on leader", "select on schedules", "select on schedule_state",
-    ),
-    "schedules/find_ahead": ("select on schedules", "select on schedule_state"),
-    "schedules/fire_slots": ("execute on fire",),
-    "schedules/list_scopes": ("select on schedules",),
-    "schedules/list_slots": (
-        "select on schedule_slots", "select on outcome", "select on jobs",
-    ),
-    "schedules/plan_schedule": ("select on schedules", "select update on schedule_state"),
-    "schedules/read_schedules": (
-        "select on schedules", "select on schedule_state", "select on schedule_slots",
-        "select on outcome", "select on jobs",
-    ),
-    "schedules/read_settings": ("select on schedules",),
-    "schedules/release_checks": ("select update on schedule_state",),
-    "schedules/replan_schedule": ("select on schedules", "select update on schedule_state"),
-    "schedules/run_schedule": ("execute on run_schedule",),
-    "schedules/stop_schedule": ("select update on schedules", *SCHEDULE_CHANGE),
+    **SCHEDULE_STATEMENTS,
     "workers/drain_worker": ("select update on workers",),
     "workers/list_workers": (
         "select on workers", "select on slots_held", "select on leader", _EARLIER_SLOTS,
@@ -345,6 +326,7 @@ _CLIENT: Final = (
     "limits/find_holders", "limits/hold_limit", "limits/renew_holds",
 )  # fmt: skip
 _WORKER: Final = (
+    *EDGE_STATEMENTS,
     "control/wake_workers", "job_types/find_conflicts", "job_types/list_publishers",
     "job_types/publish_types", "job_types/touch_publishers",
     "lanes/assign_types", "lanes/create_lane", "lanes/find_horizon",

@@ -125,13 +125,15 @@ def read_final(conn: Conn) -> Final:
                case when (o.seq is not null)::int + (l.seq is not null)::int
                          + (w.seq is not null)::int
                          + (d.seq is not null)::int + (k.seq is not null)::int
-                         + (a.seq is not null)::int <> 1 then null
+                         + (a.seq is not null)::int + (q.seq is not null)::int <> 1 then null
                     when o.seq is not null then o.status
                     when a.seq is not null then 'awaiting_approval'
+                    when q.seq is not null then 'waiting'
                     when coalesce(l.job_type, w.job_type, d.job_type) like E'\x01%' then 'pending'
                     when l.seq is not null then 'running' else 'approved' end,
-               coalesce(o.attempt, l.attempt, w.attempt, d.attempt, k.attempt, a.attempt, 0),
-               coalesce(o.retries, l.retries, w.retries, d.retries, k.retries, 0),
+               coalesce(o.attempt, l.attempt, w.attempt, d.attempt, k.attempt, a.attempt, q.attempt,
+                        0),
+               coalesce(o.retries, l.retries, w.retries, d.retries, k.retries, q.retries, 0),
                j.max_retries, o.result, o.error
           from laneway.jobs j
           left join laneway.outcome o on o.seq = j.seq
@@ -140,6 +142,7 @@ def read_final(conn: Conn) -> Final:
           left join laneway.delayed d on d.seq = j.seq
           left join laneway.key_waiters k on k.seq = j.seq
           left join laneway.awaiting a on a.seq = j.seq
+          left join laneway.waiting q on q.seq = j.seq
           left join laneway.schedule_slots t on t.job_id = j.id
         """
     )

@@ -248,11 +248,11 @@ begin
         returning w.seq, w.job_type, w.rank, w.attempt, w.retries, w.fresh, w.sealed, w.ready_at
     ), claimed as materialized (
         select g.*, j.id, j.workspace, j.max_retries, j.keyed, j.concurrency_key, j.payload, j.tags, j.created_by,
-               c.checkpoint
+               j.flow, c.checkpoint
           from gone g
          -- offset 0: by index from the row to its job, whatever the statistics are.
          cross join lateral (
-            select b.id, b.workspace, b.payload::text as payload, b.unique_key is not null as keyed, b.tags, b.created_by,
+            select b.id, b.workspace, b.payload::text as payload, b.unique_key is not null as keyed, b.tags, b.created_by, b.flow,
                    -- Analyses have three separate tries, and keys are only for runs.
                    case when v_analyze and g.job_type like E'\x01%' then 2 else b.max_retries end as max_retries,
                    case when v_analyze and g.job_type like E'\x01%' then null else b.concurrency_key end as concurrency_key
@@ -262,9 +262,9 @@ begin
          order by g.rank, g.seq
     ), leased as (
         insert into laneway.lease (seq, attempt, worker_id, lane, job_type, workspace, rank, retries, max_retries,
-                                   keyed, lease_seconds, claimed_at, lease_until, sealed, limits)
+                                   keyed, lease_seconds, claimed_at, lease_until, sealed, flow, limits)
         select c.seq, c.attempt + 1, p_worker, p_lane, c.job_type, c.workspace, c.rank, c.retries, c.max_retries,
-               c.keyed, v_lane.lease_seconds, v_now, v_now + make_interval(secs => v_lane.lease_seconds), c.sealed,
+               c.keyed, v_lane.lease_seconds, v_now, v_now + make_interval(secs => v_lane.lease_seconds), c.sealed, c.flow,
                case when v_needy is not null then (
                    select array_agg(p.limit_name) from unnest(v_needy, v_needed) as p (job_type, limit_name)
                     where p.job_type = c.job_type) end
@@ -294,14 +294,14 @@ begin
     if v_second is not null then
         v_lost := laneway.take_keys(array(select k from unnest(v_second) k where k.concurrency_key is not null));
         insert into laneway.lease (seq, attempt, worker_id, lane, job_type, workspace, rank, retries, max_retries,
-                                   keyed, lease_seconds, claimed_at, lease_until, sealed, concurrency_key, limits)
+                                   keyed, lease_seconds, claimed_at, lease_until, sealed, concurrency_key, flow, limits)
         select c.seq, c.attempt + 1, p_worker, p_lane, c.job_type, c.workspace, c.rank, c.retries, j.max_retries,
                j.keyed, v_lane.lease_seconds, v_now, v_now + make_interval(secs => v_lane.lease_seconds), c.sealed,
-               c.concurrency_key,
+               c.concurrency_key, j.flow,
                (select array_agg(p.limit_name) from unnest(v_needy, v_needed) as p (job_type, limit_name)
                  where p.job_type = c.job_type)
           from unnest(v_second) c
-         cross join lateral (select b.max_retries, b.unique_key is not null as keyed
+         cross join lateral (select b.max_retries, b.unique_key is not null as keyed, b.flow
                                from laneway.jobs b where b.seq = c.seq offset 0) j
          where c.seq not in (select unnest(v_lost));
         parked := cardinality(v_lost);

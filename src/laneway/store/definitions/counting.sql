@@ -1,10 +1,11 @@
 -- Counts matching jobs per state. Reads at most p_bound + 1 rows per state table, fewer where a row costs more, the
 -- newest where that is free, so that the cost does not depend on the number of jobs. is_capped: the state has more jobs
 -- than were read, so more than `counted` may match. p_within as in laneway.search_jobs; jobs of an owner that it
--- names are found by their owner.
+-- names are found by their owner. p_with_waiting: also `waiting`, which servers of earlier versions do not know.
 create or replace function laneway.count_states(
     p_bound integer, p_lane text, p_job_type text, p_tag text, p_workspace text, p_since timestamptz,
-    p_until timestamptz, p_older_than_s double precision, p_newer_than_s double precision, p_within jsonb)
+    p_until timestamptz, p_older_than_s double precision, p_newer_than_s double precision, p_within jsonb,
+    p_with_waiting boolean default false)
 returns table (status text, counted integer, is_capped boolean)
 language plpgsql stable
 -- Planned per filter: null parameters cost nothing, not even a read of the jobs.
@@ -53,17 +54,21 @@ begin
             select 2, 'awaiting_approval',
                    (select count(*) from (select from laneway.awaiting a order by a.seq desc limit p_bound + 1) x)
             union all
-            select 3, 'approved',
+            select 3, 'waiting',
+                   (select count(*) from (select from laneway.waiting q where p_with_waiting
+                                           order by q.seq desc limit p_bound + 1) x)
+            union all
+            select 4, 'approved',
                    (select count(*) from (select from laneway.ready w where w.job_type >= E'\x02' limit p_bound + 1) x)
                  + (select count(*) from (select from laneway.delayed d where d.job_type not like E'\x01%'
                                            order by d.seq desc limit p_bound + 1) x)
                  + (select count(*) from (select from laneway.key_waiters b order by b.seq desc limit p_bound + 1) x)
             union all
-            select 4, 'running',
+            select 5, 'running',
                    (select count(*) from (select from laneway.lease l where l.job_type not like E'\x01%'
                                            order by l.seq desc limit p_bound + 1) x)
             union all
-            select 4 + s.n, s.status, (select count(*) from (
+            select 5 + s.n, s.status, (select count(*) from (
                        select from places p
                         cross join lateral (
                             select from laneway.outcome o where o.workspace = any (array[p.workspace]) and o.status = s.status
@@ -72,8 +77,8 @@ begin
               from unnest(array['completed', 'failed', 'cancelled']) with ordinality as s (status, n)
         )
         select z.status, least(z.size, p_bound)::integer,
-               z.size > p_bound or (z.n > 4 and (select count(*) from places) > 1000)
-          from sizes z order by z.n;
+               z.size > p_bound or (z.n > 5 and (select count(*) from places) > 1000)
+          from sizes z where p_with_waiting or z.status <> 'waiting' order by z.n;
         return;
     end if;
     select case when count(*) > count(t.workspace) then null else array_agg(distinct t.workspace) end into v_places
@@ -126,6 +131,9 @@ begin
         (select 'awaiting_approval', 6, a.seq, a.job_type, a.workspace, null from laneway.awaiting a
           where v_wide order by a.seq desc limit v_look + 1)
         union all
+        (select 'waiting', 10, q.seq, q.job_type, null, null from laneway.waiting q
+          where v_wide and p_with_waiting order by q.seq desc limit v_look + 1)
+        union all
         (select 'pending', 7, w.seq, w.job_type, null, null from laneway.ready w
           where v_wide and w.job_type >= E'\x01' and w.job_type < E'\x02'
             and (p_job_type is null or w.job_type = laneway.analysis_of(p_job_type)) limit v_look + 1)
@@ -140,7 +148,7 @@ begin
                     when coalesce(l.job_type, w.job_type, d.job_type) like E'\x01%' then 'pending'
                     when l.seq is not null then 'running'
                     when coalesce(w.seq, d.seq, b.seq) is not null then 'approved'
-                    when a.seq is not null then 'awaiting_approval' end,
+                    when a.seq is not null then 'awaiting_approval' when q.seq is not null then 'waiting' end,
                0, j.seq, j.job_type, j.workspace,
                coalesce(case when l.job_type not like E'\x01%' then l.lane end, nullif(o.lane, 'analysis'))
           from own j
@@ -151,6 +159,7 @@ begin
           left join lateral (select x.seq, x.job_type from laneway.delayed x where o.seq is null and x.seq = j.seq offset 0) d on true
           left join lateral (select x.seq from laneway.key_waiters x where o.seq is null and x.seq = j.seq offset 0) b on true
           left join lateral (select x.seq from laneway.awaiting x where o.seq is null and x.seq = j.seq offset 0) a on true
+          left join lateral (select x.seq from laneway.waiting x where o.seq is null and x.seq = j.seq offset 0) q on true
     ), kinds as materialized (
         -- The columns that decide the lane, once per group of equal jobs.
         select c.status, c.lane, count(*) as n, case when v_by_type then ltrim(c.job_type, E'\x01') end as job_type,
@@ -172,8 +181,8 @@ begin
     )
     select s.status, least(k.n, p_bound)::integer,
            k.n > p_bound or (select count(*) from own) > v_look or s.status in (select m.status from more m)
-           or (s.n > 4 and (select count(*) from places) > 1000)
-      from unnest(array['pending', 'awaiting_approval', 'approved', 'running', 'completed', 'failed', 'cancelled'])
+           or (s.n > 5 and (select count(*) from places) > 1000)
+      from unnest(array['pending', 'awaiting_approval', 'waiting', 'approved', 'running', 'completed', 'failed', 'cancelled'])
                with ordinality as s (status, n)
      cross join lateral (
         select coalesce(sum(x.n), 0) as n from kinds x
@@ -181,5 +190,6 @@ begin
            and (p_lane is null or coalesce(x.lane, laneway.lane_of(x.job_type)) = p_lane)
            and (p_within is null or laneway.is_within(p_within, x.created_by, x.workspace,
                                                       coalesce(x.lane, laneway.lane_of(x.job_type))))) k
+     where p_with_waiting or s.status <> 'waiting'
      order by s.n;
 end $$;

@@ -46,6 +46,7 @@ create or replace function laneway.is_type_in_use(p_job_type text) returns boole
         or exists (select from laneway.lease l where l.job_type in (p_job_type, laneway.analysis_of(p_job_type)))
         or exists (select from laneway.key_waiters k where k.job_type = p_job_type)
         or exists (select from laneway.awaiting a where a.job_type = p_job_type)
+        or exists (select from laneway.waiting w where w.job_type = p_job_type)
         or exists (select from laneway.delayed d where d.job_type in (p_job_type, laneway.analysis_of(p_job_type)))
 $$;
 

@@ -17,7 +17,7 @@ create or replace function laneway.search_jobs(
     p_ended_since timestamptz default null, p_ended_within_s double precision default null,
     p_delayed boolean default null)
 returns table (seq bigint, id uuid)
-language plpgsql stable
+language plpgsql stable rows 200
 -- Planned per filter: null parameters cost nothing.
 set plan_cache_mode = force_custom_plan
 set enable_seqscan = off
@@ -157,6 +157,7 @@ begin
                                  then (select o.status from laneway.outcome o where o.seq = j.seq) = p_status
                                  when p_status = 'running' then (select true from laneway.lease l where l.seq = j.seq)
                                  when p_status = 'awaiting_approval' then (select true from laneway.awaiting a where a.seq = j.seq)
+                                 when p_status = 'waiting' then (select true from laneway.waiting a where a.seq = j.seq)
                                  else p_status is null or (select true from laneway.outcome o where o.seq = j.seq) is null end
                         and (p_error_type is null or (select coalesce(o.error_type, left(o.error ->> 'type', 200))
                                                         from laneway.outcome o where o.seq = j.seq) = p_error_type)
@@ -264,7 +265,13 @@ begin
                         and (v_places is null or a.workspace = any (v_places))
                    from laneway.awaiting a
                   where v_live and not v_all and v_workers is null and (p_status is null or p_status = 'awaiting_approval')
-                    and a.seq < v_at and a.seq >= v_floor order by a.seq desc limit v_step)) c
+                    and a.seq < v_at and a.seq >= v_floor order by a.seq desc limit v_step)
+                union all
+                (select q.seq, (p_job_type is null or q.job_type = p_job_type) and (v_lanes is null or (q.job_type = any (v_types)) <> v_rest)
+                        and (v_places is null or (select b.workspace from laneway.jobs b where b.seq = q.seq) = any (v_places))
+                   from laneway.waiting q
+                  where v_live and not v_all and v_workers is null and (p_status is null or p_status = 'waiting')
+                    and q.seq < v_at and q.seq >= v_floor order by q.seq desc limit v_step)) c
              group by c.seq order by c.seq desc limit v_step
         )
         select count(*), min(w.seq), array_agg(w.seq order by w.seq desc) filter (

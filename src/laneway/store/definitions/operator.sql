@@ -16,12 +16,15 @@ begin
         delete from laneway.key_waiters w where w.seq = p_seq returning w.job_type, w.rank, w.attempt, w.retries
     ), a as (
         delete from laneway.awaiting w where w.seq = p_seq returning w.job_type, w.rank, w.attempt, 0
+    ), q as (
+        delete from laneway.waiting w where w.seq = p_seq returning w.job_type, w.rank, w.attempt, w.retries
     )
-    select case when x.place = 4 then 'awaiting_approval' when x.job_type like E'\x01%' then 'pending'
+    select case when x.place = 4 then 'awaiting_approval' when x.place = 5 then 'waiting' when x.job_type like E'\x01%' then 'pending'
                 else 'approved' end, x.rank, x.attempt, x.retries, x.place = 1
       into found_in, rank, attempt, retries, v_was_ready
       from (select 1 as place, r.* from r union all select 2, d.* from d
-            union all select 3, k.* from k union all select 4, a.* from a) x;
+            union all select 3, k.* from k union all select 4, a.* from a
+            union all select 5, q.* from q) x;
     if v_was_ready then
         perform laneway.promote_next_for_key(j.workspace, j.concurrency_key, j.job_type)
            from laneway.jobs j where j.seq = p_seq and j.concurrency_key is not null;
@@ -29,7 +32,7 @@ begin
 end $$;
 
 -- Writes the end of a waiting job and frees its unique_key. `not_approved`: a cancelled job without a cancel request:
--- it was rejected, or its approval expired.
+-- it was rejected, its approval expired, or a job that it comes after failed.
 create or replace function laneway.end_waiting(
     p_seq bigint, p_status text, p_rank integer, p_attempt integer, p_retries integer, p_now timestamptz,
     p_by text, p_reason text, p_error jsonb)
@@ -46,7 +49,17 @@ begin
      where k.workspace = v_job.workspace and k.job_type = v_job.job_type
        and k.unique_key = v_job.unique_key and k.seq = p_seq;
     perform laneway.emit(array[p_seq], 'ended');
+    -- The empty type makes workers look for arrivals.
+    perform laneway.wake(array(select coalesce(n.job_type, '') from laneway.note_ends(array[p_seq]) n));
 end $$;
+
+-- Cancels a new job that comes after a failed one, and was placed nowhere.
+create or replace function laneway.end_unstarted(p_seq bigint, p_cause bigint, p_now timestamptz)
+returns void language sql volatile as $$
+    select laneway.end_waiting(j.seq, 'not_approved', -j.priority, 0, 0, p_now, 'laneway', format(
+               'after job %s: %s', (select b.id from laneway.jobs b where b.seq = p_cause), o.status), null)
+      from laneway.jobs j left join laneway.outcome o on o.seq = p_cause where j.seq = p_seq
+$$;
 
 -- Queued: cancelled at once. Running, also an analysis: requests its worker (`worker_id`) to stop. Terminal:
 -- nothing. Busy: nothing, because another transaction has the job locked, such as one in which its handler
@@ -70,6 +83,7 @@ begin
                 perform laneway.end_waiting(p_seq, 'cancelled', v_was.rank, v_was.attempt, v_was.retries, v_now,
                                             p_by, p_reason, null);
                 found_in := v_was.found_in;
+                perform laneway.cancel_owned(p_seq, p_by, p_reason);
                 return;
             end if;
         end if;
@@ -83,6 +97,7 @@ begin
         if found then
             if v_is_first then
                 perform laneway.emit(array[p_seq], 'cancel_requested');
+                perform laneway.cancel_owned(p_seq, p_by, p_reason);
             end if;
             return;
         end if;
@@ -97,6 +112,16 @@ begin
 exception when lock_not_available then
     found_in := 'busy';
     worker_id := null;
+end $$;
+
+-- Leaves the cancel of the sub-jobs of a cancelled job to laneway.advance: they may be many.
+create or replace function laneway.cancel_owned(p_seq bigint, p_by text, p_reason text) returns void
+language plpgsql volatile as $$
+begin
+    if exists (select from laneway.links l where l.owner = p_seq) then
+        insert into laneway.arrivals (kind, seq, by, reason) values ('cancelled', p_seq, p_by, p_reason);
+        perform laneway.wake(array['']);
+    end if;
 end $$;
 
 -- Changes the priority of a queued job; otherwise nothing.
@@ -129,6 +154,8 @@ begin
         end if;
         update laneway.awaiting a set rank = -p_priority where a.seq = p_seq;
         if found then found_in := 'awaiting_approval'; exit; end if;
+        update laneway.waiting w set rank = -p_priority where w.seq = p_seq;
+        if found then found_in := 'waiting'; exit; end if;
         -- A running analysis passes the new priority on to its job.
         update laneway.lease l set rank = -p_priority where l.seq = p_seq and l.job_type like E'\x01%';
         if found then found_in := 'pending'; exit; end if;
@@ -146,7 +173,7 @@ begin
 end $$;
 
 -- Failed or cancelled: queued again with a new retry budget and a growing attempt; ready if it was approved
--- unchanged or needs no approval, else for its analysis or approval. `found_in` is `duplicate` when another live
+-- unchanged or needs no approval, else for its analysis or approval; but waiting while an edge of it is open. `found_in` is `duplicate` when another live
 -- job holds its unique_key. `wakes`: the job type to wake.
 create or replace function laneway.retry(p_seq bigint, out found_in text, out wakes text)
 language plpgsql volatile as $$
@@ -155,6 +182,7 @@ declare
     v_old  laneway.outcome;
     v_job  laneway.jobs;
     v_type laneway.job_types;
+    v_missing integer;
 begin
     select * into v_old from laneway.outcome o where o.seq = p_seq for update;
     if not found then
@@ -176,7 +204,18 @@ begin
         values (p_seq, v_old.attempt, v_old.status, v_old.lane, v_old.worker_id, v_old.claimed_at,
                 v_old.started_at, v_old.finished_at, v_old.reclaimed, v_old.error);
     end if;
-    wakes := laneway.requeue_retried(p_seq, -v_old.priority, v_old.attempt, v_now);
+    if v_job.flow is not null then
+        insert into laneway.flow_tallies (flow, failed, cancelled)
+        values (v_job.flow, -(v_old.status = 'failed')::integer, -(v_old.status = 'cancelled')::integer);
+    end if;
+    -- Locked, so that the last of its edges is satisfied before or after this.
+    select c.missing into v_missing from laneway.countdowns c where c.seq = p_seq for update;
+    if v_missing > 0 then
+        insert into laneway.waiting (seq, job_type, rank, attempt, reason, since)
+        values (p_seq, v_job.job_type, -v_old.priority, v_old.attempt, 'jobs', v_now);
+    else
+        wakes := laneway.requeue_retried(p_seq, -v_old.priority, v_old.attempt, v_now);
+    end if;
     select * into v_type from laneway.job_types t where t.name = v_job.job_type;
     if v_type.max_age_s is not null then
         insert into laneway.deadlines (seq, at) values (p_seq, v_now + make_interval(secs => v_type.max_age_s))

@@ -48,6 +48,15 @@ begin
     insert into laneway.self_finished (seq, attempt, lane, worker_id, workspace, concurrency_key, limits)
     values (v_lease.seq, v_lease.attempt, v_lease.lane, v_lease.worker_id, v_lease.workspace,
             v_lease.concurrency_key, v_lease.limits);
+    -- Locks nothing: laneway.advance satisfies its edges after the commit.
+    if v_lease.flow is not null then
+        insert into laneway.flow_tallies (flow, completed, ended_at) values (v_lease.flow, 1, v_now);
+    end if;
+    if exists (select from laneway.open_edges e where e.parent = p_seq)
+       -- The snapshot may be older than an edge.
+       or current_setting('transaction_isolation') <> 'read committed' then
+        insert into laneway.arrivals (kind, seq) values ('ended', p_seq);
+    end if;
     perform laneway.emit(array[p_seq], 'finished');
     return 'finished';
 end $$;

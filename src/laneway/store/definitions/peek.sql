@@ -1,4 +1,4 @@
--- One read for a whole worker process: moves due delayed jobs to ready, and returns the control version, which of
+-- One read for a whole worker process: moves due delayed jobs to ready, does work that ended jobs have left, and returns the control version, which of
 -- the given types have due jobs, which jobs were moved, and when the next one is due.
 -- p_ranged … p_hi are index ranges of more types, as in laneway.claim: above the floors, to skip dead rows.
 create or replace function laneway.peek(
@@ -12,6 +12,7 @@ set enable_bitmapscan = off
 as $$
 declare
     v_now timestamptz := coalesce(p_now, clock_timestamp());
+    v_due_s double precision;
 begin
     with late as materialized (
         select d.ctid as tid from laneway.delayed d where d.run_at <= v_now
@@ -24,6 +25,9 @@ begin
         select g.seq, g.job_type, false, g.rank, g.attempt, g.retries, g.sealed, g.run_at from gone g
     )
     select array_agg(distinct g.job_type) into promoted from gone g;
+    if (select true from laneway.arrivals limit 1) then
+        select promoted || a.job_types, case when a.more then 0 end into promoted, v_due_s from laneway.advance(500) a;
+    end if;
     select c.version, c.paused into version, paused from laneway.control c;
     -- Not `not exists`, which may become a join that reads everything if the statistics are wrong.
     due := array(select t from unnest(p_types) t
@@ -35,8 +39,8 @@ begin
                      where w.job_type = g.job_type and w.fresh = g.fresh
                        and (w.rank, w.seq) > (g.lo, g.floor) and w.rank <= g.hi limit 1));
     end if;
-    next_due_s := (select extract(epoch from d.run_at - v_now)
-                     from laneway.delayed d where d.run_at > v_now order by d.run_at limit 1);
+    next_due_s := least(v_due_s, (select extract(epoch from d.run_at - v_now)
+                                    from laneway.delayed d where d.run_at > v_now order by d.run_at limit 1));
     if cardinality(promoted) > 0 and exists (select from laneway.delayed d where d.run_at <= v_now) then
         next_due_s := 0;
     end if;

@@ -72,6 +72,7 @@ language sql stable as $$
        and not exists (select from laneway.delayed x where x.seq = j.seq)
        and not exists (select from laneway.key_waiters x where x.seq = j.seq)
        and not exists (select from laneway.awaiting x where x.seq = j.seq)
+       and not exists (select from laneway.waiting x where x.seq = j.seq)
      order by j.seq limit p_limit
 $$;
 
@@ -104,6 +105,7 @@ begin
        and not exists (select from laneway.delayed x where x.seq = j.seq)
        and not exists (select from laneway.key_waiters x where x.seq = j.seq)
        and not exists (select from laneway.awaiting x where x.seq = j.seq)
+       and not exists (select from laneway.waiting x where x.seq = j.seq)
      order by j.seq;
     if v_looked = p_look then
         seq := v_last;
@@ -165,5 +167,6 @@ begin
     on conflict do nothing;
     delete from laneway.job_keys k where k.seq = any (v_seqs);
     perform laneway.emit(v_seqs, 'settled');
+    perform laneway.wake(array(select coalesce(n.job_type, '') from laneway.note_ends(v_seqs) n));
     return query select j.id from laneway.jobs j where j.seq = any (v_seqs) order by j.seq;
 end $$;

@@ -5,14 +5,25 @@ returns boolean language sql volatile as $$
                       and r.held_until > coalesce(p_now, clock_timestamp()))
 $$;
 
--- Deletes ended jobs with all their data; returns their ids. The outcome row decides a race with a retry.
+-- Deletes ended jobs with all their data, except jobs that others still need; returns their ids. The outcome row decides
+-- a race with a retry.
 create or replace function laneway.remove_jobs(p_seqs bigint[]) returns setof uuid
-language sql volatile
+language plpgsql volatile
 set jit = off
 set enable_seqscan = off
 as $$
+declare
+    v_seqs bigint[];
+begin
+    -- Locked first: no edge from a locked job is added, and each lookup after this sees all that there are.
+    perform from laneway.outcome o where o.seq = any (p_seqs) order by o.seq for update;
+    v_seqs := array(select s from unnest(p_seqs) s where not laneway.is_needed(s));
+    if exists (select from laneway.links l where l.seq = any (v_seqs)) then
+        perform laneway.remove_links(v_seqs);
+    end if;
+    return query
     with dead as materialized (
-        delete from laneway.outcome o where o.seq = any (p_seqs) returning o.seq
+        delete from laneway.outcome o where o.seq = any (v_seqs) returning o.seq
     ), gone_attempts as (
         delete from laneway.attempts a where a.seq = any (array(select d.seq from dead d))
     ), gone_progress as (
@@ -36,8 +47,8 @@ as $$
             select x.ctid from laneway.unique_periods x where x.seq = any (array(select d.seq from dead d))
              order by x.workspace, x.job_type, x.unique_key for update))
     )
-    delete from laneway.jobs j where j.seq = any (array(select d.seq from dead d)) returning j.id
-$$;
+    delete from laneway.jobs j where j.seq = any (array(select d.seq from dead d)) returning j.id;
+end $$;
 
 -- One step of the walk over ended jobs, newest first: reads p_scan outcomes before p_before and deletes at most
 -- p_limit that the policy of their type no longer keeps.
@@ -81,10 +92,12 @@ begin
                                      else y.failed_s end as keep_s
                   from page p join policy y on y.job_type = p.job_type) x
     ), judged as materialized (
-        -- A job is kept while it is unique for a period: duplicates return it.
-        select a.*, (a.is_old or coalesce(a.met + a.place > a.keep_count, false)) and a.age_s > 60
-                    and (select true from laneway.unique_periods u where u.seq = a.seq and u.until > v_now limit 1) is null
-                    as is_doomed
+        -- A job is kept while it is unique for a period: duplicates return it. A job of a flow is kept as long as the
+        -- job of the flow that ended last.
+        select a.*, case when (a.is_old or coalesce(a.met + a.place > a.keep_count, false)) and a.age_s > 60
+                    then (select true from laneway.unique_periods u where u.seq = a.seq and u.until > v_now limit 1) is null
+                         and not laneway.is_needed(a.seq) and not laneway.is_flow_kept(a.seq, a.keep_s, v_now)
+                    else false end as is_doomed
           from (select b.*, count(*) filter (where not b.is_old)
                             over (partition by b.job_type order by b.seq desc) as place from aged b) a
     ), doomed as materialized (
@@ -169,6 +182,9 @@ begin
     ), held_awaiting as materialized (
         select r.tid from due d cross join lateral (
             select w.ctid as tid from laneway.awaiting w where w.seq = d.seq offset 0 for update skip locked) r
+    ), held_waiting as materialized (
+        select r.tid from due d cross join lateral (
+            select w.ctid as tid from laneway.waiting w where w.seq = d.seq offset 0 for update skip locked) r
     ), gone as (
         delete from laneway.ready w where w.ctid = any (array(select tid from held))
         returning w.seq, w.rank, w.attempt, w.retries
@@ -181,10 +197,13 @@ begin
     ), gone_awaiting as (
         delete from laneway.awaiting w where w.ctid = any (array(select tid from held_awaiting))
         returning w.seq, w.rank, w.attempt, 0 as retries
+    ), gone_waiting as (
+        delete from laneway.waiting w where w.ctid = any (array(select tid from held_waiting))
+        returning w.seq, w.rank, w.attempt, w.retries
     ), all_gone as materialized (
         select g.*, d.error, j.workspace, j.job_type, j.unique_key, j.concurrency_key
           from (select * from gone union all select * from gone_delayed union all select * from gone_waiters
-                union all select * from gone_awaiting) g
+                union all select * from gone_awaiting union all select * from gone_waiting) g
           join due d on d.seq = g.seq
          cross join lateral (select b.* from laneway.jobs b where b.seq = g.seq offset 0) j
     ), freed as (
@@ -207,6 +226,7 @@ begin
       into ended, v_spaces, v_keys, v_types, v_gone from all_gone g;
     if v_gone is not null then
         perform laneway.emit(v_gone, 'ended');
+        job_types := array(select n.job_type from laneway.note_ends(v_gone) n where n.answer = 'promoted');
     end if;
     -- One of them may have been about to take its key.
     perform laneway.promote_next_for_key(k.workspace, k.concurrency_key, k.job_type)

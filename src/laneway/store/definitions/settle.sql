@@ -119,7 +119,7 @@ end $$;
 -- version is not visible to this statement, so that nothing is deleted.
 create or replace function laneway.complete_plain(
     p_seqs bigint[], p_attempts integer[], p_results text[], p_ran double precision[], p_now timestamptz,
-    out seqs bigint[], out attempts integer[], out lanes text[], out workers uuid[], out slots integer[])
+    out seqs bigint[], out attempts integer[], out lanes text[], out workers uuid[], out slots integer[], out in_flow boolean)
 language plpgsql volatile
 set jit = off
 set plan_cache_mode = force_generic_plan
@@ -141,7 +141,7 @@ begin
     ), ended as (
         delete from laneway.lease l using held h where l.ctid = h.tid
         returning l.seq, l.workspace, l.job_type, l.rank, l.attempt, l.retries, l.lane, l.worker_id, l.claimed_at,
-                  l.started_at, h.result, h.ran
+                  l.started_at, l.flow, h.result, h.ran
     ), concluded as (
         insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt, retries, lane, worker_id,
                                      claimed_at, started_at, finished_at, result)
@@ -152,8 +152,9 @@ begin
         select e.lane, e.worker_id, count(*)::integer as n from ended e group by e.lane, e.worker_id
     )
     select array_agg(e.seq), array_agg(e.attempt), (select array_agg(u.lane) from used u),
-           (select array_agg(u.worker_id) from used u), (select array_agg(u.n) from used u)
-      into seqs, attempts, lanes, workers, slots
+           (select array_agg(u.worker_id) from used u), (select array_agg(u.n) from used u),
+           bool_or(e.flow is not null)
+      into seqs, attempts, lanes, workers, slots, in_flow
       from ended e;
 end $$;
 
@@ -163,8 +164,8 @@ end $$;
 -- rolled back, and it fails with the given error).
 -- Exactly one terminal write per job. Returns everything except plainly accepted finishes: accepted,
 -- cancel_requested, fenced or busy (try again) per job, with its status now; promoted for each job that got a
--- key, with its job type in place of the status; freed for each job type that may have waited for a released
--- limit, with its name there.
+-- key or waited for one of these, with its job type in place of the status; freed for each job type that may have
+-- waited for a released limit, with its name there; arrived if the caller should call laneway.advance.
 -- A repeated call for an attempt that this call already ended returns the same as the first.
 create or replace function laneway.settle(
     p_seqs bigint[], p_attempts integer[], p_verdicts text[], p_results text[], p_errors text[],
@@ -192,18 +193,21 @@ declare
     v_analyzed record;
     v_keys laneway.key_holders[];
     v_often bigint[];
+    v_in_flow boolean;
     v_mine laneway.held_resources;
     v_own laneway.held_resources;
     -- Ended by complete_plain.
     v_plain bigint[];
     v_plain_attempts integer[];
+    v_plain_in_flow boolean;
 begin
     if p_errors is null and p_delays is null and 'finish' = all (p_verdicts) then
-        select c.seqs, c.attempts, c.lanes, c.workers, c.slots
-          into v_plain, v_plain_attempts, v_own.lanes, v_own.workers, v_own.slots
+        select c.seqs, c.attempts, c.lanes, c.workers, c.slots, c.in_flow
+          into v_plain, v_plain_attempts, v_own.lanes, v_own.workers, v_own.slots, v_plain_in_flow
           from laneway.complete_plain(p_seqs, p_attempts, p_results, p_ran, v_now) c;
         if cardinality(v_plain) = cardinality(p_seqs) then
             perform laneway.release_resources(v_own);
+            return query select * from laneway.follow_ends(v_plain, v_plain_in_flow);
             if exists (select from laneway.watches) then
                 perform laneway.emit(v_plain, 'settled');
             end if;
@@ -309,12 +313,13 @@ begin
            array_agg(row(j.workspace, j.concurrency_key, j.seq)::laneway.key_holders)
                filter (where j.concurrency_key is not null),
            array_agg(j.seq) filter (where j.verdict in ('release', 'snooze') and j.attempt - j.retries > 100),
+           bool_or(j.flow is not null),
            (select array_agg(s.lane) from slots s), (select array_agg(s.worker_id) from slots s),
            (select array_agg(s.n) from slots s),
            (select array_agg(m.worker_id) from limits m), (select array_agg(m.name) from limits m),
            (select array_agg(m.n) from limits m)
       into v_ended, v_odd, v_odd_attempts, v_odd_status, v_odd_answers, v_odd_ranks, v_seqs, v_attempts, v_keys,
-           v_often, v_mine.lanes, v_mine.workers, v_mine.slots,
+           v_often, v_in_flow, v_mine.lanes, v_mine.workers, v_mine.slots,
            v_mine.limit_workers, v_mine.limit_names, v_mine.limit_counts
       from judged j;
 
@@ -348,6 +353,10 @@ begin
     end if;
     if v_mine.limit_names is not null then
         return query select 0::bigint, 0, 'freed', f from laneway.freed_types(v_mine.limit_names, v_mine.limit_counts) f;
+    end if;
+    return query select * from laneway.follow_ends(v_plain || v_seqs, v_in_flow or v_plain_in_flow);
+    if 'confirm' = any (p_verdicts) and exists (select from laneway.arrivals) then
+        return query select 0::bigint, 0, 'arrived', null::text;
     end if;
     if v_odd is not null then
         return query select * from unnest(v_odd, v_odd_attempts, v_odd_answers, v_odd_status);

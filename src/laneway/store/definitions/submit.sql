@@ -142,6 +142,8 @@ $$;
 -- A second submit of a live unique_key returns the first job with duplicate = true. unique_for: also after the first
 -- job has ended, until so long after its submit. unique_by: the arguments that form the key if unique_key is
 -- not given; with neither, all arguments form it. Null: as the type publishes. unique_for => '0': not unique.
+-- after: the job waits until these jobs have completed. after_failure: if one of them fails or is cancelled, `cancel` (the
+-- default), `run`, or `hold` until it is retried and completes. flow: the flow that the job joins.
 -- needs (analysis, approval or both) and max_age (seconds): from a caller that has the handler, in case it is not
 -- published yet; a published type has its own max_age.
 -- With its owner's rights: a role that may submit cannot write the queue or an approval directly.
@@ -153,6 +155,7 @@ create or replace function laneway.submit(
     max_payload_bytes integer default 1048576, max_key_bytes integer default 512,
     concurrency_key text default null, needs text default null, max_age double precision default null,
     unique_for interval default null, unique_by text[] default null,
+    after uuid[] default null, after_failure text default null, flow uuid default null,
     out job_id uuid, out status text, out duplicate boolean)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
@@ -165,6 +168,8 @@ declare
     v_priority integer;
     v_key      text := submit.unique_key;
     v_for      double precision := extract(epoch from submit.unique_for);
+    v_flow     bigint;
+    v_link     record;
 begin
     if submit.payload is null then
         raise exception using errcode = 'LW001', message = 'payload: may not be null';
@@ -202,6 +207,10 @@ begin
        and submit.workspace <> all (current_setting('laneway.workspaces')::text[]) then
         raise insufficient_privilege using message = format(
             'row-level security: the workspace %s is outside of laneway.workspaces', submit.workspace);
+    end if;
+
+    if submit.flow is not null then
+        v_flow := laneway.flow_to_join(submit.flow, array[submit.workspace]);
     end if;
 
     -- A duplicate within a period locks nothing, so that duplicates neither wait for each other nor deadlock.
@@ -249,12 +258,25 @@ begin
     job_id := coalesce(submit.id, gen_random_uuid());
     duplicate := false;
     insert into laneway.jobs (seq, id, job_type, workspace, payload, priority, max_retries, run_at, unique_key, tags,
-                              created_at, created_by, traceparent, concurrency_key)
+                              created_at, created_by, traceparent, concurrency_key, flow)
     values (v_seq, job_id, submit.job_type, submit.workspace, submit.payload, v_priority,
             coalesce(submit.max_retries, v_type.max_retries, 3), v_due, v_key, submit.tags,
-            v_now, submit.created_by, submit.traceparent, submit.concurrency_key);
+            v_now, submit.created_by, submit.traceparent, submit.concurrency_key, v_flow);
     status := 'approved';
-    if v_type.has_analysis or v_type.approval <> 'never' or submit.needs is not null then
+    if submit.after is not null or submit.after_failure is not null or v_flow is not null then
+        select l.* into v_link
+          from laneway.link_jobs(array[v_seq], array[job_id], array[v_seq], array[submit.workspace], jsonb_build_array(
+                   jsonb_build_object('after', to_jsonb(submit.after), 'after_failure', submit.after_failure)),
+                   v_flow, false, v_now) l;
+        if found then
+            status := case when v_link.cause is null then 'waiting' else 'cancelled' end;
+        end if;
+    end if;
+    if status <> 'approved' then
+        if submit.needs is not null then
+            insert into laneway.approvals (seq, asked) values (v_seq, submit.needs);
+        end if;
+    elsif v_type.has_analysis or v_type.approval <> 'never' or submit.needs is not null then
         status := laneway.start_approval(v_seq, v_now, submit.needs);
     elsif v_due > v_now then
         insert into laneway.delayed (seq, job_type, rank, run_at) values (v_seq, submit.job_type, -v_priority, v_due);
@@ -268,7 +290,10 @@ begin
     if exists (select from laneway.watches) then
         perform laneway.emit(array[v_seq], 'submitted');
     end if;
-    if submit.wake and status <> 'awaiting_approval' then
+    if status = 'cancelled' then
+        perform laneway.end_unstarted(v_seq, v_link.cause, v_now);
+    end if;
+    if submit.wake and status in ('approved', 'pending') then
         perform pg_notify('laneway', 'wake ' || case when status = 'pending' then laneway.analysis_of(submit.job_type)
                                                 else submit.job_type end);
     end if;

@@ -2,11 +2,13 @@
 -- write access to the tables, and for drivers without COPY. p_payloads: an array with the payload of each job.
 -- p_kinds: shared settings, as objects with the parameter names of laneway.submit (delay in seconds). p_kind_of:
 -- the index in p_kinds, from 0, for each job. Returns a row per job, in the order given. p_max_payload_bytes
--- 2147483647: the caller has checked the payloads against its settings. With its owner's rights, like
--- laneway.submit.
+-- 2147483647: the caller has checked the payloads against its settings. p_flow: the flow that the jobs join. p_after: null,
+-- or an array with, per job, null or an object: after (ids of jobs, also of earlier ones in the batch), after_failure,
+-- name (in its flow). With its owner's rights, like laneway.submit.
 create or replace function laneway.submit_batch(
     p_ids uuid[], p_payloads jsonb, p_kind_of integer[], p_kinds jsonb,
-    p_max_payload_bytes integer default 1048576, p_max_key_bytes integer default 512)
+    p_max_payload_bytes integer default 1048576, p_max_key_bytes integer default 512,
+    p_after jsonb default null, p_flow uuid default null)
 returns table (job_id uuid, status text, duplicate boolean)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 set jit = off
@@ -31,6 +33,10 @@ declare
     v_problem  text;
     v_stored   bigint;
     v_odd      record;
+    v_flow     bigint;
+    -- Jobs to cancel at once, and the failed jobs that they come after.
+    v_ended    bigint[];
+    v_causes   bigint[];
 begin
     if jsonb_array_length(p_payloads) is distinct from v_count or cardinality(p_kind_of) is distinct from v_count
        or array_position(p_ids, null) is not null then
@@ -88,6 +94,11 @@ begin
       from unnest(v_kinds) k where k.workspace <> all (v_narrow) order by array_position(p_kind_of, k.kind) limit 1;
     if v_problem is not null then
         raise insufficient_privilege using message = v_problem;
+    end if;
+
+    if p_flow is not null then
+        v_flow := laneway.flow_to_join(p_flow, array(
+            select distinct k.workspace from unnest(v_kinds) k where k.kind = any (p_kind_of)));
     end if;
 
     -- Assign the transaction id before the sequence numbers: floors rely on it.
@@ -163,9 +174,9 @@ begin
     end if;
 
     insert into laneway.jobs (seq, id, job_type, workspace, payload, priority, max_retries, run_at, unique_key, tags,
-                              created_at, created_by, traceparent, concurrency_key)
+                              created_at, created_by, traceparent, concurrency_key, flow)
     select g.seq, g.id, k.job_type, k.workspace, g.payload, k.priority, k.max_retries, k.run_at, g.key, k.tags,
-           v_now, k.created_by, k.traceparent, k.concurrency_key
+           v_now, k.created_by, k.traceparent, k.concurrency_key, v_flow
       from rows from (unnest(v_seqs), unnest(v_holders), unnest(p_ids), unnest(p_kind_of), unnest(v_keys),
                       jsonb_array_elements(p_payloads)) as g (seq, holder, id, kind, key, payload)
       join unnest(v_kinds) k on k.kind = g.kind
@@ -181,14 +192,30 @@ begin
             raise exception 'unique_key % belongs to a job that does not exist', v_problem;
         end if;
     end if;
+    if p_after is not null or v_flow is not null then
+        for v_odd in
+            select l.* from laneway.link_jobs(v_seqs, p_ids, v_holders, array(
+                select k.workspace from unnest(p_kind_of) with ordinality as g (kind, n)
+                  join unnest(v_kinds) k on k.kind = g.kind order by g.n),
+                coalesce(p_after, to_jsonb(array_fill(null::text, array[v_count]))), v_flow, true, v_now) l
+        loop
+            v_statuses[v_odd.place] := case when v_odd.cause is null then 'waiting' else 'cancelled' end;
+            if v_odd.cause is not null then
+                v_ended := v_ended || v_odd.seq;
+                v_causes := v_causes || v_odd.cause;
+            end if;
+        end loop;
+    end if;
     insert into laneway.ready (seq, job_type, rank, ready_at)
     select g.seq, k.job_type, -k.priority, v_now
-      from unnest(v_seqs, v_holders, p_kind_of) as g (seq, holder, kind) join unnest(v_kinds) k on k.kind = g.kind
-     where g.holder = g.seq and not k.is_gated and (k.run_at > v_now) is not true;
+      from unnest(v_seqs, v_holders, p_kind_of, v_statuses) as g (seq, holder, kind, status)
+      join unnest(v_kinds) k on k.kind = g.kind
+     where g.holder = g.seq and g.status = 'approved' and not k.is_gated and (k.run_at > v_now) is not true;
     insert into laneway.delayed (seq, job_type, rank, run_at)
     select g.seq, k.job_type, -k.priority, k.run_at
-      from unnest(v_seqs, v_holders, p_kind_of) as g (seq, holder, kind) join unnest(v_kinds) k on k.kind = g.kind
-     where g.holder = g.seq and not k.is_gated and k.run_at > v_now;
+      from unnest(v_seqs, v_holders, p_kind_of, v_statuses) as g (seq, holder, kind, status)
+      join unnest(v_kinds) k on k.kind = g.kind
+     where g.holder = g.seq and g.status = 'approved' and not k.is_gated and k.run_at > v_now;
     for v_odd in
         select g.n, g.seq, k.needs, k.max_age, k.is_gated
           from unnest(v_seqs, v_holders, p_kind_of) with ordinality as g (seq, holder, kind, n)
@@ -196,7 +223,9 @@ begin
          where g.holder = g.seq and (k.is_gated or k.max_age is not null)
          order by g.n
     loop
-        if v_odd.is_gated then
+        if v_odd.is_gated and v_statuses[v_odd.n] <> 'approved' then
+            insert into laneway.approvals (seq, asked) select v_odd.seq, v_odd.needs where v_odd.needs is not null;
+        elsif v_odd.is_gated then
             v_statuses[v_odd.n] := laneway.start_approval(v_odd.seq, v_now, v_odd.needs);
         end if;
         if v_odd.max_age is not null then
@@ -206,6 +235,7 @@ begin
     if exists (select from laneway.watches) then
         perform laneway.emit(array(select h from unnest(v_seqs, v_holders) as u (s, h) where u.s = u.h), 'submitted');
     end if;
+    perform laneway.end_unstarted(u.seq, u.cause, v_now) from unnest(v_ended, v_causes) as u (seq, cause);
     if v_holders = v_seqs then
         return query select u.id, u.status, false from unnest(p_ids, v_statuses) as u (id, status);
     else

@@ -8,19 +8,20 @@ select j.seq, j.id, j.job_type,
             when l.seq is not null then 'running'
             when coalesce(w.seq, d.seq, b.seq) is not null then 'approved'
             when a.seq is not null then 'awaiting_approval'
+            when q.seq is not null then 'waiting'
             -- Without a state: some of the tables were truncated or restored.
             else 'failed' end as status,
-       coalesce(o.priority, -l.rank, -w.rank, -d.rank, -b.rank, -a.rank, j.priority) as priority,
+       coalesce(o.priority, -l.rank, -w.rank, -d.rank, -b.rank, -a.rank, -q.rank, j.priority) as priority,
        j.payload, o.result,
-       case when coalesce(o.seq, l.seq, w.seq, d.seq, b.seq, a.seq) is null then
+       case when coalesce(o.seq, l.seq, w.seq, d.seq, b.seq, a.seq, q.seq) is null then
             '{"type": "Lost", "message": "the database lost the state of this job: `laneway db repair`, then retry it", "public": true}'::jsonb
             else o.error end as error,
        case when p.seq is not null then jsonb_build_object(
             'stage', p.stage, 'done', p.done, 'total', p.total,
             'percent', round((100 * p.done / nullif(p.total, 0))::numeric, 1), 'message', p.message) end as progress,
        p.checkpoint, v.analysis,
-       coalesce(o.attempt, l.attempt, w.attempt, d.attempt, b.attempt, a.attempt, 0) as attempt,
-       coalesce(o.retries, l.retries, w.retries, d.retries, b.retries, 0) as retries,
+       coalesce(o.attempt, l.attempt, w.attempt, d.attempt, b.attempt, a.attempt, q.attempt, 0) as attempt,
+       coalesce(o.retries, l.retries, w.retries, d.retries, b.retries, q.retries, 0) as retries,
        j.max_retries, j.workspace, coalesce(j.tags, '{}') as tags, j.unique_key, j.concurrency_key,
        j.created_at, j.created_by,
        case when v.decision in ('approved', 'automatic') then v.decided_at
@@ -42,7 +43,13 @@ select j.seq, j.id, j.job_type,
        -- For a running attempt only its worker knows better, and reports it at the end; an analysis does not count.
        coalesce(l.started_at, case when l.job_type not like E'\x01%' then l.claimed_at end, o.started_at) as started_at,
        o.finished_at,
-       coalesce(l.cancel_by, o.cancel_by) as cancelled_by
+       coalesce(l.cancel_by, o.cancel_by) as cancelled_by, f.id as flow,
+       case when q.seq is not null then jsonb_build_object(
+            'kind', q.reason, 'name', q.name, 'since', q.since, 'until', q.wake_at,
+            'missing', (select c.missing from laneway.countdowns c where c.seq = j.seq),
+            'jobs', (select jsonb_agg(e.id order by e.parent)
+                       from (select x.parent, y.id from laneway.open_edges x join laneway.jobs y on y.seq = x.parent
+                              where x.child = j.seq order by x.parent limit 20) e)) end as waits_for
   from laneway.jobs j
   left join laneway.outcome o on o.seq = j.seq
   left join laneway.lease l on l.seq = j.seq
@@ -50,6 +57,8 @@ select j.seq, j.id, j.job_type,
   left join laneway.delayed d on d.seq = j.seq
   left join laneway.key_waiters b on b.seq = j.seq
   left join laneway.awaiting a on a.seq = j.seq
+  left join laneway.waiting q on q.seq = j.seq
+  left join laneway.flows f on f.seq = j.flow
   left join laneway.approvals v on v.seq = j.seq
   left join laneway.progress p on p.seq = j.seq
   left join laneway.workers k on k.id = coalesce(l.worker_id, o.worker_id)

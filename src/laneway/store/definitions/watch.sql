@@ -22,7 +22,7 @@ end $$;
 -- A pass of the watchdog: renews leadership, then reclaims lapsed and stalled leases of one lane, so that two
 -- passes lock slot counters in the same order. Null epoch: not the leader, nothing done. `more`: call again at
 -- once. `has_duties`: some job is overaged, its approval expired, or it ended in a handler's transaction and was
--- not settled; or a limit held outside of jobs lapsed. `lost`: up to five of the reclaimed attempts, for the log.
+-- not settled; a limit held outside of jobs lapsed; or ends of jobs left work behind. `lost`: up to five of the reclaimed attempts, for the log.
 create or replace function laneway.run_watchdog(
     p_holder uuid, p_ttl_s double precision, p_limit integer, p_now timestamptz default null,
     out epoch bigint, out reclaimed integer, out job_types text[], out more boolean, out has_duties boolean,
@@ -48,6 +48,7 @@ begin
     has_duties := (select true from laneway.deadlines d where d.at <= v_now limit 1)
                or (select true from laneway.awaiting a where a.expires_at <= v_now limit 1)
                or (select true from laneway.self_finished limit 1)
+               or (select true from laneway.arrivals limit 1) or (select true from laneway.flow_tallies limit 1)
                or (select true from laneway.limit_holds h where h.lease_until < v_now limit 1);
     -- The lane of an unlocked one: locked leases must not hide the others.
     select o.lane into v_lane from laneway.overdue_leases(v_now) o

@@ -1,0 +1,62 @@
+"""Rights that statements and SQL functions of edges and flows need; see function_rights.py."""
+
+from __future__ import annotations
+
+from typing import Final
+
+EDGE_FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
+    # These run with their owner's rights: workers and clients may not write edges and flows.
+    **dict.fromkeys(("note_ends", "advance", "fold_tallies", "create_flow", "list_flows"), ()),
+    **dict.fromkeys(("flow_states", "results_of", "cancel_flow"), ()),
+    "end_unstarted": ("select on jobs", "select on outcome", "execute on end_waiting"),
+    "cancel_owned": ("select on links", "insert on arrivals", "execute on wake"),
+    "is_needed": (
+        "select on open_edges", "select on links", "select on outcome", "select on jobs",
+    ),
+    "is_flow_kept": ("select on links", "execute on flow_sums"),
+    "remove_links": (
+        "select on outcome", "select delete on open_edges", "select delete on countdowns",
+        "select delete on links", "select update delete on flows", "select delete on flow_tallies",
+        "execute on count_down",
+    ),
+    "lock_parents": (
+        "select update on lease", "select update on ready", "select update on delayed",
+        "select update on key_waiters", "select update on awaiting", "select update on waiting",
+        "select update on outcome",
+    ),
+    "link_jobs": (
+        "select on jobs", "select on outcome", "select on flows", "insert on links",
+        "insert on open_edges", "insert on countdowns", "insert on waiting",
+        "select insert on flow_tallies", "execute on lock_parents",
+    ),
+    "flow_to_join": ("select update on flows",),
+    "release_waiting": (
+        "select update delete on waiting", "select on job_types", "select on approvals",
+        "select on jobs", "insert on delayed", "insert on ready", "execute on requeue_retried",
+        "select on watches", "execute on emit",
+    ),
+    "follow_ends": ("select on open_edges", "execute on note_ends"),
+    "count_down": (
+        "select update delete on countdowns", "select on waiting", "insert on arrivals",
+        "execute on release_waiting",
+    ),
+    "follow_edges": (
+        "select update on outcome", "select update delete on open_edges",
+        "select update on waiting", "execute on count_down", "execute on end_children",
+    ),
+    "end_children": (
+        "select delete on waiting", "select on jobs", "insert on outcome",
+        "select delete on job_keys", "execute on emit", "execute on note_ends",
+    ),
+    "cancel_sub_jobs": ("select on links", "select on outcome", "execute on cancel"),
+    "flow_in_reach": ("select on flows",),
+    "flow_sums": ("select on flows", "select on flow_tallies"),
+    "retry_flow": (
+        "select on links", "select on outcome", "execute on flow_in_reach", "execute on retry",
+    ),
+}  # fmt: skip
+# Of workers.
+EDGE_STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
+    "edges/advance": ("execute on advance",),
+    "edges/fold_tallies": ("execute on is_leader", "execute on fold_tallies"),
+}
