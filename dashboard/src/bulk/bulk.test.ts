@@ -42,10 +42,13 @@ it("sums up", () => {
 const job = { id: "1", created_by: "ada", workspace: "default", lane: "bulk" };
 
 it("offers a verb only where it can act", () => {
-  const ids = (status: "failed" | "running" | "approved", run_at: string | null = null) =>
-    VERBS.filter((verb) => takes(verb, { ...job, status, run_at })).map(({ id }) => id);
+  const ids = (
+    status: "failed" | "running" | "approved" | "waiting",
+    run_at: string | null = null,
+  ) => VERBS.filter((verb) => takes(verb, { ...job, status, run_at })).map(({ id }) => id);
   expect(ids("failed")).toEqual(["retry", "delete"]);
   expect(ids("running")).toEqual(["cancel"]);
+  expect(ids("waiting")).toEqual(["reprioritize", "cancel"]);
   expect(ids("approved", "2020-01-01T00:00:00Z")).toEqual(["reprioritize", "cancel"]);
   expect(ids("approved", "9999-01-01T00:00:00Z")).toContain("run_now");
   expect(fits(verbOf("run_now"), {})).toBe(true);

@@ -24,7 +24,7 @@ export type Verb = {
   only?: { test: (job: ChosenJob) => boolean; otherwise: string };
 };
 
-const WAITING = ["pending", "awaiting_approval", "approved"] as const;
+const WAITING = ["pending", "awaiting_approval", "approved", "waiting"] as const;
 
 export const VERBS: readonly Verb[] = [
   {

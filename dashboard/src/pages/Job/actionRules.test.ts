@@ -30,6 +30,7 @@ describe("actions", () => {
     [{}, ["cancel", "clone", "reprioritize"]],
     [{ run_at: "2026-11-18T00:01:00Z" }, ["cancel", "clone", "reprioritize", "run_now"]],
     [{ run_at: "2026-11-17T00:00:00Z" }, ["cancel", "clone", "reprioritize"]],
+    [{ status: "waiting" }, ["cancel", "clone", "reprioritize"]],
     [{ status: "running" }, ["cancel", "clone"]],
     [{ status: "running", cancel_requested_at: "2026-11-18T00:00:00Z" }, ["clone"]],
     [{ status: "failed" }, ["clone", "delete", "retry"]],

@@ -24,7 +24,7 @@ export type JobAction =
   | "delete";
 
 const ENDED = new Set<string>(["completed", "failed", "cancelled"]);
-const WAITING = new Set<string>(["pending", "awaiting_approval", "approved"]);
+const WAITING = new Set<string>(["pending", "awaiting_approval", "approved", "waiting"]);
 
 export const hasEnded = (status: string): boolean => ENDED.has(status);
 
