@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from statistics import median
 
 from bench import load, raw, timing
@@ -60,6 +61,9 @@ def measure(server: Server, figures: Figures, scale: Scale) -> None:
         "copy": lambda: copy(database, count),
         "raw": lambda: raw.drain(database, count, best),
         "1 process": lambda: workers(database, count),
+        "defaults": lambda: workers(
+            database, count, make_workers=partial(Workers, concurrency=None)
+        ),
         "2 processes": lambda: workers(database, scale.drain_many, 2),
         "8 processes": lambda: workers(database, scale.drain_many, 8),
         "1,000 slots": lambda: workers(database, count, max_slots=1000),
@@ -71,6 +75,7 @@ def measure(server: Server, figures: Figures, scale: Scale) -> None:
         log(f"drain {turn + 1}: " + ", ".join(f"{k} {r[-1]:,.0f}/s" for k, r in rates.items()))
     figures.ratio("drain_1p_vs_raw", rates["1 process"], rates["raw"])
     figures.ratio("raw_vs_copy", rates["raw"], rates["copy"])
+    figures.ratio("drain_default_vs_tuned", rates["defaults"], rates["1 process"])
     figures.ratio("drain_2p_vs_1p", rates["2 processes"], rates["1 process"])
     figures.ratio("drain_8p_vs_2p", rates["8 processes"], rates["2 processes"])
     figures.ratio("bounded_vs_unbounded", rates["1,000 slots"], rates["1 process"])

@@ -51,13 +51,16 @@ def start(
 
 
 class Workers:
-    """Processes of `laneway worker` without a supervisor, ready on entry."""
+    """Processes of `laneway worker` without a supervisor, ready on entry.
+
+    A concurrency of None leaves the default.
+    """
 
     def __init__(
         self,
         database: Database,
         processes: int = 1,
-        concurrency: int = 1000,
+        concurrency: int | None = 1000,
         app: str = "bench.app:lw",
         environment: Mapping[str, str] | None = None,
     ) -> None:
@@ -91,8 +94,8 @@ class Workers:
         self._stop()
 
     def _start_all(self, log: int, parent_pipe: int) -> list[subprocess.Popen[bytes]]:
-        options = [f"--concurrency={self._concurrency}", "--grace=0.1s"]
-        command = ["laneway", "worker", self._app, *options]
+        options = [] if self._concurrency is None else [f"--concurrency={self._concurrency}"]
+        command = ["laneway", "worker", self._app, *options, "--grace=0.1s"]
         variables = {**environment(self._database), **self._environment}
         return [start(command, variables, log, parent_pipe) for _ in range(self._count)]
 

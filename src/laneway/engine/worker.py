@@ -9,13 +9,14 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from laneway import __version__
 from laneway.config.settings import Settings
 from laneway.config.sources import database_source
 from laneway.domain.overview import Transport
+from laneway.engine.claim.claim_ahead import ClaimAhead
 from laneway.engine.claim.floors import Floors
 from laneway.engine.claim.lane_loop import LaneLoop, LaneTools
 from laneway.engine.claim.lane_routing import served, warn_of_missing
@@ -34,7 +35,7 @@ from laneway.errors import LanewayError
 from laneway.observability.safe_logger import SafeLogger
 from laneway.store import lanes
 from laneway.store.database import Database
-from laneway.store.leases import Verdict, WriteResult
+from laneway.store.leases import Assignment, Verdict, WriteResult
 from laneway.store.migrate import check
 from laneway.store.notify import wake, wake_message
 from laneway.store.waker import Waker
@@ -115,6 +116,12 @@ class Worker(WorkerRuntime):
         settings, warnings = self.settings, self._warnings
         rest = self.databases.rest
         self._peers = Waker.of_peers(rest)
+        is_set = "concurrency" in settings.model_fields_set
+        self.ahead = ClaimAhead(
+            self.capacity, self.executor, self._give_back, settings.concurrency if is_set else None
+        )
+        # Job types to wake others for once their jobs are back in the queue.
+        self._returned: set[str] = set()
         self._tools = LaneTools(
             worker_id=self.id,
             database=self.databases.claim,
@@ -128,6 +135,7 @@ class Worker(WorkerRuntime):
             claiming=asyncio.Lock(),
             metrics=self._metrics,
             is_drained=lambda: self.registrar.is_drained,
+            ahead=self.ahead,
         )
         self.poller = Poller(rest, warnings, self)
         self.leader_services = LeaderServices(
@@ -196,18 +204,22 @@ class Worker(WorkerRuntime):
 
     async def _stop_receiving(self) -> None:
         self.registrar.announce_stop()
+        self.ahead.return_all()
         stops = [asyncio.ensure_future(loop.stop()) for loop in self.loops.values()]
         if stops:
             await asyncio.wait(stops, timeout=STOP_S)
         # Jobs of a claim that hangs are reclaimed when their leases lapse.
         await self._cancel_loops()
         await asyncio.gather(*stops, return_exceptions=True)
+        # Those of a claim that was answered meanwhile.
+        self.ahead.return_all()
 
     async def _leave(self, released: set[str], until: float, hurry: asyncio.Event | None) -> None:
         with contextlib.suppress(LanewayError, TimeoutError):
             async with asyncio.timeout(STOP_S):
-                if released:
-                    await self.databases.rest.run(wake(wake_message(released)))
+                if released or self._returned:
+                    message = wake_message(released | self._returned)
+                    await self.databases.rest.run(wake(message))
                 await self.leader_services.resign()
                 await self.registrar.unregister()
 
@@ -278,7 +290,17 @@ class Worker(WorkerRuntime):
         for loop in sorted(self.loops.values(), key=lambda one: self.capacity.last_taken(one.lane)):
             if loop.wants_work:
                 loop.wake()
+        self.ahead.feed_soon()
         super().on_room()
+
+    def _give_back(self, jobs: Sequence[Assignment]) -> None:
+        for job in jobs:
+            self._returned.add(job.job_type)
+            self.completer.add(Verdict(job.claim, "release"))
+
+    def _stop_run(self, seq: int, attempt: int, answer: str, write: str) -> None:
+        self.ahead.stop(seq, attempt, answer)
+        super()._stop_run(seq, attempt, answer, write)
 
     def on_abandoned(self, run: Run) -> None:
         """Do nothing: lanes read the room that is left."""
@@ -328,6 +350,9 @@ class Worker(WorkerRuntime):
         ):
             self._requests.limits.hint()
         woken = {str(one.status) for one in answers if one.answer in ("promoted", "freed")}
+        if self._returned and self.is_running and any(v.kind == "release" for v in verdicts):
+            woken |= self._returned
+            self._returned.clear()
         if woken:
             self.on_work(woken)
             self._peers.wake(woken)

@@ -63,7 +63,8 @@ class ClaimAnswer:
     """The result of a claim; `state`: ok, changed, paused, disabled, full, limited or replaced.
 
     `limited`: a limit left a job type fewer slots than it may have jobs; `wait_s`: until a rate
-    allows more. `parked`: jobs put aside, because another job holds their key.
+    allows more. `parked`: jobs put aside, because another job holds their key. `refused`: a claim
+    of plain jobs alone may have left others.
     """
 
     state: str
@@ -76,6 +77,7 @@ class ClaimAnswer:
     wait_s: float | None
     parked: int
     assignments: list[Assignment]
+    refused: bool = False
 
 
 class Verdict(NamedTuple):
@@ -109,13 +111,13 @@ class WriteResult(NamedTuple):
 def _claimed(rows: list[Row]) -> ClaimAnswer:
     if not rows:
         return ClaimAnswer("replaced", 0, 0, 0, False, 0, False, None, 0, [])
-    state, own, horizon, left, more, lease_s, limited, wait_s, parked, *columns = rows[0]
+    state, own, horizon, left, more, lease_s, limited, wait_s, parked, refused, *columns = rows[0]
     head = (
         state, int(own or 0), int(horizon or 0), left or 0, bool(more), lease_s or 0,
         bool(limited), wait_s, parked or 0,
     )  # fmt: skip
     if not columns[0]:
-        return ClaimAnswer(*head, [])
+        return ClaimAnswer(*head, [], bool(refused))
     count = len(columns[0])
     losses = columns.pop() if len(columns) in _WITH_LOSSES else None
     if len(columns) == _COLUMNS:
@@ -127,7 +129,7 @@ def _claimed(rows: list[Row]) -> ClaimAnswer:
     columns[12] = [None] * count if created_by is None else created_by
     claims = map(Claim._make, zip(*columns[:3], strict=True))
     assignments = map(Assignment._make, zip(claims, *columns[3:], strict=True))
-    return ClaimAnswer(*head, list(assignments))
+    return ClaimAnswer(*head, list(assignments), bool(refused))
 
 
 def claim(
@@ -141,11 +143,13 @@ def claim(
     *,
     origins: bool = False,
     session: UUID | None = None,
+    plain: bool = False,
 ) -> Statement[ClaimAnswer]:
     """Claims up to `room` due jobs of a lane; see laneway.claim in definitions/claim.sql.
 
     `origins`: also returns how long each job was due, and the trace of its submit. `session`:
-    claims only if it is the newest session of a remote worker; includes origins.
+    claims only if it is the newest session of a remote worker; includes origins. `plain`: leaves
+    jobs that hold more than a slot.
     """
     types, groups, fresh, los, floors, highs = zip(*ranges, strict=True)
     name = "leases/claim_with_origins" if origins else "leases/claim_jobs"
@@ -155,7 +159,7 @@ def claim(
         name,
         _claimed,
         {
-            **({} if session is None else {"session": session}),
+            **({"plain": plain} if session is None else {"session": session}),
             "worker": worker_id,
             "lane": lane,
             "version": version,

@@ -157,6 +157,15 @@ class Capacity:
         """The number of the lane's last claim; the lowest has waited longest for room."""
         return self._last_taken.get(lane, 0)
 
+    def used(self, isolation: str) -> int:
+        """Room taken by jobs of all lanes."""
+        return self._used[isolation]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing but the room of each isolation bounds the jobs of this process."""
+        return self._slots is None and self.jobs_left is None
+
     @property
     def is_spent(self) -> bool:
         """Whether the process has claimed all the jobs that it may run."""

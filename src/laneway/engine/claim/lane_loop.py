@@ -6,7 +6,8 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 from uuid import UUID
 
@@ -56,6 +57,35 @@ class Renewer(Protocol):
     def hold(self, claims: list[Claim], lease_s: float, age_s: float) -> None: ...
 
 
+class Ahead(Protocol):
+    """Jobs that a worker claims before it has room to start them."""
+
+    def room(self, lane: str) -> int | None:
+        """Jobs that the lane may claim ahead now; None: it claims only what it has room for."""
+        ...
+
+    def promised(self, room: int) -> AbstractContextManager[None]: ...
+
+    def refuse(self, lane: str) -> None: ...
+
+    def put(self, lane: str, jobs: Sequence[Assignment]) -> None: ...
+
+
+class NothingAhead:
+    """Claims only what there is room for."""
+
+    def room(self, lane: str) -> int | None:
+        return None
+
+    def promised(self, room: int) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def refuse(self, lane: str) -> None: ...
+
+    def put(self, lane: str, jobs: Sequence[Assignment]) -> None:
+        raise AssertionError("nothing is claimed ahead")
+
+
 @dataclass(frozen=True, slots=True)
 class LaneTools:
     """The objects that all lane loops of a worker share."""
@@ -74,6 +104,7 @@ class LaneTools:
     metrics: WorkerMetrics
     is_drained: Callable[[], bool]
     claim: Callable[..., Statement[ClaimAnswer]] = claim
+    ahead: Ahead = field(default_factory=NothingAhead)
 
 
 class LaneLoop(Service):
@@ -99,6 +130,8 @@ class LaneLoop(Service):
         self.is_full = False
         # The room of some isolation is used up: claim again when a job here ends.
         self.wants_work = False
+        # The claim under way is for jobs that may have to wait for room.
+        self._is_ahead = False
 
     @property
     def job_types(self) -> set[str]:
@@ -125,6 +158,14 @@ class LaneLoop(Service):
 
     async def _claim(self) -> float | None:
         caps = [self._tools.capacity.free(self.lane, kind) for kind in GROUPS]
+        ahead = self._tools.ahead.room(self.lane)
+        if ahead is not None:
+            caps[0] = ahead
+        self._is_ahead = ahead is not None
+        with self._tools.ahead.promised(0 if self._is_ahead else caps[0]):
+            return await self._claim_up_to(caps)
+
+    async def _claim_up_to(self, caps: list[int]) -> float | None:
         types = [
             (handler.job_type, group)
             for handler in self.handlers
@@ -151,6 +192,7 @@ class LaneLoop(Service):
                 caps,
                 self.floors.busy,
                 origins=self._tools.metrics.wants_origins,
+                **({"plain": True} if self._is_ahead else {}),
             ),
             room,
         )
@@ -188,6 +230,10 @@ class LaneLoop(Service):
             return 0
         if answer.state != "ok":
             return None
+        if answer.refused:
+            self._tools.ahead.refuse(self.lane)
+            if not answer.own_xid:
+                return 0
         self.floors.learn(answer)
         if answer.assignments:
             self._take(answer, age_s, isolations)
@@ -210,9 +256,15 @@ class LaneLoop(Service):
                 self._tools.completer.add(Verdict(one, "release"))
             return
         self._tools.heartbeat.hold(claims, answer.lease_s, age_s)
-        for kind, count in Counter(isolations[one.job_type] for one in answer.assignments).items():
+        jobs = answer.assignments
+        if self._is_ahead:
+            waiting = [one for one in jobs if isolations[one.job_type] == GROUPS[0]]
+            jobs = [one for one in jobs if isolations[one.job_type] != GROUPS[0]]
+            self._tools.ahead.put(self.lane, waiting)
+        for kind, count in Counter(isolations[one.job_type] for one in jobs).items():
             self._tools.capacity.take(self.lane, kind, count)
-        self._tools.executor.start(answer.assignments, self.lane)
+        if jobs:
+            self._tools.executor.start(jobs, self.lane)
         # Last: nothing may come between a claim and its start.
         self._tools.metrics.claimed(self.lane, answer.assignments)
 

@@ -58,7 +58,7 @@ class Executor:
         self._threads = Threads()
         self._children = ChildRuns(self, tools)
         self._loop = asyncio.get_running_loop()
-        self._inline_tasks = InlineTasks(self._loop, self._run_on_loop, self._on_broken)
+        self.inline_tasks = InlineTasks(self._loop, self._run_on_loop, self._on_broken)
         self.active: dict[tuple[int, int], Run] = {}
         self.idle = asyncio.Event()
         self.idle.set()
@@ -98,13 +98,13 @@ class Executor:
                 log.error("job %s could not be started: %s", run.claim.job_id, summary_of(error))
                 self.end(run, attempt_outcomes.of_error(run, error))
         if on_loop:
-            self._inline_tasks.start(on_loop)
+            self.inline_tasks.start(on_loop)
 
     def _begin(self, run: Run) -> None:
         if run.place == "child":
             self._spawn(run, self._children.run_suspect(run))
         elif run.handler.isolation == "async":
-            self._inline_tasks.start(deque([run]))
+            self.inline_tasks.start(deque([run]))
         elif run.handler.isolation == "thread":
             self._run_in_thread(run)
         else:
@@ -162,11 +162,11 @@ class Executor:
         for run in self.active.values():
             for ask in list(run.open_requests):
                 ask.cancel()
-        for task in self._inline_tasks.tasks:
+        for task in self.inline_tasks.tasks:
             task.cancel()
-        if self._inline_tasks.tasks:
+        if self.inline_tasks.tasks:
             # Do not wait longer for a handler that swallows its cancellation.
-            await asyncio.wait(self._inline_tasks.tasks, timeout=CLOSE_S)
+            await asyncio.wait(self.inline_tasks.tasks, timeout=CLOSE_S)
         await self._requests.close()
         self._loss_log.close()
 
@@ -174,11 +174,11 @@ class Executor:
 
     def _spawn(self, run: Run, work: Any) -> None:
         task = self._loop.create_task(work)
-        self._inline_tasks.tasks.add(task)
+        self.inline_tasks.tasks.add(task)
         task.add_done_callback(partial(self._task_ended, run))
 
     def _task_ended(self, run: Run, task: asyncio.Task[None]) -> None:
-        self._inline_tasks.tasks.discard(task)
+        self.inline_tasks.tasks.discard(task)
         if run.place == "returned":
             run.place = "worker"
             self._begin(run)
@@ -344,8 +344,8 @@ class Executor:
             self._events.on_abandoned(run)
             if run.stop_reason == "timeout" and run.handler.retry_fn is not None:
                 task = self._loop.create_task(self._abandon_by_function(run))
-                self._inline_tasks.tasks.add(task)
-                task.add_done_callback(self._inline_tasks.tasks.discard)
+                self.inline_tasks.tasks.add(task)
+                task.add_done_callback(self.inline_tasks.tasks.discard)
                 return
             self._conclude(run, attempt_outcomes.of_stop(run))
             run.cancel_requests()

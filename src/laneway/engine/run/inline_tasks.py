@@ -8,15 +8,26 @@ others continue in another task.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context, copy_context
-from typing import Any, cast
+from typing import Any, Final, Protocol, cast
 
 from laneway import forks
 from laneway.engine.run.attempt import Run
 
 Work = Callable[[Run], Coroutine[Any, Any, None]]
+# Handlers that never wait let the event loop go on after this long.
+SLICE_S: Final = 0.01
+
+
+class Pace(Protocol):
+    """Learns how long handlers take that end without waiting."""
+
+    def ended_at_once(self, lane: str, count: int, took_s: float) -> None: ...
+
+    def waited(self, lane: str) -> None: ...
 
 
 class InlineTasks:
@@ -31,6 +42,7 @@ class InlineTasks:
         self._loop = loop
         self._work = work
         self._on_broken = on_broken
+        self.pace: Pace | None = None
         self.tasks: set[asyncio.Task[None]] = set()
 
     def start(self, runs: deque[Run]) -> None:
@@ -41,6 +53,7 @@ class InlineTasks:
         task.add_done_callback(lambda done: self._ended(shared, done))
 
     async def _all(self, shared: _SharedTask) -> None:
+        began, count = time.monotonic(), 0
         while shared.runs:
             run = shared.current = shared.runs.popleft()
             inline = _InlineRun(self._work(run), run, self._detach, shared)
@@ -59,9 +72,20 @@ class InlineTasks:
             if task is not None and task.cancelling():
                 # A handler cancelled its own task, which must not cancel the other runs.
                 self._detach(shared)
+            count += 1
+            if shared.runs and time.monotonic() - began > SLICE_S:
+                self._continue_later(shared)
+        if self.pace is not None and not shared.has_waited:
+            self.pace.ended_at_once(run.lane, count, time.monotonic() - began)
 
     def _detach(self, shared: _SharedTask) -> None:
         """Move the remaining runs to another task; the current run keeps this one."""
+        shared.has_waited = True
+        if self.pace is not None and shared.current is not None:
+            self.pace.waited(shared.current.lane)
+        self._continue_later(shared)
+
+    def _continue_later(self, shared: _SharedTask) -> None:
         if shared.runs:
             rest = deque(shared.runs)
             shared.runs.clear()
@@ -78,11 +102,12 @@ class InlineTasks:
 class _SharedTask:
     """The current run of a task, and the runs after it."""
 
-    __slots__ = ("current", "runs")
+    __slots__ = ("current", "has_waited", "runs")
 
     def __init__(self, runs: deque[Run]) -> None:
         self.runs = runs
         self.current: Run | None = None
+        self.has_waited = False
 
 
 class _InlineRun:

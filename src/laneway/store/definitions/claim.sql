@@ -9,16 +9,19 @@
 -- until the next in turn have started (turns.sql).
 -- `parked`: jobs put aside because another job holds their key. `forged`: jobs that changed since their approval.
 -- `retry_limits`: max_retries of each job. `tag_lists`: a JSON array for each; null, as `submitters`, if no job has any.
+-- p_plain: claims only jobs that hold nothing but their slot, for a worker that may not start them at once: nothing in
+-- a bounded lane or while jobs with limits are due, and no jobs with a key or without a required approval. `refused`:
+-- there may be such jobs, for a claim without it.
 -- Locks in this order, as everywhere: lane, limits by name, keys by name, usage, turns by limit.
 create or replace function laneway.claim(
     p_worker uuid, p_lane text, p_version bigint, p_room integer,
     p_types text[], p_groups integer[], p_fresh boolean[], p_lo integer[], p_floor bigint[], p_hi integer[],
-    p_caps integer[], p_now timestamptz default null, p_busy integer default null,
+    p_caps integer[], p_now timestamptz default null, p_busy integer default null, p_plain boolean default false,
     out state text, out own xid8, out horizon xid8, out left_over integer, out more boolean, out lease_s integer,
     out limited boolean, out wait_s double precision, out parked integer,
     out seqs bigint[], out ids uuid[], out attempts integer[], out ranks integer[], out job_types text[],
     out payloads text[], out checkpoints text[], out retries integer[], out freshes boolean[], out forged boolean[],
-    out retry_limits integer[], out tag_lists text[], out submitters text[])
+    out retry_limits integer[], out tag_lists text[], out submitters text[], out refused boolean)
 language plpgsql volatile
 set jit = off
 set plan_cache_mode = force_generic_plan
@@ -61,6 +64,7 @@ declare
     v_lost    bigint[];
     v_sealed  bigint[];
     v_changed  bigint[];
+    v_returned bigint[];
 begin
     if current_setting('transaction_isolation') <> 'read committed' then
         -- Each statement below must see all earlier commits; one snapshot for all would overfill lanes.
@@ -93,6 +97,11 @@ begin
          where g.job_type = t.name) w
      cross join lateral (select distinct u as name from unnest(t.limits) u) n
      where t.name = any (p_types) and t.limits <> '{}';
+    if p_plain and (v_lane.max_slots is not null or v_needy is not null) then
+        state := 'ok';
+        refused := true;
+        return;
+    end if;
     if v_absent is not null then
         v_caps := array(select case when u.t = any (v_absent) then 0 end
                           from unnest(p_types) with ordinality as u (t, n) order by u.n);
@@ -191,16 +200,16 @@ begin
                     else least(v_room, 2 * ((v_room + v_types - 1) / v_types) + 16) end;
 
     -- Lock first, then delete exactly the locked rows in a second statement, which sees their newest versions.
-    if v_probe >= v_room and v_needy is null and v_caps is null and p_groups[1] = all (p_groups) then
+    if v_probe >= v_room and v_needy is null and p_groups[1] = all (p_groups) then
         with probe as materialized (
             select r.tid, r.seq, r.rank
-              from unnest(p_types, p_fresh, p_lo, p_floor, p_hi) as g (job_type, fresh, lo, floor, hi)
+              from unnest(p_types, p_fresh, p_lo, p_floor, p_hi) with ordinality as g (job_type, fresh, lo, floor, hi, n)
              cross join lateral (
                 select w.ctid as tid, w.seq, w.rank from laneway.ready w
                  where w.job_type = g.job_type and w.fresh = g.fresh
                    and (w.rank, w.seq) > (g.lo, g.floor) and w.rank <= g.hi
                  order by w.rank, w.seq
-                 limit least(v_room, p_caps[p_groups[1]])
+                 limit least(v_room, p_caps[p_groups[1]], v_caps[g.n])
                    for update skip locked) r
         )
         select array(select p.tid from probe p order by p.rank, p.seq limit least(v_room, p_caps[p_groups[1]])),
@@ -283,6 +292,14 @@ begin
            v_second, v_sealed, retry_limits, tag_lists, submitters
       from claimed c;
 
+    if p_plain and v_second is not null then
+        -- Not leased, so they wait as before.
+        insert into laneway.ready (seq, job_type, fresh, rank, attempt, retries, sealed, ready_at)
+        select k.seq, k.job_type, false, k.rank, k.attempt, k.retries, k.sealed, k.ready_at from unnest(v_second) k;
+        v_returned := array(select k.seq from unnest(v_second) k);
+        v_second := null;
+        refused := true;
+    end if;
     if v_guarded is not null and v_second is not null then
         v_unapproved := laneway.lacking_approval(v_second);
     end if;
@@ -306,7 +323,7 @@ begin
          where c.seq not in (select unnest(v_lost));
         parked := cardinality(v_lost);
     end if;
-    v_lost := v_lost || v_unapproved;
+    v_lost := v_lost || v_unapproved || v_returned;
     if cardinality(v_lost) > 0 then
         select array_agg(x.seq), array_agg(x.id), array_agg(x.attempt), array_agg(x.rank), array_agg(x.job_type),
                array_agg(x.payload), array_agg(x.checkpoint), array_agg(x.retry), array_agg(x.is_fresh),

@@ -1,6 +1,6 @@
 -- Claims like claim_with_origins, only if the named session is the worker's newest; otherwise returns no row.
 -- A newer session waits until this claim ends, so that it sees all leases of the worker.
-select c.state, c.own::text, c.horizon::text, c.left_over, c.more, c.lease_s, c.limited, c.wait_s, c.parked,
+select c.state, c.own::text, c.horizon::text, c.left_over, c.more, c.lease_s, c.limited, c.wait_s, c.parked, c.refused,
        c.seqs, c.ids, c.attempts, c.ranks, c.job_types, c.payloads, c.checkpoints, c.retries, c.freshes, c.forged,
        c.retry_limits, c.tag_lists, c.submitters,
        o.waits, o.traces
