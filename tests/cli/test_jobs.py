@@ -438,6 +438,7 @@ def test_counts_have_the_labels_of_other_tables(run: Run, factory: JobFactory) -
     factory.submit("greet")
     counted = run("jobs", "counts").stdout
     assert [row.split()[0] for row in counted.splitlines()[1:]] == [
-        "analysing", "awaiting_approval", "queued", "running", "completed", "failed", "cancelled",
+        "analysing", "awaiting_approval", "waiting", "queued", "running", "completed", "failed",
+        "cancelled",
     ]  # fmt: skip
     assert '"status": "approved"' in run("jobs", "counts", "--json").stdout
