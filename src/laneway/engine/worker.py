@@ -343,7 +343,7 @@ class Worker(WorkerRuntime):
 
     def _on_settled(self, verdicts: list[Verdict], answers: list[WriteResult]) -> None:
         super()._on_settled(verdicts, answers)
-        if any(answer.status in ("approved", "pending") for answer in answers):
+        if any(one.answer == "arrived" or one.status in ("approved", "pending") for one in answers):
             self.poller.wake()
         if any(one.answer == "freed" for one in answers) or any(
             one.may_be_finished for one in verdicts

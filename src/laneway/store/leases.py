@@ -98,8 +98,9 @@ class Verdict(NamedTuple):
 class WriteResult(NamedTuple):
     """The result of a worker's write: accepted, cancel_requested, fenced or busy.
 
-    `promoted`: another job got a key; `status` is its job type. `freed`: a limit has capacity
-    again; `status` is a job type that may have waited for it.
+    `promoted`: another job got a key, or waited for this one; `status` is its job type. `freed`: a
+    limit has capacity again; `status` is a job type that may have waited for it. `arrived`: ends
+    of jobs have left work for `edges.advance`.
     """
 
     seq: int

@@ -11,7 +11,7 @@ from laneway.engine.leader.watchdog import Watchdog
 from laneway.engine.service import Service
 from laneway.observability.log_throttle import LogThrottle
 from laneway.observability.safe_logger import SafeLogger
-from laneway.store import retention
+from laneway.store import edges, retention
 from laneway.store.database import Database
 from laneway.store.retention import LeaderTerm, WalkPosition
 
@@ -29,7 +29,8 @@ class RetentionService(Service):
     """Runs in every worker process; each statement checks that this process still leads.
 
     It does short tasks at the watchdog's interval: expire old jobs and approvals, release what
-    handlers finished themselves. And it walks over all ended jobs in bounded steps.
+    handlers finished themselves, add up flows, do what ends of jobs have left. And it walks over
+    all ended jobs in bounded steps.
     """
 
     name: ClassVar[str] = "retention"
@@ -96,7 +97,12 @@ class RetentionService(Service):
             self._on_promoted(set(overaged.job_types))
         expired = await self._database.run(retention.expire_approvals(term))
         released = await self._database.run(retention.release_self_finished(term))
+        folded = await self._database.run(edges.fold_tallies(term))
+        advanced = await self._database.run(edges.advance())
+        if advanced.job_types:
+            self._on_promoted(set(advanced.job_types))
         is_more = overaged.more or max(expired, released) >= retention.EXPIRE_BATCH
+        is_more = is_more or advanced.more or folded >= edges.BATCH
         self._watchdog.has_duties = is_more
         return is_more
 

@@ -260,7 +260,7 @@ class DispatchServer:
         self._result_batcher.settled(verdicts, {(one.seq, one.attempt): one for one in answers})
         self._metrics.settled(verdicts, answers)
         self.free_room(verdict.claim for verdict in verdicts)
-        if any(answer.status in ("approved", "pending") for answer in answers):
+        if any(one.answer == "arrived" or one.status in ("approved", "pending") for one in answers):
             self.poller.wake()
         woken = {str(one.status) for one in answers if one.answer in ("promoted", "freed")}
         if woken:

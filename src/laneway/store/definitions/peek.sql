@@ -26,7 +26,8 @@ begin
     )
     select array_agg(distinct g.job_type) into promoted from gone g;
     if (select true from laneway.arrivals limit 1) then
-        select promoted || a.job_types, case when a.more then 0 end into promoted, v_due_s from laneway.advance(500) a;
+        select promoted || a.job_types, case when a.more then 0 when a.is_busy then 0.05 end
+          into promoted, v_due_s from laneway.advance(500) a;
     end if;
     select c.version, c.paused into version, paused from laneway.control c;
     -- Not `not exists`, which may become a join that reads everything if the statistics are wrong.

@@ -18,7 +18,8 @@ begin
     -- Locked first: no edge from a locked job is added, and each lookup after this sees all that there are.
     perform from laneway.outcome o where o.seq = any (p_seqs) order by o.seq for update;
     v_seqs := array(select s from unnest(p_seqs) s where not laneway.is_needed(s));
-    if exists (select from laneway.links l where l.seq = any (v_seqs)) then
+    if exists (select from laneway.links l where l.seq = any (v_seqs))
+       or exists (select from laneway.open_edges e where e.parent = any (v_seqs)) then
         perform laneway.remove_links(v_seqs);
     end if;
     return query

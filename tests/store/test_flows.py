@@ -1,0 +1,279 @@
+"""Flows as a whole: their sums and status, their jobs, results, verbs and retention."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from laneway.store import leases
+from laneway.store.leases import Verdict
+from tests.store.edges import Edges
+from tests.support.store_client import StoreClient, error
+
+
+@pytest.fixture
+def edges(db: StoreClient) -> Edges:
+    return Edges(db)
+
+
+def shown(db: StoreClient, flow: UUID) -> dict[str, Any]:
+    names = ("status", "jobs", "completed", "failed", "cancelled", "ended_at")
+    (row,) = db.rows(f"select {', '.join(names)} from laneway.list_flows(null, 1, %s)", flow)
+    return dict(zip(names, row, strict=True))
+
+
+def fold(db: StoreClient) -> int:
+    return int(db.one("select laneway.fold_tallies(1000)"))
+
+
+def test_status_of_a_flow_follows_its_jobs(db: StoreClient, edges: Edges) -> None:
+    flow = edges.flow("nightly")
+    first, second, third = edges.submit_batch([None, {"after": [0]}, None], flow=flow)
+    assert shown(db, flow)["status"] == "running"
+    edges.end(first)
+    edges.end(second)
+    assert shown(db, flow)["status"] == "running"
+    edges.end(third, kind="giveup")
+    found = shown(db, flow)
+    assert (found["status"], found["completed"], found["failed"]) == ("failed", 2, 1)
+    assert found["ended_at"] is not None
+    db.retry(third)
+    assert shown(db, flow)["status"] == "running"
+    assert shown(db, flow)["ended_at"] is None
+    edges.end(third)
+    assert shown(db, flow)["status"] == "completed"
+    assert fold(db) > 0
+    assert shown(db, flow)["status"] == "completed"
+    assert fold(db) == 0
+
+
+def test_folding_changes_no_sum(db: StoreClient, edges: Edges) -> None:
+    flow = edges.flow()
+    seqs = edges.submit_batch([None] * 5 + [{"after": [0]}], flow=flow)
+    edges.end(*seqs[1:4])
+    edges.end(seqs[0], kind="giveup")
+    before = shown(db, flow)
+    fold(db)
+    assert shown(db, flow) == before
+    assert (before["jobs"], before["cancelled"]) == (6, 1)
+    assert db.one("select edges from laneway.flows") == 1
+
+
+def test_ends_of_one_flow_do_not_wait_for_each_other(
+    db: StoreClient, other: StoreClient, edges: Edges
+) -> None:
+    flow = edges.flow()
+    edges.submit_batch([None, None], flow=flow)
+    (first,), (second,) = db.claimed(1), other.claimed(1)
+    db.begin()
+    edges.settle([first])
+    assert Edges(other).settle([second]) == []
+    assert fold(other) == 2
+    db.commit()
+    assert shown(db, flow)["status"] == "completed"
+
+
+def test_job_submitted_alone_can_join_a_flow(db: StoreClient, edges: Edges) -> None:
+    flow = edges.flow()
+    first = edges.submit(flow=flow)
+    edges.submit(flow=flow, after=[first])
+    assert shown(db, flow)["jobs"] == 2
+    assert db.one("select flow from laneway.jobs_view where seq = %s", first) == flow
+
+
+def test_jobs_of_a_flow_are_shown_with_their_edges(db: StoreClient, edges: Edges) -> None:
+    flow = edges.flow()
+    links: list[Any] = [{"name": "load"}, {"after": [0], "after_failure": "hold", "name": "join"}]
+    seqs = edges.submit_batch(links, flow=flow)
+    edges.submit()
+    columns = "name, status, parents, after_failure"
+    rows = db.rows(f"select {columns} from laneway.flow_states(%s)", flow)
+    parent = db.id_of(seqs[0])
+    assert rows == [("load", "approved", [], None), ("join", "waiting", [parent], "hold")]
+    page = db.rows("select seq from laneway.flow_states(%s, %s, 1)", flow, seqs[0])
+    assert page == [(seqs[1],)]
+
+
+def test_flows_are_listed_newest_first_and_filtered(db: StoreClient, edges: Edges) -> None:
+    made = [edges.flow(name) for name in ("a", "b", "a", "c")]
+    edges.submit(flow=made[2])
+
+    def names(**given: Any) -> list[UUID]:
+        named = "".join(f", {name} => %s" for name in given)
+        text = f"select id from laneway.list_flows(null, 10{named})"
+        return [row[0] for row in db.rows(text, *given.values())]
+
+    assert names() == made[::-1]
+    assert names(p_name="a") == [made[2], made[0]]
+    assert names(p_status="running") == [made[2]]
+    assert names(p_workspace="other") == []
+    assert names(p_within='[{"workspace": "default"}]') == made[::-1]
+    assert names(p_within='[{"owner": "ann"}]') == []
+    assert names(p_within='[{"workspace": "default", "lanes": ["default"]}]') == []
+    second = "select id from laneway.list_flows((select seq from laneway.flows where id = %s), 1)"
+    assert db.rows(second, made[2]) == [(made[1],)]
+
+
+def test_search_that_stops_says_where(db: StoreClient, edges: Edges) -> None:
+    made = [edges.flow(str(n)) for n in range(60)]
+    text = "select seq, id from laneway.list_flows(%s, 1, p_name => '0', p_look => 50)"
+    ((stopped, found),) = db.rows(text, None)
+    assert found is None
+    assert db.rows(text, stopped)[0][1] == made[0]
+
+
+def test_functions_stay_within_the_callers_workspaces(db: StoreClient, edges: Edges) -> None:
+    flow = edges.flow(workspace="secret")
+    edges.submit(flow=flow, workspace="secret")
+    db.do("set laneway.workspaces = '{default}'")
+    assert db.rows("select * from laneway.list_flows(null, 10)") == []
+    assert db.rows("select * from laneway.flow_states(%s)", flow) == []
+    assert db.one("select cancelled from laneway.cancel_flow(%s, 'me', 'no')", flow) is None
+    assert db.one("select retried from laneway.retry_flow(%s)", flow) is None
+    db.do("reset laneway.workspaces")
+
+
+def test_results_of_parents_come_in_the_order_of_the_submit(db: StoreClient, edges: Edges) -> None:
+    parents = [edges.submit() for _ in range(3)]
+    child = edges.submit(after=[parents[2], parents[0], parents[1]], after_failure="run")
+    claims = {claim.seq: claim for claim in db.claimed()}
+    for seq in parents[:2]:
+        db.run(leases.settle([Verdict(claims[seq], "finish", result=str(seq))]))
+    db.run(leases.settle([Verdict(claims[parents[2]], "giveup", error=error())]))
+    text = "select place, id, status, result from laneway.results_of(%s, %s, %s)"
+    expected = [
+        (1, db.id_of(parents[2]), "failed", None),
+        (2, db.id_of(parents[0]), "completed", str(parents[0])),
+        (3, db.id_of(parents[1]), "completed", str(parents[1])),
+    ]
+    assert db.rows(text, child, 0, 10) == expected
+    assert db.rows(text, child, 1, 1) == expected[1:2]
+
+
+def test_cancelled_flow_starts_nothing_more(db: StoreClient, edges: Edges) -> None:
+    flow = edges.flow()
+    links: list[Any] = [None, {"after": [0], "after_failure": "run"}, {"after": [1]}, None]
+    seqs = edges.submit_batch(links, flow=flow)
+    running = edges.claim(seqs[3])
+    cancelled, requested, before = 0, 0, None
+    while True:
+        step = db.rows(
+            "select cancelled, requested, before, workers"
+            " from laneway.cancel_flow(%s, 'me', 'no', 2, %s)",
+            flow,
+            before,
+        )[0]
+        cancelled, requested, before = cancelled + step[0], requested + step[1], step[2]
+        if before is None:
+            break
+    assert (cancelled, requested) == (3, 1)
+    edges.advance()
+    assert db.claimed() == []
+    edges.settle([running])
+    assert shown(db, flow)["status"] == "cancelled"
+    assert shown(db, flow)["cancelled"] == 4
+
+
+def test_retried_flow_runs_its_failed_jobs_and_those_after(db: StoreClient, edges: Edges) -> None:
+    flow = edges.flow()
+    seqs = edges.submit_batch([None, None, {"after": [0, 1]}, {"after": [2]}], flow=flow)
+    edges.end(seqs[0])
+    edges.end(seqs[1], kind="giveup")
+    assert shown(db, flow)["status"] == "failed"
+    assert db.one("select retried, after, wakes from laneway.retry_flow(%s)", flow) == (
+        3,
+        None,
+        ["t"],
+    )
+    assert [edges.status(seq) for seq in seqs] == ["completed", "approved", "waiting", "waiting"]
+    for seq in seqs[1:]:
+        edges.end(seq)
+    assert shown(db, flow)["status"] == "completed"
+    assert edges.are_consistent()
+
+
+@pytest.mark.parametrize(
+    "given, rule",
+    [
+        ({"p_name": ""}, "name"),
+        ({"p_name": None}, "name"),
+        ({"p_workspace": ""}, "workspace"),
+        ({"p_tags": [""]}, "tags"),
+        ({"p_created_by": ""}, "created_by"),
+    ],
+)
+def test_malformed_flow_is_refused(db: StoreClient, given: dict[str, Any], rule: str) -> None:
+    values = {"p_id": uuid4(), "p_name": "x", **given}
+    named = ", ".join(f"{name} => %s" for name in values)
+    with pytest.raises(Exception, match=f"^{rule}: "):
+        db.one(f"select laneway.create_flow({named})", *values.values())
+
+
+# -- retention ------------------------------------------------------------------------------
+
+
+def expire(db: StoreClient, *, days: int = 8) -> int:
+    """Age all ended jobs, then let the leader delete what has expired."""
+    age = "clock_timestamp() - make_interval(days => %s)"
+    db.do(f"update laneway.outcome set finished_at = {age}", days)
+    db.do(f"update laneway.flows set ended_at = {age} where ended_at is not null", days)
+    return delete_expired(db)
+
+
+def delete_expired(db: StoreClient) -> int:
+    db.one("select laneway.take_leadership(%s, 600)", db.worker)
+    epoch = db.one("select epoch from laneway.leader")
+    text = "select removed from laneway.delete_expired(%s, %s, 1000000, '{}', '{}', 1000, 1000)"
+    return int(db.one(text, db.worker, epoch))
+
+
+def test_parent_is_kept_while_a_child_waits_for_it(db: StoreClient, edges: Edges) -> None:
+    parent = edges.submit()
+    child = edges.submit(after=[parent], after_failure="hold")
+    edges.end(parent, kind="giveup")
+    assert expire(db, days=100) == 0
+    assert db.rows("select * from laneway.remove_jobs(%s)", [parent]) == []
+    db.cancel(child)
+    assert len(db.rows("select * from laneway.remove_jobs(%s)", [parent])) == 1
+    # Nothing is left to wait for.
+    db.retry(child)
+    assert db.places(child) == ["ready"]
+    assert edges.are_consistent()
+
+
+def test_sub_job_is_kept_while_its_owner_has_not_ended(db: StoreClient, edges: Edges) -> None:
+    owner = db.running("o")
+    part = edges.submit()
+    db.do("insert into laneway.links (seq, owner) values (%s, %s)", part, owner.seq)
+    edges.end(part)
+    assert expire(db) == 0
+    edges.settle([owner])
+    assert expire(db) == 2
+    assert db.one("select count(*) from laneway.links") == 0
+
+
+def test_flow_is_kept_as_long_as_its_last_job(db: StoreClient, edges: Edges) -> None:
+    flow = edges.flow()
+    first, second = edges.submit_batch([None, {"after": [0]}], flow=flow)
+    edges.end(first)
+    fold(db)
+    assert expire(db) == 0
+    edges.end(second)
+    fold(db)
+    # Old, but the flow is not.
+    assert delete_expired(db) == 0
+    assert expire(db) == 2
+    for table in ("jobs", "links", "flows", "flow_tallies", "open_edges", "countdowns"):
+        assert db.one(f"select count(*) from laneway.{table}") == 0
+
+
+def test_deleted_child_leaves_no_edge(db: StoreClient, edges: Edges) -> None:
+    parent = edges.submit()
+    child = edges.submit(after=[parent])
+    db.cancel(child)
+    assert len(db.rows("select * from laneway.remove_jobs(%s)", [child])) == 1
+    assert db.one("select count(*) from laneway.open_edges") == 0
+    assert edges.end(parent) == []
+    assert edges.are_consistent()
