@@ -57,10 +57,18 @@ export function useApi<P extends Path<"get">>(
   }) as UseQueryResult<Data<"get", P>, Error>;
 }
 
-type PageOf<T> = { items: T[]; next_cursor: string | null };
-type ItemOf<P extends Path<"get">> = Data<"get", P> extends PageOf<infer T> ? T : never;
+/** A page of a list, or of the jobs of a flow. */
+type PageOf<T> = { next_cursor: string | null } & ({ items: T[] } | { jobs: T[] });
+type ItemOf<P extends Path<"get">> =
+  Data<"get", P> extends { items: (infer T)[] }
+    ? T
+    : Data<"get", P> extends { jobs: (infer T)[] }
+      ? T
+      : never;
 
-export type Pages<T> = UseInfiniteQueryResult<{ pages: PageOf<T>[] }, Error> & { items: T[] };
+export type Pages<T, Page = PageOf<T>> = UseInfiniteQueryResult<{ pages: Page[] }, Error> & {
+  items: T[];
+};
 
 const MOST_PAGES = 25;
 
@@ -69,7 +77,7 @@ export function useApiPages<P extends Path<"get">>(
   path: P,
   params?: Parameters<P>,
   options: ReadOptions = {},
-): Pages<ItemOf<P>> {
+): Pages<ItemOf<P>, Data<"get", P>> {
   const found = useInfiniteQuery({
     queryKey: [options.isSteady ? "steady" : "pages", ...keyOf(path, params)],
     queryFn: ({ signal, pageParam }) =>
@@ -85,8 +93,11 @@ export function useApiPages<P extends Path<"get">>(
   useEffect(() => {
     if (readsOn) void fetchNextPage();
   }, [readsOn, fetchNextPage]);
-  return { ...found, items: found.data?.pages.flatMap((page) => page.items) ?? [] };
+  const items = found.data?.pages.flatMap(itemsOf) ?? [];
+  return { ...found, items } as unknown as Pages<ItemOf<P>, Data<"get", P>>;
 }
+
+const itemsOf = <T>(page: PageOf<T>): T[] => ("items" in page ? page.items : page.jobs);
 
 function withCursor<T>(params: T, cursor: string | null): T {
   if (cursor === null) return params;
@@ -138,7 +149,8 @@ export function useAction<M extends Method, P extends Path<M>>(
       unanswered.current = { sent, key };
       const headers = { ...(init as { headers?: object }).headers, [KEY_HEADER]: key };
       try {
-        const data = await request(method, path, { ...init, headers } as Init<M, P>);
+        const keyed = { ...(init as object), headers } as unknown as Init<M, P>;
+        const data = await request(method, path, keyed);
         unanswered.current = null;
         return data;
       } catch (error) {

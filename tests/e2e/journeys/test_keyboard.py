@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from tests.e2e import pages
+from tests.e2e import pages, waits
 from tests.e2e.journeys.conftest import OpenAs
 from tests.e2e.site import Site, new_key
 
@@ -115,8 +115,16 @@ def test_token_is_created_and_revoked_without_a_mouse(site: Site, open_as: OpenA
     button.focus()
     page.keyboard.press("Enter")
     expect(dialog.get_by_label("Principal").first).to_be_focused()
-    page.keyboard.press("Enter")
-    page.get_by_role("option", name="platform_admin", exact=True).press("Enter")
+    option = page.get_by_role("option", name="platform_admin", exact=True)
+
+    def is_listed() -> bool:
+        """Open the list, once there are principals to choose from."""
+        if not option.is_visible():
+            page.keyboard.press("Enter")
+        return option.is_visible()
+
+    waits.until(is_listed)
+    option.press("Enter")
     page.keyboard.press("Tab")
     page.keyboard.type(name)
     page.keyboard.press("Enter")

@@ -10,6 +10,8 @@ import { usePayload } from "./newJob/usePayload";
 import { type JobType, useJobTypes } from "./useJobTypes";
 
 type Job = components["schemas"]["JobOut"];
+// What is left out has a default.
+type NewJob = components["schemas"]["JobRequest"];
 
 export type NewJobDialogProps = {
   /** The values to begin with, such as those of a job to clone. */
@@ -49,7 +51,7 @@ function OpenDialog({ initial = {}, onClose, onSubmitted }: Omit<NewJobDialogPro
     };
     setErrors(found);
     if (read === null || Object.keys(found).length > 0) return;
-    const body = { job_type: jobType.trim(), payload: read.payload, ...given.request };
+    const body = { job_type: jobType.trim(), payload: read.payload, ...given.request } as NewJob;
     try {
       onSubmitted?.(await submit.confirm({ body }));
       onClose();

@@ -37,6 +37,8 @@ const LIVES = [
 
 export function Tokens() {
   const tokens = useApiPages("/admin/tokens");
+  // Read before the form opens: a list without options does not open.
+  const principals = useApiPages("/admin/principals", { query: { limit: 200 } }, { isWhole: true });
   const [isCreating, setCreating] = useState(false);
   return (
     <Card
@@ -91,7 +93,12 @@ export function Tokens() {
         </Table>
       )}
       <MoreButton of={tokens} />
-      {isCreating && <NewToken onClose={() => setCreating(false)} />}
+      {isCreating && (
+        <NewToken
+          principals={principals.items.map(({ name }) => name)}
+          onClose={() => setCreating(false)}
+        />
+      )}
     </Card>
   );
 }
@@ -122,12 +129,13 @@ function Revoke({ token }: { token: Token }) {
   );
 }
 
-function NewToken({ onClose }: { onClose: () => void }) {
+type NewTokenProps = { principals: readonly string[]; onClose: () => void };
+
+function NewToken({ principals, onClose }: NewTokenProps) {
   const [principal, setPrincipal] = useState("");
   const [name, setName] = useState("");
   const [life, setLife] = useState(String(90 * DAY_S));
   const [secret, setSecret] = useState<string | null>(null);
-  const principals = useApiPages("/admin/principals", { query: { limit: 200 } }, { isWhole: true });
   const create = useAction("post", "/admin/tokens", { showsError: true });
   const submit = async (event: FormEvent) => {
     event.preventDefault();
@@ -153,7 +161,7 @@ function NewToken({ onClose }: { onClose: () => void }) {
       <form className={styles.form} onSubmit={submit}>
         <Select
           label="Principal"
-          options={principals.items.map((each) => ({ id: each.name, label: each.name }))}
+          options={principals.map((each) => ({ id: each, label: each }))}
           value={principal}
           onChange={setPrincipal}
         />

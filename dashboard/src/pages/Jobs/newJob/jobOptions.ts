@@ -29,15 +29,17 @@ export const NO_OPTIONS: JobOptions = {
   maxRetries: "",
 };
 
+/** The part of a request that the options give. */
+type Given = Omit<JobRequest, "job_type" | "payload" | "after">;
 type OptionErrors = Partial<Record<keyof JobOptions, string>>;
 
 /** The part of the request that the options give, and what is wrong with which option. */
 export function readOptions(options: JobOptions): {
-  request: Omit<JobRequest, "job_type" | "payload">;
+  request: Given;
   errors: OptionErrors;
 } {
   const errors: OptionErrors = {};
-  const request: Omit<JobRequest, "job_type" | "payload"> = {
+  const request: Given = {
     tags: options.tags.split(/[\s,]+/).filter(Boolean),
     workspace: options.workspace.trim() || "default",
   };
