@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal
 from functools import cache
+from json.scanner import make_scanner
 from math import isfinite
 from typing import Final, NoReturn
 
@@ -160,6 +161,10 @@ def decode(
             text = bytes(text).decode()
         elif not isinstance(text, str):
             raise InvalidInput(field, f"must be JSON text, not {type(text).__name__}")
+        if len(text) <= min(limits.max_digits, limits.max_bytes):
+            flat = _parse_flat(text)
+            if flat is not None:
+                return flat
         if len(text) > limits.max_bytes or not text.isascii():
             size = len(text.encode())
             if size > 2 * limits.max_bytes:
@@ -204,7 +209,30 @@ def _bad_constant(_name: str) -> object:
     return _BadNumber("NaN and Infinity are not JSON numbers")
 
 
-_parse = json.JSONDecoder(parse_constant=_bad_constant).decode
+_decoder: Final = json.JSONDecoder(parse_constant=_bad_constant)
+_parse = _decoder.decode
+_scan: Final = make_scanner(_decoder)
+_FLAT: Final = frozenset({str, int, bool, type(None)})
+
+
+def _parse_flat(text: str) -> dict[str, object] | None:
+    """The object of a short text, if nothing in it needs a check; None: it may need one.
+
+    Without escapes, other characters than ASCII, floats and nesting, every rule is kept.
+    """
+    if not text.isascii() or "\\" in text:
+        return None
+    try:
+        value, end = _scan(text, 0)
+    except (StopIteration, ValueError, RecursionError):
+        return None
+    if (
+        end != len(text)
+        or type(value) is not dict
+        or not _FLAT.issuperset(map(type, value.values()))
+    ):
+        return None
+    return value
 
 
 class _ValuePath:

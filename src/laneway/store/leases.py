@@ -189,12 +189,13 @@ def _answers(rows: list[Row]) -> list[WriteResult]:
 def settle(verdicts: Sequence[Verdict]) -> Statement[list[WriteResult]]:
     """Ends attempts; returns all results except plainly accepted finishes."""
     claims, kinds, results, errors, delays, ran, _ = zip(*verdicts, strict=True)
+    seqs, _, attempts = zip(*claims, strict=True)
     return Statement(
         "leases/settle_jobs",
         _answers,
         {
-            "seqs": array_of_numbers([c.seq for c in claims]),
-            "attempts": array_of_numbers([c.attempt for c in claims]),
+            "seqs": array_of_numbers(seqs),
+            "attempts": array_of_numbers(attempts),
             "verdicts": array_of_texts(kinds),
             "results": array_of_texts(results),
             "errors": array_of_texts(errors),

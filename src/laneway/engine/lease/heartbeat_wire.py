@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import BinaryIO, NamedTuple
 
 Pair = tuple[int, int]
@@ -35,7 +36,7 @@ def pack(
     job_ids: Sequence[bytes] = (),
 ) -> bytes:
     """Encode a message: kind, count, lease and age, then the pairs, then job ids if any."""
-    numbers = array("q", (number for pair in pairs for number in pair))
+    numbers = array("q", chain.from_iterable(pairs))
     head = HEAD.pack(kind, len(numbers) // 2, lease_s, age_s)
     return head + numbers.tobytes() + b"".join(job_ids)
 
