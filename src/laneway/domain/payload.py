@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal
 from functools import cache
-from json.scanner import make_scanner
 from math import isfinite
 from typing import Final, NoReturn
 
@@ -211,7 +210,6 @@ def _bad_constant(_name: str) -> object:
 
 _decoder: Final = json.JSONDecoder(parse_constant=_bad_constant)
 _parse = _decoder.decode
-_scan: Final = make_scanner(_decoder)
 _FLAT: Final = frozenset({str, int, bool, type(None)})
 
 
@@ -223,8 +221,8 @@ def _parse_flat(text: str) -> dict[str, object] | None:
     if not text.isascii() or "\\" in text:
         return None
     try:
-        value, end = _scan(text, 0)
-    except (StopIteration, ValueError, RecursionError):
+        value, end = _decoder.raw_decode(text)
+    except (ValueError, RecursionError):
         return None
     if (
         end != len(text)
