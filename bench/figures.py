@@ -32,7 +32,7 @@ Targets = dict[str, Target | None]
 TARGETS: Targets = {
     "drain_1p_vs_raw": Target(0.5),
     "raw_vs_copy": Target(0.22),
-    "drain_default_vs_tuned": Target(0.9),
+    "drain_default_vs_tuned": Target(0.7),
     "drain_2p_vs_1p": Target(1.0),
     "drain_8p_vs_2p": Target(0.95),
     "bounded_vs_unbounded": Target(0.8),
