@@ -33,6 +33,7 @@ LANDED = (
     "f7997f6",
     "fc68726",
     "8475f5c",
+    "0f2428d",
 )
 LAST = LANDED[-1]
 Described = tuple[list[tuple[str, int]], list[int]]  # columns, types of parameters
