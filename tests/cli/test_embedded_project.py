@@ -75,6 +75,8 @@ def test_commands_of_a_project_share_a_database_that_is_announced_once(
     with EmbeddedPostgres(own):  # not started again for every command
         assert jobs(laneway) == [json.loads(first.stdout)["id"]]
         assert ANNOUNCED not in submit(laneway).stderr
+        checked = laneway("doctor")
+        assert (ANNOUNCED in checked.stderr, str(own) in checked.stdout) == (False, True)
     assert laneway("db", "path", LANEWAY_EMBEDDED="shared").stdout == f"{shared}\n"
 
 

@@ -55,7 +55,7 @@ async def _check_all(json: bool) -> list[HealthCheck]:
         _show(check, json, is_repeated=is_repeated)
 
     try:
-        async with open_database(chosen, role="doctor") as db:
+        async with open_database(chosen, role="doctor", announce=False) as db:
             async for check in examine(db):
                 add(check)
     except MissingExtra as error:
