@@ -13,12 +13,14 @@ from typing import Any, Final, Literal
 
 from laneway.domain.permissions import PERMISSIONS, SEEDED_ROLES
 from laneway.operations.catalog import DECLARED
+from laneway.operations.flows import FLOWS
 from laneway.operations.operation import Operation
 from laneway.operations.schedules import SCHEDULES
 
 Side = Literal["near", "far"]
 Kind = Literal[
-    "open", "anyone", "global", "lanes", "lane", "submit", "job", "new_schedule", "schedule", "run"
+    "open", "anyone", "global", "lanes", "lane", "submit", "job", "flow", "new_schedule",
+    "schedule", "run",
 ]  # fmt: skip
 MARK: Final = "m4rk-of-the-stranger"
 PLACES: Final[dict[Side, tuple[str, str, str]]] = {
@@ -96,7 +98,7 @@ class Entry:
     @property
     def sides(self) -> tuple[Side, ...]:
         """The side of the object; requests about everything, or nothing, are the same on both."""
-        is_placed = self.kind in ("lane", "submit", "job", "new_schedule", "schedule")
+        is_placed = self.kind in ("lane", "submit", "job", "flow", "new_schedule", "schedule")
         return ("near", "far") if is_placed else ("far",)
 
     def answer(self, who: Person, side: Side) -> Literal["through", 403, 404]:
@@ -123,6 +125,13 @@ class Entry:
             return "through" if is_own else 403
         if self.kind == "new_schedule":
             return "through" if who.covers(wanted, side, owned=False) else 403
+        if self.kind == "flow":
+            # Its jobs may be in any lane.
+            sees, may = (
+                who.lanes is None and who.covers(each, side, owned=True)
+                for each in ("jobs:read", wanted)
+            )
+            return "through" if sees and may else 403 if sees else 404
         if self.kind in ("job", "schedule"):
             owned = self.kind == "job"
             view = "jobs:read" if owned else "schedules:view"
@@ -151,6 +160,7 @@ def _named(**more: Any) -> Callable[[str, str, str, int], Any]:
 
 
 _JOB: Final = "/jobs/{job_id}"
+_FLOW: Final = "/flows/{flow_id}"
 _SCHEDULE: Final = "/admin/schedules/{name}"
 _ROLE: Final = ["jobs:read"]
 
@@ -225,6 +235,20 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("POST", f"{_JOB}/reject"): Entry("job", "jobs:approve", {"reason": "no"}, make="job"),
     ("POST", f"{_JOB}/retry"): Entry("job", "jobs:cancel", make="job"),
     ("POST", f"{_JOB}/run_now"): Entry("job", "jobs:cancel", make="job"),
+    ("POST", "/flows"): Entry(
+        "submit",
+        "jobs:submit",
+        lambda workspace, lane, job_type, number: {
+            "name": "f",
+            "workspace": workspace,
+            "jobs": [{"job_type": job_type}],
+        },
+    ),
+    ("GET", "/flows"): Entry("anyone", "jobs:read"),
+    ("GET", _FLOW): Entry("flow", "jobs:read", make="flow"),
+    ("GET", f"{_FLOW}/stream"): Entry("flow", "jobs:read", make="flow", is_stream=True),
+    ("POST", f"{_FLOW}/cancel"): Entry("flow", "jobs:cancel", make="flow"),
+    ("POST", f"{_FLOW}/retry"): Entry("flow", "jobs:cancel", make="flow"),
     ("POST", "/jobs/bulk"): Entry(
         "anyone", "jobs:cancel", {"verb": "cancel", "all": True, "dry_run": True}
     ),
@@ -232,8 +256,8 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     **{
         (each.method, each.path): _declared(each)
         for each in DECLARED.values()
-        # Schedules are listed below: they belong to a workspace and a lane.
-        if each not in SCHEDULES
+        # Schedules and flows are listed separately: they belong to a workspace.
+        if each not in SCHEDULES and each not in FLOWS
     },
     ("GET", "/admin/workers/status"): Entry("lanes", "workers:view"),
     ("DELETE", "/admin/workers/publishers/{application}"): Entry(

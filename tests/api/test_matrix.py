@@ -50,6 +50,7 @@ class MatrixFixture:
         conn.execute("update laneway.worker_lanes set max_slots = 9 where name = 'interactive'")
         # Lists must omit these.
         self.job(PEOPLE[0], "far", 0)
+        self.flow(PEOPLE[0], "far", 0)
         self.schedule(PEOPLE[0], "far", 0)
 
     def _register(self, person: Person) -> Principal:
@@ -91,6 +92,23 @@ class MatrixFixture:
         if side == "far":
             self.far_jobs.add(str(job_id))
         return job_id
+
+    def flow(self, who: Person, side: Side, number: int) -> UUID:
+        workspace, _, job_type = PLACES[side]
+        owner = who.name if side == "near" else MARK
+        flow_id, job_id = uuid4(), uuid4()
+        self._conn.execute(
+            "select laneway.create_flow(%s, %s, %s, null, %s)",
+            [flow_id, "f" if side == "near" else MARK, workspace, owner],
+        )
+        self._conn.execute(
+            "select laneway.submit(job_type => %s, id => %s, workspace => %s, created_by => %s,"
+            " flow => %s)",
+            [job_type, job_id, workspace, owner, flow_id],
+        )
+        if side == "far":
+            self.far_jobs |= {str(flow_id), str(job_id)}
+        return flow_id
 
     def lane(self, who: Person, side: Side, number: int) -> str:
         return PLACES[side][1]

@@ -17,7 +17,7 @@ from laneway.client.client import Client as RealClient
 from laneway.config.settings import Settings
 from laneway.domain.states import Status
 from laneway.errors import InvalidInput
-from laneway.store import jobs
+from laneway.store import unique_keys
 from laneway.store.database import Database
 from tests.support.store_client import StoreClient
 
@@ -173,14 +173,14 @@ async def test_key_whose_holder_ends_meanwhile_is_taken(
     client: Client, db: StoreClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = await client.submit("t", unique_key="k")
-    real = jobs.find_keys
+    real = unique_keys.find
 
     def ended_first(new: Any) -> Any:
         if db.places(db.seq_of(first.id)) == ["ready"]:
             db.cancel(db.seq_of(first.id))
         return real(new)
 
-    monkeypatch.setattr(jobs, "find_keys", ended_first)
+    monkeypatch.setattr(unique_keys, "find", ended_first)
     (job,) = await client.submit_many([("t", {}, {"unique_key": "k"})])
     assert not job.duplicate
     assert job.id != first.id

@@ -250,6 +250,7 @@ def _arguments(build: Any) -> dict[str, Any]:
         "limit": Limit("gpu"),
         "request": BulkRequest(verb=BulkVerb.CANCEL, wanted=JobFilter(lane="x")),
         "new": [("greet", {})],
+        "jobs": [{"job_type": "greet"}],
         "settings": {},
         "change": {},
         "permissions": ["jobs:read"],

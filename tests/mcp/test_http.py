@@ -154,7 +154,7 @@ async def test_answers_are_json_and_hold_no_session(api: FastAPI, people: People
         assert answer.status_code == 200
         assert answer.headers["content-type"] == "application/json"
         assert "mcp-session-id" not in answer.headers
-        assert len(answer.json()["result"]["tools"]) == 5
+        assert len(answer.json()["result"]["tools"]) == 7
         broken = await http.post("/mcp", content=b"{", headers={"Content-Type": "application/json"})
         assert 400 <= broken.status_code < 500
 

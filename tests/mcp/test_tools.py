@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import httpx2
 import psycopg
@@ -27,7 +27,9 @@ from laneway.store.leases import LogEntry
 from tests.api.conftest import People, Principal
 from tests.support.job_factory import JobFactory
 
-READING = {"list_jobs", "get_job", "explain_job", "list_lanes", "find_lane"}
+READING = {
+    "list_jobs", "get_job", "explain_job", "list_flows", "get_flow", "list_lanes", "find_lane",
+}  # fmt: skip
 
 
 @asynccontextmanager
@@ -66,7 +68,7 @@ async def test_by_default_there_are_only_tools_that_read(app: FastAPI, people: P
         writing = {t.name: t.annotations for t in (await client.list_tools()).tools}
         assert writing.keys() == TOOLS.keys()
         destructive = {name for name, one in writing.items() if one.destructive_hint}
-        assert destructive == {"reject_job", "cancel_job", "tune_lane"}
+        assert destructive == {"reject_job", "cancel_job", "cancel_flow", "tune_lane"}
         again = {name for name, one in writing.items() if not one.idempotent_hint}
         assert again == {"submit_job"}
 
@@ -76,7 +78,7 @@ async def test_tools_are_listed_as_the_token_may_use_them(app: FastAPI, people: 
         "viewer": READING,
         "approver": READING - {"list_lanes", "find_lane"} | {"approve_job", "reject_job"},
         "submitter": READING - {"list_lanes", "find_lane"}
-        | {"submit_job", "cancel_job", "run_job_now"},
+        | {"submit_job", "cancel_job", "cancel_flow", "run_job_now"},
         "remote_worker": set(),
     }
     for role, names in expected.items():
@@ -216,10 +218,14 @@ async def test_each_call_leaves_one_audit_entry_even_reads(
     app: FastAPI, people: People, factory: JobFactory, audit_entries: Callable[[], list[Any]]
 ) -> None:
     job_id, delayed = str(factory.submit()), str(factory.submit(delay=3600))
+    flow_id = str(uuid4())
+    factory.conn.execute("select laneway.create_flow(%s, 'nightly')", [flow_id])
     calls: dict[str, tuple[dict[str, Any], str]] = {
         "list_jobs": ({}, "GET /jobs"),
         "get_job": ({"job_id": job_id}, "GET /jobs/{job_id}"),
         "explain_job": ({"job_id": job_id}, "GET /jobs/{job_id}/explain"),
+        "list_flows": ({}, "GET /flows"),
+        "get_flow": ({"flow_id": flow_id}, "GET /flows/{flow_id}"),
         "list_lanes": ({}, "GET /admin/workers/lanes"),
         "find_lane": ({"job_type": "polarity"}, "GET /admin/workers/types/lane"),
         "submit_job": ({"job_type": "greet"}, "job.submitted"),
@@ -227,6 +233,7 @@ async def test_each_call_leaves_one_audit_entry_even_reads(
         "reprioritize_job": ({"job_id": job_id, "priority": 3}, "job.reprioritized"),
         "tune_lane": ({"name": "system", "max_slots": 2}, "lane.tuned"),
         "cancel_job": ({"job_id": job_id}, "job.cancelled"),
+        "cancel_flow": ({"flow_id": flow_id}, "flow.cancelled"),
     }
     assert calls.keys() == TOOLS.keys() - {"approve_job", "reject_job"}
     async with asked_by(app, people.new("ann", "operator")) as client:
@@ -279,3 +286,21 @@ def test_names_are_those_of_the_api() -> None:
         (outputs.ExplanationResult, jobs.ExplanationOut),
     ):
         assert own.model_fields.keys() <= of_api.model_fields.keys(), own
+
+
+async def test_flow_is_listed_shown_and_cancelled(
+    app: FastAPI, people: People, factory: JobFactory
+) -> None:
+    flow_id = str(uuid4())
+    factory.conn.execute("select laneway.create_flow(%s, 'nightly')", [flow_id])
+    factory.conn.execute("select laneway.submit('greet', '{}', flow => %s)", [flow_id])
+    async with asked_by(app, people.new("ann", "operator")) as client:
+        job = await call_tool(client, "submit_job", job_type="greet")
+        child = await call_tool(client, "submit_job", job_type="greet", after=[job["id"]])
+        assert child["status"] == "waiting"
+        (listed,) = (await call_tool(client, "list_flows", status="running"))["items"]
+        assert (listed["id"], listed["counts"]["jobs"]) == (flow_id, 1)
+        graph = await call_tool(client, "get_flow", flow_id=flow_id)
+        assert [each["status"] for each in graph["jobs"]] == ["approved"]
+        done = await call_tool(client, "cancel_flow", flow_id=flow_id, reason="not today")
+        assert (done["changed"], done["status"]) == (1, "cancelled")

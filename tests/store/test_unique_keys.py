@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from laneway.domain.job import NewJob, new_job_id
-from laneway.store import jobs
+from laneway.store import jobs, unique_keys
 from laneway.store.jobs import SubmitResult
 from tests.support.store_client import StoreClient, error
 
@@ -106,7 +106,7 @@ def test_keys_taken_in_bulk_go_to_the_first_of_equal_ones(db: StoreClient) -> No
     ]
     held = db.submit(unique_key="c")
     seqs = [1001, 1002, 1003, 1004, 1005]
-    assert db.run(jobs.reserve_keys(new, seqs)) == set(seqs[:2])
+    assert db.run(unique_keys.reserve(new, seqs)) == set(seqs[:2])
     assert db.rows("select unique_key, seq from laneway.job_keys order by 1") == [
         ("a", seqs[1]),
         ("b", seqs[0]),

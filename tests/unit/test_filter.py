@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -28,6 +29,7 @@ EVERYTHING: dict[str, Any] = {
     "max_cost": 0,
     "unit": "EUR",
     "error_type": "ConnectTimeout",
+    "flow": UUID(int=7),
     "was_approved": True,
     "ended_since": NOW,
     "ended_within": 60.0,

@@ -58,6 +58,8 @@ CONTRACT_FIELDS = [
     "cancelled_by",
     "started_at",
     "finished_at",
+    "flow",
+    "waits_for",
     "attempts",
 ]
 

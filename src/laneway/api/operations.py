@@ -11,6 +11,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from laneway.api.http import portions
 from laneway.api.http.auth import Caller, action_of
+from laneway.api.http.flow_scope import FlowCaller, over_flows
 from laneway.api.http.idempotency import IdempotencyGuard, Idempotent
 from laneway.api.http.job_access import within_quota
 from laneway.api.http.lane_scope import LaneCaller, check_named, everywhere, over_lanes
@@ -56,7 +57,7 @@ def _endpoint(operation: AnyOperation) -> Any:
 
     async def endpoint(
         request: Request,
-        caller: LaneCaller | ScheduleCaller | Caller,
+        caller: LaneCaller | ScheduleCaller | FlowCaller | Caller,
         body: Any = None,
         guard: IdempotencyGuard | None = None,
         limit: int = 0,
@@ -121,15 +122,22 @@ def _parameters(operation: AnyOperation) -> list[Parameter]:
 
 
 def _gate(operation: AnyOperation) -> Any:
-    gates = {"everywhere": everywhere, "schedule": over_schedules}
+    gates = {
+        "everywhere": everywhere,
+        "schedule": over_schedules,
+        "flow": over_flows,
+        "workspace": over_flows,
+    }
     return gates.get(operation.scope, over_lanes)(operation.permission)
 
 
 async def _operator(
-    operation: AnyOperation, caller: LaneCaller | ScheduleCaller | Caller, fields: dict[str, Any]
+    operation: AnyOperation,
+    caller: LaneCaller | ScheduleCaller | FlowCaller | Caller,
+    fields: dict[str, Any],
 ) -> Operator:
     """The operator; refuses what is out of the caller's scope."""
-    if isinstance(caller, ScheduleCaller):
+    if isinstance(caller, (ScheduleCaller, FlowCaller)):
         return await caller.operator(operation, fields)
     if isinstance(caller, LaneCaller):
         await _check_lanes(operation, caller, fields)

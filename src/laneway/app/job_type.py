@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Unpack, cast
 
 from typing_extensions import ParamSpec, TypeVar
 
+from laneway.client.flow_draft import FLOW_JOB_OPTIONS
 from laneway.client.handle import JobHandle, SyncJobHandle
 from laneway.client.spec import JobOptions, NewJobSpec, SubmitOptions, check_options
 from laneway.engine.code_place import needs_function
@@ -99,12 +100,25 @@ class JobType(Generic[P, R, C]):
         return handle.decoded_by(self._decode)
 
     def job(self, /, *args: P.args, **kwargs: P.kwargs) -> NewJobSpec[R]:
-        """A job with these arguments that is not submitted yet, for `lw.submit_many`."""
+        """A job with these arguments that is not submitted yet: for `lw.submit_many`, flows …"""
         payload = self._payload(args, kwargs)
         for name in self._options.keys() - JobOptions.__annotations__.keys():
             raise InvalidInput(name, "is not an option of one job: give it to lw.submit_many")
         options = cast("JobOptions", self._options)
         return NewJobSpec(self.job_type, payload, decode=self._decode, **options)
+
+    def flow_job(
+        self, args: tuple[Any, ...], given: Mapping[str, Any]
+    ) -> tuple[NewJobSpec[R], dict[str, Any]]:
+        """A job for `flow.add`, and the options among its arguments.
+
+        A name that the handler takes is its argument.
+        """
+        taken = self.handler.arguments.names
+        options = {name: given[name] for name in FLOW_JOB_OPTIONS if name in given.keys() - taken}
+        arguments = {name: value for name, value in given.items() if name not in options}
+        make = cast("Callable[..., NewJobSpec[R]]", self.job)
+        return make(*args, **arguments), options
 
     @property
     def sync(self) -> SyncJobType[P, R]:

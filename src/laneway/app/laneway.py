@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from laneway.app.sync import SyncLaneway
     from laneway.config.setting_values import SettingValues
     from laneway.config.settings import Settings
-    from laneway.control.resources import Jobs, Lanes, Limits, Schedules
+    from laneway.control.resources import Flows, Jobs, Lanes, Limits, Schedules
     from laneway.engine.worker import Worker
     from laneway.store.database import Database
 
@@ -247,6 +247,13 @@ class Laneway(Client):
         from laneway.control.resources import Jobs
 
         return Jobs(lambda: self.database)
+
+    @cached_property
+    def flows(self) -> Flows:
+        """Lists, shows, cancels and retries flows; `lw.flow` makes one."""
+        from laneway.control.resources import Flows
+
+        return Flows(lambda: self.database)
 
     @cached_property
     def sync(self) -> SyncLaneway:

@@ -8,7 +8,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from laneway.client.client import Client
 from laneway.client.sync import SyncClient
-from laneway.control.resources import Jobs, Lanes, Limits, Schedules
+from laneway.control.resources import Flows, Jobs, Lanes, Limits, Schedules
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -79,6 +79,15 @@ class SyncSchedules(_Blocking[Schedules]):
     rollback = _blocking(Schedules.rollback)
     # The names of earlier versions.
     put, listing, run_now = set, list, run  # noqa: A003 - the methods, not the built-ins
+
+
+class SyncFlows(_Blocking[Flows]):
+    """The flows: `lw.sync.flows`."""
+
+    list = _blocking(Flows.list)
+    get = _blocking(Flows.get)
+    cancel = _blocking(Flows.cancel)
+    retry = _blocking(Flows.retry)
 
 
 class SyncJobs(_Blocking[Jobs]):

@@ -40,6 +40,9 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = {
         "Run jobs of a server with the handlers of APP, without database access, until stopped.",
     ),
     "jobs": LazyCommand("jobs", "app", "Submit, inspect and control jobs."),
+    "flows": LazyCommand(
+        "flows", "app", "Show and control flows: jobs that were submitted together."
+    ),
     "lanes": LazyCommand("lanes", "app", "Show and change lanes while jobs run."),
     "limits": LazyCommand("limits", "app", "Show and change limits while jobs run."),
     "schedules": LazyCommand(

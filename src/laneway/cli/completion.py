@@ -67,6 +67,18 @@ def job_ids(ctx: typer.Context, incomplete: str) -> Words:
     return [word for word in _look_up(ctx, newest) if word[0].startswith(incomplete.lower())]
 
 
+def flow_ids(ctx: typer.Context, incomplete: str) -> Words:
+    """The newest flows."""
+
+    async def newest(backend: Backend) -> Words:
+        from laneway.operations.flows import list_flows
+
+        page = await backend.page(list_flows(), NEWEST, None)
+        return [(str(flow.id), f"{flow.name} {flow.status.value}") for flow in page.items]
+
+    return [word for word in _look_up(ctx, newest) if word[0].startswith(incomplete.lower())]
+
+
 def _look_up(ctx: typer.Context, read: Callable[[Backend], Awaitable[list[T]]]) -> list[T]:
     """Read words; a failure yields none, and nothing is printed."""
     import asyncio

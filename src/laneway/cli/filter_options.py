@@ -84,6 +84,9 @@ _FILTER: dict[str, Any] = {
     "error_type": Annotated[
         Text, typer.Option("--error", metavar="TYPE", help="Failed with this type of error.")
     ],
+    "flow": Annotated[
+        Any, typer.Option(metavar="ID", parser=inputs.full_id, help="Only jobs of this flow.")
+    ],
     "max_cost": Annotated[
         float | None, typer.Option(help="Whose analysis costs at most this; needs --unit.")
     ],

@@ -56,6 +56,14 @@ def record_id(text: str) -> UUID | IdPrefix:
         raise typer.BadParameter(f"{_quoted(text)} is not an id: it {error.rule}") from None
 
 
+def full_id(text: str) -> UUID:
+    """Parse a complete id."""
+    try:
+        return UUID(text)
+    except ValueError:
+        raise typer.BadParameter(f"{_quoted(text)} is not an id: write all of it") from None
+
+
 def duration(text: str | float) -> float:
     """Parse `90`, `1.5s`, `500ms`, `5m`, `2h` or `1d` into seconds; defaults are numbers."""
     if not isinstance(text, str):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from laneway.domain.job import Attempt, Job
     from laneway.domain.review import Step
+    from laneway.domain.wait import WaitsFor
 
 # Screens with fewer columns leave out some of the table.
 WIDE: Final = 120
@@ -63,10 +64,24 @@ def run_time(job: Job) -> float | None:
 
 
 def detail(job: Job) -> str:
-    """The reason of a failure or cancel, else the progress of a running job."""
+    """The reason of a failure or cancel, what a job waits for, or the progress of a running job."""
     if job.status in TERMINAL:
         return job.why_ended.removeprefix(":").strip()
+    if job.waits_for is not None:
+        return f"waits for {waits_text(job.waits_for)}"
     return progress_text(job.progress) if job.status is Status.RUNNING else ""
+
+
+def waits_text(waits: WaitsFor) -> str:
+    """Describe the wait of a job in a few words."""
+    if waits.kind == "event":
+        what = visible(f"event {waits.event or waits.name} {waits.key or ''}").strip()
+    elif waits.kind == "sleep":
+        what = "its sleep"
+    else:
+        count = waits.missing or 0
+        what = f"{count} {'sub-' if waits.kind == 'sub_jobs' else ''}job{'' if count == 1 else 's'}"
+    return what + (f", until {moment(waits.until)}" if waits.until else "")
 
 
 def job(

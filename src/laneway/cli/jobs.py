@@ -103,6 +103,19 @@ def submit(
     tag: Annotated[list[str] | None, typer.Option(help="A tag; may be repeated.")] = None,
     workspace: Annotated[str, typer.Option(help="The workspace.")] = "default",
     max_retries: Annotated[int | None, typer.Option(help="Retries after a failure.")] = None,
+    after: Annotated[
+        list[Any] | None,
+        typer.Option(
+            metavar="ID",
+            parser=inputs.job_id,
+            help="Start when this job has completed; may be repeated.",
+            autocompletion=completion.job_ids,
+        ),
+    ] = None,
+    after_failure: Annotated[
+        str | None,
+        typer.Option(metavar="cancel|run|hold", help="If a job of --after fails; default: cancel."),
+    ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the job ends.")] = False,
     timeout: Annotated[
         float | None,
@@ -124,7 +137,9 @@ def submit(
 
     async def verb(backend: Backend) -> Job:
         from laneway.cli import watch
+        from laneway.domain.flow import check_after_failure
 
+        parents = [await job_ids.resolve(backend, each) for each in after or ()]
         made = await backend.submit(
             job_type,
             value,
@@ -138,6 +153,8 @@ def submit(
             workspace=workspace,
             tags=tag or (),
             max_retries=max_retries,
+            after=parents,
+            after_failure=None if after_failure is None else check_after_failure(after_failure),
         )
         if quiet:
             return made

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from laneway.client import decisions
 from laneway.client.catalog import Catalog, KnownHandlers
+from laneway.client.flow_verbs import FlowVerbs
 from laneway.client.handle import JobHandle, SyncJobHandle, claim_types
 from laneway.client.job_end import end_of
 from laneway.client.limits import LimitHolder
@@ -23,6 +24,7 @@ from laneway.client.spec import (
     check_options,
     encode_off_loop,
     has_unique,
+    is_linked,
     make_entries,
     make_job,
     read_requests,
@@ -65,7 +67,7 @@ _CONNECT_PAUSES_S: Final = (0.05, 0.1, 0.2, 0.4)
 _STATUS: Final = {status.value: status for status in Status}
 
 
-class Client(LimitHolder):
+class Client(LimitHolder, FlowVerbs):
     """Submits jobs, waits for them and cancels them, in one event loop; `sync` needs none.
 
     `conn=` runs a verb on the caller's connection, inside its transaction, without committing:
@@ -127,7 +129,8 @@ class Client(LimitHolder):
 
         Options: priority, run_at or delay, unique_key, unique_for (seconds: also after that job
         has ended), unique_by (arguments that form the key; default all), workspace, tags,
-        max_retries, created_by, concurrency_key.
+        max_retries, created_by, concurrency_key, after (jobs that must complete first),
+        after_failure (if one of them fails: "cancel", "run" or "hold").
 
         Workers are woken after the commit. With `conn=` they find the job at their next poll,
         unless `wake=True`. After DatabaseUnavailable the job may or may not be stored: submit
@@ -204,18 +207,18 @@ class Client(LimitHolder):
         run = self._run if conn is None else _borrow(conn).run
         await self._catalog.refresh(job_types, run)
         is_keyed = any(job.options.get("unique_key") is not None for job in requests)
-        is_unique = has_unique(self._catalog, requests)
+        is_unique, linked = has_unique(self._catalog, requests), is_linked(requests)
         with tracing.sending(*job_types, count=len(requests)):
             entries = make_entries(self._catalog, self._limits, requests)
             if conn is None:
-                batch = Batch(len(requests), job_types, is_keyed, entries, is_unique)
+                batch = Batch(len(requests), job_types, is_keyed, entries, is_unique, linked)
                 made = await self._connected(lambda own: submit_batch(own, batch, self.settings))
                 local_notify.publish()
             else:
                 # Make all entries first: an invalid one must not break the caller's transaction.
                 own = _borrow(conn)
                 ready = await asyncio.to_thread(list, entries) if own.is_async else list(entries)
-                batch = Batch(len(requests), job_types, is_keyed, ready, is_unique)
+                batch = Batch(len(requests), job_types, is_keyed, ready, is_unique, linked)
                 made = await store_batch(own, batch)
         handles: list[JobHandle[Any]] = [
             JobHandle(job_id, job.job_type, _STATUS[status], duplicate, self, job.decode)

@@ -1,13 +1,14 @@
-"""Polls for the end of a job."""
+"""Polls for the end of a job or a flow."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 from uuid import UUID
 
-from laneway.client.wait_note import WaitNote, noting
+from laneway.client.wait_note import noting
 from laneway.domain.states import TERMINAL, Status
 from laneway.errors import DatabaseUnavailable, NotFound, SchemaMismatch, UnsuitableDatabase
 from laneway.store import jobs
@@ -22,6 +23,15 @@ _SHORTEST_QUERY_S: Final = 1.0
 
 # Status, result and error of a job.
 Ended = tuple[str, str | None, str | None]
+T = TypeVar("T")
+
+
+class Look(NamedTuple, Generic[T]):
+    """One look at what is waited for: its value, its status, and whether that is the last one."""
+
+    value: T
+    status: str
+    is_over: bool
 
 
 async def end_of(
@@ -31,17 +41,29 @@ async def end_of(
 
     A wait inside a handler is noted once it polls slowly.
     """
+
+    async def look() -> Look[Ended]:
+        found = await database.run(jobs.wait(wanted))
+        if found is None:
+            raise NotFound(f"no job {wanted}")
+        return Look(found, found[0], Status(found[0]) in TERMINAL)
+
+    cure = cure or f"`laneway jobs explain {wanted}` says why"
     with noting(database, wanted) as note:
-        return await _poll(database, wanted, timeout, note, cure)
+        return await poll(look, f"job {wanted}", timeout, cure, note.write)
 
 
-async def _poll(
-    database: Database,
-    wanted: UUID,
+async def poll(
+    look: Callable[[], Awaitable[Look[T]]],
+    subject: str,
     timeout: float | None,
-    note: WaitNote,
-    cure: str | None,
-) -> Ended:
+    cure: str,
+    when_slow: Callable[[], object] = lambda: None,
+) -> T:
+    """Looks until it is over; TimeoutError, with the cure, after `timeout` seconds.
+
+    While the database is unreachable, it keeps waiting.
+    """
     loop = asyncio.get_running_loop()
     deadline = None if timeout is None else loop.time() + timeout
     pause = SHORTEST_POLL_S
@@ -53,12 +75,10 @@ async def _poll(
             # Even `timeout=0` gets one query.
             query_s = None if left is None else max(left, _SHORTEST_QUERY_S)
             async with asyncio.timeout(query_s):
-                found = await database.run(jobs.wait(wanted))
-            if found is None:
-                raise NotFound(f"no job {wanted}")
-            if Status(found[0]) in TERMINAL:
-                return found
-            status = f"its status is {found[0]}"
+                found = await look()
+            if found.is_over:
+                return found.value
+            status = f"its status is {found.status}"
         except (SchemaMismatch, UnsuitableDatabase):
             raise
         except DatabaseUnavailable as error:
@@ -68,11 +88,10 @@ async def _poll(
         left = None if deadline is None else deadline - loop.time()
         if left is not None and left <= 0:
             raise TimeoutError(
-                f"job {wanted} did not end within {timeout} s: {status};"
-                f" {cure or f'`laneway jobs explain {wanted}` says why'}"
+                f"{subject} did not end within {timeout} s: {status}; {cure}"
             ) from cause
         if pause >= LONGEST_POLL_S:
-            note.write()
+            when_slow()
         delay = pause * random.uniform(0.8, 1.2)
         await asyncio.sleep(delay if left is None else min(delay, left))
         pause = min(LONGEST_POLL_S, pause * _POLL_GROWTH)

@@ -8,16 +8,29 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypedDict, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Generic,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    TypedDict,
+    cast,
+)
+from uuid import UUID
 
 from typing_extensions import TypeVar
 
 from laneway.client.catalog import Catalog, Check
 from laneway.domain.approval import NEEDS_SUBMITTER
+from laneway.domain.flow import AfterFailure
 from laneway.domain.job import DEFAULT_WORKSPACE, NewJob, new_job_id, new_job_ids
 from laneway.domain.lane import check_job_type
 from laneway.domain.payload import JsonText, PayloadLimits, encode
 from laneway.domain.suggestion import suggest_option
+from laneway.domain.text import shown
 from laneway.domain.uniqueness import check_unique_by, check_unique_for
 from laneway.errors import InvalidInput
 from laneway.observability import tracing
@@ -28,20 +41,38 @@ if TYPE_CHECKING:
 R_co = TypeVar("R_co", covariant=True, default=Any)
 
 
-class JobOptions(TypedDict, total=False):
-    """The options of one job; None stands for the default."""
+class HasJobId(Protocol):
+    """A job, or the handle of one."""
+
+    @property
+    def id(self) -> UUID: ...
+
+
+# A job that another one comes after.
+JobRef: TypeAlias = UUID | str | HasJobId
+
+
+class FlowableOptions(TypedDict, total=False):
+    """The options of one job, alone or in a flow; None stands for the default."""
 
     priority: int | None
     run_at: datetime | None
     delay: float | timedelta | None
     unique_key: str | None
-    workspace: str
     tags: Sequence[str]
     max_retries: int | None
-    created_by: str | None
     concurrency_key: str | None
     unique_for: float | timedelta | None
     unique_by: Sequence[str] | None
+    after: Iterable[JobRef]
+    after_failure: AfterFailure | None
+
+
+class JobOptions(FlowableOptions, total=False):
+    """The options of one job; a flow decides these two for its jobs."""
+
+    workspace: str
+    created_by: str | None
 
 
 class SubmitOptions(JobOptions, total=False):
@@ -78,6 +109,8 @@ class NewJobSpec(Generic[R_co]):
     concurrency_key: str | None = None
     unique_for: float | timedelta | None = None
     unique_by: Sequence[str] | None = None
+    after: Iterable[JobRef] = ()
+    after_failure: AfterFailure | None = None
     # Reads the JSON text of the job's result by the return hint of its handler.
     decode: Callable[[str], R_co] | None = field(
         default=None, repr=False, compare=False, kw_only=True
@@ -158,6 +191,8 @@ def make_job(
     concurrency_key: str | None = None,
     unique_for: float | timedelta | None = None,
     unique_by: Sequence[str] | None = None,
+    after: Iterable[JobRef] = (),
+    after_failure: AfterFailure | None = None,
     traceparent: str | None = None,
 ) -> NewJob:
     """A job ready to be stored; InvalidInput names the field and the rule."""
@@ -182,7 +217,7 @@ def make_job(
         delay=delay.total_seconds() if isinstance(delay, timedelta) else delay,
         unique_key=unique_key,
         workspace=workspace,
-        tags=_tags(tags) if tags else (),
+        tags=read_tags(tags) if tags else (),
         max_retries=max_retries,
         created_by=created_by,
         concurrency_key=concurrency_key,
@@ -191,7 +226,34 @@ def make_job(
         traceparent=traceparent,
         needs=catalog.needs(job_type),
         max_age=None if handler is None else handler.max_age_s,
+        after=parent_ids(after),
+        after_failure=after_failure,
     ).check(limits)
+
+
+def parent_ids(after: Iterable[JobRef]) -> tuple[UUID, ...]:
+    """The ids of the jobs that a job comes after, each once."""
+    if not after:
+        return ()
+    return tuple(dict.fromkeys(parent_id(job, i) for i, job in enumerate(listed_jobs(after))))
+
+
+def listed_jobs(after: Iterable[JobRef]) -> Iterable[JobRef]:
+    """The jobs; InvalidInput unless they are a list."""
+    if isinstance(after, (str, bytes, Mapping)) or not isinstance(after, Iterable):
+        raise InvalidInput("after", "must be a list of jobs: write after=[job]")
+    return after
+
+
+def parent_id(job: JobRef, i: int) -> UUID:
+    """The id of one job of `after`."""
+    given = job if isinstance(job, (str, UUID)) else getattr(job, "id", None)
+    try:
+        return given if isinstance(given, UUID) else UUID(cast("str", given))
+    except (ValueError, AttributeError, TypeError):
+        raise InvalidInput(
+            f"after[{i}]", f"must be a job, its handle or its id, not {shown(job)}"
+        ) from None
 
 
 def read_requests(given: Iterable[Given], limits: PayloadLimits) -> list[Request]:
@@ -220,6 +282,11 @@ def types_of(requests: Sequence[Request]) -> frozenset[str]:
         raise
 
 
+def is_linked(requests: Sequence[Request]) -> bool:
+    """Whether a job of the batch comes after others."""
+    return any(job.options.get("after") or job.options.get("after_failure") for job in requests)
+
+
 def has_unique(catalog: Catalog, requests: Sequence[Request]) -> bool:
     """Whether a job of the batch has unique_for or unique_by, given or of its type."""
     return any(
@@ -229,28 +296,31 @@ def has_unique(catalog: Catalog, requests: Sequence[Request]) -> bool:
 
 
 def make_entries(
-    catalog: Catalog, limits: PayloadLimits, requests: Sequence[Request]
+    catalog: Catalog,
+    limits: PayloadLimits,
+    requests: Sequence[Request],
+    ids: Sequence[UUID] | None = None,
 ) -> Iterator[Entry]:
-    """The jobs of a batch as an iterator; an error names the index of the job."""
+    """The jobs of a batch as an iterator, under new ids; an error names the index of the job."""
     # Read the catalog now: it may have changed by the time the iterator is consumed.
     trace = tracing.traceparent()
     checks = {job.job_type: catalog.check_of(job.job_type) for job in requests}
-    return _entries(catalog, limits, requests, checks, trace)
+    chosen = new_job_ids(len(requests)) if ids is None else ids
+    return _entries(catalog, limits, requests, chosen, checks, trace)
 
 
 def _entries(
     catalog: Catalog,
     limits: PayloadLimits,
     requests: Sequence[Request],
+    ids: Sequence[UUID],
     checks: Mapping[str, Check | None],
     trace: str | None,
 ) -> Iterator[Entry]:
     templates: dict[str, NewJob] = {}
     size = made = 0
     try:
-        for job_id, (job_type, payload, options, _) in zip(
-            new_job_ids(len(requests)), requests, strict=True
-        ):
+        for job_id, (job_type, payload, options, _) in zip(ids, requests, strict=True):
             text = encode_arguments(checks[job_type], limits, payload)
             size += len(text) if text.isascii() else len(text.encode())
             if size > limits.batch_bytes:
@@ -307,7 +377,8 @@ def _utc(at: Any) -> datetime:
         raise InvalidInput("run_at", "is out of range") from None
 
 
-def _tags(tags: Any) -> tuple[str, ...]:
+def read_tags(tags: Any) -> tuple[str, ...]:
+    """The tags as given; `NewJob.check` checks each."""
     if isinstance(tags, str) or not isinstance(tags, Iterable):
         raise InvalidInput("tags", "must be a list of texts")
     return tuple(tags)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 from weakref import WeakSet
 
 from laneway.client.client import Client
+from laneway.client.flow import SyncFlowHandle
+from laneway.client.flow_verbs import new_draft
 from laneway.client.handle import JobHandle, SyncJobHandle
 from laneway.client.portal import Portal
 from laneway.client.spec import Given, NewJobSpec
 from laneway.domain.held_limits import count_held, mark_held
+from laneway.domain.job import DEFAULT_WORKSPACE
 
 if TYPE_CHECKING:
     from laneway.store.database import Database
@@ -69,6 +72,24 @@ class SyncClient:
     approve = _blocking(Client.approve, _same)
     reject = _blocking(Client.reject, _same)
     wait = _blocking(Client.wait, _same)
+    submit_flow = _blocking(Client.submit_flow, _same)
+    get_flow = _blocking(Client.get_flow, _same)
+    wait_flow = _blocking(Client.wait_flow, _same)
+    cancel_flow = _blocking(Client.cancel_flow, _same)
+    retry_flow = _blocking(Client.retry_flow, _same)
+
+    def flow(
+        self,
+        name: str,
+        *,
+        tags: Sequence[str] = (),
+        workspace: str = DEFAULT_WORKSPACE,
+        created_by: str | None = None,
+        conn: object = None,
+        wake: bool | None = None,
+    ) -> SyncFlowHandle:
+        """A new flow: jobs added inside `with` are stored together, or not at all."""
+        return SyncFlowHandle(self, new_draft(name, tags, workspace, created_by), conn, wake)
 
     @overload
     def submit_many(

@@ -191,7 +191,7 @@ def _action(db: Database, request: BulkRequest, by: str, limits: PrincipalLimits
         return _refusal(request.verb, found.found_in)
 
     async def retry(job_id: UUID, notices: _Notices) -> str | None:
-        found = await _retry_within(db, job_id, limits)
+        found = await retry_within(db, job_id, limits)
         if isinstance(found, str):
             return found
         refusal = _refusal(request.verb, found.found_in)
@@ -236,7 +236,7 @@ def _action(db: Database, request: BulkRequest, by: str, limits: PrincipalLimits
     }[request.verb]
 
 
-async def _retry_within(
+async def retry_within(
     db: Database, job_id: UUID, limits: PrincipalLimits | None
 ) -> store.FoundState | str:
     """Queue a job again if the limits allow it; else return the reason why not."""

@@ -1,4 +1,4 @@
-"""Operating from Python: `lw.lanes`, `lw.limits`, `lw.schedules` and `lw.jobs`, all alike.
+"""Operating from Python: `lw.lanes`, `lw.limits`, `lw.schedules`, `lw.jobs` and `lw.flows`.
 
     await lw.lanes.set("documents", enabled=False, by="ann")
     await lw.limits.rollback("openai", by="ann")
@@ -14,11 +14,19 @@ from datetime import datetime
 from typing import Final, Unpack
 from uuid import UUID
 
-from laneway.control import approval, explain, history, jobs, lanes, limits, schedules
+from laneway.control import approval, explain, flows, history, jobs, lanes, limits, schedules
 from laneway.domain.change import Change
 from laneway.domain.claim import parse_job_id
 from laneway.domain.explanation import Explanation
 from laneway.domain.filter import JobConditions, JobFilter
+from laneway.domain.flow import (
+    ChangedFlow,
+    Flow,
+    FlowFilter,
+    FlowGraph,
+    FlowStatus,
+    check_flow_status,
+)
 from laneway.domain.job import Job
 from laneway.domain.lane import Lane, LaneSettings, TunedLane
 from laneway.domain.lane_setup import LaneSetup
@@ -177,6 +185,41 @@ class Schedules(_Resource):
 
     # The names of earlier versions.
     put, listing, run_now = set, list, run  # noqa: A003 - the methods, not the built-ins
+
+
+class Flows(_Verbs):
+    """The flows: `lw.flows`."""
+
+    async def list(
+        self,
+        *,
+        name: str | None = None,
+        status: FlowStatus | str | None = None,
+        tag: str | None = None,
+        workspace: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[Flow]:
+        """One page of flows, newest first, that meet all conditions."""
+        chosen = None if status is None else check_flow_status(status)
+        wanted = FlowFilter(name=name, status=chosen, tag=tag, workspace=workspace)
+        return await flows.listing(self._db, wanted, limit=limit, cursor=cursor)
+
+    async def get(
+        self, flow_id: UUID | str, *, limit: int = 1000, cursor: str | None = None
+    ) -> FlowGraph:
+        """A flow with one page of its jobs, their states and what each comes after."""
+        return await flows.graph(self._db, parse_job_id(flow_id), limit=limit, cursor=cursor)
+
+    async def cancel(
+        self, flow_id: UUID | str, reason: str | None = None, *, by: str = _APPLICATION
+    ) -> ChangedFlow:
+        """Cancel all its jobs that have not ended; running ones are asked to stop."""
+        return await flows.cancel(self._db, parse_job_id(flow_id), by=by, reason=reason)
+
+    async def retry(self, flow_id: UUID | str, *, by: str = _APPLICATION) -> ChangedFlow:
+        """Queue its failed and cancelled jobs again."""
+        return await flows.retry(self._db, parse_job_id(flow_id), by=by)
 
 
 class Jobs(_Verbs):

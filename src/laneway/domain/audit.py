@@ -21,8 +21,8 @@ Outcome = Literal["done", "refused"]
 
 # Kinds of objects. `route` and `call` are refused requests and refused calls of remote workers.
 KINDS: Final = (
-    "job", "lane", "limit", "schedule", "gate", "access", "worker", "application", "database",
-    "route", "call",
+    "job", "flow", "lane", "limit", "schedule", "gate", "access", "worker",
+    "application", "database", "route", "call",
 )  # fmt: skip
 WORD_BYTES: Final = 512
 # The server knows these doors itself; clients name the others.

@@ -16,6 +16,7 @@ NOT_COUNTED: Final = (
     "max_cost",
     "unit",
     "error_type",
+    "flow",
     "was_approved",
     "ended_since",
     "ended_within",

@@ -22,7 +22,7 @@ CONTROL: Final = -1
 MAX_TOPICS: Final = 100
 LONGEST_CURSOR: Final = 8192
 
-TopicKind = Literal["jobs", "job", "lane", "job_type", "approvals", "lanes"]
+TopicKind = Literal["jobs", "job", "flow", "lane", "job_type", "approvals", "lanes"]
 
 _HEX: Final = re.compile(r"[0-9a-f]{1,16}(?:\.[0-9a-f]{1,16})*")
 _NUMBER: Final = re.compile(r"[0-9]{1,19}")
@@ -105,17 +105,20 @@ class Topic:
         match kind, bool(colon):
             case ("jobs" | "approvals" | "lanes") as plain, False:
                 return cls(plain)
-            case "job", True:
+            case ("job" | "flow") as one, True:
                 try:
-                    return cls("job", str(UUID(name)))
+                    return cls(one, str(UUID(name)))
                 except ValueError:
-                    raise InvalidInput("topic", "job: must be followed by a job's id") from None
+                    raise InvalidInput(
+                        "topic", f"{one}: must be followed by a {one}'s id"
+                    ) from None
             case "lane", True:
                 return cls("lane", check_lane_name(name, "topic"))
             case "job_type", True:
                 return cls("job_type", check_job_type(name, "topic"))
         raise InvalidInput(
-            "topic", "must be jobs, job:<id>, lane:<name>, job_type:<name>, approvals or lanes"
+            "topic",
+            "must be jobs, job:<id>, flow:<id>, lane:<name>, job_type:<name>, approvals or lanes",
         )
 
     def __str__(self) -> str:
@@ -126,6 +129,9 @@ class Topic:
         match self.kind:
             case "jobs":
                 return True
+            case "flow":
+                # Of many jobs at once, the event does not know whose they are.
+                return event.seq is None or event.state.get("flow") == self.name
             case "lane":
                 return event.lane in (self.name, None)
             case "job_type":

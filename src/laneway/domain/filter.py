@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Annotated, Any, Final, TypedDict
+from uuid import UUID
 
 from annotated_types import Interval, MaxLen, MinLen
 
 from laneway.domain.annotations import HIDDEN, Doc
 from laneway.domain.approval import LARGEST_AMOUNT
+from laneway.domain.claim import parse_job_id
 from laneway.domain.duration import CENTURY_S
 from laneway.domain.job import NAME_BYTES, TAG_BYTES, check_time
 from laneway.domain.lane import LANE_NAME_BYTES, check_job_type, check_lane_name
@@ -48,6 +50,7 @@ class JobConditions(TypedDict, total=False):
     max_cost: float | None
     unit: str | None
     error_type: str | None
+    flow: UUID | str | None
     was_approved: bool | None
     ended_since: datetime | None
     ended_within: float | None
@@ -100,6 +103,7 @@ class JobFilter:
         MaxLen(ERROR_TYPE_CHARS),
         Doc("Type of the error that ended it, such as `ConnectTimeout`"),
     ] = None
+    flow: Annotated[UUID | None, Doc("Only jobs of this flow, sub-jobs included")] = None
     was_approved: Annotated[
         bool | None, Doc("true: a person or a policy approved it; quick for any job type")
     ] = None
@@ -125,7 +129,9 @@ class JobFilter:
         status = conditions.get("status")
         if isinstance(status, str):
             status = parse_status(status)
-        return cls(**{**conditions, "status": status}).check()
+        flow = conditions.get("flow")
+        given = {"status": status, "flow": flow and parse_job_id(flow)}
+        return cls(**{**conditions, **given}).check()
 
     @property
     def is_empty(self) -> bool:
@@ -154,6 +160,8 @@ class JobFilter:
             check_lane_name(self.lane, "lane")
         if self.job_type is not None:
             check_job_type(self.job_type)
+        if self.flow is not None and not isinstance(self.flow, UUID):
+            raise InvalidInput("flow", "must be a UUID")
         _check_texts(self)
         for name in ("since", "until", "ended_since"):
             if (moment := getattr(self, name)) is not None:

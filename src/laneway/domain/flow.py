@@ -10,9 +10,11 @@ from heapq import heappop, heappush
 from typing import Annotated, Final, Literal, NamedTuple, get_args
 from uuid import UUID
 
+from annotated_types import MaxLen, MinLen
+
 from laneway.domain.annotations import INLINE, Doc
 from laneway.domain.states import Status
-from laneway.domain.text import check_name, is_printable
+from laneway.domain.text import check_name, check_text, is_printable
 from laneway.errors import InvalidInput
 
 FLOW_NAME_BYTES: Final = 128
@@ -109,7 +111,7 @@ class FlowJob:
     after: Annotated[
         tuple[UUID, ...], Doc("The jobs that it comes after; some may be outside of the flow")
     ] = ()
-    after_failure: AfterFailure = "cancel"
+    after_failure: Annotated[AfterFailure | None, Doc("null if it comes after none")] = None
     owner: Annotated[UUID | None, Doc("The job whose handler runs it as a sub-job")] = None
     created_at: datetime | None = None
     started_at: datetime | None = None
@@ -126,6 +128,25 @@ class FlowGraph:
     next_cursor: Annotated[str | None, Doc("Requests the next page of jobs, if any")] = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowFilter:
+    """Conditions that flows must all meet; None is any value."""
+
+    name: Annotated[str | None, MinLen(1), MaxLen(FLOW_NAME_BYTES)] = None
+    status: FlowStatus | None = None
+    tag: Annotated[str | None, MinLen(1), MaxLen(128)] = None
+    workspace: Annotated[str | None, MinLen(1), MaxLen(128)] = None
+
+    def check(self) -> FlowFilter:
+        """This filter; InvalidInput names the field and the rule that it breaks."""
+        if self.status is not None:
+            check_flow_status(self.status)
+        for name in ("name", "tag", "workspace"):
+            if (value := getattr(self, name)) is not None:
+                check_text(value, name, max_bytes=FLOW_NAME_BYTES)
+        return self
+
+
 @dataclass(frozen=True, slots=True)
 class ChangedFlow:
     """A flow after a verb, and the number of jobs that the verb changed."""
@@ -140,6 +161,14 @@ def check_after_failure(value: object, field: str = "after_failure") -> AfterFai
         if value == word:
             return word
     raise InvalidInput(field, f"must be one of {', '.join(AFTER_FAILURE)}")
+
+
+def check_flow_status(value: object, field: str = "status") -> FlowStatus:
+    """The status; InvalidInput names the words."""
+    for status in FlowStatus:
+        if value == status:
+            return status
+    raise InvalidInput(field, f"must be one of {', '.join(FlowStatus)}")
 
 
 def check_flow_name(value: object, field: str = "name") -> str:
@@ -160,8 +189,8 @@ class NamedJob(NamedTuple):
     after: Sequence[str]
 
 
-class JobPlace(NamedTuple):
-    """A job of a request in the order of storing: its position there, and its parents'.
+class OrderedJob(NamedTuple):
+    """A job in the order of storing: its position in the request, and its parents'.
 
     `outside` are the parents that exist already.
     """
@@ -171,7 +200,7 @@ class JobPlace(NamedTuple):
     outside: tuple[UUID, ...]
 
 
-def arrange(jobs: Sequence[NamedJob]) -> list[JobPlace]:
+def arrange(jobs: Sequence[NamedJob]) -> list[OrderedJob]:
     """Order jobs so that each comes after its parents, and otherwise as given.
 
     InvalidInput names a name that is used twice or unknown, a circle, and too many edges.
@@ -183,7 +212,7 @@ def arrange(jobs: Sequence[NamedJob]) -> list[JobPlace]:
     for each in places:
         for parent in each.parents:
             children[parent].append(each.position)
-    ordered: list[JobPlace] = []
+    ordered: list[OrderedJob] = []
     free = [each.position for each in places if not missing[each.position]]
     while free:
         position = heappop(free)
@@ -211,7 +240,7 @@ def check_size(jobs: int, edges: int) -> None:
         )
 
 
-def _resolve(jobs: Sequence[NamedJob]) -> list[JobPlace]:
+def _resolve(jobs: Sequence[NamedJob]) -> list[OrderedJob]:
     by_name: dict[str, int] = {}
     for i, job in enumerate(jobs):
         if job.name is None:
@@ -232,7 +261,7 @@ def _resolve(jobs: Sequence[NamedJob]) -> list[JobPlace]:
                 raise InvalidInput(f"jobs[{i}].after[{j}]", "a job cannot come after itself")
             else:
                 parents[found] = None
-        places.append(JobPlace(i, tuple(parents), tuple(outside)))
+        places.append(OrderedJob(i, tuple(parents), tuple(outside)))
     return places
 
 
@@ -245,7 +274,7 @@ def _job_id(given: str, field: str) -> UUID:
         ) from None
 
 
-def _circle(jobs: Sequence[NamedJob], places: Sequence[JobPlace], missing: Sequence[int]) -> str:
+def _circle(jobs: Sequence[NamedJob], places: Sequence[OrderedJob], missing: Sequence[int]) -> str:
     """The text for a circle: jobs that were never free of parents lead into one."""
     at = next(i for i, count in enumerate(missing) if count)
     seen: dict[int, None] = {}

@@ -17,6 +17,7 @@ from laneway.domain.approval import Cost, cost_of
 from laneway.domain.change_rules import check_whole
 from laneway.domain.codec import to_json
 from laneway.domain.duration import CENTURY_S
+from laneway.domain.flow import MAX_PARENTS, AfterFailure, check_after_failure
 from laneway.domain.job_error import JobError
 from laneway.domain.lane import check_job_type
 from laneway.domain.payload import DEFAULT_LIMITS, PayloadLimits, check_key
@@ -24,6 +25,7 @@ from laneway.domain.retry import DEFAULT_MAX_RETRIES
 from laneway.domain.states import TERMINAL, Status, label_of
 from laneway.domain.text import check_name, check_text
 from laneway.domain.uniqueness import check_unique_by, check_unique_for
+from laneway.domain.wait import WaitsFor
 from laneway.errors import InvalidInput
 
 DEFAULT_WORKSPACE: Final = "default"
@@ -163,6 +165,8 @@ class Job:
         Doc("While it runs: when it was claimed; afterwards: when its handler started"),
     ] = None
     finished_at: datetime | None = None
+    flow: Annotated[UUID | None, Doc("The flow that it belongs to")] = None
+    waits_for: Annotated[WaitsFor | None, Doc("null unless its status is `waiting`")] = None
     attempts: Annotated[tuple[Attempt, ...], HIDDEN] = ()
     duplicate: Annotated[
         bool, Doc("true in the response to a submit that found this existing job"), IF_TRUE
@@ -250,6 +254,10 @@ class NewJob:
     max_retries: int | None = None
     created_by: str | None = None
     traceparent: str | None = None
+    # The jobs that it comes after, the effect if one of them fails, and its name in its flow.
+    after: tuple[UUID, ...] = ()
+    after_failure: AfterFailure | None = None
+    name: str | None = None
 
     def check(self, limits: PayloadLimits = DEFAULT_LIMITS) -> NewJob:
         """This job; InvalidInput names the field and the rule that it breaks."""
@@ -275,11 +283,17 @@ class NewJob:
         if self.workspace != DEFAULT_WORKSPACE:
             check_text(self.workspace, "workspace", max_bytes=NAME_BYTES)
         if self.tags:
-            _check_tags(self.tags)
+            check_tags(self.tags)
         if self.created_by is not None:
             check_name(self.created_by, "created_by", max_bytes=2 * NAME_BYTES)
         if self.traceparent is not None:
             check_text(self.traceparent, "traceparent", max_bytes=2 * NAME_BYTES)
+        if len(self.after) > MAX_PARENTS:
+            raise InvalidInput(
+                "after", f"at most {MAX_PARENTS} jobs, not {len(self.after)}: use a flow for more"
+            )
+        if self.after_failure is not None:
+            check_after_failure(self.after_failure)
         return self
 
     @property
@@ -372,7 +386,8 @@ def check_time(value: object, field: str) -> None:
         raise InvalidInput(field, "must have a time zone")
 
 
-def _check_tags(tags: Sequence[object]) -> None:
+def check_tags(tags: Sequence[object]) -> None:
+    """Refuse tags that are not a short list of short texts."""
     if not isinstance(tags, (tuple, list)):
         raise InvalidInput("tags", "must be a list of texts")
     if len(tags) > MAX_TAGS:

@@ -25,10 +25,10 @@ def check_actor(by: str | None, reason: str | None = None) -> None:
         check_text(reason, "reason", max_bytes=REASON_BYTES)
 
 
-def check_page(limit: object) -> None:
+def check_page(limit: object, most: int = LONGEST_PAGE) -> None:
     """Refuse a page of no or too many rows."""
-    if type(limit) is not int or not 1 <= limit <= LONGEST_PAGE:
-        raise InvalidInput("limit", f"must be a whole number from 1 to {LONGEST_PAGE}")
+    if type(limit) is not int or not 1 <= limit <= most:
+        raise InvalidInput("limit", f"must be a whole number from 1 to {most}")
 
 
 def position(cursor: str | None) -> int | None:

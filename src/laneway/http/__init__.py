@@ -32,6 +32,7 @@ from laneway.http.models import (
     Opened,
     Readiness,
     Submitted,
+    SubmittedFlow,
 )
 from laneway.http.pages import AsyncPages, Pages
 
@@ -51,4 +52,5 @@ __all__ = [
     "Pages",
     "Readiness",
     "Submitted",
+    "SubmittedFlow",
 ]

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from laneway.domain.flow import Flow
 from laneway.domain.job import Attempt, Job
 from laneway.domain.review import Review
 from laneway.domain.storage import Storage
@@ -76,6 +77,8 @@ def _event_data(name: str, data: Any) -> EventData:
     subject, _, change = name.partition(".")
     if subject == "job":
         return job(data)
+    if subject == "flow":
+        return read(Flow, data)
     if name == "stream.opened":
         return read(Opened, data)
     if name == "jobs.changed":

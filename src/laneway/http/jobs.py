@@ -10,6 +10,7 @@ from laneway.domain.bulk import BulkPreview, BulkRequest, BulkRun
 from laneway.domain.duration import seconds_of
 from laneway.domain.explanation import Explanation
 from laneway.domain.filter import JobFilter
+from laneway.domain.flow import AfterFailure
 from laneway.domain.job import DEFAULT_WORKSPACE, Attempt, Job
 from laneway.domain.job_id import IdMatches
 from laneway.domain.overview import JobSummary
@@ -45,9 +46,13 @@ def submit(
     workspace: str = DEFAULT_WORKSPACE,
     tags: Sequence[str] = (),
     max_retries: int | None = None,
+    after: Iterable[UUID | str] = (),
+    after_failure: AfterFailure | None = None,
     idempotency_key: str | None = None,
 ) -> Call[Job]:
     """Submit one job. A live job with the same `unique_key` is returned, marked `duplicate`.
+
+    It waits until the jobs of `after` have completed.
 
     Retries of this call submit the job once. An `idempotency_key` extends this to other
     processes, for a day.
@@ -64,9 +69,12 @@ def submit(
             "unique_by": None if unique_by is None else listed(unique_by, "unique_by"),
             "concurrency_key": concurrency_key,
             "max_retries": max_retries,
+            "after_failure": after_failure,
         }
     )
     body |= {"workspace": workspace, "tags": listed(tags, "tags")}
+    if parents := [str(checked_id(each)) for each in after]:
+        body["after"] = parents
     return once(Call("POST", "/jobs", _job, (), encoded(body)), idempotency_key)
 
 
@@ -109,6 +117,7 @@ def list_jobs(
     until: datetime | None = None,
     q: str | None = None,
     error_type: str | None = None,
+    flow: UUID | str | None = None,
     was_approved: bool | None = None,
     ended_since: datetime | None = None,
     oldest_first: bool = False,
@@ -121,6 +130,7 @@ def list_jobs(
         "status": status, "lane": lane, "job_type": job_type, "tag": tag, "worker": worker,
         "workspace": workspace, "since": since, "until": until, "q": q,
         "error_type": error_type, "was_approved": was_approved,
+        "flow": None if flow is None else str(checked_id(flow)),
         "ended_since": ended_since,
         "oldest_first": oldest_first or None,
     }  # fmt: skip

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
+from laneway.domain.flow import Flow
 from laneway.domain.job import Job
 from laneway.domain.states import TERMINAL, Status
 from laneway.domain.storage import Storage
@@ -21,6 +22,14 @@ class Submitted:
     job_type: str
     status: Status
     duplicate: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedFlow:
+    """A submitted flow, and its jobs in the order of the request."""
+
+    flow: Flow
+    jobs: list[Submitted]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +127,7 @@ class ControlChanged:
     after: object
 
 
-EventData = Job | Opened | JobsChanged | ControlChanged | Mapping[str, object]
+EventData = Job | Flow | Opened | JobsChanged | ControlChanged | Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +145,11 @@ class Event:
     def job(self) -> Job | None:
         """The job of a `job.…` event."""
         return self.data if isinstance(self.data, Job) else None
+
+    @property
+    def flow(self) -> Flow | None:
+        """The flow of a `flow.…` event."""
+        return self.data if isinstance(self.data, Flow) else None
 
     @property
     def is_last(self) -> bool:

@@ -188,16 +188,22 @@ def _decoded(call: Call[T], reply: Reply) -> T:
 
 @dataclass(frozen=True, slots=True)
 class EventSource:
-    """The events of a path; with `job_id`, until that job has ended."""
+    """The events of a path, until the job or the flow that they are about has ended."""
 
     path: str
     params: tuple[tuple[str, str], ...] = ()
-    job_id: UUID | None = None
     last_id: str | None = None
+    until: Literal["job", "flow"] | None = None
+
+    def ends_with(self, event: Event) -> bool:
+        """Whether no event follows this one."""
+        if self.until == "flow":
+            return event.flow is not None and event.flow.is_over
+        return self.until == "job" and event.is_last
 
 
 def of_job(job_id: UUID, last_id: str | None = None) -> EventSource:
-    return EventSource(f"/jobs/{in_path(job_id)}/stream", (), job_id, last_id)
+    return EventSource(f"/jobs/{in_path(job_id)}/stream", (), last_id, "job")
 
 
 def follow(
@@ -259,7 +265,7 @@ def _read(
         for message in parser.feed(chunk):
             event = _event(message)
             yield Emit(event)
-            if stream.job_id is not None and event.is_last:
+            if stream.ends_with(event):
                 return "over"
         if deadline is None:
             continue

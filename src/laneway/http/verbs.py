@@ -7,7 +7,7 @@ from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 from uuid import UUID
 
-from laneway.http import jobs, operations, server, stats, workers
+from laneway.http import flows, jobs, operations, server, stats, workers
 from laneway.http.call import Call, Listing, in_header, listed
 from laneway.http.declared import call_of, listing_of
 from laneway.http.models import Event
@@ -15,6 +15,7 @@ from laneway.http.pages import AsyncPages, Pages
 from laneway.http.procedure import EventSource, Procedure, follow, of_job, wait
 from laneway.http.runners import AsyncRunner, SyncRunner
 from laneway.operations import access, audit, job_types, lanes, limits, schedules
+from laneway.operations import flows as declared_flows
 from laneway.operations import workers as control
 
 P = ParamSpec("P")
@@ -113,7 +114,7 @@ def watch(job_id: UUID | str, *, last_event_id: str | None = None) -> EventSourc
 def events(topics: Iterable[str] = (), *, last_event_id: str | None = None) -> EventSource:
     """The events of the topics (`jobs`, `job:<id>`, `lane:<name>`, …), until the caller stops."""
     asked = tuple(("topic", each) for each in listed(topics, "topics"))
-    return EventSource("/events", asked, None, _place(last_event_id))
+    return EventSource("/events", asked, _place(last_event_id))
 
 
 def _place(last_event_id: str | None) -> str | None:
@@ -152,6 +153,13 @@ class Verbs:
     watch = StreamVerb(watch)
     events = StreamVerb(events)
     wait = ProcedureVerb(wait_for)
+
+    submit_flow = ClientMethod(flows.submit_flow)
+    list_flows = ListVerb(listing_of(declared_flows.list_flows))
+    get_flow = ClientMethod(call_of(declared_flows.get_flow))
+    cancel_flow = ClientMethod(call_of(declared_flows.cancel_flow))
+    retry_flow = ClientMethod(call_of(declared_flows.retry_flow))
+    watch_flow = StreamVerb(flows.watch_flow)
 
     list_lanes = ListVerb(listing_of(lanes.list_lanes))
     get_lane = ClientMethod(call_of(lanes.get_lane))

@@ -8,6 +8,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from laneway.domain.explanation import Explanation
+from laneway.domain.flow import Flow
 from laneway.domain.job import Progress
 from laneway.domain.review import Review
 from laneway.domain.states import Status
@@ -82,3 +83,13 @@ class StandingOut(BaseModel):
     lane: str
     status: Status
     priority: int
+
+
+FlowResult = output_model(Flow)
+
+
+class FlowPageOut(BaseModel):
+    """One page of flows."""
+
+    items: list[FlowResult]  # type: ignore[valid-type]
+    next_cursor: str | None

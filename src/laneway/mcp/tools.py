@@ -9,18 +9,22 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
+from laneway.domain.codec import to_json
+from laneway.domain.flow import AFTER_FAILURE_DOC, AfterFailure, FlowFilter, FlowStatus
 from laneway.domain.job_id import only_match, parse_id
 from laneway.domain.review import Review
 from laneway.domain.states import Status
 from laneway.http import AsyncClient
 from laneway.mcp.outputs import (
     ExplanationResult,
+    FlowPageOut,
+    FlowResult,
     JobDetailResult,
     JobPageOut,
     JobResult,
     StandingOut,
 )
-from laneway.operations import lanes
+from laneway.operations import flows, lanes
 from laneway.operations.operation import Operation
 
 M = TypeVar("M", bound=BaseModel)
@@ -59,6 +63,8 @@ TOOLS: Final[dict[str, Tool]] = {
     "list_jobs": Tool("jobs:read"),
     "get_job": Tool("jobs:read"),
     "explain_job": Tool("jobs:read"),
+    "list_flows": Tool("jobs:read"),
+    "get_flow": declared(flows.get_flow),
     "list_lanes": declared(lanes.list_lanes),
     "find_lane": declared(lanes.find_lane),
     "submit_job": Tool("jobs:submit", writes=True, idempotent=False),
@@ -66,6 +72,7 @@ TOOLS: Final[dict[str, Tool]] = {
     "reject_job": Tool("jobs:approve", writes=True, destructive=True),
     "cancel_job": Tool("jobs:cancel", writes=True, destructive=True),
     "run_job_now": Tool("jobs:cancel", writes=True),
+    "cancel_flow": declared(flows.cancel_flow, destructive=True)._replace(idempotent=True),
     "reprioritize_job": Tool("workers:manage", writes=True),
     "tune_lane": declared(lanes.tune_lane, destructive=True, without=("job_types",)),
 }
@@ -134,6 +141,21 @@ class Tools:
             ExplanationResult, await self._client().explain_job(await self._found(job_id))
         )
 
+    async def list_flows(
+        self,
+        status: FlowStatus | None = None,
+        name: Annotated[str, Field(max_length=128)] = "",
+        limit: Annotated[int, Field(ge=1, le=200)] = 20,
+        cursor: Annotated[
+            str, Field(max_length=512, description="The next_cursor of the page before")
+        ] = "",
+    ) -> FlowPageOut:
+        """Lists flows, which are jobs submitted together, newest first, with their counts."""
+        found = self._client().list_flows(FlowFilter(status=status, name=name or None))
+        page = await found.page(limit=limit, cursor=cursor or None)
+        items = [FlowResult.model_validate(to_json(flow)) for flow in page.items]
+        return FlowPageOut(items=items, next_cursor=page.next_cursor)
+
     async def submit_job(
         self,
         job_type: Annotated[str, Field(min_length=1, max_length=128)],
@@ -156,6 +178,10 @@ class Tools:
         run_at: Annotated[datetime | None, Field(description="Start then at the earliest")] = None,
         concurrency_key: Annotated[str, Field(description="At most one running job has it")] = "",
         max_retries: Annotated[int | None, Field(description="Retries after a failure")] = None,
+        after: Annotated[
+            list[str] | None, Field(description="Ids of jobs that must complete first")
+        ] = None,
+        after_failure: Annotated[AfterFailure | None, Field(description=AFTER_FAILURE_DOC)] = None,
     ) -> JobResult:
         """Submits a job. With a unique_key, a job that has not ended and has it is answered."""
         options: dict[str, Any] = {"workspace": workspace} if workspace else {}
@@ -171,6 +197,8 @@ class Tools:
             concurrency_key=concurrency_key or None,
             max_retries=max_retries,
             tags=tags or (),
+            after=after or (),
+            after_failure=after_failure,
             **options,
         )
         return _shown(JobResult, made)

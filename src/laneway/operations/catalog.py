@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from laneway.operations.access import ACCESS
 from laneway.operations.audit import list_audit_entries
+from laneway.operations.flows import FLOWS
 from laneway.operations.job_types import JOB_TYPES
 from laneway.operations.lanes import LANES
 from laneway.operations.limits import LIMITS
@@ -15,6 +16,15 @@ from laneway.operations.workers import WORKERS
 
 DECLARED: Final[dict[str, Operation[Any, Any]]] = {
     each.name: each
-    for group in (LANES, LIMITS, SCHEDULES, ACCESS, JOB_TYPES, WORKERS, (list_audit_entries,))
+    for group in (
+        LANES,
+        LIMITS,
+        SCHEDULES,
+        ACCESS,
+        JOB_TYPES,
+        WORKERS,
+        FLOWS,
+        (list_audit_entries,),
+    )
     for each in group
 }

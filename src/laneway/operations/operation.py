@@ -39,7 +39,11 @@ Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 # named lanes: those that the body names in `lanes`; all lanes if it names none.
 # everywhere: all lanes and workspaces, for what belongs to none.
 # schedule: the schedules of the workspaces and lanes in reach of the caller.
-Scope = Literal["lane", "lanes", "all lanes", "named lanes", "everywhere", "schedule"]
+# flow: the flows of the workspaces and owners in reach, unless the grant is limited to lanes.
+# workspace: the workspace that the body names, or its own jobs there; not limited to lanes.
+Scope = Literal[
+    "lane", "lanes", "all lanes", "named lanes", "everywhere", "schedule", "flow", "workspace"
+]
 
 Place = Literal["path", "query", "body"]
 

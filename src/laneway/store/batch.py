@@ -1,7 +1,8 @@
 """Many new jobs in one transaction: by COPY where driver and role can, else by one call.
 
-The call is `laneway.submit_batch`: for roles without write access to the tables, and for jobs with
-unique_for or unique_by. It also decides which jobs need an approval.
+The call is `laneway.submit_batch`: for roles without write access to the tables, for jobs with
+unique_for or unique_by, and for jobs of flows or after others. It also decides which jobs need an
+approval.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from laneway.domain.job import NewJob
 from laneway.domain.retry import DEFAULT_MAX_RETRIES
 from laneway.domain.states import Status
 from laneway.errors import InvalidInput
-from laneway.store import copytext, events, jobs
+from laneway.store import copytext, events, jobs, unique_keys
 from laneway.store.bounds import bounded_transaction
 from laneway.store.caller_connection import CallerConnection, borrow
 from laneway.store.copytext import array_literal, column, escape
@@ -53,6 +54,8 @@ class Batch:
     entries: Iterable[Entry]
     # A job has unique_for or unique_by.
     is_unique: bool = False
+    # A job comes after others.
+    is_linked: bool = False
 
 
 class TypeDefaults(NamedTuple):
@@ -115,9 +118,11 @@ async def store_batch(conn: CallerConnection, batch: Batch) -> list[Answer]:
     """
     opening = await conn.run(open_batch(batch, can_copy=conn.can_copy))
     is_unique = batch.is_unique or any(one.is_unique for one in opening.types.values())
-    if opening.seqs is None or is_unique:
-        # Only the database knows the key of arguments.
-        return await _call(conn, list(batch.entries), opening)
+    if opening.seqs is None or is_unique or batch.is_linked:
+        # Only the database knows the key of arguments, and whether a parent has ended.
+        entries = list(batch.entries)
+        check_entries(entries, opening)
+        return await call_batch(conn, entries)
     if not batch.is_keyed:
         return await _store(conn, batch.entries, opening, opening.seqs)
     entries = list(batch.entries)
@@ -155,11 +160,11 @@ async def _take_keys(
     while missing:
         wanted = list(missing.values())
         taken = await conn.run(
-            jobs.reserve_keys([entries[i][2] for i in wanted], [seqs[i] for i in wanted])
+            unique_keys.reserve([entries[i][2] for i in wanted], [seqs[i] for i in wanted])
         )
         missing = {key: i for key, i in missing.items() if seqs[i] not in taken}
         if missing:
-            found = await conn.run(jobs.find_keys([entries[i][2] for i in missing.values()]))
+            found = await conn.run(unique_keys.find([entries[i][2] for i in missing.values()]))
             holders |= {i: found[key] for key, i in missing.items() if key in found}
             # A holder that ended in between has freed its key.
             missing = {key: i for key, i in missing.items() if key not in found}
@@ -300,16 +305,26 @@ async def _place(
     ]
 
 
-async def _call(conn: CallerConnection, entries: Sequence[Entry], opening: Opening) -> list[Answer]:
+def check_entries(entries: Sequence[Entry], opening: Opening) -> None:
+    """Refuse a job that breaks a rule which depends on the clock or on its published type."""
+    checked: set[int] = set()
+    for i, (_, _, like) in enumerate(entries):
+        if id(like) not in checked:
+            checked.add(id(like))
+            problem = _Shape(like, opening).problem
+            if problem is not None:
+                raise InvalidInput(f"jobs[{i}].{problem[0]}", problem[1])
+
+
+async def call_batch(
+    conn: CallerConnection, entries: Sequence[Entry], flow: UUID | None = None
+) -> list[Answer]:
     """Stores jobs by one call. Sends texts, because lists of a thousand cost every driver more."""
     kind_of: dict[int, int] = {}
     # By their text: jobs that were given equal options have separate templates.
     kinds: dict[str, int] = {}
-    for i, (_, _, like) in enumerate(entries):
+    for _, _, like in entries:
         if id(like) not in kind_of:
-            problem = _Shape(like, opening).problem
-            if problem is not None:
-                raise InvalidInput(f"jobs[{i}].{problem[0]}", problem[1])
             kind_of[id(like)] = kinds.setdefault(json.dumps(jobs.json_settings(like)), len(kinds))
     return await conn.run(
         Statement(
@@ -320,6 +335,24 @@ async def _call(conn: CallerConnection, entries: Sequence[Entry], opening: Openi
                 "payloads": f"[{','.join([entry[1] for entry in entries])}]",
                 "kind_of": ",".join([str(kind_of[id(entry[2])]) for entry in entries]),
                 "kinds": f"[{','.join(kinds)}]",
+                "after": _links(entries),
+                "flow": flow,
             },
         )
     )
+
+
+def _links(entries: Sequence[Entry]) -> str | None:
+    """The parents of each job, and its name in its flow, as JSON; None without any."""
+    links = [_link(like) for _, _, like in entries]
+    return json.dumps(links) if any(links) else None
+
+
+def _link(job: NewJob) -> dict[str, object] | None:
+    if not job.after and job.after_failure is None and job.name is None:
+        return None
+    link: dict[str, object] = {"after": [str(parent) for parent in job.after]}
+    for name in ("after_failure", "name"):
+        if (value := getattr(job, name)) is not None:
+            link[name] = value
+    return link

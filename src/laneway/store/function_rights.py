@@ -258,6 +258,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select on jobs", "select on jobs_view", "select on outcome", "select on lease",
         "select on ready", "select on delayed", "select on key_waiters", "select on awaiting",
         "select on waiting", "select on worker_lanes", "select on workers", "select on approvals",
+        "select on flows", "select on links",
         "execute on first_seq_since", "execute on ended_seqs", "execute on lane_of",
         "execute on analysis_of", "execute on mentions", "execute on costs_at_most",
         "execute on is_within",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import fields
@@ -20,6 +20,7 @@ from laneway.domain.redaction import redact
 from laneway.domain.states import Status
 from laneway.domain.stored_json import read_stored
 from laneway.domain.verb_rules import CancelOnly
+from laneway.domain.wait import WaitsFor
 from laneway.store.statement import Row, Statement, as_json, one, scalar
 
 VIEW_COLUMNS = (
@@ -28,7 +29,8 @@ VIEW_COLUMNS = (
     "tags", "unique_key", "concurrency_key", "created_at", "created_by", "approved_at",
     "approved_by", "expires_at", "run_at", "claimed_by", "worker", "claimed_at", "lease_until",
     "last_progress_at",
-    "cancel_requested_at", "cancel_by", "cancel_reason", "started_at", "finished_at",
+    "cancel_requested_at", "cancel_by", "cancel_reason", "started_at", "finished_at", "flow",
+    "waits_for",
 )  # fmt: skip
 # Attempts shown with a job; older ones are read page by page.
 MAX_ATTEMPTS = 50
@@ -55,7 +57,8 @@ def submit(job: NewJob, *, wake: bool = False) -> Statement[SubmitResult]:
     return Statement(
         "jobs/submit_job",
         lambda rows: SubmitResult(*rows[0]),
-        {"id": job.id, "payload": job.payload, "wake": wake, **_settings(job)},
+        {"id": job.id, "payload": job.payload, "wake": wake, **_settings(job)}
+        | {"after": list(job.after) or None, "after_failure": job.after_failure},
     )
 
 
@@ -84,34 +87,6 @@ def _settings(job: NewJob) -> dict[str, Any]:
         "created_by": job.created_by,
         "traceparent": job.traceparent,
     }
-
-
-def _key_params(jobs: Sequence[NewJob]) -> dict[str, object]:
-    return {
-        "workspaces": [j.workspace for j in jobs],
-        "job_types": [j.job_type for j in jobs],
-        "keys": [j.unique_key for j in jobs],
-    }
-
-
-def reserve_keys(jobs: Sequence[NewJob], seqs: Sequence[int]) -> Statement[set[int]]:
-    """Takes the unique keys of new jobs; returns the sequence numbers that got theirs."""
-    return Statement(
-        "jobs/reserve_keys",
-        lambda rows: {r[0] for r in rows},
-        {**_key_params(jobs), "seqs": list(seqs)},
-    )
-
-
-def find_keys(
-    jobs: Sequence[NewJob],
-) -> Statement[dict[tuple[str, str, str], tuple[UUID, str, bool]]]:
-    """The live jobs that hold the unique keys of these jobs, as duplicates with their status."""
-    return Statement(
-        "jobs/find_keys",
-        lambda rows: {(r[0], r[1], r[2]): (r[3], r[4], True) for r in rows},
-        _key_params(jobs),
-    )
 
 
 class FoundState(NamedTuple):
@@ -210,7 +185,8 @@ def _error(value: Any) -> JobError | None:
 def read_job(row: Row, *, as_text: bool | None = None) -> Job:
     """Decodes a row of the view; `as_text=None`: as set by `large_json_as_text`."""
     keeps_text = _keeps_text.get() if as_text is None else as_text
-    v = dict(zip(VIEW_COLUMNS, row, strict=True))
+    # A submit returns the columns of jobs_as_text, without the last two.
+    v = dict(zip(VIEW_COLUMNS, row, strict=False))
     del v["seq"]
     v["cancelled_by"] = v.pop("cancel_by")
     # Reasons from SQL and from workers of older versions are not redacted yet.
@@ -225,6 +201,8 @@ def read_job(row: Row, *, as_text: bool | None = None) -> Job:
     v["tags"] = tuple(v["tags"])
     v["error"] = _error(v["error"])
     v["progress"] = Progress(**progress) if progress else None
+    waits_for = as_json(v.get("waits_for"))
+    v["waits_for"] = WaitsFor.of(waits_for) if waits_for else None
     return Job(**v)
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from laneway.store.edge_rights import EDGE_STATEMENTS
+from laneway.store.flow_rights import FLOW_STATEMENTS
 from laneway.store.function_rights import LANE_CHANGE
 from laneway.store.schedule_rights import SCHEDULE_STATEMENTS
 
-_READ_JOB: Final = ("select on jobs_as_text", "execute on lane_of")
+_EARLIER_JOB: Final = "select on jobs_as_text"
+_READ_JOB: Final = ("select on jobs_as_read", _EARLIER_JOB, "execute on lane_of")
 _GRANTED: Final = ("select on principals", "select on role_grants", "select on roles")
 # For the previous version, whose statements name the parents of the counters.
 _EARLIER_SLOTS: Final = "select on slot_usage"
@@ -19,7 +21,7 @@ _EARLIER_BATCH: Final = (
     "select insert on job_keys", "select insert on deadlines", "execute on place",
 )  # fmt: skip
 # Rights that only programs of the previous version need.
-EARLIER: Final = frozenset({_EARLIER_SLOTS, *_EARLIER_COUNTERS, *_EARLIER_BATCH})
+EARLIER: Final = frozenset({_EARLIER_JOB, _EARLIER_SLOTS, *_EARLIER_COUNTERS, *_EARLIER_BATCH})
 _LIMIT_CHANGE: Final = ("select update on limits", "select update on control")
 
 # Of `laneway bench`, which needs the owner of the tables.
@@ -96,6 +98,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "events/read_jobs_without_values": _READ_JOB,
     "events/reconcile_watches": ("execute on reconcile",),
     "events/take_snapshot": ("execute on log_snapshot", "execute on log_identity"),
+    **FLOW_STATEMENTS,
     "freeze/freeze_lanes": ("execute on freeze",),
     "freeze/read_frozen": ("select on frozen_lanes",),
     "freeze/thaw_lanes": ("execute on thaw",),
@@ -183,6 +186,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "jobs/find_newest_job": ("select on jobs",),
     "jobs/open_batch": ("select on job_types", "select on watches"),
+    "jobs/read_places": ("select on jobs", "execute on lane_of"),
     "jobs/reprioritize_job": ("select on jobs", "execute on reprioritize"),
     "jobs/reserve_keys": ("select insert on job_keys",),
     "jobs/retry_job": ("select on jobs", "execute on retry"),
@@ -304,8 +308,8 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
 
 _READER: Final = (
     "approvals/read_decisions", "approvals/read_seal",
-    "control/read_gate", "freeze/read_frozen", "freeze/read_progress", "health/count_lapsed",
-    "health/find_unhandled",
+    "control/read_gate", "flows/list_flows", "flows/read_states", "freeze/read_frozen",
+    "freeze/read_progress", "health/count_lapsed", "health/find_unhandled",
     "history/list_changes", "limits/list_holding_jobs", "limits/read_limits",
     "job_types/read_types", "jobs/explain_job",
     "jobs/find_circle", "jobs/find_own_ahead", "jobs/find_ids", "steps/list_steps",
@@ -322,6 +326,7 @@ _CLIENT: Final = (
     "audit/record_entry", "control/wake_workers", "job_types/list_names",
     "job_types/read_types",
     "jobs/cancel_job", "jobs/get_attempts", "jobs/get_job", "jobs/note_wait", "jobs/open_batch",
+    "flows/cancel_flow", "flows/create_flow", "flows/list_flows",
     "jobs/submit_batch", "jobs/submit_job", "jobs/wait_job", "limits/drop_holds",
     "limits/find_holders", "limits/hold_limit", "limits/renew_holds",
 )  # fmt: skip

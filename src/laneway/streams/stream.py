@@ -20,6 +20,8 @@ MAX_BYTES: Final = 4 * 1024 * 1024
 AT_ONCE: Final = 32 * 1024
 READ: Final = "jobs:read"
 DEBUG: Final = "jobs:debug"
+# Events that change the counts of a flow, besides ends.
+_COUNTED: Final = frozenset({"job.submitted", "job.retried"})
 
 
 class Stream:
@@ -157,6 +159,19 @@ class TopicStream(Stream):
             is_wanted = event.seq in self.seqs or any(topic.matches(event) for topic in self.topics)
             return is_wanted and (event.workspace is None or covers(self.reach, event))
         return self.wants_control and sees_control(self.access, event)
+
+
+class FlowStream(TopicStream):
+    """The changes of the jobs of one flow. `is_changed`: jobs were added or have ended."""
+
+    def __init__(self, access: Access, digest: bytes | None, topic: Topic) -> None:
+        super().__init__(access, digest, [topic], ())
+        self.is_changed = False
+
+    def offer(self, event: Event, frame: bytes) -> None:
+        if event.seq is None or event.is_terminal or event.name in _COUNTED:
+            self.is_changed = True
+        super().offer(event, frame)
 
 
 def covers(reach: Reach, event: Event) -> bool:

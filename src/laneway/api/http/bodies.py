@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Final, NoReturn
 
 from fastapi import Request, Response
@@ -29,6 +30,8 @@ ANONYMOUS_BODY_LIMIT: Final = 16 * 1024
 PLAIN_BODY_LIMIT: Final = 64 * 1024
 # Lists of names: a lane has up to ten thousand job types.
 NAMES_BODY_LIMIT: Final = 2 * 1024 * 1024
+# Jobs of a flow in one body.
+FLOW_BODY_JOBS: Final = 10_000
 # Escaped as \u0000, a character takes up to three times the bytes of its UTF-8.
 _ESCAPED: Final = 3
 # Keys in the scope of a request: a check whether part of its body is still missing, and a check
@@ -45,7 +48,7 @@ _SMALL: Final = 4 * 1024
 _READ: Final = "laneway.read_body"
 _decode = json.JSONDecoder().raw_decode
 
-_WITH_PAYLOAD: Final = ("/jobs", "/mcp", "/admin/schedules", "/admin/schedules/{name}")
+_WITH_PAYLOAD: Final = ("/jobs", "/mcp", "/events", "/admin/schedules", "/admin/schedules/{name}")
 _WITH_NAMES: Final = (
     "/admin/tokens",
     "/admin/workers/lanes",
@@ -59,7 +62,7 @@ def body_limit(scope: Scope, settings: Settings) -> int:
     path = getattr(scope.get("route"), "path", None)
     if path is None:
         path = scope["path"].removeprefix(scope.get("root_path", ""))
-    if path == "/jobs/batch":
+    if path in ("/jobs/batch", "/flows"):
         return settings.max_batch_bytes
     if path in _WITH_PAYLOAD:
         whole = _ESCAPED * settings.max_payload_bytes + PLAIN_BODY_LIMIT
@@ -91,7 +94,10 @@ class JobBodyRoute(APIRoute):
 class _JobRequest(Request):
     async def json(self) -> Any:
         settings: Settings = self.app.state.settings
-        return await read_once(self.scope, await self.body(), settings.payload_limits)
+        limits = settings.payload_limits
+        if self.scope["route"].path == "/flows":
+            limits = replace(limits, batch_jobs=FLOW_BODY_JOBS)
+        return await read_once(self.scope, await self.body(), limits)
 
 
 async def read_once(scope: Scope, body: bytes, limits: PayloadLimits) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -16,9 +16,9 @@ from laneway.domain.job import Job
 from laneway.domain.job import shown as private_shown
 from laneway.domain.permissions import Access, Reach, Term
 from laneway.domain.review import Review
-from laneway.errors import NotFound, QuotaExceeded
+from laneway.errors import InvalidInput, NotFound, QuotaExceeded
+from laneway.store import job_places, lanes, quotas
 from laneway.store import jobs as store
-from laneway.store import lanes, quotas
 from laneway.store.database import Database
 from laneway.store.quotas import Quota
 
@@ -76,6 +76,18 @@ async def check_submits(who: Caller, wanted: Iterable[Wanted]) -> Quota | None:
         bounds = found[job.workspace, job.job_type]
         check_priority_bound(job.priority, bounds, f"{job.place}priority")
     return quota_of(who, narrowest(found.values())) if found else None
+
+
+async def check_parents(who: Caller, parents: Collection[UUID]) -> None:
+    """Refuse parents that the caller may not read; they look like jobs that do not exist."""
+    reach = who.access.reach("jobs:read")
+    if not parents or reach.is_whole:
+        return
+    places = await who.database.run(job_places.read(parents))
+    for parent in parents:
+        place = places.get(parent)
+        if place is None or not reach.covers(**place._asdict()):
+            raise InvalidInput("after", f"no job {parent}")
 
 
 class Wanted(NamedTuple):

@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import Enum
 from types import NoneType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from uuid import UUID
 
 from pydantic import (
     AwareDatetime,
@@ -93,8 +94,8 @@ def _strict(hint: Any) -> Any:
     items, more = unwrap(kind if inner is None else inner)
     if get_origin(items) is dict:
         return Annotated[hint, WrapValidator(_object_or_text)]
-    if items is datetime or (isinstance(items, type) and issubclass(items, Enum)):
-        # JSON has no type for times and enumerations, so text is accepted.
+    if items is datetime or (isinstance(items, type) and issubclass(items, (Enum, UUID))):
+        # JSON has no type for times, enumerations and ids, so text is accepted.
         text: Any = Annotated[AwareDatetime if items is datetime else items, Field(strict=False)]
         return Annotated[(text if inner is None else text | None, *more, *marks, Field())]
     if get_origin(items) not in (list, Iterable):

@@ -7,7 +7,9 @@ from typing import Any, Final
 from pydantic import BaseModel, Field
 
 from laneway.api.models.jobs import JobOut
+from laneway.domain.flow import Flow, FlowStatus
 from laneway.domain.states import TERMINAL
+from laneway.operations.models import output_model
 
 # Names of job events, after `job.`; the last three end the job.
 CHANGES: Final = (
@@ -47,8 +49,15 @@ class ControlChangedOut(BaseModel):
     after: Any
 
 
+FlowOut = output_model(Flow)
 _JOB: Final = {f"job.{change}": JobOut for change in CHANGES}
 JOB_EVENTS: Final[dict[str, type[BaseModel]]] = {**_JOB}
+FLOW_EVENTS: Final[dict[str, type[BaseModel]]] = {
+    "flow.state": FlowOut,
+    **{f"flow.{status}": FlowOut for status in FlowStatus if status is not FlowStatus.RUNNING},
+    **_JOB,
+    "jobs.changed": JobsChangedOut,
+}
 EVENTS: Final[dict[str, type[BaseModel]]] = {
     "stream.opened": OpenedOut,
     **_JOB,
@@ -71,9 +80,9 @@ def _described(model: type[BaseModel], names: list[str], id_of: str) -> dict[str
     data = {
         "type": "string",
         "contentMediaType": "application/json",
-        # Other routes define the schema of jobs; the other schemas exist only here.
-        "contentSchema": {"$ref": "#/components/schemas/JobOut"}
-        if model is JobOut
+        # Other routes define the schemas of jobs and flows; the other schemas exist only here.
+        "contentSchema": {"$ref": f"#/components/schemas/{model.__name__}"}
+        if model in (JobOut, FlowOut)
         else model.model_json_schema(),
     }
     return {

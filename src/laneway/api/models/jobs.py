@@ -8,12 +8,21 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
+from laneway.api.http.bodies import FLOW_BODY_JOBS
 from laneway.api.http.paging import RequestBody
 from laneway.api.models.declared import page_model, settings_model
 from laneway.client import JobOptions
+from laneway.client.spec import FlowableOptions
 from laneway.domain.duration import YEAR_S
 from laneway.domain.explanation import Explanation
 from laneway.domain.filter import JobFilter
+from laneway.domain.flow import (
+    AFTER_FAILURE_DOC,
+    FLOW_NAME_BYTES,
+    MAX_PARENTS,
+    AfterFailure,
+    Flow,
+)
 from laneway.domain.job import (
     DEFAULT_WORKSPACE,
     LONGEST_DELAY,
@@ -36,8 +45,8 @@ Moment = Annotated[AwareDatetime, Field(strict=False)]
 MAX_JOBS = 1000
 
 
-class JobRequest(RequestBody):
-    """A job to submit; the caller becomes its `created_by`."""
+class JobFields(RequestBody):
+    """The fields of a job to submit, alone or in a flow."""
 
     job_type: str = Field(min_length=1, max_length=128, examples=["ingestion"])
     payload: Any = Field(
@@ -69,14 +78,14 @@ class JobRequest(RequestBody):
     concurrency_key: str | None = Field(
         default=None, min_length=1, description="Unique among running jobs"
     )
-    workspace: str = Field(default=DEFAULT_WORKSPACE, min_length=1, max_length=128)
     tags: list[Annotated[str, Field(min_length=1, max_length=128)]] = Field(
         default=[], max_length=MAX_TAGS, fail_fast=True
     )
     max_retries: int | None = Field(default=None, ge=MAX_RETRIES_RANGE[0], le=MAX_RETRIES_RANGE[1])
+    after_failure: AfterFailure | None = Field(default=None, description=AFTER_FAILURE_DOC)
 
-    def options(self) -> JobOptions:
-        """The options of `Client.submit` besides job type and payload."""
+    def job_options(self) -> FlowableOptions:
+        """The options of `Client.submit` besides job type, payload, workspace and parents."""
         return {
             "priority": self.priority,
             "run_at": self.run_at,
@@ -85,10 +94,53 @@ class JobRequest(RequestBody):
             "unique_for": self.unique_for,
             "unique_by": self.unique_by,
             "concurrency_key": self.concurrency_key,
-            "workspace": self.workspace,
             "tags": self.tags,
             "max_retries": self.max_retries,
+            "after_failure": self.after_failure,
         }
+
+
+class JobRequest(JobFields):
+    """A job to submit; the caller becomes its `created_by`."""
+
+    workspace: str = Field(default=DEFAULT_WORKSPACE, min_length=1, max_length=128)
+    after: list[Annotated[UUID, Field(strict=False)]] = Field(
+        default=[],
+        max_length=MAX_PARENTS,
+        fail_fast=True,
+        description="It waits until these jobs have completed; they must be visible to the caller",
+    )
+
+    def options(self) -> JobOptions:
+        """The options of `Client.submit` besides job type and payload."""
+        options: JobOptions = {"workspace": self.workspace, **self.job_options()}  # type: ignore[typeddict-item]
+        options["after"] = self.after
+        return options
+
+
+class FlowJobRequest(JobFields):
+    """One job of a new flow."""
+
+    name: str | None = Field(
+        default=None, min_length=1, max_length=FLOW_NAME_BYTES, description="For `after` of others"
+    )
+    after: list[Annotated[str, Field(min_length=1, max_length=FLOW_NAME_BYTES)]] = Field(
+        default=[],
+        max_length=FLOW_BODY_JOBS,
+        fail_fast=True,
+        description="Names of jobs of this flow, or ids of jobs that are visible to the caller",
+    )
+
+
+class FlowRequest(RequestBody):
+    """A flow to submit: all its jobs or none."""
+
+    name: str = Field(min_length=1, max_length=FLOW_NAME_BYTES, examples=["nightly"])
+    workspace: str = Field(default=DEFAULT_WORKSPACE, min_length=1, max_length=128)
+    tags: list[Annotated[str, Field(min_length=1, max_length=128)]] = Field(
+        default=[], max_length=MAX_TAGS, fail_fast=True
+    )
+    jobs: list[FlowJobRequest] = Field(min_length=1, max_length=FLOW_BODY_JOBS, fail_fast=True)
 
 
 class NewJobs(RequestBody):
@@ -110,6 +162,12 @@ class SubmittedJobs(BaseModel):
     """The submitted jobs, in the order of the request."""
 
     items: list[SubmittedOut]
+
+
+class SubmittedFlow(output_model(Flow)):  # type: ignore[misc]
+    """The submitted flow, and its jobs in the order of the request."""
+
+    jobs: list[SubmittedOut]
 
 
 JobOut = output_model(Job)

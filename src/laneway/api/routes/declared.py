@@ -8,6 +8,7 @@ from laneway.api.http.bodies import JobBodyRoute
 from laneway.api.operations import add_operations
 from laneway.operations.access import ACCESS
 from laneway.operations.audit import list_audit_entries
+from laneway.operations.flows import FLOWS
 from laneway.operations.lanes import LANES
 from laneway.operations.schedules import SCHEDULES
 from laneway.operations.workers import WORKERS
@@ -20,6 +21,9 @@ add_operations(gate_and_stats, *WORKERS)
 
 schedules = APIRouter(tags=["schedules"], route_class=JobBodyRoute)
 add_operations(schedules, *SCHEDULES)
+
+flows = APIRouter(tags=["flows"])
+add_operations(flows, *FLOWS)
 
 access = APIRouter(tags=["access"])
 add_operations(access, *ACCESS)

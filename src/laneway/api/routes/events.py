@@ -44,7 +44,7 @@ Topics = Annotated[
         alias="topic",
         min_length=1,
         max_length=MAX_TOPICS,
-        description="jobs, job:<id>, lane:<name>, job_type:<name>, approvals or lanes",
+        description="jobs, job:<id>, flow:<id>, lane:<name>, job_type:<name>, approvals or lanes",
     ),
 ]
 _NUMBER: Final = "The position in the job's log; valid on every replica"

@@ -6,7 +6,7 @@ are woken after the commit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -16,10 +16,17 @@ from laneway.api.http.auth import Caller, identify, needs
 from laneway.api.http.bodies import JobBodyRoute, forget_read, read_once
 from laneway.api.http.group_commit import GroupCommit, UniqueType
 from laneway.api.http.idempotency import Idempotent
-from laneway.api.http.job_access import Wanted, check_submits, covers, shown, within_quota
+from laneway.api.http.job_access import (
+    Wanted,
+    check_parents,
+    check_submits,
+    covers,
+    shown,
+    within_quota,
+)
 from laneway.api.http.problems import errors
 from laneway.api.http.responses import Json, location
-from laneway.api.models.jobs import JobOut, JobRequest, NewJobs, SubmittedJobs
+from laneway.api.models.jobs import JobFields, JobOut, JobRequest, NewJobs, SubmittedJobs
 from laneway.client import Client, Given, JobHandle, JobOptions
 from laneway.control.audit import audited
 from laneway.domain.job import Job
@@ -64,7 +71,10 @@ class _FastPathRoute(JobBodyRoute):
             except (ValueError, RecursionError, InvalidInput):
                 pass  # FastAPI reports it below
             else:
-                if job.unique_key is None and not job.unique_for and job.unique_by is None:
+                is_unique = (
+                    job.unique_key is not None or job.unique_for or job.unique_by is not None
+                )
+                if not is_unique and not job.after:
                     response = await _submit_plain(request, who, job)
 
             async def again() -> Message:
@@ -78,7 +88,7 @@ class _FastPathRoute(JobBodyRoute):
 
 
 async def _submit_plain(request: Request, who: Caller, job: JobRequest) -> Response | None:
-    """Submit a job without unique_key and Idempotency-Key, in a group commit.
+    """Submit a job without unique_key, parents and Idempotency-Key, in a group commit.
 
     None: nothing is submitted, because jobs of this type are unique.
     """
@@ -126,6 +136,7 @@ async def submit_job(
 ) -> Response:
     """Submit one job; returns the existing job instead if one already has its `unique_key`."""
     quota = await check_submits(who, [Wanted(job.workspace, job.job_type, job.priority)])
+    await check_parents(who, job.after)
     client: Client = request.app.state.client
     options: JobOptions = {**job.options(), "created_by": str(who.actor)}
     made: list[JobHandle] = []
@@ -137,7 +148,7 @@ async def submit_job(
             one.connection() as conn,
         ):
             if quota is not None:
-                await one.run(_check_room(quota, [job]))
+                await one.run(check_room(quota, [(job.workspace, job)]))
             handle = await client.submit(job.job_type, job.payload, conn=conn, **options)
             made[:] = [handle]
             if quota is not None and not handle.duplicate:
@@ -180,6 +191,7 @@ async def submit_jobs(
             for i, job in enumerate(batch.jobs)
         ),
     )
+    await check_parents(who, {parent for job in batch.jobs for parent in job.after})
     client: Client = request.app.state.client
     made: list[JobHandle] = []
     new: list[Given] = [
@@ -194,50 +206,53 @@ async def submit_jobs(
             one.connection() as conn,
         ):
             if quota is not None:
-                await one.run(_check_room(quota, batch.jobs))
+                await one.run(check_room(quota, [(job.workspace, job) for job in batch.jobs]))
             made[:] = await client.submit_many(new, conn=conn)
             fresh = [handle for handle in made if not handle.duplicate]
             if quota is not None and fresh:
                 await one.run(quotas.charge(quota, [handle.id for handle in fresh]))
-            if len(fresh) < len(made) and not who.access.allows_everywhere("jobs:read"):
-                await _check_duplicates(one, who, made)
+            await check_duplicates(one, who, made)
             change.is_recorded = bool(fresh)
             change.after = {
                 "count": len(fresh),
                 "job_types": sorted({handle.job_type for handle in fresh}),
                 "ids": [str(handle.id) for handle in fresh],
             }
-        items = [
-            {
-                "id": str(handle.id),
-                "job_type": handle.job_type,
-                "status": handle.status.value,
-                "duplicate": handle.duplicate,
-            }
-            for handle in made
-        ]
-        return Json({"items": items}, 202 if fresh else 200)
+        return Json({"items": [submitted(handle) for handle in made]}, 202 if fresh else 200)
 
     return await within_quota(request, quota, lambda: guard.run(apply, lambda: client.wake(made)))
 
 
-def _check_room(quota: Quota, jobs: Sequence[JobRequest]) -> Statement[None]:
-    """Refuse too many jobs before they are stored."""
+def submitted(handle: JobHandle) -> dict[str, Any]:
+    """The outcome of one job of a batch or a flow."""
+    return {
+        "id": str(handle.id),
+        "job_type": handle.job_type,
+        "status": handle.status.value,
+        "duplicate": handle.duplicate,
+    }
+
+
+def check_room(quota: Quota, jobs: Iterable[tuple[str, JobFields]]) -> Statement[None]:
+    """Refuse too many jobs, each with its workspace, before they are stored."""
     return quotas.check(
         quota,
         [
             quotas.RequestedJob(
-                job.workspace,
+                workspace,
                 job.job_type,
                 job.unique_key,
                 may_be_duplicate=bool(job.unique_for) or job.unique_by is not None,
             )
-            for job in jobs
+            for workspace, job in jobs
         ],
     )
 
 
-async def _check_duplicates(db: Database, who: Caller, made: list[JobHandle]) -> None:
+async def check_duplicates(db: Database, who: Caller, made: Iterable[JobHandle]) -> None:
+    """Refuse a duplicate of a job that the caller may not read."""
+    if who.access.allows_everywhere("jobs:read"):
+        return
     for handle in made:
         job = await db.run(store.get(handle.id)) if handle.duplicate else None
         if job is not None:

@@ -37,7 +37,8 @@ begin
                'type', v.error -> 'type', 'message', left(v.error ->> 'message', 10000), 'public', v.error -> 'public') end, 'approved_at', v.approved_at,
            'approved_by', v.approved_by, 'expires_at', v.expires_at, 'run_at', v.run_at, 'claimed_by', v.claimed_by,
            'worker', v.worker, 'claimed_at', v.claimed_at, 'last_progress_at', v.last_progress_at,
-           'cancel_requested_at', v.cancel_requested_at, 'cancel_reason', v.cancel_reason, 'cancelled_by', v.cancel_by, 'started_at', v.started_at, 'finished_at', v.finished_at)
+           'cancel_requested_at', v.cancel_requested_at, 'cancel_reason', v.cancel_reason, 'cancelled_by', v.cancel_by, 'started_at', v.started_at, 'finished_at', v.finished_at,
+           'flow', v.flow, 'waits_for', v.waits_for)
       from unnest(p_seqs) with ordinality as u (seq, n)
      -- offset 0: by index, whatever the statistics are.
      cross join lateral (select t.* from laneway.jobs_view t where t.seq = u.seq offset 0) v

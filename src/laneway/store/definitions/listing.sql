@@ -8,14 +8,14 @@
 -- p_q may search, null for all. p_error_type: of jobs that failed, or were cancelled if p_status says so. With
 -- p_was_approved only jobs that a person or a policy approved are read, by the table of approvals. p_ended_since and
 -- p_ended_within_s: only jobs that ended then or later; no others are read. With p_delayed only jobs that wait for a later
--- run_at are read, by the table of delayed jobs.
+-- run_at are read, by the table of delayed jobs. With p_flow only jobs of that flow are read.
 create or replace function laneway.search_jobs(
     p_status text, p_before bigint, p_limit integer, p_lane text, p_job_type text, p_tag text, p_worker text,
     p_workspace text, p_since timestamptz, p_until timestamptz, p_older_than_s double precision,
     p_newer_than_s double precision, p_q text, p_max_cost numeric, p_unit text, p_within jsonb, p_look integer,
     p_private jsonb default null, p_error_type text default null, p_was_approved boolean default null,
     p_ended_since timestamptz default null, p_ended_within_s double precision default null,
-    p_delayed boolean default null)
+    p_delayed boolean default null, p_flow uuid default null)
 returns table (seq bigint, id uuid)
 language plpgsql stable rows 200
 -- Planned per filter: null parameters cost nothing.
@@ -55,7 +55,8 @@ declare
     -- The tables to read.
     v_ended   text[] := case when p_status = any (c_ended) then array[p_status] when p_status is null then c_ended else '{}' end;
     -- Whether a row has all the columns to check, so that the job need not be read completely.
-    v_exact   boolean := p_q is null and p_max_cost is null and p_was_approved is null;
+    v_exact   boolean := p_q is null and p_max_cost is null and p_was_approved is null and p_flow is null;
+    v_flow    bigint := (select f.seq from laneway.flows f where f.id = p_flow);
     v_split   boolean := false;
     v_all     boolean := false;
     v_low     text;
@@ -134,14 +135,14 @@ begin
         v_few := (select count(*) from (select from laneway.ready w where w.job_type >= v_low and w.job_type < v_high
                                          order by w.job_type, w.fresh, w.rank, w.seq limit 5001) x) <= 5000;
     end if;
-    if p_was_approved or p_delayed then
-        -- Approvals or delayed jobs replace all other tables.
+    if p_was_approved or p_delayed or p_flow is not null then
+        -- Approvals, delayed jobs or links replace all other tables.
         v_wide := false;
         v_all := false;
         v_owners := '{}';
     end if;
     v_live := v_wide and v_ended_since is null;
-    v_price := 1 + case when v_split or v_owners <> '{}' or p_was_approved or p_delayed then 4 else 0 end
+    v_price := 1 + case when v_split or v_owners <> '{}' or p_was_approved or p_delayed or p_flow is not null then 4 else 0 end
         + case when v_is_by_job then 4 else 0 end + case when p_error_type is not null then 4 else 0 end
         + case when v_ended_since is not null then 4 else 0 end;
     loop
@@ -196,7 +197,7 @@ begin
                 (select a.seq, a.decision in ('approved', 'automatic') and (p_job_type is null
                         or (select b.job_type from laneway.jobs b where b.seq = a.seq) = p_job_type)
                    from laneway.approvals a
-                  where p_was_approved and p_delayed is not true and a.seq < v_at and a.seq >= v_floor order by a.seq desc limit v_step)
+                  where p_was_approved and p_delayed is not true and p_flow is null and a.seq < v_at and a.seq >= v_floor order by a.seq desc limit v_step)
                 union all
                 (select l.seq, case when l.job_type like E'\x01%'
                             then p_status is null and (p_job_type is null or l.job_type = laneway.analysis_of(p_job_type))
@@ -250,7 +251,7 @@ begin
                         -- Otherwise the complete job is checked.
                         and (not v_exact or v_lanes is null or (ltrim(d.job_type, E'\x01') = any (v_types)) <> v_rest)
                    from laneway.delayed d
-                  where p_delayed and v_workers is null and d.seq < v_at and d.seq >= v_floor
+                  where p_delayed and p_flow is null and v_workers is null and d.seq < v_at and d.seq >= v_floor
                   order by d.seq desc limit v_step)
                 union all
                 (select b.seq, (p_job_type is null or b.job_type = p_job_type)
@@ -266,6 +267,18 @@ begin
                    from laneway.awaiting a
                   where v_live and not v_all and v_workers is null and (p_status is null or p_status = 'awaiting_approval')
                     and a.seq < v_at and a.seq >= v_floor order by a.seq desc limit v_step)
+                union all
+                (select k.seq, (p_job_type is null or (select b.job_type from laneway.jobs b where b.seq = k.seq) = p_job_type)
+                        and case when p_status = any (c_ended)
+                                 then (select o.status from laneway.outcome o where o.seq = k.seq) = p_status
+                                 when p_status = 'running' then (select true from laneway.lease l where l.seq = k.seq)
+                                 when p_status = 'waiting' then (select true from laneway.waiting a where a.seq = k.seq)
+                                 else p_status is null or (select true from laneway.outcome o where o.seq = k.seq) is null end
+                        and (p_delayed is not true or exists (
+                             select from laneway.delayed d where d.seq = k.seq and d.run_at > clock_timestamp()))
+                   from laneway.links k
+                  where v_flow is not null and k.flow = v_flow and k.seq < v_at and k.seq >= v_floor
+                  order by k.flow desc, k.seq desc limit v_step)
                 union all
                 (select q.seq, (p_job_type is null or q.job_type = p_job_type) and (v_lanes is null or (q.job_type = any (v_types)) <> v_rest)
                         and (v_places is null or (select b.workspace from laneway.jobs b where b.seq = q.seq) = any (v_places))

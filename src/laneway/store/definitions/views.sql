@@ -95,3 +95,12 @@ begin
          where t.seq = (select j.seq from laneway.jobs j where j.id = u.id) offset 0) v
      order by u.n;
 end $$;
+
+-- jobs_as_text with the columns that came later: landed code reads jobs_as_text by position.
+create or replace view laneway.jobs_as_read as
+select seq, id, job_type, lane, status, priority, payload::text as payload, result::text as result,
+       error::text as error, progress::text as progress, checkpoint::text as checkpoint, analysis::text as analysis,
+       attempt, retries, max_retries, workspace, tags, unique_key, concurrency_key, created_at, created_by, approved_at, approved_by,
+       expires_at, run_at, claimed_by, worker, claimed_at, lease_until, last_progress_at, cancel_requested_at,
+       cancel_by, cancel_reason, started_at, finished_at, flow, waits_for::text as waits_for
+  from laneway.jobs_view;

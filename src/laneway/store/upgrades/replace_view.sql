@@ -1,6 +1,6 @@
 -- Creates or replaces a view only if it differs: replacing it waits for all readers, and later readers wait behind
 -- it. So a view that only gains columns is replaced last. If columns moved, it is dropped at once, with our views
--- that depend on it: their definitions come later.
+-- that depend on it: their definitions come later. A new view of a column that another one gains is created last too.
 create function laneway.replace_view(p_name text, p_definition text, p_is_last boolean)
 returns void language plpgsql as $$
 declare
@@ -10,7 +10,11 @@ declare
     v_above    regclass;
 begin
     if v_view is null then
-        execute p_definition;
+        begin
+            execute p_definition;
+        exception when undefined_column then
+            if p_is_last then raise; end if;
+        end;
         return;
     end if;
     execute regexp_replace(p_definition, 'create or replace view laneway\.\w+', 'create view laneway.next_view');

@@ -6,4 +6,4 @@ select count(m.id)::integer, count(*) > count(m.id)
                            %(newer_than)s::double precision, %(q)s::text, %(max_cost)s::numeric, %(unit)s::text,
                            %(within)s::jsonb, %(scan)s::integer, %(private)s::jsonb, %(error_type)s::text,
                            %(was_approved)s::boolean, %(ended_since)s::timestamptz,
-                           %(ended_within)s::double precision, %(delayed)s::boolean) m
+                           %(ended_within)s::double precision, %(delayed)s::boolean, %(flow)s::uuid) m

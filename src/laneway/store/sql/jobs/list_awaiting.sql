@@ -28,6 +28,7 @@ with walked as materialized (
        and (%(worker)s::text is null or j.worker = %(worker)s::text or j.claimed_by::text = %(worker)s::text)
        and (%(q)s::text is null or laneway.mentions(%(q)s::text, j.id, j.job_type, null, j.payload))
        and (%(max_cost)s::numeric is null or laneway.costs_at_most(j.seq, %(max_cost)s::numeric, %(unit)s::text))
+       and (%(flow)s::uuid is null or j.flow = %(flow)s::uuid)
        and (%(within)s::jsonb is null or laneway.is_within(%(within)s::jsonb, j.created_by, j.workspace, j.lane))
      order by w.seq limit %(limit)s::integer
 )

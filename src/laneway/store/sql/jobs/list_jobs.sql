@@ -7,7 +7,7 @@ select case when m.id is null then m.seq end as stopped_at,
                            %(newer_than)s::double precision, %(q)s::text, %(max_cost)s::numeric, %(unit)s::text,
                            %(within)s::jsonb, %(scan)s::integer, %(private)s::jsonb, %(error_type)s::text,
                            %(was_approved)s::boolean, %(ended_since)s::timestamptz,
-                           %(ended_within)s::double precision, %(delayed)s::boolean) m
-  left join lateral (select t.* from laneway.jobs_as_text t where t.seq = m.seq and m.id is not null offset 0) v on true
+                           %(ended_within)s::double precision, %(delayed)s::boolean, %(flow)s::uuid) m
+  left join lateral (select t.* from laneway.jobs_as_read t where t.seq = m.seq and m.id is not null offset 0) v on true
  where v.seq is not null or m.id is null
  order by m.id is null, m.seq desc

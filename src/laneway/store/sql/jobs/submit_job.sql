@@ -10,4 +10,5 @@ select job_id, status, duplicate
                       traceparent => %(traceparent)s::text, concurrency_key => %(concurrency_key)s::text,
                       needs => %(needs)s::text, max_age => %(max_age)s::double precision,
                       unique_for => make_interval(secs => %(unique_for)s::double precision), unique_by => %(unique_by)s::text[],
+                      after => %(after)s::uuid[], after_failure => %(after_failure)s::text,
                       max_payload_bytes => 2147483647, max_key_bytes => 2147483647)

@@ -1,0 +1,130 @@
+"""The verbs of a client on flows."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, TypeVar
+from uuid import UUID
+
+from laneway.client.decisions import APPLICATION
+from laneway.client.flow import FlowHandle
+from laneway.client.flow_draft import FlowDraft, store_draft
+from laneway.client.job_end import Look, poll
+from laneway.client.spec import read_tags
+from laneway.domain import verb_rules
+from laneway.domain.claim import parse_job_id
+from laneway.domain.flow import ChangedFlow, Flow, FlowStatus, check_flow_name
+from laneway.domain.job import DEFAULT_WORKSPACE, NAME_BYTES, check_tags
+from laneway.domain.text import check_name, check_text
+from laneway.errors import JobFailed
+from laneway.observability import tracing
+from laneway.store import flow_changes, local_notify
+
+if TYPE_CHECKING:
+    from laneway.client.catalog import Catalog
+    from laneway.config.settings import Settings
+    from laneway.domain.payload import PayloadLimits
+    from laneway.store.batch import Answer
+    from laneway.store.database import AsyncConn, Database, Runner
+
+T = TypeVar("T")
+
+
+class FlowVerbs:
+    """Adds `flow` to a client."""
+
+    if TYPE_CHECKING:
+        settings: Settings
+        _catalog: Catalog
+        _limits: PayloadLimits
+
+        @property
+        def database(self) -> Database: ...
+        async def _notify(self, message: str) -> None: ...
+        def _wake(self, job_types: Iterable[str]) -> None: ...
+        async def _connected(self, work: Callable[[AsyncConn], Awaitable[T]]) -> T: ...
+        def _transaction(self, conn: object) -> AbstractAsyncContextManager[Runner]: ...
+
+    def flow(
+        self,
+        name: str,
+        *,
+        tags: Sequence[str] = (),
+        workspace: str = DEFAULT_WORKSPACE,
+        created_by: str | None = None,
+        conn: object = None,
+        wake: bool | None = None,
+    ) -> FlowHandle:
+        """A new flow: jobs added inside `async with` are stored together, or not at all.
+
+        `conn`: in the caller's transaction, as in `submit`.
+        """
+        draft = new_draft(name, tags, workspace, created_by)
+        return FlowHandle(self, draft, conn, wake)  # type: ignore[arg-type]
+
+    async def submit_flow(self, draft: FlowDraft, *, conn: object = None) -> list[Answer]:
+        """Stores a flow; returns its jobs in the order added. `flow` calls it."""
+        from laneway.store.bounds import bounded_transaction
+        from laneway.store.caller_connection import borrow
+
+        with tracing.sending(*draft.check(), count=len(draft.ids)):
+            if conn is not None:
+                return await store_draft(borrow(conn), draft, self._catalog, self._limits)
+
+            async def store(own: AsyncConn) -> list[Answer]:
+                async with bounded_transaction(own, self.settings):
+                    return await store_draft(borrow(own), draft, self._catalog, self._limits)
+
+            stored = await self._connected(store)
+        local_notify.publish()
+        return stored
+
+    async def get_flow(self, flow_id: UUID | str) -> Flow:
+        """The flow with the number of its jobs in each state."""
+        return await flow_changes.find(self.database, parse_job_id(flow_id))
+
+    async def wait_flow(self, flow_id: UUID | str, timeout: float | None = None) -> Flow:
+        """The flow once all its jobs have ended; JobFailed unless all completed."""
+        wanted = parse_job_id(flow_id)
+
+        async def look() -> Look[Flow]:
+            found = await self.get_flow(wanted)
+            return Look(found, f"running: {found.counts}", found.is_over)
+
+        cure = f"`laneway flows show {wanted}` shows its jobs"
+        flow = await poll(look, f"flow {wanted}", timeout, cure)
+        if flow.status is not FlowStatus.COMPLETED:
+            verb = "was cancelled" if flow.status is FlowStatus.CANCELLED else "failed"
+            raise JobFailed(f"flow {flow.name} {wanted} {verb}: {flow.counts}")
+        return flow
+
+    async def cancel_flow(
+        self, flow_id: UUID | str, reason: str | None = None, by: str | None = None
+    ) -> ChangedFlow:
+        """Cancels the flow's jobs that have not ended; running ones are asked to stop."""
+        wanted = parse_job_id(flow_id)
+        verb_rules.check_actor(by, reason)
+        done = await flow_changes.cancel(self.database, wanted, by or APPLICATION, reason)
+        for worker_id in done.workers:
+            await self._notify(f"cancel {worker_id}")
+        return ChangedFlow(await self.get_flow(wanted), done.changed)
+
+    async def retry_flow(self, flow_id: UUID | str, by: str | None = None) -> ChangedFlow:
+        """Queues the flow's failed and cancelled jobs again."""
+        wanted = parse_job_id(flow_id)
+        verb_rules.check_actor(by)
+        done = await flow_changes.retry(self.database, wanted, by or APPLICATION)
+        self._wake(done.wakes)
+        return ChangedFlow(await self.get_flow(wanted), done.changed)
+
+
+def new_draft(name: str, tags: Sequence[str], workspace: str, created_by: str | None) -> FlowDraft:
+    """An empty flow; InvalidInput names the field and the rule that it breaks."""
+    check_flow_name(name)
+    check_text(workspace, "workspace", max_bytes=NAME_BYTES)
+    chosen = read_tags(tags)
+    check_tags(chosen)
+    if created_by is not None:
+        check_name(created_by, "created_by", max_bytes=2 * NAME_BYTES)
+    return FlowDraft(name, workspace, chosen, created_by)

@@ -1,0 +1,118 @@
+"""Verbs on flows."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from typing import Final
+from uuid import UUID
+
+from laneway.control import bulk, notifications
+from laneway.control.bulk import PrincipalLimits
+from laneway.domain import verb_rules
+from laneway.domain.bulk import STATUSES, BulkVerb
+from laneway.domain.flow import ChangedFlow, Flow, FlowFilter, FlowGraph
+from laneway.domain.page import Page
+from laneway.domain.permissions import Reach
+from laneway.errors import Refused
+from laneway.store import flow_changes
+from laneway.store import flows as store
+from laneway.store.database import Database, Runner
+
+log = logging.getLogger("laneway.control")
+
+# Jobs of a graph on one page.
+MOST_JOBS: Final = 1000
+
+
+async def get(db: Runner, flow_id: UUID) -> Flow:
+    """One flow with its counts."""
+    return await flow_changes.find(db, flow_id)
+
+
+async def graph(
+    db: Database, flow_id: UUID, *, limit: int = MOST_JOBS, cursor: str | None = None
+) -> FlowGraph:
+    """A flow with one page of its jobs."""
+    verb_rules.check_page(limit, MOST_JOBS)
+    flow = await get(db, flow_id)
+    page = await db.run(store.states(flow_id, limit=limit, after=verb_rules.position(cursor)))
+    following = None if page.next_cursor is None else str(page.next_cursor)
+    return FlowGraph(flow=flow, jobs=tuple(page.items), next_cursor=following)
+
+
+async def listing(
+    db: Database,
+    wanted: FlowFilter | None = None,
+    *,
+    within: Reach | None = None,
+    limit: int = 50,
+    cursor: str | None = None,
+) -> Page[Flow]:
+    """One page of flows, newest first; `within`: those in reach."""
+    verb_rules.check_page(limit)
+    asked = (wanted or FlowFilter()).check()
+    before = verb_rules.position(cursor)
+    found = await db.run(store.listing(asked, within=within, limit=limit, before=before))
+    following = None if found.next_cursor is None else str(found.next_cursor)
+    return Page(found.items, following)
+
+
+async def follow(db: Database, flow_id: UUID, *, interval: float = 0.5) -> AsyncIterator[Flow]:
+    """Yield the flow now and after every change, until all its jobs have ended."""
+    last: Flow | None = None
+    while last is None or not last.is_over:
+        flow = await get(db, flow_id)
+        if flow != last:
+            yield flow
+        last = flow
+        if not flow.is_over:
+            await asyncio.sleep(interval)
+
+
+async def cancel(db: Database, flow_id: UUID, *, by: str, reason: str | None = None) -> ChangedFlow:
+    """Cancel all jobs of a flow that have not ended; running ones are asked to stop."""
+    verb_rules.check_actor(by, reason)
+    done = await flow_changes.cancel(db, flow_id, by, reason)
+    for worker_id in done.workers:
+        await notifications.notify_cancel(db, worker_id)
+    log.info("flow %s: %s jobs cancelled by %s", flow_id, done.changed, by)
+    return ChangedFlow(await get(db, flow_id), done.changed)
+
+
+async def retry(
+    db: Database, flow_id: UUID, *, by: str, limits: PrincipalLimits | None = None
+) -> ChangedFlow:
+    """Queue the failed and cancelled jobs of a flow again; `limits` apply to each of them."""
+    verb_rules.check_actor(by)
+    if limits is None:
+        changed, wakes = await flow_changes.retry(db, flow_id, by)
+    else:
+        changed, wakes = await _retry_within(db, flow_id, by, limits)
+    if wakes:
+        await notifications.wake(db, wakes)
+    log.info("flow %s: %s jobs retried by %s", flow_id, changed, by)
+    return ChangedFlow(await get(db, flow_id), changed)
+
+
+async def _retry_within(
+    db: Database, flow_id: UUID, by: str, limits: PrincipalLimits
+) -> tuple[int, frozenset[str]]:
+    """Retry job by job; the first one that the limits refuse ends it."""
+    async with db.transaction() as transaction:
+        await flow_changes.record(transaction, by, "flow.retried", flow_id)
+    changed, wakes = 0, set[str]()
+    after: int | None = 0
+    while after is not None:
+        page = await db.run(store.states(flow_id, limit=MOST_JOBS, after=after))
+        for job in page.items:
+            if job.status not in STATUSES[BulkVerb.RETRY]:
+                continue
+            found = await bulk.retry_within(db, job.id, limits)
+            if isinstance(found, str):
+                raise Refused(f"job {job.id}: {found}; {changed} jobs were queued again")
+            changed += found.found_in in STATUSES[BulkVerb.RETRY]
+            wakes |= {found.concerns} - {None}
+        after = page.next_cursor
+    return changed, frozenset(wakes)

@@ -1,0 +1,47 @@
+"""Calls about flows that are not declared operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from uuid import UUID
+
+from laneway.domain.flow import Flow
+from laneway.domain.job import DEFAULT_WORKSPACE
+from laneway.http import decode
+from laneway.http.call import Call, CallResponse, encoded, in_path, listed, once
+from laneway.http.jobs import checked_id
+from laneway.http.models import Submitted, SubmittedFlow
+from laneway.http.procedure import EventSource
+
+
+def submit_flow(
+    name: str,
+    jobs: Iterable[Mapping[str, object]],
+    *,
+    tags: Sequence[str] = (),
+    workspace: str = DEFAULT_WORKSPACE,
+    idempotency_key: str | None = None,
+) -> Call[SubmittedFlow]:
+    """Submit jobs with edges between them, all or none.
+
+    Each is a mapping with the names of `submit`, and perhaps a `name`; `after` has names of other
+    jobs of the flow, or ids of existing jobs.
+    """
+    body = {
+        "name": name,
+        "workspace": workspace,
+        "tags": listed(tags, "tags"),
+        "jobs": [dict(each) for each in jobs],
+    }
+    return once(Call("POST", "/flows", _submitted, (), encoded(body)), idempotency_key)
+
+
+def _submitted(response: CallResponse) -> SubmittedFlow:
+    made = [decode.read(Submitted, each) for each in response.body["jobs"]]
+    return SubmittedFlow(decode.read(Flow, response.body), made)
+
+
+def watch_flow(flow_id: UUID | str) -> EventSource:
+    """The flow now and after changes, and the changes of its jobs, until all have ended."""
+    path = f"/flows/{in_path(checked_id(flow_id))}/stream"
+    return EventSource(path, until="flow")

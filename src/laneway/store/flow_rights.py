@@ -1,0 +1,13 @@
+"""Rights of the statements on flows; see rights.py."""
+
+from __future__ import annotations
+
+from typing import Final
+
+FLOW_STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
+    "flows/cancel_flow": ("execute on cancel_flow",),
+    "flows/create_flow": ("execute on create_flow",),
+    "flows/list_flows": ("execute on list_flows",),
+    "flows/read_states": ("execute on flow_states",),
+    "flows/retry_flow": ("execute on retry_flow",),
+}

@@ -1,0 +1,165 @@
+"""Flows, as statements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from laneway.domain.flow import Flow, FlowCounts, FlowFilter, FlowJob, FlowStatus
+from laneway.domain.permissions import Reach
+from laneway.domain.redaction import redact
+from laneway.domain.states import Status
+from laneway.store.jobs import reach_json
+from laneway.store.statement import Row, Statement, nothing
+
+_ANY = FlowFilter()
+
+
+def create(
+    flow_id: UUID, name: str, workspace: str, tags: Sequence[str], created_by: str | None
+) -> Statement[None]:
+    """Creates a flow without jobs, in the transaction that stores its jobs."""
+    params = {"id": flow_id, "name": name, "workspace": workspace, "created_by": created_by}
+    return Statement("flows/create_flow", nothing, {**params, "tags": list(tags) or None})
+
+
+class FlowRows(NamedTuple):
+    """A page of flows, and the start of the next page."""
+
+    items: list[Flow]
+    next_cursor: int | None
+
+
+def get(flow_id: UUID) -> Statement[Flow | None]:
+    """One flow with its counts."""
+    return Statement(
+        "flows/list_flows",
+        lambda rows: _flow(rows[0]) if rows else None,
+        _params(_ANY, flow_id, None, 1, None),
+    )
+
+
+def listing(
+    wanted: FlowFilter, *, within: Reach | None, limit: int, before: int | None
+) -> Statement[FlowRows]:
+    """A page of flows, newest first; a long search ends before the page is full."""
+
+    def decode(rows: list[Row]) -> FlowRows:
+        found = [row for row in rows if row[1] is not None]
+        is_cut = len(rows) > len(found) or len(found) == limit
+        return FlowRows([_flow(row) for row in found], rows[-1][0] if is_cut else None)
+
+    return Statement("flows/list_flows", decode, _params(wanted, None, within, limit, before))
+
+
+def _params(
+    wanted: FlowFilter, flow_id: UUID | None, within: Reach | None, limit: int, before: int | None
+) -> dict[str, object]:
+    return {
+        "id": flow_id,
+        "name": wanted.name,
+        "status": wanted.status and wanted.status.value,
+        "tag": wanted.tag,
+        "workspace": wanted.workspace,
+        "within": reach_json(within),
+        "before": before,
+        "limit": limit,
+    }
+
+
+def _flow(row: Row) -> Flow:
+    _, flow_id, name, workspace, tags, status, created_at, created_by, ended_at, *counts = row
+    return Flow(
+        id=flow_id,
+        name=name,
+        workspace=workspace,
+        tags=tuple(tags),
+        status=FlowStatus(status),
+        created_at=created_at,
+        created_by=created_by,
+        finished_at=ended_at,
+        counts=FlowCounts(*counts),
+    )
+
+
+class FlowJobs(NamedTuple):
+    """A page of a flow's jobs, and the start of the next page."""
+
+    items: list[FlowJob]
+    next_cursor: int | None
+
+
+def states(flow_id: UUID, *, limit: int, after: int | None) -> Statement[FlowJobs]:
+    """A page of the jobs of a flow, in the order submitted."""
+
+    def decode(rows: list[Row]) -> FlowJobs:
+        last = rows[-1][0] if len(rows) == limit else None
+        return FlowJobs([_job(row) for row in rows], last)
+
+    params = {"id": flow_id, "limit": limit, "after": after or 0}
+    return Statement("flows/read_states", decode, params, may_be_large=True)
+
+
+def _job(row: Row) -> FlowJob:
+    (
+        _, job_id, name, job_type, status, priority, attempt, after, after_failure, owner,
+        created_at, started_at, finished_at, error_type,
+    ) = row  # fmt: skip
+    return FlowJob(
+        id=job_id,
+        name=name,
+        job_type=job_type,
+        status=Status(status),
+        priority=priority,
+        attempt=attempt,
+        after=tuple(after),
+        after_failure=after_failure,
+        owner=owner,
+        created_at=created_at,
+        started_at=started_at,
+        finished_at=finished_at,
+        error_type=error_type,
+    )
+
+
+class CancelledJobs(NamedTuple):
+    """One batch of a cancel: jobs cancelled, asked to stop, and locked by a transaction.
+
+    `before`: where the next batch begins; None: it was the last.
+    """
+
+    cancelled: int
+    requested: int
+    busy: int
+    before: int | None
+    workers: list[UUID] | None
+
+
+def cancel(
+    flow_id: UUID, by: str, reason: str | None, *, limit: int, before: int | None
+) -> Statement[CancelledJobs]:
+    """Cancels a batch of jobs, newest first."""
+    params = {"id": flow_id, "by": by, "reason": reason and redact(reason)}
+    return Statement(
+        "flows/cancel_flow",
+        lambda rows: CancelledJobs(*rows[0]),
+        {**params, "limit": limit, "before": before},
+    )
+
+
+class RetriedJobs(NamedTuple):
+    """One batch of a retry: jobs queued again, where the next batch begins, types to wake."""
+
+    retried: int
+    after: int | None
+    wakes: list[str] | None
+
+
+def retry(flow_id: UUID, *, limit: int, after: int) -> Statement[RetriedJobs]:
+    """Retries a batch of jobs, oldest first."""
+    return Statement(
+        "flows/retry_flow",
+        lambda rows: RetriedJobs(*rows[0]),
+        {"id": flow_id, "limit": limit, "after": after},
+    )

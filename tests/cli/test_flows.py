@@ -1,0 +1,175 @@
+"""Laws of `laneway flows`, on a database and through a server, and of the drawn graph."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+
+from laneway.cli.flow_graph import drawn, mermaid
+from laneway.domain.flow import FlowJob
+from laneway.domain.job import new_job_id
+from laneway.domain.states import Status
+from tests.api.conftest import People
+from tests.cli.conftest import invoke
+from tests.http.threaded_server import served
+from tests.support.job_factory import JobFactory
+
+
+@pytest.fixture(params=["database", "server"])
+def env(
+    dsn: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[dict[str, str]]:
+    """The variables by which commands reach the jobs."""
+    for name in ("LANEWAY_DEBUG", "LANEWAY_DATABASE_URL", "LANEWAY_SERVER", "LANEWAY_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    if request.param == "database":
+        yield {"LANEWAY_DATABASE_URL": dsn}
+        return
+    with psycopg.connect(dsn, autocommit=True) as conn, served(dsn) as url:
+        token = People(conn).new("root", "platform_admin").token
+        yield {"LANEWAY_SERVER": url, "LANEWAY_TOKEN": token}
+        monkeypatch.delenv("LANEWAY_DATABASE_URL", raising=False)
+
+
+@pytest.fixture
+def flow(factory: JobFactory) -> UUID:
+    """Two pages and a job after both."""
+    flow_id, one, two = new_job_id(), new_job_id(), new_job_id()
+    factory.conn.execute("select laneway.create_flow(%s, 'nightly')", [flow_id])
+    for job_id in (one, two):
+        factory.conn.execute(
+            "select laneway.submit('page', '{}', id => %s::uuid, flow => %s)", [job_id, flow_id]
+        )
+    factory.conn.execute(
+        "select laneway.submit('join', '{}', flow => %s, after => %s::uuid[])",
+        [flow_id, [one, two]],
+    )
+    return flow_id
+
+
+def test_flows_are_listed_and_shown(env: dict[str, str], flow: UUID) -> None:
+    listed = invoke("flows", "ls", env=env)
+    assert (listed.exit_code, str(flow) in listed.stdout) == (0, True), listed.output
+    (line,) = invoke("flows", "ls", "--status", "running", "--json", env=env).stdout.splitlines()
+    assert json.loads(line)["counts"] == {"jobs": 3, "completed": 0, "failed": 0, "cancelled": 0}
+    assert "no flows" in invoke("flows", "ls", "--name", "other", env=env).stderr
+    shown = invoke("flows", "show", flow, env=env)
+    assert shown.stdout.splitlines() == [
+        f"{flow} nightly: running, 0 of 3 jobs completed",
+        "page ×2: approved",
+        "└─ join: waiting",
+    ]
+    diagram = invoke("flows", "show", flow, "--mermaid", env=env).stdout.splitlines()
+    assert diagram[:4] == [
+        "flowchart TD",
+        '    j0["page ×2<br/>approved"]',
+        '    j1["join<br/>waiting"]',
+        "    j0 --> j1",
+    ]
+    assert len(json.loads(invoke("flows", "show", flow, "--json", env=env).stdout)["jobs"]) == 3
+
+
+def test_flow_is_found_by_its_first_digits(env: dict[str, str], flow: UUID) -> None:
+    assert invoke("flows", "show", str(flow)[:13], env=env).exit_code == 0
+    assert invoke("flows", "show", "ffff", env=env).exit_code == 3
+    assert invoke("flows", "show", uuid4(), env=env).exit_code == 3
+
+
+def test_flow_is_cancelled_and_retried(env: dict[str, str], flow: UUID) -> None:
+    done = invoke("flows", "cancel", flow, "--reason", "not today", env=env)
+    assert done.stderr == f"flow {flow}: 3 jobs cancelled or asked to stop\n"
+    watched = invoke("flows", "watch", flow, env=env)
+    assert (watched.exit_code, "cancelled" in watched.stdout) == (1, True)
+    again = json.loads(invoke("flows", "retry", flow, "--json", env=env).stdout)
+    assert (again["changed"], again["status"]) == (3, "running")
+
+
+def test_job_is_submitted_after_another(env: dict[str, str], factory: JobFactory) -> None:
+    first = factory.submit()
+    made = invoke(
+        "jobs", "submit", "greet", "--after", str(first)[:18], "--after-failure", "hold", "--json",
+        env=env,
+    )  # fmt: skip
+    assert made.exit_code == 0, made.output
+    job = json.loads(made.stdout)
+    assert (job["status"], job["waits_for"]["jobs"]) == ("waiting", [str(first)])
+    assert "waits for 1 job" in invoke("jobs", "ls", "--status", "waiting", env=env).stdout
+    wrong = invoke("jobs", "submit", "greet", "--after", first, "--after-failure", "x", env=env)
+    assert (wrong.exit_code, "cancel, run, hold" in wrong.stderr) == (2, True)
+
+
+def test_jobs_of_a_flow_are_listed_and_cancelled(
+    env: dict[str, str], factory: JobFactory, flow: UUID
+) -> None:
+    other = factory.submit()
+    lines = invoke("jobs", "ls", "--flow", flow, "--json", env=env).stdout.splitlines()
+    assert {json.loads(line)["flow"] for line in lines} == {str(flow)}
+    assert len(lines) == 3
+    done = invoke("jobs", "cancel", "--flow", flow, "--yes", env=env)
+    assert done.exit_code == 0, done.output
+    left = invoke("jobs", "show", other, "--json", env=env)
+    assert json.loads(left.stdout)["status"] == "approved"
+    assert invoke("jobs", "ls", "--flow", "nope", env=env).exit_code == 2
+
+
+# -- the drawing ------------------------------------------------------------------------------
+
+
+def job(job_type: str, *after: FlowJob, status: Status = Status.APPROVED, **more: str) -> FlowJob:
+    return FlowJob(
+        id=new_job_id(),
+        job_type=job_type,
+        status=status,
+        after=tuple(each.id for each in after),
+        name=more.get("name"),
+    )
+
+
+def test_graph_names_the_parents_that_its_place_does_not_show() -> None:
+    extract, clean = job("extract", status=Status.COMPLETED), job("clean")
+    load = job("load", extract, clean)
+    report = job("report", load, name="the report")
+    alone = job("alone")
+    assert list(drawn([extract, clean, load, report, alone])) == [
+        "extract: completed",
+        "clean: approved",
+        "└─ load: approved, also after extract",
+        "   └─ report (the report): approved",
+        "alone: approved",
+    ]
+
+
+def test_wide_graph_is_one_line_per_group() -> None:
+    pages = [job("page", status=Status.COMPLETED) for _ in range(150)]
+    pages += [job("page", status=Status.RUNNING) for _ in range(50)]
+    join = job("join", *pages)
+    assert list(drawn([*pages, join])) == [
+        "page ×200: 150 completed, 50 running",
+        "└─ join: approved",
+    ]
+
+
+def test_jobs_outside_of_the_flow_are_mentioned() -> None:
+    other = job("other")
+    assert list(drawn([job("load", other)])) == [
+        "load: approved, also after jobs outside of this flow"
+    ]
+
+
+def test_long_chain_is_drawn_up_to_a_bound() -> None:
+    jobs = [job("a")]
+    for i in range(5000):
+        jobs.append(job(f"t{i}", jobs[-1]))
+    lines = list(drawn(jobs))
+    assert lines[-1] == "… 4801 more; --json has all"
+    assert max(map(len, lines)) < 120
+
+
+def test_names_cannot_break_a_diagram_or_a_terminal() -> None:
+    (_, node, *_) = mermaid([job('a"]; click x "\x1b[31m')])
+    assert "\x1b" not in node
+    assert node.count('"') == 2

@@ -1,0 +1,218 @@
+"""Flows and `after=` from Python, through every kind of connection."""
+
+# ruff: noqa: PT012 - the end of an `async with` block is what raises
+
+from __future__ import annotations
+
+from uuid import UUID, uuid4
+
+import pytest
+
+from laneway.client import Client
+from laneway.domain.flow import FlowStatus
+from laneway.domain.states import Status
+from laneway.errors import InvalidInput, NotFound, Refused
+from tests.client.test_conn import OpenAsync, OpenSync, over_async, over_sync
+from tests.support.store_client import StoreClient
+
+
+def parents(db: StoreClient, job_id: UUID) -> list[UUID]:
+    rows = db.conn.execute(
+        "select p.id from laneway.jobs j join laneway.links l using (seq)"
+        " cross join unnest(l.parents) with ordinality u (seq, n)"
+        " join laneway.jobs p on p.seq = u.seq where j.id = %s order by u.n",
+        [job_id],
+    )
+    return [row[0] for row in rows.fetchall()]
+
+
+async def test_job_after_others_waits_for_them(client: Client, db: StoreClient) -> None:
+    first = await client.submit("extract")
+    second = await client.submit("clean")
+    last = await client.submit("load", after=[first, str(second.id), first.id])
+    assert last.status is Status.WAITING
+    assert parents(db, last.id) == [first.id, second.id]
+    job = await client.get(last.id)
+    assert job.waits_for is not None
+    assert (job.waits_for.kind, job.waits_for.missing) == ("jobs", 2)
+    assert set(job.waits_for.jobs) == {first.id, second.id}
+
+
+@pytest.mark.parametrize("after_failure", ["cancel", "run", "hold"])
+async def test_effect_of_a_failure_is_stored(
+    client: Client, db: StoreClient, after_failure: str
+) -> None:
+    first = await client.submit("extract")
+    job = await client.submit("load", after=[first], after_failure=after_failure)  # type: ignore[arg-type]
+    assert db.one("select after_failure from laneway.links join laneway.jobs using (seq)"
+                  f" where id = '{job.id}'") == after_failure  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "options, field, words",
+    [
+        ({"after": "x"}, "after", "list of jobs"),
+        ({"after": UUID(int=1)}, "after", "list of jobs"),
+        ({"after": ["nope"]}, "after[0]", "'nope'"),
+        ({"after": [None]}, "after[0]", "None"),
+        ({"after": [UUID(int=1)], "after_failure": "ignore"}, "after_failure", "cancel, run, hold"),
+        ({"after": [UUID(int=i) for i in range(1001)]}, "after", "at most 1000 jobs, not 1001"),
+    ],
+)
+async def test_wrong_parents_are_refused(
+    client: Client, options: dict[str, object], field: str, words: str
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        await client.submit("load", **options)  # type: ignore[arg-type]
+    assert refused.value.field == field
+    assert words in refused.value.rule
+
+
+async def test_unknown_parent_is_refused_and_named(client: Client, db: StoreClient) -> None:
+    unknown = uuid4()
+    with pytest.raises(InvalidInput, match=str(unknown)):
+        await client.submit("load", after=[unknown])
+    with pytest.raises(InvalidInput, match=str(unknown)):
+        await client.submit_many([("load", {}, {"after": [unknown]}), ("other", {})])
+    assert db.one("select count(*) from laneway.jobs") == 0
+
+
+async def test_batch_takes_parents(client: Client, db: StoreClient) -> None:
+    first = await client.submit("extract")
+    plain, child = await client.submit_many([("extract", {}), ("load", {}, {"after": [first]})])
+    assert (plain.status, child.status) == (Status.APPROVED, Status.WAITING)
+    assert parents(db, child.id) == [first.id]
+
+
+async def test_flow_stores_all_its_jobs(client: Client, db: StoreClient) -> None:
+    async with client.flow("nightly", tags=["a"], created_by="ann") as flow:
+        pages = [flow.add("page", {"n": n}, name=f"page {n}") for n in range(3)]
+        join = flow.add("join", after=pages, after_failure="run", priority=7)
+    assert [page.status for page in pages] == [Status.APPROVED] * 3
+    assert join.status is Status.WAITING
+    assert parents(db, join.id) == [page.id for page in pages]
+    stored = await flow.get()
+    assert (stored.name, stored.tags, stored.created_by) == ("nightly", ("a",), "ann")
+    assert (stored.status, stored.counts.jobs) == (FlowStatus.RUNNING, 4)
+    job = await client.get(join.id)
+    assert (job.flow, job.priority, job.created_by) == (flow.id, 7, "ann")
+
+
+async def test_flow_of_many_batches_keeps_its_edges(client: Client, db: StoreClient) -> None:
+    async with client.flow("wide") as flow:
+        pages = [flow.add("page") for _ in range(2_100)]
+        join = flow.add("join", after=pages)
+    assert db.one("select count(*) from laneway.jobs where flow is not null") == 2_101
+    assert parents(db, join.id) == [page.id for page in pages]
+
+
+async def test_nothing_is_stored_if_the_block_raises(client: Client, db: StoreClient) -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with client.flow("nightly") as flow:
+            flow.add("page")
+            _ = 1 / 0
+    assert db.one("select count(*) from laneway.jobs") == 0
+    with pytest.raises(NotFound):
+        await flow.get()
+
+
+async def test_nothing_is_stored_if_one_job_is_invalid(client: Client, db: StoreClient) -> None:
+    with pytest.raises(InvalidInput, match=r"jobs\[1\]"):
+        async with client.flow("nightly") as flow:
+            flow.add("page")
+            flow.add("page", {"n": float("nan")})
+    with pytest.raises(InvalidInput, match=str(UUID(int=9))):
+        async with client.flow("nightly") as flow:
+            flow.add("page", after=[UUID(int=9)])
+    assert db.one("select count(*) from laneway.jobs") == 0
+    assert db.one("select count(*) from laneway.flows where name = 'nightly'") == 0
+
+
+@over_async
+async def test_flow_is_part_of_the_callers_transaction(
+    client: Client, dsn: str, db: StoreClient, opened: OpenAsync
+) -> None:
+    async with opened(dsn) as own:
+        async with client.flow("own", conn=own.conn) as flow:
+            flow.add("join", after=[flow.add("page")])
+        assert db.one("select count(*) from laneway.jobs") == 0
+        await own.commit()
+    assert (await flow.get()).counts.jobs == 2
+
+
+@over_sync
+def test_sync_flow_is_part_of_the_callers_transaction(
+    plain_client: Client, dsn: str, db: StoreClient, opened: OpenSync
+) -> None:
+    with opened(dsn) as own:
+        with plain_client.sync.flow("own", conn=own.conn) as flow:
+            flow.add("join", after=[flow.add("page")])
+        own.rollback()
+    assert db.one("select count(*) from laneway.jobs") == 0
+    with opened(dsn) as own:
+        with plain_client.sync.flow("own", conn=own.conn) as flow:
+            flow.add("join", after=[flow.add("page")])
+        own.commit()
+    assert flow.get().counts.jobs == 2
+
+
+async def test_edge_leads_to_the_job_that_has_the_unique_key(
+    client: Client, db: StoreClient
+) -> None:
+    earlier = await client.submit("page", unique_key="p1")
+    async with client.flow("again") as flow:
+        page = flow.add("page", unique_key="p1")
+        join = flow.add("join", after=[page])
+    assert (page.id, page.duplicate) == (earlier.id, True)
+    assert parents(db, join.id) == [earlier.id]
+
+
+async def test_flow_refuses_what_it_cannot_store(client: Client) -> None:
+    with pytest.raises(InvalidInput, match="at least one job"):
+        async with client.flow("empty"):
+            pass
+    flow = client.flow("closed")
+    with pytest.raises(Refused, match="inside its `with` block"):
+        flow.add("page")
+    async with client.flow("names") as flow:
+        flow.add("page", name="a")
+        with pytest.raises(InvalidInput, match="has the name 'a'"):
+            flow.add("page", name="a")
+        with pytest.raises(InvalidInput, match="is not an option of submit"):
+            flow.add("page", workspace="other")  # type: ignore[call-overload]
+        with pytest.raises(InvalidInput, match="after_failure"):
+            flow.add("page", after_failure="maybe")  # type: ignore[call-overload]
+    for name in ("", " x", "a\x00b", "x" * 129, None):
+        with pytest.raises(InvalidInput, match="name"):
+            client.flow(name)  # type: ignore[arg-type]
+
+
+async def test_flow_refuses_too_many_edges(client: Client, db: StoreClient) -> None:
+    with pytest.raises(InvalidInput, match="at most 100000 edges, not 100001"):
+        async with client.flow("dense") as flow:
+            first = [flow.add("page") for _ in range(1_000)]
+            for _ in range(100):
+                flow.add("join", after=first)
+            flow.add("join", after=first[:1])
+    assert db.one("select count(*) from laneway.flows where name = 'dense'") == 0
+
+
+async def test_flow_is_cancelled_and_retried_as_one(client: Client, db: StoreClient) -> None:
+    async with client.flow("nightly") as flow:
+        pages = [flow.add("page") for _ in range(3)]
+        join = flow.add("join", after=pages)
+    done = await flow.cancel("not today")
+    assert (done.changed, done.flow.status) == (4, FlowStatus.CANCELLED)
+    assert (await client.get(join.id)).cancel_reason == "not today"
+    again = await flow.retry()
+    assert (again.changed, again.flow.status) == (4, FlowStatus.RUNNING)
+    assert (await client.get(join.id)).status is Status.WAITING
+    audited = db.conn.execute("select action from laneway.audit where kind = 'flow' order by id")
+    assert [row[0] for row in audited.fetchall()] == ["flow.cancelled", "flow.retried"]
+
+
+async def test_wait_for_a_flow_names_its_state(client: Client) -> None:
+    async with client.flow("nightly") as flow:
+        flow.add("page")
+    with pytest.raises(TimeoutError, match="0 of 1 job completed"):
+        await flow.wait(timeout=0)
