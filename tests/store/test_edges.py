@@ -9,10 +9,11 @@ import psycopg
 import pytest
 
 from laneway.domain.approval import Approval
-from laneway.store import jobs
+from laneway.store import jobs, leases
+from laneway.store.leases import Verdict
 from tests.store.approvals import publish
 from tests.store.edges import Edges
-from tests.support.store_client import StoreClient
+from tests.support.store_client import StoreClient, error
 
 WIDE = 2500
 
@@ -403,6 +404,86 @@ def test_cancel_of_a_job_cancels_its_sub_jobs_at_every_depth(db: StoreClient, ed
     assert edges.status(other) == "approved"
     edges.settle([claim])
     assert edges.status(inner) == "cancelled"
+
+
+def owner_of(db: StoreClient, edges: Edges, wait: str = "parts") -> tuple[int, list[int]]:
+    """A running job with two sub-jobs, as a handler submits them."""
+    owner = db.running("o")
+    parts = [edges.submit(), edges.submit()]
+    for part in parts:
+        db.do(
+            "insert into laneway.links (seq, owner, owner_wait) values (%s, %s, %s)",
+            part,
+            owner.seq,
+            wait,
+        )
+        db.do("insert into laneway.open_edges values (%s, %s, 'run')", part, owner.seq)
+    db.do("insert into laneway.countdowns values (%s, 2)", owner.seq)
+    return owner.seq, parts
+
+
+def suspend(db: StoreClient, seq: int) -> None:
+    """Moves a running job to `waiting`, as the end of an attempt that waits does."""
+    db.do(
+        "with gone as (delete from laneway.lease where seq = %s returning *)"
+        " insert into laneway.waiting (seq, job_type, rank, attempt, reason, name)"
+        " select seq, job_type, rank, attempt, 'sub_jobs', 'parts' from gone",
+        seq,
+    )
+
+
+def test_owner_continues_after_the_last_end_of_its_sub_jobs(db: StoreClient, edges: Edges) -> None:
+    owner, parts = owner_of(db, edges)
+    suspend(db, owner)
+    edges.end(parts[0], kind="giveup")
+    assert db.places(owner) == ["waiting"]
+    edges.end(parts[1])
+    assert db.places(owner) == ["ready"]
+    assert edges.are_consistent()
+
+
+def test_retry_of_an_owner_retries_its_failed_sub_jobs(db: StoreClient, edges: Edges) -> None:
+    owner, parts = owner_of(db, edges)
+    edges.end(parts[0])
+    edges.end(parts[1], kind="giveup")
+    failed = error("SubJobsFailed", "1 of 2")
+    db.run(leases.settle([Verdict(edges.claim_of(owner), "giveup", error=failed)]))
+    db.retry(owner)
+    assert edges.status(parts[0]) == "completed"
+    assert edges.status(parts[1]) == "approved"
+    waits = db.one("select waits_for from laneway.jobs_view where seq = %s", owner)
+    assert (waits["kind"], waits["name"], waits["missing"]) == ("sub_jobs", "parts", 1)
+    edges.end(parts[1])
+    assert db.places(owner) == ["ready"]
+    assert edges.are_consistent()
+
+
+def test_retry_after_another_failure_leaves_sub_jobs_alone(db: StoreClient, edges: Edges) -> None:
+    owner, parts = owner_of(db, edges)
+    edges.end(*parts, kind="giveup")
+    edges.settle([edges.claim_of(owner)], "giveup")
+    db.retry(owner)
+    assert db.places(owner) == ["ready"]
+    assert edges.status(parts[0]) == "failed"
+
+
+def test_run_now_wakes_only_a_sleeper(db: StoreClient, edges: Edges) -> None:
+    parent = edges.submit()
+    child = edges.submit(after=[parent])
+    asleep = db.running("s").seq
+    db.do("delete from laneway.lease where seq = %s", asleep)
+    db.do(
+        "insert into laneway.waiting (seq, job_type, rank, attempt, reason, name, wake_at)"
+        " values (%s, 's', 0, 1, 'sleep', 'nap', clock_timestamp() + interval '1 hour')",
+        asleep,
+    )
+    woken = db.run(jobs.run_now(db.id_of(asleep)))
+    assert (woken.found_in, woken.job_type) == ("waiting", "s")
+    assert woken.due is not None
+    assert db.places(asleep) == ["ready"]
+    refused = db.run(jobs.run_now(db.id_of(child)))
+    assert (refused.found_in, refused.due) == ("waiting", None)
+    assert db.places(child) == ["waiting"]
 
 
 def test_status_and_reason_of_a_waiting_job_are_shown(db: StoreClient, edges: Edges) -> None:

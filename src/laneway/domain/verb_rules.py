@@ -77,6 +77,7 @@ def after_cancel(
 
 _INSTEAD: Final = {
     Status.AWAITING_APPROVAL: "approve it first",
+    Status.WAITING: "it waits for jobs or an event, which explain names",
     Status.FAILED: "retry it instead",
     Status.CANCELLED: "retry it instead",
 }

@@ -115,7 +115,9 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select update delete on outcome", "select on jobs_view", "select on jobs",
         "insert on job_keys", "insert on attempts", "select on job_types",
         "select insert update on deadlines", "execute on requeue_retried",
-        "insert on flow_tallies", "select update on countdowns", "insert on waiting",
+        "insert on flow_tallies", "select insert update on countdowns", "insert on waiting",
+        "select on links", "select insert on open_edges", "select on approvals", "execute on seal",
+        "execute on wake",
         "execute on emit",
     ),
     "count_slots": (

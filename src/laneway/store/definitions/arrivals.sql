@@ -38,6 +38,12 @@ begin
         return next;
         return;
     end if;
+    -- One read for jobs that no other comes after.
+    if not exists (
+        select from laneway.open_edges e
+         where e.parent between (select min(s) from unnest(p_seqs) s) and (select max(s) from unnest(p_seqs) s)) then
+        return;
+    end if;
     with met as materialized (
         select e.*, o.status = 'completed' or e.rule = 'run' as is_satisfied
           from unnest(p_seqs) s

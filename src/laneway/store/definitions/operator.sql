@@ -173,7 +173,8 @@ begin
 end $$;
 
 -- Failed or cancelled: queued again with a new retry budget and a growing attempt; ready if it was approved
--- unchanged or needs no approval, else for its analysis or approval; but waiting while an edge of it is open. `found_in` is `duplicate` when another live
+-- unchanged or needs no approval, else for its analysis or approval; but waiting while an edge of it is open. If its last
+-- sub-jobs failed or were cancelled, and it with them, they are retried too, and it waits for them again. `found_in` is `duplicate` when another live
 -- job holds its unique_key. `wakes`: the job type to wake.
 create or replace function laneway.retry(p_seq bigint, out found_in text, out wakes text)
 language plpgsql volatile as $$
@@ -183,6 +184,11 @@ declare
     v_job  laneway.jobs;
     v_type laneway.job_types;
     v_missing integer;
+    -- The last wait for sub-jobs, and those that are retried.
+    v_wait text;
+    v_sub bigint;
+    v_subs bigint[];
+    v_one record;
 begin
     select * into v_old from laneway.outcome o where o.seq = p_seq for update;
     if not found then
@@ -208,11 +214,32 @@ begin
         insert into laneway.flow_tallies (flow, failed, cancelled)
         values (v_job.flow, -(v_old.status = 'failed')::integer, -(v_old.status = 'cancelled')::integer);
     end if;
+    if v_old.status = 'cancelled' or v_old.error_type = 'SubJobsFailed' then
+        v_wait := (select l.owner_wait from laneway.links l where l.owner = p_seq order by l.seq desc limit 1);
+        for v_sub in
+            select l.seq from laneway.links l where l.owner = p_seq and l.owner_wait = v_wait
+               and exists (select from laneway.outcome o where o.seq = l.seq and o.status <> 'completed') order by l.seq
+        loop
+            v_one := laneway.retry(v_sub);
+            if v_one.found_in in ('failed', 'cancelled') then
+                v_subs := v_subs || v_sub;
+                perform laneway.wake(array[v_one.wakes]) where v_one.wakes is not null;
+            end if;
+        end loop;
+        insert into laneway.open_edges (parent, child, rule) select s, p_seq, 'run' from unnest(v_subs) s;
+        insert into laneway.countdowns as c (seq, missing) select p_seq, cardinality(v_subs) where v_subs is not null
+        on conflict (seq) do update set missing = c.missing + excluded.missing;
+    end if;
     -- Locked, so that the last of its edges is satisfied before or after this.
     select c.missing into v_missing from laneway.countdowns c where c.seq = p_seq for update;
     if v_missing > 0 then
-        insert into laneway.waiting (seq, job_type, rank, attempt, reason, since)
-        values (p_seq, v_job.job_type, -v_old.priority, v_old.attempt, 'jobs', v_now);
+        insert into laneway.waiting (seq, job_type, rank, attempt, reason, name, sealed, since)
+        select p_seq, v_job.job_type, -v_old.priority, v_old.attempt,
+               case when w.is_for_subs then 'sub_jobs' else 'jobs' end, case when w.is_for_subs then v_wait end,
+               coalesce((select a.decision in ('approved', 'automatic') and a.seal = laneway.seal(v_job.payload, a.analysis)
+                           from laneway.approvals a where a.seq = p_seq), false), v_now
+          from (select exists (select from laneway.open_edges e join laneway.links l on l.seq = e.parent
+                                where e.child = p_seq and l.owner = p_seq) as is_for_subs) w;
     else
         wakes := laneway.requeue_retried(p_seq, -v_old.priority, v_old.attempt, v_now);
     end if;
@@ -224,7 +251,7 @@ begin
     perform laneway.emit(array[p_seq], 'retried');
 end $$;
 
--- Makes a job due that waits for its run_at: delayed, snoozed or backing off. Otherwise nothing; `found_in` is `due`
+-- Makes a job due that waits for its run_at, delayed, snoozed or backing off, and wakes one whose handler sleeps. Otherwise nothing; `found_in` is `due`
 -- for a job that waits for something else. `wakes`: the job type to wake; `was_due`, `due`: its run_at before and now.
 -- With its owner's rights: it changes run_at of a stored job, which no role may write.
 create or replace function laneway.run_now(
@@ -233,6 +260,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     v_now timestamptz := clock_timestamp();
     v_found record;
+    v_until timestamptz;
 begin
     for i in 1 .. 100 loop
         with gone as (
@@ -248,6 +276,14 @@ begin
             -- An approval after this must not delay the job again.
             update laneway.jobs j set run_at = v_now where j.seq = p_seq and j.run_at > v_now;
             perform laneway.emit(array[p_seq], 'made_due');
+            return;
+        end if;
+        v_until := (select w.wake_at from laneway.waiting w where w.seq = p_seq and w.reason = 'sleep' for update);
+        if v_until is not null then
+            wakes := (select r.job_type from laneway.release_waiting(array[p_seq], v_now) r);
+            found_in := 'waiting';
+            was_due := v_until;
+            due := v_now;
             return;
         end if;
         -- In one snapshot: the current state, unless the job began to wait for a time meanwhile.
