@@ -30,8 +30,6 @@ const FIELDS = [
   "textarea:not(:disabled)",
   "button[aria-haspopup=listbox]:not([tabindex='-1']):not(:disabled)",
 ].join();
-// React Aria gives the focus back in the next frame.
-const FOCUS_MS = 50;
 
 /**
  * Puts the focus on its first field, traps it, closes by Escape unless kept, and gives the focus
@@ -97,7 +95,8 @@ function Focused({ children }: { children: ReactNode }) {
     // A field with suggestions would cover the others with them.
     if (first?.getAttribute("role") !== "combobox") first?.focus();
   }, []);
-  useEffect(() => () => void setTimeout(focusPage, FOCUS_MS), []);
+  // React Aria gives the focus back in the next frame: this looks in the one after it.
+  useEffect(() => () => void requestAnimationFrame(() => requestAnimationFrame(focusPage)), []);
   return (
     <div ref={content} className={styles.content}>
       {children}
