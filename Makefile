@@ -155,6 +155,10 @@ bench-reads: env ## Benchmark every read with 2,000,000 ended jobs, and list the
 bench-rpc: env ## Benchmark remote workers against workers with a database (ARGS="drain start", ARGS=--quick)
 	@$(RUN) bench.rpc.run $(ARGS)
 
+.PHONY: bench-flows
+bench-flows: env ## Benchmark flows beside plain jobs and pg-boss (ARGS="shapes chain", ARGS=--quick)
+	@$(RUN) bench.flows.run $(ARGS)
+
 .PHONY: bench-peers
 bench-peers: env ## Benchmark beside other job systems, within an hour (installs them and Redis; FULL=1: all cells, ARGS=--quick)
 	@scripts/need_debian.sh redis-server redis-server || true

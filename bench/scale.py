@@ -44,6 +44,10 @@ class Scale:
     fuzz_each: int | None = None
     responsive_runs: int = 3
     responsive_s: float = 8.0
+    flow: int = 10_000
+    flow_runs: int = 5
+    chain: int = 10_000
+    chain_runs: int = 3
 
 
 QUICK = Scale(
@@ -75,6 +79,10 @@ QUICK = Scale(
     fuzz_each=2,
     responsive_runs=1,
     responsive_s=1.5,
+    flow=1_000,
+    flow_runs=1,
+    chain=100,
+    chain_runs=1,
 )
 
 

@@ -20,6 +20,12 @@ Conn = psycopg.Connection[tuple[Any, ...]]
 
 _ROOMY = 8 * 1024**3
 _PREFIX = "laneway-bench-"
+_JOB_TABLES = (
+    *("jobs", "ready", "delayed", "lease", "outcome", "attempts", "progress", "logs", "job_keys"),
+    *("slot_usage", "workers", "leader", "key_holders", "key_waiters", "limit_usage"),
+    *("limit_starts", "slot_holders", "limit_holders"),
+    *("flows", "flow_tallies", "links", "open_edges", "countdowns", "waiting", "arrivals"),
+)
 
 
 def _settings() -> dict[str, str]:
@@ -75,11 +81,15 @@ class Server:
 
     def database(self, name: str) -> Database:
         """A new, migrated database."""
+        database = self.empty_database(name)
+        migrate(database.dsn)
+        return database
+
+    def empty_database(self, name: str) -> Database:
+        """A new database without tables."""
         with psycopg.connect(self.dsn, autocommit=True) as conn:
             conn.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
-        dsn = make_conninfo(self.dsn, dbname=name)
-        migrate(dsn)
-        return Database(dsn, self.home)
+        return Database(make_conninfo(self.dsn, dbname=name), self.home)
 
     def drop(self, database: Database) -> None:
         """Drop a database to free its memory and disk."""
@@ -130,13 +140,13 @@ class Database:
 
     def empty(self) -> None:
         """Remove all jobs; no worker may be running."""
-        self.conn.execute(
-            "truncate laneway.jobs, laneway.ready, laneway.delayed, laneway.lease, laneway.outcome,"
-            " laneway.attempts, laneway.progress, laneway.logs, laneway.job_keys,"
-            " laneway.slot_usage, laneway.workers, laneway.leader, laneway.key_holders,"
-            " laneway.key_waiters, laneway.limit_usage, laneway.limit_starts,"
-            " laneway.slot_holders, laneway.limit_holders"
+        # Earlier versions have fewer tables.
+        names = self.value(
+            "select string_agg('laneway.' || relname, ', ') from pg_class"
+            " where relnamespace = 'laneway'::regnamespace and relname = any (%s)",
+            list(_JOB_TABLES),
         )
+        self.conn.execute(f"truncate {names}".encode())
 
     def vacuum_and_checkpoint(self) -> None:
         """Do the work of autovacuum and the checkpointer now, instead of during a run."""

@@ -22,10 +22,13 @@ class WorkerFailed(Exception):
     """A worker process ended early or did not do its work in time."""
 
 
-def environment(database: Database) -> dict[str, str]:
-    """An environment with the database and no other setting: the defaults are measured."""
+def environment(database: Database, root: Path = ROOT) -> dict[str, str]:
+    """An environment with the database and no other setting: the defaults are measured.
+
+    `root`: another checkout, whose code is used.
+    """
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("LANEWAY_", "PG"))}
-    paths = [str(ROOT), *(path for path in sys.path if path)]
+    paths = [str(root), str(root / "src"), *(path for path in sys.path if path)]
     return {
         **kept,
         "DATABASE_URL": database.dsn,
@@ -34,12 +37,16 @@ def environment(database: Database) -> dict[str, str]:
 
 
 def start(
-    module: Sequence[str], variables: Mapping[str, str], log: int, parent_pipe: int
+    module: Sequence[str],
+    variables: Mapping[str, str],
+    log: int,
+    parent_pipe: int,
+    root: Path = ROOT,
 ) -> subprocess.Popen[bytes]:
     """Start a module with its arguments; `bench.app` ends it with the benchmark."""
     return subprocess.Popen(
         [sys.executable, "-m", *module],
-        cwd=ROOT,
+        cwd=root,
         env={**variables, "BENCH_PARENT_PIPE": str(parent_pipe)},
         stdin=subprocess.DEVNULL,
         stdout=log,
@@ -63,9 +70,11 @@ class Workers:
         concurrency: int | None = 1000,
         app: str = "bench.app:lw",
         environment: Mapping[str, str] | None = None,
+        root: Path = ROOT,
     ) -> None:
         self._database = database
         self._app = app
+        self._root = root
         self._environment = dict(environment or {})
         self._count = processes
         self._concurrency = concurrency
@@ -96,8 +105,8 @@ class Workers:
     def _start_all(self, log: int, parent_pipe: int) -> list[subprocess.Popen[bytes]]:
         options = [] if self._concurrency is None else [f"--concurrency={self._concurrency}"]
         command = ["laneway", "worker", self._app, *options, "--grace=0.1s"]
-        variables = {**environment(self._database), **self._environment}
-        return [start(command, variables, log, parent_pipe) for _ in range(self._count)]
+        variables = {**environment(self._database, self._root), **self._environment}
+        return [start(command, variables, log, parent_pipe, self._root) for _ in range(self._count)]
 
     def _stop(self) -> None:
         for process in self._processes:
@@ -171,6 +180,12 @@ class Workers:
     def await_parked(self, count: int, within_s: float) -> None:
         """Wait until `count` jobs have been put aside to wait for a key."""
         self._await(f"(select count(*) from laneway.key_waiters) >= {count}", within_s)
+
+    def await_flows_ended(self, within_s: float) -> None:
+        """Wait until no job waits, for a worker or for another job, and none runs."""
+        tables = ("waiting", "ready", "lease")
+        left = (f"not exists (select from laneway.{table})" for table in tables)
+        self._await(" and ".join(left), within_s)
 
     def await_idle(self, within_s: float) -> None:
         """Wait until no job is running."""

@@ -75,7 +75,7 @@ async function submit(submitter, count, interval) {
   return { seconds: took.reduce((sum, one) => sum + one, 0), took }
 }
 
-// program: { packages, prepare(), submitter(), work() }
+// program: { packages, prepare(), submitter(), work(), commands: { name: (arguments) => result } }
 export async function main(program) {
   let result = {}
   if (command === 'versions') {
@@ -95,6 +95,8 @@ export async function main(program) {
     setInterval(report, REPORT_MS)
     await program.work()
     return
+  } else if (program.commands?.[command]) {
+    result = await program.commands[command](rest)
   } else {
     throw new Error(`${command}: choose versions, prepare, submit-many, submit or work`)
   }

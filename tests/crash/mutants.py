@@ -412,4 +412,65 @@ MUTANTS = (
         "C31",
         app="tests.crash.stale_plans_app:lw",
     ),
+    Mutant(
+        "jobs start after their first parent",
+        "C32",
+        "I16",
+        patches={"count_down": (("filter (where c.missing <= u.n)", "filter (where true)"),)},
+        scale=0.1,
+    ),
+    Mutant(
+        "failed parents release all their children",
+        "C32",
+        "I16",
+        patches={
+            "note_ends": (
+                (
+                    "o.status = 'completed' or e.rule = 'run' as is_satisfied",
+                    "true as is_satisfied",
+                ),
+            )
+        },
+        scale=0.1,
+    ),
+    Mutant(
+        "edges are counted again after a retry",
+        "C32",
+        "I16",
+        patches={
+            "note_ends": (
+                (
+                    "delete from laneway.open_edges e where",
+                    "select e.child from laneway.open_edges e where",
+                ),
+                ("returning e.child", ""),
+            )
+        },
+    ),
+    Mutant(
+        "countdowns without a lock",
+        "C32",
+        "I12",
+        # The constraint would refuse the second of two ends.
+        setup="alter table laneway.countdowns drop constraint countdowns_missing_check",
+        patches={
+            "count_down": (
+                ("offset 0 for update skip locked) c;", "offset 0) c; perform pg_sleep(0.02);"),
+            )
+        },
+    ),
+    Mutant(
+        "work left by ended jobs is dropped",
+        "C32",
+        "I12",
+        setup="""
+        create function laneway.mutant_drop() returns trigger language plpgsql as $$
+        begin
+            return null;
+        end $$;
+        create trigger mutant_drop before insert on laneway.arrivals
+            for each row execute function laneway.mutant_drop();
+        """,
+        scale=0.1,
+    ),
 )

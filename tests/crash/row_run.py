@@ -95,6 +95,8 @@ class RowRun:
         self.only = only
         self._is_timed = is_timed
         self.apply_mutant: Callable[[Conn], None] | None = None
+        # The status and the result of each job by its op, where the row knows them in advance.
+        self.expected: dict[str, tuple[str, Any]] = {}
 
     def count(self, full: int, least: int = 1) -> int:
         """Scale a count to this run."""
@@ -248,7 +250,10 @@ class RowRun:
 
     def waiting(self) -> int:
         """Count jobs that have not ended, and ends that are not processed yet."""
-        tables = ("ready", "delayed", "lease", "awaiting", "key_waiters", "self_finished")
+        tables = (
+            *("ready", "delayed", "lease", "awaiting", "key_waiters", "self_finished"),
+            *("waiting", "arrivals"),
+        )
         counts = (f"(select count(*) from laneway.{table})" for table in tables)
         return int(self.ask(f"select {' + '.join(counts)}"))
 
@@ -272,6 +277,19 @@ class RowRun:
     async def drain_all(self, within_s: float) -> None:
         """Wait for the last job, where the jobs themselves are the faults."""
         await wait_until(lambda: self.waiting() == 0, within_s, "the last job ends")
+
+    def must_end_as_expected(self) -> int:
+        """Compare the ends of jobs with those expected; return how many differ."""
+        found = {job.op: (job.status, job.result) for job in self.final.jobs.values()}
+        # Jobs that do not exist were not acknowledged; I1 checks the others.
+        other = [
+            f"{op}: {found[op]}, not {end}"
+            for op, end in self.expected.items()
+            if op in found and found[op] != end
+        ]
+        shown = f"{len(other)} of {len(self.expected)} {other[:3] or ''}"
+        self.result.must("ends unlike those without faults", shown, held=not other)
+        return len(other)
 
     def handlers(self) -> History:
         """The events that handlers have recorded so far."""

@@ -34,6 +34,13 @@ async def test_jobs_survive_kill_of_workers(clusters: Clusters) -> None:
     assert result.acked_lost == 0
 
 
+async def test_flows_end_as_without_faults(clusters: Clusters) -> None:
+    result = await run_row(ROWS["C32"], clusters, 0.02, SEED)
+    assert result.violations == []
+    assert result.figures["flow_jobs_wrong"] == 0
+    assert result.faults == 4
+
+
 @pytest.mark.crash
 async def test_slot_has_one_job_across_leaders(clusters: Clusters) -> None:
     result = await run_row(ROWS["C6"], clusters, 0.01, SEED)

@@ -51,12 +51,14 @@ def lawful() -> HistoryAndFinal:
     history.add("cancel", "b", phase="ok", found="approved")
     approved(history)
     scheduled(history)
+    linked(history)
     final = Final(
         {
             "a": FinalJob("a", "op-a", "completed", 2, 1, 1),
             "b": FinalJob("b", "op-b", "cancelled"),
             "g": FinalJob("g", "op-g", "completed", 2),
             "s": FinalJob("s", "schedule:night 60", "completed", 1),
+            "c": FinalJob("c", "op-c", "completed", 2),
         }
     )
     return history, final
@@ -90,6 +92,19 @@ def scheduled(history: History) -> None:
     history.add("end", "s", 1, n=53, at=9.2, worker="w2", lease_until=11.0)
     history.add("outcome", "s", 1, n=54, status="completed", claimed=True)
     history.add("snapshot", running={}, limits={}, held={"api": 2}, ceilings={"api": 2}, shared={})
+
+
+def linked(history: History) -> None:
+    """`c` is a sub-job of `g`, comes after `s`, and waits once."""
+    history.add("born", "c", n=60, op="op-c", max_retries=0)
+    history.add("linked", "c", n=61, owner="g", parents=["s"], rule="cancel")
+    for attempt in (1, 2):
+        n = 60 + 10 * attempt
+        lease = {"worker": "w2", "lane": "x", "lease_until": 20.0}
+        history.add("claim", "c", attempt, n=n, at=9.0 + attempt, **lease)
+        history.add("end", "c", attempt, n=n + 1, at=9.1 + attempt, worker="w2", lease_until=20.0)
+    history.add("kept", "c", 1, n=72, outcome="waited")
+    history.add("outcome", "c", 2, n=82, status="completed", claimed=True)
 
 
 def without(history: History, what: str, **more: object) -> History:
@@ -126,15 +141,29 @@ def gone(final: Final, name: str) -> Final:
 
 
 DOCTORED: dict[str, tuple[str, Callable[[History, Final], HistoryAndFinal]]] = {
+    "sub-job without its owner": ("I2", lambda h, f: (changed(h, "linked", owner=None), f)),
+    "sub-job was submitted twice": (
+        "I2",
+        lambda h, f: (h, replace(f, jobs={**f.jobs, "d": FinalJob("d", "op-c", "completed")})),
+    ),
+    "wait spent the budget": ("I8", lambda h, f: (changed(h, "kept", outcome="failed"), f)),
+    "claimed before its parent ended": (
+        "I16",
+        lambda h, f: (changed(h, "linked", parents=["s", "z"]), f),
+    ),
+    "claimed after its parent was cancelled": (
+        "I16",
+        lambda h, f: (changed(h, "linked", parents=["b"]), f),
+    ),
     "acked job is gone": ("I1", lambda h, f: (h, gone(f, "a"))),
     "acked job is in no table": ("I1", lambda h, f: (h, job(f, "a", status=None))),
     "job that was never submitted": (
         "I2",
-        lambda h, f: (h, replace(f, jobs={**f.jobs, "c": FinalJob("c", "op-c", "completed")})),
+        lambda h, f: (h, replace(f, jobs={**f.jobs, "x": FinalJob("x", "op-x", "completed")})),
     ),
     "one submit made two jobs": (
         "I2",
-        lambda h, f: (h, replace(f, jobs={**f.jobs, "c": FinalJob("c", "op-a", "completed")})),
+        lambda h, f: (h, replace(f, jobs={**f.jobs, "x": FinalJob("x", "op-a", "completed")})),
     ),
     "refused submit made a job": (
         "I2",
@@ -142,7 +171,7 @@ DOCTORED: dict[str, tuple[str, Callable[[History, Final], HistoryAndFinal]]] = {
     ),
     "two live jobs of one key": (
         "I2",
-        lambda h, f: (plus(h, "born", "c", n=15, unique_key="key-a", max_retries=0), f),
+        lambda h, f: (plus(h, "born", "x", n=15, unique_key="key-a", max_retries=0), f),
     ),
     "ended twice": (
         "I3",
@@ -286,6 +315,11 @@ def test_lawful_history_breaks_no_law() -> None:
 def test_falsified_history_is_detected(name: str) -> None:
     law, doctor = DOCTORED[name]
     assert law in {violation.law for violation in check(*doctor(*lawful()))}
+
+
+def test_job_that_may_run_after_failure_only_waits_for_the_end() -> None:
+    history, final = lawful()
+    assert check(changed(history, "linked", parents=["b"], rule="run"), final) == []
 
 
 def test_every_law_can_fail() -> None:

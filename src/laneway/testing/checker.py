@@ -17,7 +17,7 @@ from laneway.testing.history import Final, History, HistoryEvent
 
 TERMINAL = frozenset({"completed", "failed", "cancelled"})
 # Outcomes that do not spend the retry budget.
-FREE = frozenset({"released", "snoozed"})
+FREE = frozenset({"released", "snoozed", "waited"})
 # Attempts of an analysis, which has a separate budget.
 ANALYSES = 3
 
@@ -51,6 +51,11 @@ def nothing_unexpected(history: History, final: Final) -> Iterator[Violation]:
         phases[event.more["op"]].add(event.more["phase"])
     for event in history.of("slot"):
         phases[f"schedule:{event.more['schedule']} {event.more['slot']}"].add("ok")
+    # Handlers submit sub-jobs.
+    owned = {event.job for event in history.of("linked") if event.more["owner"] is not None}
+    for event in history.of("born"):
+        if event.job in owned:
+            phases[event.more.get("op")].add("ok")
     made = Counter(job.op for job in final.jobs.values())
     for op, count in made.items():
         if op not in phases:
@@ -330,6 +335,20 @@ def approved_before_run(history: History, final: Final) -> Iterator[Violation]:
                     yield Violation("I15", job, f"attempt {event.attempt} ran another payload")
 
 
+def after_its_parents(history: History, final: Final) -> Iterator[Violation]:
+    """I16: a job runs only after every job that it comes after completed, or ended if it may."""
+    links = {e.job: e.more for e in history.of("linked") if e.more["parents"]}
+    ends: defaultdict[str | None, set[str]] = defaultdict(set)
+    for event in history.of("outcome", "claim"):
+        if event.what == "outcome":
+            ends[event.job].add(event.more["status"])
+        elif (link := links.get(event.job)) is not None:
+            for parent in link["parents"]:
+                if not ends[parent] or (link["rule"] != "run" and "completed" not in ends[parent]):
+                    ended = ", ".join(sorted(ends[parent])) or "not ended"
+                    yield Violation("I16", event.job, f"claimed while its parent {parent}: {ended}")
+
+
 Law = Callable[[History, Final], Iterator[Violation]]
 LAWS: tuple[Law, ...] = (
     nothing_lost,
@@ -348,6 +367,7 @@ LAWS: tuple[Law, ...] = (
     drained,
     decisions_are_kept,
     approved_before_run,
+    after_its_parents,
 )
 
 

@@ -10,6 +10,8 @@ decide            a client's decision about a job. phase as above; decision: app
                   who: a principal that decides about each job once
 born              a job was stored. op, unique_key, run_at (seconds, None for at once), max_retries;
                   needs: "approval" if it must not run without one; created_by
+linked            the job comes after others, or is a sub-job. parents, owner: jobs;
+                  rule: cancel, run or hold
 decision          a decision was stored. decision: approved, automatic, rejected or expired; who;
                   payload: a digest of the payload decided about
 slot              a slot of a schedule was recorded. schedule, slot, outcome; made: its job
@@ -19,7 +21,7 @@ renew             its lease was extended. lease_until
 cancel_requested  its cancellation was requested
 progress, log     progress or a log line of it was stored
 end               its lease was removed. worker, lease_until (at that time)
-kept              it ended, its job did not. outcome: failed, lost, stalled, released, snoozed …
+kept              it ended, its job did not. outcome: failed, lost, released, snoozed, waited …
 outcome           its job ended. status; claimed: False if it was cancelled while it waited
 reopened          the job left a terminal state. by_operator: True for an operator's retry
 write             a worker named this attempt in a write. verb; answer: accepted, fenced …

@@ -52,9 +52,13 @@ create trigger crash_lease after insert or update or delete on laneway.lease
     for each row execute function crash.lease();
 
 create function crash.outcome() returns trigger language plpgsql as $$
+declare
+    v_callers text;
 begin
     if tg_op = 'DELETE' then
-        insert into crash.seen (what, seq, attempt) values ('reopened', old.seq, old.attempt);
+        get diagnostics v_callers = pg_context;
+        insert into crash.seen (what, seq, attempt, more) values ('reopened', old.seq, old.attempt,
+            jsonb_build_object('by_operator', strpos(v_callers, 'function laneway.retry(') > 0));
     else
         insert into crash.seen (what, seq, attempt, more) values ('outcome', new.seq, new.attempt,
             jsonb_build_object('status', new.status, 'claimed', new.claimed_at is not null, 'error', new.error));
@@ -63,6 +67,15 @@ begin
 end $$;
 create trigger crash_outcome after insert or delete on laneway.outcome
     for each row execute function crash.outcome();
+
+create function crash.link() returns trigger language plpgsql as $$
+begin
+    insert into crash.seen (what, seq, more) values ('linked', new.seq, jsonb_build_object(
+        'owner', (select j.id from laneway.jobs j where j.seq = new.owner), 'rule', new.after_failure,
+        'parents', (select jsonb_agg(j.id) from laneway.jobs j where j.seq = any (new.parents))));
+    return null;
+end $$;
+create trigger crash_link after insert or update on laneway.links for each row execute function crash.link();
 
 create function crash.attempt() returns trigger language plpgsql as $$
 begin

@@ -29,6 +29,7 @@ from tests.crash.rows import (
     c29_frozen_leader,
     c30_restored_log,
     c31_clock_jump,
+    c32_flows,
 )
 
 ROWS = {
@@ -99,6 +100,12 @@ ROWS = {
         c31_clock_jump.inject,
         c31_clock_jump.check,
         keeps_history=False,
+    ),
+    "C32": Row(
+        "flows: workers, operators and PostgreSQL killed",
+        c32_flows.inject,
+        c32_flows.check,
+        is_durable=True,
     ),
     "C25": Row("jobs that take their process along", c25_culprit.inject, c25_culprit.check),
 }
