@@ -177,7 +177,10 @@ end $$;
 -- sub-jobs failed or were cancelled, and it with them, they are retried too, and it waits for them again. `found_in` is `duplicate` when another live
 -- job holds its unique_key. `wakes`: the job type to wake.
 create or replace function laneway.retry(p_seq bigint, out found_in text, out wakes text)
-language plpgsql volatile as $$
+language plpgsql volatile
+set jit = off
+set enable_seqscan = off
+as $$
 declare
     v_now  timestamptz := clock_timestamp();
     v_old  laneway.outcome;
