@@ -53,6 +53,7 @@ from laneway.store import (
     limits,
     migrate,
     notify,
+    parents,
     quotas,
     retention,
     row_security,
@@ -455,6 +456,7 @@ def run_reader(session: RoleSession, data: dict[str, Any]) -> None:
     session.run(explain.facts(data["limited"]))
     session.run(explain.own_ahead(data["limited"], "ann"))
     session.run(waits.graph(data["limited"]))
+    session.run(parents.read(data["limited"]))
     for status in (None, *Status):
         wanted = JobFilter(
             status=status, job_type="a", lane="x", q="x", max_cost=1, unit="EUR", within=REACH

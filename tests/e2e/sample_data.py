@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from bench.api import job_history
 from bench.server import Database
@@ -47,6 +49,7 @@ def fill_site(site: Site) -> dict[str, str]:
     made["limited"] = _limited(site)
     for number in range(4):
         api.submit("resize", {"key": new_key("held")}, priority=number)
+    made["flow"] = _flows(site)
     made["awaiting"] = api.submit("report", {"key": "later", "steps": BIG, "year": 2026})
     api.submit("report", {"key": "later", "year": 2027})
     api.submit("payout", {"account": "DE89 3704 0044", "cents": 12_345_00})
@@ -72,6 +75,39 @@ def _limited(site: Site) -> str:
     holder = site.api.submit("call_partner", {"key": new_key("holder")})
     site.api.await_status(holder, "running")
     return site.api.submit("call_partner", {"key": new_key("limited")})
+
+
+def _flows(site: Site) -> str:
+    """A flow that completes, one that fails, and one in every state; return the last."""
+    site.steps.allow("in-flow")
+
+    def step(name: str, after: Sequence[str] = (), key: str = "in-flow") -> dict[str, Any]:
+        payload = {"key": key, "steps": 2}
+        return {"name": name, "job_type": "export", "payload": payload, "after": list(after)}
+
+    broken = {"key": "broken-flow", "error": "the file is not a spreadsheet"}
+    failing = {"name": "import", "job_type": "import_file", "payload": broken}
+    pictures = [f"picture {n}" for n in range(12)]
+    flows: dict[str, list[dict[str, Any]]] = {
+        "nightly export": [step("extract"), step("clean", ["extract"]), step("load", ["clean"])],
+        "month end": [failing, step("close", ["import"])],
+        "catalogue": [
+            step("list"),
+            *(
+                {"name": name, "job_type": "resize", "payload": {"key": "later"}, "after": ["list"]}
+                for name in pictures
+            ),
+            step("write the texts of all pictures", ["list"], new_key("held")),
+            step("join", [*pictures, "write the texts of all pictures"]),
+            {"name": "sign off", "job_type": "report", "payload": {"key": "x"}, "after": ["list"]},
+            step("print", ["join", "sign off"]),
+        ],
+    }
+    made = [
+        site.api.send("POST", "/flows", {"name": name, "tags": ["nightly"], "jobs": jobs})["id"]
+        for name, jobs in flows.items()
+    ]
+    return str(made[-1])
 
 
 def _controls(site: Site) -> None:

@@ -72,6 +72,14 @@ def waiting_job(window: Visit) -> str | None:
     return None
 
 
+def running_flow(window: Visit) -> str | None:
+    """The wide flow, once a part of it is done."""
+    for flow in read(window, "/flows?name=yearbook")["items"]:
+        if 5 <= flow["counts"]["completed"] < flow["counts"]["jobs"]:
+            return str(flow["id"])
+    return None
+
+
 def is_interesting(window: Visit) -> bool:
     """Whether something runs, waits for a decision and has failed."""
     counts = {each["status"]: each["count"] for each in read(window, "/jobs/counts")["items"]}
@@ -110,6 +118,8 @@ def take_all(browser: Browser, demo: DemoProgram) -> None:
         take(window, f"/jobs/{job}", "job")
         job = waits.until(lambda: waiting_job(window), PATIENCE_S)
         take(window, f"/jobs/{job}", "explain")
+        flow = waits.until(lambda: running_flow(window), PATIENCE_S)
+        take(window, f"/flows/{flow}", "flow")
 
 
 def set_theme(window: Visit, theme: Theme) -> None:

@@ -1,6 +1,7 @@
 import type { Query, QueryClient } from "@tanstack/react-query";
 import type { components } from "./_generated/schema";
 import type { ServerEvent } from "./events";
+import { FlowJobs } from "./flow_jobs";
 import { PageReads } from "./page_reads";
 
 type Job = components["schemas"]["JobOut"];
@@ -17,6 +18,8 @@ const BY_JOBS: Record<string, number> = {
   "/admin/workers/lanes": 1500,
   "/admin/workers/lanes/{name}": 1000,
   "/admin/limits": 2000,
+  "/flows": 3000,
+  "/flows/{flow_id}": 2000,
   "/admin/stats": 10_000,
   "/admin/stats/failures": 5000,
 };
@@ -51,9 +54,11 @@ export class LiveUpdates {
   // The statuses of the jobs that changed since lists were read, by id.
   #statuses = new Map<string, string>();
   readonly #pageReads: PageReads;
+  readonly #flowJobs: FlowJobs;
 
   constructor(readonly cache: QueryClient) {
     this.#pageReads = new PageReads(cache);
+    this.#flowJobs = new FlowJobs(cache);
   }
 
   apply(event: ServerEvent): void {
@@ -93,6 +98,7 @@ export class LiveUpdates {
         (list) => list && { ...list, pages: list.pages.map(put) },
       );
     }
+    this.#flowJobs.put(job);
     this.cache.setQueriesData<Page>({ queryKey: ["/jobs"] }, (page) => page && put(page));
     this.cache.setQueriesData<Job>({ queryKey: ["/jobs/{job_id}"] }, (shown) =>
       shown?.id === job.id ? { ...shown, ...job } : shown,

@@ -50,8 +50,10 @@ export {
 export { SlotBoxes, type SlotBoxesProps } from "./SlotBoxes";
 export { Sparkline, type SparklineProps } from "./Sparkline";
 export { Stat, type StatProps, StatRow } from "./Stat";
+export { StateBar, type StateBarProps } from "./StateBar";
 export { StatusBadge, type StatusBadgeProps } from "./StatusBadge";
 export { Switch, type SwitchProps } from "./Switch";
+export { countStates, stateWord, stateWords, urgentState } from "./states";
 export { type StatusTone, statusLook, statusWords, type Tone } from "./status";
 export {
   Cell,

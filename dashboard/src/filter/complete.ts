@@ -19,6 +19,7 @@ const HINTS: Record<Exclude<FilterKey, "q">, string> = {
   job_type: "such as ingestion",
   error_type: "such as TimeoutError",
   tag: "one of the job's tags",
+  flow: "the id of a flow",
   worker: "a worker's name or id",
   workspace: "the workspace's name",
   since: "submitted since: 1h, 2d, or a date",

@@ -13,6 +13,7 @@ export const FILTER_KEYS = [
   "job_type",
   "error_type",
   "tag",
+  "flow",
   "worker",
   "workspace",
   "since",
@@ -76,7 +77,7 @@ export function toChoice(filter: JobFilter): BulkChoice {
   return toQuery(filter) as BulkChoice;
 }
 
-const NOT_COUNTED = ["status", "worker", "q", "error_type", "ended_since"] as const;
+const NOT_COUNTED = ["status", "flow", "worker", "q", "error_type", "ended_since"] as const;
 
 /** The part of a filter by which jobs are counted. */
 export function toCountQuery(filter: JobFilter): CountQuery {

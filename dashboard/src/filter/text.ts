@@ -13,6 +13,7 @@ import { similar } from "./similar";
 export type ParsedFilter = { filter: JobFilter; problems: string[] };
 
 const KEYS = FILTER_KEYS.filter((key) => key !== "q");
+const FLOW_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 // Words of other tools for the same.
 const OTHER_NAMES: Record<string, FilterKey> = {
   state: "status",
@@ -20,6 +21,7 @@ const OTHER_NAMES: Record<string, FilterKey> = {
   type: "job_type",
   kind: "job_type",
   task: "job_type",
+  workflow: "flow",
   error: "error_type",
   exception: "error_type",
   after: "since",
@@ -92,6 +94,7 @@ export function valueProblem(key: FilterKey, value: string): string | null {
     const hint = meant ? `Did you mean ${meant}?` : `Use one of ${STATUSES.join(", ")}.`;
     return `Unknown status ${value}. ${hint}`;
   }
+  if (key === "flow" && !FLOW_ID.test(value)) return `flow:${value} is not the id of a flow.`;
   const isSince = key === "since" || key === "ended_since";
   if (isSince && parseAge(value) === null && !isMoment(value)) {
     return `${key}:${value} is neither an age such as 1h nor a date such as 2026-11-17.`;

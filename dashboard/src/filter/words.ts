@@ -1,3 +1,4 @@
+import { shortId } from "../format";
 import { type JobFilter, statusWord } from "./jobFilter";
 
 /** The filter as words: `failed jobs of type ingestion in lane interactive with tag nightly`. */
@@ -9,6 +10,7 @@ export function filterWords(filter: JobFilter, noun = "jobs"): string {
   if (filter.lane) parts.push(`in lane ${filter.lane}`);
   if (filter.error_type) parts.push(`with the error ${filter.error_type}`);
   if (filter.tag) parts.push(`with tag ${filter.tag}`);
+  if (filter.flow) parts.push(`of flow ${shortId(filter.flow)}`);
   if (filter.worker) parts.push(`on worker ${filter.worker}`);
   if (filter.workspace) parts.push(`in workspace ${filter.workspace}`);
   if (filter.since) {

@@ -32,4 +32,5 @@ export function href(path: string, query: Record<string, string | number | null 
 
 /** Addresses of pages with a name in them. */
 export const lanePath = (name: string) => `/lanes/${encodeURIComponent(name)}`;
+export const flowPath = (id: string) => `/flows/${encodeURIComponent(id)}`;
 export const jobPath = (id: string) => `/jobs/${encodeURIComponent(id)}`;

@@ -16,12 +16,13 @@ from laneway.control import jobs
 from laneway.control.circles import find_circle
 from laneway.control.nearest_type import SeenTypes, with_nearest_type
 from laneway.control.start_estimate import estimate_start
+from laneway.control.waiting import waiting_reasons
 from laneway.domain.approval import excluded_approver
 from laneway.domain.explanation import Explanation, Reason
 from laneway.domain.job import Job
 from laneway.domain.overview import DEAD_S, Blocker
 from laneway.domain.states import TERMINAL, Status
-from laneway.store import waits
+from laneway.store import parents, waits
 from laneway.store.brief_waits import BriefWaits
 from laneway.store.database import Database
 from laneway.store.explain import Facts, facts, own_ahead
@@ -71,6 +72,9 @@ async def _explain(
         job = job.public()
     if found is None:
         return Explanation.of(job, [])
+    if job.status is Status.WAITING:
+        reasons = waiting_reasons(job, await db.run(parents.read(job_id)))
+        return Explanation.of(job, reasons, None, _run_time(found))
     blockers = [] if job.status in TERMINAL else await db.run(find_blockers())
     reasons = reasons_of(job, found, db.settings.heartbeat_fraction, blockers)
     if _HELD & {reason.code for reason in reasons}:
@@ -83,8 +87,11 @@ async def _explain(
     if found.ahead and reader is not None:
         reasons = _with_own(reasons, await db.run(own_ahead(job_id, reader)))
     starts_in_s = estimate_start(job, found, {reason.code for reason in reasons})
-    runs_for_s = None if found.run_s is None else round(found.run_s, 3)
-    return Explanation.of(job, reasons, starts_in_s, runs_for_s)
+    return Explanation.of(job, reasons, starts_in_s, _run_time(found))
+
+
+def _run_time(found: Facts) -> float | None:
+    return None if found.run_s is None else round(found.run_s, 3)
 
 
 def reasons_of(

@@ -14,7 +14,7 @@ report.py     the figures, and the checks they must pass
 Without `--once`, the demo also serves the dashboard and fills each of its screens:
 
 server.py       the HTTP API and gRPC, in the demo's process
-library.py      the application with more handlers: documents.py, indexes.py
+library.py      the application with more handlers: digests.py, documents.py, indexes.py
 people.py       principals, roles, tokens, lanes, limits and schedules
 sample_jobs.py  jobs that run, wait for every reason, fail or need an approval
 history.py      ended jobs with a past date, marked with the tag `sample`

@@ -1,4 +1,7 @@
-"""Jobs for every screen of the dashboard: running, full, waiting for all reasons, failed, gated."""
+"""Jobs for every screen of the dashboard: running, full, waiting for all reasons, failed, gated.
+
+Flows are in digests.py.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from typing import Any, Final, Unpack
 from laneway import JobHandle, Laneway, LanewayError
 from laneway.client.spec import JobOptions
 from laneway.control import approval, jobs
+from laneway.demo import digests
 from laneway.demo.history import INCOMPLETE
 from laneway.demo.people import ADMIN, actor
 from laneway.domain.states import Status
@@ -46,7 +50,7 @@ RECORDS: Final[list[dict[str, Any]]] = [
 async def submit(lw: Laneway, record: Callable[[str], None]) -> None:
     """Submit all of them; return when each is where the dashboard should show it."""
     async with asyncio.TaskGroup() as group:
-        for part in (_gated, _waiting, _failing, _operated):
+        for part in (_gated, _waiting, _failing, _operated, digests.submit_all):
             group.create_task(_tolerate(part(lw), record))
 
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from laneway import Laneway, LanewayError
 from laneway.control import approval
+from laneway.demo.digests import submit_press
 from laneway.demo.events import EventLog, JobStates
 from laneway.demo.history import COMPLETE, INCOMPLETE, NAMES
 from laneway.demo.indexes import SIZES
@@ -103,6 +104,10 @@ async def _rebuild(lw: Laneway, n: int, chance: random.Random) -> None:
         await lw.submit("rebuild_index", payload, created_by="omar", tags=["search"])
 
 
+async def _flow(lw: Laneway, n: int, chance: random.Random) -> None:
+    await submit_press(lw, chance)
+
+
 # Every so many seconds; lanes with a backlog get as much as they finish.
 _REGULAR: Final[dict[int, Callable[[Laneway, int, random.Random], Awaitable[None]]]] = {
     7: _image,
@@ -113,5 +118,6 @@ _REGULAR: Final[dict[int, Callable[[Laneway, int, random.Random], Awaitable[None
     31: _projection,
     37: _catalog,
     45: _report,
+    75: _flow,
     120: _rebuild,
 }

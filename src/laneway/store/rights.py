@@ -167,6 +167,9 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
         "execute on lane_of",
     ),
     "jobs/note_wait": ("execute on note_wait",),
+    "jobs/read_parents": (
+        "select on jobs", "select on jobs_view", "select on links", "select on open_edges",
+    ),
     "jobs/find_own_ahead": (
         "select on jobs", "select on ready", "select on workers", "execute on lane_of",
     ),
@@ -312,7 +315,8 @@ _READER: Final = (
     "freeze/read_progress", "health/count_lapsed", "health/find_unhandled",
     "history/list_changes", "limits/list_holding_jobs", "limits/read_limits",
     "job_types/read_types", "jobs/explain_job",
-    "jobs/find_circle", "jobs/find_own_ahead", "jobs/find_ids", "steps/list_steps",
+    "jobs/find_circle", "jobs/find_own_ahead", "jobs/find_ids", "jobs/read_parents",
+    "steps/list_steps",
     "jobs/get_attempts", "jobs/get_job", "jobs/count_jobs", "jobs/list_awaiting",
     "jobs/list_jobs", "jobs/match_jobs",
     "jobs/find_newest_job", "jobs/wait_job", "lanes/list_active_jobs", "lanes/measure_lanes",

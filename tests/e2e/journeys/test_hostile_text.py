@@ -37,6 +37,9 @@ def jobs(site: Site) -> dict[str, str]:
         site.api.await_status(awaiting, "awaiting_approval")
         mallory.send("POST", f"/jobs/{cancelled}/cancel", {"reason": hostile.TEXTS[1]})
         mallory.send("PATCH", "/admin/workers/lanes/hostile", {"max_slots": 5})
+        name = hostile.TEXTS[1]
+        job = {"name": name, "job_type": hostile.JOB_TYPE, "payload": shown}
+        flow = mallory.send("POST", "/flows", {"name": name, "tags": tags[:3], "jobs": [job]})["id"]
         schedule = {"job_type": hostile.JOB_TYPE, "cron": "0 3 * * *", "payload": shown}
         mallory.send("POST", "/admin/schedules", {"name": new_key("hostile"), **schedule})
         token = {"principal": hostile.NAME, "name": hostile.TEXTS[1]}
@@ -45,7 +48,10 @@ def jobs(site: Site) -> dict[str, str]:
         site.api.await_status(running, "running")
     finally:
         mallory.close()
-    return {"failed": failed, "running": running, "cancelled": cancelled, "awaiting": awaiting}
+    return {
+        "failed": failed, "running": running, "cancelled": cancelled, "awaiting": awaiting,
+        "flow": flow,
+    }  # fmt: skip
 
 
 def test_hostile_text_is_shown_as_text(

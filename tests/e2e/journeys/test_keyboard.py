@@ -9,7 +9,7 @@ from tests.e2e.journeys.conftest import OpenAs
 from tests.e2e.site import Site, new_key
 
 SCREENS = {
-    "l": "Lanes", "j": "Jobs", "f": "Failures", "a": "Approvals", "s": "Schedules",
+    "l": "Lanes", "j": "Jobs", "k": "Flows", "f": "Failures", "a": "Approvals", "s": "Schedules",
     "w": "Workers", "o": "Overview",
 }  # fmt: skip
 

@@ -1,7 +1,7 @@
 import type { components } from "../../api";
 import { Card, CopyButton, KeyValue, type KeyValueItem, LinkText } from "../../components";
-import { duration } from "../../format";
-import { href, lanePath } from "../../shell/url";
+import { duration, shortId } from "../../format";
+import { flowPath, href, lanePath } from "../../shell/url";
 import { Time } from "../../time";
 import { useJobTypes } from "../Jobs/useJobTypes";
 import styles from "./Facts.module.css";
@@ -21,6 +21,14 @@ export function Facts({ job }: { job: Job }) {
       value: <LinkText href={href("/jobs", { job_type: job.job_type })}>{job.job_type}</LinkText>,
     },
     { name: "Lane", value: <LinkText href={lanePath(job.lane)}>{job.lane}</LinkText> },
+    job.flow !== null && {
+      name: "Flow",
+      value: (
+        <LinkText href={flowPath(job.flow)} className={styles.mono}>
+          {shortId(job.flow)}
+        </LinkText>
+      ),
+    },
     { name: "Priority", value: job.priority },
     { name: "Workspace", value: job.workspace },
     { name: "Submitted", value: <Time at={job.created_at} full /> },

@@ -21,6 +21,7 @@ const job = (given: object) => ({
   cancel_requested_at: null,
   claimed_at: null,
   two_person: false,
+  waits_for: null,
   ...given,
 });
 const names = (who: Me, given: object) => [...actionsFor(who, job(given), NOW)].sort();
@@ -31,6 +32,10 @@ describe("actions", () => {
     [{ run_at: "2026-11-18T00:01:00Z" }, ["cancel", "clone", "reprioritize", "run_now"]],
     [{ run_at: "2026-11-17T00:00:00Z" }, ["cancel", "clone", "reprioritize"]],
     [{ status: "waiting" }, ["cancel", "clone", "reprioritize"]],
+    [
+      { status: "waiting", waits_for: { kind: "sleep" } },
+      ["cancel", "clone", "reprioritize", "run_now"],
+    ],
     [{ status: "running" }, ["cancel", "clone"]],
     [{ status: "running", cancel_requested_at: "2026-11-18T00:00:00Z" }, ["clone"]],
     [{ status: "failed" }, ["clone", "delete", "retry"]],

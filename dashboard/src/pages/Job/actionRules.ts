@@ -11,6 +11,7 @@ type Job = Pick<
   | "cancel_requested_at"
   | "claimed_at"
   | "two_person"
+  | "waits_for"
 >;
 
 export type JobAction =
@@ -52,7 +53,10 @@ export function actionsFor(me: Me, job: Job, now: number): Set<JobAction> {
     found.add("retry");
   }
   const isDelayed = job.run_at !== null && Date.parse(job.run_at) > now;
-  if (job.status === "approved" && isDelayed && can("jobs:cancel")) found.add("run_now");
+  const isAsleep = job.waits_for?.kind === "sleep";
+  if (((job.status === "approved" && isDelayed) || isAsleep) && can("jobs:cancel")) {
+    found.add("run_now");
+  }
   if (WAITING.has(job.status) && can("workers:manage")) found.add("reprioritize");
   if (allows(me, "jobs:submit")) found.add("clone");
   if (isEnded && can("jobs:cancel")) found.add("delete");

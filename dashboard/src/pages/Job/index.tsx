@@ -17,6 +17,7 @@ import { Actions } from "./Actions";
 import { Attempts } from "./Attempts";
 import { hasEnded, seesPrivate } from "./actionRules";
 import { Data } from "./Data";
+import { Edges } from "./Edges";
 import { Facts } from "./Facts";
 import styles from "./Job.module.css";
 import { Now } from "./Now";
@@ -76,6 +77,7 @@ function JobPage({ id }: { id: string }) {
             stages={timeline(job, job.attempts)}
             total={total === null ? undefined : `${duration(total)} in all`}
           />
+          <Edges job={job} />
           <div className={styles.facts}>
             <Facts job={job} />
           </div>

@@ -1,5 +1,6 @@
 import type { components } from "../../api";
 import type { IconName, Tone } from "../../components";
+import { plural } from "../../format";
 import { cancelOf } from "./cancel";
 
 type Job = components["schemas"]["JobDetailOut"];
@@ -156,7 +157,7 @@ class Builder {
       awaiting_approval: ["Awaiting approval", "awaiting-approval", "approval"],
       approved: [waitTitle(this.last, isDelayed), "queued", isDelayed ? "clock" : "queued"],
       running: ["Running", "running", "running"],
-      waiting: ["Waiting", "waiting", "hourglass"],
+      waiting: [waitsForTitle(job.waits_for), "waiting", "hourglass"],
     };
     const [title, tone, icon] = looks[job.status] ?? [job.label, "queued", "clock"];
     this.#add({
@@ -209,6 +210,7 @@ const OUTCOMES: Record<string, { words: string; tone: Tone; icon: IconName }> = 
   stalled: { words: "made no progress", tone: "failed", icon: "hourglass" },
   released: { words: "was released by its worker", tone: "queued", icon: "retry" },
   snoozed: { words: "snoozed", tone: "queued", icon: "clock" },
+  waited: { words: "began to wait", tone: "waiting", icon: "hourglass" },
   cancelled: { words: "was cancelled", tone: "cancelled", icon: "cancelled" },
 };
 
@@ -236,7 +238,24 @@ export function outcomeLook(outcome: string | null): { words: string; tone: Tone
 
 function pastWaitTitle(last: string | null): string {
   if (last === "failed" || last === "lost" || last === "stalled") return "Waited for the retry";
+  if (last === "waited") return "Waited";
   return last === "snoozed" ? "Snoozed" : "Queued";
+}
+
+/** What a job waits for, as its timeline says it. */
+export function waitsForTitle(wait: Job["waits_for"]): string {
+  switch (wait?.kind) {
+    case "jobs":
+      return `Waits for ${plural(wait.missing ?? 0, "job")}`;
+    case "sub_jobs":
+      return `Waits for ${plural(wait.missing ?? 0, "sub-job")}`;
+    case "event":
+      return `Waits for the event ${wait.event ?? ""}`;
+    case "sleep":
+      return "Sleeps";
+    default:
+      return "Waiting";
+  }
 }
 
 function waitTitle(last: string | null, isDelayed: boolean): string {

@@ -32,7 +32,7 @@ export function StateList({ filter }: { filter: JobFilter }) {
         })}
       </ul>
       {!showsCounts && (
-        <p className={styles.statesHint}>No counts: they take no text, worker or error.</p>
+        <p className={styles.statesHint}>No counts: they take no text, flow, worker or error.</p>
       )}
     </nav>
   );

@@ -1,0 +1,75 @@
+"""Reasons of a job in `waiting`: other jobs, an event, or a time that its handler asked for."""
+
+from __future__ import annotations
+
+from laneway.domain.explanation import Reason
+from laneway.domain.job import Job
+from laneway.domain.states import Status
+from laneway.domain.wait import WaitsFor
+from laneway.store.parents import OpenParent, OpenParents
+
+_ENDED = frozenset({Status.FAILED.value, Status.CANCELLED.value})
+
+
+def waiting_reasons(job: Job, open_parents: OpenParents | None) -> list[Reason]:
+    """The reasons, the most decisive first."""
+    wait = job.waits_for
+    if wait is not None and wait.kind == "event":
+        return [_event(wait)]
+    if wait is not None and wait.kind == "sleep":
+        return [_sleep(job, wait)]
+    if open_parents is None:
+        return [Reason("waits_for_jobs", "all that it waits for has ended: it is queued shortly")]
+    is_owner = wait is not None and wait.kind == "sub_jobs"
+    return [
+        *_circle(open_parents),
+        *_held(open_parents),
+        _jobs(open_parents, "sub-job" if is_owner else "job"),
+    ]
+
+
+def _circle(found: OpenParents) -> list[Reason]:
+    if not found.circle:
+        return []
+    path = " waits for ".join(map(str, found.circle))
+    return [Reason("circle", f"it waits for itself: {path}; cancel one of them")]
+
+
+def _held(found: OpenParents) -> list[Reason]:
+    return [
+        Reason(
+            "held",
+            f"job {one.id} {_ended_words(one)}: this one waits until it is retried and completes "
+            f"(`laneway jobs retry {one.id}`)",
+        )
+        for one in found.first
+        if one.rule == "hold" and one.status in _ENDED
+    ]
+
+
+def _ended_words(one: OpenParent) -> str:
+    return "failed" if one.status == Status.FAILED else "was cancelled"
+
+
+def _jobs(found: OpenParents, noun: str) -> Reason:
+    of = f"{found.missing} of {found.total}" if found.total > found.missing else str(found.missing)
+    nouns = noun if found.total == 1 else f"{noun}s"
+    named = ", ".join(f"{one.id} ({one.status.replace('_', ' ')})" for one in found.first)
+    more = found.missing - len(found.first)
+    rest = f" and {more} more" if more > 0 else ""
+    code = "waits_for_sub_jobs" if noun == "sub-job" else "waits_for_jobs"
+    return Reason(code, f"it waits for {of} {nouns}: {named}{rest}")
+
+
+def _event(wait: WaitsFor) -> Reason:
+    key = f" with the key {wait.key}" if wait.key else ""
+    until = f", until {wait.until.isoformat()} at the latest" if wait.until else ""
+    command = f"laneway events send {wait.event}" + (f" --key {wait.key}" if wait.key else "")
+    return Reason(
+        "waits_for_event", f"it waits for the event {wait.event}{key}{until} (`{command}`)"
+    )
+
+
+def _sleep(job: Job, wait: WaitsFor) -> Reason:
+    until = f" until {wait.until.isoformat()}" if wait.until else ""
+    return Reason("sleeping", f"its handler sleeps{until} (`laneway jobs run-now {job.id}`)")

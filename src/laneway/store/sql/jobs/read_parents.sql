@@ -1,0 +1,25 @@
+-- The jobs that a waiting job comes after: how many, the first open ones with their states, and a circle of waits.
+-- Failed ones come first. The circle is searched among the next thousand edges. No row if no edge is open.
+with recursive job as materialized (
+    select j.seq from laneway.jobs j where j.id = %(id)s::uuid
+), open as materialized (
+    select e.parent, e.rule from job cross join laneway.open_edges e where e.child = job.seq limit %(bound)s::integer
+), walk (seq, path) as (
+    select o.parent, array[job.seq, o.parent] from job cross join open o
+    union all
+    select e.parent, w.path || e.parent from walk w join laneway.open_edges e on e.child = w.seq
+     where w.seq <> w.path[1] and cardinality(w.path) < 12
+)
+select greatest(coalesce(cardinality(l.parents), 0), (select count(*) from open))::integer,
+       (select count(*) from open)::integer,
+       (select jsonb_agg(jsonb_build_array(x.id, x.status, x.rule) order by x.place, x.seq)::text from (
+            select v.id, v.seq, v.status, o.rule,
+                   case when v.status in ('failed', 'cancelled') then 0 when v.status = 'running' then 1 else 2 end as place
+              from open o join laneway.jobs_view v on v.seq = o.parent
+             order by place, v.seq limit %(shown)s::integer) x),
+       (select array_agg(j.id order by p.place) from (
+            select w.path from (select * from walk limit 1000) w where w.seq = w.path[1] limit 1) c
+         cross join lateral unnest(c.path) with ordinality as p (seq, place)
+          join laneway.jobs j on j.seq = p.seq)
+  from job left join laneway.links l on l.seq = job.seq
+ where exists (select from open)

@@ -1,0 +1,98 @@
+"""Explain says what a waiting job waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from uuid import UUID
+
+from laneway.control.explain import explain
+from laneway.control.waiting import waiting_reasons
+from laneway.domain.explanation import Reason
+from laneway.domain.job import Job
+from laneway.domain.states import Status
+from laneway.domain.wait import WaitsFor
+from laneway.store.database import Database
+from tests.support.job_factory import JobFactory
+
+
+def after(factory: JobFactory, parents: Sequence[UUID], rule: str = "cancel") -> UUID:
+    row = factory.conn.execute(
+        "select job_id from laneway.submit('greet', after => %s, after_failure => %s)",
+        [list(parents), rule],
+    ).fetchone()
+    assert row is not None
+    return UUID(str(row[0]))
+
+
+async def reasons(db: Database, job_id: UUID) -> list[Reason]:
+    return list((await explain(db, job_id)).reasons)
+
+
+async def test_waiting_job_names_the_jobs_that_have_not_ended(
+    db: Database, factory: JobFactory
+) -> None:
+    running = factory.running().job_id
+    queued = [factory.submit(delay=60.0) for _ in range(7)]
+    done = factory.completed()
+    child = after(factory, [done, *queued, running])
+    [reason] = await reasons(db, child)
+    assert reason.code == "waits_for_jobs"
+    # What runs comes first.
+    assert reason.message.startswith(f"it waits for 8 of 9 jobs: {running} (running), ")
+    assert reason.message.endswith(" and 3 more")
+    explained = await explain(db, child)
+    assert explained.starts_in_s is None
+
+
+async def test_held_job_names_the_failed_one_and_its_cure(
+    db: Database, factory: JobFactory
+) -> None:
+    claim = factory.running()
+    child = after(factory, [claim.job_id], "hold")
+    error = '{"type": "ValueError", "message": "no", "traceback": "here"}'
+    factory.settle(claim, "giveup", error=error)
+    held, waits = await reasons(db, child)
+    assert (held.code, waits.code) == ("held", "waits_for_jobs")
+    assert f"`laneway jobs retry {claim.job_id}`" in held.message
+    assert waits.message == f"it waits for 1 job: {claim.job_id} (failed)"
+
+
+async def test_circle_of_waits_is_named(db: Database, factory: JobFactory) -> None:
+    first = factory.submit(delay=60.0)
+    second = after(factory, [first])
+    third = after(factory, [second])
+    # The doors refuse it: only jobs that exist can be given.
+    factory.conn.execute(
+        "update laneway.open_edges e set parent = t.seq from laneway.jobs s, laneway.jobs t"
+        " where s.id = %s and t.id = %s and e.child = s.seq",
+        [second, third],
+    )
+    circle = (await reasons(db, third))[0]
+    assert circle.code == "circle"
+    assert f"{third} waits for {second} waits for {third}" in circle.message
+
+
+def job_that_waits(wait: WaitsFor) -> Job:
+    now = datetime(2026, 11, 18, 12, tzinfo=UTC)
+    return Job(
+        id=UUID(int=7), job_type="greet", lane="default", status=Status.WAITING, created_at=now,
+        waits_for=wait,
+    )  # fmt: skip
+
+
+def test_wait_for_an_event_says_how_to_send_it() -> None:
+    until = datetime(2026, 11, 19, tzinfo=UTC)
+    wait = WaitsFor(kind="event", event="reviewed", key="folder-7", until=until)
+    [reason] = waiting_reasons(job_that_waits(wait), None)
+    assert reason.message == (
+        "it waits for the event reviewed with the key folder-7, until 2026-11-19T00:00:00+00:00 at"
+        " the latest (`laneway events send reviewed --key folder-7`)"
+    )
+
+
+def test_sleeping_job_says_until_when() -> None:
+    wait = WaitsFor(kind="sleep", name="cool-down", until=datetime(2026, 11, 19, tzinfo=UTC))
+    [reason] = waiting_reasons(job_that_waits(wait), None)
+    assert reason.code == "sleeping"
+    assert reason.message.startswith("its handler sleeps until 2026-11-19T00:00:00+00:00")
