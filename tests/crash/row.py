@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import psycopg
 
 from laneway.testing import recorder
-from laneway.testing.checker import Violation
+from laneway.testing.violation import Violation
 from tests.crash.clusters import Clusters
 from tests.crash.mutants import Mutant
 from tests.crash.observer import Observer

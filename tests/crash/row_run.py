@@ -19,9 +19,10 @@ from laneway.client import JobOptions
 from laneway.embedded.postgres import EmbeddedPostgres
 from laneway.errors import DatabaseUnavailable, LanewayError, Refused
 from laneway.testing import faults, recorder
-from laneway.testing.checker import Violation, check, overlaps, stale_writes
+from laneway.testing.checker import check, overlaps, stale_writes
 from laneway.testing.history import Final, History
 from laneway.testing.recorder import Conn
+from laneway.testing.violation import Violation
 from tests.crash.clusters import Clusters, server_errors
 from tests.crash.observer import Observer
 from tests.crash.processes import WorkerProcess

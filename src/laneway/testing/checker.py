@@ -13,24 +13,15 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from laneway.testing.edge_laws import after_its_parents
 from laneway.testing.history import Final, History, HistoryEvent
+from laneway.testing.violation import Violation
 
 TERMINAL = frozenset({"completed", "failed", "cancelled"})
 # Outcomes that do not spend the retry budget.
 FREE = frozenset({"released", "snoozed", "waited"})
 # Attempts of an analysis, which has a separate budget.
 ANALYSES = 3
-
-
-class Violation(NamedTuple):
-    """A law that did not hold."""
-
-    law: str
-    job: str | None
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.law}{f' job {self.job}' if self.job else ''}: {self.text}"
 
 
 def nothing_lost(history: History, final: Final) -> Iterator[Violation]:
@@ -333,20 +324,6 @@ def approved_before_run(history: History, final: Final) -> Iterator[Violation]:
                     yield Violation("I15", job, f"attempt {event.attempt} ran without an approval")
                 elif event.more["payload"] != approved:
                     yield Violation("I15", job, f"attempt {event.attempt} ran another payload")
-
-
-def after_its_parents(history: History, final: Final) -> Iterator[Violation]:
-    """I16: a job runs only after every job that it comes after completed, or ended if it may."""
-    links = {e.job: e.more for e in history.of("linked") if e.more["parents"]}
-    ends: defaultdict[str | None, set[str]] = defaultdict(set)
-    for event in history.of("outcome", "claim"):
-        if event.what == "outcome":
-            ends[event.job].add(event.more["status"])
-        elif (link := links.get(event.job)) is not None:
-            for parent in link["parents"]:
-                if not ends[parent] or (link["rule"] != "run" and "completed" not in ends[parent]):
-                    ended = ", ".join(sorted(ends[parent])) or "not ended"
-                    yield Violation("I16", event.job, f"claimed while its parent {parent}: {ended}")
 
 
 Law = Callable[[History, Final], Iterator[Violation]]
