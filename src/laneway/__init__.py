@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from laneway.config.settings import Settings
     from laneway.domain.approval import Analysis, Approval
     from laneway.domain.declared import Lane, Limit
-    from laneway.domain.handler_signals import Cancel, PublicError, Retry, Snooze
+    from laneway.domain.handler_signals import Cancel, PublicError, Retry, Snooze, Suspended
     from laneway.domain.job import Job
     from laneway.domain.retention import Retention
     from laneway.domain.retry import RetryPolicy
+    from laneway.domain.wait import JobResult
     from laneway.engine.run.context import Context, SyncContext
     from laneway.errors import LanewayError
 
@@ -40,6 +41,7 @@ _MODULES = {
     "Context": "laneway.engine.run.context",
     "Job": "laneway.domain.job",
     "JobHandle": "laneway.client",
+    "JobResult": "laneway.domain.wait",
     "JobType": "laneway.app.job_type",
     "Lane": "laneway.domain.declared",
     "Laneway": "laneway.app.laneway",
@@ -51,6 +53,7 @@ _MODULES = {
     "RetryPolicy": "laneway.domain.retry",
     "Settings": "laneway.config.settings",
     "Snooze": "laneway.domain.handler_signals",
+    "Suspended": "laneway.domain.handler_signals",
     "SyncContext": "laneway.engine.run.context",
 }
 
@@ -61,6 +64,7 @@ __all__ = [
     "Context",
     "Job",
     "JobHandle",
+    "JobResult",
     "JobType",
     "Lane",
     "Laneway",
@@ -72,6 +76,7 @@ __all__ = [
     "RetryPolicy",
     "Settings",
     "Snooze",
+    "Suspended",
     "SyncContext",
     "__version__",
 ]

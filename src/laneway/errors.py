@@ -6,7 +6,10 @@ LanewayError
 ├── NotFound                no such job, lane, worker or job type
 ├── Refused                 the current state does not allow the verb
 │   ├── StaleAttempt        a write named an attempt that is not the one running
-│   └── JobFailed           the awaited job ended in failed or cancelled
+│   ├── JobFailed           the awaited job ended in failed or cancelled
+│   │   └── SubJobsFailed   sub-jobs of a handler ended in failed or cancelled
+│   └── NondeterministicHandler  a handler asked for other waits than in its earlier run
+├── WaitTimeout             an event did not come in time; also a TimeoutError
 ├── DatabaseUnavailable     PostgreSQL cannot be reached, or refuses to serve
 │   ├── SchemaMismatch      the schema is missing, older or newer than this code can use
 │   └── UnsuitableDatabase  the database or role is set up so that no retry can help
@@ -101,6 +104,45 @@ class JobFailed(Refused):
     """
 
     code = "job_failed"
+
+
+class SubJobsFailed(JobFailed):
+    """Sub-jobs of a handler ended in failed or cancelled; `failed` has their ids.
+
+    A handler that does not catch it fails its job at once, without a retry.
+
+    Cure: Retry the job: its failed sub-jobs are retried first. Or call `ctx.run_all` with
+    `failures="return"` and look at each result.
+    """
+
+    code = "sub_jobs_failed"
+
+    def __init__(self, message: str, failed: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.failed = failed
+
+
+class NondeterministicHandler(Refused):
+    """A handler asked for other waits than in its earlier run; the message names both.
+
+    Its job fails at once, without a retry: what it remembers does not fit to its code any more.
+
+    Cure: Let the names and the order of waits depend only on the payload and on results of
+    steps. After a change of the code, cancel the job and submit it again.
+    """
+
+    code = "nondeterministic_handler"
+
+
+class WaitTimeout(LanewayError, TimeoutError):
+    """The event that a handler waited for did not come in time.
+
+    A handler that does not catch it fails its job at once, without a retry.
+
+    Cure: Catch TimeoutError in the handler, or give `ctx.wait_event` a longer `timeout`.
+    """
+
+    code = "wait_timeout"
 
 
 class DatabaseUnavailable(LanewayError):

@@ -20,6 +20,8 @@ delete from laneway.approvals; delete from laneway.decisions; delete from lanewa
 delete from laneway.key_holders; delete from laneway.key_waiters; delete from laneway.self_finished;
 delete from laneway.suspects; delete from laneway.waiting; delete from laneway.links;
 delete from laneway.open_edges; delete from laneway.countdowns; delete from laneway.arrivals;
+delete from laneway.handler_waits; delete from laneway.sent_events;
+delete from laneway.event_checks;
 delete from laneway.flows; delete from laneway.flow_tallies;
 delete from laneway.queued_by; delete from laneway.queue_usage;
 delete from laneway.unpublished_types;

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from laneway import Context, Laneway, SyncContext
+from laneway import Context, JobResult, Laneway, SyncContext
 from laneway.engine.run.handler_channel import Interrupted
-from laneway.errors import InvalidInput, Refused
+from laneway.errors import InvalidInput, Refused, SubJobsFailed
 from laneway.testing import FakeContext, FakeSyncContext
 from laneway.testing.fake_context import FakeLogLine, ProgressReport
 from tests.testing.library_app import bind_book
@@ -265,3 +266,28 @@ def test_log_call_never_fails_the_job() -> None:
         FakeLogLine("info", "<Unprintable>"),
         FakeLogLine("error", "got %s <tuple>"),
     ]
+
+
+async def test_fake_waits_return_what_the_test_gave() -> None:
+    async def handler(ctx: Context) -> list[Any]:
+        parts = await ctx.run_all("parts", [("part", {"n": 1}), ("part", {"n": 2})])
+        decision = await ctx.wait_event("reviewed", key="a")
+        await ctx.sleep("night", 60)
+        return [parts, decision, [one.result async for one in ctx.results()]]
+
+    ctx = FakeContext(sub_results={"parts": [1, 2]}, events={"reviewed": "yes"}, results=["r"])
+    assert await handler(ctx) == [[1, 2], "yes", ["r"]]
+    assert [job.payload for job in ctx.sub_jobs["parts"]] == [{"n": 1}, {"n": 2}]
+    assert ctx.sleeps == {"night": 60.0}
+
+
+def test_fake_waits_fail_as_the_test_wants() -> None:
+    failed = JobResult(uuid4(), "part", None, "failed")
+    ctx = FakeSyncContext(sub_results={"parts": [failed]}, events={"reviewed": TimeoutError})
+    with pytest.raises(SubJobsFailed, match="1 of 1 sub-jobs"):
+        ctx.run_all("parts", [("part", {})])
+    assert ctx.run_all("parts", [("part", {})], failures="return") == [failed]
+    with pytest.raises(TimeoutError):
+        ctx.wait_event("reviewed")
+    with pytest.raises(InvalidInput, match="has no 'other'"):
+        ctx.run_all("other", [("part", {})])

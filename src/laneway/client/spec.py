@@ -266,7 +266,7 @@ def read_requests(given: Iterable[Given], limits: PayloadLimits) -> list[Request
     return [
         Request(job[0], job[1], _NO_OPTIONS)
         if type(job) is tuple and len(job) == 2
-        else _request(job, i)
+        else read_request(job, i)
         for i, job in enumerate(chosen)
     ]
 
@@ -343,7 +343,8 @@ def _entries(
         )
 
 
-def _request(one: object, i: int) -> Request:
+def read_request(one: object, i: int) -> Request:
+    """One job of a batch; InvalidInput names its index."""
     match one:
         case tuple((job_type, payload)):
             return Request(job_type, payload, _NO_OPTIONS)

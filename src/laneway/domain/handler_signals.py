@@ -42,6 +42,29 @@ class Cancel(Exception):
         self.reason = reason
 
 
+class Suspended(BaseException):
+    """Raised by `ctx.run_all`, `ctx.wait_event` and `ctx.sleep` to end the attempt: the job waits.
+
+    The handler runs again from the top when what it waits for came. Not an Exception, so that
+    `except Exception` in a handler does not swallow it. It is neither a success nor a failure.
+    """
+
+    def __init__(self, wait: str) -> None:
+        super().__init__(f"waits for {wait!r}")
+        # The name of the wait.
+        self.wait = wait
+
+
+def find_suspension(error: BaseException) -> Suspended | None:
+    """The suspension that an exception is, or that all exceptions of a group are."""
+    if isinstance(error, Suspended):
+        return error
+    if isinstance(error, BaseExceptionGroup):
+        found = [find_suspension(one) for one in error.exceptions]
+        return found[0] if all(one is not None for one in found) else None
+    return None
+
+
 def check_pause(seconds: object, field: str) -> float:
     """A number of seconds to wait; negative numbers count as 0."""
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or math.isnan(seconds):

@@ -110,6 +110,7 @@ class Worker(WorkerRuntime):
             heartbeat=Heartbeat(
                 database_renewal(dsn, settings), settings, self._warnings, self._on_heartbeat
             ),
+            read=self.databases.rest.run,
         )
 
     def _build(self) -> None:
@@ -341,9 +342,15 @@ class Worker(WorkerRuntime):
         self.poller.wake()
         self._peers.wake(job_types)
 
+    def _on_submitted(self, job_types: set[str]) -> None:
+        self.poller.hint()
+        self.on_work(job_types)
+        self._peers.wake(job_types)
+
     def _on_settled(self, verdicts: list[Verdict], answers: list[WriteResult]) -> None:
         super()._on_settled(verdicts, answers)
-        if any(one.answer == "arrived" or one.status in ("approved", "pending") for one in answers):
+        returned = ("approved", "pending", "waiting")
+        if any(one.answer == "arrived" or one.status in returned for one in answers):
             self.poller.wake()
         if any(one.answer == "freed" for one in answers) or any(
             one.may_be_finished for one in verdicts

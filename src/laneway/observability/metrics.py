@@ -74,8 +74,8 @@ RUNNING: Final = Family(
 OUTCOMES: Final = Family(
     "laneway_outcomes_total",
     "counter",
-    "Attempts that ended here: completed, failed, cancelled, retried, snoozed, released, analyzed,"
-    " fenced or left",
+    "Attempts that ended here: completed, failed, cancelled, retried, snoozed, released, waited,"
+    " analyzed, fenced or left",
     ("lane", "job_type", "outcome"),
 )
 DURATIONS: Final = Family(

@@ -12,6 +12,7 @@ from typing import Final
 from laneway.store.edge_rights import EDGE_FUNCTIONS
 from laneway.store.older_names import OLDER_NAMES
 from laneway.store.turn_rights import TURN_FUNCTIONS
+from laneway.store.wait_rights import WAIT_FUNCTIONS
 
 LANE_CHANGE: Final = ("select update on worker_lanes", "select update on control")
 
@@ -19,6 +20,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     **{old: (f"execute on {new}",) for old, new in OLDER_NAMES.items()},
     **EDGE_FUNCTIONS,
     **TURN_FUNCTIONS,
+    **WAIT_FUNCTIONS,
     "lane_of": ("select on worker_lanes",),
     "jobs_by_id": ("select on jobs", "select on jobs_as_text", "execute on lane_of"),
     "assign_types": (*LANE_CHANGE, "insert on worker_lanes"),
@@ -227,7 +229,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "execute on retry_delay", "execute on pop_self_finished", "execute on add_resources",
         "execute on release_resources", "execute on save_analysis", "execute on complete_plain",
         "execute on apply_approval_policy", "execute on status_of", "execute on freed_types",
-        "execute on uncharged_pause", "execute on delete_uncharged_attempts",
+        "execute on uncharged_pause", "execute on delete_uncharged_attempts", "execute on suspend",
         "select on arrivals", "execute on follow_ends",
         "select on watches", "execute on emit",
     ),
@@ -240,7 +242,8 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "peek": (
         "select update delete on delayed", "select insert on ready", "select on control",
-        "select on arrivals", "execute on advance",
+        "select on arrivals", "execute on advance", "select on waiting", "select on event_checks",
+        "execute on check_events", "execute on wake_sleepers",
     ),
     "measure": (
         "select on worker_lanes", "select on slots_held", "select on ready", "execute on lane_of",
@@ -351,7 +354,9 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "freeze": (*LANE_CHANGE, "select insert update on frozen_lanes"),
     "thaw": (*LANE_CHANGE, "select delete on frozen_lanes"),
-    "save_step": ("select update on lease", "select insert on steps"),
+    "save_step": (
+        "select update on lease", "select insert on steps", "select on handler_waits",
+    ),
     "guard": (),
     "finish_in_transaction": (),
     "lock_limits": ("select update on limits",),

@@ -30,9 +30,9 @@ SEQUENCES: Final = frozenset({"events_id_seq", "jobs_seq_seq"})
 NAME_BYTES: Final = 63
 # Functions that this version calls in addition to one that the previous version called.
 _SUCCESSORS: Final = {
-    "submit": "submit_batch",
-    "measure": "is_current_publisher",
-    "hold_limits": "note_wait",
+    "submit": ("submit_batch", "send_event"),
+    "measure": ("is_current_publisher",),
+    "hold_limits": ("note_wait",),
 }
 # Functions that this version calls in addition for roles that may search jobs.
 _WITH_SEARCH: Final = ("find_ids", "finished_steps")
@@ -137,7 +137,7 @@ def regrant(role: str, functions: Iterable[str]) -> list[str]:
     all functions of a worker or server gets what that Laneway role needs now.
     """
     callable_now = [name for name in functions if name in FUNCTIONS]
-    callable_now += [_SUCCESSORS[name] for name in callable_now if name in _SUCCESSORS]
+    callable_now += [new for name in callable_now for new in _SUCCESSORS.get(name, ())]
     callable_now += [old for old, new in OLDER_NAMES.items() if new in callable_now]
     wanted = set(expand(f"execute on {name}" for name in callable_now))
     if Privilege("function", "search_jobs", "execute") in wanted:

@@ -83,7 +83,8 @@ class ClaimAnswer:
 class Verdict(NamedTuple):
     """The end of an attempt: finish, fail, giveup, snooze, release, cancel, analyzed or confirm.
 
-    `may_be_finished`: the handler may already have finished it in its own transaction.
+    Or wait: `result` is then the name of the wait, not JSON. `may_be_finished`: the handler may
+    already have finished it in its own transaction.
     """
 
     claim: Claim

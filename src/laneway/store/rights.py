@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from laneway.store.benchmark_rights import BENCHMARK
 from laneway.store.edge_rights import EDGE_STATEMENTS
 from laneway.store.flow_rights import FLOW_STATEMENTS
 from laneway.store.function_rights import LANE_CHANGE
 from laneway.store.schedule_rights import SCHEDULE_STATEMENTS
+from laneway.store.wait_rights import EVENT_SENDER, WAIT_STATEMENTS, WAITING_WORKER
 
 _EARLIER_JOB: Final = "select on jobs_as_text"
 _READ_JOB: Final = ("select on jobs_as_read", _EARLIER_JOB, "execute on lane_of")
@@ -24,13 +26,8 @@ _EARLIER_BATCH: Final = (
 EARLIER: Final = frozenset({_EARLIER_JOB, _EARLIER_SLOTS, *_EARLIER_COUNTERS, *_EARLIER_BATCH})
 _LIMIT_CHANGE: Final = ("select update on limits", "select update on control")
 
-# Of `laneway bench`, which needs the owner of the tables.
-_BENCHMARK: Final = tuple(f"benchmark/{name}" for name in (
-    "check_rights", "find_progress", "find_run", "is_local", "measure_drain", "remove_ended",
-    "remove_history", "remove_registration", "remove_running", "remove_waiting", "sample_sessions",
-))  # fmt: skip
-
 STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
+    **WAIT_STATEMENTS,
     "access/authenticate_session": ("select update on sessions", *_GRANTED),
     "access/authenticate_token": ("select update on tokens", *_GRANTED),
     "access/change_role": ("select update on roles",),
@@ -74,7 +71,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "audit/list_entries": ("select on audit",),
     "audit/record_entry": ("insert on audit",),
-    **dict.fromkeys(_BENCHMARK, ()),
+    **dict.fromkeys(BENCHMARK, ()),
     "bulk/begin_run": ("select insert delete on bulk_runs",),
     "bulk/read_run": ("select on bulk_runs",),
     "bulk/report_run": ("select update on bulk_runs",),
@@ -327,6 +324,7 @@ _READER: Final = (
     "job_types/list_publishers", "jobs/count_states", "lanes/measure_lane", "stats/count_failures",
 )  # fmt: skip
 _CLIENT: Final = (
+    *EVENT_SENDER,
     "audit/record_entry", "control/wake_workers", "job_types/list_names",
     "job_types/read_types",
     "jobs/cancel_job", "jobs/get_attempts", "jobs/get_job", "jobs/note_wait", "jobs/open_batch",
@@ -337,6 +335,7 @@ _CLIENT: Final = (
 _WORKER: Final = (
     *EDGE_STATEMENTS,
     "control/wake_workers", "job_types/find_conflicts", "job_types/list_publishers",
+    *WAITING_WORKER,
     "job_types/publish_types", "job_types/touch_publishers",
     "lanes/assign_types", "lanes/create_lane", "lanes/find_horizon",
     "lanes/find_below_floors",
@@ -368,7 +367,7 @@ _HANDLER: Final = ("leases/finish_attempt", "leases/guard_attempt", "leases/chec
 
 # For batches by COPY, which only the owner of the tables can use, and for `laneway bench`.
 OWNERS_STATEMENTS: Final = frozenset(
-    {"jobs/find_keys", "jobs/place_batch", "jobs/reserve_keys", "events/emit_jobs"} | {*_BENCHMARK}
+    {"jobs/find_keys", "jobs/place_batch", "jobs/reserve_keys", "events/emit_jobs"} | {*BENCHMARK}
 )
 
 # Statements of each role. The server, and operators at the command line, may run all of them, but

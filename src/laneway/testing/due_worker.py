@@ -37,6 +37,7 @@ _OUTCOMES: Final[dict[str, Outcome]] = {
     "analyzed": "analyzed",
     "snooze": "snoozed",
     "release": "released",
+    "wait": "waiting",
     "cancel": "cancelled",
     "fail": "retrying",
     "giveup": "failed",
@@ -236,7 +237,7 @@ class DueWorker(Worker):
             job_type=self._starts.job_types[verdict.claim],
             attempt=verdict.claim.attempt,
             outcome=outcome,
-            result=None if verdict.result is None else json.loads(verdict.result),
+            result=_result(verdict),
             error=None if error is None else _error(json.loads(error)),
             exception=self._handlers.raised.get(key),
             is_injected=key in self._handlers.was_injected,
@@ -249,6 +250,14 @@ def _outcome(verdict: Verdict, answer: WriteResult | None) -> Outcome:
     if answer.answer == "fenced":
         return "fenced"
     return _ENDS.get(answer.status or "", _OUTCOMES[verdict.kind])
+
+
+def _result(verdict: Verdict) -> object:
+    # That of a wait is its name.
+    if verdict.result is None or verdict.kind == "wait":
+        return None
+    value: object = json.loads(verdict.result)
+    return value
 
 
 def _error(error: dict[str, Any]) -> JobError:

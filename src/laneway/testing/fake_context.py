@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 from types import SimpleNamespace
@@ -22,11 +22,13 @@ from laneway.domain.lane import DEFAULT_LANE
 from laneway.domain.payload import PayloadLimits, encode
 from laneway.domain.result_type import ResultType
 from laneway.domain.retry import DEFAULT_MAX_RETRIES
+from laneway.domain.wait import JobResult
 from laneway.engine.run.call_retry import CallRetryOptions
 from laneway.engine.run.checkpoint import TRACKED, Checkpoint
 from laneway.engine.run.context import Context, SyncContext
 from laneway.errors import InvalidInput, Refused
 from laneway.store.leases import Assignment
+from laneway.testing.fake_waits import FakeSubJob, FakeWaits, SubResults
 
 T = TypeVar("T")
 
@@ -65,6 +67,9 @@ class FakeJob(TypedDict, total=False):
     max_retries: int
     tags: tuple[str, ...]
     created_by: str
+    results: Iterable[object]
+    sub_results: Mapping[str, SubResults]
+    events: Mapping[str, object]
 
 
 class FakeChannel:
@@ -86,6 +91,9 @@ class FakeChannel:
         max_retries: int = DEFAULT_MAX_RETRIES,
         tags: tuple[str, ...] = (),
         created_by: str | None = None,
+        results: Iterable[object] = (),
+        sub_results: Mapping[str, SubResults] | None = None,
+        events: Mapping[str, object] | None = None,
     ) -> None:
         self.has_database = True
         self.limits = PayloadLimits()
@@ -117,6 +125,7 @@ class FakeChannel:
         self.steps = {name: encode(value, field=name) for name, value in (steps or {}).items()}
         self.limits_held: list[tuple[str, ...]] = []
         self.waits: list[float] = []
+        self.durable = FakeWaits(results, sub_results, events)
         # The results given to `ctx.finish`: none, or one.
         self.finished: list[object] = []
 
@@ -209,6 +218,16 @@ class _Recorded:
         return self._fake.waits
 
     @property
+    def sub_jobs(self) -> dict[str, list[FakeSubJob]]:
+        """The jobs that the handler gave to each `ctx.run_all`, by its name."""
+        return self._fake.durable.sub_jobs
+
+    @property
+    def sleeps(self) -> dict[str, float]:
+        """The seconds of each `ctx.sleep`, by its name."""
+        return self._fake.durable.sleeps
+
+    @property
     def has_finished(self) -> bool:
         """True after `finish`."""
         return bool(self._fake.finished)
@@ -244,6 +263,9 @@ class FakeContext(_Recorded, Context):
         """`steps`, `checkpoint` and `tracked` are of an earlier attempt; then `attempt` is 2.
 
         `tracked` is the number of items that `ctx.track` has done; by name if there are several.
+        `results`: of `ctx.results`, each a value or a JobResult. `sub_results`: of each
+        `ctx.run_all` by its name. `events`: the payload of each event by its name; TimeoutError
+        for one that does not come. A sleep takes no time.
         """
         self._fake = FakeChannel(**given)
         super().__init__(self._fake)
@@ -258,6 +280,28 @@ class FakeContext(_Recorded, Context):
             except Exception as error:
                 if not self._wait_s(error, n, retry_options):
                     raise
+
+    async def run_all(self, name: str, jobs: Iterable[Any], *, failures: Any = "raise") -> Any:
+        """Keep the jobs in `sub_jobs`; return the `sub_results` of this name."""
+        await self._fake.ask("sub_jobs")
+        return self._fake.durable.run_all(name, jobs, failures)
+
+    async def wait_event(
+        self, event: str, *, key: str = "", timeout: float | None = None, name: str | None = None
+    ) -> Any:
+        """Return the payload that `events` has for this event, or raise TimeoutError."""
+        await self._fake.ask("wait")
+        return self._fake.durable.wait_event(event, key, name)
+
+    async def sleep(self, name: str, seconds: float) -> None:
+        """Keep the seconds in `sleeps`, and continue at once."""
+        await self._fake.ask("wait")
+        self._fake.durable.sleep(name, seconds)
+
+    async def results(self) -> AsyncIterator[JobResult]:
+        """The `results` that the test gave."""
+        for one in self._fake.durable.results:
+            yield one
 
     async def guard(self, conn: object) -> None:
         """Do nothing: this attempt is the running one."""
@@ -278,6 +322,9 @@ class FakeSyncContext(_Recorded, SyncContext):
         """`steps`, `checkpoint` and `tracked` are of an earlier attempt; then `attempt` is 2.
 
         `tracked` is the number of items that `ctx.track` has done; by name if there are several.
+        `results`: of `ctx.results`, each a value or a JobResult. `sub_results`: of each
+        `ctx.run_all` by its name. `events`: the payload of each event by its name; TimeoutError
+        for one that does not come. A sleep takes no time.
         """
         self._fake = FakeChannel(**given)
         super().__init__(self._fake)
@@ -293,6 +340,27 @@ class FakeSyncContext(_Recorded, SyncContext):
                 if not self._wait_s(error, n, retry_options):
                     raise
         raise AssertionError("count never ends")
+
+    def run_all(self, name: str, jobs: Iterable[Any], *, failures: Any = "raise") -> Any:
+        """Keep the jobs in `sub_jobs`; return the `sub_results` of this name."""
+        self.check()
+        return self._fake.durable.run_all(name, jobs, failures)
+
+    def wait_event(
+        self, event: str, *, key: str = "", timeout: float | None = None, name: str | None = None
+    ) -> Any:
+        """Return the payload that `events` has for this event, or raise TimeoutError."""
+        self.check()
+        return self._fake.durable.wait_event(event, key, name)
+
+    def sleep(self, name: str, seconds: float) -> None:
+        """Keep the seconds in `sleeps`, and continue at once."""
+        self.check()
+        self._fake.durable.sleep(name, seconds)
+
+    def results(self) -> Iterator[JobResult]:
+        """The `results` that the test gave."""
+        yield from self._fake.durable.results
 
     def guard(self, conn: object) -> None:
         """Do nothing: this attempt is the running one."""

@@ -15,7 +15,15 @@ from laneway.engine.run.handler_channel import Interrupted
 from laneway.errors import LanewayError
 
 Outcome = Literal[
-    "completed", "failed", "retrying", "snoozed", "cancelled", "released", "analyzed", "fenced"
+    "completed",
+    "failed",
+    "retrying",
+    "snoozed",
+    "waiting",
+    "cancelled",
+    "released",
+    "analyzed",
+    "fenced",
 ]
 # How the worker stops a handler; the reason is the error of the attempt.
 _STOPPED = (CancelledError, Interrupted)
@@ -90,6 +98,11 @@ class RunReport:
     def snoozed(self) -> list[AttemptReport]:
         """The attempts that raised Snooze."""
         return self._with("snoozed")
+
+    @property
+    def waiting(self) -> list[AttemptReport]:
+        """The attempts after which their jobs wait: for sub-jobs, an event or a time."""
+        return self._with("waiting")
 
     @property
     def cancelled(self) -> list[AttemptReport]:

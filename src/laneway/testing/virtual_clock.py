@@ -12,6 +12,8 @@ _NEXT: Final = """
 select min(n.at) from (
     select d.run_at as at from laneway.delayed d
     union all
+    select w.wake_at from laneway.waiting w
+    union all
     select t.next_at from laneway.schedule_state t
       join laneway.schedules s using (name) where s.enabled
 ) n where n.at > pg_catalog.clock_timestamp()
@@ -42,13 +44,17 @@ class Clock:
         return self.now()
 
     def advance_to_next(self) -> timedelta:
-        """Move to the time at which the next delayed job or schedule is due; returns by how much.
+        """Move to the time at which the next job or schedule is due; returns by how much.
+
+        Such a job is delayed, or its handler sleeps or waits for an event with a timeout.
 
         Retries have jitter: this is the way to their next attempt.
         """
         rows = current().database.execute(_NEXT)
         if rows[0][0] is None:
-            raise InvalidInput("clock", "nothing is due later: no delayed job and no schedule")
+            raise InvalidInput(
+                "clock", "nothing is due later: no delayed or sleeping job, and no schedule"
+            )
         passed: timedelta = rows[0][0] - self.now()
         self.set(rows[0][0])
         return passed

@@ -23,6 +23,7 @@ from typing import Any
 
 from laneway import forks
 from laneway.domain.current_claim import current_claim
+from laneway.domain.handler_signals import find_suspension
 from laneway.domain.payload import PayloadLimits, decode
 from laneway.engine.async_callable import check_awaited
 from laneway.engine.child.channel import ChildChannel, ChildJob, ChildOutbox
@@ -161,7 +162,8 @@ class Child:
             return _ended(_described(error), can_go_on=False)
         except BaseException as error:
             # SystemExit leaves an event loop in an undefined state.
-            can_go_on = isinstance(error, Exception) or not handler.is_async
+            is_plain = isinstance(error, Exception) or find_suspension(error) is not None
+            can_go_on = is_plain or not handler.is_async
             return _ended(_verdict_on(run, error), can_go_on=can_go_on)
 
     def _call(
@@ -196,6 +198,7 @@ class Child:
                 result = call(ctx, **kwargs)
                 if forks.is_fork:
                     forks.end()
+            ctx.check_suspension()
         except BaseException as error:
             if forks.is_fork:
                 forks.end(error)

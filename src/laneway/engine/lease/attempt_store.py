@@ -7,9 +7,11 @@ from typing import ClassVar, Protocol
 
 from laneway.domain.claim import Claim
 from laneway.domain.limit import Limit
-from laneway.store import call_limits, leases, steps
+from laneway.store import call_limits, handler_waits, leases, steps
+from laneway.store.batch import Entry
 from laneway.store.call_limits import LimitGrant
 from laneway.store.database import Database
+from laneway.store.handler_waits import EndedRow, NewWait, StoredWait, SubJobsWrite, WaitWrite
 from laneway.store.leases import LogEntry, Report, Verdict, WriteResult
 from laneway.store.missing_limits import NONE, KnownLimits
 from laneway.store.steps import StepWrite
@@ -41,6 +43,28 @@ class AttemptStore(Protocol):
 
     async def keep_step(self, claim: Claim, name: str, result: str, took_s: float) -> StepWrite:
         """Store a step's result; return it as later attempts will read it."""
+        ...
+
+    async def read_waits(self, claim: Claim) -> list[StoredWait]:
+        """The waits that a job's handler asked for so far, in order."""
+        ...
+
+    async def begin_wait(self, claim: Claim, wait: NewWait) -> WaitWrite:
+        """Store a sleep or a wait for an event, or look at the one of this name."""
+        ...
+
+    async def submit_sub_jobs(
+        self, claim: Claim, name: str, total: int, offset: int, entries: Sequence[Entry]
+    ) -> SubJobsWrite:
+        """Store the sub-jobs of a wait that come after `offset` of `total`."""
+        ...
+
+    async def sub_job_results(self, claim: Claim, name: str, after: int) -> list[EndedRow]:
+        """The next results of the sub-jobs of a wait, in order."""
+        ...
+
+    async def results_of(self, claim: Claim, after: int) -> list[EndedRow]:
+        """The next results of the jobs that a job came after, in order."""
         ...
 
     async def acquire(
@@ -79,6 +103,24 @@ class DatabaseAttemptStore:
 
     async def keep_step(self, claim: Claim, name: str, result: str, took_s: float) -> StepWrite:
         return await self._database.run(steps.save(claim, name, result, took_s))
+
+    async def read_waits(self, claim: Claim) -> list[StoredWait]:
+        return await self._database.run(handler_waits.read(claim))
+
+    async def begin_wait(self, claim: Claim, wait: NewWait) -> WaitWrite:
+        return await self._database.run(handler_waits.begin(claim, wait))
+
+    async def submit_sub_jobs(
+        self, claim: Claim, name: str, total: int, offset: int, entries: Sequence[Entry]
+    ) -> SubJobsWrite:
+        statement = handler_waits.submit_sub_jobs(claim, name, total, offset, entries)
+        return await self._database.run(statement)
+
+    async def sub_job_results(self, claim: Claim, name: str, after: int) -> list[EndedRow]:
+        return await self._database.run(handler_waits.sub_job_results(claim, name, after))
+
+    async def results_of(self, claim: Claim, after: int) -> list[EndedRow]:
+        return await self._database.run(handler_waits.results_of(claim, after))
 
     async def acquire(
         self, claim: Claim, wants: Mapping[str, int], inside: Mapping[str, int]

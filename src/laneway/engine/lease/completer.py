@@ -27,6 +27,8 @@ MIN_BATCH = 100
 # half a second, 256 MB half a minute), and all other outcomes wait meanwhile.
 MAX_CHARACTERS = 16_000_000
 BUSY_S = 0.05
+# The kind of a verdict that the database refuses, without its result.
+_REFUSED_KINDS = {"finish": "giveup", "analyzed": "giveup", "wait": "fail"}
 
 
 class Completer(Service):
@@ -174,8 +176,8 @@ def _log_late_errors(batch: list[Verdict], answers: list[WriteResult]) -> None:
 def _refused(verdict: Verdict, error: Exception) -> Verdict:
     message = f"the result was refused: {str(error).splitlines()[0]}"
     return verdict._replace(
-        # The handler has succeeded: it must not run again.
-        kind="giveup" if verdict.kind in ("finish", "analyzed") else verdict.kind,
+        # After a success, the handler must not run again.
+        kind=_REFUSED_KINDS.get(verdict.kind, verdict.kind),
         result=None,
         delay_s=None,
         error=json.dumps(

@@ -58,6 +58,18 @@ class JobLogger:
     def ended(self, job_type: str, lane: str, verdict: Verdict, outcome: str) -> None:
         if outcome in _ELSEWHERE:
             return
+        if outcome == "waited":
+            # Not an end: the handler runs again later.
+            log.debug(
+                "%s %s: attempt %s waits for %r%s",
+                display_name(job_type),
+                verdict.claim.job_id,
+                verdict.claim.attempt,
+                verdict.result,
+                after_text(verdict.ran_s),
+                extra=job_fields(job_type, lane, verdict),
+            )
+            return
         if not self._is_counting and self._ends.admit("ends"):
             log.info(
                 "%s %s: attempt %s %s%s",

@@ -14,7 +14,7 @@ from laneway.observability.counters import PROCESS, Counters, OutcomeCounter, Po
 from laneway.store.leases import Assignment, Verdict, WriteResult
 
 # Outcomes of verdicts after which the job waits again; the others count as retried.
-_RETURNED: Final = {"snooze": "snoozed", "release": "released"}
+_RETURNED: Final = {"snooze": "snoozed", "release": "released", "wait": "waited"}
 # For an attempt that is not held any more.
 _UNKNOWN: Final = ("job", "", None)
 

@@ -6,14 +6,27 @@ import json
 from typing import TypeGuard, TypeVar
 
 from laneway.domain.claim import Claim
-from laneway.domain.handler_signals import Cancel, PublicError, Retry, Snooze, check_pause
+from laneway.domain.handler_signals import (
+    Cancel,
+    PublicError,
+    Retry,
+    Snooze,
+    check_pause,
+    find_suspension,
+)
 from laneway.domain.job import LONGEST_DELAY
 from laneway.domain.redaction import redact
 from laneway.domain.text import escape_text
 from laneway.engine.run.attempt import Run
 from laneway.engine.run.exception_text import message_of, name_of, traceback_of
 from laneway.engine.run.retry_decision import decide
-from laneway.errors import InvalidInput, InvalidResult
+from laneway.errors import (
+    InvalidInput,
+    InvalidResult,
+    NondeterministicHandler,
+    SubJobsFailed,
+    WaitTimeout,
+)
 from laneway.store.leases import Verdict
 
 E = TypeVar("E", bound=BaseException)
@@ -22,6 +35,8 @@ LONGEST_TYPE = 200
 LONGEST_MESSAGE = 4000
 LONGEST_TRACEBACK = 16000
 ROLLED_BACK = "FinishRolledBack"
+# The next attempt would end alike.
+_FINAL = (InvalidResult, NondeterministicHandler, SubJobsFailed, WaitTimeout)
 
 
 def error_json(
@@ -73,6 +88,8 @@ def of_error(run: Run, error: BaseException) -> Verdict:
 
 
 def _of_exception(run: Run, error: BaseException) -> Verdict:
+    if (suspension := find_suspension(error)) is not None:
+        return Verdict(run.claim, "wait", result=suspension.wait, ran_s=run.ran_s)
     if _is(error, Snooze):
         return Verdict(run.claim, "snooze", delay_s=_delay(error.seconds), ran_s=run.ran_s)
     if _is(error, Cancel):
@@ -83,7 +100,7 @@ def _of_exception(run: Run, error: BaseException) -> Verdict:
     if _is(error, Retry) and error.after is not None:
         delay = _delay(error.after)
         return Verdict(run.claim, "fail", error=described, delay_s=delay, ran_s=run.ran_s)
-    if _is(error, InvalidResult):
+    if any(_is(error, kind) for kind in _FINAL):
         return Verdict(run.claim, "giveup", error=described, ran_s=run.ran_s)
     return decide(run, error, described)
 

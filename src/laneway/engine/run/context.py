@@ -1,4 +1,4 @@
-"""The `ctx` of a handler: its job, progress, checkpoints, steps, limits and cancellation."""
+"""The `ctx` of a handler: its job, progress, checkpoints, steps, waits, limits and cancellation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from collections.abc import (
 )
 from contextlib import asynccontextmanager, contextmanager
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from laneway.domain.held_limits import count_held, mark_held
 from laneway.domain.redaction import redact
@@ -27,6 +27,8 @@ from laneway.engine.run.handler_channel import HandlerChannel, Interrupted, Log,
 from laneway.engine.run.job_facts import JobFacts
 from laneway.engine.run.steps import Steps, run_to_completion
 from laneway.engine.run.tracked_items import TrackedItems, each
+from laneway.engine.run.wait_calls import AsyncWaitCalls, SyncWaitCalls
+from laneway.engine.run.waits import Waits
 from laneway.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -38,13 +40,23 @@ CANCEL_S = 1.0
 
 
 class _Common(JobFacts):
-    __slots__ = ("_log", "_opened_steps", "_opened_transaction", "_stored")
+    __slots__ = (
+        "_log",
+        "_names",
+        "_opened_steps",
+        "_opened_transaction",
+        "_opened_waits",
+        "_stored",
+    )
 
     def __init__(self, channel: HandlerChannel) -> None:
         super().__init__(channel)
         self._stored: Checkpoint | None = None
         self._log: Log | None = None
+        # Of steps and waits in this attempt.
+        self._names: set[str] = set()
         self._opened_steps: Steps | None = None
+        self._opened_waits: Waits | None = None
         self._opened_transaction: HandlerTransaction | None = None
 
     @property
@@ -77,8 +89,19 @@ class _Common(JobFacts):
     @property
     def _steps(self) -> Steps:
         if self._opened_steps is None:
-            self._opened_steps = Steps(self._channel)
+            self._opened_steps = Steps(self._channel, self._names)
         return self._opened_steps
+
+    @property
+    def _waits(self) -> Waits:
+        if self._opened_waits is None:
+            self._opened_waits = Waits(self._channel, self._names)
+        return self._opened_waits
+
+    def check_suspension(self) -> None:
+        """Raise the suspension of this attempt again if its handler swallowed it."""
+        if self._opened_waits is not None and self._opened_waits.suspension is not None:
+            raise self._opened_waits.suspension
 
     @property
     def _transaction(self) -> HandlerTransaction:
@@ -96,6 +119,7 @@ class _Common(JobFacts):
         return self._stored
 
     def _check_open(self, verb: str) -> None:
+        self.check_suspension()
         if self.has_finished:
             raise finished_error(verb)
 
@@ -141,7 +165,7 @@ def _length(items: object, total: int | None) -> int | None:
     return total
 
 
-class Context(_Common):
+class Context(_Common, AsyncWaitCalls):
     """The `ctx` of an `async def` handler; a plain one gets a SyncContext with the same names."""
 
     __slots__ = ()
@@ -258,7 +282,7 @@ class Context(_Common):
                 await asyncio.sleep(0)
 
 
-class SyncContext(_Common):
+class SyncContext(_Common, SyncWaitCalls):
     """The `ctx` of a plain `def` handler, in a thread or a child process."""
 
     __slots__ = ()
@@ -355,3 +379,6 @@ class SyncContext(_Common):
             if durable:
                 self._channel.ask_blocking("flush")
         self.check()
+
+
+AnyContext: TypeAlias = Context | SyncContext

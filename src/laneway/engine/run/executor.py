@@ -19,7 +19,7 @@ from laneway.engine.child.runs import ChildRuns
 from laneway.engine.lease.attempt_log import LossLog
 from laneway.engine.run import attempt_outcomes
 from laneway.engine.run.attempt import Run, StopReason, current_run
-from laneway.engine.run.context import Context, SyncContext
+from laneway.engine.run.context import AnyContext, Context, SyncContext
 from laneway.engine.run.exception_text import summary_of
 from laneway.engine.run.handler_channel import Interrupted
 from laneway.engine.run.inline_tasks import InlineTasks
@@ -201,8 +201,7 @@ class Executor:
         handler = run.handler
         if run.is_stopped:
             # Stopped before its handler was called.
-            self.end(run, attempt_outcomes.of_stop(run))
-            return
+            return self.end(run, attempt_outcomes.of_stop(run))
         self.enter(run)
         run.begin(self._marker)
         try:
@@ -218,15 +217,15 @@ class Executor:
         channel = LoopChannel(
             run, self._requests, payload, checkpoint, self._resources, self._limits
         )
-        verdict: Verdict | None
         try:
-            work = around(self._registry, handler)(Context(channel), **kwargs)
+            ctx = Context(channel)
+            work = around(self._registry, handler)(ctx, **kwargs)
             if self._marker is not None:
                 work = self._marker.watch(run.claim.seq, work)
             result = await work
             if forks.is_fork:
                 forks.end()
-            verdict = self._returned(run, result)
+            verdict = self._returned(run, ctx, result)
         except BaseException as error:
             is_cancelled = isinstance(error, asyncio.CancelledError)
             if forks.is_fork and not is_cancelled:
@@ -258,7 +257,8 @@ class Executor:
         with contextlib.suppress(asyncio.CancelledError, Exception):
             await asyncio.shield(self._requests.reporter.flush(run.claim))
 
-    def _returned(self, run: Run, result: object) -> Verdict | None:
+    def _returned(self, run: Run, ctx: AnyContext, result: object) -> Verdict | None:
+        ctx.check_suspension()
         check_awaited(result, run.handler.job_type)
         if run.stop_reason in ("timeout", "fenced"):
             return attempt_outcomes.of_stop(run)
@@ -308,10 +308,11 @@ class Executor:
             self._loop, run, self._requests, payload, checkpoint, self._resources, self._limits
         )
         try:
-            result = around(self._registry, run.handler)(SyncContext(channel), **kwargs)
+            ctx = SyncContext(channel)
+            result = around(self._registry, run.handler)(ctx, **kwargs)
             if forks.is_fork:
                 forks.end()
-            return self._returned(run, result)
+            return self._returned(run, ctx, result)
         except Interrupted as error:
             return attempt_outcomes.of_interruption(run, error)
         except BaseException as error:
@@ -368,10 +369,9 @@ class Executor:
 
     def _conclude(self, run: Run, verdict: Verdict | None) -> None:
         run.ended = True
-        if run.timer is not None:
-            run.timer.cancel()
-        if run.grace is not None:
-            run.grace.cancel()
+        for timer in (run.timer, run.grace):
+            if timer is not None:
+                timer.cancel()
         if run.is_finishing:
             verdict = attempt_outcomes.of_finish_in_transaction(run, verdict)
         elif run.stop_reason == "fenced":

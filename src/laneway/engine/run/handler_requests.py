@@ -13,23 +13,42 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 from laneway.engine.claim.call_limits import CallLimits
 from laneway.engine.lease.attempt_store import AttemptStore
 from laneway.engine.lease.reporter import Reporter
 from laneway.engine.run.attempt import Run
 from laneway.engine.run.handler_channel import finished_error
+from laneway.engine.run.sub_jobs import SubJobs
 from laneway.errors import DatabaseUnavailable, InvalidInput, SchemaMismatch, StaleAttempt
 from laneway.observability.log_throttle import LogThrottle
+from laneway.store.handler_waits import EndedRow, NewWait
 from laneway.store.leases import WriteResult
 
 BUSY_S = 0.05
 LONGEST_BACKOFF_S = 2.0
 CANCEL_S = 1.0
 # Requests that write about the job, and the call of `ctx` that makes each.
-WRITES = {"flush": "save", "steps": "step", "keep": "step", "acquire": "limit"}
+WRITES = {
+    "flush": "save",
+    "steps": "step",
+    "keep": "step",
+    "acquire": "limit",
+    "wait": "sleep",
+    "sub_jobs": "run_all",
+}
+
+
+class _FencedWrite(Protocol):
+    @property
+    def answer(self) -> str: ...
+
+
+T = TypeVar("T")
+W = TypeVar("W", bound=_FencedWrite)
 
 
 class HandlerRequests:
@@ -40,12 +59,14 @@ class HandlerRequests:
         store: AttemptStore,
         warnings: LogThrottle,
         on_answer: Callable[[WriteResult], None],
+        sub_jobs: SubJobs,
     ) -> None:
         self.reporter = Reporter(store, warnings, on_answer)
         self._store = store
         self.has_database = store.has_database
         self._warnings = warnings
         self._on_answer = on_answer
+        self._sub_jobs = sub_jobs
         self.limits = CallLimits(store, warnings)
 
     async def answer(self, run: Run, what: str, body: dict[str, Any]) -> Any:
@@ -59,6 +80,18 @@ class HandlerRequests:
                 return await self._read_steps(run)
             case "keep":
                 return await self._keep_step(run, **body)
+            case "waits":
+                return await self._repeat(run, partial(self._store.read_waits, run.claim))
+            case "wait":
+                return await self._begin_wait(run, NewWait(**body))
+            case "sub_jobs":
+                await self._submit_sub_jobs(run, **body)
+            case "sub_results":
+                read = partial(self._store.sub_job_results, run.claim, body["name"], body["after"])
+                return _plain(await self._repeat(run, read))
+            case "results":
+                read = partial(self._store.results_of, run.claim, body["after"])
+                return _plain(await self._repeat(run, read))
             case "acquire":
                 await self._acquire(run, **body)
             case "release":
@@ -86,32 +119,60 @@ class HandlerRequests:
     # Steps --------------------------------------------------------------------------------------
 
     async def _read_steps(self, run: Run) -> dict[str, str]:
+        return await self._repeat(run, partial(self._store.read_steps, run.claim))
+
+    async def _keep_step(self, run: Run, name: str, result: str, took_s: float) -> str | None:
+        write = partial(self._store.keep_step, run.claim, name, result, took_s)
+        kept = await self._write(run, "step", write)
+        self._handle_refusal(run, kept.answer, at_once=True)
+        return kept.result
+
+    # Waits --------------------------------------------------------------------------------------
+
+    async def _begin_wait(self, run: Run, wait: NewWait) -> dict[str, str | None]:
+        write = partial(self._store.begin_wait, run.claim, wait)
+        kept = await self._write(run, "sleep", write)
+        await self._stop_if_refused(run, kept.answer)
+        return {"state": kept.state, "result": kept.result}
+
+    async def _submit_sub_jobs(
+        self, run: Run, name: str, total: int, offset: int, jobs: list[list[Any]]
+    ) -> None:
+        entries = await self._sub_jobs.entries(jobs, offset)
+        write = partial(self._store.submit_sub_jobs, run.claim, name, total, offset, entries)
+        kept = await self._write(run, "run_all", write)
+        await self._stop_if_refused(run, kept.answer)
+        if kept.job_types:
+            self._sub_jobs.on_submitted(set(kept.job_types))
+
+    async def _stop_if_refused(self, run: Run, answer: str) -> None:
+        """Cancel a handler that must not go on; what it asked for was not stored."""
+        if answer != "kept":
+            self._handle_refusal(run, answer, at_once=False)
+            await asyncio.sleep(CANCEL_S)
+            raise asyncio.CancelledError
+
+    # Repeated reads and writes ------------------------------------------------------------------
+
+    async def _repeat(self, run: Run, call: Callable[[], Awaitable[T]]) -> T:
+        """Make a call again while the database is away."""
         failures = 0
         while True:
             try:
-                return await self._store.read_steps(run.claim)
+                return await call()
             except DatabaseUnavailable as error:
                 failures += 1
                 await self._back_off(run, error, failures)
 
-    async def _keep_step(self, run: Run, name: str, result: str, took_s: float) -> str | None:
-        failures = 0
-        while True:
-            try:
-                kept = await self._store.keep_step(run.claim, name, result, took_s)
-            except DatabaseUnavailable as error:
-                failures += 1
-                await self._back_off(run, error, failures)
-                continue
-            if kept.answer != "busy":
-                self._handle_refusal(run, kept.answer, at_once=True)
-                return kept.result
+    async def _write(self, run: Run, verb: str, call: Callable[[], Awaitable[W]]) -> W:
+        """Make a fenced write, also again while another transaction locks the lease."""
+        while (kept := await self._repeat(run, call)).answer == "busy":
             if run.ended:
                 raise StaleAttempt(f"attempt {run.claim.attempt} is over")
             if run.is_finishing:
-                raise finished_error("step")
-            # Another transaction locks the row: retry soon.
+                raise finished_error(verb)
             await asyncio.sleep(BUSY_S)
+        return kept
 
     async def _back_off(self, run: Run, error: DatabaseUnavailable, failures: int) -> None:
         """Pause before a retry, so that a lost connection loses no step; raise if it is useless."""
@@ -151,3 +212,8 @@ class HandlerRequests:
                 self._on_answer(result)
             else:
                 asyncio.get_running_loop().call_soon(self._on_answer, result)
+
+
+def _plain(rows: Sequence[EndedRow]) -> list[tuple[str | None, ...]]:
+    """The rows as JSON values, which is all that a child process can be sent."""
+    return [(None if row.id is None else str(row.id), *row[1:]) for row in rows]

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
-from laneway.domain.handler_signals import Cancel, Retry, Snooze
+from laneway.domain.handler_signals import Cancel, Retry, Snooze, Suspended
 from laneway.engine.async_callable import WRAPPED, hides_async, is_async
 from laneway.engine.code_place import name_of, place_of
 from laneway.engine.registry import Handler, Registry
@@ -23,7 +23,15 @@ log = SafeLogger("laneway")
 
 AsyncHandler: TypeAlias = Callable[..., Awaitable[Any]]
 # Raised again if a middleware swallows one: the handler did not complete its job.
-SIGNALS: Final = (asyncio.CancelledError, Interrupted, StaleAttempt, Snooze, Cancel, Retry)
+SIGNALS: Final = (
+    asyncio.CancelledError,
+    Interrupted,
+    StaleAttempt,
+    Snooze,
+    Cancel,
+    Retry,
+    Suspended,
+)
 _MAX_SHOWN: Final = 5
 
 

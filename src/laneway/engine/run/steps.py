@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 from laneway.domain.payload import PayloadLimits
 from laneway.domain.result_type import ResultType
 from laneway.domain.text import check_text
+from laneway.domain.wait import NAME_BYTES
 from laneway.engine.async_callable import is_async
 from laneway.engine.run.handler_channel import HandlerChannel
 from laneway.errors import InvalidInput
 
 T = TypeVar("T")
-NAME_BYTES = 200
 
 
 class _StepResult:
@@ -44,11 +44,12 @@ class Steps:
 
     __slots__ = ("_channel", "_found", "_reading", "_used")
 
-    def __init__(self, channel: HandlerChannel) -> None:
+    def __init__(self, channel: HandlerChannel, used: set[str]) -> None:
+        """`used`: the names of steps and waits of this attempt, which share one namespace."""
         self._channel = channel
         # A first attempt has no stored steps to read.
         self._found: dict[str, str] | None = {} if channel.claim.attempt == 1 else None
-        self._used: set[str] = set()
+        self._used = used
         self._reading = asyncio.Lock()
 
     async def run(
@@ -109,7 +110,8 @@ class Steps:
         check_text(name, "step", max_bytes=NAME_BYTES)
         if name in self._used:
             raise InvalidInput(
-                _named(name), "ran already in this attempt: names are unique within a job"
+                _named(name),
+                "ran already in this attempt: names of steps and waits are unique in a job",
             )
         returns = _StepResult(_named(name), fn, hint, self._channel.limits)
         self._used.add(name)

@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, Final, NamedTuple, TypeVar
 
 from laneway.domain.claim import Claim
-from laneway.errors import DatabaseUnavailable
+from laneway.errors import DatabaseUnavailable, NeedsDatabase
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.worker.connection import ReplicaConnection
+from laneway.store.batch import Entry
 from laneway.store.call_limits import LimitGrant
+from laneway.store.handler_waits import EndedRow, NewWait, StoredWait, SubJobsWrite, WaitWrite
 from laneway.store.leases import LogEntry, Report, Verdict, WriteResult
 from laneway.store.steps import StepWrite
 
@@ -201,6 +203,25 @@ class RemoteAttemptStore:
         kept = next((one.result for one in progressed.steps if one.name == name), result)
         return StepWrite("kept" if answer == "accepted" else answer, kept)
 
+    # Waits --------------------------------------------------------------------------------------
+
+    async def read_waits(self, claim: Claim) -> list[StoredWait]:
+        raise _no_waits()
+
+    async def begin_wait(self, claim: Claim, wait: NewWait) -> WaitWrite:
+        raise _no_waits()
+
+    async def submit_sub_jobs(
+        self, claim: Claim, name: str, total: int, offset: int, entries: Sequence[Entry]
+    ) -> SubJobsWrite:
+        raise _no_waits()
+
+    async def sub_job_results(self, claim: Claim, name: str, after: int) -> list[EndedRow]:
+        raise _no_waits()
+
+    async def results_of(self, claim: Claim, after: int) -> list[EndedRow]:
+        raise _no_waits()
+
     # Limits -------------------------------------------------------------------------------------
 
     async def acquire(
@@ -237,6 +258,10 @@ class RemoteAttemptStore:
 
     def _claim(self, claim: Claim) -> pb.Claim:
         return pb.Claim(job_id=self._id(claim), attempt=claim.attempt)
+
+
+def _no_waits() -> NeedsDatabase:
+    return NeedsDatabase("a remote worker cannot wait for jobs, events or a time yet")
 
 
 def _write_error(into: pb.Error, text: str | None) -> None:

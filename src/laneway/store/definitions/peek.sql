@@ -1,4 +1,5 @@
--- One read for a whole worker process: moves due delayed jobs to ready, does work that ended jobs have left, and returns the control version, which of
+-- One read for a whole worker process: moves due delayed jobs and sleepers to ready, delivers events to jobs that began to
+-- wait at the same time, does work that ended jobs have left, and returns the control version, which of
 -- the given types have due jobs, which jobs were moved, and when the next one is due.
 -- p_ranged … p_hi are index ranges of more types, as in laneway.claim: above the floors, to skip dead rows.
 create or replace function laneway.peek(
@@ -25,6 +26,12 @@ begin
         select g.seq, g.job_type, false, g.rank, g.attempt, g.retries, g.sealed, g.run_at from gone g
     )
     select array_agg(distinct g.job_type) into promoted from gone g;
+    if (select true from laneway.waiting w where w.wake_at <= v_now limit 1) then
+        promoted := promoted || laneway.wake_sleepers(v_now);
+    end if;
+    if (select true from laneway.event_checks limit 1) then
+        promoted := promoted || laneway.check_events(v_now);
+    end if;
     if (select true from laneway.arrivals limit 1) then
         select promoted || a.job_types, case when a.more then 0 when a.is_busy then 0.05 end
           into promoted, v_due_s from laneway.advance(500) a;
@@ -40,9 +47,11 @@ begin
                      where w.job_type = g.job_type and w.fresh = g.fresh
                        and (w.rank, w.seq) > (g.lo, g.floor) and w.rank <= g.hi limit 1));
     end if;
-    next_due_s := least(v_due_s, (select extract(epoch from d.run_at - v_now)
-                                    from laneway.delayed d where d.run_at > v_now order by d.run_at limit 1));
-    if cardinality(promoted) > 0 and exists (select from laneway.delayed d where d.run_at <= v_now) then
+    next_due_s := least(v_due_s, extract(epoch from least(
+        (select d.run_at from laneway.delayed d where d.run_at > v_now order by d.run_at limit 1),
+        (select w.wake_at from laneway.waiting w where w.wake_at > v_now order by w.wake_at limit 1)) - v_now));
+    if cardinality(promoted) > 0 and (exists (select from laneway.delayed d where d.run_at <= v_now)
+                                      or exists (select from laneway.waiting w where w.wake_at <= v_now)) then
         next_due_s := 0;
     end if;
 end $$;

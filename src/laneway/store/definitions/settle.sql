@@ -26,7 +26,7 @@ as $$
 begin
     with gone as (
         delete from laneway.attempts a
-         where a.seq = p_seq and a.attempt <= p_upto and a.outcome in ('released', 'snoozed')
+         where a.seq = p_seq and a.attempt <= p_upto and a.outcome in ('released', 'snoozed', 'waited')
         returning a.attempt
     )
     delete from laneway.logs l where l.seq = p_seq and l.attempt in (select g.attempt from gone g);
@@ -160,8 +160,8 @@ end $$;
 
 -- Ends attempts by (seq, attempt), each if it is the running one, by its verdict: finish, fail (may be retried),
 -- giveup (may not), snooze, release, cancel, lost, spared (lost, but not charged), stalled, analyzed (the result
--- is the analysis), confirm (finished in the handler's own transaction: if the attempt still runs, that was
--- rolled back, and it fails with the given error).
+-- is the analysis), wait (the result is the name of a stored wait), confirm (finished in the handler's own
+-- transaction: if the attempt still runs, that was rolled back, and it fails with the given error).
 -- Exactly one terminal write per job. Returns everything except plainly accepted finishes: accepted,
 -- cancel_requested, fenced or busy (try again) per job, with its status now; promoted for each job that got a
 -- key or waited for one of these, with its job type in place of the status; freed for each job type that may have
@@ -193,6 +193,8 @@ declare
     v_analyzed record;
     v_keys laneway.key_holders[];
     v_often bigint[];
+    v_suspended laneway.suspended_job[];
+    v_resumed bigint[];
     v_in_flow boolean;
     v_mine laneway.held_resources;
     v_own laneway.held_resources;
@@ -245,6 +247,7 @@ begin
                case when g.verdict = 'cancel' or e.cancel_requested_at is not null then 'cancelled'
                     when g.verdict = 'finish' and e.job_type not like E'\x01%' then 'completed'
                     when g.verdict = 'analyzed' and e.job_type like E'\x01%' then 'analyzed'
+                    when g.verdict = 'wait' and e.job_type not like E'\x01%' then 'waiting'
                     when g.verdict in ('release', 'snooze', 'spared')
                       or (g.verdict in ('fail', 'lost', 'stalled', 'confirm') and e.retries < e.max_retries)
                     then case when e.job_type like E'\x01%' then 'pending' else 'approved' end
@@ -260,13 +263,13 @@ begin
         select j.seq, j.status, j.workspace, j.own_type, -j.rank, j.attempt, j.retries, j.lane, j.worker_id,
                j.claimed_at, j.began, v_now, j.verdict in ('lost', 'spared', 'stalled'), j.cancel_requested_at, j.cancel_by,
                coalesce(j.cancel_reason, case when j.verdict = 'cancel' then j.error::jsonb ->> 'message' end),
-               case when j.verdict <> 'analyzed' then j.result::jsonb end, j.error::jsonb, left(j.error::jsonb ->> 'type', 200)
+               case when j.verdict not in ('analyzed', 'wait') then j.result::jsonb end, j.error::jsonb, left(j.error::jsonb ->> 'type', 200)
           from judged j where j.status in ('completed', 'failed', 'cancelled')
     ), kept as (
         insert into laneway.attempts (seq, attempt, outcome, lane, worker_id, claimed_at, started_at, finished_at, error)
         select j.seq, j.attempt,
                case j.verdict when 'release' then 'released' when 'snooze' then 'snoozed' when 'fail' then 'failed'
-                              when 'confirm' then 'failed' when 'spared' then 'lost' else j.verdict end,
+                              when 'wait' then 'waited' when 'confirm' then 'failed' when 'spared' then 'lost' else j.verdict end,
                j.lane, j.worker_id, j.claimed_at, j.began, v_now, j.error::jsonb
           from judged j where j.status not in ('completed', 'failed', 'cancelled')
     ), waiting as materialized (
@@ -312,14 +315,16 @@ begin
            array_agg(j.seq), array_agg(j.attempt),
            array_agg(row(j.workspace, j.concurrency_key, j.seq)::laneway.key_holders)
                filter (where j.concurrency_key is not null),
-           array_agg(j.seq) filter (where j.verdict in ('release', 'snooze') and j.attempt - j.retries > 100),
+           array_agg(j.seq) filter (where j.verdict in ('release', 'snooze', 'wait') and j.attempt - j.retries > 100),
+           array_agg(row(j.seq, j.job_type, j.rank, j.attempt, j.retries, j.sealed, j.result)::laneway.suspended_job)
+               filter (where j.status = 'waiting'),
            bool_or(j.flow is not null),
            (select array_agg(s.lane) from slots s), (select array_agg(s.worker_id) from slots s),
            (select array_agg(s.n) from slots s),
            (select array_agg(m.worker_id) from limits m), (select array_agg(m.name) from limits m),
            (select array_agg(m.n) from limits m)
       into v_ended, v_odd, v_odd_attempts, v_odd_status, v_odd_answers, v_odd_ranks, v_seqs, v_attempts, v_keys,
-           v_often, v_in_flow, v_mine.lanes, v_mine.workers, v_mine.slots,
+           v_often, v_suspended, v_in_flow, v_mine.lanes, v_mine.workers, v_mine.slots,
            v_mine.limit_workers, v_mine.limit_names, v_mine.limit_counts
       from judged j;
 
@@ -335,6 +340,11 @@ begin
             v_odd_status[v_analyzed.n] := laneway.apply_approval_policy(
                 v_analyzed.seq, v_analyzed.rank, v_analyzed.attempt, v_now);
         end loop;
+    end if;
+    if v_suspended is not null then
+        v_resumed := laneway.suspend(v_suspended, v_now);
+        v_odd_status := array(select case when x.seq = any (v_resumed) then 'approved' else x.status end
+                                from unnest(v_odd, v_odd_status) with ordinality as x (seq, status, n) order by x.n);
     end if;
     if v_often is not null then
         -- For jobs that return again and again, keep the newest hundred.
@@ -382,7 +392,7 @@ begin
              where x.seq = g.seq and x.attempt = g.attempt
                and x.outcome = case g.verdict when 'release' then 'released' when 'snooze' then 'snoozed'
                                               when 'fail' then 'failed' when 'confirm' then 'failed'
-                                              when 'analyzed' then 'analyzed' end
+                                              when 'analyzed' then 'analyzed' when 'wait' then 'waited' end
                and not x.reclaimed offset 0) a on true
           left join lateral (
             select x.seq from laneway.lease x where x.seq = g.seq and x.attempt = g.attempt offset 0) b on true

@@ -27,6 +27,10 @@ begin
             raise exception using errcode = 'LW001', message = format(
                 'step %s: a job keeps at most 5000 steps and 8388608 bytes of their results', p_name);
         end if;
+        if exists (select from laneway.handler_waits h where h.seq = p_seq and h.name = p_name) then
+            raise exception using errcode = 'LW001', message = format(
+                'step %s: a wait of this job has the name; steps and waits need different names', p_name);
+        end if;
         insert into laneway.steps (seq, name, attempt, result, took_s, size)
         values (p_seq, p_name, p_attempt, p_result::jsonb, p_took_s, octet_length(p_result))
         returning steps.result::text into result;

@@ -45,7 +45,7 @@ select j.seq, j.id, j.job_type,
        o.finished_at,
        coalesce(l.cancel_by, o.cancel_by) as cancelled_by, f.id as flow,
        case when q.seq is not null then jsonb_build_object(
-            'kind', q.reason, 'name', q.name, 'since', q.since, 'until', q.wake_at,
+            'kind', q.reason, 'name', q.name, 'since', q.since, 'until', q.wake_at, 'event', h.event, 'key', h.key,
             'missing', (select c.missing from laneway.countdowns c where c.seq = j.seq),
             'jobs', (select jsonb_agg(e.id order by e.parent)
                        from (select x.parent, y.id from laneway.open_edges x join laneway.jobs y on y.seq = x.parent
@@ -58,6 +58,7 @@ select j.seq, j.id, j.job_type,
   left join laneway.key_waiters b on b.seq = j.seq
   left join laneway.awaiting a on a.seq = j.seq
   left join laneway.waiting q on q.seq = j.seq
+  left join laneway.handler_waits h on h.seq = q.seq and h.name = q.name
   left join laneway.flows f on f.seq = j.flow
   left join laneway.approvals v on v.seq = j.seq
   left join laneway.progress p on p.seq = j.seq

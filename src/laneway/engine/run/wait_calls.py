@@ -1,0 +1,145 @@
+"""The calls of `ctx` that wait: run_all, wait_event and sleep; and results, of what came before."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+
+from laneway.engine.run.handler_channel import HandlerChannel
+from laneway.engine.run.waits import Failures, Waits, drive, drive_blocking
+
+if TYPE_CHECKING:
+    from laneway.client.spec import Given, NewJobSpec
+    from laneway.domain.wait import JobResult
+
+T = TypeVar("T")
+
+
+class AsyncWaitCalls:
+    """The waits of an `async def` handler."""
+
+    __slots__ = ()
+
+    _channel: HandlerChannel
+
+    @property
+    def _waits(self) -> Waits:
+        raise NotImplementedError
+
+    def _check_open(self, verb: str) -> None:
+        raise NotImplementedError
+
+    @overload
+    async def run_all(
+        self, name: str, jobs: Iterable[NewJobSpec[T]], *, failures: Literal["raise"] = ...
+    ) -> list[T]: ...
+    @overload
+    async def run_all(
+        self, name: str, jobs: Iterable[Given], *, failures: Literal["raise"] = ...
+    ) -> list[Any]: ...
+    @overload
+    async def run_all(
+        self, name: str, jobs: Iterable[Given], *, failures: Literal["return"]
+    ) -> list[JobResult]: ...
+    async def run_all(
+        self, name: str, jobs: Iterable[Given], *, failures: Failures = "raise"
+    ) -> Any:
+        """Run jobs as sub-jobs of this one, and return their results in order.
+
+        The attempt ends here, and the job waits without a worker until all have ended; then the
+        handler runs again from the top. Raises SubJobsFailed, which names the jobs that did not
+        complete; `failures="return"` returns a JobResult for each job instead.
+        """
+        self._check_open("run_all")
+        return await drive(self._channel, self._waits.run_all(name, jobs, failures))
+
+    async def wait_event(
+        self, event: str, *, key: str = "", timeout: float | None = None, name: str | None = None
+    ) -> Any:
+        """Wait for an event of `lw.send_event`, without a worker; return its payload.
+
+        It takes the first event of this name and key that the job has not taken, also one that was
+        sent before. Raises TimeoutError after `timeout` seconds.
+        """
+        self._check_open("wait_event")
+        return await drive(self._channel, self._waits.wait_event(event, key, timeout, name))
+
+    async def sleep(self, name: str, seconds: float) -> None:
+        """Continue after so many seconds; the job waits meanwhile without a worker."""
+        self._check_open("sleep")
+        await drive(self._channel, self._waits.sleep(name, seconds))
+
+    async def results(self) -> AsyncIterator[JobResult]:
+        """The results of the jobs that this one came after, in order: `async for part in …`."""
+        count = 0
+        while page := await drive(self._channel, self._waits.results(count)):
+            count += len(page)
+            for one in page:
+                yield one
+
+
+class SyncWaitCalls:
+    """The waits of a plain `def` handler."""
+
+    __slots__ = ()
+
+    _channel: HandlerChannel
+
+    @property
+    def _waits(self) -> Waits:
+        raise NotImplementedError
+
+    def _check_open(self, verb: str) -> None:
+        raise NotImplementedError
+
+    def check(self) -> None:
+        raise NotImplementedError
+
+    @overload
+    def run_all(
+        self, name: str, jobs: Iterable[NewJobSpec[T]], *, failures: Literal["raise"] = ...
+    ) -> list[T]: ...
+    @overload
+    def run_all(
+        self, name: str, jobs: Iterable[Given], *, failures: Literal["raise"] = ...
+    ) -> list[Any]: ...
+    @overload
+    def run_all(
+        self, name: str, jobs: Iterable[Given], *, failures: Literal["return"]
+    ) -> list[JobResult]: ...
+    def run_all(self, name: str, jobs: Iterable[Given], *, failures: Failures = "raise") -> Any:
+        """Run jobs as sub-jobs of this one, and return their results in order.
+
+        The attempt ends here, and the job waits without a worker until all have ended; then the
+        handler runs again from the top. Raises SubJobsFailed, which names the jobs that did not
+        complete; `failures="return"` returns a JobResult for each job instead.
+        """
+        self.check()
+        self._check_open("run_all")
+        return drive_blocking(self._channel, self._waits.run_all(name, jobs, failures))
+
+    def wait_event(
+        self, event: str, *, key: str = "", timeout: float | None = None, name: str | None = None
+    ) -> Any:
+        """Wait for an event of `lw.send_event`, without a worker; return its payload.
+
+        It takes the first event of this name and key that the job has not taken, also one that was
+        sent before. Raises TimeoutError after `timeout` seconds.
+        """
+        self.check()
+        self._check_open("wait_event")
+        return drive_blocking(self._channel, self._waits.wait_event(event, key, timeout, name))
+
+    def sleep(self, name: str, seconds: float) -> None:
+        """Continue after so many seconds; the job waits meanwhile without a worker."""
+        self.check()
+        self._check_open("sleep")
+        drive_blocking(self._channel, self._waits.sleep(name, seconds))
+
+    def results(self) -> Iterator[JobResult]:
+        """The results of the jobs that this one came after, in order."""
+        count = 0
+        while page := drive_blocking(self._channel, self._waits.results(count)):
+            self.check()
+            count += len(page)
+            yield from page

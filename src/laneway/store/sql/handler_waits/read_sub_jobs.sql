@@ -1,0 +1,3 @@
+-- The results of the sub-jobs of a wait, in the order in which the handler gave them.
+select id, job_type, name, status, result
+  from laneway.sub_job_results(%(seq)s::bigint, %(name)s::text, %(after)s::integer, %(limit)s::integer)

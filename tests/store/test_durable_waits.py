@@ -1,0 +1,266 @@
+"""Waits in the database: stored once, by the running attempt; a wait and its end never miss."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from laneway.domain.claim import Claim
+from laneway.domain.job import NewJob, new_job_id
+from laneway.errors import InvalidInput
+from laneway.store import handler_waits, sent_events, steps
+from laneway.store.batch import Entry
+from laneway.store.handler_waits import NewWait, SubJobsWrite
+from laneway.store.lanes import peek
+from tests.support.store_client import StoreClient
+
+Another = Callable[[], StoreClient]
+SLEEP = NewWait("night", "sleep", 3600.0)
+EVENT = NewWait("go", "event", None, "go", "k")
+
+
+def entries(count: int, job_type: str = "part", **options: Any) -> Sequence[Entry]:
+    like = NewJob(id=new_job_id(), job_type=job_type, payload="{}", **options)
+    return [(new_job_id(), json.dumps({"n": n}), like) for n in range(count)]
+
+
+def run_all(
+    db: StoreClient, claim: Claim, jobs: Sequence[Entry], name: str = "parts"
+) -> SubJobsWrite:
+    return db.run(handler_waits.submit_sub_jobs(claim, name, len(jobs), 0, jobs))
+
+
+def subjects(db: StoreClient, claim: Claim) -> list[int]:
+    found = db.one("select subjects from laneway.handler_waits where seq = %s", claim.seq)
+    return list(found)
+
+
+def claim_part(db: StoreClient) -> Claim:
+    (claim,) = db.claimed(1, ["part"])
+    return claim
+
+
+def look(db: StoreClient) -> None:
+    """A poll of some worker."""
+    db.run(peek([]))
+
+
+def advance(db: StoreClient) -> None:
+    db.do("select * from laneway.advance(1000)")
+
+
+def test_wait_moves_job_to_waiting_and_frees_its_slot(db: StoreClient) -> None:
+    claim = db.running()
+    assert db.run(handler_waits.begin(claim, SLEEP)) == ("kept", "open", None)
+    answer = db.settle(claim, "wait", result="night")
+    assert answer is not None
+    assert (answer.answer, answer.status) == ("accepted", "waiting")
+    assert db.places(claim.seq) == ["waiting"]
+    assert db.slots_agree()
+    row = db.row("attempts", claim.seq)
+    assert (row["outcome"], row["error"]) == ("waited", None)
+
+
+def test_repeated_verdict_of_a_wait_is_accepted(db: StoreClient) -> None:
+    """The answer of a settle may be lost."""
+    claim = db.running()
+    db.run(handler_waits.begin(claim, SLEEP))
+    db.settle(claim, "wait", result="night")
+    again = db.settle(claim, "wait", result="night")
+    assert again is not None
+    assert (again.answer, again.status) == ("accepted", "waiting")
+
+
+def test_due_sleeper_returns_with_its_wait_done(db: StoreClient) -> None:
+    claim = db.running()
+    db.run(handler_waits.begin(claim, SLEEP))
+    db.settle(claim, "wait", result="night")
+    look(db)
+    assert db.places(claim.seq) == ["waiting"]
+    db.do("update laneway.waiting set wake_at = clock_timestamp() - interval '1 s'")
+    look(db)
+    assert db.places(claim.seq) == ["ready"]
+    (again,) = db.claimed(1)
+    assert again.attempt == 2
+    assert db.run(handler_waits.begin(again, SLEEP)) == ("kept", "done", None)
+    assert db.one("select retries from laneway.lease") == 0
+
+
+def test_next_poll_is_due_when_the_first_sleeper_is(db: StoreClient) -> None:
+    claim = db.running()
+    db.run(handler_waits.begin(claim, SLEEP._replace(seconds=100.0)))
+    db.settle(claim, "wait", result="night")
+    found = db.run(peek([]))
+    assert found.next_due_s is not None
+    assert 90 < found.next_due_s <= 100
+
+
+@pytest.mark.parametrize("wait", [SLEEP, EVENT])
+def test_superseded_attempt_stores_no_wait(db: StoreClient, wait: NewWait) -> None:
+    old = db.running()
+    db.run(sent_events.send("go", "k", "1", workspace="default"))
+    db.settle(old, "release")
+    db.claimed(1)
+    assert db.run(handler_waits.begin(old, wait)).answer == "fenced"
+    assert run_all(db, old, entries(2)).answer == "fenced"
+    assert db.one("select count(*) from laneway.handler_waits") == 0
+    assert db.one("select count(*) from laneway.jobs") == 1
+
+
+def test_cancelled_attempt_stores_no_sub_jobs(db: StoreClient) -> None:
+    claim = db.running()
+    db.cancel(claim.seq)
+    assert run_all(db, claim, entries(2)).answer == "cancel_requested"
+    assert db.one("select count(*) from laneway.jobs") == 1
+
+
+def test_wait_after_cancel_request_ends_cancelled(db: StoreClient) -> None:
+    claim = db.running()
+    db.run(handler_waits.begin(claim, SLEEP))
+    db.cancel(claim.seq)
+    db.settle(claim, "wait", result="night")
+    row = db.row("outcome", claim.seq)
+    assert (row["status"], row["result"]) == ("cancelled", None)
+
+
+def test_wait_is_busy_while_another_transaction_locks_the_lease(
+    db: StoreClient, another: Another
+) -> None:
+    claim = db.running()
+    other = another()
+    with other.conn.transaction():
+        other.do("select from laneway.lease where seq = %s for update", claim.seq)
+        assert db.run(handler_waits.begin(claim, SLEEP)).answer == "busy"
+        assert run_all(db, claim, entries(1)).answer == "busy"
+    assert db.run(handler_waits.begin(claim, SLEEP)).answer == "kept"
+
+
+def test_sub_jobs_are_stored_once_per_name(db: StoreClient) -> None:
+    claim = db.running()
+    assert run_all(db, claim, entries(3)) == ("kept", 3, ["part"])
+    assert run_all(db, claim, entries(3)) == ("kept", 3, None)
+    assert db.one("select count(*) from laneway.jobs where job_type = 'part'") == 3
+    assert db.one("select missing from laneway.countdowns where seq = %s", claim.seq) == 3
+
+
+def test_sub_jobs_of_a_wait_come_in_parts(db: StoreClient) -> None:
+    claim = db.running()
+    jobs = entries(5)
+    submit = handler_waits.submit_sub_jobs
+    assert db.run(submit(claim, "parts", 5, 0, jobs[:2])).stored == 2
+    assert db.run(submit(claim, "parts", 5, 0, jobs[:2])).stored == 2
+    assert db.run(submit(claim, "parts", 5, 2, jobs[2:])).stored == 5
+    with pytest.raises(InvalidInput, match="another wait"):
+        db.run(submit(claim, "parts", 6, 5, jobs[:1]))
+    ids = [row.id for row in db.run(handler_waits.sub_job_results(claim, "parts", 0))]
+    assert ids == [job_id for job_id, _, _ in jobs]
+
+
+def test_owner_returns_when_its_last_sub_job_ends(db: StoreClient) -> None:
+    claim = db.running()
+    run_all(db, claim, entries(2))
+    db.settle(claim, "wait", result="parts")
+    db.settle(claim_part(db), "finish", result="1")
+    assert db.places(claim.seq) == ["waiting"]
+    db.settle(claim_part(db), "giveup", error='{"type": "E", "message": "no"}')
+    assert db.places(claim.seq) == ["ready"]
+    (again,) = db.claimed(1)
+    rows = db.run(handler_waits.sub_job_results(again, "parts", 0))
+    assert [(row.status, row.result) for row in rows] == [("completed", "1"), ("failed", None)]
+
+
+def test_sub_jobs_that_end_before_the_wait_return_it_at_once(db: StoreClient) -> None:
+    claim = db.running()
+    run_all(db, claim, entries(2))
+    for _ in range(2):
+        db.settle(claim_part(db), "finish", result="1")
+    answer = db.settle(claim, "wait", result="parts")
+    assert answer is not None
+    assert answer.status == "approved"
+    assert db.places(claim.seq) == ["ready"]
+
+
+@pytest.mark.parametrize("first", ["end", "wait"])
+def test_last_end_and_wait_at_the_same_time_miss_nothing(
+    db: StoreClient, another: Another, first: str
+) -> None:
+    claim = db.running()
+    run_all(db, claim, entries(1))
+    # Of different workers, whose slots are counted apart.
+    other = another()
+    part = claim_part(other)
+
+    def end(client: StoreClient) -> None:
+        client.settle(part, "finish", result="1")
+
+    def wait(client: StoreClient) -> None:
+        client.settle(claim, "wait", result="parts")
+
+    earlier, later = (end, wait) if first == "end" else (wait, end)
+    with other.conn.transaction():
+        earlier(other)
+        # Neither waits for the open transaction of the other.
+        later(db)
+    advance(db)
+    assert db.places(claim.seq) == ["ready"]
+    assert db.one("select count(*) from laneway.arrivals") == 0
+
+
+def test_duplicate_sub_job_is_waited_for(db: StoreClient) -> None:
+    existing = db.submit("part", unique_key="one")
+    claim = db.running()
+    run_all(db, claim, entries(2, unique_key="one"))
+    assert subjects(db, claim) == [existing, existing]
+    db.settle(claim, "wait", result="parts")
+    assert db.one("select missing from laneway.countdowns where seq = %s", claim.seq) == 1
+    db.settle(claim_part(db), "finish", result="7")
+    assert db.places(claim.seq) == ["ready"]
+    (again,) = db.claimed(1)
+    rows = db.run(handler_waits.sub_job_results(again, "parts", 0))
+    assert [row.result for row in rows] == ["7", "7"]
+
+
+def test_job_cannot_wait_for_itself(db: StoreClient) -> None:
+    claim = db.running(unique_key="me")
+    with pytest.raises(InvalidInput, match="the job itself"):
+        run_all(db, claim, entries(1, "t", unique_key="me"))
+
+
+def test_sub_jobs_are_nested_at_most_100_deep(db: StoreClient) -> None:
+    claim = db.running()
+    db.do(
+        "insert into laneway.links (seq, owner) select s, s + 1"
+        " from generate_series(1000000, 1000100) s union all select %s, 1000000",
+        claim.seq,
+    )
+    with pytest.raises(InvalidInput, match="at most 100 deep"):
+        run_all(db, claim, entries(1))
+
+
+def test_names_of_steps_and_waits_differ(db: StoreClient) -> None:
+    claim = db.running()
+    db.run(steps.save(claim, "night", "1", 0.0))
+    with pytest.raises(InvalidInput, match="a step of this job has the name"):
+        db.run(handler_waits.begin(claim, SLEEP))
+    db.run(handler_waits.begin(claim, EVENT))
+    with pytest.raises(InvalidInput, match="a wait of this job has the name"):
+        db.run(steps.save(claim, "go", "1", 0.0))
+
+
+def test_sub_jobs_stay_in_the_workspace_of_their_job(db: StoreClient) -> None:
+    claim = db.running(workspace="acme")
+    run_all(db, claim, entries(1))
+    assert db.one("select workspace from laneway.jobs where job_type = 'part'") == "acme"
+    with pytest.raises(InvalidInput, match="run in the workspace of their job, acme"):
+        run_all(db, claim, entries(1, workspace="other"), "more")
+
+
+def test_deleted_job_leaves_no_waits(db: StoreClient) -> None:
+    claim = db.running()
+    db.run(handler_waits.begin(claim, SLEEP._replace(seconds=0.0)))
+    db.settle(claim, "finish", result="1")
+    db.do("select laneway.remove_jobs(array[%s::bigint])", claim.seq)
+    assert db.one("select count(*) from laneway.handler_waits") == 0

@@ -1,0 +1,203 @@
+"""Events: kept for their retention, delivered once to each job, and never missed by a wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+
+from laneway.domain.claim import Claim
+from laneway.errors import InvalidInput
+from laneway.store import handler_waits, sent_events
+from laneway.store.handler_waits import NewWait, WaitWrite
+from laneway.store.lanes import peek
+from laneway.store.sent_events import SentEvent
+from tests.support.store_client import StoreClient
+
+Another = Callable[[], StoreClient]
+
+
+def send(
+    db: StoreClient, payload: str = "1", key: str = "k", workspace: str = "default"
+) -> SentEvent:
+    return db.run(sent_events.send("go", key, payload, workspace=workspace))
+
+
+def ask(
+    db: StoreClient, claim: Claim, name: str = "go", *, key: str = "k", seconds: float | None = None
+) -> WaitWrite:
+    return db.run(handler_waits.begin(claim, NewWait(name, "event", seconds, "go", key)))
+
+
+def suspended(db: StoreClient, *, key: str = "k", workspace: str = "default") -> Claim:
+    claim = db.running(workspace=workspace)
+    assert ask(db, claim, key=key).state == "open"
+    db.settle(claim, "wait", result="go")
+    look(db)
+    assert db.places(claim.seq) == ["waiting"]
+    return claim
+
+
+def look(db: StoreClient) -> list[str] | None:
+    """A poll of some worker."""
+    return db.run(peek([])).promoted
+
+
+def test_event_releases_the_jobs_that_wait_for_it(db: StoreClient) -> None:
+    first, second = suspended(db), suspended(db)
+    others = [suspended(db, key="x"), suspended(db, workspace="acme")]
+    sent = send(db, '{"a": 1}')
+    assert (sent.delivered, sent.job_types) == (2, ["t"])
+    assert [db.places(one.seq) for one in (first, second)] == [["ready"], ["ready"]]
+    assert [db.places(one.seq) for one in others] == [["waiting"], ["waiting"]]
+    for claim in db.claimed(2):
+        assert ask(db, claim) == ("kept", "done", '{"a": 1}')
+
+
+def test_event_is_kept_for_later_waits_and_taken_once(db: StoreClient) -> None:
+    send(db, "1")
+    send(db, "2")
+    claim = db.running()
+    assert ask(db, claim, "first").result == "1"
+    assert ask(db, claim, "second").result == "2"
+    assert ask(db, claim, "third").state == "open"
+    assert ask(db, claim, "first").result == "1"
+    other = db.running()
+    assert ask(db, other, "first").result == "1"
+
+
+def test_event_committed_late_is_still_taken(db: StoreClient, another: Another) -> None:
+    """The number of an event tells nothing about when it becomes visible."""
+    other = another()
+    claim = db.running()
+    with other.conn.transaction():
+        send(other, "1")
+        send(db, "2")
+        assert ask(db, claim, "first").result == "2"
+    assert ask(db, claim, "second").result == "1"
+
+
+@pytest.mark.parametrize("isolation", ["read committed", "repeatable read"])
+def test_wait_during_an_open_send_gets_its_event(
+    db: StoreClient, another: Another, isolation: str
+) -> None:
+    claim, other = db.running(), another()
+    ask(db, claim)
+    with other.conn.transaction():
+        other.do(f"set transaction isolation level {isolation}")
+        send(other, "1")
+        db.settle(claim, "wait", result="go")
+        look(db)
+        assert db.places(claim.seq) == ["waiting"]
+    look(db)
+    assert db.places(claim.seq) == ["ready"]
+
+
+@pytest.mark.parametrize("isolation", ["read committed", "repeatable read"])
+def test_send_during_an_open_wait_is_delivered(
+    db: StoreClient, another: Another, isolation: str
+) -> None:
+    claim, other = db.running(), another()
+    ask(db, claim)
+    with other.conn.transaction():
+        other.settle(claim, "wait", result="go")
+        with db.conn.transaction():
+            db.do(f"set transaction isolation level {isolation}")
+            assert send(db).delivered == 0
+        look(db)
+    look(db)
+    assert db.places(claim.seq) == ["ready"]
+
+
+def test_event_of_old_snapshot_reaches_later_waiter(db: StoreClient, another: Another) -> None:
+    """A sender in repeatable read does not see jobs that began to wait after its snapshot."""
+    claim, other = db.running(), another()
+    ask(db, claim)
+    with other.conn.transaction():
+        other.do("set transaction isolation level repeatable read")
+        other.one("select count(*) from laneway.jobs")
+        db.settle(claim, "wait", result="go")
+        look(db)
+        assert send(other).delivered == 0
+    look(db)
+    assert db.places(claim.seq) == ["ready"]
+
+
+def test_rolled_back_event_releases_nobody(db: StoreClient, another: Another) -> None:
+    claim, other = suspended(db), another()
+    with other.conn.transaction(force_rollback=True):
+        assert send(other).delivered == 1
+    look(db)
+    assert db.places(claim.seq) == ["waiting"]
+    assert db.one("select done_at from laneway.handler_waits") is None
+
+
+def test_waiter_locked_by_another_transaction_gets_its_event_later(
+    db: StoreClient, another: Another
+) -> None:
+    claim, other = suspended(db), another()
+    with other.conn.transaction():
+        other.do("select from laneway.waiting where seq = %s for update", claim.seq)
+        assert send(db).delivered == 0
+        look(db)
+    look(db)
+    assert db.places(claim.seq) == ["ready"]
+
+
+def test_timeout_is_decided_once(db: StoreClient) -> None:
+    claim = db.running()
+    ask(db, claim, seconds=3600.0)
+    db.settle(claim, "wait", result="go")
+    db.do("update laneway.waiting set wake_at = clock_timestamp() - interval '1 s'")
+    look(db)
+    assert db.places(claim.seq) == ["ready"]
+    assert send(db).delivered == 0
+    (again,) = db.claimed(1)
+    assert ask(db, again).state == "timed_out"
+    assert ask(db, again, "next").result == "1"
+
+
+def test_expired_event_is_neither_taken_nor_kept(db: StoreClient) -> None:
+    send(db)
+    db.do("update laneway.sent_events set expires_at = clock_timestamp() - interval '1 s'")
+    assert ask(db, db.running()).state == "open"
+    assert db.one("select laneway.delete_expired_events(10)") == 1
+    assert db.one("select count(*) from laneway.sent_events") == 0
+
+
+def test_broadcast_reaches_more_jobs_than_one_call_handles(db: StoreClient) -> None:
+    claims = [db.running() for _ in range(25)]
+    for claim in claims:
+        ask(db, claim)
+        db.settle(claim, "wait", result="go")
+    db.do("delete from laneway.event_checks")
+    send(db)
+    # As if none had been delivered with the event.
+    db.do("select laneway.check_events(clock_timestamp(), 10)")
+    while db.one("select count(*) from laneway.event_checks"):
+        db.do("select laneway.check_events(clock_timestamp(), 10)")
+    assert db.one("select count(*) from laneway.ready") == 25
+
+
+@pytest.mark.parametrize(
+    "name, key, problem", [("", "k", "name: 1 to 200 bytes"), ("n", "k" * 513, "key")]
+)
+def test_bad_event_is_refused(db: StoreClient, name: str, key: str, problem: str) -> None:
+    with pytest.raises(InvalidInput, match=problem):
+        db.run(sent_events.send(name, key, "1", workspace="default"))
+
+
+def test_event_outside_of_the_callers_workspaces_is_refused(db: StoreClient) -> None:
+    db.do("set laneway.workspaces = '{acme}'")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        db.do("select laneway.send_event('go')")
+    db.do("select laneway.send_event('go', workspace => 'acme')")
+
+
+def test_checks_are_consumed(db: StoreClient) -> None:
+    claim = suspended(db)
+    send(db)
+    look(db)
+    assert db.one("select count(*) from laneway.event_checks") == 0
+    assert db.places(claim.seq) == ["ready"]
