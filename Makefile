@@ -156,7 +156,7 @@ bench-rpc: env ## Benchmark remote workers against workers with a database (ARGS
 	@$(RUN) bench.rpc.run $(ARGS)
 
 .PHONY: bench-flows
-bench-flows: env ## Benchmark flows beside plain jobs and pg-boss (ARGS="shapes chain", ARGS=--quick)
+bench-flows: env ## Benchmark flows, sleeps and events, beside plain jobs and pg-boss (ARGS="shapes chain", ARGS=--quick)
 	@$(RUN) bench.flows.run $(ARGS)
 
 .PHONY: bench-peers

@@ -48,6 +48,8 @@ class Scale:
     flow_runs: int = 5
     chain: int = 10_000
     chain_runs: int = 3
+    parked: int = 100_000
+    events: int = 10_000
 
 
 QUICK = Scale(
@@ -83,6 +85,8 @@ QUICK = Scale(
     flow_runs=1,
     chain=100,
     chain_runs=1,
+    parked=1_000,
+    events=1_000,
 )
 
 

@@ -181,6 +181,10 @@ class Workers:
         """Wait until `count` jobs have been put aside to wait for a key."""
         self._await(f"(select count(*) from laneway.key_waiters) >= {count}", within_s)
 
+    def await_waiting(self, count: int, within_s: float) -> None:
+        """Wait until `count` jobs have status `waiting`."""
+        self._await(f"(select count(*) from laneway.waiting) >= {count}", within_s)
+
     def await_flows_ended(self, within_s: float) -> None:
         """Wait until no job waits, for a worker or for another job, and none runs."""
         tables = ("waiting", "ready", "lease")

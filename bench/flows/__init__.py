@@ -1,1 +1,1 @@
-"""The benchmark of flows: `make bench-flows`."""
+"""The benchmark of flows, sleeps and events: `make bench-flows`."""

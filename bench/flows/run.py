@@ -1,11 +1,11 @@
-"""Measure flows; print the missed targets. Kept in bench/latest/flows.json."""
+"""Measure flows, sleeps and events; print the missed targets. Kept in bench/latest/flows.json."""
 
 from __future__ import annotations
 
 import sys
 
 from bench.figures import LATEST, Target, Targets
-from bench.flows import before, drains
+from bench.flows import before, drains, events, parked
 from bench.run import Sections, main
 
 TARGETS: Targets = {
@@ -24,6 +24,13 @@ TARGETS: Targets = {
     "pgboss_fanin": None,
     "pgboss_layered": None,
     "chain_hop_ms": Target(5, is_ceiling=True),
+    "idle_statements_per_s": Target(2, is_ceiling=True),
+    "waiting_100k_mb": Target(50, is_ceiling=True),
+    "waiting_100k_stored_mb": None,
+    # The sender kept its pace of 1,000 a second.
+    "events_per_s": Target(950),
+    "event_p50_ms": None,
+    "event_p99_ms": Target(50, is_ceiling=True),
 }
 _SHAPES = ("fanout", "fanin", "layered")
 SECTIONS: Sections = {
@@ -38,6 +45,11 @@ SECTIONS: Sections = {
         ),
     ),
     "chain": (drains.measure_chain, ("chain_hop_ms",)),
+    "parked": (
+        parked.measure,
+        ("idle_statements_per_s", "waiting_100k_mb", "waiting_100k_stored_mb"),
+    ),
+    "events": (events.measure, ("events_per_s", "event_p50_ms", "event_p99_ms")),
     "before": (before.measure, ("plain_vs_before",)),
 }
 

@@ -18,7 +18,7 @@ FREEZE_S = 3.0
 
 
 class Operators:
-    """Processes that approve, cancel and retry; a killed one is replaced."""
+    """Processes that approve, cancel, retry and send events; a killed one is replaced."""
 
     def __init__(self, run: RowRun, count: int) -> None:
         self._run = run
@@ -27,6 +27,8 @@ class Operators:
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Self:
+        # The events that they have sent, stored in the same transactions.
+        self._run.conn.execute("create table crash.sent (op text, n integer, primary key (op, n))")
         self._processes = [self._start() for _ in range(self._count)]
         return self
 

@@ -1,4 +1,4 @@
-"""Approve, cancel and retry: python -m tests.crash.flow_operator NAME.
+"""Approve, cancel, retry and send events: python -m tests.crash.flow_operator NAME.
 
 Several of them do the same things at the same time. The test kills them at any moment.
 """
@@ -17,6 +17,7 @@ import psycopg
 
 from laneway import Laneway
 from laneway.errors import DatabaseUnavailable, Refused
+from tests.crash.flow_app import REVIEWED
 from tests.crash.flow_plans import MEND
 
 PAUSE_S = 0.02
@@ -28,16 +29,40 @@ _AWAITING = f"""
 select j.id::text, j.payload ->> 'fate' from laneway.awaiting w join laneway.jobs j using (seq)
  where j.payload ? 'fate' order by w.seq limit {AT_A_TIME}
 """
-# Jobs that run until they are cancelled.
+# Jobs that run until they are cancelled, and those that wait for such sub-jobs.
 _ENDLESS = f"""
 select j.id::text from laneway.lease l join laneway.jobs j using (seq)
- where l.job_type = 'node_endless' and l.cancel_requested_at is null limit {AT_A_TIME}
+ where l.job_type = 'node_endless' and l.cancel_requested_at is null
+union all
+select j.id::text from laneway.waiting w join laneway.jobs j using (seq)
+ where w.job_type = 'doomed_book' limit {AT_A_TIME}
 """
 _TO_MEND = f"""
 select j.seq, j.job_type, j.payload ->> 'op', f.id
   from laneway.outcome o join laneway.jobs j using (seq) join laneway.flows f on f.seq = j.flow
  where f.name = '{MEND}' and o.status <> 'completed' order by j.seq limit {AT_A_TIME}
 """
+# The next event of each book: at once, or when its handler waits.
+_TO_SEND = f"""
+select j.payload ->> 'op', s.n + 1
+  from (select seq from laneway.ready union all select seq from laneway.lease
+        union all select seq from laneway.waiting) alive
+  join laneway.jobs j using (seq)
+ cross join lateral (select count(*) as n from crash.sent s where s.op = j.payload ->> 'op') s
+ where j.job_type = 'book' and s.n < (j.payload ->> 'events')::integer
+   and (j.payload ->> 'is_early' = 'true'
+        or exists (select from laneway.handler_waits h
+                    where h.seq = j.seq and h.event = '{REVIEWED}' and h.done_at is null))
+ order by random() limit {AT_A_TIME}
+"""
+_SEND = f"""
+with sent as (
+    insert into crash.sent (op, n) values (%(op)s, %(n)s) on conflict do nothing returning n
+)
+select e.id from sent cross join lateral laneway.send_event(
+    '{REVIEWED}', %(op)s, jsonb_build_object('n', %(n)s::integer), wake => true) e
+"""
+
 Conn = psycopg.AsyncConnection[tuple[Any, ...]]
 
 
@@ -65,6 +90,8 @@ async def look(client: Laneway, conn: Conn, name: str) -> None:
             await client.cancel(job, by=name)
     if random.random() < MEND_SHARE:
         await _mend(conn)
+    for op, n in await _rows(conn, _TO_SEND):
+        await conn.execute(_SEND.encode(), {"op": op, "n": n})
 
 
 async def _mend(conn: Conn) -> None:

@@ -473,4 +473,68 @@ MUTANTS = (
         """,
         scale=0.1,
     ),
+    Mutant(
+        "sub-jobs are submitted again",
+        "C33",
+        "I2",
+        # Sometimes, so that a job ends in spite of it.
+        patches={
+            "waits_of": (
+                (
+                    "cardinality(h.subjects)",
+                    "case when random() < 0.3 then 0 else cardinality(h.subjects) end",
+                ),
+            ),
+            "submit_sub_jobs": (
+                ("if stored > p_offset or p_total = 0 then", "if p_total = 0 then"),
+            ),
+        },
+        scale=0.1,
+    ),
+    Mutant(
+        "events and waits miss each other",
+        "C33",
+        "I12",
+        setup="""
+        create function laneway.mutant_drop() returns trigger language plpgsql as $$
+        begin
+            return null;
+        end $$;
+        create trigger mutant_drop before insert on laneway.event_checks
+            for each row execute function laneway.mutant_drop();
+        """,
+        scale=0.1,
+    ),
+    Mutant(
+        "events are taken twice",
+        "C33",
+        "C33",
+        patches={"take_event": (("and h.event_id is not null))", "and false))"),)},
+        scale=0.1,
+    ),
+    Mutant(
+        "ended sub-jobs leave their owner waiting",
+        "C33",
+        "I12",
+        patches={"count_down": (("x.reason in ('jobs', 'sub_jobs')", "x.reason = 'jobs'"),)},
+        scale=0.1,
+    ),
+    Mutant(
+        "sleeps end at once",
+        "C33",
+        "C33",
+        patches={
+            "begin_wait": (
+                ("v_wait.until <= v_now then", "v_wait.until <= v_now + interval '1 h' then"),
+            )
+        },
+        scale=0.1,
+    ),
+    Mutant(
+        "cancelled jobs leave their sub-jobs",
+        "C33",
+        "I12",
+        patches={"cancel_owned": (("where l.owner = p_seq", "where l.owner = p_seq and false"),)},
+        scale=0.1,
+    ),
 )

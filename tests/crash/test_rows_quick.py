@@ -41,6 +41,13 @@ async def test_flows_end_as_without_faults(clusters: Clusters) -> None:
     assert result.faults == 4
 
 
+async def test_waiting_handlers_end_as_without_faults(clusters: Clusters) -> None:
+    result = await run_row(ROWS["C33"], clusters, 0.02, SEED)
+    assert result.violations == []
+    assert result.figures["book_jobs_wrong"] == 0
+    assert result.faults == 5
+
+
 @pytest.mark.crash
 async def test_slot_has_one_job_across_leaders(clusters: Clusters) -> None:
     result = await run_row(ROWS["C6"], clusters, 0.01, SEED)

@@ -30,6 +30,7 @@ from tests.crash.rows import (
     c30_restored_log,
     c31_clock_jump,
     c32_flows,
+    c33_waits,
 )
 
 ROWS = {
@@ -105,6 +106,12 @@ ROWS = {
         "flows: workers, operators and PostgreSQL killed",
         c32_flows.inject,
         c32_flows.check,
+        is_durable=True,
+    ),
+    "C33": Row(
+        "sub-jobs, sleeps and events: workers, senders and PostgreSQL killed",
+        c33_waits.inject,
+        c33_waits.check,
         is_durable=True,
     ),
     "C25": Row("jobs that take their process along", c25_culprit.inject, c25_culprit.check),
