@@ -58,6 +58,7 @@ from laneway.store import (
     retention,
     row_security,
     schedules,
+    sent_events,
     stats,
     steps,
     waits,
@@ -74,6 +75,7 @@ from laneway.store.statement import Statement
 from tests.control.access_statements import run_access
 from tests.control.limit_statements import prepare_turns, run_holds, run_turns
 from tests.control.remote_statements import run_remote
+from tests.control.wait_statements import run_waits
 from tests.support.job_factory import JobFactory
 from tests.support.store_client import PAST_CHECKS
 
@@ -320,6 +322,7 @@ def run_calls(session: RoleSession, claim: Claim) -> None:
     assert session.run(steps.read(claim)) == {"one": "1"}
     assert session.run(call_limits.acquire(claim, {"rated": 1})).answer == "granted"
     assert session.run(call_limits.release(claim, {"rated": 0})) == "given"
+    run_waits(session, claim)
 
 
 def run_scheduler(session: RoleSession) -> None:
@@ -404,6 +407,7 @@ def run_client(session: RoleSession, data: dict[str, Any]) -> None:
     session.run(jobs.get_attempts(data["ended"]))
     session.run(jobs.wait(waiting))
     assert session.run(waits.note(Claim(0, data["running"], 1), waiting))
+    session.run(sent_events.send("go", "k", "1", workspace="default"))
     assert session.run(jobs.cancel(waiting, "me", None)).found_in == "approved"
     assert session.run(jobs.cancel(data["running"], "me", None)).found_in == "running"
     for keyed in data["keyed"]:
