@@ -40,12 +40,14 @@ from laneway.store import (
     caller_transaction,
     events,
     explain,
+    flows,
     freeze,
     grouped_submit,
     health,
     history,
     idempotency,
     job_ids,
+    job_places,
     job_types,
     jobs,
     lanes,
@@ -73,9 +75,10 @@ from laneway.store.rights import STATEMENTS
 from laneway.store.schedules import SlotEntry
 from laneway.store.statement import Statement
 from tests.control.access_statements import run_access
+from tests.control.flow_statements import prepare_edges, read_flows, run_edges, run_flows
 from tests.control.limit_statements import prepare_turns, run_holds, run_turns
 from tests.control.remote_statements import run_remote
-from tests.control.wait_statements import run_waits
+from tests.control.wait_statements import run_waits, suspend
 from tests.support.job_factory import JobFactory
 from tests.support.store_client import PAST_CHECKS
 
@@ -127,6 +130,7 @@ def grant_text(privilege: Privilege) -> str:
 def prepare_worker(session: RoleSession) -> None:
     for _ in range(5):
         session.submit("ingestion", unique_key=str(uuid4()))
+    session.submit("reading")
     session.submit("polarity", delay=60.0)
     session.conn.execute("update laneway.delayed set run_at = clock_timestamp() - interval '1 s'")
     session.conn.execute("update laneway.worker_lanes set max_slots = 9 where name = 'interactive'")
@@ -136,6 +140,7 @@ def prepare_worker(session: RoleSession) -> None:
     prepare_leader(session)
     prepare_gates(session)
     prepare_turns(session)
+    prepare_edges(session.conn, session.submit("napping"))
     for _ in range(3):
         session.submit("same", concurrency_key="same")
     session.run(caller_transaction.finish(session.running("apart"), "1", 0.1))
@@ -209,7 +214,8 @@ def run_earlier_server(session: RoleSession) -> None:
 
 
 def run_earlier_reader(session: RoleSession) -> None:
-    """Read usage as the previous version does."""
+    """Read usage and jobs as the previous version does."""
+    session.conn.execute("select from laneway.jobs_as_text limit 0")
     for table in ("slot_usage", "limit_usage"):
         session.conn.execute(f"select sum(running) from laneway.{table}".encode())
 
@@ -245,7 +251,9 @@ def run_worker(session: RoleSession, _: None) -> None:
     session.run(job_types.touch_publishers([("encode", "app")]))
     session.register(("ingestion",))
     session.run(workers.touch(session.worker_id))
-    assert session.run(lanes.peek(["ingestion", "polarity"])).promoted == ["polarity"]
+    promoted = session.run(lanes.peek(["ingestion", "polarity"])).promoted
+    assert sorted(promoted) == ["napping", "polarity"]
+    suspend(session, *session.claim("reading"))
     assert session.run(lanes.find_below_floors([("ingestion", 0, 0)])) == set()
     assert session.run(lanes.find_horizon()) > 0
     done, failing, silent, held, snoozed = session.claim("ingestion", room=5, origins=True)
@@ -312,6 +320,7 @@ def run_leader(session: RoleSession, epoch: int) -> None:
     # Two keys without a holder: the one of run_keys, and the one that was parked manually.
     assert session.run(retention.sweep_keys(term)) == 2
     session.run(retention.recount_usage(term))
+    run_edges(session, term)
     session.run(retention.prune_events(term, 60.0))
     session.run(retention.prune_records(term))
     session.run(retention.delete_expired(term, WalkPosition()))
@@ -381,6 +390,8 @@ def prepare_client(session: RoleSession) -> dict[str, Any]:
 
 
 def run_client(session: RoleSession, data: dict[str, Any]) -> None:
+    session.conn.execute("select from laneway.jobs_as_text limit 0")
+    run_flows(session)
     session.run(workers.published_names())
     read_migrations(session)
     waiting = session.submit(unique_key="k")
@@ -431,6 +442,7 @@ def prepare_approver(session: RoleSession) -> list[UUID]:
 def run_approver(session: RoleSession, data: list[UUID]) -> None:
     read_migrations(session)
     due, later, refused, scheduled = data
+    session.conn.execute("select from laneway.jobs_as_text limit 0")
     session.conn.execute("select id, status from laneway.jobs_view")
     session.run(jobs.listing(JobFilter(status=Status.AWAITING_APPROVAL, max_cost=5, unit="EUR")))
     wanted = JobFilter(status=Status.PENDING, job_type="costly", q="x", within=REACH)
@@ -461,6 +473,7 @@ def run_reader(session: RoleSession, data: dict[str, Any]) -> None:
     session.run(explain.own_ahead(data["limited"], "ann"))
     session.run(waits.graph(data["limited"]))
     session.run(parents.read(data["limited"]))
+    read_flows(session)
     for status in (None, *Status):
         wanted = JobFilter(
             status=status, job_type="a", lane="x", q="x", max_cost=1, unit="EUR", within=REACH
@@ -632,6 +645,8 @@ def run_own(session: RoleSession, data: dict[str, Any]) -> None:
     run_requests(session)
     run_streams(session, data["running"])
     run_remote(session)
+    session.run(flows.retry(uuid4(), limit=9, after=0))
+    assert session.run(job_places.read([uuid4()])) == {}
     assert session.run(jobs.retry(data["gated"][2])).found_in == "cancelled"
     assert session.run(jobs.reprioritize(data["waiting"], 5)).found_in == "approved"
     assert session.run(jobs.reprioritize(data["old"], 5)).found_in == "completed"

@@ -349,10 +349,11 @@ CASES: dict[str, Case] = {
 READERS = {"bulk.preview"}
 # These store audit entries; this file tests them.
 KEEPERS = {"audit.audited", "audit.refuse", "audit.note"}
-# The session decides the actor of these, a repair needs a broken database, and a load of lanes
-# names no single lane: other tests hold the law.
+# The session decides the actor of these, a repair needs a broken database, a load of lanes names
+# no single lane, and a flow changes in batches: other tests hold the law.
 ELSEWHERE = {
     "sessions.open_session", "sessions.close_session", "repair.repair", "lanes.load",
+    "flows.cancel", "flows.retry",
 }  # fmt: skip
 
 

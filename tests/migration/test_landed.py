@@ -226,7 +226,7 @@ COMPLETE_SINCE = {"approver": "ca1cf61", "client": "e29a9c7", "reader": "e29a9c7
 NEW = {
     Privilege("function", name, "execute")
     for name in ("cancel_flow", "create_flow", "flow_states", "list_flows")
-}
+} | {Privilege("table", "open_edges", "select")}
 HELD = """
 select 'table', c.relname::text, lower(a.privilege_type)
   from pg_class c cross join lateral aclexplode(c.relacl) a

@@ -86,7 +86,8 @@ def test_search_for_rare_value_reads_bounded_number_of_rows(
         used = spent(filled, partial(filled.run, find))
         # Few rows of a type that waits are sorted first.
         few = 5_001 if status in (Status.APPROVED, Status.PENDING) else 0
-        assert sum(used[table] for table in TABLES) <= 2 * LOOK + few
+        # A handful of rows more is read where it looks whether other states have jobs at all.
+        assert sum(used[table] for table in TABLES) <= 2 * LOOK + few + 10
         assert not used.scans.get("outcome")
 
 

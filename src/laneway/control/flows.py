@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator
 from typing import Final
 from uuid import UUID
@@ -16,11 +15,12 @@ from laneway.domain.flow import ChangedFlow, Flow, FlowFilter, FlowGraph
 from laneway.domain.page import Page
 from laneway.domain.permissions import Reach
 from laneway.errors import Refused
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store import flow_changes
 from laneway.store import flows as store
 from laneway.store.database import Database, Runner
 
-log = logging.getLogger("laneway.control")
+log = SafeLogger("laneway.control")
 
 # Jobs of a graph on one page.
 MOST_JOBS: Final = 1000

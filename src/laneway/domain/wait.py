@@ -71,4 +71,5 @@ class JobResult:
 
     @property
     def is_completed(self) -> bool:
+        """Whether the job completed, so that `result` is its result."""
         return self.status == "completed"

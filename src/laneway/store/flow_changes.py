@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 from laneway.domain.flow import Flow
 from laneway.domain.redaction import redact
 from laneway.errors import NotFound
 from laneway.store import audit, flows
-from laneway.store.database import Database, Runner
 from laneway.store.statement import Statement
+
+if TYPE_CHECKING:
+    # The driver is imported when it is needed.
+    from laneway.store.database import Database, Runner
 
 # Jobs that one transaction looks at.
 BATCH: Final = 500

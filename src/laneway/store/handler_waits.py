@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 from laneway.domain.claim import Claim
 from laneway.store import jobs
-from laneway.store.batch import Entry
 from laneway.store.statement import Row, Statement
+
+if TYPE_CHECKING:
+    # The driver is imported when it is needed.
+    from laneway.store.batch import Entry
 
 # Results read at once.
 PAGE: Final = 1000

@@ -176,6 +176,7 @@ end $$;
 -- Deletes events whose retention is over; returns how many.
 create or replace function laneway.delete_expired_events(p_limit integer default 1000)
 returns integer language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_seqscan = off
 as $$
 declare
