@@ -14,7 +14,6 @@ import * as outcome from "./outcome.js";
 import type { Assignment, Result } from "./protocol.js";
 import type { Reporter } from "./reporter.js";
 import { Run } from "./run.js";
-import type { WaitCalls } from "./wait_calls.js";
 
 // The time for a fenced handler to stop before it counts as abandoned.
 const FENCED_GRACE_MS = 1000;
@@ -28,7 +27,6 @@ interface Parts {
   reporter: Reporter;
   completer: Completer;
   limits: CallLimits;
-  waits: WaitCalls;
 }
 
 export class Executor {
@@ -133,9 +131,8 @@ export class Executor {
     try {
       const raw = decode(assignment.payload, "payload");
       const parse = definition?.options?.parse;
-      const { reporter, limits, waits } = this.parts;
       const payload: unknown = parse ? await parse(raw) : raw;
-      context = new Context(run, payload, reporter, limits, waits);
+      context = new Context(run, payload, this.parts.reporter, this.parts.limits);
     } catch (error) {
       return outcome.unreadable(run, error);
     }

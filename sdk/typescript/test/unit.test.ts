@@ -27,7 +27,6 @@ const assignment: Assignment = {
   isAnalysis: false,
   tags: [],
   createdBy: "",
-  canWait: true,
 };
 
 const run = (given: Partial<Assignment> = {}): Run =>

@@ -22,6 +22,7 @@ from laneway.engine.lease.attempt_store import AttemptStore
 from laneway.engine.lease.reporter import Reporter
 from laneway.engine.run.attempt import Run
 from laneway.engine.run.handler_channel import finished_error
+from laneway.engine.run.sub_jobs import SubJobs
 from laneway.errors import DatabaseUnavailable, InvalidInput, SchemaMismatch, StaleAttempt
 from laneway.observability.log_throttle import LogThrottle
 from laneway.store.handler_waits import EndedRow, NewWait
@@ -58,14 +59,14 @@ class HandlerRequests:
         store: AttemptStore,
         warnings: LogThrottle,
         on_answer: Callable[[WriteResult], None],
-        on_submitted: Callable[[set[str]], None],
+        sub_jobs: SubJobs,
     ) -> None:
         self.reporter = Reporter(store, warnings, on_answer)
         self._store = store
         self.has_database = store.has_database
         self._warnings = warnings
         self._on_answer = on_answer
-        self._on_submitted = on_submitted
+        self._sub_jobs = sub_jobs
         self.limits = CallLimits(store, warnings)
 
     async def answer(self, run: Run, what: str, body: dict[str, Any]) -> Any:
@@ -137,11 +138,12 @@ class HandlerRequests:
     async def _submit_sub_jobs(
         self, run: Run, name: str, total: int, offset: int, jobs: list[list[Any]]
     ) -> None:
-        write = partial(self._store.submit_sub_jobs, run.claim, name, total, offset, jobs)
+        entries = await self._sub_jobs.entries(jobs, offset)
+        write = partial(self._store.submit_sub_jobs, run.claim, name, total, offset, entries)
         kept = await self._write(run, "run_all", write)
         await self._stop_if_refused(run, kept.answer)
         if kept.job_types:
-            self._on_submitted(set(kept.job_types))
+            self._sub_jobs.on_submitted(set(kept.job_types))
 
     async def _stop_if_refused(self, run: Run, answer: str) -> None:
         """Cancel a handler that must not go on; what it asked for was not stored."""
