@@ -95,7 +95,7 @@ async def test_no_page_is_longer_than_200_and_pages_are_only_found_by_cursors(
         if "limit" not in taken:
             continue
         lists += 1
-        # The graph of a flow is no list: its edges make sense only together.
+        # A graph is read in larger pages: its edges make sense only together.
         most = 1000 if path == "/flows/{flow_id}" else 200
         assert taken["limit"]["schema"]["maximum"] <= most
         assert "cursor" in taken, path
