@@ -1,4 +1,4 @@
-"""Two transactions at once: a child starts once and never waits for ever."""
+"""Two transactions at once: a child starts once, and none is left waiting."""
 
 from __future__ import annotations
 
