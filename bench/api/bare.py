@@ -19,6 +19,7 @@ from pydantic import BaseModel
 
 from laneway.api.http.server import Serving, listen, url_of
 from laneway.app.laneway import SERVER_POOL
+from laneway.config.settings import Settings
 from laneway.engine.process.lifecycle import run_loop
 
 CREATE = (
@@ -68,6 +69,7 @@ async def _serve() -> int:
         while not pool.empty():
             await pool.get_nowait().close()
 
+    app.state.settings = Settings.load()
     app.state.pool = pool
     app.state.close = close
     app.state.hub = SimpleNamespace(end_streams=lambda: None)

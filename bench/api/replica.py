@@ -49,15 +49,16 @@ def serving(
     database: Database, command: Sequence[str] = OWN, **variables: str
 ) -> Iterator[Replica]:
     """Run a server until the block ends."""
-    process = subprocess.Popen(
-        [sys.executable, *command],
-        cwd=ROOT,
-        env={**environment(database), **variables},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=(database.home / "replicas.log").open("ab"),
-        text=True,
-    )
+    with (database.home / "replicas.log").open("ab") as errors:
+        process = subprocess.Popen(
+            [sys.executable, *command],
+            cwd=ROOT,
+            env={**environment(database), **variables},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        )
     assert process.stdout is not None
     try:
         grpc_port = 0
