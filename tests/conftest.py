@@ -43,6 +43,8 @@ from tests.support.warm_program import WarmPopen, WarmProgram, shared
 # As laneway.rpc does, but before any test imports gRPC itself: its fork handlers break programs
 # that start while it is busy.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+# A busy machine may pause a test for seconds in the middle of a transaction.
+os.environ.setdefault("LANEWAY_IDLE_TRANSACTION_TIMEOUT", "60")
 
 # The same examples in each run; `--hypothesis-profile=default` uses others.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
