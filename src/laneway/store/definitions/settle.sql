@@ -208,8 +208,9 @@ begin
           into v_plain, v_plain_attempts, v_own.lanes, v_own.workers, v_own.slots, v_plain_in_flow
           from laneway.complete_plain(p_seqs, p_attempts, p_results, p_ran, v_now) c;
         if cardinality(v_plain) = cardinality(p_seqs) then
-            perform laneway.release_resources(v_own);
             return query select * from laneway.follow_ends(v_plain, v_plain_in_flow);
+            -- Last: claims wait for the counter of slots.
+            perform laneway.release_resources(v_own);
             if exists (select from laneway.watches) then
                 perform laneway.emit(v_plain, 'settled');
             end if;
