@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from laneway.store import edges as statements
@@ -239,3 +241,24 @@ def test_deletion_of_a_parent_waits_for_a_submit_after_it(
     db.retry(parent)
     edges.end(parent)
     assert db.places(child) == ["ready"]
+
+
+def test_settle_follows_edges_before_it_locks_the_counter_of_slots(
+    db: StoreClient, other: StoreClient, another: Callable[[], StoreClient]
+) -> None:
+    """Claims wait for that counter: a settle with many edges must not keep it meanwhile."""
+    parent = db.running()
+    child = Edges(db).submit(after=[parent.seq])
+    db.do("select laneway.open_watches(array[%s]::bigint[], 600)", child)
+    other.begin()
+    # Holds up the release of the child, which logs an event.
+    other.rows("select from laneway.watches where seq = %s for update", child)
+    settling = another()
+    settled = settling.later(lambda: Edges(settling).settle([parent]))
+    db.await_blocked(settling)
+    other.do("set local lock_timeout = '10s'")
+    other.rows("select laneway.count_slots('default', %s, 0)", db.worker)
+    other.commit()
+    assert [(a.seq, a.answer) for a in settled.result(60)] == [(child, "promoted")]
+    assert db.places(child) == ["ready"]
+    assert db.slots_agree()
