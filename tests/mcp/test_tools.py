@@ -281,7 +281,7 @@ async def test_refusals_name_field_and_rule(
 def test_names_are_those_of_the_api() -> None:
     for own, of_api in (
         (outputs.JobDetailResult, jobs.JobDetailOut),
-        (outputs.JobResult, jobs.JobOut),
+        (outputs.ListedJob, jobs.JobOut),
         (outputs.ProgressResult, output_model(Progress)),
         (outputs.ExplanationResult, jobs.ExplanationOut),
     ):

@@ -8,7 +8,7 @@ import pytest
 
 from laneway.benchmark.bottleneck import Load, limit_of, notes
 from laneway.benchmark.load import MachineTimes, SessionSamples, Work, cores_used, work_of
-from laneway.benchmark.report import Rates, Report
+from laneway.benchmark.report import BenchmarkReport, Rates
 from laneway.control.commit_speed import describe
 from laneway.store.benchmark import Session
 from laneway.store.health import CommitSpeed
@@ -98,14 +98,14 @@ def test_busy_share_of_the_machine_is_of_the_time_between_two_readings() -> None
 
 def test_report_compares_with_the_raw_limit() -> None:
     rates = Rates(0.2, 2.0, 40_000, 50_000, 10_000, 400, 20_000, 3.0, 9.0)
-    report = Report(rates, IDLE, "The limit.", [])
+    report = BenchmarkReport(rates, IDLE, "The limit.", [])
     figures = report.to_dict()
     assert figures["submit_many_vs_raw"] == 0.25
     assert figures["drain_vs_raw"] == 0.4
     # 500 commits of one connection per second.
     assert figures["submit_vs_commits"] == 0.8
     assert ("drain, one worker process", "20,000/s", "0.40") in list(report.rows())
-    unknown = Report(replace(rates, commit_ms=None), IDLE, "The limit.", [])
+    unknown = BenchmarkReport(replace(rates, commit_ms=None), IDLE, "The limit.", [])
     assert unknown.to_dict()["submit_vs_commits"] is None
 
 

@@ -29,7 +29,7 @@ class Rates:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class BenchmarkReport:
     """The result of a run."""
 
     rates: Rates

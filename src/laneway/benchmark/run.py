@@ -21,7 +21,7 @@ from laneway.benchmark import bottleneck
 from laneway.benchmark.app import make_app
 from laneway.benchmark.bottleneck import Load, Pooling
 from laneway.benchmark.load import MachineTimes, SessionSamples, cores_used, sampled
-from laneway.benchmark.report import Rates, Report
+from laneway.benchmark.report import BenchmarkReport, Rates
 from laneway.client.spec import Given
 from laneway.errors import LanewayError, MissingRight, Refused
 from laneway.store import benchmark, health, lanes, migrate
@@ -62,7 +62,7 @@ class Phases:
         return cls(6 * part, 6 * part, 9 * part, 5 * part, 12 * part, 6 * part)
 
 
-async def run(db: Database, seconds: float, say: Callable[[str], None]) -> Report:
+async def run(db: Database, seconds: float, say: Callable[[str], None]) -> BenchmarkReport:
     """Measure for about `seconds`; remove everything also when cancelled."""
     await check(db)
     pooling = await health.find_pooler(db.dsn, db.settings.connect_timeout)
@@ -101,7 +101,7 @@ class _Run:
         self._pooling = pooling
         self._say = say
 
-    async def measure(self) -> Report:
+    async def measure(self) -> BenchmarkReport:
         db, phases = self._db, self._phases
         limit_s = db.settings.connect_timeout
         found = await health.read_settings(db.dsn, limit_s, bottleneck.SETTINGS)
@@ -139,7 +139,7 @@ class _Run:
             start_p99_ms=cuts[98],
         )
         settings = {name: one.value for name, one in found.items()}
-        return Report(
+        return BenchmarkReport(
             rates,
             load,
             bottleneck.limit_of(load, speed, self._pooling),

@@ -13,7 +13,7 @@ from laneway.cli.inputs import Json
 from laneway.cli.output import line, note, show, show_json
 
 if TYPE_CHECKING:
-    from laneway.benchmark.report import Report
+    from laneway.benchmark.report import BenchmarkReport
 
 INTERRUPTS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -40,7 +40,7 @@ def bench(
         line(sentence)
 
 
-async def _measure(seconds: float) -> Report:
+async def _measure(seconds: float) -> BenchmarkReport:
     import asyncio
 
     from laneway.benchmark.run import run

@@ -26,7 +26,7 @@ class ProgressResult(output_model(Progress)):  # type: ignore[misc]
     """The progress of an attempt, in units of its handler."""
 
 
-class JobResult(BaseModel):
+class ListedJob(BaseModel):
     """A job as lists show it; get_job has the rest."""
 
     id: UUID
@@ -56,7 +56,7 @@ class JobResult(BaseModel):
 class JobPageOut(BaseModel):
     """Jobs, newest first."""
 
-    items: list[JobResult]
+    items: list[ListedJob]
     next_cursor: str | None = Field(description="For the next page; null: this is the last")
     looked_back_to: datetime | None = Field(
         description="How far back the search looked; next_cursor continues from there"

@@ -21,7 +21,7 @@ from laneway.mcp.outputs import (
     FlowResult,
     JobDetailResult,
     JobPageOut,
-    JobResult,
+    ListedJob,
     StandingOut,
 )
 from laneway.operations import flows, lanes
@@ -120,7 +120,7 @@ class Tools:
             filters["since"] = since
         found = self._client().list_jobs(**filters)
         page = await found.page(limit=limit, cursor=cursor or None)
-        items = [_shown(JobResult, job) for job in page.items]
+        items = [_shown(ListedJob, job) for job in page.items]
         return JobPageOut(
             items=items, next_cursor=page.next_cursor, looked_back_to=page.looked_back_to
         )
@@ -182,7 +182,7 @@ class Tools:
             list[str] | None, Field(description="Ids of jobs that must complete first")
         ] = None,
         after_failure: Annotated[AfterFailure | None, Field(description=AFTER_FAILURE_DOC)] = None,
-    ) -> JobResult:
+    ) -> ListedJob:
         """Submits a job. With a unique_key, a job that has not ended and has it is answered."""
         options: dict[str, Any] = {"workspace": workspace} if workspace else {}
         made = await self._client().submit(
@@ -201,7 +201,7 @@ class Tools:
             after_failure=after_failure,
             **options,
         )
-        return _shown(JobResult, made)
+        return _shown(ListedJob, made)
 
     async def approve_job(
         self,
@@ -210,29 +210,29 @@ class Tools:
         seal: Annotated[
             str, Field(max_length=512, description="Of get_job: approve only what was shown")
         ] = "",
-    ) -> JobResult:
+    ) -> ListedJob:
         """Lets a job that awaits an approval run. Look at it with get_job first; give its seal."""
         done = await self._client().approve_job(
             await self._found(job_id), comment=comment or None, seal=seal or None
         )
-        return _shown(JobResult, done)
+        return _shown(ListedJob, done)
 
     async def reject_job(
         self, job_id: JobId, reason: Annotated[str, Field(min_length=1, max_length=2000)]
-    ) -> JobResult:
+    ) -> ListedJob:
         """Cancels a job that awaits an approval, for a reason that is kept."""
-        return _shown(JobResult, await self._client().reject_job(await self._found(job_id), reason))
+        return _shown(ListedJob, await self._client().reject_job(await self._found(job_id), reason))
 
-    async def cancel_job(self, job_id: JobId, reason: Text = "") -> JobResult:
+    async def cancel_job(self, job_id: JobId, reason: Text = "") -> ListedJob:
         """Cancels a job: at once if it waits; if it runs, its worker is asked to stop it."""
         return _shown(
-            JobResult,
+            ListedJob,
             await self._client().cancel_job(await self._found(job_id), reason=reason or None),
         )
 
-    async def run_job_now(self, job_id: JobId) -> JobResult:
+    async def run_job_now(self, job_id: JobId) -> ListedJob:
         """Starts a job now that is delayed, snoozed or waits for a retry; others are refused."""
-        return _shown(JobResult, await self._client().run_job_now(await self._found(job_id)))
+        return _shown(ListedJob, await self._client().run_job_now(await self._found(job_id)))
 
     async def reprioritize_job(
         self, job_id: JobId, priority: Annotated[int, Field(description="Higher first")]

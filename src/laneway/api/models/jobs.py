@@ -45,7 +45,7 @@ Moment = Annotated[AwareDatetime, Field(strict=False)]
 MAX_JOBS = 1000
 
 
-class JobFields(RequestBody):
+class JobRequestFields(RequestBody):
     """The fields of a job to submit, alone or in a flow."""
 
     job_type: str = Field(min_length=1, max_length=128, examples=["ingestion"])
@@ -100,7 +100,7 @@ class JobFields(RequestBody):
         }
 
 
-class JobRequest(JobFields):
+class JobRequest(JobRequestFields):
     """A job to submit; the caller becomes its `created_by`."""
 
     workspace: str = Field(default=DEFAULT_WORKSPACE, min_length=1, max_length=128)
@@ -118,7 +118,7 @@ class JobRequest(JobFields):
         return options
 
 
-class FlowJobRequest(JobFields):
+class FlowJobRequest(JobRequestFields):
     """One job of a new flow."""
 
     name: str | None = Field(
@@ -164,7 +164,7 @@ class SubmittedJobs(BaseModel):
     items: list[SubmittedOut]
 
 
-class SubmittedFlow(output_model(Flow)):  # type: ignore[misc]
+class SubmittedFlowOut(output_model(Flow)):  # type: ignore[misc]
     """The submitted flow, and its jobs in the order of the request."""
 
     jobs: list[SubmittedOut]

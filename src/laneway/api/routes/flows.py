@@ -17,7 +17,7 @@ from laneway.api.http.job_access import Wanted, check_parents, check_submits, wi
 from laneway.api.http.problems import errors
 from laneway.api.http.responses import Json, location
 from laneway.api.models.events import FLOW_EVENTS, described
-from laneway.api.models.jobs import FlowRequest, SubmittedFlow
+from laneway.api.models.jobs import FlowRequest, SubmittedFlowOut
 from laneway.api.routes.submission import check_duplicates, check_room, submitted
 from laneway.client import Client, JobHandle
 from laneway.client.flow_draft import FlowJobOptions
@@ -44,7 +44,7 @@ FlowReader = Annotated[FlowCaller, Depends(over_flows("jobs:read"))]
     "/flows",
     operation_id="submit_flow",
     status_code=202,
-    response_model=SubmittedFlow,
+    response_model=SubmittedFlowOut,
     response_description="Submitted",
     responses={
         202: {

@@ -26,7 +26,7 @@ from laneway.api.http.job_access import (
 )
 from laneway.api.http.problems import errors
 from laneway.api.http.responses import Json, location
-from laneway.api.models.jobs import JobFields, JobOut, JobRequest, NewJobs, SubmittedJobs
+from laneway.api.models.jobs import JobOut, JobRequest, JobRequestFields, NewJobs, SubmittedJobs
 from laneway.client import Client, Given, JobHandle, JobOptions
 from laneway.control.audit import audited
 from laneway.domain.job import Job
@@ -233,7 +233,7 @@ def submitted(handle: JobHandle) -> dict[str, Any]:
     }
 
 
-def check_room(quota: Quota, jobs: Iterable[tuple[str, JobFields]]) -> Statement[None]:
+def check_room(quota: Quota, jobs: Iterable[tuple[str, JobRequestFields]]) -> Statement[None]:
     """Refuse too many jobs, each with its workspace, before they are stored."""
     return quotas.check(
         quota,
