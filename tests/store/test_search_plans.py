@@ -86,9 +86,17 @@ def test_search_for_rare_value_reads_bounded_number_of_rows(
         used = spent(filled, partial(filled.run, find))
         # Few rows of a type that waits are sorted first.
         few = 5_001 if status in (Status.APPROVED, Status.PENDING) else 0
-        # A handful of rows more is read where it looks whether other states have jobs at all.
-        assert sum(used[table] for table in TABLES) <= 2 * LOOK + few + 10
+        assert sum(used[table] for table in TABLES) <= 2 * LOOK + few
         assert not used.scans.get("outcome")
+
+
+def test_search_of_all_states_reads_older_ones_only_when_it_gets_there(filled: StoreClient) -> None:
+    """The tables of the states are merged, not read one after the other."""
+    wanted = JobFilter(lane="system")
+    used = spent(filled, lambda: filled.run(jobs.listing(wanted, limit=50, scan=LOOK)))
+    assert used["ready"] == LOOK
+    # All queued jobs are newer.
+    assert used["outcome"] <= 10
 
 
 def test_rare_status_is_found_by_index_among_many_ends(filled: StoreClient) -> None:

@@ -276,9 +276,12 @@ begin
                                  else p_status is null or (select true from laneway.outcome o where o.seq = k.seq) is null end
                         and (p_delayed is not true or exists (
                              select from laneway.delayed d where d.seq = k.seq and d.run_at > clock_timestamp()))
-                   from laneway.links k
-                  where v_flow is not null and k.flow = v_flow and k.seq < v_at and k.seq >= v_floor
-                  order by k.flow desc, k.seq desc limit v_step)
+                   from (select x.seq from laneway.links x
+                          where (x.flow, x.seq) < (v_flow, v_at) and (x.flow, x.seq) >= (v_flow, v_floor)
+                            and x.flow is not null
+                          order by x.flow desc, x.seq desc limit v_step) k
+                  -- Outside: without a flow the planner drops the part, which is not in the order of the others.
+                  where v_flow is not null)
                 union all
                 (select q.seq, (p_job_type is null or q.job_type = p_job_type) and (v_lanes is null or (q.job_type = any (v_types)) <> v_rest)
                         and (v_places is null or (select b.workspace from laneway.jobs b where b.seq = q.seq) = any (v_places))
@@ -347,54 +350,6 @@ begin
         end if;
         v_step := greatest(least(v_step, (p_look - v_spent) / v_price), 25);
     end loop;
-end $$;
-
--- The newest ended jobs of these workspaces with these statuses, by the index of both. An array of one workspace:
--- with an equality the planner could take the order from another index, and read it to the end if there are few;
--- not a range, which would read all newer entries.
-create or replace function laneway.ended_seqs(
-    p_workspaces text[], p_statuses text[], p_before bigint, p_floor bigint, p_limit integer)
-returns setof bigint language plpgsql stable
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set jit = off
-as $$
-begin
-    return query
-    select e.seq from unnest(p_workspaces) w cross join unnest(p_statuses) s
-     cross join lateral (select o.seq from laneway.outcome o
-                          where o.workspace = any (array[w]) and o.status = s and o.seq < p_before and o.seq >= p_floor
-                          order by o.workspace, o.seq desc limit p_limit) e
-     order by e.seq desc limit p_limit;
-end $$;
-
--- The number of the first job submitted at this time or later, by binary search: sequence numbers follow the submit
--- time only roughly, so callers allow for a minute. Null if there are few jobs, or without a time.
-create or replace function laneway.first_seq_since(p_at timestamptz) returns bigint
-language plpgsql stable
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
-as $$
-declare
-    v_low  bigint := (select j.seq from laneway.jobs j order by j.seq limit 1);
-    v_high bigint := (select j.seq + 1 from laneway.jobs j order by j.seq desc limit 1);
-    v_mid  bigint;
-    v_seen timestamptz;
-begin
-    if p_at is null or v_low is null or v_high - v_low < 10000 then return null; end if;
-    while v_low < v_high loop
-        v_mid := (v_low + v_high) / 2;
-        select j.created_at into v_seen from laneway.jobs j where j.seq >= v_mid order by j.seq limit 1;
-        if v_seen >= p_at then
-            v_high := v_mid;
-        else
-            v_low := v_mid + 1;
-        end if;
-    end loop;
-    return v_low;
 end $$;
 
 -- Whether a text occurs, ignoring case, in the searched fields of a job; the cheapest fields first.
