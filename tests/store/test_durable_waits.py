@@ -89,6 +89,14 @@ def test_due_sleeper_returns_with_its_wait_done(db: StoreClient) -> None:
     assert db.one("select retries from laneway.lease") == 0
 
 
+def test_caller_with_a_wrong_clock_wakes_no_sleeper(db: StoreClient) -> None:
+    claim = db.running()
+    db.run(handler_waits.begin(claim, SLEEP))
+    db.settle(claim, "wait", result="night")
+    db.do("select laneway.peek('{}', clock_timestamp() + interval '2 hours')")
+    assert db.places(claim.seq) == ["waiting"]
+
+
 def test_next_poll_is_due_when_the_first_sleeper_is(db: StoreClient) -> None:
     claim = db.running()
     db.run(handler_waits.begin(claim, SLEEP._replace(seconds=100.0)))

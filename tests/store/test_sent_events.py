@@ -174,9 +174,9 @@ def test_broadcast_reaches_more_jobs_than_one_call_handles(db: StoreClient) -> N
     db.do("delete from laneway.event_checks")
     send(db)
     # As if none had been delivered with the event.
-    db.do("select laneway.check_events(clock_timestamp(), 10)")
+    db.do("select laneway.check_events(10)")
     while db.one("select count(*) from laneway.event_checks"):
-        db.do("select laneway.check_events(clock_timestamp(), 10)")
+        db.do("select laneway.check_events(10)")
     assert db.one("select count(*) from laneway.ready") == 25
 
 

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from typing import Final
 
-# All run with their owner's rights: a worker writes waits and events only through them.
-WAIT_FUNCTIONS: Final[dict[str, tuple[str, ...]]] = dict.fromkeys(
-    (
-        "add_sub_job_edges", "add_wait", "begin_wait", "check_events", "delete_expired_events",
-        "deliver_to", "event_waiters", "lock_for_wait", "send_event",
-        "sub_job_results", "submit_sub_jobs", "suspend", "take_event", "waits_of", "wake_sleepers",
+WAIT_FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
+    # These run with their owner's rights: a worker writes waits and events only through them.
+    **dict.fromkeys(("begin_wait", "submit_sub_jobs", "sub_job_results", "waits_of"), ()),
+    **dict.fromkeys(("suspend", "wake_sleepers", "check_events"), ()),
+    **dict.fromkeys(("send_event", "delete_expired_events"), ()),
+    "lock_for_wait": ("select update on lease",),
+    "add_wait": ("select on jobs", "select on steps", "select insert on handler_waits"),
+    "add_sub_job_edges": (
+        "select on links", "select insert on open_edges", "select insert update on countdowns",
+        "execute on lock_parents",
     ),
-    (),
-)  # fmt: skip
+    "take_event": ("select on sent_events", "select update on handler_waits"),
+    "event_waiters": ("select on sent_events", "select on handler_waits", "select on waiting"),
+    "deliver_to": (
+        "select update on waiting", "select on handler_waits", "insert on event_checks",
+        "execute on take_event", "execute on release_waiting",
+    ),
+}  # fmt: skip
 
 WAIT_STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "handler_waits/begin_wait": ("execute on begin_wait",),

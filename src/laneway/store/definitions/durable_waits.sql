@@ -1,10 +1,11 @@
 -- Waits of handlers. Each is stored under its name by a fenced call, then the verdict `wait` ends the attempt and
--- moves the job to `waiting`. All run with their owner's rights: a worker writes them only through these calls.
+-- moves the job to `waiting`. Those that a worker calls run with their owner's rights, and take no clock: a worker writes
+-- waits only through them, at the time of the database.
 
 -- Locks the lease of the running attempt for a write about a wait, and counts it as progress. Returns kept,
 -- cancel_requested, fenced or busy (try again). Never waits for a lock.
 create or replace function laneway.lock_for_wait(p_seq bigint, p_attempt integer, p_now timestamptz)
-returns text language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+returns text language plpgsql volatile as $$
 declare
     v_cancel boolean;
     v_type   text;
@@ -25,7 +26,7 @@ end $$;
 -- Adds a wait of a job that the caller has locked. Refuses the name of a step, and more than 5,000 waits.
 create or replace function laneway.add_wait(
     p_seq bigint, p_name text, p_kind text, p_total integer, p_event text, p_key text, p_until timestamptz, p_now timestamptz)
-returns laneway.handler_waits language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+returns laneway.handler_waits language plpgsql volatile as $$
 declare
     v_wait  laneway.handler_waits;
     v_count bigint;
@@ -51,10 +52,10 @@ end $$;
 -- the timeout of the event, from the first call of this name; null: no timeout. Answers as laneway.save_step.
 create or replace function laneway.begin_wait(
     p_seq bigint, p_attempt integer, p_name text, p_kind text, p_seconds double precision, p_event text, p_key text,
-    p_now timestamptz default null, out answer text, out state text, out result text)
+    out answer text, out state text, out result text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    v_now  timestamptz := coalesce(p_now, clock_timestamp());
+    v_now  timestamptz := clock_timestamp();
     v_wait laneway.handler_waits;
 begin
     answer := laneway.lock_for_wait(p_seq, p_attempt, v_now);
@@ -85,13 +86,13 @@ end $$;
 create or replace function laneway.submit_sub_jobs(
     p_seq bigint, p_attempt integer, p_name text, p_total integer, p_offset integer, p_ids uuid[], p_payloads jsonb,
     p_kind_of integer[], p_kinds jsonb, p_max_payload_bytes integer default 1048576,
-    p_max_key_bytes integer default 512, p_now timestamptz default null,
+    p_max_key_bytes integer default 512,
     out answer text, out stored integer, out job_types text[])
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 set jit = off
 as $$
 declare
-    v_now      timestamptz := coalesce(p_now, clock_timestamp());
+    v_now      timestamptz := clock_timestamp();
     v_wait     laneway.handler_waits;
     v_owner    record;
     v_ids      uuid[];
@@ -158,7 +159,7 @@ end $$;
 
 -- Lets a job wait for its sub-jobs: p_new are stored by this transaction, the others of p_subjects existed before.
 create or replace function laneway.add_sub_job_edges(p_owner bigint, p_subjects bigint[], p_new bigint[])
-returns void language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+returns void language plpgsql volatile
 set jit = off
 set enable_seqscan = off
 as $$
@@ -218,13 +219,14 @@ $$;
 
 -- Moves jobs whose attempt ended with the verdict `wait` to waiting, or to ready if what they wait for came in between.
 -- Returns those in ready. Never waits for a lock: what it cannot see now is looked at after the commit.
-create or replace function laneway.suspend(p_jobs laneway.suspended_job[], p_now timestamptz)
+create or replace function laneway.suspend(p_jobs laneway.suspended_job[])
 returns bigint[] language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
+    v_now   timestamptz := clock_timestamp();
     v_job   laneway.suspended_job;
     v_wait  laneway.handler_waits;
     v_open  boolean;
@@ -244,7 +246,7 @@ begin
                 insert into laneway.arrivals (kind, seq) values ('counted', v_job.seq);
             end if;
         elsif v_wait.kind is not null then
-            v_open := v_wait.done_at is null and (v_wait.until <= p_now) is not true;
+            v_open := v_wait.done_at is null and (v_wait.until <= v_now) is not true;
             if v_wait.kind = 'event' and v_open then
                 insert into laneway.event_checks (seq) values (v_job.seq);
             end if;
@@ -252,26 +254,27 @@ begin
         if v_open then
             insert into laneway.waiting (seq, job_type, rank, attempt, retries, sealed, reason, name, wake_at, since)
             values (v_job.seq, v_job.job_type, v_job.rank, v_job.attempt, v_job.retries, v_job.sealed, v_wait.kind,
-                    v_job.name, v_wait.until, p_now);
+                    v_job.name, v_wait.until, v_now);
         else
             v_ready := v_ready || v_job.seq;
             insert into laneway.ready (seq, job_type, fresh, rank, attempt, retries, sealed, ready_at)
-            values (v_job.seq, v_job.job_type, false, v_job.rank, v_job.attempt, v_job.retries, v_job.sealed, p_now);
+            values (v_job.seq, v_job.job_type, false, v_job.rank, v_job.attempt, v_job.retries, v_job.sealed, v_now);
         end if;
     end loop;
     return v_ready;
 end $$;
 
 -- Releases jobs whose sleep or timeout is over; returns their types. For laneway.peek.
-create or replace function laneway.wake_sleepers(p_now timestamptz, p_limit integer default 1000)
+create or replace function laneway.wake_sleepers(p_limit integer default 1000)
 returns text[] language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
-    v_seqs bigint[] := array(select w.seq from laneway.waiting w where w.wake_at <= p_now
+    v_now  timestamptz := clock_timestamp();
+    v_seqs bigint[] := array(select w.seq from laneway.waiting w where w.wake_at <= v_now
                               order by w.wake_at limit p_limit for update skip locked);
 begin
-    return array(select distinct r.job_type from laneway.release_waiting(v_seqs, p_now) r);
+    return array(select distinct r.job_type from laneway.release_waiting(v_seqs, v_now) r);
 end $$;

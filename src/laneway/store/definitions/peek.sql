@@ -27,10 +27,10 @@ begin
     )
     select array_agg(distinct g.job_type) into promoted from gone g;
     if (select true from laneway.waiting w where w.wake_at <= v_now limit 1) then
-        promoted := promoted || laneway.wake_sleepers(v_now);
+        promoted := promoted || laneway.wake_sleepers();
     end if;
     if (select true from laneway.event_checks limit 1) then
-        promoted := promoted || laneway.check_events(v_now);
+        promoted := promoted || laneway.check_events();
     end if;
     if (select true from laneway.arrivals limit 1) then
         select promoted || a.job_types, case when a.more then 0 when a.is_busy then 0.05 end

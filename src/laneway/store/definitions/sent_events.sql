@@ -5,7 +5,7 @@
 -- Gives a wait the first event that its job has not taken. Returns the wait, unchanged if there is none. The caller has
 -- locked the job's lease or its row in waiting.
 create or replace function laneway.take_event(p_wait laneway.handler_waits, p_now timestamptz)
-returns laneway.handler_waits language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+returns laneway.handler_waits language plpgsql volatile
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
@@ -31,7 +31,7 @@ end $$;
 -- Never waits for a lock: a job that another transaction has locked is looked at again later.
 create or replace function laneway.deliver_to(p_seqs bigint[], p_now timestamptz)
 returns table (seq bigint, job_type text)
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+language plpgsql volatile
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
@@ -65,7 +65,7 @@ end $$;
 
 -- The jobs that wait for an event, p_limit of them.
 create or replace function laneway.event_waiters(p_event_id bigint, p_limit integer)
-returns bigint[] language sql stable security definer set search_path = pg_catalog, pg_temp
+returns bigint[] language sql stable
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
@@ -137,7 +137,7 @@ begin
 end $$;
 
 -- Makes the looks that commits left; returns the types of the jobs that go on, null if there were none. For laneway.peek.
-create or replace function laneway.check_events(p_now timestamptz, p_limit integer default 1000)
+create or replace function laneway.check_events(p_limit integer default 1000)
 returns text[] language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
@@ -170,7 +170,7 @@ begin
         end if;
     end loop;
     if v_seqs is null then return null; end if;
-    return (select array_agg(distinct d.job_type) from laneway.deliver_to(v_seqs, p_now) d);
+    return (select array_agg(distinct d.job_type) from laneway.deliver_to(v_seqs, clock_timestamp()) d);
 end $$;
 
 -- Deletes events whose retention is over; returns how many.

@@ -343,7 +343,7 @@ begin
         end loop;
     end if;
     if v_suspended is not null then
-        v_resumed := laneway.suspend(v_suspended, v_now);
+        v_resumed := laneway.suspend(v_suspended);
         v_odd_status := array(select case when x.seq = any (v_resumed) then 'approved' else x.status end
                                 from unnest(v_odd, v_odd_status) with ordinality as x (seq, status, n) order by x.n);
     end if;
