@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import psycopg
 
 from laneway.domain.flow import FlowFilter
-from laneway.store import edges, flows
+from laneway.store import edges, flows, jobs
 from laneway.store.retention import LeaderTerm
 from tests.control.wait_statements import Session
 
@@ -24,6 +24,30 @@ def prepare_edges(conn: psycopg.Connection[Any], napping: UUID) -> None:
     )
     conn.execute("insert into laneway.arrivals (kind, seq) values ('counted', 0)")
     conn.execute("insert into laneway.event_checks (seq) values (0)")
+
+
+def prepare_flow(session: Session, conn: psycopg.Connection[Any]) -> list[UUID]:
+    """A flow of two jobs, the second after the first; both were cancelled."""
+    flow_id = uuid4()
+    session.run(flows.create(flow_id, "weekly", "default", [], "me"))
+    ids: list[UUID] = []
+    for _ in range(2):
+        submit = "select job_id from laneway.submit('part', after => %s::uuid[], flow => %s)"
+        row = conn.execute(submit, [ids, flow_id]).fetchone()
+        assert row is not None
+        ids.append(row[0])
+    for job_id in reversed(ids):
+        session.run(jobs.cancel(job_id, "me", None))
+    return ids
+
+
+def run_verbs_on_flow(session: Session, ids: list[UUID]) -> None:
+    """Retry and delete jobs of a flow: they change its edges and sums."""
+    session.run(flows.retry(uuid4(), limit=9, after=0))
+    assert session.run(jobs.retry(ids[1])).found_in == "cancelled"
+    assert session.run(jobs.cancel(ids[1], "me", None)).found_in == "waiting"
+    for job_id in ids:
+        assert session.run(jobs.delete(job_id)) == job_id
 
 
 def run_flows(session: Session) -> None:

@@ -40,7 +40,6 @@ from laneway.store import (
     caller_transaction,
     events,
     explain,
-    flows,
     freeze,
     grouped_submit,
     health,
@@ -74,8 +73,8 @@ from laneway.store.retention import LeaderTerm, WalkPosition
 from laneway.store.rights import STATEMENTS
 from laneway.store.schedules import SlotEntry
 from laneway.store.statement import Statement
+from tests.control import flow_statements
 from tests.control.access_statements import run_access
-from tests.control.flow_statements import prepare_edges, read_flows, run_edges, run_flows
 from tests.control.limit_statements import prepare_turns, run_holds, run_turns
 from tests.control.remote_statements import run_remote
 from tests.control.wait_statements import run_waits, suspend
@@ -140,7 +139,7 @@ def prepare_worker(session: RoleSession) -> None:
     prepare_leader(session)
     prepare_gates(session)
     prepare_turns(session)
-    prepare_edges(session.conn, session.submit("napping"))
+    flow_statements.prepare_edges(session.conn, session.submit("napping"))
     for _ in range(3):
         session.submit("same", concurrency_key="same")
     session.run(caller_transaction.finish(session.running("apart"), "1", 0.1))
@@ -320,7 +319,7 @@ def run_leader(session: RoleSession, epoch: int) -> None:
     # Two keys without a holder: the one of run_keys, and the one that was parked manually.
     assert session.run(retention.sweep_keys(term)) == 2
     session.run(retention.recount_usage(term))
-    run_edges(session, term)
+    flow_statements.run_edges(session, term)
     session.run(retention.prune_events(term, 60.0))
     session.run(retention.prune_records(term))
     session.run(retention.delete_expired(term, WalkPosition()))
@@ -391,7 +390,7 @@ def prepare_client(session: RoleSession) -> dict[str, Any]:
 
 def run_client(session: RoleSession, data: dict[str, Any]) -> None:
     session.conn.execute("select from laneway.jobs_as_text limit 0")
-    run_flows(session)
+    flow_statements.run_flows(session)
     session.run(workers.published_names())
     read_migrations(session)
     waiting = session.submit(unique_key="k")
@@ -473,7 +472,7 @@ def run_reader(session: RoleSession, data: dict[str, Any]) -> None:
     session.run(explain.own_ahead(data["limited"], "ann"))
     session.run(waits.graph(data["limited"]))
     session.run(parents.read(data["limited"]))
-    read_flows(session)
+    flow_statements.read_flows(session)
     for status in (None, *Status):
         wanted = JobFilter(
             status=status, job_type="a", lane="x", q="x", max_cost=1, unit="EUR", within=REACH
@@ -584,6 +583,7 @@ def prepare_server(session: RoleSession) -> dict[str, Any]:
         "own": prepare_handler(session),
         "failed": session.failed("d", unique_key="f"),
         "old": session.completed("e"),
+        "flow": flow_statements.prepare_flow(session, session.conn),
     }
 
 
@@ -645,7 +645,7 @@ def run_own(session: RoleSession, data: dict[str, Any]) -> None:
     run_requests(session)
     run_streams(session, data["running"])
     run_remote(session)
-    session.run(flows.retry(uuid4(), limit=9, after=0))
+    flow_statements.run_verbs_on_flow(session, data["flow"])
     assert session.run(job_places.read([uuid4()])) == {}
     assert session.run(jobs.retry(data["gated"][2])).found_in == "cancelled"
     assert session.run(jobs.reprioritize(data["waiting"], 5)).found_in == "approved"

@@ -98,13 +98,6 @@ def test_role_runs_all_its_statements_with_its_grants(session: RoleSession, role
     assert session.ran == set(ROLES[role])
 
 
-# Needed by verbs on jobs with edges, which tests/store/test_edges.py runs as the owner.
-OF_EDGES = {
-    "arrivals", "count_down", "countdowns", "flow_tallies", "flows", "handler_waits", "links",
-    "open_edges", "release_waiting", "remove_links", "waiting",
-}  # fmt: skip
-
-
 @pytest.mark.parametrize("role", ROLES)
 def test_no_grant_of_a_role_can_be_missed(session: RoleSession, role: str) -> None:
     """The server has the grants of other roles and of operator verbs: only the latter are tried."""
@@ -122,8 +115,7 @@ def test_no_grant_of_a_role_can_be_missed(session: RoleSession, role: str) -> No
         run_as_role(session, run, data)
     # What is left is needed by calls outside of statements, if at all.
     rest, session.unproven = sorted(session.unproven), set()
-    tried = [each for each in rest if each.name not in OF_EDGES]
-    needless = [each for each in tried if not session.is_denied(each, lambda: run(session, data))]
+    needless = [each for each in rest if not session.is_denied(each, lambda: run(session, data))]
     assert needless == [], "\n".join(map(str, needless))
 
 

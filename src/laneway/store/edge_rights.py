@@ -7,18 +7,13 @@ from typing import Final
 EDGE_FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     # These run with their owner's rights: workers and clients may not write edges and flows.
     **dict.fromkeys(("note_ends", "advance", "fold_tallies", "create_flow", "list_flows"), ()),
-    **dict.fromkeys(("flow_states", "results_of", "cancel_flow"), ()),
+    **dict.fromkeys(("flow_states", "results_of", "cancel_flow", "remove_links"), ()),
     "end_unstarted": ("select on jobs", "select on outcome", "execute on end_waiting"),
     "cancel_owned": ("select on links", "insert on arrivals", "execute on wake"),
     "is_needed": (
         "select on open_edges", "select on links", "select on outcome", "select on jobs",
     ),
     "is_flow_kept": ("select on links", "execute on flow_sums"),
-    "remove_links": (
-        "select on outcome", "select delete on open_edges", "select delete on countdowns",
-        "select delete on links", "select update delete on flows", "select delete on flow_tallies",
-        "execute on count_down",
-    ),
     "lock_parents": (
         "select update on lease", "select update on ready", "select update on delayed",
         "select update on key_waiters", "select update on awaiting", "select update on waiting",

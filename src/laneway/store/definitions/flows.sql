@@ -257,9 +257,9 @@ create or replace function laneway.is_needed(p_seq bigint) returns boolean langu
 $$;
 
 -- Deletes the links of ended jobs that are about to be deleted, and flows without jobs. Children of such jobs have ended
--- too: after a retry they do not wait for what does not exist.
+-- too: after a retry they do not wait for what does not exist. With its owner's rights: callers may not write edges.
 create or replace function laneway.remove_links(p_seqs bigint[]) returns void
-language plpgsql volatile
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
