@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from uuid import UUID
@@ -40,6 +41,7 @@ async def test_waiting_job_names_the_jobs_that_have_not_ended(
     assert reason.code == "waits_for_jobs"
     # What runs comes first.
     assert reason.message.startswith(f"it waits for 8 of 9 jobs: {running} (running), ")
+    assert "(queued), " in reason.message
     assert reason.message.endswith(" and 3 more")
     explained = await explain(db, child)
     assert explained.starts_in_s is None
@@ -89,6 +91,13 @@ def test_wait_for_an_event_says_how_to_send_it() -> None:
         "it waits for the event reviewed with the key folder-7, until 2026-11-19T00:00:00+00:00 at"
         " the latest (`laneway events send reviewed --key folder-7`)"
     )
+
+
+def test_command_that_sends_an_event_runs_nothing_else() -> None:
+    wait = WaitsFor(kind="event", event="paid; reboot", key="$(reboot) `reboot`")
+    [reason] = waiting_reasons(job_that_waits(wait), None)
+    command = reason.message.partition("(`")[2].removesuffix("`)")
+    assert shlex.split(command)[2:] == ["send", "paid; reboot", "--key", "$(reboot) `reboot`"]
 
 
 def test_sleeping_job_says_until_when() -> None:

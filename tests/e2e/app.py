@@ -100,6 +100,26 @@ async def pay_out(ctx: Context, account: str, cents: int) -> dict[str, Any]:
     return {"account": account, "cents": cents}
 
 
+@lw.handler("take_order", lane="reports")
+async def take_order(
+    ctx: Context, key: str, event: str = "order.paid", name: str = "", timeout: float = 86_400
+) -> dict[str, Any]:
+    """Reserve the goods, then wait without a worker until an event says that they are paid."""
+    await ctx.step("reserve the goods", dict, order=key)
+    ctx.log(f"waiting for {event} {key}")
+    paid = await ctx.wait_event(event, key=key, timeout=timeout, name=name or None)
+    return {"order": key, "paid": paid}
+
+
+@lw.handler("make_album", lane="reports")
+async def make_album(ctx: Context, key: str, pictures: int = 3) -> dict[str, Any]:
+    """Run one sub-job for each picture, and sleep before the album is printed."""
+    jobs = [resize.job(key=f"{key}-{number}") for number in range(pictures)]
+    done = await ctx.run_all("pictures", jobs)
+    await ctx.sleep("let the ink dry", 3600)
+    return {"pictures": len(done)}
+
+
 class ImportRefused(Exception):
     """An import's own error."""
 

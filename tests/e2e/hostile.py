@@ -37,6 +37,9 @@ TEXTS = (
     "line one\nline two\r\n\tindented <script>alert('lines')</script>",
 )
 
+# For names of flows, jobs in them, waits, events and keys: at most 128 bytes, without controls.
+NAMES = [text for text in TEXTS[:20] if len(text) <= 100]
+
 # Elements and addresses that only hostile text could have made.
 _MADE = """
 () => {

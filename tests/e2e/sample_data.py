@@ -47,6 +47,7 @@ def fill_site(site: Site) -> dict[str, str]:
     made["retried"] = api.submit("flaky_sync", {"account": "calendar"})
     made["running"] = _running(site)
     made["limited"] = _limited(site)
+    made |= _waits(site)
     for number in range(4):
         api.submit("resize", {"key": new_key("held")}, priority=number)
     made["flow"] = _flows(site)
@@ -108,6 +109,22 @@ def _flows(site: Site) -> str:
         for name, jobs in flows.items()
     ]
     return str(made[-1])
+
+
+def _waits(site: Site) -> dict[str, str]:
+    """Handlers that wait for an event, for a time and for sub-jobs, which fill their lane."""
+    api, dry, held = site.api, new_key("album"), new_key("album")
+    site.steps.allow(f"{dry}-0")
+    asleep = api.submit("make_album", {"key": dry, "pictures": 1})
+    waits.until(lambda: (api.get(f"/jobs/{asleep}")["waits_for"] or {}).get("kind") == "sleep")
+    made = {
+        "event": api.submit("take_order", {"key": "2026-1117"}),
+        "sleep": asleep,
+        "sub-jobs": api.submit("make_album", {"key": held}),
+    }
+    for job in made.values():
+        api.await_status(job, "waiting")
+    return made
 
 
 def _controls(site: Site) -> None:

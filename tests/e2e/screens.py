@@ -53,6 +53,7 @@ def screens(made: Mapping[str, str]) -> dict[str, str]:
         "lane": "/lanes/exports",
         "jobs": "/jobs",
         "job": f"/jobs/{made['running']}",
+        "job-waiting": f"/jobs/{made['event']}",
         "flows": "/flows",
         "flow": f"/flows/{made['flow']}",
         "flow-timeline": f"/flows/{made['flow']}?view=timeline",

@@ -124,6 +124,17 @@ def test_search_that_stops_says_where(db: StoreClient, edges: Edges) -> None:
     assert db.rows(text, stopped)[0][1] == made[0]
 
 
+def test_list_does_not_call_a_function_for_each_flow(db: StoreClient, edges: Edges) -> None:
+    edges.flow()
+    text = (
+        "explain (costs off) select s.status from laneway.flows f cross join lateral"
+        " laneway.flow_totals(f.seq, f.jobs, f.completed, f.failed, f.cancelled, f.ended_at) s"
+    )
+    plan = "\n".join(row[0] for row in db.rows(text))
+    assert "flow_tallies" in plan
+    assert "Function Scan" not in plan
+
+
 def test_functions_stay_within_the_callers_workspaces(db: StoreClient, edges: Edges) -> None:
     flow = edges.flow(workspace="secret")
     edges.submit(flow=flow, workspace="secret")

@@ -86,6 +86,7 @@ const shapes = {
     </>
   ),
   "chevron-down": <path d="m4 6 4 4 4-4" />,
+  unfold: <path d="m4.5 6 3.5-3.5L11.5 6M4.5 10 8 13.5 11.5 10" />,
   "chevron-up": <path d="m4 10 4-4 4 4" />,
   "chevron-left": <path d="m10 4-4 4 4 4" />,
   "chevron-right": <path d="m6 4 4 4-4 4" />,

@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import { shortId } from "../format";
 import styles from "./PageHeader.module.css";
 
 export interface PageHeaderProps {
@@ -28,5 +29,15 @@ export function PageHeader({ title, subtitle, meta, breadcrumb, actions }: PageH
         </div>
       )}
     </header>
+  );
+}
+
+/** The title of a page about one thing among many: its name first, then the end of its id. */
+export function TitleWithId({ name, id }: { name?: string; id: string }) {
+  return (
+    <>
+      {name !== undefined && `${name} `}
+      <span className={styles.id}>{shortId(id)}</span>
+    </>
   );
 }

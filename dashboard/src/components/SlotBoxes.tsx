@@ -13,6 +13,10 @@ export function SlotBoxes({ used, total }: SlotBoxesProps) {
     <span className={styles.slots}>
       <span className="visually-hidden">{slotWords(used, total)}</span>
       <span className={styles.picture} aria-hidden="true" title={slotWords(used, total)}>
+        <span className={styles.count}>
+          {used}
+          <span className={styles.total}>{total === null ? "/∞" : `/${total}`}</span>
+        </span>
         {layout.kind === "boxes" && (
           <span className={styles.boxes}>
             {boxes(layout.used, "used")}
@@ -28,10 +32,6 @@ export function SlotBoxes({ used, total }: SlotBoxesProps) {
             />
           </span>
         )}
-        <span className={styles.count}>
-          {used}
-          <span className={styles.total}>{total === null ? "/∞" : `/${total}`}</span>
-        </span>
       </span>
     </span>
   );

@@ -9,6 +9,9 @@ export interface StateBarProps {
   counts: Readonly<Record<string, number>>;
 }
 
+/** Jobs that have not ended, where their states are not known. */
+export const UNFINISHED = "unfinished";
+
 /** How many jobs are in which state, as a bar; its words are for readers and on hover. */
 export function StateBar({ counts }: StateBarProps) {
   const parts = Object.entries(counts).filter(([, count]) => count > 0);
@@ -18,7 +21,10 @@ export function StateBar({ counts }: StateBarProps) {
       {parts.map(([status, count]) => (
         <span
           key={status}
-          className={cx(styles.part, toneClass(statusLook(status).tone))}
+          className={cx(
+            styles.part,
+            status === UNFINISHED ? styles.open : toneClass(statusLook(status).tone),
+          )}
           style={{ flexGrow: count }}
         />
       ))}

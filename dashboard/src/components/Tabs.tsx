@@ -16,11 +16,13 @@ export interface TabsProps {
   items: readonly TabItem[];
   /** At the top of a card without inner space. */
   inset?: boolean;
+  /** Tools of the current tab, at the end of the line. */
+  tools?: ReactNode;
 }
 
-export function Tabs({ label, items, inset }: TabsProps) {
-  return (
-    <nav aria-label={label} className={cx(styles.frame, inset && styles.inset)}>
+export function Tabs({ label, items, inset, tools }: TabsProps) {
+  const list = (
+    <nav aria-label={label} className={styles.scroll}>
       <ul className={styles.list}>
         {items.map((item) => (
           <li key={item.href} className={styles.item}>
@@ -36,5 +38,11 @@ export function Tabs({ label, items, inset }: TabsProps) {
         ))}
       </ul>
     </nav>
+  );
+  return (
+    <div className={cx(styles.frame, inset && styles.inset)}>
+      {list}
+      {tools && <div className={styles.tools}>{tools}</div>}
+    </div>
   );
 }

@@ -29,7 +29,7 @@ export { type LogLine, LogView, type LogViewProps } from "./LogView";
 export { Menu, type MenuAction, type MenuEntry, type MenuProps } from "./Menu";
 export { Notice, type NoticeKind, type NoticeProps } from "./Notice";
 export { NumberStepper, type NumberStepperProps } from "./NumberStepper";
-export { PageHeader, type PageHeaderProps } from "./PageHeader";
+export { PageHeader, type PageHeaderProps, TitleWithId } from "./PageHeader";
 export { ProgressBar, type ProgressBarProps } from "./ProgressBar";
 export { ReachContext, useReach } from "./reach";
 export { ScrollFrame, type ScrollFrameProps } from "./ScrollFrame";
@@ -50,10 +50,10 @@ export {
 export { SlotBoxes, type SlotBoxesProps } from "./SlotBoxes";
 export { Sparkline, type SparklineProps } from "./Sparkline";
 export { Stat, type StatProps, StatRow } from "./Stat";
-export { StateBar, type StateBarProps } from "./StateBar";
+export { StateBar, type StateBarProps, UNFINISHED } from "./StateBar";
 export { StatusBadge, type StatusBadgeProps } from "./StatusBadge";
 export { Switch, type SwitchProps } from "./Switch";
-export { countStates, stateWord, stateWords, urgentState } from "./states";
+export { BAR_STATES, countStates, stateWord, stateWords, urgentState } from "./states";
 export { type StatusTone, statusLook, statusWords, type Tone } from "./status";
 export {
   Cell,
@@ -78,4 +78,5 @@ export {
 } from "./Toasts";
 export { Tooltip, type TooltipProps, TooltipText } from "./Tooltip";
 export { Traceback, type TracebackProps } from "./Traceback";
+export { TypedField, type TypedFieldProps } from "./TypedField";
 export { toneClass } from "./tones";

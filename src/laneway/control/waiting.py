@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+
 from laneway.domain.explanation import Reason
 from laneway.domain.job import Job
-from laneway.domain.states import Status
+from laneway.domain.states import Status, label_of
 from laneway.domain.wait import WaitsFor
 from laneway.store.parents import OpenParent, OpenParents
 
@@ -54,17 +56,23 @@ def _ended_words(one: OpenParent) -> str:
 def _jobs(found: OpenParents, noun: str) -> Reason:
     of = f"{found.missing} of {found.total}" if found.total > found.missing else str(found.missing)
     nouns = noun if found.total == 1 else f"{noun}s"
-    named = ", ".join(f"{one.id} ({one.status.replace('_', ' ')})" for one in found.first)
+    named = ", ".join(f"{one.id} ({_state_words(one)})" for one in found.first)
     more = found.missing - len(found.first)
     rest = f" and {more} more" if more > 0 else ""
     code = "waits_for_sub_jobs" if noun == "sub-job" else "waits_for_jobs"
     return Reason(code, f"it waits for {of} {nouns}: {named}{rest}")
 
 
+def _state_words(one: OpenParent) -> str:
+    return label_of(Status(one.status), None).replace("_", " ")
+
+
 def _event(wait: WaitsFor) -> Reason:
     key = f" with the key {wait.key}" if wait.key else ""
     until = f", until {wait.until.isoformat()} at the latest" if wait.until else ""
-    command = f"laneway events send {wait.event}" + (f" --key {wait.key}" if wait.key else "")
+    # Names and keys may come from payloads: the command must not run what stands in them.
+    options = ["--key", wait.key] if wait.key else []
+    command = shlex.join(["laneway", "events", "send", wait.event or "", *options])
     return Reason(
         "waits_for_event", f"it waits for the event {wait.event}{key}{until} (`{command}`)"
     )

@@ -11,6 +11,7 @@ from laneway.demo.app import lw
 
 YEARBOOK_VOLUMES = 60
 PRESS = ("archive", "gazette", "herald")
+_DELIVERY_S = 7 * 86_400
 
 
 class UnreadableScan(ValueError):
@@ -37,6 +38,14 @@ async def read_volume(
     return {"volume": volume, "pages": pages}
 
 
+@lw.handler("order_scans")
+async def order_scans(ctx: Context, archive: str) -> dict[str, Any]:
+    """Wait for the delivery without a worker; the program that receives it sends the event."""
+    await ctx.step("write the order", dict, archive=archive, volumes=3)
+    delivery = await ctx.wait_event("scans.delivered", key=archive, timeout=_DELIVERY_S)
+    return {"archive": archive, "delivery": delivery}
+
+
 @lw.handler("join_volumes")
 async def join_volumes(ctx: Context, title: str) -> str:
     """Starts when every volume is read."""
@@ -51,10 +60,11 @@ async def publish_digest(ctx: Context, title: str) -> dict[str, Any]:
 
 
 async def submit_all(lw: Laneway) -> None:
-    """A flow that completes, one that fails, one that waits for a person, and a wide one."""
+    """Flows that complete, fail, wait for a person or for an event, and a wide one."""
     await submit_press(lw, random.Random(1))
     await _submit_archive(lw)
     await _submit_search(lw)
+    await _submit_loan(lw)
     await _submit_yearbook(lw)
 
 
@@ -101,6 +111,17 @@ async def _submit_search(lw: Laneway) -> None:
         rebuild = {"collection": "manuals", "model": "embed-small", "shards": 3}
         index = flow.add("rebuild_index", rebuild, name="rebuild", after=[start])
         flow.add("publish_digest", {"title": "manuals"}, name="publish", after=[index])
+
+
+async def _submit_loan(lw: Laneway) -> None:
+    """The order waits for an event; the reading waits for the order."""
+    async with lw.flow("interlibrary loan", tags=["catalog"], created_by="omar") as flow:
+        order = flow.add("order_scans", {"archive": "city-archive"}, name="order the scans")
+        read = flow.add(
+            "read_volume", {"volume": "city-archive-1"}, name="read the scans", after=[order]
+        )
+        title = {"title": "city archive"}
+        flow.add("publish_digest", title, name="publish", after=[read])
 
 
 async def _submit_yearbook(lw: Laneway) -> None:

@@ -45,7 +45,8 @@ EDGE_FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "cancel_sub_jobs": ("select on links", "select on outcome", "execute on cancel"),
     "flow_in_reach": ("select on flows",),
-    "flow_sums": ("select on flows", "select on flow_tallies"),
+    "flow_sums": ("select on flows", "execute on flow_totals"),
+    "flow_totals": ("select on flow_tallies",),
     "retry_flow": (
         "select on links", "select on outcome", "execute on flow_in_reach", "execute on retry",
     ),

@@ -6,6 +6,7 @@ import re
 
 from playwright.sync_api import expect
 
+from tests.e2e import waits
 from tests.e2e.journeys.conftest import OpenAs
 from tests.e2e.screens import await_content
 from tests.e2e.site import Site, new_key
@@ -32,12 +33,17 @@ def test_viewer_sees_no_controls_and_cannot_act_by_hand(site: Site, open_as: Ope
     site.api.await_status(failed, "failed")
     awaiting = site.api.submit("report", {"key": new_key("report")})
     site.api.await_status(awaiting, "awaiting_approval")
+    job = {"job_type": "import_file", "payload": {"key": new_key("file"), "error": "not a file"}}
+    jobs = [job, {"job_type": "export", "payload": {"key": new_key("held")}}]
+    flow = site.api.send("POST", "/flows", {"name": "mixed", "jobs": jobs})["id"]
+    waits.until(lambda: site.api.get(f"/flows/{flow}")["counts"]["failed"] == 1)
     window = open_as("viewer")
     page = window.page
     links = page.get_by_role("navigation", name="Screens").get_by_role("link")
     expect(links.filter(has_text="Audit")).to_have_count(0)
     paths = ["/", "/lanes", "/lanes/exports", "/jobs", "/failures", "/approvals", "/workers"]
-    for path in (*paths, "/limits", *(f"/jobs/{each}" for each in (running, failed, awaiting))):
+    paths += ["/limits", "/flows", f"/flows/{flow}", f"/flows/{flow}?view=timeline"]
+    for path in (*paths, *(f"/jobs/{each}" for each in (running, failed, awaiting))):
         window.open(path)
         await_content(page)
         expect(page.get_by_role("main").get_by_role("button", name=_ACTS)).to_have_count(0)
@@ -46,6 +52,9 @@ def test_viewer_sees_no_controls_and_cannot_act_by_hand(site: Site, open_as: Ope
         (f"/jobs/{running}/cancel", "POST", {}),
         (f"/jobs/{failed}/retry", "POST", {}),
         (f"/jobs/{awaiting}/approve", "POST", {}),
+        (f"/flows/{flow}/retry", "POST", {}),
+        (f"/flows/{flow}/cancel", "POST", {}),
+        ("/flows", "POST", {"name": "by hand", "jobs": jobs}),
         ("/admin/workers/lanes/exports", "PATCH", {"enabled": False}),
         ("/admin/workers/pause", "POST", {}),
         ("/jobs/bulk", "POST", {"verb": "cancel", "filter": {"job_type": "export"}}),
@@ -54,6 +63,8 @@ def test_viewer_sees_no_controls_and_cannot_act_by_hand(site: Site, open_as: Ope
         status = page.evaluate(_ACT_BY_HAND, [site.url, path, method, body])
         assert (path, status) == (path, 403)
     assert site.api.status(running) == "running"
+    counts = site.api.get(f"/flows/{flow}")["counts"]
+    assert (counts["failed"], counts["cancelled"]) == (1, 0)
 
 
 def test_person_without_the_overview_starts_at_the_first_screen(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
@@ -84,7 +85,13 @@ def test_failed_flow_is_retried_as_a_whole(site: Site, open_as: OpenAs) -> None:
     waits.until(lambda: status(site, flow) == "failed")
     page = open_as("operator", f"/flows/{flow}").page
     expect_flow(page, "Failed")
-    expect(pages.main(page).get_by_role("link", name="import (NoFiles)")).to_be_visible()
+    failed = pages.main(page).get_by_role("list", name="Jobs that failed")
+    expect(failed.get_by_role("link", name="import")).to_be_visible()
+    expect(failed).to_contain_text("NoFiles the bucket is empty")
+    box(page, "load").get_by_role("link").click()
+    ended = pages.main(page).get_by_role("region", name="Why it did not run")
+    expect(ended).to_contain_text("failed")
+    page.go_back()
     expect(box(page, "load")).to_contain_text("cancelled")
     site.steps.allow(key)
     pages.press(pages.main(page), "Retry")
@@ -93,6 +100,7 @@ def test_failed_flow_is_retried_as_a_whole(site: Site, open_as: OpenAs) -> None:
     waits.until(lambda: status(site, flow) == "completed")
     expect_flow(page, "Completed")
     expect(box(page, "load")).to_contain_text("completed")
+    expect(failed).to_have_count(0)
 
 
 def test_running_flow_is_cancelled_as_a_whole(site: Site, open_as: OpenAs) -> None:
@@ -106,9 +114,63 @@ def test_running_flow_is_cancelled_as_a_whole(site: Site, open_as: OpenAs) -> No
     pages.press(pages.dialog(page), "Cancel 2 jobs")
     waits.until(lambda: status(site, flow) == "cancelled")
     expect_flow(page, "Cancelled")
-    viewer = open_as("viewer", f"/flows/{flow}").page
-    expect_flow(viewer, "Cancelled")
-    expect(pages.main(viewer).get_by_role("button", name="Retry")).to_have_count(0)
+
+
+def test_event_from_outside_continues_a_waiting_job(site: Site, open_as: OpenAs) -> None:
+    key = new_key("order")
+    flow = submit_flow(
+        site,
+        new_key("sale"),
+        [
+            {"name": "order", "job_type": "take_order", "payload": {"key": key}},
+            step("ship", new_key("ship"), ["order"]),
+        ],
+    )
+    page = open_as("operator", f"/flows/{flow}").page
+    expect(box(page, "order")).to_contain_text("waiting")
+    box(page, "order").get_by_role("link").click()
+    explained = pages.main(page).get_by_role("region", name="Why it is not running")
+    expect(explained).to_contain_text("order.paid")
+    expect(explained).to_contain_text(key)
+    pages.expect_live(page)
+    payload = json.dumps({"by": "card"})
+    site.conn.execute(
+        "select laneway.send_event('order.paid', %s, %s, wake => true)", [key, payload]
+    )
+    pages.expect_status(page, "Completed")
+    expect(pages.main(page).get_by_role("region", name="Result value")).to_contain_text('"card"')
+    page.go_back()
+    expect(box(page, "order")).to_contain_text("completed")
+    expect(box(page, "ship")).to_contain_text("running")
+
+
+def test_flow_is_found_by_its_name(site: Site, open_as: OpenAs) -> None:
+    name, key = new_key("nightly"), new_key("extract")
+    for each in (name, new_key("hourly")):
+        submit_flow(site, each, [step("extract", key)])
+    page = open_as("operator", "/flows").page
+    rows = pages.main(page).get_by_role("row")
+    expect(rows.filter(has_text="hourly").first).to_be_visible()
+    field = page.get_by_label("Name of the flow")
+    field.fill(name)
+    field.press("Enter")
+    expect(page).to_have_url(f"{site.url}/ui/flows?name={name}")
+    expect(rows).to_have_count(2)
+    expect(rows.nth(1)).to_contain_text(name)
+    site.steps.allow(key)
+
+
+def test_timeline_of_a_flow_is_zoomed(site: Site, open_as: OpenAs) -> None:
+    key = new_key("extract")
+    flow = submit_flow(site, new_key("nightly"), [step("extract", key)])
+    page = open_as("operator", f"/flows/{flow}?view=timeline").page
+    timeline = page.get_by_role("region", name="Timeline of the flow")
+    expect(timeline.get_by_role("link", name="extract")).to_be_visible()
+    is_wider = "frame => frame.scrollWidth > frame.clientWidth"
+    assert not timeline.evaluate(is_wider)
+    page.get_by_role("button", name="Zoom in").click()
+    waits.until(lambda: timeline.evaluate(is_wider))
+    site.steps.allow(key)
 
 
 def test_alike_jobs_of_a_wide_flow_are_one_box(site: Site, open_as: OpenAs) -> None:

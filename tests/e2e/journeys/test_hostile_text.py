@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
@@ -37,9 +38,13 @@ def jobs(site: Site) -> dict[str, str]:
         site.api.await_status(awaiting, "awaiting_approval")
         mallory.send("POST", f"/jobs/{cancelled}/cancel", {"reason": hostile.TEXTS[1]})
         mallory.send("PATCH", "/admin/workers/lanes/hostile", {"max_slots": 5})
-        name = hostile.TEXTS[1]
-        job = {"name": name, "job_type": hostile.JOB_TYPE, "payload": shown}
-        flow = mallory.send("POST", "/flows", {"name": name, "tags": tags[:3], "jobs": [job]})["id"]
+        flow = submit_hostile_flow(mallory)
+        waiting = [
+            mallory.submit("take_order", {"key": text, "event": text, "name": text})
+            for text in hostile.NAMES
+        ]
+        for each in waiting:
+            site.api.await_status(each, "waiting")
         schedule = {"job_type": hostile.JOB_TYPE, "cron": "0 3 * * *", "payload": shown}
         mallory.send("POST", "/admin/schedules", {"name": new_key("hostile"), **schedule})
         token = {"principal": hostile.NAME, "name": hostile.TEXTS[1]}
@@ -50,8 +55,25 @@ def jobs(site: Site) -> dict[str, str]:
         mallory.close()
     return {
         "failed": failed, "running": running, "cancelled": cancelled, "awaiting": awaiting,
-        "flow": flow,
+        "flow": flow, "event": waiting[0],
+        **{f"waiting {number}": each for number, each in enumerate(waiting)},
     }  # fmt: skip
+
+
+def submit_hostile_flow(api: Api) -> str:
+    """A flow with hostile names, one job after the other; the first one fails at once."""
+    names = hostile.NAMES
+    jobs: list[dict[str, Any]] = [
+        {
+            "name": name, "job_type": hostile.JOB_TYPE,
+            "payload": hostile.payload(new_key("held")), "after": names[number - 1 : number],
+        }
+        for number, name in enumerate(names)
+    ]  # fmt: skip
+    failing = {"key": new_key("file"), "error": " ".join(hostile.TEXTS), "kind": names[0]}
+    jobs.append({"name": "fails", "job_type": "import_file", "payload": failing})
+    sent = {"name": names[1], "tags": [name[:60].strip() for name in names[:3]], "jobs": jobs}
+    return str(api.send("POST", "/flows", sent)["id"])
 
 
 def test_hostile_text_is_shown_as_text(
@@ -66,6 +88,9 @@ def test_hostile_text_is_shown_as_text(
         paths = [
             *screens(jobs).values(),
             *(f"/jobs/{each}" for each in jobs.values()),
+            f"/jobs?flow={jobs['flow']}",
+            "/flows?name=%3Cimg%20src%3Dx%3E&tag=%3Cscript%3E&status=%3Cscript%3E",
+            "/flows/%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E",
             "/lanes",
             "/lanes/hostile",
             "/settings/tokens",
@@ -84,6 +109,15 @@ def test_hostile_text_is_shown_as_text(
         for text in hostile.TEXTS[:5]:
             expect(payload).to_contain_text(text.replace('"', '\\"'))
         executed += [*window.violations(), *hostile.made_elements(page)]
+        page = window.open(f"/flows/{jobs['flow']}")
+        graph = page.get_by_role("region", name="Graph of the flow")
+        for name in hostile.NAMES:
+            expect(graph.get_by_text(name, exact=True)).to_have_count(1)
+        for number, name in enumerate(hostile.NAMES):
+            page = window.open(f"/jobs/{jobs[f'waiting {number}']}")
+            why = pages.main(page).get_by_role("region", name="Why it is not running")
+            expect(why).to_contain_text(f"key {name}")
+            executed += [*window.violations(), *hostile.made_elements(page)]
         main = pages.main(window.open(f"/jobs/{jobs['failed']}"))
         for text in hostile.TEXTS[:5]:
             expect(main).to_contain_text(text)

@@ -38,6 +38,24 @@ def test_expired_session_loses_nothing_that_was_typed(site: Site, open_as: OpenA
     assert site.api.get(f"/jobs/{job}")["cancel_reason"] == "typed before the end"
 
 
+def test_session_that_ends_on_a_flow_is_continued(site: Site, open_as: OpenAs) -> None:
+    job = {"name": "extract", "job_type": "export", "payload": {"key": new_key("held")}}
+    flow = site.api.send("POST", "/flows", {"name": new_key("nightly"), "jobs": [job]})["id"]
+    window = open_as("operator", f"/flows/{flow}")
+    page = window.page
+    pages.press(pages.main(page), "Cancel")
+    pages.dialog(page).get_by_label("Reason").fill("typed before the end")
+    end_session(window)
+    pages.press(pages.dialog(page), "Cancel 1 job")
+    again = page.get_by_role("dialog", name="Sign in again")
+    again.get_by_label("One-time link or token").fill(site.link("operator"))
+    again.get_by_role("button", name="Sign in").click()
+    expect(again).to_have_count(0)
+    pages.expect_status(page, "Cancelled")
+    [cancelled] = site.api.get(f"/jobs?flow={flow}")["items"]
+    assert cancelled["cancel_reason"] == "typed before the end"
+
+
 def test_another_person_does_not_send_what_the_first_typed(site: Site, open_as: OpenAs) -> None:
     job = site.api.submit("export", {"key": new_key("held")})
     site.api.await_status(job, "running")

@@ -136,7 +136,7 @@ function useFacts(
           {lane && (
             <>
               <SlotBoxes used={lane.slots_used} total={lane.max_slots} />
-              <span>{count(lane.depth, lane.depth_is_capped)} waiting</span>
+              <span>{count(lane.depth, lane.depth_is_capped)} queued</span>
             </>
           )}
         </span>

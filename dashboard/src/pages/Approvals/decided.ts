@@ -23,7 +23,8 @@ export function decidedJobs(jobs: readonly Job[]): Decided[] {
 function decisionOf(job: Job): Decided | null {
   if (job.status === "cancelled" && job.finished_at !== null) {
     const { kind, by, reason } = cancelOf(job);
-    if (kind !== "cancelled") return { job, decision: kind, by, reason, at: job.finished_at };
+    if (kind === "rejected" || kind === "expired")
+      return { job, decision: kind, by, reason, at: job.finished_at };
   }
   if (job.approved_by === null || job.approved_at === null) return null;
   return { job, decision: "approved", by: job.approved_by, reason: null, at: job.approved_at };

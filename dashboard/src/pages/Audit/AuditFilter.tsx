@@ -1,5 +1,4 @@
-import { useState } from "react";
-import { Button, Select, TextField } from "../../components";
+import { Button, Select, TypedField } from "../../components";
 import styles from "./Audit.module.css";
 import type { AuditFilterValues } from "./useAuditFilter";
 
@@ -25,7 +24,7 @@ const TIMES = [
   { id: "7d", label: "Last 7 days" },
   { id: "30d", label: "Last 30 days" },
 ];
-const KINDS = ["job", "lane", "limit", "schedule", "gate", "access", "worker", "route"];
+const KINDS = ["job", "flow", "lane", "limit", "schedule", "gate", "access", "worker", "route"];
 
 type Props = { filter: AuditFilterValues; onChange: (filter: AuditFilterValues) => void };
 
@@ -65,34 +64,6 @@ export function AuditFilter({ filter, onChange }: Props) {
         </div>
       )}
     </search>
-  );
-}
-
-type TypedProps = {
-  label: string;
-  placeholder?: string;
-  value: string | undefined;
-  onApply: (value: string) => void;
-};
-
-/** A text that counts when the field is left, or by Enter. */
-function TypedField({ label, placeholder = "", value = "", onApply }: TypedProps) {
-  const [text, setText] = useState(value);
-  const [shown, setShown] = useState(value);
-  if (shown !== value) {
-    setShown(value);
-    setText(value);
-  }
-  const apply = () => text.trim() !== value && onApply(text.trim());
-  return (
-    <TextField
-      label={label}
-      placeholder={placeholder}
-      value={text}
-      onChange={setText}
-      onBlur={apply}
-      onKeyDown={(event) => event.key === "Enter" && apply()}
-    />
   );
 }
 

@@ -108,7 +108,7 @@ function EntryRow({ entry, isOpen, onToggle }: RowProps) {
       <Cell label="Target" className={styles.words ?? ""}>
         <Target entry={entry} />
       </Cell>
-      <Cell label="Change" truncate className={styles.change ?? ""}>
+      <Cell label="Change" truncate blank={isPlain(entry)} className={styles.change ?? ""}>
         <Change entry={entry} />
       </Cell>
       <Cell label="Via" className={styles.whole ?? ""}>
@@ -116,6 +116,11 @@ function EntryRow({ entry, isOpen, onToggle }: RowProps) {
       </Cell>
     </Row>
   );
+}
+
+/** Whether there are no values to show. */
+function isPlain({ before, after }: AuditEntry): boolean {
+  return (before === null || after === null) && valueWords(before ?? after ?? {}) === "";
 }
 
 function Change({ entry: { before, after } }: { entry: AuditEntry }) {

@@ -1,8 +1,7 @@
 import { useState } from "react";
 import { useAction, useCan } from "../../api";
-import { Button, ConfirmDialog, LinkText, TextField } from "../../components";
-import { count, plural } from "../../format";
-import { href } from "../../shell/url";
+import { Button, ConfirmDialog, TextField } from "../../components";
+import { plural } from "../../format";
 import styles from "./Flow.module.css";
 import type { FlowSummary } from "./flowTypes";
 import { unfinishedOf } from "./progress";
@@ -15,11 +14,12 @@ export function FlowActions({ flow }: { flow: FlowSummary }) {
   const ended = flow.counts.failed + flow.counts.cancelled;
   return (
     <>
-      <LinkText href={href("/jobs", { flow: flow.id })}>
-        All {count(flow.counts.jobs)} jobs
-      </LinkText>
       {canAct && ended > 0 && (
-        <Button icon="retry" onPress={() => setDialog("retry")}>
+        <Button
+          icon="retry"
+          variant={flow.status === "failed" ? "primary" : "default"}
+          onPress={() => setDialog("retry")}
+        >
           Retry
         </Button>
       )}

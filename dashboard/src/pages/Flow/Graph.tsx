@@ -21,11 +21,14 @@ import styles from "./Graph.module.css";
 import type { JobGraph } from "./graph/jobGraph";
 import { layout, pathOf } from "./graph/layout";
 import { type GraphEdge, type GraphNode, nodesOf } from "./graph/nodes";
+import { useDragScroll } from "./useDragScroll";
 
 const SIZES = { width: 196, height: 56, gapX: 56, gapY: 16 };
 // A box with more jobs is a link to their list instead.
 const MOST_OPENED = 40;
-const SCALES = [0.4, 0.55, 0.75, 1] as const;
+const SCALES = [0.25, 0.4, 0.55, 0.75, 1] as const;
+/** The number of the largest scale, which comes first. */
+export const FULL_SCALE = SCALES.length - 1;
 const AHEAD_PX = 120;
 
 type Props = {
@@ -36,10 +39,12 @@ type Props = {
   critical: ReadonlySet<number>;
   /** All its jobs are loaded. */
   isComplete: boolean;
+  /** The number of its scale. */
+  zoom: number;
 };
 
 /** The jobs of a flow as boxes from left to right, with lines to what comes after them. */
-export function Graph({ flowId, jobs, graph, critical, isComplete }: Props) {
+export function Graph({ flowId, jobs, graph, critical, isComplete, zoom }: Props) {
   const [opened, setOpened] = useState<ReadonlySet<string>>(new Set());
   // Without the states, which change all the time: boxes must not move.
   // biome-ignore lint/correctness/useExhaustiveDependencies: `graph` changes whenever jobs are added
@@ -53,9 +58,9 @@ export function Graph({ flowId, jobs, graph, critical, isComplete }: Props) {
       ),
     [nodes, edges],
   );
-  const [scaleAt, setScaleAt] = useState(SCALES.length - 1);
-  const scale = SCALES[scaleAt] ?? 1;
+  const scale = SCALES[zoom] ?? 1;
   const drawing = useRef<HTMLDivElement>(null);
+  const drag = useDragScroll(drawing);
   const hasLooked = useRef(false);
   // The first look goes to what is not done yet, if that is out of sight; later, only people scroll.
   useEffect(() => {
@@ -68,25 +73,10 @@ export function Graph({ flowId, jobs, graph, critical, isComplete }: Props) {
   const open = (key: string) => setOpened(new Set([...opened, key]));
   return (
     <>
-      <div className={styles.tools}>
-        <IconButton
-          icon="minus"
-          size="sm"
-          label="Zoom out"
-          isDisabled={scaleAt === 0}
-          onPress={() => setScaleAt(scaleAt - 1)}
-        />
-        <IconButton
-          icon="plus"
-          size="sm"
-          label="Zoom in"
-          isDisabled={scaleAt === SCALES.length - 1}
-          onPress={() => setScaleAt(scaleAt + 1)}
-        />
-      </div>
       <ScrollFrame label="Graph of the flow" className={styles.frame} maxHeight="70vh">
         <div
           ref={drawing}
+          {...drag}
           className={styles.drawing}
           style={{ width: width * scale, height: height * scale }}
         >
@@ -166,7 +156,12 @@ function JobBox({ job, isCritical }: { job: FlowJob; isCritical: boolean }) {
   return (
     <Link
       href={jobPath(job.id)}
-      className={cx(styles.box, toneClass(tone), isCritical && styles.criticalBox)}
+      className={cx(
+        styles.box,
+        toneClass(tone),
+        job.status === "failed" && styles.failed,
+        isCritical && styles.criticalBox,
+      )}
       title={name === job.job_type ? name : `${name} (${job.job_type})`}
     >
       <span className={styles.name}>{name}</span>
@@ -203,14 +198,22 @@ function GroupBox({ flowId, jobs, onOpen }: GroupProps) {
   const list = href("/jobs", { flow: flowId, ...(types.size === 1 && { job_type: type }) });
   const done = counts.completed ?? 0;
   return (
-    <div className={cx(styles.box, styles.group, toneClass(tone))} title={stateWords(counts)}>
+    <div
+      className={cx(
+        styles.box,
+        styles.group,
+        toneClass(tone),
+        (counts.failed ?? 0) > 0 && styles.failed,
+      )}
+      title={stateWords(counts)}
+    >
       <span className={styles.head}>
         <Link href={list} className={styles.name}>
           {name} <span className={styles.size}>× {count(jobs.length)}</span>
         </Link>
         {onOpen && (
           <IconButton
-            icon="plus"
+            icon="unfold"
             size="sm"
             label={`Show the ${jobs.length} jobs of ${name} one by one`}
             className={styles.open}

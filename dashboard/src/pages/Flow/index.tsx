@@ -1,4 +1,4 @@
-import { useMemo } from "react";
+import { Fragment, useMemo, useState } from "react";
 import { useParams } from "wouter";
 import { Problem, useApiPages, useTopics } from "../../api";
 import {
@@ -7,23 +7,25 @@ import {
   EmptyState,
   LinkText,
   LoadingCards,
-  Notice,
   PageHeader,
   SkeletonCard,
   StatusBadge,
   Tabs,
+  TitleWithId,
 } from "../../components";
-import { count, shortId } from "../../format";
+import { count } from "../../format";
 import { ErrorNotice } from "../../shell/ErrorNotice";
 import { flowPath, href, useUrlValue } from "../../shell/url";
-import { useNow } from "../../time";
+import { Time, useNow } from "../../time";
 import styles from "./Flow.module.css";
 import { FlowActions } from "./FlowActions";
 import { FlowNow } from "./FlowNow";
-import { Gantt } from "./Gantt";
-import { Graph } from "./Graph";
+import type { FlowSummary } from "./flowTypes";
+import { Gantt, MOST_ZOOM } from "./Gantt";
+import { FULL_SCALE, Graph } from "./Graph";
 import { criticalPath } from "./graph/criticalPath";
 import { useFlowGraph } from "./useFlowGraph";
+import { Zoom } from "./Zoom";
 
 const PAGE_SIZE = 1000;
 
@@ -47,10 +49,14 @@ function FlowPage({ id }: { id: string }) {
   const jobs = found.items;
   const graph = useFlowGraph(jobs);
   const isOver = flow !== undefined && flow.status !== "running";
+  // How long it took matters only if it completed.
+  const isDone = flow?.status === "completed";
   const critical = useMemo(
-    () => new Set(isOver ? criticalPath(jobs, graph) : []),
-    [isOver, jobs, graph],
+    () => new Set(isDone ? criticalPath(jobs, graph) : []),
+    [isDone, jobs, graph],
   );
+  const [graphZoom, setGraphZoom] = useState(FULL_SCALE);
+  const [ganttZoom, setGanttZoom] = useState(0);
   if (isMissing) return <NotFound id={id} />;
   if (!flow) {
     return (
@@ -72,11 +78,8 @@ function FlowPage({ id }: { id: string }) {
     <>
       <PageHeader
         breadcrumb={<LinkText href="/flows">Flows</LinkText>}
-        title={
-          <>
-            {flow.name} · <span className={styles.id}>{shortId(flow.id)}</span>
-          </>
-        }
+        title={<TitleWithId name={flow.name} id={flow.id} />}
+        subtitle={<Origin flow={flow} />}
         meta={
           <>
             <CopyButton text={flow.id} label="Copy id" />
@@ -100,6 +103,13 @@ function FlowPage({ id }: { id: string }) {
                 isCurrent: isGantt,
               },
             ]}
+            tools={
+              isGantt ? (
+                <Zoom at={ganttZoom} most={MOST_ZOOM} onChange={setGanttZoom} />
+              ) : (
+                <Zoom at={graphZoom} most={FULL_SCALE} onChange={setGraphZoom} />
+              )
+            }
           />
           {isLoading && (
             <p className={styles.note} role="status">
@@ -107,16 +117,32 @@ function FlowPage({ id }: { id: string }) {
             </p>
           )}
           {jobs.length === 0 ? (
-            <Notice kind="info">
+            <EmptyState icon="flow" title="No jobs to show">
               You may see none of its jobs, or retention has deleted them.
-            </Notice>
+            </EmptyState>
           ) : isGantt ? (
-            <Timeline {...shown} isOver={isOver} />
+            <Timeline {...shown} isOver={isOver} zoom={ganttZoom} />
           ) : (
-            <Graph {...shown} isComplete={!isLoading} />
+            <Graph {...shown} isComplete={!isLoading} zoom={graphZoom} />
           )}
         </Card>
       </div>
+    </>
+  );
+}
+
+/** When and by whom a flow was submitted, and its tags. */
+function Origin({ flow }: { flow: FlowSummary }) {
+  return (
+    <>
+      Submitted <Time at={flow.created_at} />
+      {flow.created_by && ` by ${flow.created_by}`}
+      {flow.tags.map((tag) => (
+        <Fragment key={tag}>
+          {" · "}
+          <LinkText href={href("/flows", { tag })}>{tag}</LinkText>
+        </Fragment>
+      ))}
     </>
   );
 }

@@ -1,12 +1,11 @@
 import { expect, it } from "vitest";
 import { byName, holdsUp, talliesOf } from "./progress";
 
-it("names failures first, and no job that only waits for others", () => {
-  const jobs = ["waiting", "running", "completed", "failed", "running"].map((status) => ({
-    status,
-  }));
-  expect(holdsUp(jobs).map(({ status, jobs: found }) => [status, found.length])).toEqual([
-    ["failed", 1],
+it("names decisions first, and no job that has ended or only waits for others", () => {
+  const jobs = ["waiting", "running", "completed", "failed", "awaiting_approval", "running"];
+  const found = holdsUp(jobs.map((status) => ({ status })));
+  expect(found.map(({ status, jobs: held }) => [status, held.length])).toEqual([
+    ["awaiting_approval", 1],
     ["running", 2],
   ]);
 });
@@ -17,16 +16,10 @@ it("shows what has not ended as the rest", () => {
 });
 
 it("counts jobs without a name by their type", () => {
-  const job = (name: string | null, error_type: string | null = null) => ({
-    status: "failed",
-    job_type: "page",
-    name,
-    error_type,
-  });
-  const jobs = [job(null), job("last"), job(null), job(null, "TimeoutError")];
+  const job = (name: string | null) => ({ status: "running", job_type: "page", name });
+  const jobs = [job(null), job("last"), job(null)];
   expect(byName(jobs).map(({ name, size }) => [name, size])).toEqual([
     ["page", 2],
     ["last", 1],
-    ["page (TimeoutError)", 1],
   ]);
 });

@@ -1,7 +1,10 @@
+import { UNFINISHED } from "../../components";
+
 type Job = { status: string };
 
-// The most urgent first; a job that only waits for others does not hold anything up.
-const HOLDING = ["failed", "awaiting_approval", "running", "pending", "approved"];
+// The most urgent first. Failed jobs are shown with their errors. A job that only waits for others
+// does not hold anything up.
+const HOLDING = ["awaiting_approval", "running", "pending", "approved"];
 
 /** The jobs on which a flow waits now, by their state. */
 export function holdsUp<T extends Job>(jobs: readonly T[]): { status: string; jobs: T[] }[] {
@@ -12,13 +15,13 @@ export function holdsUp<T extends Job>(jobs: readonly T[]): { status: string; jo
   );
 }
 
-type NamedJob = Job & { name: string | null; job_type: string; error_type: string | null };
+type NamedJob = Job & { name: string | null; job_type: string };
 
-/** Jobs by what people call them: their name, else their type, with the error of failed ones. */
+/** Jobs by what people call them: their name, else their type. */
 export function byName<T extends NamedJob>(jobs: readonly T[]) {
   const found = new Map<string, { name: string; job: T; size: number }>();
   for (const job of jobs) {
-    const name = (job.name ?? job.job_type) + (job.error_type ? ` (${job.error_type})` : "");
+    const name = job.name ?? job.job_type;
     const known = found.get(name);
     if (known === undefined) found.set(name, { name, job, size: 1 });
     else known.size += 1;
@@ -36,5 +39,5 @@ export function unfinishedOf({ jobs, completed, failed, cancelled }: Counts): nu
 /** The counts of a flow as a bar shows them. */
 export function talliesOf(counts: Counts): Record<string, number> {
   const { completed, failed, cancelled } = counts;
-  return { completed, failed, cancelled, unfinished: unfinishedOf(counts) };
+  return { completed, failed, cancelled, [UNFINISHED]: unfinishedOf(counts) };
 }

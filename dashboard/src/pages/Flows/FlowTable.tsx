@@ -9,9 +9,9 @@ import {
   TableBody,
   TableHead,
 } from "../../components";
-import { count, shortId } from "../../format";
+import { between, count, duration, shortId } from "../../format";
 import { flowPath, href } from "../../shell/url";
-import { Time } from "../../time";
+import { Elapsed, Time } from "../../time";
 import type { FlowSummary } from "../Flow/flowTypes";
 import { talliesOf } from "../Flow/progress";
 import styles from "./Flows.module.css";
@@ -25,9 +25,10 @@ export function FlowTable({ flows }: { flows: readonly FlowSummary[] }) {
         <HeaderCell>Status</HeaderCell>
         <HeaderCell>Completed</HeaderCell>
         <HeaderCell numeric>Failed</HeaderCell>
-        <HeaderCell>Tags</HeaderCell>
-        <HeaderCell>Submitted by</HeaderCell>
+        <HeaderCell numeric>Duration</HeaderCell>
         <HeaderCell numeric>Submitted</HeaderCell>
+        <HeaderCell>Submitted by</HeaderCell>
+        <HeaderCell>Tags</HeaderCell>
       </TableHead>
       <TableBody>
         {flows.map((flow) => (
@@ -67,6 +68,17 @@ function FlowRow({ flow }: { flow: FlowSummary }) {
           </LinkText>
         )}
       </Cell>
+      <Cell label="Duration" numeric>
+        {flow.finished_at === null ? (
+          <Elapsed since={flow.created_at} asWords />
+        ) : (
+          duration(between(flow.created_at, flow.finished_at))
+        )}
+      </Cell>
+      <Cell label="Submitted" numeric>
+        <Time at={flow.created_at} />
+      </Cell>
+      <Cell label="Submitted by">{flow.created_by ?? "—"}</Cell>
       <Cell label="Tags" blank={flow.tags.length === 0}>
         <span className={styles.tags}>
           {flow.tags.map((tag) => (
@@ -75,10 +87,6 @@ function FlowRow({ flow }: { flow: FlowSummary }) {
             </LinkText>
           ))}
         </span>
-      </Cell>
-      <Cell label="Submitted by">{flow.created_by ?? "—"}</Cell>
-      <Cell label="Submitted" numeric>
-        <Time at={flow.created_at} />
       </Cell>
     </Row>
   );

@@ -1,5 +1,5 @@
 import { useApiPages, useTopics } from "../../api";
-import { Chip, EmptyState, PageHeader, SkeletonRows, Tabs } from "../../components";
+import { Chip, EmptyState, PageHeader, SkeletonRows, Tabs, TypedField } from "../../components";
 import { ErrorNotice } from "../../shell/ErrorNotice";
 import { MoreButton } from "../../shell/MoreButton";
 import { href, useUrlValue } from "../../shell/url";
@@ -38,19 +38,21 @@ export default function Flows() {
           label,
           isCurrent: id === status,
         }))}
+        tools={
+          <TypedField
+            label="Name of the flow"
+            hideLabel
+            placeholder="Filter by name"
+            value={name ?? ""}
+            onApply={setName}
+          />
+        }
       />
-      {(tag || name) && (
+      {tag && (
         <div className={styles.chips}>
-          {name && (
-            <Chip name="name" onRemove={() => setName(null)}>
-              {name}
-            </Chip>
-          )}
-          {tag && (
-            <Chip name="tag" onRemove={() => setTag(null)}>
-              {tag}
-            </Chip>
-          )}
+          <Chip name="tag" onRemove={() => setTag(null)}>
+            {tag}
+          </Chip>
         </div>
       )}
       <ErrorNotice of={flows} />
@@ -58,9 +60,19 @@ export default function Flows() {
       {flows.data && flows.items.length === 0 && (
         <EmptyState
           icon={isFiltered ? "search" : "flow"}
-          title={isFiltered ? "No flows match" : "No flows yet"}
+          title={
+            flows.hasNextPage
+              ? "None among the newest flows"
+              : isFiltered
+                ? "No flows match"
+                : "No flows yet"
+          }
         >
-          {!isFiltered && (
+          {flows.hasNextPage ? (
+            "The search stopped before the oldest flows: load more to continue it."
+          ) : isFiltered ? (
+            name !== null && "A name must match as a whole."
+          ) : (
             <>
               A flow is made of jobs that wait for each other:{" "}
               <code>async with lw.flow("nightly")</code> in Python, or <code>POST /flows</code>.

@@ -1,15 +1,14 @@
-import { type components, useApi } from "../../api";
+import type { components } from "../../api";
 import { Card, LinkText, StatusBadge, stateWord } from "../../components";
 import { count, shortId } from "../../format";
 import { flowPath, jobPath } from "../../shell/url";
 import styles from "./Edges.module.css";
 import { type Neighbour, neighboursOf } from "./neighbours";
+import { useJobFlow } from "./useJobFlow";
 
 type Job = components["schemas"]["JobDetailOut"];
 
 const MOST = 8;
-// Of a larger flow, the page of the flow shows more.
-const FLOW_JOBS = 1000;
 const FAILURES: Record<string, string> = {
   run: "It runs also if one of them fails.",
   hold: "If one fails, it waits until that one is retried and completes.",
@@ -17,12 +16,10 @@ const FAILURES: Record<string, string> = {
 
 /** The jobs before and after this one in its flow, its sub-jobs, and the job that runs it. */
 export function Edges({ job }: { job: Job }) {
-  const flow = useApi(
-    "/flows/{flow_id}",
-    { path: { flow_id: job.flow ?? "" }, query: { limit: FLOW_JOBS } },
-    { enabled: job.flow !== null },
-  );
-  const found = neighboursOf(job, flow.data?.jobs ?? []);
+  const flow = useJobFlow(job);
+  // Without a flow, the reasons name the jobs for which it waits.
+  if (job.flow === null) return null;
+  const found = neighboursOf(job, flow?.jobs ?? []);
   return (
     <>
       <Jobs title="Sub-job of" jobs={found.owner} flow={job.flow} />
@@ -41,7 +38,7 @@ export function Edges({ job }: { job: Job }) {
 type Props = {
   title: string;
   jobs: readonly Neighbour[];
-  flow: string | null;
+  flow: string;
   note?: string | undefined;
 };
 
@@ -62,11 +59,7 @@ function Jobs({ title, jobs, flow, note }: Props) {
       </ul>
       {hidden > 0 && (
         <p className={styles.more}>
-          {flow === null ? (
-            `and ${count(hidden)} more`
-          ) : (
-            <LinkText href={flowPath(flow)}>{count(hidden)} more in its flow</LinkText>
-          )}
+          <LinkText href={flowPath(flow)}>{count(hidden)} more in its flow</LinkText>
         </p>
       )}
     </Card>

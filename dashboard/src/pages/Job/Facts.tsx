@@ -5,6 +5,7 @@ import { flowPath, href, lanePath } from "../../shell/url";
 import { Time } from "../../time";
 import { useJobTypes } from "../Jobs/useJobTypes";
 import styles from "./Facts.module.css";
+import { useJobFlow } from "./useJobFlow";
 
 type Job = components["schemas"]["JobDetailOut"];
 
@@ -14,6 +15,7 @@ const SCHEDULE = "schedule:";
 export function Facts({ job }: { job: Job }) {
   const { types } = useJobTypes({ isWhole: false });
   const type = types.find(({ name }) => name === job.job_type);
+  const flow = useJobFlow(job);
   const items: (KeyValueItem | false | null | "")[] = [
     { name: "Id", value: <Copied text={job.id} label="Copy id" /> },
     {
@@ -24,8 +26,8 @@ export function Facts({ job }: { job: Job }) {
     job.flow !== null && {
       name: "Flow",
       value: (
-        <LinkText href={flowPath(job.flow)} className={styles.mono}>
-          {shortId(job.flow)}
+        <LinkText href={flowPath(job.flow)} title={job.flow}>
+          {flow?.name ?? shortId(job.flow)}
         </LinkText>
       ),
     },

@@ -18,7 +18,8 @@ import { AnalysisSummary } from "../Approvals/AnalysisSummary";
 import { hasEnded } from "./actionRules";
 import { cancelOf } from "./cancel";
 import styles from "./Now.module.css";
-import { Estimate, Reasons } from "./Reasons";
+import { Estimate, Reasons, ReasonText } from "./Reasons";
+import { Wait } from "./Wait";
 
 type Job = components["schemas"]["JobDetailOut"];
 type NowProps = { job: Job; isPrivateShown: boolean };
@@ -55,7 +56,7 @@ function Waiting({ job }: { job: Job }) {
         {job.cancel_requested_at && <CancelRequested job={job} />}
         {found ? (
           <>
-            <Estimate explanation={found} />
+            {job.waits_for ? <Wait wait={job.waits_for} /> : <Estimate explanation={found} />}
             {job.status === "awaiting_approval" && <AnalysisSummary analysis={job.analysis} />}
             <Reasons explanation={found} />
             <LastFailure attempt={job.attempts.at(-1)} />
@@ -175,25 +176,38 @@ const CANCEL_TITLES = {
   cancelled: "Why it was cancelled",
   rejected: "Why it was rejected",
   expired: "Its approval expired",
+  after: "Why it did not run",
+};
+const CANCELLERS = {
+  expired: "No approver decided in time",
+  after: "A job that it comes after did not complete",
 };
 
 function Cancelled({ job }: { job: Job }) {
   const { kind, by, reason } = cancelOf(job);
-  const isExpired = kind === "expired";
+  const isDecided = kind === "cancelled" || kind === "rejected";
   const subtitle = (
     <>
-      {isExpired ? "No approver decided in time" : `By ${by ?? "its handler"}`} ·{" "}
-      <Time at={job.finished_at} />
+      {isDecided ? `By ${by ?? "its handler"}` : CANCELLERS[kind]} · <Time at={job.finished_at} />
     </>
   );
   return (
     <Card title={CANCEL_TITLES[kind]} subtitle={subtitle}>
       <div className={styles.body}>
-        {reason ? (
+        {kind === "after" && reason !== null ? (
+          <p>
+            <ReasonText reason={{ code: kind, message: reason }} lane={job.lane} />
+          </p>
+        ) : reason ? (
           <blockquote className={styles.quote}>{reason}</blockquote>
         ) : (
           <p className={styles.note}>
-            {isExpired ? "Retry it to ask for an approval again." : "No reason was given."}
+            {kind === "expired" ? "Retry it to ask for an approval again." : "No reason was given."}
+          </p>
+        )}
+        {kind === "after" && (
+          <p className={styles.note}>
+            Retry that job first: a retry of this one waits until that one completes.
           </p>
         )}
         {job.error && (

@@ -4,7 +4,7 @@ import { duration, shortId } from "../../format";
 import { jobPath, lanePath } from "../../shell/url";
 import { Time } from "../../time";
 import styles from "./Reasons.module.css";
-import { causePage, type ReasonPart, reasonParts } from "./reason";
+import { causePage, type Reason, type ReasonPart, reasonParts } from "./reason";
 
 type Explanation = components["schemas"]["ExplanationOut"];
 
@@ -19,10 +19,7 @@ export function Reasons({ explanation, without }: ReasonsProps) {
         return (
           <li key={`${reason.code} ${reason.message}`} className={styles.reason}>
             <p className={styles.message}>
-              {reasonParts(reason, explanation.lane).map((part, at) => (
-                // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a fixed text
-                <Part key={at} part={part} />
-              ))}
+              <ReasonText reason={reason} lane={explanation.lane} />
             </p>
             <p className={styles.code}>
               <code>{reason.code}</code>
@@ -40,6 +37,14 @@ type ReasonsProps = {
   /** Codes that the page says in another place. */
   without?: string[];
 };
+
+/** The text of a reason, with links to what it names. */
+export function ReasonText({ reason, lane }: { reason: Reason; lane: string }) {
+  return reasonParts(reason, lane).map((part, at) => (
+    // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a fixed text
+    <Part key={at} part={part} />
+  ));
+}
 
 function Part({ part }: { part: ReasonPart }) {
   switch (part.kind) {

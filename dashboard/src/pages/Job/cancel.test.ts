@@ -16,6 +16,14 @@ it.each([
   ],
   [{ cancelled_by: "laneway" }, { kind: "expired", by: null, reason: null }],
   [
+    { cancelled_by: "laneway", cancel_reason: "approval expired" },
+    { kind: "expired", by: null, reason: null },
+  ],
+  [
+    { cancelled_by: "laneway", cancel_reason: "after job 01a1: failed" },
+    { kind: "after", by: null, reason: "after job 01a1: failed" },
+  ],
+  [
     { cancelled_by: "ada", cancel_requested_at: "2026-11-18T00:00:00Z", cancel_reason: "wrong" },
     { kind: "cancelled", by: "ada", reason: "wrong" },
   ],

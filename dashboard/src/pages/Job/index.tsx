@@ -1,6 +1,6 @@
 import { type ReactNode, useState } from "react";
 import { useParams } from "wouter";
-import { Problem, useApi, useMe, useTopics } from "../../api";
+import { type components, Problem, useApi, useMe, useTopics } from "../../api";
 import {
   CopyButton,
   EmptyState,
@@ -9,10 +9,11 @@ import {
   PageHeader,
   SkeletonCard,
   StatusBadge,
+  TitleWithId,
 } from "../../components";
-import { between, duration, shortId } from "../../format";
+import { between, duration } from "../../format";
 import { ErrorNotice, type Read } from "../../shell/ErrorNotice";
-import { href } from "../../shell/url";
+import { flowPath, href } from "../../shell/url";
 import { Actions } from "./Actions";
 import { Attempts } from "./Attempts";
 import { hasEnded, seesPrivate } from "./actionRules";
@@ -24,6 +25,7 @@ import { Now } from "./Now";
 import { Steps } from "./Steps";
 import { timeline } from "./stages";
 import { Timeline } from "./Timeline";
+import { useJobFlow } from "./useJobFlow";
 
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
@@ -54,11 +56,8 @@ function JobPage({ id }: { id: string }) {
     <>
       <PageHeader
         breadcrumb={<LinkText href="/jobs">Jobs</LinkText>}
-        title={
-          <>
-            {job.job_type} · <span className={styles.id}>{shortId(job.id)}</span>
-          </>
-        }
+        title={<TitleWithId name={job.job_type} id={job.id} />}
+        subtitle={job.flow !== null && <InFlow job={job} />}
         meta={
           <>
             <CopyButton text={job.id} label="Copy id" />
@@ -92,6 +91,19 @@ function JobPage({ id }: { id: string }) {
   );
 }
 
+/** The name of a job in its flow. */
+function InFlow({ job }: { job: components["schemas"]["JobDetailOut"] }) {
+  const flow = useJobFlow(job);
+  const name = flow?.jobs.find(({ id }) => id === job.id)?.name;
+  return (
+    <>
+      {name && <strong>{name} </strong>}
+      {name ? "in" : "In"} the flow{" "}
+      <LinkText href={flowPath(job.flow ?? "")}>{flow?.name ?? "…"}</LinkText>
+    </>
+  );
+}
+
 // The deletion of a job sends it no event.
 const DELETION_CHECK_S = 10;
 
@@ -108,7 +120,7 @@ function Header({ title = "Job" }: { title?: ReactNode }) {
 function Loading({ id, read }: { id: string; read: Read }) {
   return (
     <>
-      <Header title={<span className={styles.id}>{shortId(id)}</span>} />
+      <Header title={<TitleWithId id={id} />} />
       {read.error === null ? (
         <LoadingCards className={styles.page}>
           <SkeletonCard className={styles.now} lines={4} />

@@ -27,7 +27,7 @@ it("finds what a job comes after, what follows it, and its sub-jobs", () => {
     owner: [],
     before: [
       { id: "a", name: "extract", status: "running" },
-      { id: "gone", name: "", status: null },
+      { id: "gone", name: null, status: null },
     ],
     subJobs: [{ id: "s", name: "type s", status: "running" }],
     followers: [{ id: "c", name: "type c", status: "running" }],
@@ -38,7 +38,7 @@ it("finds what a job comes after, what follows it, and its sub-jobs", () => {
 
 it("knows what a job without a flow waits for", () => {
   const found = neighboursOf({ id: "x", waits_for: waits("jobs", ["a"]) }, []);
-  expect(found.before).toEqual([{ id: "a", name: "", status: null }]);
+  expect(found.before).toEqual([{ id: "a", name: null, status: null }]);
   const owner = neighboursOf({ id: "x", waits_for: waits("sub_jobs", ["a"]) }, []);
   expect([owner.before, owner.subJobs.map(({ id }) => id)]).toEqual([[], ["a"]]);
   expect(neighboursOf({ id: "x", waits_for: null }, [])).toMatchObject({ before: [], subJobs: [] });

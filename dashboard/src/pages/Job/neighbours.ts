@@ -3,8 +3,8 @@ import type { components } from "../../api";
 type FlowJob = components["schemas"]["FlowJobOut"];
 type Job = Pick<components["schemas"]["JobDetailOut"], "id" | "waits_for">;
 
-/** A job with an edge to another one; its status is null if it is not known. */
-export type Neighbour = { id: string; name: string; status: string | null };
+/** A job with an edge to another one; without a name and a status if they are not known. */
+export type Neighbour = { id: string; name: string | null; status: string | null };
 
 export type Neighbours = {
   owner: Neighbour[];
@@ -22,7 +22,7 @@ export function neighboursOf(job: Job, flow: readonly FlowJob[]): Neighbours {
   const isForSubJobs = job.waits_for?.kind === "sub_jobs";
   const neighbour = (id: string): Neighbour => {
     const found = known.get(id);
-    return { id, name: found?.name ?? found?.job_type ?? "", status: found?.status ?? null };
+    return { id, name: found?.name ?? found?.job_type ?? null, status: found?.status ?? null };
   };
   const those = (isWanted: (each: FlowJob) => boolean) =>
     flow.filter(isWanted).map(({ id }) => neighbour(id));

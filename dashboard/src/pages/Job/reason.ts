@@ -8,7 +8,7 @@ export type ReasonPart =
   | { kind: "lane"; name: string }
   | { kind: "limit"; name: string };
 
-type Reason = { code: string; message: string };
+export type Reason = { code: string; message: string };
 
 const UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
 const TIME = "\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(?:\\.\\d+)?(?:Z|[+-]\\d\\d:\\d\\d)";

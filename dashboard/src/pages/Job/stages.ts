@@ -1,7 +1,7 @@
 import type { components } from "../../api";
 import type { IconName, Tone } from "../../components";
-import { plural } from "../../format";
 import { cancelOf } from "./cancel";
+import { waitTitle } from "./waitsFor";
 
 type Job = components["schemas"]["JobDetailOut"];
 type Attempt = components["schemas"]["AttemptOut"];
@@ -155,9 +155,9 @@ class Builder {
     const looks: Record<string, [string, Tone, IconName]> = {
       pending: ["Waits for its analysis", "analysing", "analysing"],
       awaiting_approval: ["Awaiting approval", "awaiting-approval", "approval"],
-      approved: [waitTitle(this.last, isDelayed), "queued", isDelayed ? "clock" : "queued"],
+      approved: [queueTitle(this.last, isDelayed), "queued", isDelayed ? "clock" : "queued"],
       running: ["Running", "running", "running"],
-      waiting: [waitsForTitle(job.waits_for), "waiting", "hourglass"],
+      waiting: [waitTitle(job.waits_for), "waiting", "hourglass"],
     };
     const [title, tone, icon] = looks[job.status] ?? [job.label, "queued", "clock"];
     this.#add({
@@ -173,7 +173,8 @@ class Builder {
 
   #wait(key: string, to: string, isAnalysis: boolean) {
     const title = isAnalysis ? "Waited for its analysis" : pastWaitTitle(this.last);
-    this.#span(key, title, "queued", this.last === "snoozed" ? "clock" : "queued", to);
+    if (this.last === "waited") this.#span(key, title, "waiting", "hourglass", to);
+    else this.#span(key, title, "queued", this.last === "snoozed" ? "clock" : "queued", to);
   }
 
   #span(key: string, title: string, tone: Tone, icon: IconName, to: string) {
@@ -242,23 +243,7 @@ function pastWaitTitle(last: string | null): string {
   return last === "snoozed" ? "Snoozed" : "Queued";
 }
 
-/** What a job waits for, as its timeline says it. */
-export function waitsForTitle(wait: Job["waits_for"]): string {
-  switch (wait?.kind) {
-    case "jobs":
-      return `Waits for ${plural(wait.missing ?? 0, "job")}`;
-    case "sub_jobs":
-      return `Waits for ${plural(wait.missing ?? 0, "sub-job")}`;
-    case "event":
-      return `Waits for the event ${wait.event ?? ""}`;
-    case "sleep":
-      return "Sleeps";
-    default:
-      return "Waiting";
-  }
-}
-
-function waitTitle(last: string | null, isDelayed: boolean): string {
+function queueTitle(last: string | null, isDelayed: boolean): string {
   if (!isDelayed) return "Queued";
   if (last === "snoozed") return "Snoozed";
   return last === "failed" || last === "lost" || last === "stalled"
@@ -280,6 +265,7 @@ function endDetail(job: Job): string | undefined {
   if (job.status === "failed") return job.error?.type;
   if (job.status !== "cancelled") return undefined;
   const { kind, by, reason } = cancelOf(job);
+  if (kind === "after") return "a job before it did not complete";
   // The decision stands before it in the timeline.
   if (kind === "rejected" && job.decisions.length > 0) return undefined;
   return [by && `by ${by}`, reason && `“${reason}”`].filter(Boolean).join(": ") || undefined;

@@ -25,7 +25,7 @@ export function MoveType({ jobType, from, to, onClose }: Props) {
       }
     >
       <p>
-        {`A job type is in one lane only. ${jobType} leaves lane ${from} at once and takes its waiting jobs along; running jobs finish there.`}
+        {`A job type is in one lane only. ${jobType} leaves lane ${from} at once and takes its queued jobs along; running jobs finish there.`}
       </p>
     </ConfirmDialog>
   );

@@ -32,7 +32,7 @@ export function QueueDepth({ lane }: { lane: Lane }) {
           <TableHead>
             <HeaderCell>Job type</HeaderCell>
             <HeaderCell numeric>Priority</HeaderCell>
-            <HeaderCell numeric>Waiting</HeaderCell>
+            <HeaderCell numeric>Queued</HeaderCell>
             <HeaderCell hidden className={styles.share}>
               Share
             </HeaderCell>

@@ -83,7 +83,7 @@ export default function Lane() {
             href={jobs("running")}
           />
           <Stat
-            label="Waiting"
+            label="Queued"
             value={count(data.depth, data.depth_is_capped)}
             href={jobs("approved")}
           />

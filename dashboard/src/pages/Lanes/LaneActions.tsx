@@ -1,6 +1,6 @@
 import { useLocation } from "wouter";
 import { type components, useAction } from "../../api";
-import { Button, Menu, type MenuEntry, useToast } from "../../components";
+import { Button, type ButtonProps, Menu, type MenuEntry, useToast } from "../../components";
 import { copyText } from "../../components/clipboard";
 import { href, lanePath } from "../../shell/url";
 import { asCli, asCurl } from "./commands";
@@ -56,8 +56,8 @@ export function LaneActions({ lane, onLanePage = false }: { lane: Lane; onLanePa
           },
         ]),
     {
-      id: "waiting",
-      label: "Waiting jobs",
+      id: "queued",
+      label: "Queued jobs",
       icon: "queued",
       onAction: () => go(href("/jobs", { status: "approved", lane: name })),
     },
@@ -86,11 +86,15 @@ export function LaneActions({ lane, onLanePage = false }: { lane: Lane; onLanePa
         ]
       : []),
   ];
+  // In a table, the numbers come first.
+  const look: Pick<ButtonProps, "size" | "variant"> & { size: "sm" | "md" } = onLanePage
+    ? { size: "md" }
+    : { size: "sm", variant: "quiet" };
   return (
     <span className={styles.actions}>
       {isManager && lane.frozen && (
         <Button
-          size="sm"
+          {...look}
           icon="play"
           isPending={thaw.isPending}
           onPress={() => void thaw.run({ body: { lanes: [name] } })}
@@ -100,7 +104,7 @@ export function LaneActions({ lane, onLanePage = false }: { lane: Lane; onLanePa
       )}
       {isManager && !lane.frozen && (
         <Button
-          size="sm"
+          {...look}
           icon={lane.enabled ? "stop" : "play"}
           isPending={tune.isPending}
           onPress={() => setEnabled(!lane.enabled)}
@@ -108,7 +112,7 @@ export function LaneActions({ lane, onLanePage = false }: { lane: Lane; onLanePa
           {lane.enabled ? "Drain" : "Resume"}
         </Button>
       )}
-      <Menu label={`Actions of lane ${name}`} items={items} />
+      <Menu label={`Actions of lane ${name}`} items={items} size={look.size} />
     </span>
   );
 }

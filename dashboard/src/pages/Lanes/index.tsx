@@ -121,7 +121,7 @@ function LaneTable({ lanes, isPaused }: { lanes: Lane[]; isPaused: boolean }) {
       <TableHead>
         <HeaderCell>Lane</HeaderCell>
         <HeaderCell>Slots</HeaderCell>
-        <HeaderCell numeric>Waiting</HeaderCell>
+        <HeaderCell numeric>Queued</HeaderCell>
         <HeaderCell numeric>Oldest wait</HeaderCell>
         <HeaderCell numeric secondary>
           Poll
@@ -147,7 +147,7 @@ function LaneTable({ lanes, isPaused }: { lanes: Lane[]; isPaused: boolean }) {
 
 function LaneRow({ lane, isPaused }: { lane: Lane; isPaused: boolean }) {
   const { name } = lane;
-  const waiting = href("/jobs", { status: "approved", lane: name });
+  const queued = href("/jobs", { status: "approved", lane: name });
   return (
     <Row brief={lane.slots_used === 0 && lane.depth === 0}>
       <Cell rowHeader>
@@ -160,8 +160,8 @@ function LaneRow({ lane, isPaused }: { lane: Lane; isPaused: boolean }) {
           <SlotBoxes used={lane.slots_used} total={lane.max_slots} />
         </LinkText>
       </Cell>
-      <Cell label="Waiting" numeric>
-        <LinkText href={waiting} quiet>
+      <Cell label="Queued" numeric>
+        <LinkText href={queued} quiet>
           {count(lane.depth, lane.depth_is_capped)}
         </LinkText>
       </Cell>

@@ -70,7 +70,9 @@ export function Charts({ lanes }: { lanes: string[] }) {
         <FailureChart read={byType} />
       </div>
       {byLane.data?.is_capped && (
-        <p className={styles.note}>Only the newest jobs are counted: there are more.</p>
+        <p className={styles.note}>
+          There are too many jobs to count all of them: the charts have only the newest.
+        </p>
       )}
     </section>
   );

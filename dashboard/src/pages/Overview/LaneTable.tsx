@@ -27,7 +27,7 @@ export function LaneTable({ lanes, isPaused, numbersOf }: Props) {
       <TableHead>
         <HeaderCell>Lane</HeaderCell>
         <HeaderCell>Slots</HeaderCell>
-        <HeaderCell numeric>Waiting</HeaderCell>
+        <HeaderCell numeric>Queued</HeaderCell>
         <HeaderCell numeric>Oldest wait</HeaderCell>
         <HeaderCell numeric>Done/min</HeaderCell>
         <HeaderCell numeric secondary>
@@ -63,8 +63,8 @@ function LaneRow(props: { lane: Lane; isPaused: boolean; numbers: LaneNumbers })
           <SlotBoxes used={lane.slots_used} total={lane.max_slots} />
         </LinkText>
       </Cell>
-      <Cell label="Waiting" numeric>
-        <LinkText href={jobs("approved")} quiet>
+      <Cell label="Queued" numeric>
+        <LinkText href={jobs("approved")} quiet className={lane.depth === 0 ? "muted" : undefined}>
           {count(lane.depth, lane.depth_is_capped)}
         </LinkText>
       </Cell>
@@ -78,7 +78,11 @@ function LaneRow(props: { lane: Lane; isPaused: boolean; numbers: LaneNumbers })
         )}
       </Cell>
       <Cell label="Done/min" numeric>
-        <LinkText href={jobs("completed")} quiet>
+        <LinkText
+          href={jobs("completed")}
+          quiet
+          className={numbers.donePerMinute ? undefined : "muted"}
+        >
           {rateWords(numbers.donePerMinute)}
         </LinkText>
       </Cell>

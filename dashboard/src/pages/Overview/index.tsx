@@ -14,6 +14,7 @@ import styles from "./Overview.module.css";
 import { ProblemStrip } from "./ProblemStrip";
 import { FAILURE_WINDOW_S, findProblems } from "./problems";
 import { QuickStart } from "./QuickStart";
+import { RunningFlows } from "./RunningFlows";
 import { RunningJobs } from "./RunningJobs";
 
 type Worker = components["schemas"]["WorkerRowOut"];
@@ -84,6 +85,7 @@ export default function Overview() {
         {!isEmpty && (
           <>
             <RunningJobs jobs={active} isMore={active.length >= MOST_ACTIVE} />
+            <RunningFlows />
             <Charts lanes={lanes.map(({ name }) => name)} />
           </>
         )}

@@ -119,7 +119,7 @@ describe("lanes", () => {
     });
     expect(others).toEqual([]);
     expect(only?.title).toBe("Lane interactive: oldest wait 41 min");
-    expect(only?.detail).toBe("5 jobs waiting, all 2 slots in use; the bound is 15 min");
+    expect(only?.detail).toBe("5 jobs queued, all 2 slots in use; the bound is 15 min");
     expect(only?.href).toBe("/lanes/interactive");
   });
 
@@ -164,7 +164,7 @@ describe("workers", () => {
     const [only, ...others] = findProblems({ status: status({ lanes }) });
     expect(others).toEqual([]);
     expect(only?.title).toBe("No live worker takes 5 job types");
-    expect(only?.detail).toBe("5 jobs waiting: a, b, c and 2 more");
+    expect(only?.detail).toBe("5 jobs queued: a, b, c and 2 more");
   });
 
   it("says so if there is no worker at all", () => {

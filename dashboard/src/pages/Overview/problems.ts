@@ -79,7 +79,7 @@ function gateProblems(status: Status): DetectedProblem[] {
 
 function laneProblems(lane: Lane, { paused, workers }: Status): DetectedProblem[] {
   if (lane.depth === 0 || paused) return [];
-  const waiting = `${lane.depth_is_capped ? "at least " : ""}${plural(lane.depth, "job")} waiting`;
+  const waiting = `${lane.depth_is_capped ? "at least " : ""}${plural(lane.depth, "job")} queued`;
   const at = { href: lanePath(lane.name) };
   if (!lane.enabled) {
     const state = lane.frozen ? "frozen" : "drained";
@@ -150,7 +150,7 @@ function unservedProblems({ lanes, workers }: Status): DetectedProblem[] {
     `${of.some((load) => load.depth_is_capped) ? "at least " : ""}${plural(
       of.reduce((sum, { depth }) => sum + depth, 0),
       "job",
-    )} waiting`;
+    )} queued`;
   if (workers.length === 0 && waiting.length > 0) {
     const title = "No worker is running";
     return [{ id: "workers", severity: "error", title, detail: jobs(waiting), href: "/workers" }];

@@ -15,7 +15,13 @@ export type GanttRow = {
   started: number | null;
   to: number;
 };
-export type Gantt = { start: number; end: number; rows: GanttRow[] };
+export type Gantt = {
+  start: number;
+  end: number;
+  rows: GanttRow[];
+  /** The number of jobs that cannot start yet: they have nothing to show. */
+  ahead: number;
+};
 
 /** Rows in the order in which they could start. Jobs without an end reach until now. */
 export function ganttOf(
@@ -48,7 +54,8 @@ export function ganttOf(
     (one, other) => one.from - other.from || (one.started ?? one.to) - (other.started ?? other.to),
   );
   const start = rows.length === 0 ? now : least(rows.map(({ from }) => from));
-  return { start, end: rows.length === 0 ? now : most(rows.map(({ to }) => to)), rows };
+  const end = rows.length === 0 ? now : most(rows.map(({ to }) => to));
+  return { start, end, rows, ahead: open.filter((at) => at === null).length };
 }
 
 const parse = (at: string | null): number | null => (at === null ? null : Date.parse(at));
