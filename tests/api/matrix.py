@@ -19,8 +19,8 @@ from laneway.operations.schedules import SCHEDULES
 
 Side = Literal["near", "far"]
 Kind = Literal[
-    "open", "anyone", "global", "lanes", "lane", "submit", "job", "flow", "new_schedule",
-    "schedule", "run",
+    "open", "anyone", "global", "lanes", "lane", "submit", "job", "flow", "event",
+    "new_schedule", "schedule", "run",
 ]  # fmt: skip
 MARK: Final = "m4rk-of-the-stranger"
 PLACES: Final[dict[Side, tuple[str, str, str]]] = {
@@ -98,7 +98,15 @@ class Entry:
     @property
     def sides(self) -> tuple[Side, ...]:
         """The side of the object; requests about everything, or nothing, are the same on both."""
-        is_placed = self.kind in ("lane", "submit", "job", "flow", "new_schedule", "schedule")
+        is_placed = self.kind in (
+            "lane",
+            "submit",
+            "job",
+            "flow",
+            "event",
+            "new_schedule",
+            "schedule",
+        )
         return ("near", "far") if is_placed else ("far",)
 
     def answer(self, who: Person, side: Side) -> Literal["through", 403, 404]:
@@ -125,6 +133,9 @@ class Entry:
             return "through" if is_own else 403
         if self.kind == "new_schedule":
             return "through" if who.covers(wanted, side, owned=False) else 403
+        if self.kind == "event":
+            is_own = who.scope == "own" or who.covers(wanted, side, owned=False)
+            return "through" if is_own and who.lanes is None else 403
         if self.kind == "flow":
             # Its jobs may be in any lane.
             sees, may = (
@@ -249,6 +260,11 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
     ("GET", f"{_FLOW}/stream"): Entry("flow", "jobs:read", make="flow", is_stream=True),
     ("POST", f"{_FLOW}/cancel"): Entry("flow", "jobs:cancel", make="flow"),
     ("POST", f"{_FLOW}/retry"): Entry("flow", "jobs:cancel", make="flow"),
+    ("POST", "/events"): Entry(
+        "event",
+        "events:send",
+        lambda workspace, *_: {"name": "reviewed", "workspace": workspace},
+    ),
     ("POST", "/jobs/bulk"): Entry(
         "anyone", "jobs:cancel", {"verb": "cancel", "all": True, "dry_run": True}
     ),
@@ -257,7 +273,7 @@ ENTRIES: Final[dict[tuple[str, str], Entry]] = {
         (each.method, each.path): _declared(each)
         for each in DECLARED.values()
         # Schedules and flows are listed separately: they belong to a workspace.
-        if each not in SCHEDULES and each not in FLOWS
+        if each not in SCHEDULES and each not in FLOWS and each.name != "send_event"
     },
     ("GET", "/admin/workers/status"): Entry("lanes", "workers:view"),
     ("DELETE", "/admin/workers/publishers/{application}"): Entry(

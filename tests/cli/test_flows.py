@@ -116,6 +116,13 @@ def test_jobs_of_a_flow_are_listed_and_cancelled(
     assert invoke("jobs", "ls", "--flow", "nope", env=env).exit_code == 2
 
 
+def test_event_is_sent(env: dict[str, str], factory: JobFactory) -> None:
+    done = invoke("events", "send", "reviewed", '{"by": "ann"}', "--key", "folder-7", env=env)
+    assert (done.exit_code, done.stderr) == (0, "event reviewed: 0 jobs continue\n"), done.output
+    row = factory.conn.execute("select name, key, payload from laneway.sent_events").fetchone()
+    assert row == ("reviewed", "folder-7", {"by": "ann"})
+
+
 # -- the drawing ------------------------------------------------------------------------------
 
 

@@ -216,3 +216,24 @@ async def test_wait_for_a_flow_names_its_state(client: Client) -> None:
         flow.add("page")
     with pytest.raises(TimeoutError, match="0 of 1 job completed"):
         await flow.wait(timeout=0)
+
+
+@over_async
+async def test_event_is_sent_in_the_callers_transaction(
+    client: Client, dsn: str, db: StoreClient, opened: OpenAsync
+) -> None:
+    count = "select count(*) from laneway.sent_events where name = 'reviewed'"
+    before = db.one(count)
+    async with opened(dsn) as own:
+        sent = await client.send_event("reviewed", key="k", payload={"n": 1}, conn=own.conn)
+        assert (sent.delivered, db.one(count)) == (0, before)
+        await own.commit()
+    assert db.one(count) == before + 1
+
+
+async def test_wrong_event_is_refused(client: Client) -> None:
+    for name, key in (("", ""), ("x" * 201, ""), ("x", "k" * 513)):
+        with pytest.raises(InvalidInput):
+            await client.send_event(name, key=key)
+    with pytest.raises(InvalidInput, match="payload"):
+        await client.send_event("x", payload=float("nan"))

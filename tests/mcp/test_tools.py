@@ -70,7 +70,7 @@ async def test_by_default_there_are_only_tools_that_read(app: FastAPI, people: P
         destructive = {name for name, one in writing.items() if one.destructive_hint}
         assert destructive == {"reject_job", "cancel_job", "cancel_flow", "tune_lane"}
         again = {name for name, one in writing.items() if not one.idempotent_hint}
-        assert again == {"submit_job"}
+        assert again == {"submit_job", "send_event"}
 
 
 async def test_tools_are_listed_as_the_token_may_use_them(app: FastAPI, people: People) -> None:
@@ -230,13 +230,14 @@ async def test_each_call_leaves_one_audit_entry_even_reads(
         "find_lane": ({"job_type": "polarity"}, "GET /admin/workers/types/lane"),
         "submit_job": ({"job_type": "greet"}, "job.submitted"),
         "run_job_now": ({"job_id": delayed}, "job.made_due"),
+        "send_event": ({"name": "reviewed", "payload": {"by": "ann"}}, "event.sent"),
         "reprioritize_job": ({"job_id": job_id, "priority": 3}, "job.reprioritized"),
         "tune_lane": ({"name": "system", "max_slots": 2}, "lane.tuned"),
         "cancel_job": ({"job_id": job_id}, "job.cancelled"),
         "cancel_flow": ({"flow_id": flow_id}, "flow.cancelled"),
     }
     assert calls.keys() == TOOLS.keys() - {"approve_job", "reject_job"}
-    async with asked_by(app, people.new("ann", "operator")) as client:
+    async with asked_by(app, people.new("ann", "platform_admin")) as client:
         await client.list_tools()
         for tool, (arguments, _) in calls.items():
             await call_tool(client, tool, **arguments)

@@ -148,7 +148,8 @@ def test_token_and_grant_without_common_lane_cover_none() -> None:
 
 def test_seeded_roles_are_those_of_the_contract() -> None:
     assert set(SEEDED_ROLES["platform_admin"]) == set(PERMISSIONS)
-    assert set(PERMISSIONS) - set(SEEDED_ROLES["operator"]) == {"access:manage", "audit:read"}
+    lacking = {"events:send", "access:manage", "audit:read"}
+    assert set(PERMISSIONS) - set(SEEDED_ROLES["operator"]) == lacking
     assert all(set(given) <= set(PERMISSIONS) for given in SEEDED_ROLES.values())
 
 

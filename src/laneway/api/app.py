@@ -59,6 +59,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     flows.router,
     flows.streams,
     declared.flows,
+    declared.sent_events,
     declared.lanes,
     workers.router,
     drains.router,

@@ -43,6 +43,7 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = {
     "flows": LazyCommand(
         "flows", "app", "Show and control flows: jobs that were submitted together."
     ),
+    "events": LazyCommand("events", "app", "Send events to waiting jobs."),
     "lanes": LazyCommand("lanes", "app", "Show and change lanes while jobs run."),
     "limits": LazyCommand("limits", "app", "Show and change limits while jobs run."),
     "schedules": LazyCommand(

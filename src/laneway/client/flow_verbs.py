@@ -1,4 +1,4 @@
-"""The verbs of a client on flows."""
+"""The verbs of a client on flows and events."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from laneway.domain import verb_rules
 from laneway.domain.claim import parse_job_id
 from laneway.domain.flow import ChangedFlow, Flow, FlowStatus, check_flow_name
 from laneway.domain.job import DEFAULT_WORKSPACE, NAME_BYTES, check_tags
+from laneway.domain.payload import JsonText, encode
+from laneway.domain.sent_event import EventDelivery, check_event
 from laneway.domain.text import check_name, check_text
 from laneway.errors import JobFailed
 from laneway.observability import tracing
-from laneway.store import flow_changes, local_notify
+from laneway.store import flow_changes, local_notify, sent_events
 
 if TYPE_CHECKING:
     from laneway.client.catalog import Catalog
@@ -32,7 +34,7 @@ T = TypeVar("T")
 
 
 class FlowVerbs:
-    """Adds `flow` to a client."""
+    """Adds `flow` and `send_event` to a client."""
 
     if TYPE_CHECKING:
         settings: Settings
@@ -117,6 +119,42 @@ class FlowVerbs:
         done = await flow_changes.retry(self.database, wanted, by or APPLICATION)
         self._wake(done.wakes)
         return ChangedFlow(await self.get_flow(wanted), done.changed)
+
+    async def send_event(
+        self,
+        name: str,
+        *,
+        key: str = "",
+        payload: object = None,
+        workspace: str = DEFAULT_WORKSPACE,
+        sent_by: str | None = None,
+        conn: object = None,
+        wake: bool | None = None,
+    ) -> EventDelivery:
+        """Sends an event to the jobs that wait for it, now or within its retention (24 h).
+
+        `conn`: in the caller's transaction; jobs go on when it commits, at their workers' next
+        poll unless `wake=True`.
+        """
+        check_event(name, key)
+        check_text(workspace, "workspace", max_bytes=NAME_BYTES)
+        if sent_by is not None:
+            check_name(sent_by, "sent_by", max_bytes=2 * NAME_BYTES)
+        text = payload if isinstance(payload, JsonText) else encode(payload, limits=self._limits)
+        async with self._transaction(conn) as runner:
+            sent = await runner.run(
+                sent_events.send(
+                    name,
+                    key,
+                    text,
+                    workspace=workspace,
+                    sent_by=sent_by,
+                    wake=conn is not None and bool(wake),
+                )
+            )
+        if conn is None and wake is not False and sent.job_types:
+            self._wake(sent.job_types)
+        return EventDelivery(sent.id, sent.delivered)
 
 
 def new_draft(name: str, tags: Sequence[str], workspace: str, created_by: str | None) -> FlowDraft:

@@ -22,18 +22,23 @@ from laneway.errors import InvalidInput
 PERMISSIONS: Final = (
     "jobs:submit", "jobs:read", "jobs:cancel", "jobs:approve", "jobs:debug",
     "workers:view", "workers:manage", "workers:claim", "workers:declare",
-    "schedules:view", "schedules:manage", "metrics:read", "access:manage", "audit:read",
+    "schedules:view", "schedules:manage", "metrics:read", "events:send", "access:manage",
+    "audit:read",
 )  # fmt: skip
 SEEDED_ROLES: Final[dict[str, tuple[str, ...]]] = {
     "platform_admin": PERMISSIONS,
-    "operator": PERMISSIONS[:-2],
+    "operator": tuple(
+        name
+        for name in PERMISSIONS
+        if name.startswith(("jobs:", "workers:", "schedules:")) or name == "metrics:read"
+    ),
     "approver": ("jobs:read", "jobs:approve"),
     "submitter": ("jobs:submit", "jobs:read", "jobs:cancel"),
     "viewer": ("jobs:read", "workers:view"),
     "remote_worker": ("workers:claim",),
 }
 # Permissions by which rows of jobs are read or written.
-_ON_JOBS: Final = ("jobs:", "workers:", "schedules:")
+_ON_JOBS: Final = ("jobs:", "workers:", "schedules:", "events:")
 CLAIM: Final = "workers:claim"
 DECLARE: Final = "workers:declare"
 SCOPES: Final = ("own", "workspace", "all")

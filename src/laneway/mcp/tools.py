@@ -73,6 +73,7 @@ TOOLS: Final[dict[str, Tool]] = {
     "cancel_job": Tool("jobs:cancel", writes=True, destructive=True),
     "run_job_now": Tool("jobs:cancel", writes=True),
     "cancel_flow": declared(flows.cancel_flow, destructive=True)._replace(idempotent=True),
+    "send_event": declared(flows.send_event),
     "reprioritize_job": Tool("workers:manage", writes=True),
     "tune_lane": declared(lanes.tune_lane, destructive=True, without=("job_types",)),
 }

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from laneway.operations.access import ACCESS
 from laneway.operations.audit import list_audit_entries
-from laneway.operations.flows import FLOWS
+from laneway.operations.flows import FLOWS, send_event
 from laneway.operations.job_types import JOB_TYPES
 from laneway.operations.lanes import LANES
 from laneway.operations.limits import LIMITS
@@ -24,7 +24,7 @@ DECLARED: Final[dict[str, Operation[Any, Any]]] = {
         JOB_TYPES,
         WORKERS,
         FLOWS,
-        (list_audit_entries,),
+        (send_event, list_audit_entries),
     )
     for each in group
 }

@@ -1,4 +1,4 @@
-"""The operations on flows. A flow belongs to a workspace and to its submitter."""
+"""The operations on flows and events. A flow belongs to a workspace and to its submitter."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from annotated_types import Interval, MaxLen, MinLen
 
 from laneway.domain.annotations import Doc
 from laneway.domain.flow import ChangedFlow, Flow, FlowFilter, FlowGraph
+from laneway.domain.job import DEFAULT_WORKSPACE, NAME_BYTES
 from laneway.domain.page import Page
+from laneway.domain.sent_event import EventDelivery, EventKey, EventName
 from laneway.operations.operation import Operation, operation
 
 _FLOWS: Final = "/flows"
 _FLOW: Final = f"{_FLOWS}/{{flow_id}}"
 # Jobs of a graph on one page.
 MOST_JOBS: Final = 1000
+Workspace = Annotated[str, MinLen(1), MaxLen(NAME_BYTES)]
 Reason = Annotated[str, MinLen(1), MaxLen(2000), Doc("Why; kept with each job")]
 
 
@@ -48,6 +51,27 @@ def cancel_flow(flow_id: UUID, reason: Reason | None = None) -> ChangedFlow:
 @operation("POST", f"{_FLOW}/retry", permission="jobs:cancel", scope="flow", command="flows retry")
 def retry_flow(flow_id: UUID) -> ChangedFlow:
     """Queue the failed and cancelled jobs of a flow again; each waits again for its parents."""
+
+
+@operation(
+    "POST",
+    "/events",
+    permission="events:send",
+    scope="workspace",
+    status=202,
+    body="NewEvent",
+    command="events send",
+)
+def send_event(
+    name: EventName,
+    key: EventKey = "",
+    payload: Annotated[object, Doc("JSON that the waiting handler is given")] = None,
+    workspace: Workspace = DEFAULT_WORKSPACE,
+) -> EventDelivery:
+    """Send an event: jobs that wait for its name and key continue.
+
+    It is kept for a day, so that a job that begins to wait later takes it too.
+    """
 
 
 FLOWS: Final[tuple[Operation[Any, Any], ...]] = (list_flows, get_flow, cancel_flow, retry_flow)

@@ -27,6 +27,7 @@ const PERMISSIONS: Record<Permission, true> = {
   "schedules:view": true,
   "schedules:manage": true,
   "metrics:read": true,
+  "events:send": true,
   "access:manage": true,
   "audit:read": true,
 };

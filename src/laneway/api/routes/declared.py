@@ -8,7 +8,7 @@ from laneway.api.http.bodies import JobBodyRoute
 from laneway.api.operations import add_operations
 from laneway.operations.access import ACCESS
 from laneway.operations.audit import list_audit_entries
-from laneway.operations.flows import FLOWS
+from laneway.operations.flows import FLOWS, send_event
 from laneway.operations.lanes import LANES
 from laneway.operations.schedules import SCHEDULES
 from laneway.operations.workers import WORKERS
@@ -24,6 +24,9 @@ add_operations(schedules, *SCHEDULES)
 
 flows = APIRouter(tags=["flows"])
 add_operations(flows, *FLOWS)
+
+sent_events = APIRouter(tags=["flows"], route_class=JobBodyRoute)
+add_operations(sent_events, send_event)
 
 access = APIRouter(tags=["access"])
 add_operations(access, *ACCESS)

@@ -1,10 +1,10 @@
-"""Operations on flows, done in a database."""
+"""Operations on flows and events, done in a database."""
 
 from __future__ import annotations
 
 from uuid import UUID
 
-from laneway.control import flows
+from laneway.control import events, flows
 from laneway.control.bulk import PrincipalLimits
 from laneway.control.operators.table import Operator, implement, implement_list
 from laneway.domain.flow import ChangedFlow
@@ -34,3 +34,9 @@ implement(
     lambda who, flow_id, reason=None: flows.cancel(who.db, flow_id, by=who.by, reason=reason),
 )
 implement(operations.retry_flow, _retry)
+implement(
+    operations.send_event,
+    lambda who, name, key="", payload=None, workspace="default": events.send(
+        who.db, name, key=key, payload=payload, workspace=workspace, by=who.by
+    ),
+)

@@ -1,0 +1,42 @@
+"""`laneway events …`"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from laneway.cli import inputs, session
+from laneway.cli.groups import group
+from laneway.cli.inputs import Json
+from laneway.cli.output import note, show_json, visible
+from laneway.operations import flows as operations
+
+app = group("Send events to waiting jobs.")
+
+
+# Without it, Typer would make the only command the group itself.
+@app.callback()
+def root() -> None:
+    """Send events to waiting jobs."""
+
+
+@app.command()
+def send(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name that handlers wait for.")],
+    payload: Annotated[
+        str | None, typer.Argument(metavar="[JSON]", help="The payload; - reads stdin.")
+    ] = None,
+    key: Annotated[str, typer.Option(help="Which one of that name.")] = "",
+    workspace: Annotated[str, typer.Option(help="The workspace.")] = "default",
+    json: Json = False,
+) -> None:
+    """Send an event: jobs that wait for its name and key continue."""
+    value = None
+    if payload is not None:
+        value = inputs.payload(payload, None, [], session.settings().payload_limits)
+    sent = session.call(operations.send_event(name, key, value, workspace))
+    if json:
+        show_json(sent)
+    else:
+        note(f"event {visible(name)}: {sent.delivered} jobs continue")

@@ -1,0 +1,79 @@
+"""Events over HTTP: who may send them, where, and to whom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.api.conftest import Ask, People
+
+
+def sent(conn: psycopg.Connection[Any]) -> list[tuple[Any, ...]]:
+    columns = "workspace, name, key, payload, sent_by"
+    return conn.execute(f"select {columns} from laneway.sent_events order by id").fetchall()
+
+
+async def test_event_is_stored_with_its_sender(
+    ask: Ask, people: People, conn: psycopg.Connection[Any]
+) -> None:
+    ann = people.new("ann", people.role("sender", "events:send"))
+    body = {"name": "reviewed", "key": "folder-7", "payload": {"by": "reviewer"}}
+    answer = await ask(ann, "POST", "/events", json=body)
+    assert (answer.status_code, answer.json()["delivered"]) == (202, 0), answer.text
+    assert sent(conn) == [("default", "reviewed", "folder-7", {"by": "reviewer"}, "ann")]
+
+
+async def test_repeated_request_sends_one_event(
+    ask: Ask, people: People, conn: psycopg.Connection[Any]
+) -> None:
+    ann = people.new("ann", people.role("sender", "events:send"))
+    key = {"Idempotency-Key": "once"}
+    first = await ask(ann, "POST", "/events", json={"name": "reviewed"}, headers=key)
+    second = await ask(ann, "POST", "/events", json={"name": "reviewed"}, headers=key)
+    assert first.json() == second.json()
+    assert len(sent(conn)) == 1
+
+
+async def test_event_of_another_workspace_is_refused(
+    ask: Ask, people: People, conn: psycopg.Connection[Any]
+) -> None:
+    ann = people.new(
+        "ann", people.role("sender", "events:send"), scope="workspace", workspace="ours"
+    )
+    answer = await ask(ann, "POST", "/events", json={"name": "x", "workspace": "theirs"})
+    assert answer.status_code == 403
+    answer = await ask(ann, "POST", "/events", json={"name": "x", "workspace": "ours"})
+    assert answer.status_code == 202
+    assert [row[0] for row in sent(conn)] == ["ours"]
+
+
+@pytest.mark.parametrize("role", ["operator", "submitter", "viewer", "approver"])
+async def test_seeded_roles_but_the_admin_send_no_events(
+    ask: Ask, people: People, role: str
+) -> None:
+    answer = await ask(people.new("ann", role), "POST", "/events", json={"name": "x"})
+    assert answer.status_code == 403
+    admin = people.new("root", "platform_admin")
+    assert (await ask(admin, "POST", "/events", json={"name": "x"})).status_code == 202
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"name": ""},
+        {"name": "x" * 201},
+        {"name": "a\u0000b"},
+        {"name": "x", "key": "k" * 513},
+        {"name": "x", "payload": {"t": "\u0000"}},
+        {"name": "x", "more": 1},
+    ],
+)
+async def test_wrong_events_are_refused(
+    ask: Ask, people: People, conn: psycopg.Connection[Any], body: Any
+) -> None:
+    admin = people.new("root", "platform_admin")
+    assert (await ask(admin, "POST", "/events", json=body)).status_code == 422
+    assert sent(conn) == []
