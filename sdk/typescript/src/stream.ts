@@ -35,6 +35,7 @@ export class JobStream {
   #refused = "";
   #expiry = "";
   #onKnown: { resolve: () => void; reject: (error: Error) => void } | undefined;
+  #onOpened: (() => void) | undefined;
 
   constructor(
     private readonly connection: Connection,
@@ -56,6 +57,16 @@ export class JobStream {
     this.#restarts += 1;
     this.#cancel();
     this.#pause.set();
+  }
+
+  /**
+   * Opens a stream with the handshake of a stopping worker; resolves once a server has answered it.
+   * Jobs still being sent are not among those the worker holds, so the server releases them.
+   */
+  async drain(): Promise<void> {
+    const opened = new Promise<void>((resolve) => (this.#onOpened = resolve));
+    this.restart();
+    if (this.#isKnown) await opened;
   }
 
   async stop(): Promise<void> {
@@ -118,7 +129,9 @@ export class JobStream {
     const error = await new Promise<ServerError | undefined>((resolve) => {
       call.once("data", (message: StreamJobsResponse) => {
         clearTimeout(handshake);
-        if (this.#call === call) this.#onFirst(message);
+        if (this.#call !== call) return;
+        this.#onFirst(message);
+        this.#onOpened?.();
       });
       call.on("data", (message: StreamJobsResponse) => {
         if (this.#call === call) this.#onMessage(message, () => this.#call === call);

@@ -221,8 +221,8 @@ export class Worker {
       const until = performance.now() + graceMs;
       this.#isDraining = true;
       clearTimeout(this.#roomTimer);
-      this.#stream.restart();
       this.#logGrace(graceMs);
+      await within(Math.min(graceMs, STOP_MS), this.#stream.drain(), this.#hurry.signal);
       await within(graceMs, this.#executor.quiet(), this.#hurry.signal);
       this.#executor.stopAll("shutdown");
       await within(STOP_MS / 2, this.#executor.quiet());

@@ -315,6 +315,15 @@ describe("A lost stream", () => {
 });
 
 describe("A stop", () => {
+  it("ends only after the server has taken back jobs still being sent", async () => {
+    const server = await aServer();
+    const worker = aWorker(server).handle("work", () => {});
+    await worker.start();
+    await worker.stop();
+    const { maxInFlight, holds } = server.handshakes.all.at(-1)!;
+    assert.deepEqual([server.handshakes.all.length, maxInFlight, holds], [2, 0, []]);
+  });
+
   it("says so, lets jobs finish, and releases those that take longer than the grace", async () => {
     const server = await aServer();
     const [gate, began] = [promise(), promise()];
