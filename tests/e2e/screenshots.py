@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 
 from tests.e2e import pages, png, waits
 from tests.e2e.browser import Theme, Visit, run_chromium, visit
@@ -26,7 +26,14 @@ OPTIONS = ("--seed", "1", "--port", "0", "--no-open")
 # worker is silent and a lane is full.
 PATIENCE_S = 180.0
 PROBLEMS = 2
+# Jobs of the wide flow that have completed when its picture is taken.
+PARTS_DONE = 12
 STOP_S = 60.0
+# The end of what is on the page, which may be shorter than the window.
+_HEIGHT = """
+(most) => Math.min(most, 24 + Math.max(...[...document.querySelectorAll("main section")]
+  .map((each) => Math.ceil(each.getBoundingClientRect().bottom))))
+"""
 
 
 class DemoProgram(Program):
@@ -73,9 +80,9 @@ def waiting_job(window: Visit) -> str | None:
 
 
 def running_flow(window: Visit) -> str | None:
-    """The wide flow, once a part of it is done."""
+    """The wide flow, once a part of it is done; all of it, if it was too quick to be seen."""
     for flow in read(window, "/flows?name=yearbook")["items"]:
-        if 5 <= flow["counts"]["completed"] < flow["counts"]["jobs"]:
+        if flow["counts"]["completed"] >= PARTS_DONE:
             return str(flow["id"])
     return None
 
@@ -92,12 +99,20 @@ def shows_problems(window: Visit) -> bool:
     return strip.get_by_role("listitem").count() >= PROBLEMS
 
 
+def live_picture(page: Page) -> bytes | None:
+    """A picture of the page; None if it was connecting, as when it follows another topic."""
+    pages.expect_live(page)
+    height = page.evaluate(_HEIGHT, SIZE[1])
+    picture = page.screenshot(clip={"x": 0, "y": 0, "width": SIZE[0], "height": height})
+    return picture if page.get_by_text("live", exact=True).is_visible() else None
+
+
 def take(window: Visit, path: str, name: str) -> None:
     page = window.open(path)
     await_content(page)
-    pages.expect_live(page)
+    picture = waits.until(lambda: live_picture(page))
     target = IMAGES / f"{name}.png"
-    target.write_bytes(png.shrink(page.screenshot()))
+    target.write_bytes(png.shrink(picture))
     print(f"{target.relative_to(ROOT)}: {target.stat().st_size // 1000} kB")
 
 
@@ -106,6 +121,8 @@ def take_all(browser: Browser, demo: DemoProgram) -> None:
     url = f"{parts.scheme}://{parts.netloc}"
     with visit(browser, url, size=SIZE) as window:
         window.sign_in(demo.link)
+        flow = waits.until(lambda: running_flow(window), PATIENCE_S)
+        take(window, f"/flows/{flow}", "flow")
         waits.until(lambda: is_interesting(window), PATIENCE_S)
         window.open("/")
         waits.until(lambda: shows_problems(window), PATIENCE_S)
@@ -118,8 +135,6 @@ def take_all(browser: Browser, demo: DemoProgram) -> None:
         take(window, f"/jobs/{job}", "job")
         job = waits.until(lambda: waiting_job(window), PATIENCE_S)
         take(window, f"/jobs/{job}", "explain")
-        flow = waits.until(lambda: running_flow(window), PATIENCE_S)
-        take(window, f"/flows/{flow}", "flow")
 
 
 def set_theme(window: Visit, theme: Theme) -> None:

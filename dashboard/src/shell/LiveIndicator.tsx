@@ -16,7 +16,8 @@ export function LiveIndicator() {
   const old = age === null ? "" : `, data ${age} old`;
   const words = {
     off: "",
-    connecting: "connecting",
+    // As short as "live": every page connects again, and the header must not move.
+    connecting: "…",
     live: "live",
     reconnecting: `reconnecting${old}`,
     paused: `paused${old}`,
@@ -30,7 +31,9 @@ export function LiveIndicator() {
         {status === "live" && wasLost.current && "Live again"}
       </span>
       <span className={styles.dot} aria-hidden="true" />
-      <span className={styles.liveWords}>{words}</span>
+      <span className={styles.liveWords} {...(status === "connecting" && { title: "connecting" })}>
+        {words}
+      </span>
       <IconButton
         icon={isPaused ? "play" : "pause"}
         label={isPaused ? "Resume live updates" : "Pause live updates"}

@@ -137,9 +137,9 @@ async def _submit_yearbook(lw: Laneway) -> None:
             )
             for n in range(1, YEARBOOK_VOLUMES + 1)
         ]
-        title = {"title": "yearbook"}
+        cover = flow.add("thumbnail", {"image": "yearbook.jpg"}, name="cover", after=[start])
+        title, document = {"title": "yearbook"}, {"document": "yearbook.pdf"}
         join = flow.add("join_volumes", title, name="join", after=volumes)
-        summary = flow.add(
-            "summarize", {"document": "yearbook.pdf"}, name="summary", after=[join], priority=-2
-        )
-        flow.add("publish_digest", title, name="publish", after=[summary])
+        summary = flow.add("summarize", document, name="summary", after=[join], priority=-2)
+        index = flow.add("embed_chunks", {**document, "chunks": 90}, name="index", after=[join])
+        flow.add("publish_digest", title, name="publish", after=[cover, summary, index])

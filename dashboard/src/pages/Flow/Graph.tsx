@@ -23,7 +23,7 @@ import { layout, pathOf } from "./graph/layout";
 import { type GraphEdge, type GraphNode, nodesOf } from "./graph/nodes";
 import { useDragScroll } from "./useDragScroll";
 
-const SIZES = { width: 196, height: 56, gapX: 56, gapY: 16 };
+const SIZES = { width: 196, height: 56, gapX: 48, gapY: 16 };
 // A box with more jobs is a link to their list instead.
 const MOST_OPENED = 40;
 const SCALES = [0.25, 0.4, 0.55, 0.75, 1] as const;

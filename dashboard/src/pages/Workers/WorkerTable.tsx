@@ -88,7 +88,7 @@ function WorkerRow(props: { worker: Worker; jobs: ActiveJob[]; canManage: boolea
           {worker.is_leader && <Badge icon="bolt">Leader</Badge>}
         </span>
       </Cell>
-      <Cell label="Capacity">
+      <Cell label="Capacity" wide>
         <Room worker={worker} />
       </Cell>
       <Cell label="Running" wide>
