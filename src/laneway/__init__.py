@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from laneway.config.settings import Settings
     from laneway.domain.approval import Analysis, Approval
     from laneway.domain.declared import Lane, Limit
+    from laneway.domain.end_hook import EndedJob
     from laneway.domain.handler_signals import Cancel, PublicError, Retry, Snooze, Suspended
     from laneway.domain.job import Job
     from laneway.domain.retention import Retention
@@ -39,6 +40,7 @@ _MODULES = {
     "Approval": "laneway.domain.approval",
     "Cancel": "laneway.domain.handler_signals",
     "Context": "laneway.engine.run.context",
+    "EndedJob": "laneway.domain.end_hook",
     "Job": "laneway.domain.job",
     "JobHandle": "laneway.client",
     "JobResult": "laneway.domain.wait",
@@ -62,6 +64,7 @@ __all__ = [
     "Approval",
     "Cancel",
     "Context",
+    "EndedJob",
     "Job",
     "JobHandle",
     "JobResult",

@@ -75,6 +75,7 @@ from laneway.store.schedules import SlotEntry
 from laneway.store.statement import Statement
 from tests.control import flow_statements
 from tests.control.access_statements import run_access
+from tests.control.hook_statements import publish_hooks
 from tests.control.limit_statements import prepare_turns, run_holds, run_turns
 from tests.control.remote_statements import run_remote
 from tests.control.wait_statements import run_waits, suspend
@@ -248,6 +249,7 @@ def run_worker(session: RoleSession, _: None) -> None:
     assert session.run(workers.conflicts(["encode"])) == []
     assert session.run(job_types.publishers(["encode"], stale_only=True, limit=1)) == []
     session.run(job_types.touch_publishers([("encode", "app")]))
+    publish_hooks(session)
     session.register(("ingestion",))
     session.run(workers.touch(session.worker_id))
     promoted = session.run(lanes.peek(["ingestion", "polarity"])).promoted

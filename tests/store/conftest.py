@@ -28,7 +28,7 @@ delete from laneway.unpublished_types;
 delete from laneway.limit_usage; delete from laneway.limit_starts;
 delete from laneway.limit_waiters; delete from laneway.limit_holds;
 delete from laneway.call_holds;
-delete from laneway.type_publishers;
+delete from laneway.type_publishers; delete from laneway.end_hooks;
 delete from laneway.watches; delete from laneway.events; delete from laneway.event_log;
 insert into laneway.event_log default values;
 delete from laneway.limits where name not in ('anthropic', 'ollama', 'openai');

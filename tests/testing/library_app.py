@@ -9,7 +9,17 @@ from datetime import datetime
 from types import SimpleNamespace
 from typing import Any
 
-from laneway import Approval, Cancel, Context, Laneway, Retry, RetryPolicy, Snooze, SyncContext
+from laneway import (
+    Approval,
+    Cancel,
+    Context,
+    EndedJob,
+    Laneway,
+    Retry,
+    RetryPolicy,
+    Snooze,
+    SyncContext,
+)
 from laneway.domain.approval import Analysis
 
 lw = Laneway()
@@ -32,6 +42,16 @@ async def stamp(ctx: Context, call_next: Callable[[], Awaitable[Any]]) -> Any:
 @lw.middleware
 def stamp_plain(ctx: SyncContext, call_next: Callable[[], Any]) -> Any:
     return call_next()
+
+
+@lw.handler("find", max_retries=0)
+async def find(ctx: Context, title: str) -> None:
+    raise LookupError(title)
+
+
+@lw.on_end(find, status="failed")
+async def miss(ctx: Context, job: EndedJob) -> None:
+    calls.append(("miss", job.payload["title"], job.error and job.error.type))
 
 
 @lw.handler("shelve")

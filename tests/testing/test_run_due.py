@@ -50,6 +50,17 @@ async def test_async_test_runs_jobs_on_its_own_event_loop(laneway_app: Laneway) 
     assert len(report.completed) == 1
 
 
+def test_end_hook_of_a_job_runs_with_it(laneway_app: Laneway) -> None:
+    job = laneway_app.sync.submit("find", {"title": "Emma"})
+    report = run_due(raise_failures=False)
+    assert [(one.job_type, one.outcome) for one in report.attempts] == [
+        ("find", "failed"), ("on_end.miss", "completed"),
+    ]  # fmt: skip
+    assert calls == [("miss", "Emma", "LookupError")]
+    (hook,) = submitted("on_end.miss")
+    assert str(job.id) in str(hook.payload)
+
+
 async def test_sync_form_is_refused_inside_an_event_loop(laneway_app: Laneway) -> None:
     with pytest.raises(LanewayError, match="await run_due_async"):
         run_due()

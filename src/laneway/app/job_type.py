@@ -189,6 +189,12 @@ class HandlerDecorator:
     def __call__(self, fn: Callable[..., Any], /) -> JobType[..., Any, Any]:
         # A function may handle two job types.
         plain = fn.handler.fn if isinstance(fn, JobType) else fn
-        handler = make_handler(self._job_type, plain, **self._options)
+        return JobType(self._app, self._register(plain))
+
+    def _register(self, fn: Callable[..., Any]) -> Handler:
+        handler = self._make(fn)
         self._app.handlers.add(handler)
-        return JobType(self._app, handler)
+        return handler
+
+    def _make(self, fn: Callable[..., Any]) -> Handler:
+        return make_handler(self._job_type, fn, **self._options)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from laneway import __version__
 from laneway.app import open_guard
 from laneway.app.job_type import HandlerDecorator, JobType
+from laneway.app.schedule_options import CheckOptions, ScheduleOptions
 from laneway.client import Client
 from laneway.domain.declared import Lane, Limit
+from laneway.domain.end_hook import END_STATUSES, EndStatus
 from laneway.domain.schedule import Schedule
 from laneway.domain.suggestion import suggest
 from laneway.engine.code_place import (
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from laneway.api.mounted import Mounted
+    from laneway.app.end_hook import EndHookDecorator
     from laneway.app.sync import SyncLaneway
     from laneway.config.setting_values import SettingValues
     from laneway.config.settings import Settings
@@ -56,29 +59,6 @@ J = TypeVar("J", bound=JobType[..., Any, Any])
 H = TypeVar("H", bound=Callable[[Any], Any])
 # The function of a check.
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class ScheduleOptions(TypedDict, total=False):
-    """The options of `@lw.schedule`; `cron` is required."""
-
-    cron: str
-    timezone: str
-    payload: dict[str, Any]
-    missed: Literal["skip", "coalesce", "catch_up"]
-    catch_up: int
-    check: str | None
-    priority: int | None
-    max_retries: int | None
-    concurrency_key: str | None
-    workspace: str
-    tags: Sequence[str]
-    enabled: bool
-
-
-class CheckOptions(TypedDict, total=False):
-    """The options of `@lw.check`: the seconds that an answer may take."""
-
-    timeout: float
 
 
 class Laneway(Client):
@@ -132,6 +112,34 @@ class Laneway(Client):
             written = f'@lw.handler("{name_of(job_type)}"), with the job type'
             raise without_parentheses("@lw.handler", job_type, written)
         return HandlerDecorator(self, job_type, options)
+
+    def on_end(
+        self,
+        *job_types: str | JobType[..., Any, Any],
+        status: EndStatus | Sequence[EndStatus] = END_STATUSES,
+        workspace: str | Sequence[str] | None = None,
+        name: str | None = None,
+        **options: Unpack[HandlerOptions],
+    ) -> EndHookDecorator:
+        """Registers the function below as an end hook: `async def fn(ctx, job: EndedJob)`.
+
+        The end of a job submits a job of the hook in the same transaction, whatever ended it.
+        `job_types`: all if none is given, except those of end hooks. `status`: completed, failed,
+        cancelled. `workspace`: one or several; all if not given. The hook's job runs in the
+        workspace of the ended one. `name`: its job type; `on_end.` and the function's name if not
+        given. The other options are those of `lw.handler`, without unique_for and unique_by.
+        """
+        from laneway.app.end_hook import EndHookDecorator
+
+        given: tuple[object, ...] = job_types
+        named: list[str] = []
+        for one in given:
+            if isinstance(one, (str, JobType)):
+                named.append(one.job_type if isinstance(one, JobType) else one)
+            else:
+                written = '@lw.on_end("ingest"), with job types, or @lw.on_end() for all'
+                raise without_parentheses("@lw.on_end", one, written)
+        return EndHookDecorator(self, named, status, workspace, name, options)
 
     @needs_function("@lw.middleware")
     def middleware(self, fn: F) -> F:

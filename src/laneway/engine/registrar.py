@@ -16,6 +16,7 @@ from laneway.config.lanes import is_set_by_operator
 from laneway.config.settings import Settings
 from laneway.domain.cron import parse
 from laneway.domain.declared import Limit as DeclaredLimit
+from laneway.domain.end_hook import EndHook
 from laneway.domain.job_type import forget_command
 from laneway.domain.lane import DEFAULT_LANE, SETTINGS, Lane
 from laneway.domain.limit import Limit
@@ -30,7 +31,7 @@ from laneway.engine.service import Service
 from laneway.errors import ConfigError, InvalidInput
 from laneway.observability.log_throttle import LogThrottle
 from laneway.observability.safe_logger import SafeLogger
-from laneway.store import job_types, lanes, limits, schedules
+from laneway.store import end_hooks, job_types, lanes, limits, schedules
 from laneway.store.database import Database
 from laneway.store.missing_limits import create_missing
 from laneway.store.workers import WorkerInfo, conflicts, publish, register, stop, touch
@@ -39,6 +40,8 @@ log = SafeLogger("laneway")
 
 FULL_S = 1.0
 SEE_S = 3600.0
+# When workers that this one replaced have ended, or their rows have lapsed.
+REPLACED_S = 60.0
 STALE_SHOWN = 5
 # Options of `laneway schedules set` that are not named like their settings.
 _OPTIONS: Final = {"job_type": "--type", "check_name": "--check", "tags": "--tag"}
@@ -70,6 +73,9 @@ class Registrar(Service):
         # Published job types with their application, and when to publish again that they are used.
         self._published: dict[str, str] = {}
         self._see_at = 0.0
+        # The end hooks of each application, and when to publish them again.
+        self._hooks: dict[str, list[EndHook]] = {}
+        self._hooks_at = 0.0
         self._is_leaving = False
         if capacity is not None:
             capacity.fullness.on_full = self._expect_full
@@ -122,6 +128,10 @@ class Registrar(Service):
         await self._database.run(publish(records))
         pairs = {one.name: one.application for one in records if one.application is not None}
         self._published, self._see_at = pairs, time.monotonic() + SEE_S
+        self._hooks = {application: [] for application in pairs.values()}
+        for hook in registry.end_hooks.values():
+            self._hooks[pairs[hook.name]].append(hook)
+        await self._publish_hooks(REPLACED_S)
         for conflict in await self._database.run(conflicts(list(pairs))):
             log.warning(
                 "%s: the stricter policy stays. Make the handlers equal; if an application is gone,"
@@ -137,6 +147,19 @@ class Registrar(Service):
                 one,
                 forget_command(one.application, one.job_type),
             )
+
+    async def _publish_hooks(self, again_s: float) -> None:
+        """Publish the end hooks, and delete those that the code no longer has.
+
+        A hook that a live worker handles is not deleted, so look again later.
+        """
+        for other in await self._database.run(end_hooks.publish(self._hooks)):
+            log.warning(
+                "end hook %s was published by %s with other job types, statuses or workspaces: the"
+                " newest publication counts. Make them equal, or give one another name=",
+                other.name, other.application,
+            )  # fmt: skip
+        self._hooks_at = time.monotonic() + again_s
 
     async def _create_limits(self, registry: Registry, by: str) -> None:
         """Create missing limits that code names, so that they apply from the first job on."""
@@ -174,6 +197,8 @@ class Registrar(Service):
         if self._published and time.monotonic() >= self._see_at:
             await self._database.run(job_types.touch_publishers(self._published.items()))
             self._see_at = time.monotonic() + SEE_S
+        if self._hooks and time.monotonic() >= self._hooks_at:
+            await self._publish_hooks(SEE_S)
         was_drained, self.is_drained = self.is_drained, bool(drained)
         if drained and not was_drained:
             log.info("worker %s is drained: it claims no more jobs", self._worker.name)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, c
 from laneway.domain.approval import Analysis, Approval, analysis_of, as_approval, is_analysis
 from laneway.domain.change_rules import check_whole
 from laneway.domain.declared import Limit
+from laneway.domain.end_hook import EndHook
 from laneway.domain.job_type_policy import (
     Isolation,
     JobTypePolicy,
@@ -264,7 +265,7 @@ class ScheduleSource(NamedTuple):
 
 
 class Registry:
-    """The handlers, analyses, hooks, checks, schedules, lanes and limits of an application."""
+    """The handlers of an application, and what else it declares: schedules, lanes, hooks …"""
 
     def __init__(self) -> None:
         # For messages about an application without handlers.
@@ -281,6 +282,8 @@ class Registry:
         self.checks: dict[str, ScheduleCheck] = {}
         self.schedules: dict[str, Schedule] = {}
         self.schedule_sources: dict[str, ScheduleSource] = {}
+        # By the job type of their handlers.
+        self.end_hooks: dict[str, EndHook] = {}
         self.lanes: tuple[Lane, ...] = ()
         self.limits: dict[str, Limit] = {}
 

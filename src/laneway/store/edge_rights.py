@@ -30,7 +30,7 @@ EDGE_FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select on jobs", "insert on delayed", "insert on ready", "execute on requeue_retried",
         "select on watches", "execute on emit",
     ),
-    "follow_ends": ("select on open_edges", "execute on note_ends"),
+    "follow_ends": ("select on end_hooks", "select on open_edges", "execute on note_ends"),
     "count_down": (
         "select update delete on countdowns", "select on waiting", "insert on arrivals",
         "execute on release_waiting",

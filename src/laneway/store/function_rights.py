@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from laneway.store.edge_rights import EDGE_FUNCTIONS
+from laneway.store.hook_rights import HOOK_FUNCTIONS
 from laneway.store.older_names import OLDER_NAMES
 from laneway.store.turn_rights import TURN_FUNCTIONS
 from laneway.store.wait_rights import WAIT_FUNCTIONS
@@ -19,6 +20,7 @@ LANE_CHANGE: Final = ("select update on worker_lanes", "select update on control
 FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     **{old: (f"execute on {new}",) for old, new in OLDER_NAMES.items()},
     **EDGE_FUNCTIONS,
+    **HOOK_FUNCTIONS,
     **TURN_FUNCTIONS,
     **WAIT_FUNCTIONS,
     "lane_of": ("select on worker_lanes",),
@@ -31,7 +33,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "save_publications": ("select insert update on type_publishers",),
     "is_current_publisher": (),
     "publication_conflicts": ("select on type_publishers", "execute on is_current_publisher"),
-    "forget_publisher": ("select delete on type_publishers",),
+    "forget_publisher": ("select delete on type_publishers", "select delete on end_hooks"),
     "seal": (),
     "save_decision": ("select on approvals", "insert on decisions"),
     "make_claimable": (

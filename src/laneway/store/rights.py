@@ -8,6 +8,7 @@ from laneway.store.benchmark_rights import BENCHMARK
 from laneway.store.edge_rights import EDGE_STATEMENTS
 from laneway.store.flow_rights import FLOW_STATEMENTS
 from laneway.store.function_rights import LANE_CHANGE
+from laneway.store.hook_rights import HOOK_STATEMENTS
 from laneway.store.schedule_rights import SCHEDULE_STATEMENTS
 from laneway.store.wait_rights import EVENT_SENDER, WAIT_STATEMENTS, WAITING_WORKER
 
@@ -79,6 +80,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "control/read_gate": ("select on control",),
     "control/wake_workers": (),
     **EDGE_STATEMENTS,
+    **HOOK_STATEMENTS,
     "events/check_resume": (
         "select on watches", "select on event_log", "execute on log_identity",
     ),
@@ -135,7 +137,9 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
         "select on job_types", "select on workers", "execute on lane_of",
     ),
     "job_types/find_conflicts": ("execute on publication_conflicts",),
-    "job_types/delete_publisher": ("select delete on type_publishers",),
+    "job_types/delete_publisher": (
+        "select delete on type_publishers", "select delete on end_hooks",
+    ),
     "job_types/list_publishers": ("select on type_publishers", "execute on is_current_publisher"),
     "job_types/publish_types": (
         "select insert update on job_types", "execute on save_publications",
@@ -333,7 +337,7 @@ _CLIENT: Final = (
     "limits/find_holders", "limits/hold_limit", "limits/renew_holds",
 )  # fmt: skip
 _WORKER: Final = (
-    *EDGE_STATEMENTS,
+    *EDGE_STATEMENTS, *HOOK_STATEMENTS,
     "control/wake_workers", "job_types/find_conflicts", "job_types/list_publishers",
     *WAITING_WORKER,
     "job_types/publish_types", "job_types/touch_publishers",

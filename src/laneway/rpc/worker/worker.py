@@ -126,6 +126,12 @@ class RemoteWorker(WorkerRuntime):
                 "a remote worker does not create schedules: %s",
                 ", ".join(sorted(self.registry.schedules)),
             )
+        if self.registry.end_hooks:
+            log.warning(
+                "a remote worker does not publish end hooks, it only runs their jobs: %s. Start a"
+                " worker with a database once",
+                ", ".join(sorted(self.registry.end_hooks)),
+            )
         if self.registry.lanes or self.registry.limits:
             log.warning(
                 "a remote worker does not create declared lanes and limits: %s",

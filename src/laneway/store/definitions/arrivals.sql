@@ -1,8 +1,9 @@
 -- What follows the end of a job: in the transaction that ends it as far as no lock and no bound stops it, and the rest in
 -- transactions of laneway.advance.
 
--- Counts the ends of these jobs for their flows, and satisfies the edges of their children. Each function that writes
--- `outcome` calls it in the same transaction. Ignores jobs that have not ended. Returns as laneway.count_down.
+-- Submits the end hooks of these jobs, counts their ends for their flows, and satisfies the edges of their children. Each
+-- function that writes `outcome` calls it once for each end, in the same transaction. Ignores jobs that have not ended.
+-- Returns as laneway.count_down, and a row `promoted` for each job type to wake because of a hook.
 -- Follows at most 1,000 edges of a job and 2,000 of all. With its owner's rights: workers may not write flows.
 create or replace function laneway.note_ends(p_seqs bigint[])
 returns table (answer text, seq bigint, job_type text)
@@ -24,6 +25,9 @@ declare
     v_is_whole boolean;
     v_now      timestamptz := clock_timestamp();
 begin
+    if exists (select from laneway.end_hooks) then
+        return query select 'promoted', 0::bigint, h from laneway.submit_end_hooks(p_seqs) h;
+    end if;
     insert into laneway.flow_tallies (flow, completed, failed, cancelled, ended_at)
     select j.flow, count(*) filter (where o.status = 'completed'), count(*) filter (where o.status = 'failed'),
            count(*) filter (where o.status = 'cancelled'), v_now
@@ -84,9 +88,10 @@ begin
     end if;
 end $$;
 
--- The same for laneway.settle. Reads the edges only where those of these jobs can be, so that jobs without edges cost one
--- read.
-create or replace function laneway.follow_ends(p_seqs bigint[], p_in_flow boolean)
+-- The same for laneway.settle. Reads the edges only where those of these jobs can be, so that jobs without edges and hooks
+-- cost two reads. p_job_types, p_statuses: those of the jobs that ended.
+create or replace function laneway.follow_ends(
+    p_seqs bigint[], p_in_flow boolean, p_job_types text[] default null, p_statuses text[] default null)
 returns table (seq bigint, attempt integer, answer text, status text)
 language plpgsql volatile
 set jit = off
@@ -97,6 +102,8 @@ as $$
 #variable_conflict use_column
 begin
     if p_in_flow or exists (
+        select from laneway.end_hooks h
+         where (h.job_types is null or h.job_types && p_job_types) and h.statuses && p_statuses) or exists (
         select from laneway.open_edges e
          where e.parent between (select min(s) from unnest(p_seqs) s) and (select max(s) from unnest(p_seqs) s)) then
         return query select n.seq, 0, n.answer, n.job_type from laneway.note_ends(p_seqs) n;

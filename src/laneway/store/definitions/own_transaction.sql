@@ -57,6 +57,9 @@ begin
        or current_setting('transaction_isolation') <> 'read committed' then
         insert into laneway.arrivals (kind, seq) values ('ended', p_seq);
     end if;
+    if exists (select from laneway.end_hooks) then
+        perform laneway.submit_end_hooks(array[p_seq]);
+    end if;
     perform laneway.emit(array[p_seq], 'finished');
     return 'finished';
 end $$;

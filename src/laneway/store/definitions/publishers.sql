@@ -102,6 +102,8 @@ $$;
 create or replace function laneway.forget_publisher(job_type text, application text) returns boolean
 language plpgsql volatile as $$
 begin
+    delete from laneway.end_hooks h
+     where h.name = forget_publisher.job_type and h.application = forget_publisher.application;
     delete from laneway.type_publishers p
      where p.job_type = forget_publisher.job_type and p.application = forget_publisher.application;
     return found;

@@ -155,16 +155,22 @@ begin
                          where x.seq = s and x.id is not null);
     end if;
     if v_seqs = '{}' then return; end if;
-    insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt, retries, finished_at, error,
-                                 error_type)
-    select j.seq, 'failed', j.workspace, j.job_type, j.priority,
-           -- Never the number of an earlier attempt.
-           1 + greatest(0, (select max(a.attempt) from laneway.attempts a where a.seq = j.seq),
-                        (select p.attempt from laneway.progress p where p.seq = j.seq)),
-           0, clock_timestamp(), '{"type": "Lost", "message": "the database lost the state of this job, and `laneway db repair` ended it: retry it to let it run again", "public": true}'::jsonb,
-           'Lost'
-      from laneway.jobs j where j.seq = any (v_seqs)
-    on conflict do nothing;
+    with ended as (
+        insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt, retries, finished_at, error,
+                                     error_type)
+        select j.seq, 'failed', j.workspace, j.job_type, j.priority,
+               -- Never the number of an earlier attempt.
+               1 + greatest(0, (select max(a.attempt) from laneway.attempts a where a.seq = j.seq),
+                            (select p.attempt from laneway.progress p where p.seq = j.seq)),
+               0, clock_timestamp(), '{"type": "Lost", "message": "the database lost the state of this job, and `laneway db repair` ended it: retry it to let it run again", "public": true}'::jsonb,
+               'Lost'
+          from laneway.jobs j where j.seq = any (v_seqs)
+        on conflict do nothing
+        returning outcome.seq
+    )
+    -- Not those that another repair ended meanwhile: their ends count once.
+    select array_agg(e.seq) into v_seqs from ended e;
+    if v_seqs is null then return; end if;
     delete from laneway.job_keys k where k.seq = any (v_seqs);
     perform laneway.emit(v_seqs, 'settled');
     perform laneway.wake(array(select coalesce(n.job_type, '') from laneway.note_ends(v_seqs) n));

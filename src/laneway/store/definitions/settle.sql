@@ -44,7 +44,8 @@ $$;
 -- version is not visible to this statement, so that nothing is deleted.
 create or replace function laneway.complete_plain(
     p_seqs bigint[], p_attempts integer[], p_results text[], p_ran double precision[], p_now timestamptz,
-    out seqs bigint[], out attempts integer[], out lanes text[], out workers uuid[], out slots integer[], out in_flow boolean)
+    out seqs bigint[], out attempts integer[], out lanes text[], out workers uuid[], out slots integer[], out in_flow boolean,
+    out job_types text[])
 language plpgsql volatile
 set jit = off
 set plan_cache_mode = force_generic_plan
@@ -74,12 +75,12 @@ begin
                e.claimed_at, coalesce(e.started_at, p_now - make_interval(secs => e.ran)), p_now, e.result::jsonb
           from ended e
     ), used as materialized (
-        select e.lane, e.worker_id, count(*)::integer as n from ended e group by e.lane, e.worker_id
+        select e.lane, e.worker_id, e.job_type, count(*)::integer as n from ended e group by e.lane, e.worker_id, e.job_type
     )
     select array_agg(e.seq), array_agg(e.attempt), (select array_agg(u.lane) from used u),
            (select array_agg(u.worker_id) from used u), (select array_agg(u.n) from used u),
-           bool_or(e.flow is not null)
-      into seqs, attempts, lanes, workers, slots, in_flow
+           bool_or(e.flow is not null), (select array_agg(u.job_type) from used u)
+      into seqs, attempts, lanes, workers, slots, in_flow, job_types
       from ended e;
 end $$;
 
@@ -121,19 +122,23 @@ declare
     v_suspended laneway.suspended_job[];
     v_resumed bigint[];
     v_in_flow boolean;
+    -- The job types and statuses of the jobs that end.
+    v_types text[];
+    v_statuses text[];
     v_mine laneway.held_resources;
     v_own laneway.held_resources;
     -- Ended by complete_plain.
     v_plain bigint[];
     v_plain_attempts integer[];
     v_plain_in_flow boolean;
+    v_plain_types text[];
 begin
     if p_errors is null and p_delays is null and 'finish' = all (p_verdicts) then
-        select c.seqs, c.attempts, c.lanes, c.workers, c.slots, c.in_flow
-          into v_plain, v_plain_attempts, v_own.lanes, v_own.workers, v_own.slots, v_plain_in_flow
+        select c.seqs, c.attempts, c.lanes, c.workers, c.slots, c.in_flow, c.job_types
+          into v_plain, v_plain_attempts, v_own.lanes, v_own.workers, v_own.slots, v_plain_in_flow, v_plain_types
           from laneway.complete_plain(p_seqs, p_attempts, p_results, p_ran, v_now) c;
         if cardinality(v_plain) = cardinality(p_seqs) then
-            return query select * from laneway.follow_ends(v_plain, v_plain_in_flow);
+            return query select * from laneway.follow_ends(v_plain, v_plain_in_flow, v_plain_types, '{completed}');
             -- Last: claims wait for the counter of slots.
             perform laneway.release_resources(v_own);
             if exists (select from laneway.watches) then
@@ -226,6 +231,9 @@ begin
                                   where y.workspace = j.workspace and y.job_type = j.own_type
                                     and y.unique_key = b.unique_key and y.seq = j.seq offset 0) h
              where j.keyed and j.status in ('completed', 'failed', 'cancelled')))
+    ), ends as materialized (
+        select j.own_type, j.status from judged j where j.status in ('completed', 'failed', 'cancelled')
+         group by j.own_type, j.status
     ), slots as materialized (
         select e.lane, e.worker_id, count(*)::integer as n from ended e group by e.lane, e.worker_id
     ), limits as materialized (
@@ -245,12 +253,13 @@ begin
            array_agg(row(j.seq, j.job_type, j.rank, j.attempt, j.retries, j.sealed, j.result)::laneway.suspended_job)
                filter (where j.status = 'waiting'),
            bool_or(j.flow is not null),
+           (select array_agg(e.own_type) from ends e), (select array_agg(e.status) from ends e),
            (select array_agg(s.lane) from slots s), (select array_agg(s.worker_id) from slots s),
            (select array_agg(s.n) from slots s),
            (select array_agg(m.worker_id) from limits m), (select array_agg(m.name) from limits m),
            (select array_agg(m.n) from limits m)
       into v_ended, v_odd, v_odd_attempts, v_odd_status, v_odd_answers, v_odd_ranks, v_seqs, v_attempts, v_keys,
-           v_often, v_suspended, v_in_flow, v_mine.lanes, v_mine.workers, v_mine.slots,
+           v_often, v_suspended, v_in_flow, v_types, v_statuses, v_mine.lanes, v_mine.workers, v_mine.slots,
            v_mine.limit_workers, v_mine.limit_names, v_mine.limit_counts
       from judged j;
 
@@ -290,7 +299,9 @@ begin
     if v_mine.limit_names is not null then
         return query select 0::bigint, 0, 'freed', f from laneway.freed_types(v_mine.limit_names, v_mine.limit_counts) f;
     end if;
-    return query select * from laneway.follow_ends(v_plain || v_seqs, v_in_flow or v_plain_in_flow);
+    return query select * from laneway.follow_ends(
+        v_plain || v_seqs, v_in_flow or v_plain_in_flow, v_plain_types || v_types,
+        case when v_plain is not null then v_statuses || 'completed'::text else v_statuses end);
     if 'confirm' = any (p_verdicts) and exists (select from laneway.arrivals) then
         return query select 0::bigint, 0, 'arrived', null::text;
     end if;

@@ -1,0 +1,140 @@
+-- End hooks: the end of a job submits a job for each published hook that it matches. Both are one transaction, so a crash
+-- neither loses nor doubles it.
+
+-- A payload or result as part of an ended job: null if it is larger than p_most bytes, or so deep that the job which
+-- contains it would break the limit of payloads.
+create or replace function laneway.value_for_hook(p_value jsonb, p_most integer) returns jsonb
+language sql immutable as $$
+    select case when octet_length(p_value::text) <= p_most
+                 and not (octet_length(p_value::text) >= 120 and jsonb_path_exists(p_value,
+                     'strict $.**{60 to last} ? (@.type() == "array" || @.type() == "object")')) then p_value end
+$$;
+
+-- An ended job as the input of a hook; null if it has not ended. Of its error only what all readers of the job may see.
+create or replace function laneway.ended_job(p_seq bigint) returns jsonb
+language sql stable as $$
+    select jsonb_build_object(
+               'id', j.id, 'job_type', o.job_type, 'status', o.status, 'workspace', o.workspace, 'lane', o.lane,
+               'priority', o.priority, 'attempt', o.attempt, 'retries', o.retries, 'max_retries', j.max_retries,
+               'tags', to_jsonb(coalesce(j.tags, '{}')), 'flow', (select f.id from laneway.flows f where f.seq = j.flow),
+               'created_at', j.created_at, 'created_by', j.created_by, 'started_at', o.started_at,
+               'finished_at', o.finished_at, 'cancel_reason', left(o.cancel_reason, 2000), 'cancelled_by', o.cancel_by,
+               'error', case when o.error is not null then jsonb_build_object(
+                   'type', left(o.error ->> 'type', 200),
+                   'message', case when o.error -> 'public' = 'true' then left(o.error ->> 'message', 2000) end) end,
+               'payload', v.payload, 'result', v.result,
+               'omitted', to_jsonb(array_remove(array[
+                   case when v.payload is null then 'payload' end,
+                   case when v.result is null and o.result is not null then 'result' end], null)))
+      from laneway.outcome o join laneway.jobs j on j.seq = o.seq
+     cross join lateral (select laneway.value_for_hook(j.payload, 32768) as payload,
+                                laneway.value_for_hook(o.result, 32768) as result offset 0) v
+     where o.seq = p_seq
+$$;
+
+-- Submits jobs of end hooks. Returns the job types to wake. With the usual methods of plans, because laneway.submit_batch
+-- keeps its plans for later calls of the session; and for any workspace: the caller may end jobs of all.
+create or replace function laneway.submit_hook_jobs(p_payloads jsonb, p_kinds jsonb) returns setof text
+language plpgsql volatile
+set plan_cache_mode = auto
+set enable_seqscan = on
+set enable_bitmapscan = on
+set enable_nestloop = on
+set enable_hashjoin = on
+set enable_mergejoin = on
+set laneway.workspaces = ''
+as $$
+declare
+    v_count integer := jsonb_array_length(p_payloads);
+begin
+    -- 2147483647: laneway.ended_job has bounded the payloads.
+    return query
+    select distinct case s.status when 'pending' then laneway.analysis_of(s.kind ->> 'job_type') else s.kind ->> 'job_type' end
+      from rows from (
+               laneway.submit_batch(array(select gen_random_uuid() from generate_series(1, v_count)), p_payloads,
+                                    array(select g from generate_series(0, v_count - 1) g), p_kinds, 2147483647),
+               jsonb_array_elements(p_kinds)) as s (job_id, status, duplicate, kind);
+end $$;
+
+-- Submits the jobs of the hooks that the ends of these jobs match. Ignores jobs that have not ended. Returns the job types
+-- to wake. Each function that writes `outcome` calls it once for each end, in the same transaction.
+-- The end of a hook's own job matches only hooks that name its type, and not if that job was about a hook's job itself:
+-- hooks do not run in circles.
+create or replace function laneway.submit_end_hooks(p_seqs bigint[]) returns setof text
+language plpgsql volatile
+set jit = off
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_nestloop = on
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+    -- A jsonb array holds 256 MB, a job of a hook at most 80 kB.
+    c_most   constant integer := 500;
+    v_hooks  text[];
+    v_seqs   bigint[];
+    v_kinds  jsonb;
+    v_inputs jsonb;
+begin
+    select array_agg(m.name), array_agg(m.seq) into v_hooks, v_seqs
+      from (select h.name, o.seq from unnest(p_seqs) s
+             cross join lateral (select x.seq, x.job_type, x.status, x.workspace from laneway.outcome x
+                                  where x.seq = s offset 0) o
+             cross join lateral (select x.name, x.job_types from laneway.end_hooks x
+                                  where (x.job_types is null or o.job_type = any (x.job_types)) and o.status = any (x.statuses)
+                                    and (x.workspaces is null or o.workspace = any (x.workspaces)) offset 0) h
+             where not exists (select from laneway.end_hooks x where x.name = o.job_type)
+                or (h.job_types is not null and not exists (
+                    select from laneway.jobs j join laneway.end_hooks x on x.name = j.payload #>> '{job,job_type}'
+                     where j.seq = o.seq))) m;
+    if v_hooks is null then return; end if;
+    for i in 0 .. (cardinality(v_hooks) - 1) / c_most loop
+        select jsonb_agg(jsonb_build_object('job', laneway.ended_job(m.seq)) order by m.n),
+               jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
+                   'job_type', m.hook, 'workspace', j.workspace, 'traceparent', j.traceparent, 'created_by', 'laneway',
+                   -- A unique key would make the end wait for other transactions.
+                   'unique_for', 0)) order by m.n)
+          into v_inputs, v_kinds
+          from unnest(v_hooks[i * c_most + 1 : (i + 1) * c_most], v_seqs[i * c_most + 1 : (i + 1) * c_most])
+               with ordinality as m (hook, seq, n)
+         cross join lateral (select x.workspace, x.traceparent from laneway.jobs x where x.seq = m.seq offset 0) j;
+        return query select * from laneway.submit_hook_jobs(v_inputs, v_kinds);
+    end loop;
+end $$;
+
+-- Publishes the end hooks of applications; the newest publication of a name counts. p_hooks: objects with the columns of
+-- laneway.end_hooks. Deletes the hooks of these applications that are not given, unless a live worker still handles
+-- them: it is of a newer or an older version. Returns hooks that another application published in another way before.
+create or replace function laneway.publish_end_hooks(p_hooks jsonb, p_applications text[])
+returns table (name text, application text)
+language plpgsql volatile as $$
+#variable_conflict use_column
+begin
+    perform pg_advisory_xact_lock(5577006791947779411);
+    delete from laneway.end_hooks h
+     where h.application = any (p_applications)
+       and h.name not in (select g ->> 'name' from jsonb_array_elements(p_hooks) g)
+       and not exists (select from laneway.workers w
+                        where w.stopped_at is null and w.seen_at > clock_timestamp() - interval '45 seconds'
+                          and h.name = any (w.job_types));
+    return query
+    with given as materialized (
+        select * from jsonb_to_recordset(p_hooks) as g (
+            name text, application text, job_types text[], statuses text[], workspaces text[])
+    ), others as materialized (
+        select h.name, h.application from laneway.end_hooks h join given g on g.name = h.name
+         where h.application <> g.application
+           and (h.job_types, h.statuses, h.workspaces) is distinct from (g.job_types, g.statuses, g.workspaces)
+    ), saved as (
+        insert into laneway.end_hooks as h (name, application, job_types, statuses, workspaces)
+        select g.name, g.application, g.job_types, g.statuses, g.workspaces from given g
+        on conflict (name) do update
+           set (application, job_types, statuses, workspaces, published_at)
+             = (excluded.application, excluded.job_types, excluded.statuses, excluded.workspaces, excluded.published_at)
+         where (h.application, h.job_types, h.statuses, h.workspaces)
+               is distinct from (excluded.application, excluded.job_types, excluded.statuses, excluded.workspaces)
+    )
+    select o.name, o.application from others o order by o.name;
+end $$;
