@@ -76,7 +76,7 @@ def test_approve_and_reject_print_result(run: Run, factory: JobFactory, waiting:
 def test_refusal_exits_with_4_and_reason(run: Run, waiting: UUID) -> None:
     refused = run("--by", "ann", "jobs", "approve", waiting)
     assert refused.exit_code == 4
-    assert "another person than its submitter" in refused.stderr
+    assert "needs another person" in refused.stderr
     refused = run("--by", "bob", "jobs", "approve", waiting, "--seal", "0" * 64)
     assert refused.exit_code == 4
     assert "has changed since it was shown" in refused.stderr

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from laneway import __version__
 from laneway.embedded import binaries
 from laneway.store.grants import grants
 from laneway.store.rights import ALL_ROLES
@@ -36,7 +37,10 @@ def test_migrate_and_status_print_applied_migrations(
     after = json.loads(run("db", "status", "--json").stdout)
     assert (after["pending"], after["data_dir"]) == ([], None)
     assert after["applied"] == before["pending"]
-    assert run("db", "status", "--check").exit_code == 0
+    found = run("db", "status", "--check")
+    newest = before["pending"][-2]
+    summary = f"laneway {__version__}: the schema is up to date at {newest}\n"
+    assert (found.exit_code, found.stderr) == (0, summary)
 
 
 def test_half_restored_schema_names_what_is_missing(
@@ -100,6 +104,13 @@ def test_grants_to_a_role_that_does_not_exist_fail_in_psql(program: Run) -> None
     assert applied.stderr.count("ERROR") == 1
 
 
+def test_psql_takes_its_own_options_without_dashes_before_them(program: Run) -> None:
+    found = program("db", "psql", "-qAt", "-c", "select 6 * 7")
+    assert (found.stdout, found.returncode) == ("42\n", 0)
+    separated = program("db", "psql", "--", "-qAt", "--command=select 6 * 7")
+    assert (separated.stdout, separated.returncode) == ("42\n", 0)
+
+
 def test_grants_are_given_all_or_none(program: Run, factory: JobFactory, dsn: str) -> None:
     """The row-level security of the server comes last, and waits for no lock."""
     name = f"limited_{uuid4().hex}"
@@ -113,7 +124,9 @@ def test_grants_are_given_all_or_none(program: Run, factory: JobFactory, dsn: st
         assert (refused.returncode, "lock timeout" in refused.stderr) == (3, True)
         rights = "select has_table_privilege(%s, 'laneway.audit', 'insert')"
         assert factory.conn.execute(rights, [name]).fetchone() == (False,)
-        assert program("db", "psql", input=printed).returncode == 0
+        applied = program("db", "psql", input=printed)
+        # No notice about a policy that does not exist yet.
+        assert (applied.returncode, applied.stderr) == (0, "")
         assert factory.conn.execute(rights, [name]).fetchone() == (True,)
     finally:
         factory.conn.execute(f"drop policy if exists {name} on laneway.jobs".encode())

@@ -369,6 +369,19 @@ def test_ls_shows_run_time_tags_and_error(run: Run, factory: JobFactory) -> None
     assert "ValueError: no" in row
 
 
+def test_ls_says_when_a_queued_job_is_due_and_which_retry_it_is(
+    run: Run, factory: JobFactory
+) -> None:
+    later = run("jobs", "submit", "greet", "--delay", "2h", "--quiet").stdout.strip()
+    claim = factory.running("bad", max_retries=3)
+    factory.settle(claim, "fail", error='{"type": "ValueError", "message": "no"}', delay_s=3600.0)
+    rows = run("jobs", "ls").stdout.splitlines()
+    (due,) = [row for row in rows if later in row]
+    (retry,) = [row for row in rows if str(claim.job_id) in row]
+    assert re.search(r"queued .* due in 1h5\dm$", due.rstrip())
+    assert re.search(r"queued .* retry 1 of 3 in 59m\d\ds$", retry.rstrip())
+
+
 def test_show_prints_each_traceback_once(run: Run, factory: JobFactory) -> None:
     job_id = factory.failed()
     assert run("jobs", "show", job_id).stdout.count("here") == 1

@@ -275,7 +275,7 @@ def output_of_worker(dsn: str, program: Run, folder: Path, *options: str) -> str
 def test_worker_logs_start_jobs_and_failures(dsn: str, program: Run, tmp_path: Path) -> None:
     err = output_of_worker(dsn, program, tmp_path)
     assert re.search(r"INFO worker w serves default: laneway \d.* database postgres", err)
-    assert re.search(r"INFO   greet  default  unbounded  the default$", err, re.MULTILINE)
+    assert "INFO   greet  default  unbounded  the default: no lane lists it; " in err
     assert re.search(r"INFO greet [0-9a-f-]{36}: attempt 1 completed in ", err)
     assert re.search(r"ERROR greet .* LookupError: no bob; the job has failed\n    Traceback", err)
     assert re.search(r'^      File ".*talking_app.py", line 13, in greet$', err, re.MULTILINE)
@@ -298,7 +298,7 @@ def test_quiet_worker_logs_start_and_failures_only(dsn: str, program: Run, tmp_p
         re.findall(r"worker \S+ serves default", err)
     )
     # One of the processes lists the job types for all.
-    assert err.count("greet  default  unbounded  the default") == 1
+    assert err.count("greet  default  unbounded  the default: ") == 1
     assert "completed in" not in err
     assert "LookupError: no bob" in err
 

@@ -293,7 +293,7 @@ async def test_explain_shows_worker_cancel_and_lapse_of_running_job(
     )
     assert await codes(db, claim.job_id) == ["running", "cancel_requested", "lease_lapsed"]
     message = await message_of(db, claim.job_id, "lease_lapsed")
-    assert re.search(r"the lease lapsed \d+ s ago: no watchdog runs: start a worker", message)
+    assert re.search(r"the lease lapsed \d+ s ago; no other worker or server reported", message)
 
 
 def renewed(factory: JobFactory, ago_s: float) -> datetime:
@@ -323,7 +323,7 @@ async def test_explain_shows_silence_of_worker_and_lease_end(
     message = await message_of(db, claim.job_id, "worker_silent")
     since = until - timedelta(seconds=30)
     assert f"not renewed its lease since {since.isoformat(timespec='seconds')}, " in message
-    assert f" s, at {until.isoformat(timespec='seconds')}: then" in message
+    assert f"lapses in 10 s, at {until.isoformat(timespec='seconds')}" in message
     factory.run(leases.heartbeat([claim.seq], [claim.attempt]))
     assert await codes(db, claim.job_id) == ["running"]
 
@@ -339,17 +339,39 @@ async def test_workers_that_renew_late_by_their_settings_are_not_silent(
     await db.close()
 
 
-async def test_only_leader_reclaims_lease(db: Database, factory: JobFactory) -> None:
+MUST_RUN = "one must run to take the job back: `laneway worker APP`"
+TAKES_BACK = "then another worker or server takes the job back"
+
+
+async def test_killed_worker_does_not_take_its_own_job_back(
+    db: Database, factory: JobFactory
+) -> None:
+    """It was the leader, and counts as alive for a while: it must not be promised."""
+    factory.register()
+    claim = factory.running()
+    factory.run(leases.run_watchdog(factory.worker_id, 60.0))
+    renewed(factory, 20)
+    assert MUST_RUN in await message_of(db, claim.job_id, "worker_silent")
+
+
+async def test_other_process_that_reported_lately_takes_job_back(
+    db: Database, factory: JobFactory
+) -> None:
     factory.register()
     claim = factory.running()
     renewed(factory, 20)
-    assert "no watchdog runs: start a worker" in await message_of(db, claim.job_id, "worker_silent")
+    assert MUST_RUN in await message_of(db, claim.job_id, "worker_silent")
     factory.run(leases.run_watchdog(uuid4(), 60.0))
-    assert "the watchdog takes the job back" in await message_of(db, claim.job_id, "worker_silent")
+    assert TAKES_BACK in await message_of(db, claim.job_id, "worker_silent")
     factory.conn.execute("update laneway.leader set held_until = clock_timestamp()")
-    assert "no watchdog runs: start a worker" in await message_of(db, claim.job_id, "worker_silent")
-    JobFactory(factory.conn).register(name="host:2")
-    assert "the watchdog takes the job back" in await message_of(db, claim.job_id, "worker_silent")
+    assert MUST_RUN in await message_of(db, claim.job_id, "worker_silent")
+    other = JobFactory(factory.conn).register(name="host:2")
+    assert TAKES_BACK in await message_of(db, claim.job_id, "worker_silent")
+    factory.conn.execute(
+        "update laneway.workers set seen_at = clock_timestamp() - interval '20 s' where id = %s",
+        [other],
+    )
+    assert MUST_RUN in await message_of(db, claim.job_id, "worker_silent")
 
 
 async def test_explain_reports_silent_worker_of_analysis(db: Database, factory: JobFactory) -> None:

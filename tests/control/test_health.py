@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -194,11 +195,30 @@ def test_setting_hurts_only_where_it_reaches_our_sessions(
     assert [rule.name for rule in harmful(settings, is_pooled=is_pooled)] == named
 
 
+async def test_doctor_warns_of_killed_worker_before_it_counts_as_dead(
+    db: Database, factory: JobFactory
+) -> None:
+    factory.register()
+    factory.running()
+    found = await health.check_workers(db)
+    assert (found.finding, found.message) == (Finding.OK, "1 alive, no leader yet, 1 job running")
+    factory.conn.execute("update laneway.workers set seen_at = clock_timestamp() - interval '23 s'")
+    found = await health.check_workers(db)
+    assert found.finding is Finding.WARN
+    assert re.search(r"^0 alive, .*; no report for 2\d s from host:1$", found.message)
+    assert "`laneway worker APP`" in str(found.next)
+
+
 async def test_doctor_reports_unreclaimed_lapsed_leases(db: Database, factory: JobFactory) -> None:
     factory.running()
     factory.conn.execute(
         "update laneway.lease set lease_until = clock_timestamp() - interval '9 s'"
     )
+    found = await health.check_leases(db)
+    assert (found.finding, found.next) == (Finding.WARN, "laneway worker APP")
+    assert "1 lease lapsed" in found.message
+    assert "a worker or server must run to take the jobs back" in found.message
+    factory.register()
     assert (await health.check_leases(db)).finding is Finding.OK
     factory.conn.execute(
         "update laneway.lease set lease_until = clock_timestamp() - interval '1 h'"

@@ -10,6 +10,7 @@
 All blocks of a document share an empty working directory and a separate database
 (`LANEWAY_DATABASE_URL`). A block of any kind with `title="..."` is written to that file there.
 `<!-- run: skip because REASON -->` before a block exempts it; any other language fails.
+`<!-- run: wait until COMMAND -->` repeats the command until it succeeds, as a reader waits.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ SHOW = {"text", "mermaid"}
 
 MARKER = re.compile(r"<!--\s*run:(?P<rule>.*?)-->", re.DOTALL)
 REASON = re.compile(r"\s*skip because (?P<reason>\S.*?)\s*", re.DOTALL)
-ENDLESS = re.compile(r"^\s*(?:until|while)\b", re.MULTILINE)
+WAIT = re.compile(r"\s*wait until (?P<command>\S.*?)\s*", re.DOTALL)
+LOOP = re.compile(r"^\s*(?:for|until|while)\b", re.MULTILINE)
 TITLE = re.compile(r'title="(?P<name>[^"]+)"')
 
 
@@ -64,6 +66,8 @@ class Block:
     title: str | None
     code: str
     skipped: bool
+    is_condition: bool = False
+    """It is repeated until it succeeds."""
 
     @property
     def place(self) -> str:
@@ -92,9 +96,14 @@ def read_blocks(document: Path) -> list[Block]:
     for token in MarkdownIt().parse(document.read_text("utf-8")):
         line = token.map[0] + 1 if token.map else 0
         if token.type == "html_block" and (marker := MARKER.search(token.content)):
+            if wait := WAIT.fullmatch(marker["rule"]):
+                condition = Block(document, line, "bash", None, wait["command"], False, True)
+                blocks.append(condition)
+                continue
             pending = Block(document, line, "", None, "", skipped=True)
             if not REASON.fullmatch(marker["rule"]):
-                raise BlockFailed(pending, "expected <!-- run: skip because REASON -->")
+                rules = "skip because REASON, or wait until COMMAND"
+                raise BlockFailed(pending, f"expected <!-- run: … --> with {rules}")
         elif token.type == "fence":
             language, _, rest = token.info.strip().partition(" ")
             title = TITLE.search(rest)
@@ -218,14 +227,18 @@ class DocumentRun:
         if "laneway" in block.code and not self.log.with_name("bin").exists():
             self.provide_laneway()
         script = self.log.with_name("block.sh")
-        script.write_text(block.code, "utf-8")
+        code = block.code
+        if block.is_condition:
+            # grep may stop reading early, which must not fail the command before it.
+            code = f"set +o pipefail; until {{ {block.code}\n}}; do sleep 0.1; done"
+        script.write_text(code, "utf-8")
         process = self.start(["bash", "-euo", "pipefail", str(script)])
         try:
             status = process.wait(self.seconds)
         except subprocess.TimeoutExpired:
-            raise BlockFailed(
-                block, f"still runs after {self.seconds:g} s", self.output()
-            ) from None
+            logs = [path.read_text("utf-8") for path in sorted(self.directory.glob("*.log"))]
+            output = "\n".join([self.output(), *logs])
+            raise BlockFailed(block, f"still runs after {self.seconds:g} s", output) from None
         if status:
             raise BlockFailed(block, f"bash failed with exit code {status}", self.output())
 
@@ -334,11 +347,12 @@ def test_every_code_block_runs_as_shown(
             bench.run(block)
 
 
-def test_no_document_waits_without_bound() -> None:
-    """A program may fail to start: a loop that waits for it is bounded and shows its output."""
+def test_no_document_has_a_shell_loop() -> None:
+    """Readers type commands: what they wait for stands in a marker, which only tests see."""
     blocks = [block for document in documents() for block in read_blocks(document)]
     shells = [block for block in blocks if block.language in ("bash", "sh")]
-    assert [block.place for block in shells if ENDLESS.search(block.code)] == []
+    assert [block.place for block in shells if LOOP.search(block.code)] == []
+    assert [block.place for block in shells if "python3 -c" in block.code] == []
 
 
 @pytest.mark.parametrize("dump", ["move.sql", "rows.sql"])
@@ -403,6 +417,13 @@ assert Path("greeting.txt").read_text() == "hello\\n"
 assert first == await loop_id()
 ```
 
+```bash
+(sleep 0.2 && touch started) &
+```
+
+<!-- run: wait until test -e started -->
+Words.
+
 <!-- run: skip because it shows a mistake -->
 
 ```python
@@ -428,7 +449,8 @@ anything
         ("```yaml\na: 1\n```", 4, "language 'yaml'"),
         ("```\nplain\n```", 4, "no language"),
         ('```text title="../out.txt"\nplain\n```', 4, "outside the working directory"),
-        ("<!-- run: skip because -->\n```bash\nfalse\n```", 3, "expected <!-- run: skip because"),
+        ("<!-- run: skip because -->\n```bash\nfalse\n```", 3, "with skip because REASON"),
+        ("<!-- run: wait -->\n```bash\nfalse\n```", 3, "or wait until COMMAND"),
         ("<!-- run: skip because of rain -->\nWords.", 3, "no code block follows"),
     ],
 )
@@ -441,9 +463,22 @@ def test_bad_block_fails_with_its_place_and_output(
     assert message in str(failure.value)
 
 
-@pytest.mark.parametrize("language, code", [("python", "while True: pass"), ("bash", "sleep 600")])
+@pytest.mark.parametrize(
+    "block",
+    [
+        "```python\nwhile True: pass\n```",
+        "```bash\nsleep 600\n```",
+        "<!-- run: wait until test -e never -->",
+    ],
+)
 def test_block_that_does_not_end_fails_and_is_killed(
-    tmp_path: Path, fork_server: Path, language: str, code: str
+    tmp_path: Path, fork_server: Path, block: str
 ) -> None:
     with pytest.raises(BlockFailed, match="still runs after"):
-        run_text(tmp_path, fork_server, f"```{language}\n{code}\n```\n", seconds=0.2)
+        run_text(tmp_path, fork_server, f"{block}\n", seconds=0.2)
+
+
+def test_wait_that_does_not_end_shows_the_logs(tmp_path: Path, fork_server: Path) -> None:
+    page = "```bash\necho port is taken > server.log\n```\n\n<!-- run: wait until false -->\n"
+    with pytest.raises(BlockFailed, match="port is taken"):
+        run_text(tmp_path, fork_server, page, seconds=2)

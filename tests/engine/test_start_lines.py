@@ -11,6 +11,7 @@ from laneway import Analysis, Approval, Context, Laneway, SyncContext, __version
 from laneway.domain.redaction import redact_dsn
 from tests.support.worker_harness import WorkerHarness
 
+DEFAULT = "the default: no lane lists it; `laneway lanes move greet LANE` moves it"
 SEEDED = (
     "the lane's row, as seeded; `laneway lanes load plain` replaces all lanes by four without job"
     " types"
@@ -76,7 +77,7 @@ async def test_each_job_type_is_listed_with_lane_slots_and_reason(
     await harness.start_worker()
     records = [r for r in caplog.records if hasattr(r, "slots")]
     assert [r.getMessage() for r in records] == [
-        "  greet      default      unbounded         the default",
+        f"  greet      default      unbounded         {DEFAULT}",
         f"  ingestion  interactive  2 slots           {SEEDED}",
         "  polish     paint        3 slots, drained  the handler",
         "  report     docs         unbounded         the handler",
@@ -89,7 +90,7 @@ async def test_each_job_type_is_listed_with_lane_slots_and_reason(
     assert chosen == "  ingestion  interactive  5 slots           the lane's row"
     first = vars(records[0])
     assert (first["job_type"], first["lane"], first["slots"], first["reason"]) == (
-        "greet", "default", "unbounded", "the default"
+        "greet", "default", "unbounded", DEFAULT
     )  # fmt: skip
 
 
@@ -189,7 +190,7 @@ async def test_type_that_the_worker_does_not_serve_is_marked(
 
     caplog.set_level(logging.INFO, "laneway")
     await harness.start_worker(only_lanes=frozenset({"system"}))
-    assert "the default; not served: it is not in --lanes" in caplog.text
+    assert "moves it; not served: it is not in --lanes" in caplog.text
     assert "serves system:" in caplog.text
 
 

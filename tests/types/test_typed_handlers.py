@@ -11,31 +11,33 @@ from laneway.config.setting_values import SettingValues
 from laneway.config.settings import Settings
 from scripts.planted_mistakes import CHECKERS, COUNTED, FILES, Found, planted, summary
 
-CORRECT = FILES / "correct.py"
-DECLARATIONS = FILES / "planted_declarations.py"
+CORRECT = (FILES / "correct.py", FILES / "correct_flows.py")
+PLANTED = (FILES / "planted_declarations.py", FILES / "planted_flows.py")
 
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, dict[Path, Found]]:
     """The errors of each checker; it reads the standard library and ours once for all files."""
-    return {name: run(CORRECT, DECLARATIONS, COUNTED) for name, run in CHECKERS.items()}
+    return {name: run(*CORRECT, *PLANTED, COUNTED) for name, run in CHECKERS.items()}
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("path", PLANTED, ids=lambda path: path.stem)
 @pytest.mark.parametrize("checker", CHECKERS)
-def test_type_checker_finds_every_mistake_in_declarations(
-    checker: str, found: dict[str, dict[Path, Found]]
+def test_type_checker_finds_every_planted_mistake(
+    checker: str, path: Path, found: dict[str, dict[Path, Found]]
 ) -> None:
-    errors = found[checker][DECLARATIONS]
-    assert errors.keys() == planted(DECLARATIONS).keys(), errors
+    errors = found[checker][path]
+    assert errors.keys() == planted(path).keys(), errors
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("path", CORRECT, ids=lambda path: path.stem)
 @pytest.mark.parametrize("checker", CHECKERS)
 def test_type_checker_accepts_every_correct_use(
-    checker: str, found: dict[str, dict[Path, Found]]
+    checker: str, path: Path, found: dict[str, dict[Path, Found]]
 ) -> None:
-    assert found[checker][CORRECT] == {}
+    assert found[checker][path] == {}
 
 
 @pytest.mark.slow

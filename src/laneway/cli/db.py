@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from laneway import __version__
 from laneway.cli import session
 from laneway.cli.exits import ExitCode, fail
 from laneway.cli.groups import group
@@ -74,6 +75,9 @@ def status(
                 line(f"{kind:8} {name}")
         if state["pending"]:
             note("next: laneway db migrate")
+        elif not state["changed"] and not state["missing"]:
+            newest = [name for name in state["applied"] if name[0].isdigit()][-1]
+            note(f"laneway {__version__}: the schema is up to date at {newest}")
         if state["missing"]:
             note(CURE_RESTORE)
     if check and (state["pending"] or state["changed"] or state["missing"]):
@@ -142,10 +146,11 @@ def grants(
     line(grants_script(role, to, owner).rstrip())
 
 
-@app.command()
+@app.command(context_settings={"ignore_unknown_options": True})
 def psql(
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- ARGS…]", help="Arguments for psql.")
+        list[str] | None,
+        typer.Argument(metavar="ARGS…", help="Options of psql, such as -c SQL."),
     ] = None,
 ) -> None:
     """Open psql on the database; a script on stdin stops at its first error."""

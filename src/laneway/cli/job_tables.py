@@ -64,12 +64,25 @@ def run_time(job: Job) -> float | None:
 
 
 def detail(job: Job) -> str:
-    """The reason of a failure or cancel, what a job waits for, or the progress of a running job."""
+    """The reason of a failure or cancel, what a job waits for, or the progress of a running job.
+
+    For a queued job: which retry it is, and when it is due.
+    """
     if job.status in TERMINAL:
         return job.why_ended.removeprefix(":").strip()
     if job.waits_for is not None:
         return f"waits for {waits_text(job.waits_for)}"
-    return progress_text(job.progress) if job.status is Status.RUNNING else ""
+    if job.status is Status.RUNNING:
+        return progress_text(job.progress)
+    return _due_text(job) if job.status is Status.APPROVED else ""
+
+
+def _due_text(job: Job) -> str:
+    retry = f"retry {job.retries} of {job.max_retries}" if job.retries else ""
+    left = (job.run_at - datetime.now(UTC)).total_seconds() if job.run_at else 0.0
+    if left <= 0:
+        return retry
+    return f"{retry or 'due'} in {seconds(left)}"
 
 
 def waits_text(waits: WaitsFor) -> str:

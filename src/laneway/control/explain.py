@@ -20,7 +20,7 @@ from laneway.control.waiting import waiting_reasons
 from laneway.domain.approval import excluded_approver
 from laneway.domain.explanation import Explanation, Reason
 from laneway.domain.job import Job
-from laneway.domain.overview import DEAD_S, Blocker
+from laneway.domain.overview import DEAD_S, SILENT_S, Blocker
 from laneway.domain.states import TERMINAL, Status
 from laneway.store import parents, waits
 from laneway.store.brief_waits import BriefWaits
@@ -172,18 +172,18 @@ def _late_renewal(job: Job, found: Facts, renewed_at: float) -> list[Reason]:
         return []
     since = found.lease_until - timedelta(seconds=found.lease_s)
     text = f"its worker has not renewed its lease since {_moment(since)}, {silent_s:.0f} s ago"
-    next_step = "the watchdog takes the job back"
-    if not found.is_watched:
-        next_step = "no watchdog runs: start a worker, which takes the job back"
     if found.lapsed_s > 0:
-        return [
-            Reason(
-                "lease_lapsed",
-                f"{text}; the lease lapsed {found.lapsed_s:.0f} s ago: {next_step}",
-            )
-        ]
-    left = f"{-found.lapsed_s:.0f} s, at {_moment(found.lease_until)}"
-    return [Reason("worker_silent", f"{text}; the lease lapses in {left}: then {next_step}")]
+        code, then = "lease_lapsed", ""
+        text += f"; the lease lapsed {found.lapsed_s:.0f} s ago"
+    else:
+        code, then = "worker_silent", "then "
+        left = f"{-found.lapsed_s:.0f} s, at {_moment(found.lease_until)}"
+        text += f"; the lease lapses in {left}"
+    if found.is_watched:
+        return [Reason(code, f"{text}: {then}another worker or server takes the job back")]
+    unseen = f"no other worker or server reported in the last {SILENT_S:.0f} s"
+    cure = "one must run to take the job back: `laneway worker APP`"
+    return [Reason(code, f"{text}; {unseen}, and {cure}")]
 
 
 def _moment(at: datetime) -> str:
@@ -329,7 +329,8 @@ def _unavailable(found: Facts) -> list[Reason]:
     if silent:
         message = (
             f"workers {served} have not been seen: {_listed(silent)}; "
-            f"they count as dead after {DEAD_S:.0f} s"
+            f"they count as dead after {DEAD_S:.0f} s; if they were killed, start another with"
+            " `laneway worker APP`"
         )
         reasons.append(Reason("worker_silent", message))
     if stopping:

@@ -18,7 +18,7 @@ from laneway.control.job_type_health import (
     check_remote_tokens,
 )
 from laneway.control.server_settings import quoted
-from laneway.domain.overview import WorkerRow
+from laneway.domain.overview import DEAD_S, SILENT_S, WorkerRow
 from laneway.domain.redaction import redact_dsn
 from laneway.domain.text import visible
 from laneway.domain.token import expiry_text
@@ -257,10 +257,20 @@ def judge_workers(found: Iterable[WorkerRow]) -> HealthCheck:
     running = [worker for worker in live if worker.runs_jobs]
     if not running:
         return warn(name, "no worker is alive: no job runs", "laneway worker APP")
+    silent = [worker for worker in running if worker.seen_s > SILENT_S]
     leader = next((worker.name for worker in live if worker.is_leader), None)
     leads = f"led by {leader}" if leader else "no leader yet"
     jobs = sum(worker.running for worker in running)
-    return ok(name, f"{len(running)} alive, {leads}, {jobs} jobs running")
+    running_jobs = f"{jobs} job{'' if jobs == 1 else 's'} running"
+    text = f"{len(running) - len(silent)} alive, {leads}, {running_jobs}"
+    if not silent:
+        return ok(name, text)
+    first = silent[0]
+    return warn(
+        name,
+        f"{text}; no report for {first.seen_s:.0f} s from {visible(first.name)}{and_more(silent)}",
+        f"if it was killed, `laneway worker APP`; it counts as dead after {DEAD_S:.0f} s",
+    )
 
 
 async def check_tokens(db: Database) -> HealthCheck:
@@ -286,9 +296,14 @@ async def check_leases(db: Database) -> HealthCheck:
     lapsed = await db.run(health.count_lapsed())
     if not lapsed.leases or lapsed.oldest_s is None:
         return ok(name, "no lapsed lease")
-    text = f"{lapsed.leases} leases lapsed, the oldest {lapsed.oldest_s:.0f} s ago"
+    one = "lease" if lapsed.leases == 1 else "leases"
+    text = f"{lapsed.leases} {one} lapsed, the oldest {lapsed.oldest_s:.0f} s ago"
     if lapsed.oldest_s > LAPSED_S:
         return fail(name, f"{text}: no watchdog takes the jobs back", "laneway worker APP")
+    if not lapsed.is_watched:
+        return warn(
+            name, f"{text}: a worker or server must run to take the jobs back", "laneway worker APP"
+        )
     return ok(name, f"{text}; the watchdog takes the jobs back")
 
 

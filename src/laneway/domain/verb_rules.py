@@ -108,8 +108,8 @@ def check_rejection(by: object, reason: object) -> None:
 
 
 REFUSALS: Final = {
-    "two_person": "needs the approval of another person than its submitter, "
-    "or than the author of its schedule",
+    "two_person": "needs another person: its submitter, and the author of its schedule, "
+    "cannot approve it",
     "changed": "has changed since it was shown to you: look at it again",
 }
 

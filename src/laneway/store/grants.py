@@ -194,6 +194,8 @@ _ROW_SECURITY: Final = SQL("""\
 do $policy$
 begin
     perform set_config('lock_timeout', '200ms', true);
+    -- No notice about a policy that does not exist yet.
+    perform set_config('client_min_messages', 'warning', true);
     alter table laneway.jobs enable row level security;
     drop policy if exists everybody on laneway.jobs;
     create policy everybody on laneway.jobs using (true) with check (true);

@@ -152,10 +152,11 @@ def find_unhandled(*, most: int) -> Statement[list[UnhandledType]]:
 
 
 class Lapsed(NamedTuple):
-    """Lapsed leases that are not reclaimed yet."""
+    """Lapsed leases that are not reclaimed yet; `is_watched`: a process runs that reclaims them."""
 
     leases: int
     oldest_s: float | None
+    is_watched: bool
 
 
 def count_lapsed() -> Statement[Lapsed]:

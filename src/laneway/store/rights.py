@@ -105,7 +105,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
         "select on worker_lanes", "select on lease", "select on jobs", "select on workers",
     ),
     "health/count_attention": ("select on awaiting", "select on outcome", "select on schedules"),
-    "health/count_lapsed": ("select on lease",),
+    "health/count_lapsed": ("select on leader", "select on lease", "select on workers"),
     "health/end_lost": ("execute on end_lost",),
     "health/find_blockers": (),
     "health/find_lost": ("execute on sample_lost",),

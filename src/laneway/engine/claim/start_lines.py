@@ -185,7 +185,8 @@ def _reason(handler: Handler, lane: str, state: ControlState) -> str:
     if handler.lane is not None:
         return f"the lane's row (the handler says {handler.lane})"
     if row is None or not is_in_row:
-        return "the default"
+        cure = f"`laneway lanes move {quote(handler.job_type)} LANE` moves it"
+        return f"the default: no lane lists it; {cure}"
     if not is_seeded(row):
         return "the lane's row"
     return f"the lane's row, as seeded; {_CURE}"

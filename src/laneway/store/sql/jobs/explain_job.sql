@@ -18,9 +18,11 @@ select j.job_type, k.lane, c.paused, c.paused_by, n.enabled, n.max_slots,
                                  and (w.rank, w.seq) < (me.rank, me.seq) limit %(bound)s::integer + 1) x)::integer as key_ahead,
        extract(epoch from clock_timestamp() - l.lease_until)::double precision as lapsed_s,
        l.lease_until, l.lease_seconds,
-       exists (select from laneway.leader r where r.held_until > clock_timestamp())
-       or exists (select from laneway.workers x  -- a possible next leader, except the silent one
-                   where x.stopped_at is null and x.seen_at > clock_timestamp() - interval '45 seconds'
+       -- A leader, or a possible next one, that has reported lately. The silent worker itself does not count.
+       exists (select from laneway.leader r
+                where r.held_until > clock_timestamp() and r.holder is distinct from l.worker_id)
+       or exists (select from laneway.workers x
+                   where x.stopped_at is null and x.seen_at > clock_timestamp() - interval '12 seconds'
                      and x.transport <> 'grpc' and x.id is distinct from l.worker_id) as is_watched,
        coalesce(p.published_at is not null, false) as is_published,
        coalesce(p.two_person, false) as two_person,
