@@ -28,7 +28,7 @@ PARTS = ("journeys", "screens", "scale")
 FIGURES = ROOT / "bench/latest/e2e.json"
 XSS_EXECUTED = "xss_executed"
 # All that there were when this was written: a journey that pytest no longer finds fails the run.
-JOURNEYS = 61
+JOURNEYS = 62
 # The least value, and the greatest.
 BOUNDS: dict[str, tuple[float, float]] = {
     "journeys": (JOURNEYS, 1000),

@@ -144,6 +144,21 @@ def test_event_from_outside_continues_a_waiting_job(site: Site, open_as: OpenAs)
     expect(box(page, "ship")).to_contain_text("running")
 
 
+def test_admin_sends_the_event_from_the_page(site: Site, open_as: OpenAs) -> None:
+    key = new_key("order")
+    job = site.api.submit("take_order", {"key": key})
+    site.api.await_status(job, "waiting")
+    viewer = pages.main(open_as("viewer", f"/jobs/{job}").page)
+    expect(viewer.get_by_role("region", name="Why it is not running")).to_contain_text(key)
+    expect(viewer.get_by_role("button", name="Send the event")).to_have_count(0)
+    page = open_as("platform_admin", f"/jobs/{job}").page
+    pages.press(pages.main(page), "Send the event")
+    pages.dialog(page).get_by_label("Payload").fill('{"cents": 9007199254740993}')
+    pages.press(pages.dialog(page), "Send")
+    pages.expect_status(page, "Completed")
+    assert site.api.get(f"/jobs/{job}")["result"]["paid"] == {"cents": 9007199254740993}
+
+
 def test_flow_is_found_by_its_name(site: Site, open_as: OpenAs) -> None:
     name, key = new_key("nightly"), new_key("extract")
     for each in (name, new_key("hourly")):

@@ -19,6 +19,7 @@ import { hasEnded } from "./actionRules";
 import { cancelOf } from "./cancel";
 import styles from "./Now.module.css";
 import { Estimate, Reasons, ReasonText } from "./Reasons";
+import { SendEvent } from "./SendEvent";
 import { Wait } from "./Wait";
 
 type Job = components["schemas"]["JobDetailOut"];
@@ -51,7 +52,7 @@ function Waiting({ job }: { job: Job }) {
   const explanation = useExplanation(job);
   const found = explanation.data;
   return (
-    <Card title="Why it is not running">
+    <Card title="Why it is not running" actions={<SendEvent job={job} />}>
       <div className={styles.body}>
         {job.cancel_requested_at && <CancelRequested job={job} />}
         {found ? (
