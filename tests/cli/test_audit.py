@@ -86,7 +86,7 @@ def test_empty_audit_is_reported(run: Run) -> None:
 def test_unknown_kind_is_refused_with_those_that_there_are(run: Run) -> None:
     answer = run("audit", "--kind", "jobs")
     assert answer.exit_code == 2
-    assert "must be one of job, flow, lane," in answer.stderr
+    assert "must be one of job, flow, event, lane," in answer.stderr
     assert "did you mean job?" in answer.stderr
     for kind in ("job", "route", "call", "database"):
         assert run("audit", "--kind", kind).exit_code == 0

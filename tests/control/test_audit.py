@@ -21,6 +21,7 @@ from laneway.control import (
     approval,
     audit,
     bulk,
+    events,
     freeze,
     history,
     job_types,
@@ -177,6 +178,11 @@ CASES: dict[str, Case] = {
     "jobs.delete": Case(
         jobs.delete, ("job.deleted", "job"), lambda job: given(job), lambda: given(GONE),
         failed, {"status": "failed", "job_type": "greet"}, None, "north",
+    ),
+    "events.send": Case(
+        events.send, ("event.sent", "event"),
+        lambda _: given("paid", key="7", payload={"card": "4111"}, workspace="north"),
+        lambda: given(""), after={"key": "7", "delivered": 0}, workspace="north",
     ),
     "approval.approve": Case(
         approval.approve, ("job.approved", "job"), lambda job: given(job, comment="fine"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 from laneway.control import notifications
 from laneway.control.audit import audited
 from laneway.domain import verb_rules
@@ -11,10 +9,11 @@ from laneway.domain.job import DEFAULT_WORKSPACE, NAME_BYTES
 from laneway.domain.payload import JsonText, encode
 from laneway.domain.sent_event import EventDelivery, check_event
 from laneway.domain.text import check_text
+from laneway.observability.safe_logger import SafeLogger
 from laneway.store import sent_events as store
 from laneway.store.database import Database
 
-log = logging.getLogger("laneway.control")
+log = SafeLogger("laneway.control")
 
 
 async def send(
