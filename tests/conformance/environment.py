@@ -40,7 +40,7 @@ async def wait_until(
     while not condition():
         if time.monotonic() > deadline:
             raise ScenarioFailed(f"not within {within_s:g} s: {what}")
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.1)
 
 
 class Environment:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import laneway
 from laneway.testing import faults
+from tests.support.warm_program import WarmPopen
 
 ROOT = Path(__file__).resolve().parents[2]
 APP = "tests.conformance.app:lw"
@@ -38,7 +39,7 @@ class Process:
         source = str(Path(laneway.__file__).parents[1])
         self.log = log
         with log.open("ab") as out:
-            self._process = subprocess.Popen(
+            self._process: subprocess.Popen[bytes] = WarmPopen(
                 faults.tied(command),
                 cwd=cwd,
                 env={

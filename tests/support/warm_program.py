@@ -31,6 +31,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, AnyStr, Self
 
+from laneway.testing import faults
+
 ROOT = Path(__file__).parents[2]
 # Child processes of a worker.
 CHILDREN = (
@@ -59,6 +61,7 @@ _BEFOREHAND = (
     "tests.support.worker_harness",
 )
 _CLONE_PARENT = 0x8000
+_PR_SET_PDEATHSIG = 1
 # The number of the system call.
 _CLONE = {("Linux", "x86_64"): 56, ("Linux", "aarch64"): 220}.get(
     (platform.system(), platform.machine())
@@ -151,7 +154,8 @@ class WarmPopen(subprocess.Popen[AnyStr]):
 
     def _execute_child(self, *values: Any) -> None:
         given = dict(zip(_EXECUTE_CHILD, values, strict=True))
-        module, args = _module_of(given["args"])
+        command, is_tied = _without_tie(given["args"])
+        module, args = _module_of(command)
         if module is None:
             super()._execute_child(*values)  # type: ignore[misc]
             return
@@ -166,10 +170,17 @@ class WarmPopen(subprocess.Popen[AnyStr]):
                 env=dict(os.environ if given["env"] is None else given["env"]),
                 cwd=str(given["cwd"] or Path.cwd()),
                 new_session=given["start_new_session"],
+                is_tied=is_tied,
             )
             self._child_created = True
         finally:
             self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
+
+
+def _without_tie(command: Sequence[str]) -> tuple[Sequence[str], bool]:
+    """The command that `faults.tied` was given, and whether it was."""
+    tie = faults.tied([])
+    return (command[len(tie) :], True) if tie and command[: len(tie)] == tie else (command, False)
 
 
 def _module_of(command: Sequence[str]) -> tuple[str | None, list[str]]:
@@ -235,8 +246,11 @@ def become(
     cwd: str,
     fds: list[int],
     new_session: bool,
+    is_tied: bool,
 ) -> str:
     """Take over what a new interpreter would get from the caller."""
+    if is_tied:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if new_session:
         os.setsid()
     # First out of the way: a number that one gets may be that of another.
