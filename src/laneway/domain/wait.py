@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 from laneway.domain.annotations import Doc
 
 WaitKind = Literal["jobs", "sub_jobs", "event", "sleep"]
-WAIT_KINDS: Final[tuple[WaitKind, ...]] = get_args(WaitKind)
 # The longest name of a step or a wait, of an event, and of an event's key.
 NAME_BYTES: Final = 200
 KEY_BYTES: Final = 512
