@@ -198,6 +198,23 @@ async def patient(ctx: Context, times: int, tag: str = "") -> dict[str, int]:
         return found
 
 
+async def waits(ctx: Context, tag: str = "") -> dict[str, object]:
+    async def look() -> list[int]:
+        note("look", ctx)
+        return [1, 2]
+
+    with running(ctx):
+        found: list[int] = await ctx.step("look", look)
+        jobs = [(f"{ctx.lane}.echo", {"value": n}) for n in found]
+        parts = await ctx.run_all("parts", jobs)
+        await ctx.sleep("nap", 0.05)
+        try:
+            await ctx.wait_event("never", timeout=0.05)
+        except TimeoutError:
+            return {"parts": parts, "timed_out": True}
+        return {"parts": parts, "timed_out": False}
+
+
 async def planned(ctx: Context, cost: float, tag: str = "") -> dict[str, float]:
     with running(ctx):
         return {"spent": cost}
@@ -213,7 +230,7 @@ async def plan(ctx: Context, cost: float) -> Analysis:
 PLAIN = (echo, fail, again, snooze, give_up, hold, deaf, resume, steps, report, sleep)
 
 for lane in LANES:
-    for handler in (*PLAIN, chatty, not_json, facts, typed, limited, patient):
+    for handler in (*PLAIN, chatty, not_json, facts, typed, limited, patient, waits):
         lw.handler(f"{lane}.{handler.__name__}", lane=lane, retry=SOON)(handler)
     lw.handler(f"{lane}.slow", lane=lane, retry=SOON, timeout=0.3)(slow)
     lw.handler(f"{lane}.planned", lane=lane, retry=SOON, approval=True)(planned).analyze(plan)

@@ -360,6 +360,30 @@ async def test_steps_and_waits_share_one_namespace(harness: WorkerHarness) -> No
     assert "names of steps and waits are unique in a job" in problems[0]
 
 
+async def test_sub_job_cannot_come_after_other_jobs(harness: WorkerHarness) -> None:
+    problems: list[str] = []
+
+    @harness.lw.handler("part")
+    async def part(ctx: Context) -> int:
+        return 1
+
+    @harness.lw.handler("whole")
+    async def whole(ctx: Context) -> list[int]:
+        for wrong in (
+            part.options(after=[ctx.job_id]).job(),
+            part.options(after_failure="run").job(),
+        ):
+            with pytest.raises(InvalidInput) as raised:
+                await ctx.run_all("wrong", [wrong])
+            problems.append(raised.value.field)
+        return await ctx.run_all("parts", [part.options(after=[]).job()])
+
+    await harness.start_worker()
+    job = await harness.lw.submit("whole")
+    assert await job.wait(60) == [1]
+    assert problems == ["jobs[0].after", "jobs[0].after_failure"] * 2
+
+
 async def test_cancel_of_sleeping_job_ends_it(harness: WorkerHarness) -> None:
     @harness.lw.handler("whole")
     async def whole(ctx: Context) -> None:

@@ -103,6 +103,10 @@ FLOODS = {
     "ReportResult": pb.ReportResultRequest(results=[pb.Result()]),
     "AcquireLimits": pb.AcquireLimitsRequest(wants={"": 0}),
     "ReleaseLimits": pb.ReleaseLimitsRequest(keeps={"": 0}),
+    "ReadWaits": pb.ReadWaitsRequest(claim=pb.Claim()),
+    "BeginWait": pb.BeginWaitRequest(claim=pb.Claim()),
+    "SubmitSubJobs": pb.SubmitSubJobsRequest(jobs=[pb.SubJob()]),
+    "ReadResults": pb.ReadResultsRequest(claim=pb.Claim()),
     "StreamJobs": pb.StreamJobsRequest(holds=[pb.Claim()]),
 }
 

@@ -40,6 +40,18 @@ CALLS: dict[str, Callable[[str, pb.Claim], Any]] = {
     "ReleaseLimits": lambda worker, claim: pb.ReleaseLimitsRequest(
         worker_id=worker, claim=claim, keeps={"openai": 0}
     ),
+    "ReadWaits": lambda worker, claim: pb.ReadWaitsRequest(worker_id=worker, claim=claim),
+    "BeginWait": lambda worker, claim: pb.BeginWaitRequest(
+        worker_id=worker, claim=claim, name="night", kind="sleep", duration_ms=5
+    ),
+    "SubmitSubJobs": lambda worker, claim: pb.SubmitSubJobsRequest(
+        worker_id=worker,
+        claim=claim,
+        name="parts",
+        total=1,
+        jobs=[pb.SubJob(job_type="ingestion", payload='{"path": "b"}')],
+    ),
+    "ReadResults": lambda worker, claim: pb.ReadResultsRequest(worker_id=worker, claim=claim),
 }
 # What of a call's answer says what became of the claim.
 ANSWERS: dict[str, Callable[[Any], int]] = {
@@ -48,12 +60,19 @@ ANSWERS: dict[str, Callable[[Any], int]] = {
     "ReportResult": lambda response: response.answers[0],
     "AcquireLimits": lambda response: response.answer,
     "ReleaseLimits": lambda response: response.answer,
+    "ReadWaits": lambda response: response.answer,
+    "BeginWait": lambda response: response.answer,
+    "SubmitSubJobs": lambda response: response.answer,
+    "ReadResults": lambda response: response.answer,
 }
 REFUSED = {
     "unauthenticated": grpc.StatusCode.UNAUTHENTICATED,
     "forbidden": grpc.StatusCode.PERMISSION_DENIED,
 }
-TABLES = ("lease", "progress", "logs", "steps", "outcome", "attempts", "ready", "limit_usage")
+TABLES = (
+    *("lease", "progress", "logs", "steps", "outcome", "attempts", "ready", "limit_usage"),
+    *("jobs", "handler_waits"),
+)
 
 
 @pytest.fixture

@@ -291,3 +291,5 @@ def test_fake_waits_fail_as_the_test_wants() -> None:
         ctx.wait_event("reviewed")
     with pytest.raises(InvalidInput, match="has no 'other'"):
         ctx.run_all("other", [("part", {})])
+    with pytest.raises(InvalidInput, match=r"jobs\[0\].after: sub-jobs start at once"):
+        ctx.run_all("parts", [("part", {}, {"after": [uuid4()]})])

@@ -16,10 +16,16 @@ import { checkOptions, type Names } from "./options.js";
 import {
   type AcquireLimitsRequest,
   type AcquireLimitsResponse,
+  type BeginWaitRequest,
+  type BeginWaitResponse,
   type Client,
   DispatchService,
   type HeartbeatRequest,
   type HeartbeatResponse,
+  type ReadResultsRequest,
+  type ReadResultsResponse,
+  type ReadWaitsRequest,
+  type ReadWaitsResponse,
   type ReleaseLimitsRequest,
   type ReleaseLimitsResponse,
   type ReportProgressRequest,
@@ -28,6 +34,8 @@ import {
   type ReportResultResponse,
   type StreamJobsRequest,
   type StreamJobsResponse,
+  type SubmitSubJobsRequest,
+  type SubmitSubJobsResponse,
 } from "./protocol.js";
 import { checkedToken, currentToken, type Token } from "./token.js";
 
@@ -43,12 +51,16 @@ export interface Tls {
 
 const KNOWN_TLS: Names<Tls> = { ca: true, cert: true, key: true, serverName: true };
 
-interface Calls {
+export interface Calls {
   heartbeat: [HeartbeatRequest, HeartbeatResponse];
   reportProgress: [ReportProgressRequest, ReportProgressResponse];
   reportResult: [ReportResultRequest, ReportResultResponse];
   acquireLimits: [AcquireLimitsRequest, AcquireLimitsResponse];
   releaseLimits: [ReleaseLimitsRequest, ReleaseLimitsResponse];
+  readWaits: [ReadWaitsRequest, ReadWaitsResponse];
+  beginWait: [BeginWaitRequest, BeginWaitResponse];
+  submitSubJobs: [SubmitSubJobsRequest, SubmitSubJobsResponse];
+  readResults: [ReadResultsRequest, ReadResultsResponse];
 }
 
 type Unary<Q, A> = (

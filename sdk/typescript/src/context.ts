@@ -10,6 +10,8 @@ import type { CallLimits } from "./limits.js";
 import { checkOptions, type Names } from "./options.js";
 import type { Report, Reporter } from "./reporter.js";
 import type { Run } from "./run.js";
+import type { WaitCalls } from "./wait_calls.js";
+import { type EventOptions, type JobResult, type RunAllOptions, type SubJob, Waits } from "./waits.js";
 
 const LARGEST = 1e100;
 const LONGEST_STAGE = 256;
@@ -49,6 +51,7 @@ export class Context<P = unknown> {
   readonly #limits: CallLimits;
   readonly #steps: Map<string, string>;
   readonly #used = new Set<string>();
+  readonly #waits: Waits;
   #state: unknown;
   #tracked: Record<string, number> = {};
 
@@ -57,8 +60,10 @@ export class Context<P = unknown> {
     readonly payload: P,
     reporter: Reporter,
     limits: CallLimits,
+    waits: WaitCalls,
   ) {
     this.#run = run;
+    this.#waits = new Waits(run, waits, this.#used);
     this.#reporter = reporter;
     this.#limits = limits;
     this.signal = run.signal;
@@ -133,6 +138,7 @@ export class Context<P = unknown> {
   /** Throws if the handler should stop; every call below does so too. */
   check(): void {
     if (this.#run.stopReason !== undefined) throw new Stopped(this.#run.stopReason);
+    if (this.#run.suspension !== undefined) throw this.#run.suspension;
     if (this.#run.hasEnded) throw new StaleAttempt("the attempt is over");
   }
 
@@ -178,6 +184,40 @@ export class Context<P = unknown> {
   }
 
   /**
+   * Runs jobs as sub-jobs of this one, and returns their results in order. The attempt ends here, and the
+   * job waits without a worker until all have ended; then the handler runs again from the top.
+   */
+  runAll(name: string, jobs: readonly SubJob[], options?: { failures?: "throw" }): Promise<unknown[]>;
+  runAll(name: string, jobs: readonly SubJob[], options: { failures: "return" }): Promise<JobResult[]>;
+  runAll(name: string, jobs: readonly SubJob[], options: RunAllOptions = {}): Promise<unknown[]> {
+    return awaitedOrNot(this.#checked(() => this.#waits.runAll(name, jobs, options)));
+  }
+
+  /**
+   * Waits for an event, without a worker, and returns its payload: the first of this name and key that the
+   * job has not taken, also one sent before.
+   */
+  waitEvent(event: string, options: EventOptions = {}): Promise<unknown> {
+    return awaitedOrNot(this.#checked(() => this.#waits.event(event, options)));
+  }
+
+  /** Continues after so many milliseconds; the job waits meanwhile without a worker. */
+  sleep(name: string, ms: number): Promise<void> {
+    return awaitedOrNot(this.#checked(() => this.#waits.sleep(name, ms)));
+  }
+
+  /** Yields the results of the jobs that this one came after, in order. */
+  async *results(): AsyncGenerator<JobResult, void> {
+    for (let after = 0; ; ) {
+      this.check();
+      const page = await this.#waits.results(after);
+      if (page.length === 0) return;
+      after += page.length;
+      yield* page;
+    }
+  }
+
+  /**
    * Iterates over items; after each it reports progress, saves a checkpoint and checks for a stop. A
    * later attempt continues after the last stored item, so a crash may repeat the last few.
    */
@@ -202,6 +242,11 @@ export class Context<P = unknown> {
       }
     }
     this.check();
+  }
+
+  async #checked<T>(call: () => Promise<T>): Promise<T> {
+    this.check();
+    return call();
   }
 
   async #step<T>(name: string, fn: () => T | PromiseLike<T>): Promise<T> {

@@ -7,12 +7,17 @@
  *     PublicError      fail with a message for all who may see the job
  *     InvalidInput     an input breaks a rule; names the field and the rule
  *     InvalidResult    a result, step result or checkpoint cannot be stored
+ *     SubJobsFailed    sub-jobs of `ctx.runAll` did not complete
+ *     WaitTimeout      an event did not come in time
+ *     NondeterministicHandler   a handler asked for other waits than in its earlier run
+ *     Suspended        ends an attempt whose job waits
  *     Stopped          the handler should stop; thrown by its context, the reason of its signal
  *     StaleAttempt     another attempt runs, or the job has ended; writes are refused
  *     ServerError      the server refuses the worker, or cannot be reached
  */
 
 import { checkOptions } from "./options.js";
+import type { JobResult } from "./waits.js";
 
 export { InvalidInput, InvalidResult } from "./invalid_input.js";
 
@@ -55,6 +60,38 @@ export class Cancel extends Error {
  */
 export class PublicError extends Error {
   override name = "PublicError";
+}
+
+/** Thrown by `ctx.runAll`, `waitEvent` and `sleep` to end the attempt: the job waits. */
+export class Suspended extends Error {
+  override name = "Suspended";
+
+  /** `wait`: the name of the wait. */
+  constructor(readonly wait: string) {
+    super(`waits for ${JSON.stringify(wait)}`);
+  }
+}
+
+/** Sub-jobs did not complete. A handler that does not catch it fails its job without a retry. */
+export class SubJobsFailed extends Error {
+  override name = "SubJobsFailed";
+
+  constructor(
+    message: string,
+    readonly failed: readonly JobResult[] = [],
+  ) {
+    super(message);
+  }
+}
+
+/** An event did not come in time. A handler that does not catch it fails its job without a retry. */
+export class WaitTimeout extends Error {
+  override name = "WaitTimeout";
+}
+
+/** A handler asked for other waits than in its earlier run; its job fails without a retry. */
+export class NondeterministicHandler extends Error {
+  override name = "NondeterministicHandler";
 }
 
 /** The handler should stop. */

@@ -14,6 +14,7 @@ import * as outcome from "./outcome.js";
 import type { Assignment, Result } from "./protocol.js";
 import type { Reporter } from "./reporter.js";
 import { Run } from "./run.js";
+import type { WaitCalls } from "./wait_calls.js";
 
 // The time for a fenced handler to stop before it counts as abandoned.
 const FENCED_GRACE_MS = 1000;
@@ -27,6 +28,7 @@ interface Parts {
   reporter: Reporter;
   completer: Completer;
   limits: CallLimits;
+  waits: WaitCalls;
 }
 
 export class Executor {
@@ -131,8 +133,9 @@ export class Executor {
     try {
       const raw = decode(assignment.payload, "payload");
       const parse = definition?.options?.parse;
+      const { reporter, limits, waits } = this.parts;
       const payload: unknown = parse ? await parse(raw) : raw;
-      context = new Context(run, payload, this.parts.reporter, this.parts.limits);
+      context = new Context(run, payload, reporter, limits, waits);
     } catch (error) {
       return outcome.unreadable(run, error);
     }

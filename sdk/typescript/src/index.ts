@@ -7,6 +7,7 @@ export {
   Cancel,
   InvalidInput,
   InvalidResult,
+  NondeterministicHandler,
   PublicError,
   Retry,
   ServerError,
@@ -14,10 +15,14 @@ export {
   StaleAttempt,
   type StopReason,
   Stopped,
+  SubJobsFailed,
+  Suspended,
+  WaitTimeout,
 } from "./errors.js";
 export type { Analysis, Approval, Handler, HandlerOptions, RetryPolicy } from "./handlers.js";
 export type { Json } from "./json.js";
 export type { Middleware } from "./middleware.js";
 export type { Token } from "./token.js";
+export type { EventOptions, JobResult, RunAllOptions, SubJob } from "./waits.js";
 export { Worker } from "./worker.js";
 export type { WorkerOptions } from "./worker.js";

@@ -1,7 +1,7 @@
 /** Middleware: functions around every handler, each with a `next` that runs the rest. */
 
 import type { Context } from "./context.js";
-import { Cancel, InvalidInput, Retry, Snooze, StaleAttempt, Stopped } from "./errors.js";
+import { Cancel, InvalidInput, Retry, Snooze, StaleAttempt, Stopped, Suspended } from "./errors.js";
 import type { Handler } from "./handlers.js";
 
 /**
@@ -11,7 +11,7 @@ import type { Handler } from "./handlers.js";
 export type Middleware = (ctx: Context<unknown>, next: () => Promise<unknown>) => unknown;
 
 // Thrown again if a middleware swallows one: the handler did not complete its job.
-const SIGNALS = [Snooze, Cancel, Retry, Stopped, StaleAttempt];
+const SIGNALS = [Snooze, Cancel, Retry, Stopped, StaleAttempt, Suspended];
 
 export function checkMiddleware(given: unknown): Middleware {
   if (typeof given !== "function") throw new InvalidInput("use", "must get a function");

@@ -1,12 +1,24 @@
 /** Turns the end of a handler into the result of its attempt. */
 
-import { Cancel, InvalidInput, InvalidResult, PublicError, Retry, Snooze } from "./errors.js";
+import {
+  Cancel,
+  InvalidInput,
+  InvalidResult,
+  NondeterministicHandler,
+  PublicError,
+  Retry,
+  Snooze,
+  SubJobsFailed,
+  WaitTimeout,
+} from "./errors.js";
 import type { Analysis } from "./handlers.js";
 import { encode, safeText } from "./json.js";
 import { checkOptions, type Names } from "./options.js";
 import type { Result } from "./protocol.js";
 import type { Run } from "./run.js";
 
+// The next attempt would end alike.
+const FINAL = [InvalidResult, NondeterministicHandler, SubJobsFailed, WaitTimeout];
 const LONGEST_MESSAGE = 4000;
 const LONGEST_TRACEBACK = 16_000;
 const LONGEST_DELAY_MS = 100 * 366 * 86_400_000;
@@ -14,6 +26,7 @@ const LONGEST_DELAY_MS = 100 * 366 * 86_400_000;
 /** The result after a return; undefined if nothing may be written any more. */
 export function returned(run: Run, value: unknown): Result | undefined {
   if (run.stopReason === "timeout" || run.stopReason === "fenced") return stopped(run);
+  if (run.suspension !== undefined) return waiting(run);
   try {
     const result = InvalidResult.from(() =>
       run.isAnalysis ? analysis(value) : encode(value, "result"),
@@ -28,7 +41,13 @@ export function returned(run: Run, value: unknown): Result | undefined {
 export function threw(run: Run, error: unknown): Result | undefined {
   const isOwn = run.stopReason === undefined;
   if (!isOwn && (run.stopReason !== "cancel" || isAbort(run, error))) return stopped(run);
-  return failed(run, error);
+  // Also if the handler caught the suspension and threw another error: its wait is stored.
+  return run.suspension === undefined ? failed(run, error) : waiting(run);
+}
+
+function waiting({ claim, ranMs, suspension, stopReason }: Run): Result {
+  if (stopReason === "cancel") return { claim, ranMs, cancel: { reason: "" } };
+  return { claim, ranMs, wait: { name: suspension?.wait ?? "" } };
 }
 
 /** The result of a handler that was asked to stop, whether or not it did. */
@@ -75,7 +94,7 @@ export function failed(run: Run, error: unknown): Result {
     const reason = safeText(String(error.reason), LONGEST_MESSAGE);
     return { claim, ranMs, cancel: { reason } };
   }
-  const fail = { error: described(error), isFinal: error instanceof InvalidResult };
+  const fail = { error: described(error), isFinal: FINAL.some((kind) => error instanceof kind) };
   const retryAfterMs = error instanceof Retry ? delay(error.afterMs) : undefined;
   return retryAfterMs === undefined
     ? { claim, ranMs, fail }

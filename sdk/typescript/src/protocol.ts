@@ -10,13 +10,20 @@ export type { AcquireLimitsRequest } from "./_generated/laneway/v1/AcquireLimits
 export type { AcquireLimitsResponse__Output as AcquireLimitsResponse } from "./_generated/laneway/v1/AcquireLimitsResponse.js";
 export type { Answer__Output as Answer } from "./_generated/laneway/v1/Answer.js";
 export type { Assignment__Output as Assignment } from "./_generated/laneway/v1/Assignment.js";
+export type { BeginWaitRequest } from "./_generated/laneway/v1/BeginWaitRequest.js";
+export type { BeginWaitResponse__Output as BeginWaitResponse } from "./_generated/laneway/v1/BeginWaitResponse.js";
 export type { Claim__Output as Claim } from "./_generated/laneway/v1/Claim.js";
 export type { DispatchServiceClient as Client } from "./_generated/laneway/v1/DispatchService.js";
 export type { HeartbeatRequest } from "./_generated/laneway/v1/HeartbeatRequest.js";
 export type { HeartbeatResponse__Output as HeartbeatResponse } from "./_generated/laneway/v1/HeartbeatResponse.js";
+export type { JobResult__Output as JobResult } from "./_generated/laneway/v1/JobResult.js";
 export type { JobType } from "./_generated/laneway/v1/JobType.js";
 export type { LogLine } from "./_generated/laneway/v1/LogLine.js";
 export type { Progressed__Output as Progressed } from "./_generated/laneway/v1/Progressed.js";
+export type { ReadResultsRequest } from "./_generated/laneway/v1/ReadResultsRequest.js";
+export type { ReadResultsResponse__Output as ReadResultsResponse } from "./_generated/laneway/v1/ReadResultsResponse.js";
+export type { ReadWaitsRequest } from "./_generated/laneway/v1/ReadWaitsRequest.js";
+export type { ReadWaitsResponse__Output as ReadWaitsResponse } from "./_generated/laneway/v1/ReadWaitsResponse.js";
 export type { ReleaseLimitsRequest } from "./_generated/laneway/v1/ReleaseLimitsRequest.js";
 export type { ReleaseLimitsResponse__Output as ReleaseLimitsResponse } from "./_generated/laneway/v1/ReleaseLimitsResponse.js";
 export type { ReportProgressRequest } from "./_generated/laneway/v1/ReportProgressRequest.js";
@@ -25,8 +32,12 @@ export type { ReportResultRequest } from "./_generated/laneway/v1/ReportResultRe
 export type { ReportResultResponse__Output as ReportResultResponse } from "./_generated/laneway/v1/ReportResultResponse.js";
 export type { Result } from "./_generated/laneway/v1/Result.js";
 export type { Step } from "./_generated/laneway/v1/Step.js";
+export type { StoredWait__Output as StoredWait } from "./_generated/laneway/v1/StoredWait.js";
 export type { StreamJobsRequest } from "./_generated/laneway/v1/StreamJobsRequest.js";
 export type { StreamJobsResponse__Output as StreamJobsResponse } from "./_generated/laneway/v1/StreamJobsResponse.js";
+export type { SubJob } from "./_generated/laneway/v1/SubJob.js";
+export type { SubmitSubJobsRequest } from "./_generated/laneway/v1/SubmitSubJobsRequest.js";
+export type { SubmitSubJobsResponse__Output as SubmitSubJobsResponse } from "./_generated/laneway/v1/SubmitSubJobsResponse.js";
 export type { Update } from "./_generated/laneway/v1/Update.js";
 
 // The same as in scripts/generate.mjs.

@@ -3,7 +3,7 @@
 import { setMaxListeners } from "node:events";
 
 import { type Claim, type Key, keyOf } from "./claim.js";
-import { type StopReason, Stopped } from "./errors.js";
+import { type StopReason, Stopped, Suspended } from "./errors.js";
 import type { Definition } from "./handlers.js";
 import type { Assignment } from "./protocol.js";
 
@@ -16,6 +16,8 @@ export class Run {
   /** Whether a result was passed on, or none may be; later writes are ignored. */
   hasEnded = false;
   hasReports = false;
+  /** Thrown by the wait that ends the attempt. */
+  suspension: Suspended | undefined;
   lines = 0;
   /** Limits held for calls, as confirmed by the server. */
   readonly limits = new Map<string, number>();
@@ -53,6 +55,12 @@ export class Run {
   abort(reason: StopReason): void {
     this.stopReason = reason;
     this.#controller.abort(new Stopped(reason));
+  }
+
+  /** Ends the attempt with a wait: later calls of the context throw it again. */
+  suspend(wait: string): Suspended {
+    this.suspension ??= new Suspended(wait);
+    return this.suspension;
   }
 
   /** Runs limit calls one at a time, because each names the total number of holds. */

@@ -21,6 +21,7 @@ import { checkOptions, type Names } from "./options.js";
 import type { StreamJobsRequest } from "./protocol.js";
 import { Reporter } from "./reporter.js";
 import { JobStream } from "./stream.js";
+import { WaitCalls } from "./wait_calls.js";
 import { type Token, tokenFromEnvironment } from "./token.js";
 
 export interface WorkerOptions {
@@ -113,6 +114,7 @@ export class Worker {
         reporter: this.#reporter,
         completer: this.#completer,
         limits: new CallLimits(this.#connection, this.id, warnings, onStopSignal),
+        waits: new WaitCalls(this.#connection, this.id, warnings, onStopSignal),
       };
       const cancelGraceMs = checkGrace("cancelGraceMs", options.cancelGraceMs);
       const onRoom = (isMore: boolean): void => this.#reportRoom(isMore);

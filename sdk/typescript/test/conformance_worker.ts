@@ -12,6 +12,7 @@ import {
   InvalidInput,
   Retry,
   Snooze,
+  WaitTimeout,
   Worker,
 } from "../src/index.js";
 
@@ -159,6 +160,23 @@ const handlers: Record<string, Handler<Payload>> = {
       return { calls };
     };
     return ctx.retry(call, { tries: 3, policy: SOON });
+  },
+
+  waits: async (ctx) => {
+    const found = await ctx.step("look", () => {
+      note("look", ctx);
+      return [1, 2];
+    });
+    const jobs = found.map((value) => ({ jobType: `${ctx.lane}.echo`, payload: { value } }));
+    const parts = await ctx.runAll("parts", jobs);
+    await ctx.sleep("nap", 50);
+    try {
+      await ctx.waitEvent("never", { timeoutMs: 50 });
+    } catch (error) {
+      if (!(error instanceof WaitTimeout)) throw error;
+      return { parts, timed_out: true };
+    }
+    return { parts, timed_out: false };
   },
 
   planned: (_, { cost }) => ({ spent: cost }),

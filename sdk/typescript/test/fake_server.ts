@@ -13,6 +13,11 @@ import {
 } from "@grpc/grpc-js";
 
 import type { AcquireLimitsResponse } from "../src/_generated/laneway/v1/AcquireLimitsResponse.js";
+import type { BeginWaitRequest__Output } from "../src/_generated/laneway/v1/BeginWaitRequest.js";
+import type { BeginWaitResponse } from "../src/_generated/laneway/v1/BeginWaitResponse.js";
+import type { JobResult } from "../src/_generated/laneway/v1/JobResult.js";
+import type { StoredWait } from "../src/_generated/laneway/v1/StoredWait.js";
+import type { SubmitSubJobsRequest__Output } from "../src/_generated/laneway/v1/SubmitSubJobsRequest.js";
 import type { Assignment } from "../src/_generated/laneway/v1/Assignment.js";
 import type { Claim__Output } from "../src/_generated/laneway/v1/Claim.js";
 import type { AcquireLimitsRequest__Output } from "../src/_generated/laneway/v1/AcquireLimitsRequest.js";
@@ -66,6 +71,8 @@ export class FakeServer {
   readonly calls = new Heard<Result__Output[]>();
   readonly results = new Heard<Result__Output>();
   readonly acquired = new Heard<AcquireLimitsRequest__Output>();
+  readonly begun = new Heard<BeginWaitRequest__Output>();
+  readonly submitted = new Heard<SubmitSubJobsRequest__Output>();
   readonly released = new Heard<ReleaseLimitsRequest__Output>();
   /** What each call is answered; throw a `refusal` to fail it. */
   onHandshake: (handshake: StreamJobsRequest__Output) => void = () => {};
@@ -76,6 +83,14 @@ export class FakeServer {
   onAcquire: (request: AcquireLimitsRequest__Output) => AcquireLimitsResponse = () => ({
     answer: "ANSWER_ACCEPTED",
   });
+  onBegin: (request: BeginWaitRequest__Output) => BeginWaitResponse = () => ({
+    answer: "ANSWER_ACCEPTED",
+    state: "WAIT_STATE_OPEN",
+  });
+  onSubmit: (request: SubmitSubJobsRequest__Output) => Answer = () => "ANSWER_ACCEPTED";
+  /** Waits of earlier attempts, and results of sub-jobs or of what a job came after. */
+  storedWaits: StoredWait[] = [];
+  jobResults: JobResult[] = [];
   onStep: (step: Step) => Step = (step) => step;
   /** Job types that the token does not reach. */
   uncovered: string[] = [];
@@ -97,7 +112,7 @@ export class FakeServer {
   /** Sends a job through the newest stream. */
   assign(jobType: string, given: Partial<Assignment> = {}): { jobId: string; attempt: number } {
     const claim = { jobId: given.jobId ?? randomUUID(), attempt: given.attempt ?? 1 };
-    const rest = { jobType, payload: "{}", leaseMs: 30_000, leaseLeftMs: 30_000, lane: "default" };
+    const rest = { jobType, payload: "{}", leaseMs: 30_000, leaseLeftMs: 30_000, lane: "default", canWait: true };
     this.#send({ assignments: [{ ...rest, ...given, ...claim }] });
     return claim;
   }
@@ -157,6 +172,20 @@ export class FakeServer {
       ReleaseLimits: unary((call, done) => {
         this.released.push(call.request);
         done(null, { answer: "ANSWER_ACCEPTED" });
+      }),
+      ReadWaits: unary((_, done) => done(null, { answer: "ANSWER_ACCEPTED", waits: this.storedWaits })),
+      BeginWait: unary((call, done) => {
+        this.begun.push(call.request);
+        done(null, this.onBegin(call.request));
+      }),
+      SubmitSubJobs: unary((call, done) => {
+        this.submitted.push(call.request);
+        done(null, { answer: this.onSubmit(call.request) });
+      }),
+      ReadResults: unary((call, done) => {
+        const { after } = call.request;
+        const results = this.jobResults.slice(after, after + 2);
+        done(null, { answer: "ANSWER_ACCEPTED", results });
       }),
     };
     this.#server.addService(DispatchService.service, { ...handlers });

@@ -27,6 +27,7 @@ const assignment: Assignment = {
   isAnalysis: false,
   tags: [],
   createdBy: "",
+  canWait: true,
 };
 
 const run = (given: Partial<Assignment> = {}): Run =>

@@ -123,6 +123,8 @@ Given: TypeAlias = (
 )
 
 _OPTIONS: Final = tuple(JobOptions.__annotations__)
+_EDGE_OPTIONS: Final = ("after", "after_failure")
+SUB_JOB_OPTIONS: Final = tuple(one for one in _OPTIONS if one not in _EDGE_OPTIONS)
 
 
 class Request(NamedTuple):
@@ -341,6 +343,18 @@ def _entries(
         raise InvalidInput(
             "jobs", f"the payloads of a batch hold at most {limits.batch_bytes} bytes"
         )
+
+
+def read_sub_job(one: object, i: int) -> Request:
+    """One job of `ctx.run_all`, without the options of edges; InvalidInput names its index."""
+    request = read_request(one, i)
+    for name in _EDGE_OPTIONS:
+        if request.options.get(name):
+            raise InvalidInput(
+                f"jobs[{i}].{name}", "sub-jobs start at once: run later ones in another run_all"
+            )
+    chosen = {k: v for k, v in request.options.items() if k not in _EDGE_OPTIONS}
+    return request._replace(options=chosen)
 
 
 def read_request(one: object, i: int) -> Request:

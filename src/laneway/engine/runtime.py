@@ -36,13 +36,11 @@ from laneway.engine.run.attempt import Run
 from laneway.engine.run.executor import Executor
 from laneway.engine.run.handler_requests import HandlerRequests
 from laneway.engine.run.middleware import warn_of_uncovered
-from laneway.engine.run.sub_jobs import SubJobs
 from laneway.engine.run.tools import RunTools
 from laneway.errors import DatabaseUnavailable
 from laneway.observability.log_throttle import LogThrottle
 from laneway.observability.safe_logger import SafeLogger
 from laneway.store.leases import Verdict, WriteResult
-from laneway.store.statement import Statement
 
 log = SafeLogger("laneway")
 
@@ -52,15 +50,11 @@ MAX_NAMED = 5
 
 
 class AttemptWrites(NamedTuple):
-    """The writes of a transport about running attempts: outcomes, all others, and renewals.
-
-    `read` runs other statements; None: the worker has no database.
-    """
+    """The writes of a transport about running attempts: outcomes, all others, and renewals."""
 
     settle: AttemptStore
     report: AttemptStore
     heartbeat: Heartbeat
-    read: Callable[[Statement[Any]], Awaitable[Any]] | None = None
 
 
 class WorkerRuntime(ABC):
@@ -167,10 +161,9 @@ class WorkerRuntime(ABC):
         self.capacity = Capacity.of(self.settings, self._max_jobs)
         self.heartbeat = writes.heartbeat
         self.completer = Completer(writes.settle, warnings, self._on_settled, self._batch_size)
-        sub_jobs = SubJobs(
-            self.registry, self.settings.payload_limits, writes.read, self._on_submitted
+        self._requests = HandlerRequests(
+            writes.report, warnings, self._on_report, self._on_submitted
         )
-        self._requests = HandlerRequests(writes.report, warnings, self._on_report, sub_jobs)
         self.reporter = self._requests.reporter
         self._pool = ProcessPool(
             self.capacity.sizes["process"],

@@ -30,6 +30,7 @@ from laneway.engine.lease.heartbeat import Heartbeat, database_renewal
 from laneway.engine.registrar import Registrar
 from laneway.engine.registry import Registry
 from laneway.engine.run.attempt import Run
+from laneway.engine.run.sub_jobs import SubJobs
 from laneway.engine.runtime import STOP_S, AttemptWrites, WorkerRuntime
 from laneway.errors import LanewayError
 from laneway.observability.safe_logger import SafeLogger
@@ -105,12 +106,14 @@ class Worker(WorkerRuntime):
         return AttemptWrites(
             settle=DatabaseAttemptStore(self.databases.settle),
             report=DatabaseAttemptStore(
-                self.databases.rest, f"worker {self.name}", self.registry.limits
+                self.databases.rest,
+                f"worker {self.name}",
+                self.registry.limits,
+                SubJobs(self.registry, settings.payload_limits, self.databases.rest.run),
             ),
             heartbeat=Heartbeat(
                 database_renewal(dsn, settings), settings, self._warnings, self._on_heartbeat
             ),
-            read=self.databases.rest.run,
         )
 
     def _build(self) -> None:

@@ -30,6 +30,7 @@ MAX_UPDATES: Final = 1_000
 MAX_LINES: Final = 10_000
 MAX_STEPS: Final = 1_000
 MAX_LIMITS: Final = 100
+MAX_SUB_JOBS: Final = 1_000
 STEP_NAME_BYTES: Final = 200
 # The most parts of one call, by the name of their field.
 MAX_OF: Final = {
@@ -43,6 +44,7 @@ MAX_OF: Final = {
     "wants": MAX_LIMITS,
     "inside": MAX_LIMITS,
     "keeps": MAX_LIMITS,
+    "jobs": MAX_SUB_JOBS,
 }
 
 _LARGEST: Final = 1e100
@@ -115,6 +117,7 @@ def _assignment(one: OutAssignment) -> pb.Assignment:
         max_retries=one.max_retries,
         tags=one.tags,
         created_by=one.created_by or "",
+        can_wait=True,
     )
 
 
@@ -128,13 +131,15 @@ def check_results(results: Sequence[pb.Result]) -> None:
         outcome = one.WhichOneof("outcome")
         if outcome is None:
             raise InvalidInput(f"results[{i}].outcome", "must be set")
-        _milliseconds(one.ran_ms, f"results[{i}].ran_ms", YEAR_S)
+        milliseconds(one.ran_ms, f"results[{i}].ran_ms", YEAR_S)
         if outcome == "fail" and one.fail.HasField("retry_after_ms"):
-            _milliseconds(
+            milliseconds(
                 one.fail.retry_after_ms, f"results[{i}].fail.retry_after_ms", LONGEST_DELAY
             )
         elif outcome == "snooze":
-            _milliseconds(one.snooze.delay_ms, f"results[{i}].snooze.delay_ms", LONGEST_DELAY)
+            milliseconds(one.snooze.delay_ms, f"results[{i}].snooze.delay_ms", LONGEST_DELAY)
+        elif outcome == "wait":
+            check_text(one.wait.name, f"results[{i}].wait.name", max_bytes=STEP_NAME_BYTES)
 
 
 def read_result(
@@ -162,6 +167,8 @@ def read_result(
         return Verdict(claim, "snooze", delay_s=one.snooze.delay_ms / 1000, ran_s=ran_s)
     if outcome == "cancel":
         return _cancelled(one.cancel, claim, limits, ran_s)
+    if outcome == "wait":
+        return Verdict(claim, "wait", result=one.wait.name, ran_s=ran_s)
     # An attempt that was released before its handler began did not run.
     return Verdict(claim, "release", ran_s=ran_s or None)
 
@@ -262,14 +269,14 @@ def _line(line: pb.LogLine, claim: Claim, field: str) -> LogEntry:
     text = escape_text(redact(line.message))
     if len(text) > LONGEST_LINE:
         text = text[:LONGEST_LINE] + " …"
-    age_s = _milliseconds(line.age_ms, f"{field}.age_ms", YEAR_S)
+    age_s = milliseconds(line.age_ms, f"{field}.age_ms", YEAR_S)
     return LogEntry(claim, line.number, line.level, text, age_s)
 
 
 def _step(step: pb.Step, claim: Claim, field: str, limits: PayloadLimits) -> StepResult:
     name = check_text(step.name, f"{field}.name", max_bytes=STEP_NAME_BYTES)
     result = read_json(step.result or "null", f"{field}.result", limits, limits.step_bytes)
-    took_s = _milliseconds(step.took_ms, f"{field}.took_ms", YEAR_S)
+    took_s = milliseconds(step.took_ms, f"{field}.took_ms", YEAR_S)
     return StepResult(claim, name, result, took_s)
 
 
@@ -296,7 +303,7 @@ def read_counts(given: Mapping[str, int], field: str, least: int) -> dict[str, i
     return dict(sorted(given.items()))
 
 
-def _milliseconds(value: int, field: str, longest_s: float) -> float:
+def milliseconds(value: int, field: str, longest_s: float) -> float:
     if not 0 <= value <= longest_s * 1000:
         raise InvalidInput(field, f"must be from 0 to {longest_s * 1000:.0f}")
     return value / 1000

@@ -125,21 +125,23 @@ def _ended(rows: list[Row]) -> list[EndedRow]:
     return [EndedRow(*row) for row in rows]
 
 
-def sub_job_results(claim: Claim, name: str, after: int) -> Statement[list[EndedRow]]:
+def sub_job_results(
+    claim: Claim, name: str, after: int, limit: int = PAGE
+) -> Statement[list[EndedRow]]:
     """The next results of the sub-jobs of a wait, in order."""
     return Statement(
         "handler_waits/read_sub_jobs",
         _ended,
-        {"seq": claim.seq, "name": name, "after": after, "limit": PAGE},
+        {"seq": claim.seq, "name": name, "after": after, "limit": limit},
         may_be_large=True,
     )
 
 
-def results_of(claim: Claim, after: int) -> Statement[list[EndedRow]]:
+def results_of(claim: Claim, after: int, limit: int = PAGE) -> Statement[list[EndedRow]]:
     """The next results of the jobs that a job came after, in order."""
     return Statement(
         "handler_waits/read_results",
         _ended,
-        {"seq": claim.seq, "after": after, "limit": PAGE},
+        {"seq": claim.seq, "after": after, "limit": limit},
         may_be_large=True,
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 from uuid import uuid4
 
-from laneway.client.spec import read_request
+from laneway.client.spec import read_sub_job
 from laneway.domain.handler_signals import check_pause
 from laneway.domain.wait import JobResult
 from laneway.engine.run.waits import check_completed
@@ -43,7 +43,7 @@ class FakeWaits:
     def run_all(self, name: str, jobs: Iterable[Any], failures: str) -> list[Any]:
         if failures not in ("raise", "return"):
             raise InvalidInput("failures", "must be 'raise' or 'return'")
-        requests = [read_request(job, i) for i, job in enumerate(jobs)]
+        requests = [read_sub_job(job, i) for i, job in enumerate(jobs)]
         given = [FakeSubJob(one.job_type, one.payload) for one in requests]
         self.sub_jobs[name] = given
         if name not in self._sub_results:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from laneway.domain.claim import Claim
 from laneway.domain.limit import Limit
 from laneway.store import call_limits, handler_waits, leases, steps
-from laneway.store.batch import Entry
 from laneway.store.call_limits import LimitGrant
 from laneway.store.database import Database
 from laneway.store.handler_waits import EndedRow, NewWait, StoredWait, SubJobsWrite, WaitWrite
 from laneway.store.leases import LogEntry, Report, Verdict, WriteResult
 from laneway.store.missing_limits import NONE, KnownLimits
 from laneway.store.steps import StepWrite
+
+if TYPE_CHECKING:
+    from laneway.engine.run.sub_jobs import SubJobs
 
 
 class AttemptStore(Protocol):
@@ -54,9 +56,13 @@ class AttemptStore(Protocol):
         ...
 
     async def submit_sub_jobs(
-        self, claim: Claim, name: str, total: int, offset: int, entries: Sequence[Entry]
+        self, claim: Claim, name: str, total: int, offset: int, jobs: Sequence[Sequence[Any]]
     ) -> SubJobsWrite:
-        """Store the sub-jobs of a wait that come after `offset` of `total`."""
+        """Store the sub-jobs of a wait that come after `offset` of `total`.
+
+        Each is its job type, its payload as JSON text and its options. InvalidInput names the
+        index of a wrong one.
+        """
         ...
 
     async def sub_job_results(self, claim: Claim, name: str, after: int) -> list[EndedRow]:
@@ -84,10 +90,18 @@ class DatabaseAttemptStore:
     has_database: ClassVar[bool] = True
 
     def __init__(
-        self, database: Database, by: str = "worker", declared: Mapping[str, Limit] = NONE
+        self,
+        database: Database,
+        by: str = "worker",
+        declared: Mapping[str, Limit] = NONE,
+        sub_jobs: SubJobs | None = None,
     ) -> None:
-        """`by` creates limits that handlers name and the database lacks, as declared."""
+        """`by` creates limits that handlers name and the database lacks, as declared.
+
+        `sub_jobs` checks sub-jobs; None: the store only settles.
+        """
         self._database = database
+        self._sub_jobs = sub_jobs
         self._known_limits = KnownLimits(database, by, declared)
 
     async def settle(self, verdicts: Sequence[Verdict]) -> list[WriteResult]:
@@ -111,8 +125,11 @@ class DatabaseAttemptStore:
         return await self._database.run(handler_waits.begin(claim, wait))
 
     async def submit_sub_jobs(
-        self, claim: Claim, name: str, total: int, offset: int, entries: Sequence[Entry]
+        self, claim: Claim, name: str, total: int, offset: int, jobs: Sequence[Sequence[Any]]
     ) -> SubJobsWrite:
+        if self._sub_jobs is None:
+            raise AssertionError("this store only settles")
+        entries = await self._sub_jobs.entries(jobs, offset)
         statement = handler_waits.submit_sub_jobs(claim, name, total, offset, entries)
         return await self._database.run(statement)
 

@@ -22,7 +22,6 @@ from laneway.engine.lease.attempt_store import AttemptStore
 from laneway.engine.lease.reporter import Reporter
 from laneway.engine.run.attempt import Run
 from laneway.engine.run.handler_channel import finished_error
-from laneway.engine.run.sub_jobs import SubJobs
 from laneway.errors import DatabaseUnavailable, InvalidInput, SchemaMismatch, StaleAttempt
 from laneway.observability.log_throttle import LogThrottle
 from laneway.store.handler_waits import EndedRow, NewWait
@@ -59,14 +58,14 @@ class HandlerRequests:
         store: AttemptStore,
         warnings: LogThrottle,
         on_answer: Callable[[WriteResult], None],
-        sub_jobs: SubJobs,
+        on_submitted: Callable[[set[str]], None],
     ) -> None:
         self.reporter = Reporter(store, warnings, on_answer)
         self._store = store
         self.has_database = store.has_database
         self._warnings = warnings
         self._on_answer = on_answer
-        self._sub_jobs = sub_jobs
+        self._on_submitted = on_submitted
         self.limits = CallLimits(store, warnings)
 
     async def answer(self, run: Run, what: str, body: dict[str, Any]) -> Any:
@@ -138,12 +137,11 @@ class HandlerRequests:
     async def _submit_sub_jobs(
         self, run: Run, name: str, total: int, offset: int, jobs: list[list[Any]]
     ) -> None:
-        entries = await self._sub_jobs.entries(jobs, offset)
-        write = partial(self._store.submit_sub_jobs, run.claim, name, total, offset, entries)
+        write = partial(self._store.submit_sub_jobs, run.claim, name, total, offset, jobs)
         kept = await self._write(run, "run_all", write)
         await self._stop_if_refused(run, kept.answer)
         if kept.job_types:
-            self._sub_jobs.on_submitted(set(kept.job_types))
+            self._on_submitted(set(kept.job_types))
 
     async def _stop_if_refused(self, run: Run, answer: str) -> None:
         """Cancel a handler that must not go on; what it asked for was not stored."""

@@ -2,48 +2,47 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from laneway.client.catalog import Catalog
+from laneway.client.catalog import Catalog, KnownHandlers
 from laneway.client.spec import Request, make_entries, types_of
 from laneway.domain.payload import JsonText, PayloadLimits
 from laneway.errors import InvalidInput
 from laneway.store.batch import Entry
 
 if TYPE_CHECKING:
-    from laneway.engine.registry import Registry
     from laneway.store.statement import Statement
 
 
+# Larger payloads are checked in a thread, so that the event loop goes on.
+_LARGE: Final = 64 * 1024
+
+
 class SubJobs:
-    """Makes new jobs of what the handlers of one worker give to `ctx.run_all`."""
+    """Makes new jobs of what handlers give to `ctx.run_all`."""
 
     def __init__(
         self,
-        registry: Registry,
+        handlers: KnownHandlers | None,
         limits: PayloadLimits,
-        run: Callable[[Statement[Any]], Awaitable[Any]] | None,
-        on_submitted: Callable[[set[str]], None],
+        run: Callable[[Statement[Any]], Awaitable[Any]],
     ) -> None:
-        """`run` reads the job types that other workers published; None: it has no database.
-
-        `on_submitted` wakes workers for job types.
-        """
-        self._catalog = Catalog(registry)
+        """`handlers` of this process, if it has some; `run` reads types that others published."""
+        self._catalog = Catalog(handlers)
         self._limits = limits
         self._run = run
-        self.on_submitted = on_submitted
 
     async def entries(self, jobs: Sequence[Sequence[Any]], offset: int) -> list[Entry]:
         """The jobs ready to be stored; InvalidInput names the index of a wrong one."""
         requests = [Request(name, JsonText(text), _options(given)) for name, text, given in jobs]
         try:
-            types = types_of(requests)
-            if self._run is not None:
-                await self._catalog.refresh(types, self._run)
-            return list(make_entries(self._catalog, self._limits, requests))
+            await self._catalog.refresh(types_of(requests), self._run)
+            entries = make_entries(self._catalog, self._limits, requests)
+            is_large = sum(len(text) for _, text, _ in jobs) > _LARGE
+            return await asyncio.to_thread(list, entries) if is_large else list(entries)
         except InvalidInput as error:
             raise _shifted(error, offset) from None
 

@@ -210,7 +210,7 @@ class Waits:
 
 
 def _read(jobs: Iterable[Given]) -> list[Request]:
-    from laneway.client.spec import read_request
+    from laneway.client.spec import read_sub_job
 
     if isinstance(jobs, (str, bytes, Mapping)):
         raise InvalidInput("jobs", "must be a list of jobs")
@@ -218,7 +218,7 @@ def _read(jobs: Iterable[Given]) -> list[Request]:
     for i, job in enumerate(jobs):
         if i == MAX_SUB_JOBS:
             raise InvalidInput("jobs", f"a handler runs at most {MAX_SUB_JOBS} sub-jobs at once")
-        requests.append(read_request(job, i))
+        requests.append(read_sub_job(job, i))
     return requests
 
 

@@ -20,6 +20,13 @@ class Isolation(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ISOLATION_ASYNC: _ClassVar[Isolation]
     ISOLATION_THREAD: _ClassVar[Isolation]
     ISOLATION_PROCESS: _ClassVar[Isolation]
+
+class WaitState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    WAIT_STATE_UNSPECIFIED: _ClassVar[WaitState]
+    WAIT_STATE_OPEN: _ClassVar[WaitState]
+    WAIT_STATE_DONE: _ClassVar[WaitState]
+    WAIT_STATE_TIMED_OUT: _ClassVar[WaitState]
 ANSWER_UNSPECIFIED: Answer
 ANSWER_ACCEPTED: Answer
 ANSWER_FENCED: Answer
@@ -28,6 +35,10 @@ ISOLATION_UNSPECIFIED: Isolation
 ISOLATION_ASYNC: Isolation
 ISOLATION_THREAD: Isolation
 ISOLATION_PROCESS: Isolation
+WAIT_STATE_UNSPECIFIED: WaitState
+WAIT_STATE_OPEN: WaitState
+WAIT_STATE_DONE: WaitState
+WAIT_STATE_TIMED_OUT: WaitState
 
 class Claim(_message.Message):
     __slots__ = ("job_id", "attempt")
@@ -102,7 +113,7 @@ class Ignored(_message.Message):
     def __init__(self, job_type: _Optional[str] = ..., fields: _Optional[_Iterable[str]] = ..., arguments_refused: _Optional[str] = ...) -> None: ...
 
 class Assignment(_message.Message):
-    __slots__ = ("job_id", "attempt", "job_type", "payload", "checkpoint", "steps", "lease_ms", "lease_left_ms", "timeout_ms", "traceparent", "lane", "retries", "is_analysis", "max_retries", "tags", "created_by")
+    __slots__ = ("job_id", "attempt", "job_type", "payload", "checkpoint", "steps", "lease_ms", "lease_left_ms", "timeout_ms", "traceparent", "lane", "retries", "is_analysis", "max_retries", "tags", "created_by", "can_wait")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     JOB_TYPE_FIELD_NUMBER: _ClassVar[int]
@@ -119,6 +130,7 @@ class Assignment(_message.Message):
     MAX_RETRIES_FIELD_NUMBER: _ClassVar[int]
     TAGS_FIELD_NUMBER: _ClassVar[int]
     CREATED_BY_FIELD_NUMBER: _ClassVar[int]
+    CAN_WAIT_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     attempt: int
     job_type: str
@@ -135,7 +147,8 @@ class Assignment(_message.Message):
     max_retries: int
     tags: _containers.RepeatedScalarFieldContainer[str]
     created_by: str
-    def __init__(self, job_id: _Optional[str] = ..., attempt: _Optional[int] = ..., job_type: _Optional[str] = ..., payload: _Optional[str] = ..., checkpoint: _Optional[str] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ..., lease_ms: _Optional[int] = ..., lease_left_ms: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., traceparent: _Optional[str] = ..., lane: _Optional[str] = ..., retries: _Optional[int] = ..., is_analysis: bool = ..., max_retries: _Optional[int] = ..., tags: _Optional[_Iterable[str]] = ..., created_by: _Optional[str] = ...) -> None: ...
+    can_wait: bool
+    def __init__(self, job_id: _Optional[str] = ..., attempt: _Optional[int] = ..., job_type: _Optional[str] = ..., payload: _Optional[str] = ..., checkpoint: _Optional[str] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ..., lease_ms: _Optional[int] = ..., lease_left_ms: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., traceparent: _Optional[str] = ..., lane: _Optional[str] = ..., retries: _Optional[int] = ..., is_analysis: bool = ..., max_retries: _Optional[int] = ..., tags: _Optional[_Iterable[str]] = ..., created_by: _Optional[str] = ..., can_wait: bool = ...) -> None: ...
 
 class Step(_message.Message):
     __slots__ = ("name", "result", "took_ms")
@@ -218,7 +231,7 @@ class Progressed(_message.Message):
     def __init__(self, answer: _Optional[_Union[Answer, str]] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ...) -> None: ...
 
 class Result(_message.Message):
-    __slots__ = ("claim", "ran_ms", "finish", "fail", "snooze", "cancel", "release")
+    __slots__ = ("claim", "ran_ms", "finish", "fail", "snooze", "cancel", "release", "wait")
     CLAIM_FIELD_NUMBER: _ClassVar[int]
     RAN_MS_FIELD_NUMBER: _ClassVar[int]
     FINISH_FIELD_NUMBER: _ClassVar[int]
@@ -226,6 +239,7 @@ class Result(_message.Message):
     SNOOZE_FIELD_NUMBER: _ClassVar[int]
     CANCEL_FIELD_NUMBER: _ClassVar[int]
     RELEASE_FIELD_NUMBER: _ClassVar[int]
+    WAIT_FIELD_NUMBER: _ClassVar[int]
     claim: Claim
     ran_ms: int
     finish: Finish
@@ -233,7 +247,8 @@ class Result(_message.Message):
     snooze: Snooze
     cancel: Cancel
     release: Release
-    def __init__(self, claim: _Optional[_Union[Claim, _Mapping]] = ..., ran_ms: _Optional[int] = ..., finish: _Optional[_Union[Finish, _Mapping]] = ..., fail: _Optional[_Union[Fail, _Mapping]] = ..., snooze: _Optional[_Union[Snooze, _Mapping]] = ..., cancel: _Optional[_Union[Cancel, _Mapping]] = ..., release: _Optional[_Union[Release, _Mapping]] = ...) -> None: ...
+    wait: Wait
+    def __init__(self, claim: _Optional[_Union[Claim, _Mapping]] = ..., ran_ms: _Optional[int] = ..., finish: _Optional[_Union[Finish, _Mapping]] = ..., fail: _Optional[_Union[Fail, _Mapping]] = ..., snooze: _Optional[_Union[Snooze, _Mapping]] = ..., cancel: _Optional[_Union[Cancel, _Mapping]] = ..., release: _Optional[_Union[Release, _Mapping]] = ..., wait: _Optional[_Union[Wait, _Mapping]] = ...) -> None: ...
 
 class Finish(_message.Message):
     __slots__ = ("result",)
@@ -268,6 +283,12 @@ class Cancel(_message.Message):
 class Release(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class Wait(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
 
 class Error(_message.Message):
     __slots__ = ("type", "message", "traceback", "is_public")
@@ -355,3 +376,131 @@ class ReleaseLimitsResponse(_message.Message):
     ANSWER_FIELD_NUMBER: _ClassVar[int]
     answer: Answer
     def __init__(self, answer: _Optional[_Union[Answer, str]] = ...) -> None: ...
+
+class ReadWaitsRequest(_message.Message):
+    __slots__ = ("worker_id", "claim")
+    WORKER_ID_FIELD_NUMBER: _ClassVar[int]
+    CLAIM_FIELD_NUMBER: _ClassVar[int]
+    worker_id: str
+    claim: Claim
+    def __init__(self, worker_id: _Optional[str] = ..., claim: _Optional[_Union[Claim, _Mapping]] = ...) -> None: ...
+
+class ReadWaitsResponse(_message.Message):
+    __slots__ = ("answer", "waits")
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FIELD_NUMBER: _ClassVar[int]
+    answer: Answer
+    waits: _containers.RepeatedCompositeFieldContainer[StoredWait]
+    def __init__(self, answer: _Optional[_Union[Answer, str]] = ..., waits: _Optional[_Iterable[_Union[StoredWait, _Mapping]]] = ...) -> None: ...
+
+class StoredWait(_message.Message):
+    __slots__ = ("name", "kind", "event", "key", "total", "stored")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    EVENT_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    STORED_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    kind: str
+    event: str
+    key: str
+    total: int
+    stored: int
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[str] = ..., event: _Optional[str] = ..., key: _Optional[str] = ..., total: _Optional[int] = ..., stored: _Optional[int] = ...) -> None: ...
+
+class BeginWaitRequest(_message.Message):
+    __slots__ = ("worker_id", "claim", "name", "kind", "duration_ms", "event", "key")
+    WORKER_ID_FIELD_NUMBER: _ClassVar[int]
+    CLAIM_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    DURATION_MS_FIELD_NUMBER: _ClassVar[int]
+    EVENT_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    worker_id: str
+    claim: Claim
+    name: str
+    kind: str
+    duration_ms: int
+    event: str
+    key: str
+    def __init__(self, worker_id: _Optional[str] = ..., claim: _Optional[_Union[Claim, _Mapping]] = ..., name: _Optional[str] = ..., kind: _Optional[str] = ..., duration_ms: _Optional[int] = ..., event: _Optional[str] = ..., key: _Optional[str] = ...) -> None: ...
+
+class BeginWaitResponse(_message.Message):
+    __slots__ = ("answer", "state", "result")
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    answer: Answer
+    state: WaitState
+    result: str
+    def __init__(self, answer: _Optional[_Union[Answer, str]] = ..., state: _Optional[_Union[WaitState, str]] = ..., result: _Optional[str] = ...) -> None: ...
+
+class SubmitSubJobsRequest(_message.Message):
+    __slots__ = ("worker_id", "claim", "name", "total", "offset", "jobs")
+    WORKER_ID_FIELD_NUMBER: _ClassVar[int]
+    CLAIM_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    worker_id: str
+    claim: Claim
+    name: str
+    total: int
+    offset: int
+    jobs: _containers.RepeatedCompositeFieldContainer[SubJob]
+    def __init__(self, worker_id: _Optional[str] = ..., claim: _Optional[_Union[Claim, _Mapping]] = ..., name: _Optional[str] = ..., total: _Optional[int] = ..., offset: _Optional[int] = ..., jobs: _Optional[_Iterable[_Union[SubJob, _Mapping]]] = ...) -> None: ...
+
+class SubJob(_message.Message):
+    __slots__ = ("job_type", "payload", "options")
+    JOB_TYPE_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    job_type: str
+    payload: str
+    options: str
+    def __init__(self, job_type: _Optional[str] = ..., payload: _Optional[str] = ..., options: _Optional[str] = ...) -> None: ...
+
+class SubmitSubJobsResponse(_message.Message):
+    __slots__ = ("answer", "stored")
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
+    STORED_FIELD_NUMBER: _ClassVar[int]
+    answer: Answer
+    stored: int
+    def __init__(self, answer: _Optional[_Union[Answer, str]] = ..., stored: _Optional[int] = ...) -> None: ...
+
+class ReadResultsRequest(_message.Message):
+    __slots__ = ("worker_id", "claim", "wait", "after")
+    WORKER_ID_FIELD_NUMBER: _ClassVar[int]
+    CLAIM_FIELD_NUMBER: _ClassVar[int]
+    WAIT_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    worker_id: str
+    claim: Claim
+    wait: str
+    after: int
+    def __init__(self, worker_id: _Optional[str] = ..., claim: _Optional[_Union[Claim, _Mapping]] = ..., wait: _Optional[str] = ..., after: _Optional[int] = ...) -> None: ...
+
+class ReadResultsResponse(_message.Message):
+    __slots__ = ("answer", "results")
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    answer: Answer
+    results: _containers.RepeatedCompositeFieldContainer[JobResult]
+    def __init__(self, answer: _Optional[_Union[Answer, str]] = ..., results: _Optional[_Iterable[_Union[JobResult, _Mapping]]] = ...) -> None: ...
+
+class JobResult(_message.Message):
+    __slots__ = ("job_id", "job_type", "name", "status", "result")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    JOB_TYPE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    job_type: str
+    name: str
+    status: str
+    result: str
+    def __init__(self, job_id: _Optional[str] = ..., job_type: _Optional[str] = ..., name: _Optional[str] = ..., status: _Optional[str] = ..., result: _Optional[str] = ...) -> None: ...

@@ -64,6 +64,26 @@ class DispatchServiceStub(object):
                 request_serializer=laneway_dot_v1_dot_dispatch__pb2.ReleaseLimitsRequest.SerializeToString,
                 response_deserializer=laneway_dot_v1_dot_dispatch__pb2.ReleaseLimitsResponse.FromString,
                 _registered_method=True)
+        self.ReadWaits = channel.unary_unary(
+                '/laneway.v1.DispatchService/ReadWaits',
+                request_serializer=laneway_dot_v1_dot_dispatch__pb2.ReadWaitsRequest.SerializeToString,
+                response_deserializer=laneway_dot_v1_dot_dispatch__pb2.ReadWaitsResponse.FromString,
+                _registered_method=True)
+        self.BeginWait = channel.unary_unary(
+                '/laneway.v1.DispatchService/BeginWait',
+                request_serializer=laneway_dot_v1_dot_dispatch__pb2.BeginWaitRequest.SerializeToString,
+                response_deserializer=laneway_dot_v1_dot_dispatch__pb2.BeginWaitResponse.FromString,
+                _registered_method=True)
+        self.SubmitSubJobs = channel.unary_unary(
+                '/laneway.v1.DispatchService/SubmitSubJobs',
+                request_serializer=laneway_dot_v1_dot_dispatch__pb2.SubmitSubJobsRequest.SerializeToString,
+                response_deserializer=laneway_dot_v1_dot_dispatch__pb2.SubmitSubJobsResponse.FromString,
+                _registered_method=True)
+        self.ReadResults = channel.unary_unary(
+                '/laneway.v1.DispatchService/ReadResults',
+                request_serializer=laneway_dot_v1_dot_dispatch__pb2.ReadResultsRequest.SerializeToString,
+                response_deserializer=laneway_dot_v1_dot_dispatch__pb2.ReadResultsResponse.FromString,
+                _registered_method=True)
 
 
 class DispatchServiceServicer(object):
@@ -114,6 +134,37 @@ class DispatchServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReadWaits(self, request, context):
+        """Returns the waits that the job's handler asked for in earlier attempts, in order. Call this and
+        the next three only for an assignment with can_wait.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def BeginWait(self, request, context):
+        """Begins a sleep or a wait for an event, or looks at the one of this name. While it is open, end
+        the attempt with the outcome `wait`; the job is assigned again when the wait is over.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SubmitSubJobs(self, request, context):
+        """Submits the next sub-jobs of a wait; a repeated call submits nothing. When all are submitted,
+        end the attempt with the outcome `wait`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReadResults(self, request, context):
+        """Returns results of the sub-jobs of a wait, or of the jobs that this one came after.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_DispatchServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -146,6 +197,26 @@ def add_DispatchServiceServicer_to_server(servicer, server):
                     servicer.ReleaseLimits,
                     request_deserializer=laneway_dot_v1_dot_dispatch__pb2.ReleaseLimitsRequest.FromString,
                     response_serializer=laneway_dot_v1_dot_dispatch__pb2.ReleaseLimitsResponse.SerializeToString,
+            ),
+            'ReadWaits': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReadWaits,
+                    request_deserializer=laneway_dot_v1_dot_dispatch__pb2.ReadWaitsRequest.FromString,
+                    response_serializer=laneway_dot_v1_dot_dispatch__pb2.ReadWaitsResponse.SerializeToString,
+            ),
+            'BeginWait': grpc.unary_unary_rpc_method_handler(
+                    servicer.BeginWait,
+                    request_deserializer=laneway_dot_v1_dot_dispatch__pb2.BeginWaitRequest.FromString,
+                    response_serializer=laneway_dot_v1_dot_dispatch__pb2.BeginWaitResponse.SerializeToString,
+            ),
+            'SubmitSubJobs': grpc.unary_unary_rpc_method_handler(
+                    servicer.SubmitSubJobs,
+                    request_deserializer=laneway_dot_v1_dot_dispatch__pb2.SubmitSubJobsRequest.FromString,
+                    response_serializer=laneway_dot_v1_dot_dispatch__pb2.SubmitSubJobsResponse.SerializeToString,
+            ),
+            'ReadResults': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReadResults,
+                    request_deserializer=laneway_dot_v1_dot_dispatch__pb2.ReadResultsRequest.FromString,
+                    response_serializer=laneway_dot_v1_dot_dispatch__pb2.ReadResultsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -310,6 +381,114 @@ class DispatchService(object):
             '/laneway.v1.DispatchService/ReleaseLimits',
             laneway_dot_v1_dot_dispatch__pb2.ReleaseLimitsRequest.SerializeToString,
             laneway_dot_v1_dot_dispatch__pb2.ReleaseLimitsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadWaits(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/laneway.v1.DispatchService/ReadWaits',
+            laneway_dot_v1_dot_dispatch__pb2.ReadWaitsRequest.SerializeToString,
+            laneway_dot_v1_dot_dispatch__pb2.ReadWaitsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def BeginWait(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/laneway.v1.DispatchService/BeginWait',
+            laneway_dot_v1_dot_dispatch__pb2.BeginWaitRequest.SerializeToString,
+            laneway_dot_v1_dot_dispatch__pb2.BeginWaitResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SubmitSubJobs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/laneway.v1.DispatchService/SubmitSubJobs',
+            laneway_dot_v1_dot_dispatch__pb2.SubmitSubJobsRequest.SerializeToString,
+            laneway_dot_v1_dot_dispatch__pb2.SubmitSubJobsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadResults(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/laneway.v1.DispatchService/ReadResults',
+            laneway_dot_v1_dot_dispatch__pb2.ReadResultsRequest.SerializeToString,
+            laneway_dot_v1_dot_dispatch__pb2.ReadResultsResponse.FromString,
             options,
             channel_credentials,
             insecure,

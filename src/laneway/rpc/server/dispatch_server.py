@@ -109,7 +109,7 @@ class DispatchServer:
             self._release,
         )
         self.leader_services = LeaderServices(
-            self.database, settings, warnings, self.id, self._announce
+            self.database, settings, warnings, self.id, self.announce
         )
 
     async def start(self) -> None:
@@ -260,11 +260,12 @@ class DispatchServer:
         self._result_batcher.settled(verdicts, {(one.seq, one.attempt): one for one in answers})
         self._metrics.settled(verdicts, answers)
         self.free_room(verdict.claim for verdict in verdicts)
-        if any(one.answer == "arrived" or one.status in ("approved", "pending") for one in answers):
+        again = ("approved", "pending", "waiting")
+        if any(one.answer == "arrived" or one.status in again for one in answers):
             self.poller.wake()
         woken = {str(one.status) for one in answers if one.answer in ("promoted", "freed")}
         if woken:
-            self._announce(woken)
+            self.announce(woken)
         self.round_robin.has_slots()
 
     # Notifications ----------------------------------------------------------------------------
@@ -305,7 +306,7 @@ class DispatchServer:
     def on_foreign_work(self, job_types: set[str]) -> None:
         self._peers.wake(job_types)
 
-    def _announce(self, job_types: set[str]) -> None:
+    def announce(self, job_types: set[str]) -> None:
         """Wakes streams and peers for work that no notification announced."""
         self.round_robin.wake(job_types)
         self.poller.wake()

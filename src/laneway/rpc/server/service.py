@@ -5,19 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar, cast
+from collections.abc import Sequence
+from typing import Any, Final
 from uuid import UUID
 
 import grpc
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 
 from laneway.config.settings import Settings
 from laneway.control.job_type_health import DECLARATION_IGNORED, LIMIT_REFUSED
-from laneway.control.throttle import Buckets
 from laneway.domain.approval import is_analysis
 from laneway.domain.claim import Claim
 from laneway.errors import Forbidden, InvalidInput, LanewayError
@@ -26,33 +22,25 @@ from laneway.observability.log_throttle import LogThrottle
 from laneway.rpc import messages
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.messages import ANSWERS, ProgressUpdate
-from laneway.rpc.server import wire
 from laneway.rpc.server.auth import Authenticator, Context
 from laneway.rpc.server.dispatch_server import DispatchServer
 from laneway.rpc.server.dispatcher import Dispatcher
-from laneway.rpc.server.handshake import bounded, read_handshake, read_id, read_memory
+from laneway.rpc.server.handshake import bounded, read_handshake, read_memory
 from laneway.rpc.server.limit_holds import RemoteLimitHolds
-from laneway.rpc.server.ownership import OwnedAttempt, Ownership
+from laneway.rpc.server.ownership import OwnedAttempt
+from laneway.rpc.server.served_calls import CALL_S
 from laneway.rpc.server.stream_caller import StreamCaller
+from laneway.rpc.server.wait_calls import WaitCalls
 from laneway.rpc.server.writes import Writes
 from laneway.store import call_limits
 from laneway.store.database import Database
 from laneway.store.leases import Verdict, WriteResult
 from laneway.store.missing_limits import KnownLimits
 
-# The longest time for one call, and for retries of a write on a locked row.
-CALL_S: Final = 20.0
+# The longest time for retries of a write on a locked row.
 BUSY_S: Final = 1.0
 # An ended stream waits this long for its reader to take the last message.
 UNREAD_S: Final = 10.0
-# Larger requests are read in a thread.
-AT_ONCE_BYTES: Final = 64 * 1024
-MAX_READERS: Final = 2
-# A burst of one attempt's reports may be as large as its reports in this time. Workers merge
-# updates of handlers, but each step is a report.
-REPORTS_BURST_S: Final = 10.0
-# The time for an answer to arrive.
-_MARGIN_S: Final = 0.05
 _STOPPING: Final = "this server is stopping: connect to another one, or again in a moment"
 _NO_CLAIM: Final = Claim(0, UUID(int=0), 0)
 _RENEWED: Final = ("accepted", "cancel_requested")
@@ -61,25 +49,8 @@ _FENCED_UPDATE: Final = pb.Progressed(answer=pb.ANSWER_FENCED)
 _AGAIN_UPDATE: Final = pb.Progressed(answer=pb.ANSWER_UNSPECIFIED)
 _REPLACED: Final = "a newer stream of this worker_id has taken over"
 
-Q = TypeVar("Q", bound=Message)
-B = TypeVar("B")
-A = TypeVar("A")
 
-
-@dataclass(frozen=True, slots=True)
-class _ServedCall(Generic[Q]):
-    """A call in progress."""
-
-    caller: StreamCaller
-    request: Q
-    until: float
-
-    @property
-    def left_s(self) -> float:
-        return self.until - time.monotonic()
-
-
-class WorkerCalls:
+class WorkerCalls(WaitCalls):
     """The dispatch service for the workers that are connected to one replica.
 
     Calls are served as streams of bytes: a request is received only after its token was checked,
@@ -89,11 +60,7 @@ class WorkerCalls:
     def __init__(
         self, dispatch: DispatchServer, authenticator: Authenticator, settings: Settings
     ) -> None:
-        self._dispatch = dispatch
-        self._authenticator = authenticator
-        self._limits = settings.payload_limits
-        self._readers = ThreadPoolExecutor(MAX_READERS, "laneway read")
-        self._ownership = Ownership(dispatch.assignments, dispatch.database, dispatch.lane_of)
+        super().__init__(dispatch, authenticator, settings)
         # Separate connections: leases are renewed even while a limit's row is locked, or a large
         # batch of progress is stored.
         dsn = dispatch.database.dsn
@@ -101,15 +68,13 @@ class WorkerCalls:
         self._limit_calls = Database(dsn, settings, role="limits", size=1)
         self._known_limits = KnownLimits(self._limit_calls, "remote workers")
         self._writes = Writes(self._renewals, dispatch.database)
-        per_second = settings.remote_reports_per_second
-        self._reports = Buckets(per_second, max(1.0, per_second * REPORTS_BURST_S))
         self._limit_holds = RemoteLimitHolds(
             self._limit_calls, LogThrottle(), settings.remote_limit_hold
         )
         self._limit_holds.start()
 
     async def close(self) -> None:
-        self._readers.shutdown(wait=False, cancel_futures=True)
+        await super().close()
         await self._limit_holds.cancel()
         await self._writes.close()
         await self._renewals.close()
@@ -309,16 +274,6 @@ class WorkerCalls:
             return _AGAIN_UPDATE
         return None
 
-    async def _read(self, read: Callable[[Q, B], A], request: Q, found: B) -> A:
-        if request.ByteSize() <= AT_ONCE_BYTES:
-            return read(request, found)
-        return await self._read_in_thread(read, request, found)
-
-    async def _read_in_thread(self, read: Callable[[Q, B], A], request: Q, context: B) -> A:
-        """Reads a large request without blocking other calls."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._readers, read, request, context)
-
     def _updates(
         self, request: pb.ReportProgressRequest, found: Sequence[OwnedAttempt | None]
     ) -> list[ProgressUpdate]:
@@ -349,36 +304,6 @@ class WorkerCalls:
         self._dispatch.free_room(
             claim for claim, answer in zip(claims, answers, strict=True) if answer == "fenced"
         )
-
-    # The start of each call ---------------------------------------------------------------------
-
-    @asynccontextmanager
-    async def _begin(
-        self, context: Context, name: str, kind: type[Q]
-    ) -> AsyncIterator[_ServedCall[Q]]:
-        """Authenticates and reads a call, and bounds its time."""
-        given_s = cast("float | None", context.time_remaining())
-        within_s = CALL_S if given_s is None else min(CALL_S, given_s - _MARGIN_S)
-        until = time.monotonic() + within_s
-        async with asyncio.timeout(within_s):
-            authenticated = await self._authenticator.authenticate(context, name)
-            yield _ServedCall(authenticated.caller, await self._receive(context, kind), until)
-
-    async def _receive(self, context: Context, kind: type[Q]) -> Q:
-        data = await context.read()
-        if not isinstance(data, bytes):
-            raise DecodeError("the call has no message")
-        if len(data) <= AT_ONCE_BYTES:
-            return wire.parse(kind, data, messages.MAX_OF)
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._readers, wire.parse, kind, data, messages.MAX_OF)
-
-    async def _find(
-        self, call: _ServedCall[Any], worker_id: str, claims: Sequence[pb.Claim], place: str
-    ) -> list[OwnedAttempt | None]:
-        known = read_id(worker_id, "worker_id")
-        self._dispatch.note_call(known, call.caller.principal_id)
-        return await self._ownership.find(call.caller, known, claims, place.format)
 
 
 def add_to(server: grpc.aio.Server, service: WorkerCalls) -> None:

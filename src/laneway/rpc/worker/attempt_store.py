@@ -6,25 +6,19 @@ Claims are numbered within this process: a remote worker does not know the datab
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar, Final, NamedTuple, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar, Final, NamedTuple
 
 from laneway.domain.claim import Claim
-from laneway.errors import DatabaseUnavailable, NeedsDatabase
+from laneway.errors import DatabaseUnavailable
 from laneway.rpc._generated import dispatch_pb2 as pb
+from laneway.rpc.worker.call_parts import FIELDS_BYTES, bytes_of, parts_of
 from laneway.rpc.worker.connection import ReplicaConnection
-from laneway.store.batch import Entry
+from laneway.rpc.worker.wait_store import RemoteWaitStore
 from laneway.store.call_limits import LimitGrant
-from laneway.store.handler_waits import EndedRow, NewWait, StoredWait, SubJobsWrite, WaitWrite
 from laneway.store.leases import LogEntry, Report, Verdict, WriteResult
 from laneway.store.steps import StepWrite
 
-T = TypeVar("T")
-
-MAX_ITEMS: Final = 1000
-# Below the default message limit of servers, with room for the fields around the texts.
-MAX_BYTES: Final = 3 * 1024 * 1024
-_SMALL: Final = 200
 _ANSWERS: Final = {
     pb.ANSWER_UNSPECIFIED: "busy",
     pb.ANSWER_ACCEPTED: "accepted",
@@ -48,9 +42,11 @@ class HeldAttempt(NamedTuple):
     retries: int
     max_retries: int
     steps: dict[str, str]
+    # Whether the server serves waits: an older one does not.
+    can_wait: bool = False
 
 
-class RemoteAttemptStore:
+class RemoteAttemptStore(RemoteWaitStore):
     """Writes through a server, with the interface of the database's store."""
 
     has_database: ClassVar[bool] = False
@@ -84,7 +80,7 @@ class RemoteAttemptStore:
 
     async def settle(self, verdicts: Sequence[Verdict]) -> list[WriteResult]:
         answers: list[WriteResult] = []
-        for part in _parts(verdicts, _size_of_verdict):
+        for part in parts_of(verdicts, _size_of_verdict):
             request = pb.ReportResultRequest(worker_id=self._worker_id)
             add = request.results.add
             for verdict in part:
@@ -123,6 +119,8 @@ class RemoteAttemptStore:
                 result.cancel.result = verdict.result or ""
             case "release":
                 result.release.SetInParent()
+            case "wait":
+                result.wait.name = verdict.result or ""
             case kind:
                 raise AssertionError(kind)
 
@@ -137,6 +135,8 @@ class RemoteAttemptStore:
         """The likely state of a job, if the server does not send it."""
         if answer == "cancel_requested" or verdict.kind == "cancel":
             return "cancelled"
+        if verdict.kind == "wait":
+            return "waiting"
         found = self._held.get(verdict.claim.seq)
         is_spent = found is not None and found.retries >= found.max_retries
         if verdict.kind == "giveup" or (verdict.kind == "fail" and is_spent):
@@ -150,7 +150,7 @@ class RemoteAttemptStore:
     ) -> list[WriteResult]:
         answers: dict[Claim, pb.Answer] = {}
         entries: list[Report | LogEntry] = [*reports, *lines]
-        for part in _parts(entries, _size_of_entry):
+        for part in parts_of(entries, _size_of_entry):
             claims, updates = self._updates(part)
             for claim, progressed in zip(claims, await self._progress(updates), strict=True):
                 before = answers.get(claim, pb.ANSWER_ACCEPTED)
@@ -203,25 +203,6 @@ class RemoteAttemptStore:
         kept = next((one.result for one in progressed.steps if one.name == name), result)
         return StepWrite("kept" if answer == "accepted" else answer, kept)
 
-    # Waits --------------------------------------------------------------------------------------
-
-    async def read_waits(self, claim: Claim) -> list[StoredWait]:
-        raise _no_waits()
-
-    async def begin_wait(self, claim: Claim, wait: NewWait) -> WaitWrite:
-        raise _no_waits()
-
-    async def submit_sub_jobs(
-        self, claim: Claim, name: str, total: int, offset: int, entries: Sequence[Entry]
-    ) -> SubJobsWrite:
-        raise _no_waits()
-
-    async def sub_job_results(self, claim: Claim, name: str, after: int) -> list[EndedRow]:
-        raise _no_waits()
-
-    async def results_of(self, claim: Claim, after: int) -> list[EndedRow]:
-        raise _no_waits()
-
     # Limits -------------------------------------------------------------------------------------
 
     async def acquire(
@@ -256,12 +237,12 @@ class RemoteAttemptStore:
         found = self._held.get(claim.seq)
         return str(claim.job_id) if found is None else found.job_id
 
+    def _can_wait(self, claim: Claim) -> bool:
+        found = self._held.get(claim.seq)
+        return found is not None and found.can_wait
+
     def _claim(self, claim: Claim) -> pb.Claim:
         return pb.Claim(job_id=self._id(claim), attempt=claim.attempt)
-
-
-def _no_waits() -> NeedsDatabase:
-    return NeedsDatabase("a remote worker cannot wait for jobs, events or a time yet")
 
 
 def _write_error(into: pb.Error, text: str | None) -> None:
@@ -278,31 +259,10 @@ def _check_count(found: int, wanted: int) -> None:
 
 
 def _size_of_verdict(verdict: Verdict) -> int:
-    return _SMALL + _bytes(verdict.result) + _bytes(verdict.error)
+    return FIELDS_BYTES + bytes_of(verdict.result) + bytes_of(verdict.error)
 
 
 def _size_of_entry(one: Report | LogEntry) -> int:
     if isinstance(one, LogEntry):
-        return _SMALL + _bytes(one.message)
-    return _SMALL + _bytes(one.message) + _bytes(one.checkpoint)
-
-
-def _bytes(text: str | None) -> int:
-    if text is None:
-        return 0
-    return len(text) if text.isascii() else len(text.encode())
-
-
-def _parts(items: Sequence[T], size_of: Callable[[T], int]) -> Iterator[Sequence[T]]:
-    """Splits items into parts that one call may carry."""
-    part: list[T] = []
-    size = 0
-    for item in items:
-        more = size_of(item)
-        if part and (size + more > MAX_BYTES or len(part) == MAX_ITEMS):
-            yield part
-            part, size = [], 0
-        part.append(item)
-        size += more
-    if part:
-        yield part
+        return FIELDS_BYTES + bytes_of(one.message)
+    return FIELDS_BYTES + bytes_of(one.message) + bytes_of(one.checkpoint)

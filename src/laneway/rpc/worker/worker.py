@@ -258,7 +258,8 @@ class RemoteWorker(WorkerRuntime):
             most = 0 if handler is None else handler.max_retries
             if one.HasField("max_retries"):
                 most = one.max_retries
-            self.attempt_store.take(HeldAttempt(claim, one.job_id, one.retries, most, steps))
+            held = HeldAttempt(claim, one.job_id, one.retries, most, steps, one.can_wait)
+            self.attempt_store.take(held)
             left_ms = one.lease_left_ms - waited_ms
             leases.setdefault((one.lease_ms, left_ms), []).append(claim)
             if handler is None:
