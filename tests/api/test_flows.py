@@ -51,6 +51,41 @@ async def test_flow_is_submitted_and_shown(ask: Ask, people: People) -> None:
     assert listed == {key: value for key, value in flow.items() if key != "jobs"}
 
 
+async def test_job_shows_the_ids_of_jobs_around_it(
+    ask: Ask, people: People, conn: psycopg.Connection[Any]
+) -> None:
+    ann = people.new("ann", "submitter", scope="own")
+    made = (await ask(ann, "POST", "/flows", json=CHORD)).json()
+    graph = (await ask(ann, "GET", f"/flows/{made['id']}")).json()
+    ids = {job["name"]: job["id"] for job in graph["jobs"]}
+    fields = ("after", "after_failure", "owner", "followers")
+
+    async def around(name: str) -> list[Any]:
+        job = (await ask(ann, "GET", f"/jobs/{ids[name]}")).json()
+        return [job[field] for field in fields]
+
+    pages = [ids["page 0"], ids["page 1"]]
+    assert await around("join") == [pages, "cancel", None, []]
+    assert await around("page 0") == [[], None, None, [ids["join"]]]
+    # Also when the edge is satisfied.
+    conn.execute("delete from laneway.open_edges")
+    assert await around("page 1") == [[], None, None, [ids["join"]]]
+
+
+async def test_job_shows_a_parent_out_of_reach_by_its_id_only(
+    ask: Ask, people: People, conn: psycopg.Connection[Any]
+) -> None:
+    submit = "select job_id from laneway.submit('greet', %s::jsonb, created_by => %s{})"
+    ((parent,),) = conn.execute(submit.format(""), ['{"secret": "s3cret"}', "ben"]).fetchall()
+    after = submit.format(", after => array[%s]::uuid[]")
+    ((child,),) = conn.execute(after, ["{}", "ann", parent]).fetchall()
+    ann = people.new("ann", "submitter", scope="own")
+    seen = await ask(ann, "GET", f"/jobs/{child}")
+    assert (seen.status_code, seen.json()["after"]) == (200, [str(parent)])
+    assert "s3cret" not in seen.text
+    assert (await ask(ann, "GET", f"/jobs/{parent}")).status_code == 404
+
+
 async def test_graph_never_shows_payloads(ask: Ask, people: People) -> None:
     ann = people.new("ann", "submitter", scope="own")
     flow = (await ask(ann, "POST", "/flows", json=CHORD)).json()

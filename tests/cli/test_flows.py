@@ -123,6 +123,17 @@ def test_event_is_sent(env: dict[str, str], factory: JobFactory) -> None:
     assert row == ("reviewed", "folder-7", {"by": "ann"})
 
 
+def test_job_names_the_jobs_around_it(env: dict[str, str], flow: UUID, factory: JobFactory) -> None:
+    rows = factory.conn.execute("select id from laneway.jobs order by seq").fetchall()
+    one, two, join = (row[0] for row in rows)
+    # Wide enough that no cell is folded.
+    wide = {**env, "COLUMNS": "200"}
+    shown = invoke("jobs", "show", str(join), env=wide)
+    assert f"{one}, {two} (if one fails: cancel)" in shown.stdout, shown.output
+    detail = json.loads(invoke("jobs", "show", str(one), "--json", env=env).stdout)
+    assert (detail["after"], detail["owner"], detail["followers"]) == ([], None, [str(join)])
+
+
 # -- the drawing ------------------------------------------------------------------------------
 
 

@@ -61,6 +61,7 @@ def run_flows(session: Session) -> None:
 def read_flows(session: Session) -> None:
     session.run(flows.listing(FlowFilter(), within=None, limit=9, before=None))
     assert session.run(flows.states(uuid4(), limit=9, after=None)).items == []
+    assert session.run(flows.edges(uuid4())).after == ()
 
 
 def run_edges(session: Session, term: LeaderTerm) -> None:

@@ -40,6 +40,7 @@ from laneway.store import (
     caller_transaction,
     events,
     explain,
+    flows,
     freeze,
     grouped_submit,
     health,
@@ -452,6 +453,7 @@ def run_approver(session: RoleSession, data: list[UUID]) -> None:
     session.run(jobs.get(due))
     find_by_prefix(session, due)
     session.run(steps.listing(due))
+    session.run(flows.edges(due))
     session.run(jobs.get_attempts(due))
     seal = session.run(approvals.sealed(due)).seal
     assert session.run(approvals.approve(due, "you", None, seal)).refusal is None

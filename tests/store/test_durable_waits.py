@@ -10,8 +10,9 @@ import pytest
 
 from laneway.domain.claim import Claim
 from laneway.domain.job import NewJob, new_job_id
+from laneway.domain.review import JobEdges
 from laneway.errors import InvalidInput
-from laneway.store import handler_waits, sent_events, steps
+from laneway.store import flows, handler_waits, sent_events, steps
 from laneway.store.batch import Entry
 from laneway.store.handler_waits import NewWait, SubJobsWrite
 from laneway.store.lanes import peek
@@ -152,6 +153,14 @@ def test_sub_jobs_are_stored_once_per_name(db: StoreClient) -> None:
     assert run_all(db, claim, entries(3)) == ("kept", 3, None)
     assert db.one("select count(*) from laneway.jobs where job_type = 'part'") == 3
     assert db.one("select missing from laneway.countdowns where seq = %s", claim.seq) == 3
+
+
+def test_sub_job_names_its_owner_and_not_as_a_follower(db: StoreClient) -> None:
+    owner = db.running()
+    run_all(db, owner, entries(1))
+    (child,) = (row[0] for row in db.rows("select id from laneway.jobs where seq > %s", owner.seq))
+    assert db.run(flows.edges(child)) == JobEdges(owner=owner.job_id)
+    assert db.run(flows.edges(owner.job_id)) == JobEdges()
 
 
 def test_sub_jobs_of_a_wait_come_in_parts(db: StoreClient) -> None:

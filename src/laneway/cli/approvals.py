@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from laneway.domain.job import Job
     from laneway.domain.review import Review
+
+_IDS_SHOWN: Final = 10
 
 
 def awaiting(items: Iterable[Job], short: Mapping[UUID, str] = {}) -> Table:
@@ -45,7 +47,7 @@ def review(seen: Review, log_lines: int) -> RenderableType:
     """Render one job with its analysis, its decisions and its attempts."""
     job = seen.job
     if job.analysis is None and job.expires_at is None and not seen.decisions:
-        return job_tables.job(job, finished=seen.steps, log_lines=log_lines)
+        return job_tables.job(job, None, seen.steps, log_lines=log_lines, around=_around(seen))
     grid = tables.fields()
     for name, value in _analysis(job):
         grid.add_row(name, visible(value))
@@ -58,7 +60,21 @@ def review(seen: Review, log_lines: int) -> RenderableType:
         at = moment(one.decided_at)
         why = f": {one.comment}" if one.comment else ""
         parts.append(Text(visible(f"{one.decision} {at} by {one.decided_by}{why}")))
-    return job_tables.job(job, Group(*parts), seen.steps, log_lines=log_lines)
+    return job_tables.job(job, Group(*parts), seen.steps, log_lines=log_lines, around=_around(seen))
+
+
+def _around(seen: Review) -> dict[str, str]:
+    """The jobs that it comes after, its owner, and the jobs that come after it."""
+    owner = [] if seen.owner is None else [seen.owner]
+    rows = {"after": _ids(seen.after), "owner": _ids(owner), "followers": _ids(seen.followers)}
+    if seen.after_failure is not None:
+        rows["after"] += f" (if one fails: {seen.after_failure})"
+    return {name: text for name, text in rows.items() if text}
+
+
+def _ids(jobs: Sequence[UUID]) -> str:
+    more = len(jobs) - _IDS_SHOWN
+    return ", ".join(map(str, jobs[:_IDS_SHOWN])) + (f" and {more} more" if more > 0 else "")
 
 
 def _analysis(job: Job) -> Iterator[tuple[str, str]]:

@@ -103,8 +103,12 @@ def job(
     finished: Sequence[Step] = (),
     *,
     log_lines: int,
+    around: Mapping[str, str] = {},
 ) -> RenderableType:
-    """Render one job field by field, its approval, its finished steps, then its attempts."""
+    """Render one job field by field, its approval, its finished steps, then its attempts.
+
+    `around`: more fields, of the jobs around it.
+    """
     grid = fields()
     for name, value in shown.to_dict().items():
         if name in ("attempts", "error", "label") or value in (None, [], ""):
@@ -122,6 +126,8 @@ def job(
         else:
             text = value if isinstance(value, str) else to_json(value)
             grid.add_row(name, visible(text))
+    for name, text in around.items():
+        grid.add_row(name, text)
     parts: list[RenderableType] = [grid]
     if approval is not None:
         parts.append(approval)

@@ -16,7 +16,7 @@ from laneway.domain.states import Status
 from laneway.errors import NotFound
 from laneway.observability.safe_logger import SafeLogger
 from laneway.store import approvals as store
-from laneway.store import steps
+from laneway.store import flows, steps
 from laneway.store.database import Database
 
 log = SafeLogger("laneway.control")
@@ -39,7 +39,16 @@ async def review(db: Database, job_id: UUID) -> Review:
     decided = await db.run(store.decisions(job_id))
     job = await jobs.show(db, job_id)
     done = await db.run(steps.listing(job_id))
-    return Review(job, found.seal, found.two_person, tuple(decided), found.traceparent, tuple(done))
+    edges = await db.run(flows.edges(job_id))
+    return Review(
+        job,
+        found.seal,
+        found.two_person,
+        tuple(decided),
+        found.traceparent,
+        tuple(done),
+        **edges._asdict(),
+    )
 
 
 async def approve(

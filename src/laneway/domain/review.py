@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
+from uuid import UUID
 
 from laneway.domain.annotations import INLINE, Doc
 from laneway.domain.approval import Decision
+from laneway.domain.flow import AfterFailure
 from laneway.domain.job import Attempts, Job, shown
 
 
@@ -19,6 +21,15 @@ class Step:
     attempt: Annotated[int, Doc("The attempt that ran it")]
     took_s: float | None
     at: Annotated[datetime, Doc("When its result was stored")]
+
+
+class JobEdges(NamedTuple):
+    """The jobs around one job: those it comes after, its owner, and those that come after it."""
+
+    after: tuple[UUID, ...] = ()
+    after_failure: AfterFailure | None = None
+    owner: UUID | None = None
+    followers: tuple[UUID, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +47,18 @@ class Review:
         str | None, Doc("The span that submitted it (W3C Trace Context), to find its trace")
     ] = None
     steps: Annotated[tuple[Step, ...], Doc("The newest 200 finished steps, in order")] = ()
+    after: Annotated[tuple[UUID, ...], Doc("The first 100 jobs that it comes after")] = ()
+    after_failure: Annotated[
+        AfterFailure | None, Doc("If one of these fails: cancel, run or hold; null without any")
+    ] = None
+    owner: Annotated[UUID | None, Doc("The job whose handler runs it as a sub-job")] = None
+    followers: Annotated[
+        tuple[UUID, ...],
+        Doc(
+            "The first 100 jobs that come after it: all that still wait for it, and others among"
+            " the next 10,000 of its flow"
+        ),
+    ] = ()
 
     @property
     def attempts(self) -> Attempts:

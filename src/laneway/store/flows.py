@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from laneway.domain.flow import Flow, FlowCounts, FlowFilter, FlowJob, FlowStatus
 from laneway.domain.permissions import Reach
 from laneway.domain.redaction import redact
+from laneway.domain.review import JobEdges
 from laneway.domain.states import Status
 from laneway.store.jobs import reach_json
 from laneway.store.statement import Row, Statement, nothing
 
 _ANY = FlowFilter()
+# Jobs named of each kind, and jobs of a flow read to find those that come after one.
+EDGES_SHOWN: Final = 100
+EDGES_LOOKED_AT: Final = 10_000
 
 
 def create(
@@ -51,6 +55,19 @@ def listing(
         return FlowRows([_flow(row) for row in found], rows[-1][0] if is_cut else None)
 
     return Statement("flows/list_flows", decode, _params(wanted, None, within, limit, before))
+
+
+def edges(job_id: UUID) -> Statement[JobEdges]:
+    """The jobs around one job, by their ids."""
+    params = {"id": job_id, "most": EDGES_SHOWN, "look": EDGES_LOOKED_AT}
+    return Statement("flows/read_edges", _edges, params)
+
+
+def _edges(rows: list[Row]) -> JobEdges:
+    if not rows:
+        return JobEdges()
+    after, after_failure, owner, followers = rows[0]
+    return JobEdges(tuple(after), after_failure, owner, tuple(followers))
 
 
 def _params(

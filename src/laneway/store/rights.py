@@ -312,8 +312,8 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
 
 _READER: Final = (
     "approvals/read_decisions", "approvals/read_seal",
-    "control/read_gate", "flows/list_flows", "flows/read_states", "freeze/read_frozen",
-    "freeze/read_progress", "health/count_lapsed", "health/find_unhandled",
+    "control/read_gate", "flows/list_flows", "flows/read_edges", "flows/read_states",
+    "freeze/read_frozen", "freeze/read_progress", "health/count_lapsed", "health/find_unhandled",
     "history/list_changes", "limits/list_holding_jobs", "limits/read_limits",
     "job_types/read_types", "jobs/explain_job",
     "jobs/find_circle", "jobs/find_own_ahead", "jobs/find_ids", "jobs/read_parents",
@@ -363,8 +363,9 @@ _WORKER: Final = (
 # Granted in addition to other roles: a program that submits need not approve.
 _APPROVER: Final = (
     "approvals/decide_job", "approvals/read_decisions", "approvals/read_seal",
-    "audit/record_entry", "control/wake_workers", "jobs/find_ids", "jobs/get_attempts",
-    "jobs/get_job", "jobs/list_awaiting", "jobs/list_jobs", "steps/list_steps",
+    "audit/record_entry", "control/wake_workers", "flows/read_edges", "jobs/find_ids",
+    "jobs/get_attempts", "jobs/get_job", "jobs/list_awaiting", "jobs/list_jobs",
+    "steps/list_steps",
 )  # fmt: skip
 # On the connections that handlers pass to ctx.guard and ctx.finish.
 _HANDLER: Final = ("leases/finish_attempt", "leases/guard_attempt", "leases/check_transaction")
