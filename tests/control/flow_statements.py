@@ -67,3 +67,4 @@ def read_flows(session: Session) -> None:
 def run_edges(session: Session, term: LeaderTerm) -> None:
     session.run(edges.advance())
     session.run(edges.fold_tallies(term))
+    session.run(edges.mend_waits(term, 0))

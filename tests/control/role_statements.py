@@ -680,6 +680,9 @@ def run_own(session: RoleSession, data: dict[str, Any]) -> None:
     # As servers of earlier versions call it.
     session.conn.execute("select laneway.end_lost(1)")
     session.run(health.recount_usage())
+    session.run(health.find_stuck_waits(look=9))
+    session.run(health.find_old_waits(look=9, age_s=9))
+    session.run(health.mend_waits(after=0, look=9))
     assert session.run(row_security.applies())
     session.run(row_security.restrict(["nowhere"]))
     assert session.run(jobs.count(JobFilter(), limit=9)).matched == 0

@@ -91,6 +91,35 @@ async def test_leader_deletes_jobs_by_policy(
         assert harness.one("select count(*) from laneway.outcome") == 300
 
 
+async def test_leader_corrects_counters_and_waiting_jobs(
+    harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a restore of some tables."""
+    counter = "select running from laneway.slots_held where lane = 'gone'"
+    harm = "select laneway.count_slots('gone', gen_random_uuid(), 1)"
+    missing = "select missing from laneway.countdowns"
+    harness.do("insert into laneway.worker_lanes (name) values ('gone')")
+    first = await harness.lw.submit("part")
+    await harness.lw.submit("whole", after=[first])
+    async with keeper(harness) as kept:
+        await kept.watchdog.run_once()
+        harness.one(harm)
+        harness.do("update laneway.countdowns set missing = 9")
+        await kept.rounds()
+        assert sum(row[0] for row in harness.rows(counter)) == 0
+        assert harness.rows(missing) == [(1,)]
+        # And again, when its time has come.
+        harness.one(harm)
+        harness.do("delete from laneway.countdowns")
+        await kept.rounds()
+        assert harness.rows(missing) == []
+        later = SimpleNamespace(monotonic=lambda: time.monotonic() + module.WALK_S)
+        monkeypatch.setattr(module, "time", later)
+        await kept.rounds()
+        assert sum(row[0] for row in harness.rows(counter)) == 0
+        assert harness.rows(missing) == [(1,)]
+
+
 async def test_walk_rests_between_its_steps(harness: WorkerHarness) -> None:
     end_many(harness, 1200, days=8)
     async with keeper(harness) as kept:

@@ -316,6 +316,24 @@ def test_worker_of_a_landed_version_loosens_no_policy(commit: str, version: Vers
         assert conn.execute(policy).fetchall() == [("always", True)]
 
 
+@pytest.mark.parametrize("commit", LANDED[-3:])
+def test_landed_version_reads_waiting_job_as_status_it_knows(commit: str, version: Version) -> None:
+    """A list fails as a whole where one job has an unknown status."""
+    landed = version(commit)
+    known = (landed.code.source / "laneway/domain/states.py").read_text()
+    with landed.migrated() as dsn, psycopg.connect(dsn, autocommit=True) as conn:
+        submit = b"select job_id from laneway.submit(job_type => 't', after => %s)"
+        parent = conn.execute(submit, [None]).fetchall()[0]
+        (child,) = conn.execute(submit, [list(parent)]).fetchall()[0]
+        now = conn.execute("select status from laneway.jobs_view where id = %s", [child])
+        assert now.fetchall() == [("waiting",)]
+        read = conn.execute(dict(landed.code.statements())["jobs/get_job"].encode(), {"id": child})
+        columns = [one.name for one in read.description or ()]
+        (row,) = read.fetchall()
+    status = row[columns.index("status")]
+    assert f'= "{status}"' in known
+
+
 def test_waiters_of_a_landed_version_keep_their_place_in_the_line(version: Version) -> None:
     with version("9bc158f").database() as dsn:
         with psycopg.connect(dsn, autocommit=True) as conn:

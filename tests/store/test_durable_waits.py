@@ -65,6 +65,14 @@ def test_wait_moves_job_to_waiting_and_frees_its_slot(db: StoreClient) -> None:
     assert (row["outcome"], row["error"]) == ("waited", None)
 
 
+def test_wait_without_a_timeout_never_ends_by_time(db: StoreClient) -> None:
+    claim = db.running()
+    db.run(handler_waits.begin(claim, EVENT))
+    db.settle(claim, "wait", result="go")
+    assert db.row("waiting", claim.seq)["wake_at"] is None
+    assert db.row("handler_waits", claim.seq)["until"] is None
+
+
 def test_repeated_verdict_of_a_wait_is_accepted(db: StoreClient) -> None:
     """The answer of a settle may be lost."""
     claim = db.running()

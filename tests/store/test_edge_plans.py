@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import pytest
 
 from laneway.store import edges as statements
-from laneway.store import lanes
+from laneway.store import health, lanes, parents
 from tests.conftest import Server
 from tests.store.edges import Edges
-from tests.store.test_plans import spent
+from tests.store.test_plans import Spent, counters, spent
 from tests.support.store_client import StoreClient
 
 MANY = 100_000
@@ -120,3 +120,23 @@ def test_cascade_and_retry_read_their_own_jobs(db: StoreClient) -> None:
 def test_idle_poll_reads_no_waiting_job(db: StoreClient) -> None:
     used = spent(db, lambda: db.run(lanes.peek(["t"])))
     assert total(used, "waiting", "countdowns", "open_edges") == 0
+
+
+def test_explain_reads_bounded_number_of_the_jobs_before(db: StoreClient) -> None:
+    child = db.submit()
+    wide = "select g, %s, 'cancel' from generate_series(1000000, 1005000) g"
+    db.do(f"insert into laneway.open_edges {wide}", child)
+    job_id = db.id_of(child)
+    db.begin()
+    before = counters(db)
+    found = db.run(parents.read(job_id))
+    used = Spent(before, counters(db))
+    db.commit()
+    assert found is not None
+    assert found.missing == 5001
+    assert used["jobs"] <= 1100
+
+
+def test_check_of_waiting_jobs_reads_its_own_part(db: StoreClient) -> None:
+    used = spent(db, lambda: db.run(health.find_stuck_waits(look=100)))
+    assert total(used, *TABLES) <= 1000

@@ -303,6 +303,23 @@ def test_job_after_a_failed_one_follows_its_rule_at_once(
     assert edges.are_consistent()
 
 
+@pytest.mark.parametrize(
+    "rule, status", [("cancel", "cancelled"), ("run", "approved"), ("hold", "waiting")]
+)
+def test_job_that_lost_its_state_counts_as_failed(
+    db: StoreClient, edges: Edges, rule: str, status: str
+) -> None:
+    """As after a restore of some tables: it is shown as failed until it is repaired."""
+    lost = edges.submit()
+    db.do("delete from laneway.ready where seq = %s", lost)
+    assert edges.status(lost) == "failed"
+    child = edges.submit(after=[lost], after_failure=rule)
+    assert edges.status(child) == status
+    if status == "cancelled":
+        reason = db.one("select cancel_reason from laneway.outcome where seq = %s", child)
+        assert reason == f"after job {db.id_of(lost)}: failed"
+
+
 def test_batch_after_a_failed_job_is_cancelled_as_a_whole(db: StoreClient, edges: Edges) -> None:
     parent = edges.submit()
     edges.end(parent, kind="giveup")

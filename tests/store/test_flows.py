@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from laneway.store import leases
+from laneway.store.flows import states
 from laneway.store.leases import Verdict
 from tests.store.edges import Edges
 from tests.support.store_client import StoreClient, error
@@ -94,6 +95,21 @@ def test_jobs_of_a_flow_are_shown_with_their_edges(db: StoreClient, edges: Edges
     assert rows == [("load", "approved", [], None), ("join", "waiting", [parent], "hold")]
     page = db.rows("select seq from laneway.flow_states(%s, %s, 1)", flow, seqs[0])
     assert page == [(seqs[1],)]
+
+
+def test_page_of_jobs_ends_where_their_edges_become_many(db: StoreClient, edges: Edges) -> None:
+    flow = edges.flow()
+    seqs = edges.submit_batch([None] * 5, flow=flow)
+    # Of the third job, more parents than a page shows; of the fourth, few.
+    for seq, parents in ((seqs[2], [seqs[0]] * 10_001), (seqs[3], seqs[:2])):
+        db.do("update laneway.links set parents = %s where seq = %s", parents, seq)
+    first = db.run(states(flow, limit=100, after=None))
+    assert [len(one.after) for one in first.items] == [0, 0, 10_000]
+    assert first.next_cursor == seqs[2]
+    rest = db.run(states(flow, limit=100, after=first.next_cursor))
+    assert [len(one.after) for one in rest.items] == [2, 0]
+    assert rest.next_cursor is None
+    assert db.run(states(flow, limit=1, after=seqs[4])).items == []
 
 
 def test_flows_are_listed_newest_first_and_filtered(db: StoreClient, edges: Edges) -> None:

@@ -19,7 +19,7 @@ from laneway.store.retention import LeaderTerm
 from tests.store.test_plans import spent
 from tests.support.store_client import StoreClient
 
-STATES = ("outcome", "lease", "ready", "delayed", "key_waiters", "awaiting")
+STATES = ("outcome", "lease", "ready", "delayed", "key_waiters", "awaiting", "waiting")
 
 
 @pytest.fixture
@@ -121,8 +121,8 @@ async def test_job_in_no_state_is_shown_found_and_mended(
     check = await health.check_lost(database)
     assert (check.finding, check.next) == (Finding.FAIL, "laneway db repair")
     assert check.message.startswith(f"2 jobs have no state, the first is {db.id_of(lost[0])}")
-    assert await repair.repair(database, by="ann") == (0, 2)
-    assert await repair.repair(database, by="ann") == (0, 0)
+    assert await repair.repair(database, by="ann") == (0, 2, 0)
+    assert await repair.repair(database, by="ann") == (0, 0, 0)
     ((who, after),) = db.rows("select actor, after from laneway.audit where kind = 'database'")
     assert (who, after) == ("ann", {"jobs": [str(db.id_of(seq)) for seq in lost]})
     assert (await health.check_lost(database)).finding is Finding.OK
@@ -145,7 +145,7 @@ async def test_search_for_lost_jobs_is_bounded_and_reports_it(
     kept, lost = _many_jobs(db)
     newest = health.NEWEST_SCANNED + health.PLACES * health.SCANNED_PER_PLACE
     used = spent(db, lambda: db.run(store.sample_lost(newest=100, places=4, each=50)))
-    # Of each job its own row, twice, and one that says its state, or none in six tables.
+    # Of each job its own row, twice, and one that says its state, or none in seven tables.
     assert sum(used[table] for table in ("jobs", *STATES)) <= 3 * (100 + 4 * 50) + 200
     found = db.run(store.sample_lost(newest=100, places=4, each=50))
     assert not found.is_whole
@@ -154,7 +154,7 @@ async def test_search_for_lost_jobs_is_bounded_and_reports_it(
     assert check.finding is Finding.FAIL
     assert f"of {newest:,} looked at" not in check.message
     looked: list[int] = []
-    assert await repair.repair(database, by="ann", on_progress=looked.append) == (0, lost)
+    assert await repair.repair(database, by="ann", on_progress=looked.append) == (0, lost, 0)
     assert await health.check_lost(database) == HealthCheck(
         "jobs", Finding.OK, "every job has a state"
     )
@@ -170,7 +170,7 @@ async def test_repair_looks_at_a_part_of_the_jobs_at_a_time(
     monkeypatch.setattr("laneway.control.health.NEWEST_SCANNED", 100)
     _, lost = _many_jobs(db)
     looked: list[int] = []
-    assert await repair.repair(database, by="ann", on_progress=looked.append) == (0, lost)
+    assert await repair.repair(database, by="ann", on_progress=looked.append) == (0, lost, 0)
     assert looked == [300, 600, 900]
     check = await health.check_lost(database)
     assert check.message == "every job of 20,100 checked, the newest and a sample, has a state"

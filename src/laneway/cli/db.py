@@ -86,7 +86,7 @@ def status(
 
 @app.command()
 def repair(json: Json = False) -> None:
-    """Repair counters and jobs without a state, after a manual change of Laneway's tables."""
+    """Repair counters, lost jobs and waits, after a manual change of Laneway's tables."""
     import asyncio
 
     from laneway.app.open_database import open_database
@@ -96,16 +96,17 @@ def repair(json: Json = False) -> None:
         if checked % 100_000 == 0:
             note(f"checked {checked:,} jobs")
 
-    async def run() -> tuple[int, int]:
+    async def run() -> repair.Repaired:
         async with open_database(session.settings(), role="repair", announce=False) as db:
             return await repair.repair(db, by=session.principal(), on_progress=report)
 
-    counters, jobs = asyncio.run(run())
+    done = asyncio.run(run())
     if json:
-        show_json({"counters": counters, "jobs": jobs})
+        show_json(done._asdict())
         return
-    line(f"repaired counters: {counters}")
-    line(f"jobs without a state, now failed: {jobs}")
+    line(f"repaired counters: {done.counters}")
+    line(f"jobs without a state, now failed: {done.jobs}")
+    line(f"repaired waiting jobs: {done.waits}")
 
 
 @app.command()

@@ -37,6 +37,9 @@ TOKENS_SHOWN: Final = 100
 NEWEST_SCANNED: Final = 20_000
 PLACES: Final = 20
 SCANNED_PER_PLACE: Final = 1000
+# Waiting jobs that `doctor` reads.
+WAITS_SCANNED: Final = 5000
+OLD_WAIT_DAYS: Final = 7
 REVOKE_PUBLIC: Final = (
     "run `laneway db migrate`, or as the owner"
     " `revoke execute on all functions in schema laneway from public`"
@@ -72,6 +75,7 @@ async def examine(db: Database) -> AsyncIterator[HealthCheck]:
             ("workers", check_workers),
             ("leases", check_leases),
             ("jobs", check_lost),
+            ("waits", check_waits),
             ("circles", check_circles),
             ("job types", check_publishers),
             ("handlers", check_handlers),
@@ -359,6 +363,24 @@ async def check_lost(db: Database) -> HealthCheck:
         return ok(name, f"every job{looked_at} has a state")
     text = f"{len(found.ids)} jobs{looked_at} have no state, the first is {found.ids[0]}"
     return fail(name, f"{text}: tables were truncated or restored in part", "laneway db repair")
+
+
+async def check_waits(db: Database) -> HealthCheck:
+    """Every waiting job waits for something that can come."""
+    name = "waits"
+    found = await db.run(health.find_stuck_waits(look=WAITS_SCANNED))
+    looked_at = "" if found.is_whole else f" of the first {WAITS_SCANNED:,}"
+    if found.ids:
+        text = f"{len(found.ids)} waiting jobs{looked_at} wait for nothing that will come"
+        first = f"the first is {found.ids[0]}: tables were truncated or restored in part"
+        return fail(name, f"{text}, {first}", "laneway db repair")
+    old = await db.run(health.find_old_waits(look=WAITS_SCANNED, age_s=OLD_WAIT_DAYS * 24 * 3600.0))
+    if old:
+        text = f"job {old[0]} has waited for an event for over {OLD_WAIT_DAYS} days"
+        return warn(
+            name, f"{text}, without a timeout{and_more(old)}", f"laneway jobs explain {old[0]}"
+        )
+    return ok(name, f"every waiting job{looked_at} waits for something that can come")
 
 
 async def check_snapshots(db: Database) -> HealthCheck:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from laneway.control.audit import audited
 from laneway.store import health
@@ -12,12 +12,22 @@ from laneway.store.database import Database
 # Jobs that one statement reads.
 SCAN: Final = 10_000
 BATCH: Final = 1000
+# Waiting jobs that one statement reads, each with its edges.
+WAITS: Final = 1000
+
+
+class Repaired(NamedTuple):
+    """The number of repaired counters, of jobs ended as failed, and of repaired waiting jobs."""
+
+    counters: int
+    jobs: int
+    waits: int
 
 
 async def repair(
     db: Database, *, by: str, on_progress: Callable[[int], None] = lambda scanned: None
-) -> tuple[int, int]:
-    """Repair counters, and end lost jobs as failed, in batches; return the number of each.
+) -> Repaired:
+    """Repair counters, end lost jobs as failed and correct stuck waiting jobs, in batches.
 
     `on_progress` is called with the number of jobs read so far.
     """
@@ -38,6 +48,20 @@ async def repair(
                 )
             ended += len(found)
         if lost.next_after is None:
-            return counters, ended
+            # After the ends of lost jobs, which release others.
+            return Repaired(counters, ended, await _repair_waits(db, by))
         after, scanned = lost.next_after, scanned + SCAN
         on_progress(scanned)
+
+
+async def _repair_waits(db: Database, by: str) -> int:
+    total, after = 0, 0
+    while True:
+        async with audited(db, by, "database.repaired", "database") as change:
+            step = await change.run(health.mend_waits(after=after, look=WAITS))
+            change.is_recorded, change.after = step.mended > 0, {"waits": step.mended}
+        total += step.mended
+        # The same place again: there is other work to do first, and the leader comes back to it.
+        if step.after is None or step.after == after:
+            return total
+        after = step.after

@@ -8,6 +8,7 @@ EDGE_FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     # These run with their owner's rights: workers and clients may not write edges and flows.
     **dict.fromkeys(("note_ends", "advance", "fold_tallies", "create_flow", "list_flows"), ()),
     **dict.fromkeys(("flow_states", "results_of", "cancel_flow", "remove_links"), ()),
+    **dict.fromkeys(("stuck_waits", "mend_waits"), ()),
     "end_unstarted": ("select on jobs", "select on outcome", "execute on end_waiting"),
     "cancel_owned": ("select on links", "insert on arrivals", "execute on wake"),
     "is_needed": (
@@ -17,7 +18,7 @@ EDGE_FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "lock_parents": (
         "select update on lease", "select update on ready", "select update on delayed",
         "select update on key_waiters", "select update on awaiting", "select update on waiting",
-        "select update on outcome",
+        "select update on outcome", "execute on look_for_lost",
     ),
     "link_jobs": (
         "select on jobs", "select on outcome", "select on flows", "insert on links",
@@ -47,6 +48,17 @@ EDGE_FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "flow_in_reach": ("select on flows",),
     "flow_sums": ("select on flows", "execute on flow_totals"),
     "flow_totals": ("select on flow_tallies",),
+    "fault_of_edges": (
+        "select on open_edges", "select on outcome", "select on arrivals", "select on countdowns",
+    ),
+    "fault_of_event": (
+        "select on event_checks", "select on sent_events", "select on handler_waits",
+    ),
+    "mend_edges": (
+        "select update insert delete on countdowns", "select insert on open_edges",
+        "select insert on arrivals", "select on waiting", "select on links", "select on jobs",
+        "select on handler_waits", "select on outcome", "execute on release_waiting",
+    ),
     "retry_flow": (
         "select on links", "select on outcome", "execute on flow_in_reach", "execute on retry",
     ),
@@ -55,4 +67,5 @@ EDGE_FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
 EDGE_STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "edges/advance": ("execute on advance",),
     "edges/fold_tallies": ("execute on is_leader", "execute on fold_tallies"),
+    "edges/mend_waits": ("execute on is_leader", "execute on mend_waits"),
 }

@@ -9,6 +9,8 @@ from laneway.store.statement import Statement, scalar
 
 # Edges followed in one transaction, and tallies of flows added up in one.
 BATCH: Final = 1000
+# Waiting jobs that one check reads, each with its edges.
+LOOK: Final = 200
 
 
 class Advance(NamedTuple):
@@ -35,4 +37,28 @@ def fold_tallies(term: LeaderTerm, limit: int = BATCH) -> Statement[int]:
         "edges/fold_tallies",
         lambda rows: int(scalar(rows) or 0),
         {**term._asdict(), "limit": limit},
+    )
+
+
+class MendedWaits(NamedTuple):
+    """The result of `mend_waits`.
+
+    `after`: where to continue; None: these were all. `job_types`: types of jobs that can be
+    claimed now.
+    """
+
+    mended: int
+    after: int | None
+    job_types: list[str] | None
+
+
+_NONE: Final = MendedWaits(0, None, None)
+
+
+def mend_waits(term: LeaderTerm, after: int, look: int = LOOK) -> Statement[MendedWaits]:
+    """Corrects waiting jobs that nothing would release, among those after a number."""
+    return Statement(
+        "edges/mend_waits",
+        lambda rows: MendedWaits(*rows[0]) if rows else _NONE,
+        {**term._asdict(), "after": after, "look": look},
     )

@@ -108,10 +108,10 @@ class FlowJobs(NamedTuple):
 
 
 def states(flow_id: UUID, *, limit: int, after: int | None) -> Statement[FlowJobs]:
-    """A page of the jobs of a flow, in the order submitted."""
+    """A page of the jobs of a flow, in the order submitted; shorter where they have many edges."""
 
     def decode(rows: list[Row]) -> FlowJobs:
-        last = rows[-1][0] if len(rows) == limit else None
+        last = rows[-1][0] if rows and (len(rows) == limit or rows[-1][-1]) else None
         return FlowJobs([_job(row) for row in rows], last)
 
     params = {"id": flow_id, "limit": limit, "after": after or 0}
@@ -121,7 +121,7 @@ def states(flow_id: UUID, *, limit: int, after: int | None) -> Statement[FlowJob
 def _job(row: Row) -> FlowJob:
     (
         _, job_id, name, job_type, status, priority, attempt, after, after_failure, owner,
-        created_at, started_at, finished_at, error_type,
+        created_at, started_at, finished_at, error_type, _,
     ) = row  # fmt: skip
     return FlowJob(
         id=job_id,

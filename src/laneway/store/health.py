@@ -25,6 +25,7 @@ from laneway.domain.storage import TableSize
 from laneway.errors import ConfigError
 from laneway.store import pooler
 from laneway.store.database import connect, run_on
+from laneway.store.edges import MendedWaits
 from laneway.store.failures import translated
 from laneway.store.login import logging_in
 from laneway.store.server_settings import ENCODING
@@ -120,6 +121,37 @@ def end_lost(numbers: Sequence[int]) -> Statement[list[UUID]]:
 def recount_usage() -> Statement[int]:
     """Corrects counters of slots and limits; returns how many differed from the leases."""
     return Statement("health/recount_usage", scalar)
+
+
+class StuckWaits(NamedTuple):
+    """Waiting jobs that nothing would release; `is_whole`: all waiting jobs were read."""
+
+    ids: list[UUID]
+    is_whole: bool
+
+
+def find_stuck_waits(*, look: int) -> Statement[StuckWaits]:
+    """Jobs that wait for nothing that will come, as after some tables were restored."""
+
+    def decode(rows: list[Row]) -> StuckWaits:
+        ids = [row[0] for row in rows if row[0] is not None]
+        return StuckWaits(ids, is_whole=len(ids) == len(rows))
+
+    return Statement("health/find_stuck", decode, {"look": look})
+
+
+def find_old_waits(*, look: int, age_s: float) -> Statement[list[UUID]]:
+    """Jobs that have waited for an event without a timeout for this long."""
+    return Statement(
+        "health/find_old_waits", lambda rows: [row[0] for row in rows], {"look": look, "age": age_s}
+    )
+
+
+def mend_waits(*, after: int, look: int) -> Statement[MendedWaits]:
+    """Corrects such jobs among those after a number."""
+    return Statement(
+        "health/mend_waits", lambda rows: MendedWaits(*rows[0]), {"after": after, "look": look}
+    )
 
 
 class Sizes(NamedTuple):

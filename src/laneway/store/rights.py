@@ -109,6 +109,9 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "health/end_lost": ("execute on end_lost",),
     "health/find_blockers": (),
     "health/find_lost": ("execute on sample_lost",),
+    "health/find_old_waits": ("select on waiting", "select on jobs"),
+    "health/find_stuck": ("execute on stuck_waits",),
+    "health/mend_waits": ("execute on mend_waits",),
     "health/find_unhandled": (
         "select on jobs", "select on ready", "select on workers", "execute on lane_of",
     ),

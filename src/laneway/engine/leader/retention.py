@@ -30,7 +30,7 @@ class RetentionService(Service):
 
     It does short tasks at the watchdog's interval: expire old jobs and approvals, release what
     handlers finished themselves, add up flows, do what ends of jobs have left. And it walks over
-    all ended jobs in bounded steps.
+    all ended jobs, and over all waiting ones, in bounded steps.
     """
 
     name: ClassVar[str] = "retention"
@@ -52,6 +52,9 @@ class RetentionService(Service):
         self._keep_events = settings.event_retention
         self._place: WalkPosition | None = None
         self._recount_at = 0.0
+        # The waiting job where the next check begins.
+        self._waiting_after = 0
+        self._waiting_at = 0.0
         self._round_at = self._sweep_at = self._prune_at = self._walk_at = self._events_at = 0.0
 
     @property
@@ -64,6 +67,7 @@ class RetentionService(Service):
         if term is None:
             # Another process leads. If this one leads again, its walk starts from the beginning.
             self._place, self._walk_at = None, 0.0
+            self._waiting_after, self._waiting_at = 0, 0.0
             return self._not_leading
         now = time.monotonic()
         if now >= self._round_at:
@@ -78,6 +82,8 @@ class RetentionService(Service):
             corrected = await self._database.run(retention.recount_usage(term))
             if corrected:
                 log.warning("corrected %s wrong counters of slots and limits", corrected)
+        if now >= self._waiting_at:
+            await self._check_waiting(term)
         if now >= self._events_at:
             # Also right after the start: events of a restored dump keep streams from resuming.
             await self._prune_events(term)
@@ -105,6 +111,18 @@ class RetentionService(Service):
         is_more = is_more or advanced.more or folded >= edges.BATCH
         self._watchdog.has_duties = is_more
         return is_more
+
+    async def _check_waiting(self, term: LeaderTerm) -> None:
+        """Release waiting jobs that a restore of some tables has left without an end."""
+        began = time.monotonic()
+        step = await self._database.run(edges.mend_waits(term, self._waiting_after))
+        if step.mended:
+            log.warning("corrected %s waiting jobs whose tables were changed", step.mended)
+        if step.job_types:
+            self._on_promoted(set(step.job_types))
+        ended = time.monotonic()
+        self._waiting_after = step.after or 0
+        self._waiting_at = ended + (WALK_S if step.after is None else REST * (ended - began))
 
     async def _prune_events(self, term: LeaderTerm) -> None:
         prune = retention.prune_events(term, self._keep_events)

@@ -63,7 +63,9 @@ begin
     select h.* into v_wait from laneway.handler_waits h where h.seq = p_seq and h.name = p_name;
     if not found then
         v_wait := laneway.add_wait(p_seq, p_name, p_kind, null, p_event, p_key,
-                                   v_now + make_interval(secs => least(p_seconds, 3162240000)), v_now);
+                                   -- least() ignores null, which means no timeout.
+                                   case when p_seconds is not null
+                                        then v_now + make_interval(secs => least(p_seconds, 3162240000)) end, v_now);
     elsif (v_wait.kind, v_wait.event, v_wait.key) is distinct from (p_kind, p_event, p_key) then
         raise exception using errcode = 'LW001', message = format(
             'wait %s: an earlier run of the handler used the name for another wait', p_name);

@@ -128,11 +128,13 @@ begin
     end loop;
 end $$;
 
--- The jobs of a flow with their states and edges, in the order of their submit: at most p_limit after p_after.
+-- The jobs of a flow with their states and edges, in the order of their submit: at most p_limit after p_after. A page ends
+-- with the job that brings its parents to 10,000, and no job has more of them, so that a read stays short; `is_cut`: there may
+-- be more jobs after this one.
 create or replace function laneway.flow_states(p_id uuid, p_after bigint default 0, p_limit integer default 1000)
 returns table (seq bigint, id uuid, name text, job_type text, status text, parents uuid[], after_failure text, owner uuid,
                created_at timestamptz, started_at timestamptz, finished_at timestamptz, attempt integer, priority integer,
-               error_type text, lane text, created_by text)
+               error_type text, lane text, created_by text, is_cut boolean)
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 set jit = off
@@ -148,13 +150,18 @@ declare
 begin
     return query
     select l.seq, v.id, l.name, v.job_type, v.status,
-           array(select b.id from unnest(l.parents) with ordinality as p (seq, n)
+           array(select b.id from unnest(l.parents[:10000]) with ordinality as p (seq, n)
                   cross join lateral (select x.id from laneway.jobs x where x.seq = p.seq offset 0) b order by p.n),
            case when l.parents is not null then l.after_failure end,
            (select b.id from laneway.jobs b where b.seq = l.owner),
-           v.created_at, v.started_at, v.finished_at, v.attempt, v.priority, left(v.error ->> 'type', 200), v.lane, v.created_by
-      from (select x.* from laneway.links x where x.flow = v_flow and x.seq > p_after order by x.seq limit p_limit) l
+           v.created_at, v.started_at, v.finished_at, v.attempt, v.priority, left(v.error ->> 'type', 200), v.lane, v.created_by,
+           l.edges >= 10000
+      from (select x.*, coalesce(cardinality(x.parents), 0) as own,
+                   sum(coalesce(cardinality(x.parents), 0)) over (order by x.seq) as edges
+              from (select y.* from laneway.links y where y.flow = v_flow and y.seq > p_after
+                     order by y.seq limit p_limit) x) l
      cross join lateral (select t.* from laneway.jobs_view t where t.seq = l.seq offset 0) v
+     where l.edges - l.own < 10000
      order by l.seq;
 end $$;
 

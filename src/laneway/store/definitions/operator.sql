@@ -57,7 +57,9 @@ end $$;
 create or replace function laneway.end_unstarted(p_seq bigint, p_cause bigint, p_now timestamptz)
 returns void language sql volatile as $$
     select laneway.end_waiting(j.seq, 'not_approved', -j.priority, 0, 0, p_now, 'laneway', format(
-               'after job %s: %s', (select b.id from laneway.jobs b where b.seq = p_cause), o.status), null)
+               'after job %s: %s', (select b.id from laneway.jobs b where b.seq = p_cause),
+               -- A job that lost its state is shown as failed.
+               coalesce(o.status, 'failed')), null)
       from laneway.jobs j left join laneway.outcome o on o.seq = p_cause where j.seq = p_seq
 $$;
 

@@ -67,9 +67,10 @@ select j.seq, j.id, j.job_type,
  where (select not row_security_active('laneway.jobs') or coalesce(current_setting('laneway.workspaces', true), '') = '')
     or j.workspace = any ((select nullif(current_setting('laneway.workspaces', true), '')::text[])::text[]);
 
--- The same with JSON as text, for readers that must not fail on a payload written by SQL.
+-- The same with JSON as text, for readers that must not fail on a payload written by SQL. Landed code that reads it does
+-- not know the status `waiting`, and would fail a whole list because of one such job.
 create or replace view laneway.jobs_as_text as
-select seq, id, job_type, lane, status, priority, payload::text as payload, result::text as result,
+select seq, id, job_type, lane, case status when 'waiting' then 'approved' else status end as status, priority, payload::text as payload, result::text as result,
        error::text as error, progress::text as progress, checkpoint::text as checkpoint, analysis::text as analysis,
        attempt, retries, max_retries, workspace, tags, unique_key, concurrency_key, created_at, created_by, approved_at, approved_by,
        expires_at, run_at, claimed_by, worker, claimed_at, lease_until, last_progress_at, cancel_requested_at,

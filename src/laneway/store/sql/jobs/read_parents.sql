@@ -1,5 +1,6 @@
 -- The jobs that a waiting job comes after: how many, the first open ones with their states, and a circle of waits.
--- Failed ones come first. The circle is searched among the next thousand edges. No row if no edge is open.
+-- Failed ones come first, of the first thousand. The circle is searched among the next thousand edges. No row if no edge is
+-- open.
 with recursive job as materialized (
     select j.seq from laneway.jobs j where j.id = %(id)s::uuid
 ), open as materialized (
@@ -15,7 +16,8 @@ select greatest(coalesce(cardinality(l.parents), 0), (select count(*) from open)
        (select jsonb_agg(jsonb_build_array(x.id, x.status, x.rule) order by x.place, x.seq)::text from (
             select v.id, v.seq, v.status, o.rule,
                    case when v.status in ('failed', 'cancelled') then 0 when v.status = 'running' then 1 else 2 end as place
-              from open o join laneway.jobs_view v on v.seq = o.parent
+              from (select * from open limit 1000) o
+             cross join lateral (select t.id, t.seq, t.status from laneway.jobs_view t where t.seq = o.parent offset 0) v
              order by place, v.seq limit %(shown)s::integer) x),
        (select array_agg(j.id order by p.place) from (
             select w.path from (select * from walk limit 1000) w where w.seq = w.path[1] limit 1) c
