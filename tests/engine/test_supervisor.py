@@ -181,6 +181,38 @@ async def test_child_that_ends_before_it_works_is_not_replaced_at_once(tmp_path:
     assert second - first > 0.9
 
 
+# Like a worker whose interpreter is stuck: its own deadline does not end it.
+IGNORES = """
+import os, pathlib, signal, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+pathlib.Path(sys.argv[1]).write_text(str(os.getpid()))
+while True:
+    signal.pause()
+"""
+KILLS_SOON = f"""
+from laneway.engine.process import supervisor
+supervisor.KILL_S = 0.5
+{SUPERVISES}"""
+
+
+async def test_child_that_ignores_the_stop_is_killed(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    child = [sys.executable, "-c", IGNORES, str(started)]
+    program = [sys.executable, "-c", KILLS_SOON, *child]
+    environment = {**os.environ, "LANEWAY_SHUTDOWN_GRACE": "0.1"}
+    with subprocess.Popen(program, env=environment) as supervisor:
+        try:
+            pid = int(await wait_until(lambda: started.exists() and started.read_text()))
+            supervisor.terminate()
+            await wait_until(lambda: supervisor.poll() is not None)
+            with pytest.raises(ProcessLookupError):
+                os.kill(pid, 0)
+        finally:
+            supervisor.kill()
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(started.read_text()), signal.SIGKILL)
+
+
 # Works until it is signalled, unless the file named first exists: then it cannot start.
 WORKS_OR_EXITS = """
 import json, os, pathlib, signal, sys, uuid

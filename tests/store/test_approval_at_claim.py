@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from laneway.domain.approval import Approval, analysis_of
-from laneway.store import lanes, steps
+from laneway.store import handler_waits, lanes, steps
+from laneway.store.handler_waits import NewWait
 from laneway.store.leases import Report
 from tests.store.approvals import EUR, analyzed, analyzing, approve, publish, status
+from tests.store.edges import Edges
 from tests.support.store_client import StoreClient
 
 ALWAYS = Approval()
@@ -49,6 +51,33 @@ def test_policy_below_a_cost_approves_job_submitted_before_it(db: StoreClient) -
     assert db.claimed() == []
     assert analyzed(db, analyzing(db), EUR).status == "approved"
     assert [claim.seq for claim in db.claimed()] == [seq]
+
+
+def test_handler_that_waited_needs_the_approval_of_the_current_policy(db: StoreClient) -> None:
+    claim = db.running()
+    wait = NewWait("night", "sleep", 3600.0)
+    db.run(handler_waits.begin(claim, wait))
+    db.settle(claim, "wait", result="night")
+    publish(db, approval=ALWAYS)
+    db.do("update laneway.waiting set wake_at = clock_timestamp() - interval '1 s'")
+    db.run(lanes.peek([]))
+    assert db.claimed() == []
+    assert (status(db, claim.seq), db.places(claim.seq)) == ("awaiting_approval", ["awaiting"])
+    approve(db, claim.seq)
+    (again,) = db.claimed()
+    assert again.attempt == 2
+    assert db.run(handler_waits.begin(again, wait)).state == "done"
+
+
+def test_job_after_another_needs_the_approval_of_the_current_policy(db: StoreClient) -> None:
+    edges = Edges(db)
+    first = edges.submit("first")
+    second = edges.submit(after=[first])
+    db.settle(edges.claim(first, "first"), "finish")
+    assert db.places(second) == ["ready"]
+    publish(db, approval=ALWAYS)
+    assert db.claimed() == []
+    assert status(db, second) == "awaiting_approval"
 
 
 @pytest.mark.parametrize("way", ["sql", "batch", "delayed"])
