@@ -34,6 +34,7 @@ LANDED = (
     "fc68726",
     "8475f5c",
     "0f2428d",
+    "91185a0",
 )
 LAST = LANDED[-1]
 Described = tuple[list[tuple[str, int]], list[int]]  # columns, types of parameters
