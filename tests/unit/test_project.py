@@ -278,6 +278,16 @@ def test_existing_data_directory_keeps_its_mode_and_its_links(place: Path) -> No
     assert not victim.exists()
 
 
+def test_git_ignores_the_data_directory_of_a_project(place: Path) -> None:
+    project = below(place, "shop")
+    git = ("git", "-C", str(project))
+    subprocess.run([*git, "init", "--quiet"], check=True)
+    project_location(project).prepare()
+    (project / ".laneway" / "data").touch()
+    seen = subprocess.run([*git, "status", "--short"], check=True, capture_output=True, text=True)
+    assert seen.stdout == ""
+
+
 @as_root
 @pytest.mark.parametrize("foreign", ["postgres", "postgres/pgdata"])
 def test_root_refuses_the_cluster_of_another_account(place: Path, foreign: str) -> None:
