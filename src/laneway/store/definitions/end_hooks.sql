@@ -42,11 +42,13 @@ set enable_bitmapscan = on
 set enable_nestloop = on
 set enable_hashjoin = on
 set enable_mergejoin = on
-set laneway.workspaces = ''
 as $$
 declare
-    v_count integer := jsonb_array_length(p_payloads);
+    v_count  integer := jsonb_array_length(p_payloads);
+    v_narrow text := nullif(current_setting('laneway.workspaces', true), '');
 begin
+    -- Not a setting of this function: only a superuser may create one with a parameter of our own.
+    if v_narrow is not null then perform set_config('laneway.workspaces', '', true); end if;
     -- 2147483647: laneway.ended_job has bounded the payloads.
     return query
     select distinct case s.status when 'pending' then laneway.analysis_of(s.kind ->> 'job_type') else s.kind ->> 'job_type' end
@@ -54,6 +56,7 @@ begin
                laneway.submit_batch(array(select gen_random_uuid() from generate_series(1, v_count)), p_payloads,
                                     array(select g from generate_series(0, v_count - 1) g), p_kinds, 2147483647),
                jsonb_array_elements(p_kinds)) as s (job_id, status, duplicate, kind);
+    if v_narrow is not null then perform set_config('laneway.workspaces', v_narrow, true); end if;
 end $$;
 
 -- Submits the jobs of the hooks that the ends of these jobs match. Ignores jobs that have not ended. Returns the job types
