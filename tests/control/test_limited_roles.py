@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.parse import quote
 from uuid import uuid4
 
 import psycopg
@@ -12,7 +13,7 @@ from psycopg.sql import SQL, Identifier
 
 from laneway.client import Client
 from laneway.config.settings import Settings
-from laneway.control import health
+from laneway.control import approval, health
 from laneway.control.health_check import Finding
 from laneway.domain.approval import Approval
 from laneway.errors import DatabaseUnavailable, InvalidInput
@@ -206,6 +207,23 @@ def other(factory: JobFactory) -> Iterator[str]:
     yield name
     conn.execute(SQL("drop owned by {}").format(role))
     conn.execute(SQL("drop role {}").format(role))
+
+
+@pytest.mark.parametrize("role", ["reader", "approver"])
+async def test_job_is_shown_with_the_grants_of_an_earlier_version(
+    dsn: str, factory: JobFactory, other: str, role: str
+) -> None:
+    job_id = factory.submit()
+    factory.conn.execute(grants([role], other, "no_owner").encode())
+    revoke = "revoke select on laneway.open_edges, laneway.links from {}"
+    factory.conn.execute(SQL(revoke).format(Identifier(other)))
+    options = quote(f"-c role={other.replace(' ', chr(92) + ' ')}")
+    separator = "&" if "?" in dsn else "?"
+    limited = Database(f"{dsn}{separator}options={options}", Settings(), role="test", size=1)
+    try:
+        assert (await approval.review(limited, job_id)).job.id == job_id
+    finally:
+        await limited.close()
 
 
 async def test_doctor_names_public_functions(db: Database, factory: JobFactory) -> None:
