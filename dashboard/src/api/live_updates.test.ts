@@ -23,7 +23,8 @@ function watch(cache: QueryClient, queryKey: unknown[], tookMs: number) {
         });
       });
       ended += 1;
-      return { items: [{ id: "a", status: "running" }] };
+      const page = { items: [{ id: "a", status: "running" }] };
+      return queryKey[0] === "steady" ? { pages: [page] } : page;
     },
   });
   observer.subscribe(() => {});
@@ -48,6 +49,19 @@ it("reads again after a read that may have missed a change", async () => {
   const updates = new LiveUpdates(cache);
   const reads = watch(cache, ["/jobs"], 2000);
   await vi.advanceTimersByTimeAsync(1000);
+  updates.apply(changed);
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(reads.ended()).toBe(2);
+});
+
+it("reads a steady list again whose read may have missed a change", async () => {
+  const cache = new QueryClient();
+  const updates = new LiveUpdates(cache);
+  const reads = watch(cache, ["steady", "/jobs"], 2000);
+  await vi.advanceTimersByTimeAsync(1000);
+  updates.apply(changed);
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(reads.ended()).toBe(2);
   updates.apply(changed);
   await vi.advanceTimersByTimeAsync(10_000);
   expect(reads.ended()).toBe(2);

@@ -26,7 +26,8 @@ const BY_JOBS: Record<string, number> = {
 const DETAIL = "/jobs/{job_id}";
 // Steady lists follow single jobs in place; an event for many jobs does not say which.
 const STEADY = "steady ";
-const BY_MANY_JOBS: Record<string, number> = { [`${STEADY}/jobs`]: 3000 };
+const STEADY_JOBS = `${STEADY}/jobs`;
+const BY_MANY_JOBS: Record<string, number> = { [STEADY_JOBS]: 3000 };
 // Lists whose changes are at their start, or arrive with events: only the first page is read again.
 // Lists with the oldest first change anywhere: all their pages are read.
 const BY_FIRST_PAGE = ["/jobs", "/admin/audit"];
@@ -72,6 +73,8 @@ export class LiveUpdates {
       const job = event.data as Job;
       this.#put(job);
       if (event.name === "job.progressed") return;
+      // A read under way may bring an older state, which nothing else would replace.
+      if (this.cache.isFetching({ queryKey: listKey(STEADY_JOBS) })) this.#outdate(BY_MANY_JOBS);
       this.#changed?.add(job.id);
       this.#statuses.set(job.id, job.status);
       this.#outdate(BY_JOBS);
