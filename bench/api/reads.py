@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
@@ -34,6 +35,7 @@ _LONG_AGO = (datetime.now(UTC) - timedelta(days=50)).isoformat()
 FILTERS: Mapping[str, tuple[str, ...]] = {
     "status": (
         "completed", "failed", "cancelled", "approved", "pending", "running", "awaiting_approval",
+        "waiting",
     ),
     "lane": ("default", "busy", "rare", "system"),
     "job_type": ("bench_1", "rare", "never"),
@@ -50,7 +52,7 @@ GRANTS: Mapping[str, tuple[Granted, ...]] = {
     "admin": (("all", None, None),),
     "alice": (("own", None, None),),
     "rare": (("own", None, None),),
-    "nobody": (("own", None, None),),
+    "newcomer": (("own", None, None),),
     "team": (("workspace", "team", None),),
     "rare place": (("workspace", "rare", None),),
     "busy lane": (("all", None, ["busy"]),),
@@ -58,6 +60,12 @@ GRANTS: Mapping[str, tuple[Granted, ...]] = {
     "own or lanes": (("own", None, None), ("all", None, ["rare", "system"])),
     "own in lanes": (("own", None, ["rare"]),),
     "two places": (("workspace", "rare", None), ("workspace", "never", None)),
+}
+FLOW_FILTERS: Mapping[str, tuple[str, ...]] = {
+    "status": ("running", "completed", "failed", "cancelled"),
+    "name": ("rare", "never"),
+    "tag": ("nightly", "rare", "never"),
+    "workspace": ("default", "rare", "never"),
 }
 VERBS: Mapping[str, dict[str, object]] = {
     "cancel": {},
@@ -73,11 +81,12 @@ VERBS: Mapping[str, dict[str, object]] = {
 class Read:
     """One request that is timed."""
 
+    who: str
     name: str
     ask: Callable[[], object]
 
 
-def _make_tokens(database: Database) -> dict[str, str]:
+def make_tokens(database: Database) -> dict[str, str]:
     async def make() -> dict[str, str]:
         pool = Pool(database.dsn, Settings.load(database_url=database.dsn))
         made = {}
@@ -123,13 +132,13 @@ def _reads(database: Database, clients: Mapping[str, httpx2.Client]) -> Iterator
         def ask() -> None:
             clients[who].get(path, params=params).raise_for_status()  # type: ignore[arg-type]
 
-        return Read(f"{who}: GET {path} {_shown(params)}", ask)
+        return Read(who, f"{who}: GET {path} {_shown(params)}", ask)
 
     def post(who: str, path: str, body: dict[str, Any]) -> Read:
         def ask() -> None:
             clients[who].post(path, json=body).raise_for_status()
 
-        return Read(f"{who}: POST {path} {body['verb']} {_shown(body['filter'])}", ask)
+        return Read(who, f"{who}: POST {path} {body['verb']} {_shown(body['filter'])}", ask)
 
     for who, params in _searches():
         yield get(who, "/jobs", **params)
@@ -157,6 +166,14 @@ def _reads(database: Database, clients: Mapping[str, httpx2.Client]) -> Iterator
         "waiting": "select j.id from laneway.jobs j join laneway.ready r using (seq)"
         " order by seq desc limit 1",
         "awaiting": "select j.id from laneway.jobs j join laneway.awaiting r using (seq) limit 1",
+        "sleeps": "select j.id from laneway.jobs j join laneway.waiting r using (seq)"
+        " where reason = 'sleep' limit 1",
+        "needs an event": "select j.id from laneway.jobs j join laneway.waiting r using (seq)"
+        " where reason = 'event' limit 1",
+        "comes after one": "select j.id from laneway.jobs j join laneway.waiting r using (seq)"
+        " where reason = 'jobs' limit 1",
+        "came after 999": "select j.id from laneway.jobs j join laneway.links l using (seq)"
+        " order by cardinality(parents) desc nulls last limit 1",
     }
     for query in queries.values():
         for part in ("", "/attempts", "/explain"):
@@ -167,6 +184,16 @@ def _reads(database: Database, clients: Mapping[str, httpx2.Client]) -> Iterator
             if name != "status":
                 inbox = {"status": "awaiting_approval", "oldest_first": True, name: value}
                 yield get("admin", "/jobs", **inbox)
+    for who in GRANTS:
+        yield get(who, "/flows")
+        for name, values in FLOW_FILTERS.items():
+            yield from (get(who, "/flows", **{name: value}) for value in values)
+    for flow in ("1", "2", "(select max(seq) from laneway.flows)"):
+        flow_id = database.value(f"select id from laneway.flows where seq = {flow}")
+        for limit in (200, 1000):
+            yield get("admin", f"/flows/{flow_id}", limit=limit)
+        for status in FILTERS["status"]:
+            yield get("admin", "/jobs", flow=flow_id, status=status)
     for path in (
         "/admin/workers/lanes", "/admin/workers/lanes/default", "/admin/workers/status",
         "/admin/workers/types", "/admin/workers/lanes/default/history", "/admin/changes",
@@ -188,15 +215,17 @@ def _reads(database: Database, clients: Mapping[str, httpx2.Client]) -> Iterator
         {"workspace": "never"}, {"since": _LONG_AGO, "door": "mcp"}, {"since": _RECENT},
     ):  # fmt: skip
         yield get("admin", "/admin/audit", **asked)
-    yield Read("view by id", lambda: _view(database))
-    for path in (f"/jobs/{database.value(queries['waiting'])}/stream", "/events?topics=jobs"):
-        yield Read(f"admin: first event of {path.split('/')[-1]}", _first(clients["admin"], path))
+    yield Read("admin", "view by id", lambda: _view(database))
+    for path in (f"/jobs/{database.value(queries['waiting'])}/stream", "/events?topic=jobs"):
+        yield Read(
+            "admin", f"admin: first event of {path.split('/')[-1]}", _first(clients["admin"], path)
+        )
 
 
 def _view(database: Database) -> None:
     database.value(
         "select v.status from laneway.jobs_view v"
-        " where v.id = (select id from laneway.jobs where seq = 1000)"
+        " where v.id = (select id from laneway.jobs where seq = 100)"
     )
 
 
@@ -243,26 +272,34 @@ def _commands(database: Database) -> dict[str, float]:
     return took
 
 
-def measure_in(database: Database, figures: Figures) -> dict[str, float]:
-    tokens = _make_tokens(database)
-    took: dict[str, float] = {}
-    with serving(
-        database, LANEWAY_SERVER_LEADS="false", LANEWAY_REQUESTS_PER_SECOND="0"
-    ) as replica:
+@contextmanager
+def served_reads(database: Database) -> Iterator[Iterator[Read]]:
+    """Every read, of a server and principals that exist meanwhile."""
+    tokens = make_tokens(database)
+    with (
+        serving(database, LANEWAY_SERVER_LEADS="false", LANEWAY_REQUESTS_PER_SECOND="0") as replica,
+        ExitStack() as opened,
+    ):
         clients = {
-            who: httpx2.Client(
-                base_url=replica.url, headers={"Authorization": f"Bearer {token}"}, timeout=60
+            who: opened.enter_context(
+                httpx2.Client(
+                    base_url=replica.url, headers={"Authorization": f"Bearer {token}"}, timeout=60
+                )
             )
             for who, token in tokens.items()
         }
-        for read in _reads(database, clients):
+        yield _reads(database, clients)
+
+
+def measure_in(database: Database, figures: Figures) -> dict[str, float]:
+    took: dict[str, float] = {}
+    with served_reads(database) as reads:
+        for read in reads:
             try:
                 took[read.name] = _took(read)
             except httpx2.HTTPStatusError as error:
-                log(f"reads: {read.name}: {error} {error.response.text[:300]}")
+                log(f"reads: {read.name}: {error}")
                 took[read.name] = float("inf")
-        for client in clients.values():
-            client.close()
     slowest = sorted(took.items(), key=lambda one: -one[1])
     log(f"reads: {len(took)} measured; the slowest, in ms:")
     for name, ms in slowest[:SHOWN]:

@@ -1,4 +1,4 @@
-"""The two servers that `make bench-api` compares take the same request."""
+"""`make bench-api` and `make bench-reads` prepare two servers, a history and every read of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from bench.api import job_history
 from bench.api.post import BODY
+from bench.api.reads import served_reads
 from bench.api.replica import BARE, OWN, make_token, serving
 from bench.server import Database
 
@@ -34,3 +36,13 @@ def test_server_of_the_benchmark_stores_a_job(
         assert answer.status_code in (200, 201, 202), answer.text
         assert database.value(f"select count(*) from {table}") == 1
         database.conn.execute("drop table if exists public.bare_jobs")
+
+
+def test_every_read_of_the_benchmark_is_answered(dsn: str, tmp_path: Path) -> None:
+    with closing(Database(dsn, tmp_path)) as database:
+        job_history.fill(database, ended=500, waiting=100)
+        with served_reads(database) as reads:
+            asked = [read for read in reads if read.who == "admin"]
+            assert len(asked) > 200, len(asked)
+            for read in asked:
+                read.ask()
