@@ -1,5 +1,7 @@
 """A minimal FastAPI route that stores a job: no authentication, one plain INSERT per request.
 
+It logs each request, as uvicorn does by default and as Laneway does.
+
 python -m bench.api.bare, with the database in DATABASE_URL; prints its address.
 """
 
@@ -7,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import signal
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -40,6 +44,7 @@ class NewJob(BaseModel):
 
 
 app = FastAPI(openapi_url=None)
+log = logging.getLogger("bare")
 
 
 @app.post("/jobs")
@@ -53,6 +58,8 @@ async def insert(request: Request, job: NewJob) -> JSONResponse:
     finally:
         pool.put_nowait(conn)
     assert row is not None
+    client = f"{request.client.host}:{request.client.port}" if request.client else ""
+    log.info('%s "%s %s" %d', client, request.method, request.url.path, 202)
     return JSONResponse({"id": row[0]}, 202)
 
 
@@ -85,4 +92,7 @@ async def _serve() -> int:
 
 
 if __name__ == "__main__":
+    logging.basicConfig(
+        format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr
+    )
     run_loop(_serve())

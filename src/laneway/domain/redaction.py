@@ -107,14 +107,16 @@ class Redaction:
 
     def __init__(self, dsns: Iterable[str | None] = ()) -> None:
         self._known: tuple[str, ...] = ()
-        self._words: tuple[re.Pattern[str], ...] = ()
+        self._words: tuple[tuple[str, re.Pattern[str]], ...] = ()
         self.remember(dsns)
 
     def remember(self, dsns: Iterable[str | None]) -> None:
         """Replace the passwords of these connection strings too, wherever they occur."""
         found = {secret for dsn in dsns if dsn for secret in _passwords(dsn)}
         self._known = tuple(sorted(found.union(self._known), key=len, reverse=True))
-        self._words = tuple(re.compile(rf"(?<!\w){re.escape(word)}(?!\w)") for word in self._known)
+        self._words = tuple(
+            (word, re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")) for word in self._known
+        )
 
     def forget(self) -> None:
         """Forget the passwords of all connection strings."""
@@ -123,8 +125,9 @@ class Redaction:
     def __call__(self, text: str) -> str:
         text = shortened(text, LONGEST_TEXT)
         # Whole words first: a password like "secret" must not change names that patterns know.
-        for pattern in self._words:
-            text = pattern.sub(HIDDEN, text)
+        for word, pattern in self._words:
+            if word in text:
+                text = pattern.sub(HIDDEN, text)
         if "-----BEGIN" in text:
             text = _PRIVATE_KEY.sub(rf"\1{HIDDEN}\2", text)
         text = _RUN.sub(_without_tokens, text)
@@ -135,7 +138,8 @@ class Redaction:
             text = _SCHEME.sub(_without_credential, text)
         if "--" in text:
             text = _OPTION.sub(_without_option, text)
-        text = "".join(_without_values(text))
+        if ":" in text or "=" in text:
+            text = "".join(_without_values(text))
         for secret in self._known:
             text = text.replace(secret, HIDDEN)
         return text

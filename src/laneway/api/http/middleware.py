@@ -19,6 +19,7 @@ from laneway.api.http.responses import LARGE_VALUES_HEADER
 from laneway.config.settings import Settings
 from laneway.domain.actor import REQUEST_ID, new_request_id
 from laneway.domain.json_writer import omitting_large_values
+from laneway.domain.redaction import redact
 from laneway.errors import LanewayError
 from laneway.observability import tracing
 from laneway.observability.counters import PROCESS
@@ -130,7 +131,7 @@ class RequestMiddleware:
 
 def _id_of(headers: Headers) -> str:
     given = headers.get("x-request-id", "")
-    return given if _ID.fullmatch(given) else new_request_id()
+    return redact(given) if _ID.fullmatch(given) else new_request_id()
 
 
 class _Sending:

@@ -92,7 +92,12 @@ class TextLines(logging.Formatter):
         return super().formatMessage(record) + fields
 
     def format(self, record: logging.LogRecord) -> str:
-        return redact(super().format(record))
+        if record.exc_info or record.exc_text or record.stack_info:
+            return redact(super().format(record))
+        # Without the time and the fields, which hold no secrets: requests write many short lines.
+        record.message = redact(record.getMessage())
+        record.asctime = self.formatTime(record)
+        return self.formatMessage(record)
 
 
 def configure(settings: Settings) -> None:
