@@ -14,132 +14,18 @@ from collections.abc import (
     Sized,
 )
 from contextlib import asynccontextmanager, contextmanager
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
+from typing import Any, Generic, NoReturn, TypeAlias, TypeVar, overload
 
 from laneway.domain.held_limits import count_held, mark_held
-from laneway.domain.redaction import redact
 from laneway.domain.result_type import UNSET
-from laneway.domain.text import escape_text
 from laneway.engine.run.call_retry import CallRetryOptions, call, call_blocking
-from laneway.engine.run.checkpoint import Checkpoint
-from laneway.engine.run.handler_channel import HandlerChannel, Interrupted, Log, finished_error
-from laneway.engine.run.job_facts import JobFacts
-from laneway.engine.run.steps import Steps, run_to_completion
-from laneway.engine.run.tracked_items import TrackedItems, each
+from laneway.engine.run.handler_channel import Interrupted
+from laneway.engine.run.steps import run_to_completion
 from laneway.engine.run.wait_calls import AsyncWaitCalls, SyncWaitCalls
-from laneway.engine.run.waits import Waits
 from laneway.errors import InvalidInput
 
-if TYPE_CHECKING:
-    from laneway.engine.run.handler_transaction import HandlerTransaction
-
 T = TypeVar("T")
-LARGEST = 1e100
 CANCEL_S = 1.0
-
-
-class _Common(JobFacts):
-    __slots__ = (
-        "_log",
-        "_names",
-        "_opened_steps",
-        "_opened_transaction",
-        "_opened_waits",
-        "_stored",
-    )
-
-    def __init__(self, channel: HandlerChannel) -> None:
-        super().__init__(channel)
-        self._stored: Checkpoint | None = None
-        self._log: Log | None = None
-        # Of steps and waits in this attempt.
-        self._names: set[str] = set()
-        self._opened_steps: Steps | None = None
-        self._opened_waits: Waits | None = None
-        self._opened_transaction: HandlerTransaction | None = None
-
-    @property
-    def checkpoint(self) -> Any:
-        """The state that `save` stored last, in this attempt or an earlier one; None at first."""
-        return self._saved.state
-
-    @property
-    def resources(self) -> SimpleNamespace:
-        """The resources that `on_start` loaded in this process."""
-        return self._channel.resources
-
-    @property
-    def cancelled(self) -> bool:
-        """True once the handler should stop: cancelled, late, superseded or shutting down."""
-        return self._channel.stop_reason is not None
-
-    @property
-    def log(self) -> Log:
-        """Writes lines that are kept with the attempt: `ctx.log("page %s", 3)`."""
-        if self._log is None:
-            self._log = Log(self._channel)
-        return self._log
-
-    @property
-    def has_finished(self) -> bool:
-        """True after `finish`, whether its transaction committed or not."""
-        return self._opened_transaction is not None and self._opened_transaction.has_finished
-
-    @property
-    def _steps(self) -> Steps:
-        if self._opened_steps is None:
-            self._opened_steps = Steps(self._channel, self._names)
-        return self._opened_steps
-
-    @property
-    def _waits(self) -> Waits:
-        if self._opened_waits is None:
-            self._opened_waits = Waits(self._channel, self._names)
-        return self._opened_waits
-
-    def check_suspension(self) -> None:
-        """Raise the suspension of this attempt again if its handler swallowed it."""
-        if self._opened_waits is not None and self._opened_waits.suspension is not None:
-            raise self._opened_waits.suspension
-
-    @property
-    def _transaction(self) -> HandlerTransaction:
-        if self._opened_transaction is None:
-            # Imported here: it loads the driver, which a child process may never need.
-            from laneway.engine.run.handler_transaction import HandlerTransaction
-
-            self._opened_transaction = HandlerTransaction(self._channel)
-        return self._opened_transaction
-
-    @property
-    def _saved(self) -> Checkpoint:
-        if self._stored is None:
-            self._stored = Checkpoint(self._channel.checkpoint, self._channel.limits)
-        return self._stored
-
-    def _check_open(self, verb: str) -> None:
-        self.check_suspension()
-        if self.has_finished:
-            raise finished_error(verb)
-
-    def _report(
-        self, done: float | None, total: float | None, message: str | None, stage: str | None
-    ) -> None:
-        self._channel.report(
-            stage=escape_text(redact(stage))[:256] if stage is not None else None,
-            done=_number("done", done),
-            total=_number("total", total),
-            message=escape_text(redact(message))[:1024] if message is not None else None,
-        )
-
-    def _report_position(self, name: str, position: int, total: int | None) -> None:
-        self._saved.tracked[name] = position
-        self._channel.report(
-            done=float(position),
-            total=None if total is None else float(total),
-            checkpoint=self._saved.text(),
-        )
 
 
 def _limit_names(names: tuple[str, ...]) -> list[str]:
@@ -148,24 +34,47 @@ def _limit_names(names: tuple[str, ...]) -> list[str]:
     return sorted(set(names))
 
 
-def _number(field: str, value: float | None) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InvalidInput(field, "must be a number")
-    if not abs(value) <= LARGEST:
-        raise InvalidInput(field, f"must be finite, at most {LARGEST:g}")
-    # The percentage divides two of these, so extreme floats would overflow.
-    return round(float(value), 9)
-
-
 def _length(items: object, total: int | None) -> int | None:
     if total is None and isinstance(items, Sized):
         return len(items)
     return total
 
 
-class Context(_Common, AsyncWaitCalls):
+class _TrackedItems(AsyncIterator[T], Generic[T]):
+    """An async generator that a plain `for` refuses by name."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: AsyncGenerator[T, None]) -> None:
+        self._items = items
+
+    # The generator itself: this wrapper costs nothing per item.
+    def __aiter__(self) -> AsyncGenerator[T, None]:
+        return self._items
+
+    async def __anext__(self) -> T:
+        return await anext(self._items)
+
+    async def aclose(self) -> None:
+        await self._items.aclose()
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError(
+            "ctx.track in an async def needs async for: write `async for item in ctx.track(items)`"
+        )
+
+
+async def _each(items: Iterable[T] | AsyncIterable[T]) -> AsyncGenerator[T, None]:
+    """The items one by one, of an iterable of either kind."""
+    if isinstance(items, AsyncIterable):
+        async for item in items:
+            yield item
+    else:
+        for item in items:
+            yield item
+
+
+class Context(AsyncWaitCalls):
     """The `ctx` of an `async def` handler; a plain one gets a SyncContext with the same names."""
 
     __slots__ = ()
@@ -263,14 +172,14 @@ class Context(_Common, AsyncWaitCalls):
         A later attempt continues after the last item stored. Positions are stored within half a
         second, so a crash may repeat the last few items; `durable=True` stores each one first.
         """
-        return TrackedItems(self._track(items, total, name, durable))
+        return _TrackedItems(self._track(items, total, name, durable))
 
     async def _track(
         self, items: Iterable[T] | AsyncIterable[T], total: int | None, name: str, durable: bool
     ) -> AsyncGenerator[T, None]:
         count, reached = _length(items, total), self._saved.tracked.get(name, 0)
         position = 0
-        async for item in each(items):
+        async for item in _each(items):
             position += 1
             if position <= reached:
                 continue
@@ -282,15 +191,10 @@ class Context(_Common, AsyncWaitCalls):
                 await asyncio.sleep(0)
 
 
-class SyncContext(_Common, SyncWaitCalls):
+class SyncContext(SyncWaitCalls):
     """The `ctx` of a plain `def` handler, in a thread or a child process."""
 
     __slots__ = ()
-
-    def check(self) -> None:
-        """End the handler here if it should stop; every other call checks too."""
-        if self._channel.stop_reason is not None:
-            raise Interrupted(self._channel.stop_reason)
 
     def progress(
         self,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from laneway.engine.run.handler_channel import HandlerChannel
-from laneway.engine.run.waits import Failures, Waits, drive, drive_blocking
+from laneway.engine.run.handler_channel import Interrupted
+from laneway.engine.run.handler_state import HandlerState
+from laneway.engine.run.waits import Asking, Failures, drive, drive_blocking
 
 if TYPE_CHECKING:
     from laneway.client.spec import Given, NewJobSpec
@@ -15,19 +16,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class AsyncWaitCalls:
+class AsyncWaitCalls(HandlerState):
     """The waits of an `async def` handler."""
 
     __slots__ = ()
 
-    _channel: HandlerChannel
-
-    @property
-    def _waits(self) -> Waits:
-        raise NotImplementedError
-
-    def _check_open(self, verb: str) -> None:
-        raise NotImplementedError
+    async def _wait(self, verb: str, work: Asking[T]) -> T:
+        self._check_open(verb)
+        return await drive(self._channel, work)
 
     @overload
     async def run_all(
@@ -50,8 +46,7 @@ class AsyncWaitCalls:
         handler runs again from the top. Raises SubJobsFailed, which names the jobs that did not
         complete; `failures="return"` returns a JobResult for each job instead.
         """
-        self._check_open("run_all")
-        return await drive(self._channel, self._waits.run_all(name, jobs, failures))
+        return await self._wait("run_all", self._waits.run_all(name, jobs, failures))
 
     async def wait_event(
         self, event: str, *, key: str = "", timeout: float | None = None, name: str | None = None
@@ -61,13 +56,11 @@ class AsyncWaitCalls:
         It takes the first event of this name and key that the job has not taken, also one that was
         sent before. Raises TimeoutError after `timeout` seconds.
         """
-        self._check_open("wait_event")
-        return await drive(self._channel, self._waits.wait_event(event, key, timeout, name))
+        return await self._wait("wait_event", self._waits.wait_event(event, key, timeout, name))
 
     async def sleep(self, name: str, seconds: float) -> None:
         """Continue after so many seconds; the job waits meanwhile without a worker."""
-        self._check_open("sleep")
-        await drive(self._channel, self._waits.sleep(name, seconds))
+        await self._wait("sleep", self._waits.sleep(name, seconds))
 
     async def results(self) -> AsyncIterator[JobResult]:
         """The results of the jobs that this one came after, in order: `async for part in …`."""
@@ -78,22 +71,20 @@ class AsyncWaitCalls:
                 yield one
 
 
-class SyncWaitCalls:
+class SyncWaitCalls(HandlerState):
     """The waits of a plain `def` handler."""
 
     __slots__ = ()
 
-    _channel: HandlerChannel
-
-    @property
-    def _waits(self) -> Waits:
-        raise NotImplementedError
-
-    def _check_open(self, verb: str) -> None:
-        raise NotImplementedError
-
     def check(self) -> None:
-        raise NotImplementedError
+        """End the handler here if it should stop; every other call checks too."""
+        if self._channel.stop_reason is not None:
+            raise Interrupted(self._channel.stop_reason)
+
+    def _wait(self, verb: str, work: Asking[T]) -> T:
+        self.check()
+        self._check_open(verb)
+        return drive_blocking(self._channel, work)
 
     @overload
     def run_all(
@@ -114,9 +105,7 @@ class SyncWaitCalls:
         handler runs again from the top. Raises SubJobsFailed, which names the jobs that did not
         complete; `failures="return"` returns a JobResult for each job instead.
         """
-        self.check()
-        self._check_open("run_all")
-        return drive_blocking(self._channel, self._waits.run_all(name, jobs, failures))
+        return self._wait("run_all", self._waits.run_all(name, jobs, failures))
 
     def wait_event(
         self, event: str, *, key: str = "", timeout: float | None = None, name: str | None = None
@@ -126,15 +115,11 @@ class SyncWaitCalls:
         It takes the first event of this name and key that the job has not taken, also one that was
         sent before. Raises TimeoutError after `timeout` seconds.
         """
-        self.check()
-        self._check_open("wait_event")
-        return drive_blocking(self._channel, self._waits.wait_event(event, key, timeout, name))
+        return self._wait("wait_event", self._waits.wait_event(event, key, timeout, name))
 
     def sleep(self, name: str, seconds: float) -> None:
         """Continue after so many seconds; the job waits meanwhile without a worker."""
-        self.check()
-        self._check_open("sleep")
-        drive_blocking(self._channel, self._waits.sleep(name, seconds))
+        self._wait("sleep", self._waits.sleep(name, seconds))
 
     def results(self) -> Iterator[JobResult]:
         """The results of the jobs that this one came after, in order."""
