@@ -4,7 +4,7 @@
 
 client.py      the two clients. Start here.
 verbs.py       their methods, written once, under the names of the server's operations
-call.py        a request as a value; jobs.py, operations.py, stats.py … build one for each method
+call.py        a request as a value; jobs.py, flows.py and operations.py build one for each method
 declared.py    the requests of declared operations (laneway.operations)
 decode.py      responses as domain values; models.py has the types that only HTTP has
 procedure.py   send, retry, follow a stream: generators of steps that runners.py runs

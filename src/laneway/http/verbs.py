@@ -7,7 +7,7 @@ from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 from uuid import UUID
 
-from laneway.http import flows, jobs, operations, server, stats, workers
+from laneway.http import flows, jobs, operations
 from laneway.http.call import Call, Listing, in_header, listed
 from laneway.http.declared import call_of, listing_of
 from laneway.http.models import Event
@@ -132,7 +132,7 @@ class Verbs:
     submit = ClientMethod(jobs.submit)
     submit_many = ClientMethod(jobs.submit_many)
     list_jobs = ListVerb(jobs.list_jobs)
-    count_jobs = ClientMethod(stats.count_jobs)
+    count_jobs = ClientMethod(operations.count_jobs)
     find_job_ids = ClientMethod(jobs.find_job_ids)
     get_job = ClientMethod(jobs.get_job)
     review_job = ClientMethod(jobs.review_job)
@@ -173,18 +173,18 @@ class Verbs:
     roll_back_lane = ClientMethod(call_of(lanes.roll_back_lane))
     list_changes = ListVerb(operations.list_changes)
     read_status = ClientMethod(operations.read_status)
-    drain_worker = ClientMethod(workers.drain_worker)
-    resume_worker = ClientMethod(workers.resume_worker)
+    drain_worker = ClientMethod(operations.drain_worker)
+    resume_worker = ClientMethod(operations.resume_worker)
     pause_claims = ClientMethod(call_of(control.pause_claims))
     resume_claims = ClientMethod(call_of(control.resume_claims))
     freeze_lanes = ClientMethod(operations.freeze_lanes)
     thaw_lanes = ClientMethod(call_of(control.thaw_lanes))
     read_stats = ClientMethod(call_of(control.read_stats))
-    read_failures = ClientMethod(stats.read_failures)
+    read_failures = ClientMethod(operations.read_failures)
     list_job_types = ListVerb(listing_of(job_types.list_job_types))
     list_publishers = ListVerb(listing_of(job_types.list_publishers))
-    forget_publisher = ClientMethod(stats.forget_publisher)
-    read_database = ClientMethod(stats.read_database)
+    forget_publisher = ClientMethod(operations.forget_publisher)
+    read_database = ClientMethod(operations.read_database)
     list_limits = ListVerb(listing_of(limits.list_limits))
     get_limit = ClientMethod(call_of(limits.get_limit))
     put_limit = ClientMethod(operations.put_limit)
@@ -216,6 +216,6 @@ class Verbs:
     create_token = ClientMethod(call_of(access.create_token))
     revoke_token = ClientMethod(call_of(access.revoke_token))
     list_audit_entries = ListVerb(listing_of(audit.list_audit_entries))
-    get_me = ClientMethod(server.get_me)
-    get_health = ClientMethod(server.get_health)
-    get_readiness = ClientMethod(server.get_readiness)
+    get_me = ClientMethod(operations.get_me)
+    get_health = ClientMethod(operations.get_health)
+    get_readiness = ClientMethod(operations.get_readiness)
