@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from laneway.domain.access import Kind, Principal, Role, RoleGrant, Token
@@ -12,9 +12,7 @@ from laneway.domain.bounds import NO_CHANGE, BoundsChange, GrantBounds
 from laneway.domain.job import new_job_id
 from laneway.domain.permissions import Access, Grant, Scope
 from laneway.domain.token import SOON_S, SOON_SHARE, TokenExpiry
-from laneway.store.statement import Row, Statement, nothing
-
-T = TypeVar("T")
+from laneway.store.statement import Row, Statement, maybe_row, nothing, one_row, rows_of
 
 
 class ExpiringToken(NamedTuple):
@@ -33,39 +31,21 @@ class Granted(NamedTuple):
     was: GrantBounds | None
 
 
-def _first(make: Callable[[Row], T]) -> Callable[[list[Row]], T | None]:
-    return lambda rows: make(rows[0]) if rows else None
-
-
-def _only(make: Callable[[Row], T]) -> Callable[[list[Row]], T]:
-    return lambda rows: make(rows[0])
-
-
-def _every(make: Callable[[Row], T]) -> Callable[[list[Row]], list[T]]:
-    return lambda rows: [make(row) for row in rows]
-
-
 def _names(listed: Sequence[str] | None) -> tuple[str, ...] | None:
     return None if listed is None else tuple(listed)
 
 
-def _principal(row: Row) -> Principal:
-    return Principal(*row)
-
-
-def _role(row: Row) -> Role:
-    name, permissions, *rest = row
+def _role(name: str, permissions: Sequence[str], *rest: Any) -> Role:
     return Role(name, tuple(permissions), *rest)
 
 
-def _grant(row: Row) -> RoleGrant:
-    number, principal, role, scope, workspace, lanes, *rest = row
+def _grant(*columns: Any) -> RoleGrant:
+    number, principal, role, scope, workspace, lanes, *rest = columns
     return RoleGrant(number, principal, role, scope, workspace, _names(lanes), *rest)
 
 
-def _token(row: Row) -> Token:
-    *columns, job_types = row
-    number, principal, name, hint, permissions, lanes, *rest = columns
+def _token(*columns: Any) -> Token:
+    number, principal, name, hint, permissions, lanes, *rest, job_types = columns
     token = Token(number, principal, name, hint, _names(permissions), _names(lanes), *rest)
     return token if job_types is None else replace(token, job_types=_names(job_types))
 
@@ -134,7 +114,7 @@ def grants_of(rows: list[Row], start: int) -> tuple[Grant, ...]:
 def create_principal(name: str, kind: Kind, by: str) -> Statement[Principal | None]:
     """Creates a principal; None when the name is taken."""
     params = {"id": new_job_id(), "name": name, "kind": kind, "by": by}
-    return Statement("access/create_principal", _first(_principal), params)
+    return Statement("access/create_principal", maybe_row(Principal), params)
 
 
 def _is_last(rows: list[Row]) -> bool:
@@ -158,23 +138,23 @@ def loses_last_admin(
 def create_first_principal(name: str, by: str) -> Statement[Principal | None]:
     """Creates the first person; None when any principal exists."""
     params = {"id": new_job_id(), "name": name, "by": by}
-    return Statement("access/create_first_principal", _first(_principal), params)
+    return Statement("access/create_first_principal", maybe_row(Principal), params)
 
 
 def list_principals(limit: int, after: str | None = None) -> Statement[list[Principal]]:
     """Principals by name."""
-    return Statement("access/list_principals", _every(_principal), {"limit": limit, "after": after})
+    return Statement("access/list_principals", rows_of(Principal), {"limit": limit, "after": after})
 
 
 def lock_principal(name: str) -> Statement[Principal | None]:
     """Reads a principal and locks it until the transaction ends."""
-    return Statement("access/lock_principal", _first(_principal), {"name": name})
+    return Statement("access/lock_principal", maybe_row(Principal), {"name": name})
 
 
 def switch_principal(principal_id: UUID, *, enabled: bool) -> Statement[Principal]:
     """Disables or enables a locked principal."""
     params = {"id": principal_id, "enabled": enabled}
-    return Statement("access/switch_principal", _only(_principal), params)
+    return Statement("access/switch_principal", one_row(Principal), params)
 
 
 # -- roles ------------------------------------------------------------------------------------
@@ -183,17 +163,17 @@ def switch_principal(principal_id: UUID, *, enabled: bool) -> Statement[Principa
 def create_role(name: str, permissions: Sequence[str], by: str) -> Statement[Role | None]:
     """Creates a role; None when the name is taken."""
     params = {"name": name, "permissions": list(permissions), "by": by}
-    return Statement("access/create_role", _first(_role), params)
+    return Statement("access/create_role", maybe_row(_role), params)
 
 
 def list_roles(limit: int, after: str | None = None) -> Statement[list[Role]]:
     """Roles by name."""
-    return Statement("access/list_roles", _every(_role), {"limit": limit, "after": after})
+    return Statement("access/list_roles", rows_of(_role), {"limit": limit, "after": after})
 
 
 def lock_role(name: str) -> Statement[Role | None]:
     """Reads a role and blocks its grant, change and deletion until the transaction ends."""
-    return Statement("access/lock_role", _first(_role), {"name": name})
+    return Statement("access/lock_role", maybe_row(_role), {"name": name})
 
 
 def lock_role_shared(name: str) -> Statement[bool]:
@@ -204,7 +184,7 @@ def lock_role_shared(name: str) -> Statement[bool]:
 def change_role(name: str, permissions: Sequence[str], by: str) -> Statement[Role]:
     """Replaces the permissions of a locked role that is not seeded."""
     params = {"name": name, "permissions": list(permissions), "by": by}
-    return Statement("access/change_role", _only(_role), params)
+    return Statement("access/change_role", one_row(_role), params)
 
 
 def delete_role(name: str) -> Statement[bool]:
@@ -230,7 +210,7 @@ def grant_role(
         if not rows:
             return None
         *columns, was = rows[0]
-        return Granted(_grant(columns), None if was is None else GrantBounds(*was))
+        return Granted(_grant(*columns), None if was is None else GrantBounds(*was))
 
     params = {
         "id": new_job_id(),
@@ -255,12 +235,12 @@ def list_grants(
 ) -> Statement[list[RoleGrant]]:
     """Grants, oldest first."""
     params = {"limit": limit, "principal": principal, "role": role, "after": after}
-    return Statement("access/list_grants", _every(_grant), params)
+    return Statement("access/list_grants", rows_of(_grant), params)
 
 
 def revoke_grant(grant_id: UUID) -> Statement[RoleGrant | None]:
     """Revokes a grant; None when it does not exist."""
-    return Statement("access/revoke_grant", _first(_grant), {"id": grant_id})
+    return Statement("access/revoke_grant", maybe_row(_grant), {"id": grant_id})
 
 
 # -- tokens -----------------------------------------------------------------------------------
@@ -290,7 +270,7 @@ def create_token(
         "by": by,
         "job_types": None if job_types is None else list(job_types),
     }
-    return Statement("access/create_token", _only(_token), params)
+    return Statement("access/create_token", one_row(_token), params)
 
 
 def list_tokens(
@@ -298,7 +278,7 @@ def list_tokens(
 ) -> Statement[list[Token]]:
     """Tokens, oldest first."""
     params = {"limit": limit, "principal": principal, "after": after}
-    return Statement("access/list_tokens", _every(_token), params)
+    return Statement("access/list_tokens", rows_of(_token), params)
 
 
 def list_expiring_tokens(limit: int) -> Statement[list[ExpiringToken]]:
@@ -316,9 +296,9 @@ def list_expiring_tokens(limit: int) -> Statement[list[ExpiringToken]]:
 
 def lock_token(token_id: UUID) -> Statement[Token | None]:
     """Reads a token and locks it until the transaction ends."""
-    return Statement("access/lock_token", _first(_token), {"id": token_id})
+    return Statement("access/lock_token", maybe_row(_token), {"id": token_id})
 
 
 def revoke_token(token_id: UUID, by: str) -> Statement[Token | None]:
     """Revokes a token; None when it is already invalid."""
-    return Statement("access/revoke_token", _first(_token), {"id": token_id, "by": by})
+    return Statement("access/revoke_token", maybe_row(_token), {"id": token_id, "by": by})

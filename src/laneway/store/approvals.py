@@ -8,7 +8,7 @@ from uuid import UUID
 
 from laneway.domain.approval import Decision
 from laneway.domain.redaction import redact
-from laneway.store.statement import Row, Statement
+from laneway.store.statement import Row, Statement, maybe_row
 
 
 class Decided(NamedTuple):
@@ -77,6 +77,4 @@ class Sealed(NamedTuple):
 
 
 def sealed(job_id: UUID) -> Statement[Sealed | None]:
-    return Statement(
-        "approvals/read_seal", lambda rows: Sealed(*rows[0]) if rows else None, {"id": job_id}
-    )
+    return Statement("approvals/read_seal", maybe_row(Sealed), {"id": job_id})

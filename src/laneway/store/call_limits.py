@@ -7,7 +7,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from laneway.domain.claim import Claim
-from laneway.store.statement import Row, Statement, scalar
+from laneway.store.statement import Row, Statement, one_row, scalar
 
 
 class LimitGrant(NamedTuple):
@@ -78,4 +78,4 @@ class EndedHold(NamedTuple):
 
 def end_holds() -> Statement[EndedHold]:
     """Releases the expired limits of one remote attempt."""
-    return Statement("limits/end_call_holds", lambda rows: EndedHold(*rows[0]), {})
+    return Statement("limits/end_call_holds", one_row(EndedHold), {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from laneway.domain.claim import Claim
-from laneway.store.statement import Statement, scalar
+from laneway.store.statement import Statement, one_row, scalar
 
 
 class GuardResult(NamedTuple):
@@ -18,9 +18,7 @@ class GuardResult(NamedTuple):
 def guard(claim: Claim) -> Statement[GuardResult]:
     """Keeps the attempt from being reclaimed until the transaction ends."""
     return Statement(
-        "leases/guard_attempt",
-        lambda rows: GuardResult(*rows[0]),
-        {"seq": claim.seq, "attempt": claim.attempt},
+        "leases/guard_attempt", one_row(GuardResult), {"seq": claim.seq, "attempt": claim.attempt}
     )
 
 

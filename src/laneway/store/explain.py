@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from laneway.domain.overview import SILENT_S
-from laneway.store.statement import Row, Statement
+from laneway.store.statement import Row, Statement, first_column
 
 
 class LimitFacts(NamedTuple):
@@ -192,4 +192,4 @@ def facts(job_id: UUID, *, bound: int = 10_000, holders: int = 5) -> Statement[F
 def own_ahead(job_id: UUID, owner: str, limit: int = 5) -> Statement[list[UUID]]:
     """The first jobs of one submitter that wait before this job in its lane."""
     params = {"id": job_id, "owner": owner, "limit": limit}
-    return Statement("jobs/find_own_ahead", lambda rows: [row[0] for row in rows], params)
+    return Statement("jobs/find_own_ahead", first_column, params)

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from laneway.domain.freeze import HeldJob, LaneWatch, Thawed
-from laneway.store.statement import Row, Statement, scalar
+from laneway.store.statement import Row, Statement, rows_of, scalar
 
 
 def freeze(lanes: Sequence[str] | None, by: str) -> Statement[list[str]]:
@@ -18,11 +18,7 @@ def freeze(lanes: Sequence[str] | None, by: str) -> Statement[list[str]]:
 
 def thaw(lanes: Sequence[str] | None, by: str) -> Statement[list[Thawed]]:
     """Restores the state of frozen lanes (None: all)."""
-    return Statement(
-        "freeze/thaw_lanes",
-        lambda rows: [Thawed(*row) for row in rows],
-        {"lanes": _names(lanes), "by": by},
-    )
+    return Statement("freeze/thaw_lanes", rows_of(Thawed), {"lanes": _names(lanes), "by": by})
 
 
 class FrozenLane(NamedTuple):
@@ -35,7 +31,7 @@ class FrozenLane(NamedTuple):
 
 
 def frozen() -> Statement[list[FrozenLane]]:
-    return Statement("freeze/read_frozen", lambda rows: [FrozenLane(*row) for row in rows])
+    return Statement("freeze/read_frozen", rows_of(FrozenLane))
 
 
 def progress(lanes: Sequence[str], most: int) -> Statement[list[LaneWatch]]:

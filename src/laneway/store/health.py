@@ -29,7 +29,15 @@ from laneway.store.edges import MendedWaits
 from laneway.store.failures import translated
 from laneway.store.login import logging_in
 from laneway.store.server_settings import ENCODING
-from laneway.store.statement import Row, Statement, scalar
+from laneway.store.statement import (
+    Row,
+    Statement,
+    first_column,
+    maybe_row,
+    one_row,
+    rows_of,
+    scalar,
+)
 
 OLDEST_SERVER = 140000
 PROBE_S = 3.0
@@ -46,7 +54,7 @@ class ServerState(NamedTuple):
 
 
 def read_server() -> Statement[ServerState]:
-    return Statement("health/read_server", lambda rows: ServerState(*rows[0]))
+    return Statement("health/read_server", one_row(ServerState))
 
 
 def current_role() -> Statement[str]:
@@ -59,9 +67,7 @@ def current_database() -> Statement[str]:
 
 
 def oldest_snapshot() -> Statement[OldSnapshot | None]:
-    return Statement(
-        "health/find_oldest_snapshot", lambda rows: OldSnapshot(*rows[0]) if rows else None
-    )
+    return Statement("health/find_oldest_snapshot", maybe_row(OldSnapshot))
 
 
 # Much longer than a claim, which holds its locks for milliseconds.
@@ -70,9 +76,7 @@ _BLOCKS_FOR_S = 1.0
 
 def find_blockers(*, age_s: float = _BLOCKS_FOR_S) -> Statement[list[Blocker]]:
     """Sessions that have held locks needed by Laneway for this long, oldest first."""
-    return Statement(
-        "health/find_blockers", lambda rows: [Blocker(*row) for row in rows], {"age": age_s}
-    )
+    return Statement("health/find_blockers", rows_of(Blocker), {"age": age_s})
 
 
 class LostSample(NamedTuple):
@@ -113,9 +117,7 @@ def look_for_lost(*, after: int, scan: int) -> Statement[LostAmong]:
 
 def end_lost(numbers: Sequence[int]) -> Statement[list[UUID]]:
     """Fails those of the jobs that have no state; returns their ids."""
-    return Statement(
-        "health/end_lost", lambda rows: [row[0] for row in rows], {"seqs": list(numbers)}
-    )
+    return Statement("health/end_lost", first_column, {"seqs": list(numbers)})
 
 
 def recount_usage() -> Statement[int]:
@@ -142,16 +144,12 @@ def find_stuck_waits(*, look: int) -> Statement[StuckWaits]:
 
 def find_old_waits(*, look: int, age_s: float) -> Statement[list[UUID]]:
     """Jobs that have waited for an event without a timeout for this long."""
-    return Statement(
-        "health/find_old_waits", lambda rows: [row[0] for row in rows], {"look": look, "age": age_s}
-    )
+    return Statement("health/find_old_waits", first_column, {"look": look, "age": age_s})
 
 
 def mend_waits(*, after: int, look: int) -> Statement[MendedWaits]:
     """Corrects such jobs among those after a number."""
-    return Statement(
-        "health/mend_waits", lambda rows: MendedWaits(*rows[0]), {"after": after, "look": look}
-    )
+    return Statement("health/mend_waits", one_row(MendedWaits), {"after": after, "look": look})
 
 
 class Sizes(NamedTuple):
@@ -178,9 +176,7 @@ class UnhandledType(NamedTuple):
 
 def find_unhandled(*, most: int) -> Statement[list[UnhandledType]]:
     """Job types without a live worker in their lane, among the first `most` with due jobs."""
-    return Statement(
-        "health/find_unhandled", lambda rows: [UnhandledType(*row) for row in rows], {"most": most}
-    )
+    return Statement("health/find_unhandled", rows_of(UnhandledType), {"most": most})
 
 
 class Lapsed(NamedTuple):
@@ -192,7 +188,7 @@ class Lapsed(NamedTuple):
 
 
 def count_lapsed() -> Statement[Lapsed]:
-    return Statement("health/count_lapsed", lambda rows: Lapsed(*rows[0]))
+    return Statement("health/count_lapsed", one_row(Lapsed))
 
 
 class Attention(NamedTuple):
@@ -204,7 +200,7 @@ class Attention(NamedTuple):
 
 
 def count_attention(*, bound: int) -> Statement[Attention]:
-    return Statement("health/count_attention", lambda rows: Attention(*rows[0]), {"bound": bound})
+    return Statement("health/count_attention", one_row(Attention), {"bound": bound})
 
 
 class Rights(NamedTuple):
@@ -323,11 +319,7 @@ class RoleSetting(NamedTuple):
 
 def role_settings(names: Sequence[str]) -> Statement[list[RoleSetting]]:
     """Settings of the database roles that use Laneway."""
-    return Statement(
-        "health/read_role_settings",
-        lambda rows: [RoleSetting(*row) for row in rows],
-        {"names": [*names]},
-    )
+    return Statement("health/read_role_settings", rows_of(RoleSetting), {"names": [*names]})
 
 
 async def read_settings(dsn: str, timeout_s: int, names: Sequence[str]) -> dict[str, SettingFound]:

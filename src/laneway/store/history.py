@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from laneway.domain.change import Change
 from laneway.domain.stored_json import stored_json
-from laneway.store.statement import Row, Statement
+from laneway.store.statement import Row, Statement, one_row
 
 NEWEST = 2**63 - 1
 
@@ -67,7 +67,7 @@ def roll_back(kind: str, name: str, to: int | None, by: str) -> Statement[Rollba
     """Restores the state before the newest change, or right after the change `to`."""
     return Statement(
         "history/restore_state",
-        lambda rows: RollbackAnswer(*rows[0]),
+        one_row(RollbackAnswer),
         {"kind": kind, "name": name, "to": to, "by": by},
     )
 

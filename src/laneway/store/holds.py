@@ -7,7 +7,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from laneway.store.call_limits import LimitGrant
-from laneway.store.statement import Statement, scalar
+from laneway.store.statement import Statement, one_row, rows_of, scalar
 
 
 class Holder(NamedTuple):
@@ -23,7 +23,7 @@ def hold(
     """Acquires one of each limit, all or none; the answer is granted or full."""
     return Statement(
         "limits/hold_limit",
-        lambda rows: LimitGrant(*rows[0]),
+        one_row(LimitGrant),
         {
             "hold": hold_id,
             "holder": holder.id,
@@ -47,11 +47,7 @@ class Holders(NamedTuple):
 
 
 def find_holders(names: Sequence[str], most: int = 5) -> Statement[list[Holders]]:
-    return Statement(
-        "limits/find_holders",
-        lambda rows: [Holders(*row) for row in rows],
-        {"names": list(names), "most": most},
-    )
+    return Statement("limits/find_holders", rows_of(Holders), {"names": list(names), "most": most})
 
 
 def renew(holds: Collection[UUID], lease_s: float) -> Statement[set[UUID]]:

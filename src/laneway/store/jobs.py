@@ -21,7 +21,7 @@ from laneway.domain.states import Status
 from laneway.domain.stored_json import read_stored
 from laneway.domain.verb_rules import CancelOnly
 from laneway.domain.wait import WaitsFor
-from laneway.store.statement import Row, Statement, as_json, one, scalar
+from laneway.store.statement import Row, Statement, as_json, one, one_row, scalar
 
 VIEW_COLUMNS = (
     "seq", "id", "job_type", "lane", "status", "priority", "payload", "result", "error",
@@ -56,7 +56,7 @@ def submit(job: NewJob, *, wake: bool = False) -> Statement[SubmitResult]:
     """Submits one job in the transaction of the connection."""
     return Statement(
         "jobs/submit_job",
-        lambda rows: SubmitResult(*rows[0]),
+        one_row(SubmitResult),
         {"id": job.id, "payload": job.payload, "wake": wake, **_settings(job)}
         | {"after": list(job.after) or None, "after_failure": job.after_failure},
     )
@@ -353,7 +353,7 @@ def count(
     """Counts the jobs that match, up to the limit."""
     return Statement(
         "jobs/count_jobs",
-        lambda rows: Counted(*rows[0]),
+        one_row(Counted),
         {**_bounded(wanted, limit, before), "scan": scan or SCAN},
     )
 

@@ -14,7 +14,7 @@ from laneway.domain.lane import ANALYSIS_LANE, Lane, LaneSettings
 from laneway.domain.overview import ActiveJob, Gate, PriorityLoad
 from laneway.store.arrays import array_of_numbers, array_of_texts
 from laneway.store.leases import Range
-from laneway.store.statement import Row, Statement, nothing, scalar
+from laneway.store.statement import Row, Statement, first_column, nothing, one_row, rows_of, scalar
 
 _COLUMNS: Final = tuple(LaneSettings.__annotations__)
 
@@ -70,7 +70,7 @@ def peek(job_types: Sequence[str], ranges: Sequence[Range] = ()) -> Statement[Pe
     """Promotes due delayed jobs; returns which of these types and ranges have jobs."""
     return Statement(
         "lanes/peek_lanes",
-        lambda rows: Peek(*rows[0]),
+        one_row(Peek),
         {
             "types": list(job_types),
             "ranged": array_of_texts([one.job_type for one in ranges]),
@@ -131,7 +131,7 @@ def assign_types(
     """
     return Statement(
         "lanes/assign_types",
-        lambda rows: [row[0] for row in rows],
+        first_column,
         {
             "lanes": [lane for lane, _ in given],
             "job_types": [job_type for _, job_type in given],
@@ -144,9 +144,7 @@ def assign_types(
 def move_type(lane: str, job_type: str, by: str) -> Statement[list[str]]:
     """Moves a job type with its waiting jobs to a lane; returns the changed lanes."""
     return Statement(
-        "lanes/move_type",
-        lambda rows: [r[0] for r in rows],
-        {"lane": lane, "job_type": job_type, "by": by},
+        "lanes/move_type", first_column, {"lane": lane, "job_type": job_type, "by": by}
     )
 
 
@@ -173,9 +171,7 @@ def replace_all(
     """Deletes lanes, then creates or overwrites the lanes of these states, in one change."""
     rows = [{**state, "updated_by": by} for state in states]
     return Statement(
-        "lanes/load_lanes",
-        nothing,
-        {"lanes": json.dumps(rows), "deleted": list(deleted), "by": by},
+        "lanes/load_lanes", nothing, {"lanes": json.dumps(rows), "deleted": list(deleted), "by": by}
     )
 
 
@@ -185,7 +181,7 @@ def pause(paused: bool, by: str) -> Statement[None]:
 
 
 def read_gate() -> Statement[Gate]:
-    return Statement("control/read_gate", lambda rows: Gate(*rows[0]))
+    return Statement("control/read_gate", one_row(Gate))
 
 
 class LaneLoad(NamedTuple):
@@ -201,9 +197,7 @@ class LaneLoad(NamedTuple):
 
 def measure(bound: int = 10_000) -> Statement[list[LaneLoad]]:
     """Load per lane and waiting job type; `is_capped`: more than `depth` jobs wait."""
-    return Statement(
-        "lanes/measure_lanes", lambda rows: [LaneLoad(*r) for r in rows], {"bound": bound}
-    )
+    return Statement("lanes/measure_lanes", rows_of(LaneLoad), {"bound": bound})
 
 
 def measure_lane(lane: str, bound: int = 10_000) -> Statement[list[PriorityLoad]]:

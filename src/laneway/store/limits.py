@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from laneway.domain.limit import HoldingJob, Limit, LimitSettings
-from laneway.store.statement import Row, Statement
+from laneway.store.statement import Row, Statement, first_column, one_row, rows_of
 
 COLUMNS = tuple(LimitSettings.__annotations__)
 
@@ -57,14 +57,12 @@ def find(names: Iterable[str]) -> Statement[set[str]]:
 
 def names(limit: int = 1000) -> Statement[list[str]]:
     """The names of all limits, to suggest one."""
-    return Statement("limits/list_names", lambda rows: [row[0] for row in rows], {"limit": limit})
+    return Statement("limits/list_names", first_column, {"limit": limit})
 
 
 def get(names: Iterable[str]) -> Statement[list[Limit]]:
     """The named limits that exist, by name."""
-    return Statement(
-        "limits/get_limits", lambda rows: [Limit(*row) for row in rows], {"names": list(names)}
-    )
+    return Statement("limits/get_limits", rows_of(Limit), {"names": list(names)})
 
 
 def _changed(rows: list[Row]) -> Limit | None:
@@ -81,9 +79,7 @@ def tune(name: str, change: Mapping[str, object], by: str) -> Statement[Limit | 
     """Changes the columns in `change` (already validated); None for an unknown limit."""
     params = {column: change.get(column) for column in COLUMNS}
     return Statement(
-        "limits/tune_limit",
-        _changed,
-        {"name": name, "by": by, "columns": list(change), **params},
+        "limits/tune_limit", _changed, {"name": name, "by": by, "columns": list(change), **params}
     )
 
 
@@ -96,6 +92,4 @@ class Deletion(NamedTuple):
 
 def delete(name: str, by: str) -> Statement[Deletion]:
     """Deletes a limit unless something needs it."""
-    return Statement(
-        "limits/delete_limit", lambda rows: Deletion(*rows[0]), {"name": name, "by": by}
-    )
+    return Statement("limits/delete_limit", one_row(Deletion), {"name": name, "by": by})

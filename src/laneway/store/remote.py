@@ -10,7 +10,7 @@ from uuid import UUID
 
 from laneway.domain.claim import Claim
 from laneway.domain.job_type_policy import TypeRecord
-from laneway.store.statement import Row, Statement, nothing
+from laneway.store.statement import Row, Statement, nothing, rows_of, scalar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ def register(stream: StreamInfo) -> Statement[bool | None]:
     """
     return Statement(
         "remote/register_worker",
-        lambda rows: rows[0][0] if rows else None,
+        scalar,
         {
             "id": stream.id,
             "session": stream.session,
@@ -76,7 +76,7 @@ def touch(
     """
     return Statement(
         "remote/touch_workers",
-        lambda rows: [StreamState(*row) for row in rows],
+        rows_of(StreamState),
         {
             **_streams(streams),
             "memory": list(memory_bytes),
@@ -201,7 +201,5 @@ def find_ignored(types: Sequence[TypeRecord]) -> Statement[dict[str, list[str]]]
 def read_types(names: Sequence[str]) -> Statement[dict[str, float | None]]:
     """The published ones of these job types, each with its handler timeout."""
     return Statement(
-        "remote/read_types",
-        lambda rows: {row[0]: row[1] for row in rows},
-        {"names": list(names)},
+        "remote/read_types", lambda rows: {row[0]: row[1] for row in rows}, {"names": list(names)}
     )

@@ -11,7 +11,7 @@ from uuid import UUID
 from laneway.domain.payload import PayloadLimits
 from laneway.domain.schedule import RunNow, Schedule, Slot, encode_payload
 from laneway.domain.stored_json import read_stored
-from laneway.store.statement import Row, Statement, nothing, scalar
+from laneway.store.statement import Row, Statement, maybe_row, nothing, one_row, rows_of, scalar
 
 _COLUMNS: Final = (
     "job_type", "payload", "cron", "timezone", "missed", "catch_up", "check_name", "priority",
@@ -144,26 +144,20 @@ class ScheduleScope(NamedTuple):
 
 def scopes() -> Statement[list[ScheduleScope]]:
     """Every schedule by name, without its payload."""
-    return Statement(
-        "schedules/list_scopes", lambda rows: [ScheduleScope(*row) for row in rows], {}
-    )
+    return Statement("schedules/list_scopes", rows_of(ScheduleScope), {})
 
 
 def slots(name: str, limit: int, before: datetime | None = None) -> Statement[list[Slot]]:
     """The newest slots, newest first."""
     return Statement(
-        "schedules/list_slots",
-        lambda rows: [Slot(*row) for row in rows],
-        {"name": name, "limit": limit, "before": before},
+        "schedules/list_slots", rows_of(Slot), {"name": name, "limit": limit, "before": before}
     )
 
 
 def run_now(name: str, by: str, *, check: bool) -> Statement[RunNow | None]:
     """Fires a schedule now; with `check`, requests its check first. None: unknown schedule."""
     return Statement(
-        "schedules/run_schedule",
-        lambda rows: RunNow(*rows[0]) if rows else None,
-        {"name": name, "by": by, "check": check},
+        "schedules/run_schedule", maybe_row(RunNow), {"name": name, "by": by, "check": check}
     )
 
 
@@ -279,7 +273,7 @@ def fire(
     """Records slots and submits their jobs, fenced; without an epoch, by the check's lease."""
     return Statement(
         "schedules/fire_slots",
-        lambda rows: Fired(*rows[0]),
+        one_row(Fired),
         {
             "name": due.name,
             "seen": due.seen,

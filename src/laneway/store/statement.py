@@ -54,6 +54,26 @@ def one(rows: list[Row]) -> Row | None:
     return rows[0] if rows else None
 
 
+def one_row(make: Callable[..., T]) -> Callable[[list[Row]], T]:
+    """Makes a value of the columns of the only row."""
+    return lambda rows: make(*rows[0])
+
+
+def maybe_row(make: Callable[..., T]) -> Callable[[list[Row]], T | None]:
+    """Makes a value of the columns of the only row; None without one."""
+    return lambda rows: make(*rows[0]) if rows else None
+
+
+def rows_of(make: Callable[..., T]) -> Callable[[list[Row]], list[T]]:
+    """Makes a value of the columns of each row."""
+    return lambda rows: [make(*row) for row in rows]
+
+
+def first_column(rows: list[Row]) -> list[Any]:
+    """The first column of all rows."""
+    return [row[0] for row in rows]
+
+
 def as_json(value: Any) -> Any:
     """The value of a jsonb column; on a caller's connection it may be text."""
     if not isinstance(value, str):

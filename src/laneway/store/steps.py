@@ -8,7 +8,7 @@ from uuid import UUID
 
 from laneway.domain.claim import Claim
 from laneway.domain.review import Step
-from laneway.store.statement import Statement
+from laneway.store.statement import Statement, one_row, rows_of
 
 # Steps shown with a job.
 MAX_STEPS: Final = 200
@@ -28,18 +28,14 @@ def read(claim: Claim) -> Statement[dict[str, str]]:
 
 def listing(job_id: UUID) -> Statement[list[Step]]:
     """The newest finished steps of a job, in order, without their results."""
-    return Statement(
-        "steps/list_steps",
-        lambda rows: [Step(*row) for row in rows],
-        {"id": job_id, "limit": MAX_STEPS},
-    )
+    return Statement("steps/list_steps", rows_of(Step), {"id": job_id, "limit": MAX_STEPS})
 
 
 def save(claim: Claim, name: str, result: str, took_s: float) -> Statement[StepWrite]:
     """Stores a result; returns it as later attempts will read it."""
     return Statement(
         "steps/save_step",
-        lambda rows: StepWrite(*rows[0]),
+        one_row(StepWrite),
         {
             "seq": claim.seq,
             "attempt": claim.attempt,

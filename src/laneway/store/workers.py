@@ -10,7 +10,7 @@ from uuid import UUID
 
 from laneway.domain.job_type_policy import TypeRecord
 from laneway.domain.overview import RoomUse, Transport, WorkerRow
-from laneway.store.statement import Row, Statement, nothing, scalar
+from laneway.store.statement import Row, Statement, first_column, nothing, rows_of, scalar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,9 +141,7 @@ def published(names: Sequence[str]) -> Statement[dict[str, Published]]:
 
 def published_names(limit: int = 1000) -> Statement[list[str]]:
     """The names of published job types, to suggest one."""
-    return Statement(
-        "job_types/list_names", lambda rows: [row[0] for row in rows], {"limit": limit}
-    )
+    return Statement("job_types/list_names", first_column, {"limit": limit})
 
 
 class Conflict(NamedTuple):
@@ -162,6 +160,6 @@ def conflicts(types: Sequence[str] | None = None) -> Statement[list[Conflict]]:
     """Job types that applications publish differently, among those named or all."""
     return Statement(
         "job_types/find_conflicts",
-        lambda rows: [Conflict(*row) for row in rows],
+        rows_of(Conflict),
         {"types": None if types is None else list(types)},
     )

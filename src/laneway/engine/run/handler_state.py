@@ -1,4 +1,4 @@
-"""The parts of `ctx` that `async def` and plain handlers share: facts, and the state of its calls."""
+"""The facts and the state that the `ctx` of async and of plain handlers have in common."""
 
 from __future__ import annotations
 
