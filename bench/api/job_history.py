@@ -7,8 +7,6 @@ from bench.server import Database
 
 TYPES = 20
 WORKERS = 50
-# Few jobs have these values, and they are the oldest: a search reads everything else first.
-RARE = "rare"
 _STEP = 250_000
 # Jobs of one flow; the newest ended jobs are those of a wide one.
 FLOW_JOBS = 20
@@ -18,6 +16,7 @@ _IN_FLOWS = 100_000
 # The failed among the newest of this many ended jobs have tracebacks of 3 kB, as a list reads them.
 _WHOLE = 50_000
 
+# The three oldest jobs have the values `rare`: a search for them reads everything else first.
 _JOBS = """
 insert into laneway.jobs (id, job_type, workspace, payload, tags, created_by, created_at, unique_key, flow)
 select gen_random_uuid(), case when n <= 3 then 'rare' else 'bench_' || n %% %(types)s end,

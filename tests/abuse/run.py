@@ -107,9 +107,6 @@ class Probe:
         seen = (one.blocked_s for one in self._seen if one.began + one.took_s >= since)
         return max(seen, default=0.0) * 1000
 
-    def longest_answer_ms(self) -> float:
-        return max((one.took_s for one in self._seen), default=0.0) * 1000
-
     def stop(self) -> None:
         self._process.terminate()
         self._process.wait()

@@ -171,6 +171,7 @@ def test_application_may_be_made_by_a_function(folder: Path) -> None:
     assert failure("shop:broken()").endswith("cannot be made: shop.py, line 6: OSError: no vault")
     assert failure("shop:late()").endswith("late must return a Laneway instance, not coroutine")
     assert failure("shop:mke()").endswith("shop has no function named mke")
+    assert failure("shop:lw()").endswith("shop.lw is a Laneway, not a function")
     for unnamed in ("shop:()", "shop:(7)"):
         assert failure(unnamed).endswith(
             "names no function: write 'shop:NAME()', where NAME is a function without arguments"

@@ -12,7 +12,7 @@ import pytest
 
 from laneway.cli.backends.server import ServerBackend
 from laneway.cli.job_ids import resolve
-from laneway.domain.job_id import parse_id, short_form
+from laneway.domain.job_id import parse_id
 from laneway.errors import Refused
 from laneway.http import AsyncClient
 from tests.api.conftest import People
@@ -21,6 +21,7 @@ from tests.cli.terminal import terminal
 from tests.http.scripted_server import ScriptedServer, problem
 from tests.http.threaded_server import served
 from tests.support.job_factory import JobFactory
+from tests.support.short_ids import short_form
 
 ONE, TWIN, OTHER = (
     UUID(f"019a93c4-{middle}-8def-0123456789ab")

@@ -71,7 +71,6 @@ class FlowFaults:
         self._run = run
         self._workers = workers
         self._operators = operators
-        self._frozen: WorkerProcess | None = None
 
     def shuffled(self, **counts: int) -> list[str]:
         """The kinds, each so often, in random order."""

@@ -16,7 +16,6 @@ from mcp import Client
 
 from laneway.api.models import jobs
 from laneway.domain.job import Progress
-from laneway.domain.job_id import short_form
 from laneway.http import AsyncClient
 from laneway.mcp import outputs
 from laneway.mcp.server import always, make_server
@@ -26,6 +25,7 @@ from laneway.store import leases
 from laneway.store.leases import LogEntry
 from tests.api.conftest import People, Principal
 from tests.support.job_factory import JobFactory
+from tests.support.short_ids import short_form
 
 READING = {
     "list_jobs", "get_job", "explain_job", "list_flows", "get_flow", "list_lanes", "find_lane",

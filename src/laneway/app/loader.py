@@ -159,8 +159,10 @@ def _call(reference: str, module: ModuleType, name: str) -> Laneway:
     """Call the function that makes the application."""
     factory = _value(module, name)
     if not callable(factory):
-        what = "no function" if factory is None else f"a {type(factory).__name__}, no function,"
-        raise ConfigError(f"app {reference!r}: {module.__name__} has {what} named {name}")
+        found = f"{module.__name__} has no function named {name}"
+        if factory is not None:
+            found = f"{module.__name__}.{name} is a {type(factory).__name__}, not a function"
+        raise ConfigError(f"app {reference!r}: {found}")
     try:
         signature(factory).bind()
     except TypeError as error:

@@ -20,7 +20,6 @@ MOST_IDS: Final = 5
 MOST_PREFIXES: Final = 200
 # Of those, the ones with an end: for each, many jobs are examined.
 MOST_ENDS: Final = 5
-END_DIGITS: Final = 6
 _HEX: Final = re.compile(r"[0-9a-f]+", re.ASCII)
 _GAP: Final = re.compile(r"…|\.{2,3}")
 
@@ -85,11 +84,6 @@ def _parts(text: str) -> tuple[str, str, str]:
     if gap is None:
         return text, "", ""
     return text[: gap.start()], gap.group(), text[gap.end() :]
-
-
-def short_form(job_id: UUID) -> str:
-    """The abbreviation that needs no look-up: the time, and the end of the id."""
-    return str(IdPrefix(job_id.hex[:TIME_DIGITS], job_id.hex[-END_DIGITS:]))
 
 
 def hyphenated(digits: str) -> str:

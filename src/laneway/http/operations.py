@@ -46,7 +46,7 @@ def list_changes(kinds: Sequence[str] = ()) -> Listing[Change]:
 
 
 def read_status() -> Call[Overview]:
-    """Slots per lane, which job holds which since when, what waits, who is there, who leads."""
+    """Read the lanes with their slots and depths, running jobs, workers and the leader."""
     return Call("GET", f"{_WORKERS}/status", _overview)
 
 

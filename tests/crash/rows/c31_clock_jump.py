@@ -29,7 +29,6 @@ POLICIES: dict[str, dict[str, Any]] = {
     "catch_up": {"missed": "catch_up", "catch_up": 1000},
 }
 ALL = tuple(f"{kind}_{policy}" for kind in CRONS for policy in POLICIES)
-NIGHTS = tuple(name for name in ALL if name.startswith("night"))
 HALVES = tuple(name for name in ALL if name.startswith("half"))
 
 

@@ -112,7 +112,7 @@ class ServerBackend(OperationBackend):
             last = job
 
     async def _with_traceback(self, job: Job) -> Job:
-        """The job with what no event tells, unless it has gone on since."""
+        """The job with its traceback, which events leave out, unless it has changed since."""
         if job.error is None:
             return job
         with suppress(NotFound):

@@ -33,7 +33,7 @@ RESTART_S = 0.1
 READY_S = 20.0
 LONGEST_TICK_S = 0.5
 # Without an answer for SILENT_S the worker stops claiming. After half of the shortest lease, within
-# FROZEN_S, it kills and replaces the child; a busy machine may need the lower bound to answer.
+# the bounds of FROZEN_S, it kills and replaces the child. The lower bound is for busy machines.
 SILENT_S = 1.5
 FROZEN_S = (2.0, 5.0)
 QUIT_S = 2.0

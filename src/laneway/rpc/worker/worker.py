@@ -39,8 +39,8 @@ from laneway.store.leases import Assignment, Verdict, WriteResult
 
 log = SafeLogger("laneway")
 
-# The delay before a change of abandoned handlers is sent: a fenced handler gets this long to stop,
-# and handlers that return within it are sent together.
+# A change of abandoned handlers is reported after this delay: a fenced handler gets that long to
+# stop, and handlers that return within it are reported together.
 LEFT_S: Final = 1.0
 FLUSH_S: Final = 0.1
 # By then a lease that lapsed by our clock has also lapsed by the database's.
