@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -12,6 +10,7 @@ import typer
 from laneway.cli import completion, inputs, session
 from laneway.cli.exits import ExitCode, fail
 from laneway.cli.name_notes import note_unknown_names
+from laneway.cli.option_groups import takes
 from laneway.cli.output import is_interactive, line, note, show_json, visible
 
 if TYPE_CHECKING:
@@ -127,36 +126,14 @@ class Chosen:
         return JobFilter(**given).check()
 
 
-def filtered(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the filter options to a command, which receives them as `chosen`."""
-    return _with_options(command, {})
+def _gather(given: dict[str, Any]) -> Chosen:
+    bulk = {name: given.pop(name) for name in _BULK if name in given}
+    return Chosen(given, **bulk)
 
 
-def selecting(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of a bulk verb to a command, which receives them as `chosen`."""
-    return _with_options(command, _BULK)
-
-
-def _with_options(command: Callable[..., None], more: dict[str, Any]) -> Callable[..., None]:
-    declared = inspect.signature(command, eval_str=True).parameters.values()
-    parameters = [p for p in declared if p.name != "chosen"]
-    for name, annotation in {**_FILTER, **more}.items():
-        default = None if name in _FILTER else False
-        parameters.append(
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
-            )
-        )
-
-    def with_options(**given: Any) -> None:
-        options = {name: given.pop(name) for name in _FILTER}
-        command(chosen=Chosen(options, **{name: given.pop(name) for name in more}), **given)
-
-    with_options.__name__ = command.__name__
-    with_options.__doc__ = command.__doc__
-    with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    with_options.__annotations__ = {p.name: p.annotation for p in parameters}
-    return with_options
+# These decorators give a command the options of a filter, or of a bulk verb, as `chosen`.
+filtered = takes("chosen", _FILTER, _gather)
+selecting = takes("chosen", {**_FILTER, **_BULK}, _gather)
 
 
 def check_either(job_ids: list[Any] | None, chosen: Chosen, *, can_dry_run: bool = False) -> None:

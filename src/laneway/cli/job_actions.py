@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 
 @selecting
 def approve(
-    chosen: Chosen,
     job_ids: JobIds = None,
     comment: Annotated[str | None, typer.Option(help="Why; kept with the decision.")] = None,
     seal: Annotated[
         str | None, typer.Option(help="Only if `jobs show` still shows this seal; for one job.")
     ] = None,
     json: Json = False,
+    *,
+    chosen: Chosen,
 ) -> None:
     """Approve jobs that await approval."""
     check_either(job_ids, chosen)
@@ -47,10 +48,11 @@ def approve(
 
 @selecting
 def reject(
-    chosen: Chosen,
     reason: Annotated[str, typer.Option(help="Why; kept with the job.")],
     job_ids: JobIds = None,
     json: Json = False,
+    *,
+    chosen: Chosen,
 ) -> None:
     """Reject jobs that await approval; they are cancelled."""
     check_either(job_ids, chosen)
@@ -66,10 +68,11 @@ def reject(
 
 @selecting
 def cancel(
-    chosen: Chosen,
     job_ids: JobIds = None,
     reason: Annotated[str | None, typer.Option(help="Why; kept with the job.")] = None,
     json: Json = False,
+    *,
+    chosen: Chosen,
 ) -> None:
     """Cancel waiting jobs at once; ask the workers of running jobs to stop."""
     check_either(job_ids, chosen)
@@ -86,7 +89,7 @@ def cancel(
 
 
 @selecting
-def retry(chosen: Chosen, job_ids: JobIds = None, json: Json = False) -> None:
+def retry(job_ids: JobIds = None, json: Json = False, *, chosen: Chosen) -> None:
     """Queue failed or cancelled jobs again, with a new retry budget."""
     check_either(job_ids, chosen)
     if not job_ids:
@@ -100,7 +103,7 @@ def retry(chosen: Chosen, job_ids: JobIds = None, json: Json = False) -> None:
 
 
 @selecting
-def run_now(chosen: Chosen, job_ids: JobIds = None, json: Json = False) -> None:
+def run_now(job_ids: JobIds = None, json: Json = False, *, chosen: Chosen) -> None:
     """Start jobs now that are delayed, snoozed or wait for a retry."""
     check_either(job_ids, chosen)
     if not job_ids:
@@ -110,7 +113,6 @@ def run_now(chosen: Chosen, job_ids: JobIds = None, json: Json = False) -> None:
 
 @selecting
 def reprioritize(
-    chosen: Chosen,
     job_id: Annotated[
         Any,
         typer.Argument(
@@ -127,6 +129,8 @@ def reprioritize(
         int | None, typer.Option(metavar="N", help="The priority, when jobs are given by a filter.")
     ] = None,
     json: Json = False,
+    *,
+    chosen: Chosen,
 ) -> None:
     """Change the priority of waiting jobs; write -- before a negative one."""
     job_ids = None if job_id is None else [job_id]
@@ -146,7 +150,7 @@ def reprioritize(
 
 
 @selecting
-def delete(chosen: Chosen, job_ids: JobIds = None, json: Json = False) -> None:
+def delete(job_ids: JobIds = None, json: Json = False, *, chosen: Chosen) -> None:
     """Delete finished jobs with their history."""
     check_either(job_ids, chosen, can_dry_run=True)
     if not job_ids:

@@ -188,10 +188,11 @@ def submit(
 @app.command()
 @filtered
 def ls(
-    chosen: Chosen,
     limit: Annotated[int, typer.Option(help="Jobs on a page, at most 200.")] = 50,
     cursor: Annotated[str | None, typer.Option(help="Continue after this cursor.")] = None,
     json: Json = False,
+    *,
+    chosen: Chosen,
 ) -> None:
     """List jobs, newest first."""
     wanted = chosen.wanted

@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from laneway.cli.worker_options import (
-    App,
-    Children,
-    Concurrency,
-    Grace,
-    LogFormat,
-    LogLevel,
-    MaxJobs,
-    MaxJobsPerChild,
-    MetricsPort,
-    Name,
-    Processes,
-    Quiet,
-    Slots,
-    Threads,
-    set_logging,
-)
+from laneway.cli.process_options import App, takes_worker_options
 
 
+@takes_worker_options
 def remote_worker(
     app: App,
     server: Annotated[
@@ -69,49 +54,22 @@ def remote_worker(
             help="Skip TLS even to another host: others can read the token and the jobs.",
         ),
     ] = False,
-    processes: Processes = None,
-    concurrency: Concurrency = None,
-    threads: Threads = None,
-    children: Children = None,
-    slots: Slots = None,
-    max_jobs: MaxJobs = None,
-    max_jobs_per_child: MaxJobsPerChild = None,
-    name: Name = None,
-    grace: Grace = None,
-    metrics_port: MetricsPort = None,
-    log_format: LogFormat = None,
-    log_level: LogLevel = None,
-    quiet: Quiet = False,
+    *,
+    options: dict[str, Any],
 ) -> None:
     """Run jobs of a server with the handlers of APP, without database access, until stopped."""
     from laneway.app.remote_worker import make_endpoint, run_remote_worker
 
-    set_logging(log_format, log_level, quiet=quiet)
     if token is not None:
         # Supervised processes inherit it; arguments would be readable by others.
         os.environ["LANEWAY_TOKEN"] = token
     endpoint = make_endpoint(
         server, token or None, token_file=token_file, tls_ca=tls_ca, plaintext=plaintext
     )
-    options = [
+    passed_on = [
         f"--server={server}",
         *([] if token_file is None else [f"--token-file={token_file}"]),
         *([] if tls_ca is None else [f"--tls-ca={tls_ca}"]),
         *(["--plaintext"] if plaintext else []),
     ]
-    code = run_remote_worker(
-        app,
-        endpoint,
-        options=options,
-        processes=processes,
-        concurrency=concurrency,
-        threads=threads,
-        children=children,
-        slots=slots,
-        max_jobs=max_jobs,
-        max_jobs_per_child=max_jobs_per_child,
-        name=name,
-        grace=grace,
-        metrics_port=metrics_port,
-    )
-    raise typer.Exit(code)
+    raise typer.Exit(run_remote_worker(app, endpoint, options=passed_on, **options))

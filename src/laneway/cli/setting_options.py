@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -10,41 +9,28 @@ import typer
 from annotated_types import Interval
 
 from laneway.cli import inputs
+from laneway.cli.option_groups import Command, takes
 from laneway.domain.annotations import Doc, NullWord, find_mark, non_null, unwrap
 
 
 def takes_settings(
     settings: type, *, without: tuple[str, ...] = (), names: Mapping[str, str] = {}
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
+) -> Callable[[Command], Command]:
     """Give a command an option for each setting; those given are its argument `settings`.
 
     `names`: options that are named otherwise than their setting.
     """
     hints = get_type_hints(settings, include_extras=True)
-    options = {name: hint for name, hint in hints.items() if name not in without}
+    hints = {name: hint for name, hint in hints.items() if name not in without}
 
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        def run(**given: Any) -> None:
-            values = {name: given.pop(name) for name in options}
-            chosen = {name: value for name, value in values.items() if value is not None}
-            command(settings={n: _value(options[n], v) for n, v in chosen.items()}, **given)
+    def gather(given: dict[str, Any]) -> dict[str, object]:
+        return {name: _value(hints[name], one) for name, one in given.items() if one is not None}
 
-        own = inspect.signature(command, eval_str=True).parameters
-        taken = {name: each for name, each in own.items() if name != "settings"}
-        made = {
-            name: _parameter(name, names.get(name, name), hint) for name, hint in options.items()
-        }
-        first = [each for each in taken.values() if each.default is inspect.Parameter.empty]
-        rest = [each for each in taken.values() if each not in first]
-        run.__name__, run.__doc__ = command.__name__, command.__doc__
-        run.__signature__ = inspect.Signature([*first, *made.values(), *rest])  # type: ignore[attr-defined]
-        run.__annotations__ = {}
-        return run
-
-    return decorate
+    options = {name: _option(names.get(name, name), hint) for name, hint in hints.items()}
+    return takes("settings", options, gather)
 
 
-def _parameter(name: str, option: str, hint: Any) -> inspect.Parameter:
+def _option(option: str, hint: Any) -> Any:
     kind, _ = unwrap(hint)
     word = find_mark(hint, NullWord)
     more: dict[str, Any] = {"metavar": "N"}
@@ -57,12 +43,7 @@ def _parameter(name: str, option: str, hint: Any) -> inspect.Parameter:
         is_signed = find_mark(hint, Interval).ge < 0
         shown, more = str, {"metavar": "N", "parser": inputs.whole_or(word.word, is_signed)}
     flag = f"--{option.replace('_', '-')}"
-    return inspect.Parameter(
-        name,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        annotation=Annotated[shown | None, typer.Option(flag, help=help_of(hint), **more)],
-        default=None,
-    )
+    return Annotated[shown | None, typer.Option(flag, help=help_of(hint), **more)]
 
 
 def _is_text(kind: Any) -> bool:

@@ -37,7 +37,7 @@ Lane = Annotated[
 
 
 @filtered
-def counts(chosen: Chosen, json: Json = False) -> None:
+def counts(json: Json = False, *, chosen: Chosen) -> None:
     """Count jobs per state, up to about 10,000."""
 
     async def verb(backend: Backend) -> list[StateCount]:

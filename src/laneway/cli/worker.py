@@ -2,71 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from laneway.cli import inputs
 from laneway.cli.output import may_color
-from laneway.cli.worker_options import (
-    App,
-    Children,
-    Concurrency,
-    Grace,
-    LogFormat,
-    LogLevel,
-    MaxJobs,
-    MaxJobsPerChild,
-    MetricsPort,
-    Name,
-    Open,
-    Processes,
-    Quiet,
-    Slots,
-    Threads,
-    set_logging,
-)
+from laneway.cli.process_options import App, Open, takes_worker_options
 
 
+@takes_worker_options
 def worker(
     app: App,
     lanes: Annotated[
         str | None,
         typer.Option(metavar="A,B", envvar="LANEWAY_WORKER_LANES", help="Serve only these lanes."),
     ] = None,
-    processes: Processes = None,
-    concurrency: Concurrency = None,
-    threads: Threads = None,
-    children: Children = None,
-    slots: Slots = None,
-    max_jobs: MaxJobs = None,
-    max_jobs_per_child: MaxJobsPerChild = None,
-    name: Name = None,
-    grace: Grace = None,
-    metrics_port: MetricsPort = None,
-    log_format: LogFormat = None,
-    log_level: LogLevel = None,
-    quiet: Quiet = False,
+    *,
+    options: dict[str, Any],
 ) -> None:
     """Run jobs with the handlers of APP until stopped by SIGTERM, SIGHUP or Ctrl-C."""
     from laneway.app.worker_process import run_worker
 
-    set_logging(log_format, log_level, quiet=quiet)
-    code = run_worker(
-        app,
-        lanes=inputs.names(lanes) if lanes is not None else None,
-        processes=processes,
-        concurrency=concurrency,
-        threads=threads,
-        children=children,
-        slots=slots,
-        max_jobs=max_jobs,
-        max_jobs_per_child=max_jobs_per_child,
-        name=name,
-        grace=grace,
-        metrics_port=metrics_port,
-    )
-    raise typer.Exit(code)
+    served = inputs.names(lanes) if lanes is not None else None
+    raise typer.Exit(run_worker(app, lanes=served, **options))
 
 
 def demo(
