@@ -41,9 +41,6 @@ class Client(Verbs, SyncRunner):
         )
         super().__init__(address, transport)
 
-    def __repr__(self) -> str:
-        return f"Client({str(self._address.base_url)!r})"
-
     def __enter__(self) -> Self:
         return self
 
@@ -85,9 +82,6 @@ class AsyncClient(Verbs, AsyncRunner):
             allow_insecure=allow_insecure or isinstance(transport, httpx2.ASGITransport),
         )
         super().__init__(address, transport)
-
-    def __repr__(self) -> str:
-        return f"AsyncClient({str(self._address.base_url)!r})"
 
     async def __aenter__(self) -> Self:
         return self

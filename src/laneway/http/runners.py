@@ -45,6 +45,9 @@ class TokenWatch:
         # Seconds, from the first response that had them; None: not soon.
         self.token_expires_in: float | None = None
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.address!r})"
+
     def _note_expiry(self, response: httpx2.Response) -> None:
         left_s = connection.token_expires_in(response)
         if left_s is None or self.token_expires_in is not None:

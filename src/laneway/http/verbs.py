@@ -20,14 +20,19 @@ from laneway.operations import workers as control
 
 P = ParamSpec("P")
 T = TypeVar("T")
+B = TypeVar("B")
 
 
-class ClientMethod(Generic[P, T]):
-    """A method that runs the call it builds."""
+class _Verb(Generic[P, B]):
+    """A method that both clients have: a function that builds what the client then runs."""
 
-    def __init__(self, build: Callable[P, Call[T]]) -> None:
+    def __init__(self, build: Callable[P, B]) -> None:
         self.build = build
         self.__doc__ = build.__doc__
+
+
+class ClientMethod(_Verb[P, Call[T]]):
+    """A method that runs the call it builds."""
 
     @overload
     def __get__(self, client: None, owner: type) -> Self: ...
@@ -36,17 +41,11 @@ class ClientMethod(Generic[P, T]):
     @overload
     def __get__(self, client: AsyncRunner, owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
     def __get__(self, client: SyncRunner | AsyncRunner | None, owner: type) -> Any:
-        if client is None:
-            return self
-        return _bound(self.build, client.perform)
+        return self if client is None else _bound(self.build, client.perform)
 
 
-class ListVerb(Generic[P, T]):
+class ListVerb(_Verb[P, Listing[T]]):
     """A method that answers a list, to be read item by item or page by page."""
-
-    def __init__(self, build: Callable[P, Listing[T]]) -> None:
-        self.build = build
-        self.__doc__ = build.__doc__
 
     @overload
     def __get__(self, client: None, owner: type) -> Self: ...
@@ -61,12 +60,8 @@ class ListVerb(Generic[P, T]):
         return _bound(self.build, lambda listing: kind(client, listing))  # type: ignore[arg-type]
 
 
-class StreamVerb(Generic[P]):
+class StreamVerb(_Verb[P, EventSource]):
     """A method that yields events."""
-
-    def __init__(self, build: Callable[P, EventSource]) -> None:
-        self.build = build
-        self.__doc__ = build.__doc__
 
     @overload
     def __get__(self, client: None, owner: type) -> Self: ...
@@ -80,12 +75,8 @@ class StreamVerb(Generic[P]):
         return _bound(self.build, lambda stream: client.emit(follow(stream)))
 
 
-class ProcedureVerb(Generic[P, T]):
+class ProcedureVerb(_Verb[P, Procedure[T]]):
     """A method that takes the steps of a procedure."""
-
-    def __init__(self, build: Callable[P, Procedure[T]]) -> None:
-        self.build = build
-        self.__doc__ = build.__doc__
 
     @overload
     def __get__(self, client: None, owner: type) -> Self: ...
@@ -94,9 +85,7 @@ class ProcedureVerb(Generic[P, T]):
     @overload
     def __get__(self, client: AsyncRunner, owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
     def __get__(self, client: SyncRunner | AsyncRunner | None, owner: type) -> Any:
-        if client is None:
-            return self
-        return _bound(self.build, client.run)
+        return self if client is None else _bound(self.build, client.run)
 
 
 def _bound(build: Callable[..., Any], run: Callable[[Any], Any]) -> Callable[..., Any]:
