@@ -90,37 +90,26 @@ class Bundle:
         return path.read_bytes(), headers
 
 
-@router.get(
-    "/",
-    operation_id="find_dashboard",
-    status_code=307,
-    response_class=RedirectResponse,
-    responses={307: {"description": "The dashboard is at /ui/"}},
-)
+_REDIRECT: Final[dict[str, Any]] = {
+    "status_code": 307,
+    "response_class": RedirectResponse,
+    "responses": {307: {"description": "The dashboard is at /ui/"}},
+}
+
+
+@router.get("/", operation_id="find_dashboard", **_REDIRECT)
 async def find_dashboard() -> RedirectResponse:
     """Redirect to the dashboard."""
     return RedirectResponse("ui/", 307)
 
 
-@router.head(
-    "/",
-    operation_id="check_root",
-    status_code=307,
-    response_class=RedirectResponse,
-    responses={307: {"description": "The dashboard is at /ui/"}},
-)
+@router.head("/", operation_id="check_root", **_REDIRECT)
 async def check_root() -> RedirectResponse:
     """Redirect to the dashboard: monitors and link checkers ask for headers only."""
     return RedirectResponse("ui/", 307)
 
 
-@router.get(
-    "/ui",
-    operation_id="open_dashboard",
-    status_code=307,
-    response_class=RedirectResponse,
-    responses={307: {"description": "The dashboard is at /ui/"}},
-)
+@router.get("/ui", operation_id="open_dashboard", **_REDIRECT)
 async def open_dashboard() -> RedirectResponse:
     """Redirect to the dashboard."""
     return RedirectResponse("ui/", 307)
