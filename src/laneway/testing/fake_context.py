@@ -24,8 +24,9 @@ from laneway.domain.result_type import ResultType
 from laneway.domain.retry import DEFAULT_MAX_RETRIES
 from laneway.domain.wait import JobResult
 from laneway.engine.run.call_retry import CallRetryOptions
-from laneway.engine.run.checkpoint import TRACKED, Checkpoint
+from laneway.engine.run.checkpoint import TRACKED
 from laneway.engine.run.context import Context, SyncContext
+from laneway.engine.run.handler_state import HandlerState
 from laneway.errors import InvalidInput, Refused
 from laneway.store.leases import Assignment
 from laneway.testing.fake_waits import FakeSubJob, FakeWaits, SubResults
@@ -179,13 +180,19 @@ def _with_positions(checkpoint: Any, tracked: int | Mapping[str, int]) -> dict[s
     return {**(checkpoint or {}), TRACKED: dict(by_name)}
 
 
-class _Recorded:
+class _Recorded(HandlerState):
     """The records that both kinds of fake contexts keep."""
 
-    __slots__ = ()
+    def __init__(self, **given: Unpack[FakeJob]) -> None:
+        """`steps`, `checkpoint` and `tracked` are of an earlier attempt; then `attempt` is 2.
 
-    _fake: FakeChannel
-    _saved: Checkpoint
+        `tracked` is the number of items that `ctx.track` has done; by name if there are several.
+        `results`: of `ctx.results`, each a value or a JobResult. `sub_results`: of each
+        `ctx.run_all` by its name. `events`: the payload of each event by its name; TimeoutError
+        for one that does not come. A sleep takes no time.
+        """
+        self._fake = FakeChannel(**given)
+        super().__init__(self._fake)
 
     @property
     def tracked(self) -> dict[str, int]:
@@ -259,17 +266,6 @@ class FakeContext(_Recorded, Context):
 
     is_for_async: ClassVar = True
 
-    def __init__(self, **given: Unpack[FakeJob]) -> None:
-        """`steps`, `checkpoint` and `tracked` are of an earlier attempt; then `attempt` is 2.
-
-        `tracked` is the number of items that `ctx.track` has done; by name if there are several.
-        `results`: of `ctx.results`, each a value or a JobResult. `sub_results`: of each
-        `ctx.run_all` by its name. `events`: the payload of each event by its name; TimeoutError
-        for one that does not come. A sleep takes no time.
-        """
-        self._fake = FakeChannel(**given)
-        super().__init__(self._fake)
-
     async def retry(self, fn: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
         """Call fn until it succeeds, without waiting between the tries."""
         retry_options, kwargs = CallRetryOptions.split(options)
@@ -317,17 +313,6 @@ class FakeSyncContext(_Recorded, SyncContext):
     """The `ctx` for calling a plain `def` handler."""
 
     is_for_async: ClassVar = False
-
-    def __init__(self, **given: Unpack[FakeJob]) -> None:
-        """`steps`, `checkpoint` and `tracked` are of an earlier attempt; then `attempt` is 2.
-
-        `tracked` is the number of items that `ctx.track` has done; by name if there are several.
-        `results`: of `ctx.results`, each a value or a JobResult. `sub_results`: of each
-        `ctx.run_all` by its name. `events`: the payload of each event by its name; TimeoutError
-        for one that does not come. A sleep takes no time.
-        """
-        self._fake = FakeChannel(**given)
-        super().__init__(self._fake)
 
     def retry(self, fn: Callable[..., T], /, *args: Any, **options: Any) -> T:
         """Call fn until it succeeds, without waiting between the tries."""
