@@ -83,10 +83,6 @@ class WorkerProcess:
     def tree(self) -> list[int]:
         return faults.tree(self.pid)
 
-    def helpers(self) -> list[int]:
-        """The child processes of the worker, its heartbeat first."""
-        return self.tree()[1:]
-
     def terminate(self) -> None:
         faults.send(signal.SIGTERM, [self.pid])
 

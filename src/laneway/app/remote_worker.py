@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Unpack
 
-from laneway.app.laneway import Laneway
 from laneway.app.loader import load_app
 from laneway.app.worker_process import WorkerOptions, run_processes
 from laneway.config.settings import Settings
@@ -13,7 +12,6 @@ from laneway.extras import require
 
 if TYPE_CHECKING:
     from laneway.rpc.worker.endpoint import Endpoint
-    from laneway.rpc.worker.worker import RemoteWorker
 
 
 def make_endpoint(
@@ -32,18 +30,6 @@ def make_endpoint(
     from laneway.rpc.worker.endpoint import Endpoint
 
     return Endpoint.to(server, token, token_file=token_file, tls_ca=tls_ca, plaintext=plaintext)
-
-
-def remote_worker(
-    app: Laneway, endpoint: Endpoint, *, name: str | None = None, reference: str | None = None
-) -> RemoteWorker:
-    """A worker of the application in this process; `start` it, later `stop` it.
-
-    `reference` (module:name) lets child processes import the application.
-    """
-    from laneway.rpc.worker.worker import RemoteWorker
-
-    return RemoteWorker(app.handlers, app.settings, endpoint, name=name, app=reference)
 
 
 def run_remote_worker(

@@ -66,9 +66,9 @@ def ls(
     if json:
         show_json_lines(page.items)
     elif page.items:
-        from laneway.cli import flow_tables
+        from laneway.cli import tables
 
-        show(flow_tables.flows(page.items))
+        show(tables.flows(page.items))
     else:
         note("no flows")
     if page.next_cursor:

@@ -1,4 +1,4 @@
-"""Tables of lanes, workers, limits, schedules and changes."""
+"""Tables of lanes, workers, limits, flows and changes."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from laneway.domain.limit import LimitSettings
 if TYPE_CHECKING:
     from laneway.domain.audit import AuditEntry
     from laneway.domain.change import Change
+    from laneway.domain.flow import Flow
     from laneway.domain.freeze import LaneWatch
     from laneway.domain.job import Progress
     from laneway.domain.lane_setup import SetupChange
@@ -220,6 +221,26 @@ def limits(items: Iterable[LimitStatus]) -> Table:
             limit.scope,
             depth(each.waiting, each.waiting_is_capped),
             visible(", ".join(each.holders) or "-"),
+        )
+    return table
+
+
+def flows(items: Iterable[Flow]) -> Table:
+    """Render a list of flows."""
+    right = ("JOBS", "DONE", "FAILED", "CANCELLED", "AGE")
+    table = columns("ID", "NAME", "STATUS", *right, "TAGS", right=right, folding=("NAME", "TAGS"))
+    for flow in items:
+        counts = flow.counts
+        table.add_row(
+            str(flow.id),
+            cut(flow.name),
+            Text(flow.status.value, STYLES.get(flow.status.value, "")),
+            str(counts.jobs),
+            str(counts.completed),
+            str(counts.failed),
+            str(counts.cancelled),
+            ago(flow.created_at),
+            cut(", ".join(flow.tags) or "-"),
         )
     return table
 

@@ -3,7 +3,6 @@
 show.py       starts and stops PostgreSQL and the environment. Start reading here.
 run.py        one run: workers, scenarios, live view, report
 app.py        the sample application: handlers, as a user would write them
-workload.py   the many small jobs at the start
 scenarios.py  jobs that are long, fail, lose their worker, run isolated or are cancelled
 workers.py    the worker processes: started, replaced when they die, stopped with the demo
 home.py       a private directory that leaves nothing behind, not even after kill -9

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from rich.console import Console
 
 from laneway.control import lanes, workers
-from laneway.demo import scenarios, workload
+from laneway.demo import scenarios
 from laneway.demo.app import lw
 from laneway.demo.events import EventLog, JobStates
 from laneway.demo.home import env_file
@@ -114,7 +114,7 @@ class DemoRun:
         kill: scenarios.Kill | None = None
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(TIMEOUT_S):
-                await workload.submit_burst(lw, self._event_log, self._job_states)
+                await scenarios.submit_burst(lw, self._event_log, self._job_states)
                 async with asyncio.TaskGroup() as group:
                     killed = group.create_task(_tolerate(scenarios.kill_and_resume(scenario)))
                     for play in scenarios.OTHERS:

@@ -16,6 +16,8 @@ POLL_S = 0.1
 TABLES = 100
 KILL_AT = 35
 PRIMES_BELOW = 3_000_000
+DOCUMENTS = 10
+IMAGES = 36
 
 
 @dataclass(frozen=True)
@@ -140,3 +142,16 @@ async def _record_resumption(scenario: Scenario, kill: Kill) -> None:
         if job.status in TERMINAL:
             return
         await asyncio.sleep(POLL_S)
+
+
+async def submit_burst(lw: Laneway, event_log: EventLog, job_states: JobStates) -> None:
+    """Submit more jobs than the lanes have slots, so that some wait."""
+    event_log.record(f"{DOCUMENTS} documents for `interactive`, {IMAGES} images for `default`")
+    job_states.expect(
+        await lw.submit_many(
+            ("ingestion", {"path": f"report-{n}.pdf", "pages": 3 + n % 4}) for n in range(DOCUMENTS)
+        )
+    )
+    job_states.expect(
+        await lw.submit_many(("thumbnail", {"image": f"photo-{n}.jpg"}) for n in range(IMAGES))
+    )

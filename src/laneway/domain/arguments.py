@@ -15,8 +15,9 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final, Literal, Union
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from laneway.domain import json_schema
 from laneway.domain.argument_schema import (
@@ -26,7 +27,6 @@ from laneway.domain.argument_schema import (
     schema_of,
     shared_adapter,
 )
-from laneway.domain.default_value import default_json
 from laneway.domain.payload_check import REQUIRED, RULE_CHARS, UNKNOWN, problems
 from laneway.domain.payload_problems import from_pydantic, from_schema
 from laneway.domain.text import escape_text, json_path
@@ -36,6 +36,7 @@ from laneway.errors import InvalidInput
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 SUMMARY_CHARS: Final = 300
+_DEFAULT_CHARS: Final = 60
 
 
 class Arguments:
@@ -72,7 +73,7 @@ class Arguments:
         self._built: Adapter | None = None
         self._schema = {**schema_of(name, self._shape, rest), "title": name}
         self._shown_defaults = {
-            key: default_json(f"{name}({key})", hints[key], value)
+            key: _default_json(f"{name}({key})", hints[key], value)
             for key, value in defaults.items()
         }
 
@@ -260,3 +261,18 @@ def _is_plain(hint: Any) -> bool:
     if origin is dict:
         return args[0] is str and _is_plain(args[1])
     return origin in (list, Union, types.UnionType) and all(_is_plain(arg) for arg in args)
+
+
+def _default_json(place: str, hint: Any, default: object) -> object:
+    """A default as JSON; InvalidInput if it has no JSON form, so that it cannot be submitted."""
+    try:
+        try:
+            shown = to_jsonable_python(default, inf_nan_mode="constants")
+        except PydanticSerializationError:
+            shown = TypeAdapter(hint).dump_python(default, mode="json", warnings=False)
+        json.dumps(shown, allow_nan=False)
+    except Exception:
+        written = escape_text(repr(default))[:_DEFAULT_CHARS]
+        rule = f"its default {written} has no JSON form: use None, and replace it in the handler"
+        raise InvalidInput(place, rule) from None
+    return shown
