@@ -1,6 +1,7 @@
 """A real PostgreSQL for every test that needs one; a test that leaks anything fails.
 
 `dsn`            a clean database with Laneway's schema, which the next test may use again
+`conn`           a connection to it; `factory` creates jobs on that connection
 `empty_dsn`      a fresh database with nothing in it
 `postgres`       the server both live on, one for each xdist process: never restart it
 `own_postgres`   a separate server, to be restarted, killed and damaged
@@ -24,7 +25,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
@@ -39,6 +40,9 @@ from laneway.embedded.postgres import EmbeddedPostgres
 from laneway.engine.process import spawned
 from tests.support.database_pool import DatabasePool
 from tests.support.warm_program import WarmPopen, WarmProgram, shared
+
+if TYPE_CHECKING:
+    from tests.support.job_factory import JobFactory
 
 # As laneway.rpc does, but before any test imports gRPC itself: its fork handlers break programs
 # that start while it is busy.
@@ -208,6 +212,21 @@ def dsn(database_pool: DatabasePool) -> Iterator[str]:
     """A database with Laneway's schema and nothing else."""
     with database_pool.database() as dsn:
         yield dsn
+
+
+@pytest.fixture
+def conn(dsn: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(dsn, autocommit=True, application_name="tests") as conn:
+        yield conn
+
+
+@pytest.fixture
+def factory(conn: psycopg.Connection[Any]) -> JobFactory:
+    """Creates jobs in the database directly: submits, claims and ends them without a worker."""
+    # Imported only here: most tests do not need the store.
+    from tests.support.job_factory import JobFactory
+
+    return JobFactory(conn)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
@@ -25,7 +25,6 @@ from laneway.config.settings import Settings
 from laneway.domain.permissions import SEEDED_ROLES
 from laneway.domain.token import digest_of, new_secret
 from laneway.store.database import Database
-from tests.support.job_factory import JobFactory
 
 Ask = Callable[..., Coroutine[Any, Any, httpx2.Response]]
 # The usual scope of each seeded role.
@@ -140,17 +139,6 @@ class People:
     def everyone(self) -> dict[str, Principal]:
         """One principal per seeded role, named after it, in its usual scope."""
         return {role: self.new(role, role) for role in SEEDED_ROLES}
-
-
-@pytest.fixture
-def conn(dsn: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(dsn, autocommit=True, application_name="tests") as conn:
-        yield conn
-
-
-@pytest.fixture
-def factory(conn: psycopg.Connection[Any]) -> JobFactory:
-    return JobFactory(conn)
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from laneway.cli.main import app
-from tests.support.job_factory import JobFactory
 from tests.support.warm_program import WarmProgram
 
 Run = Callable[..., Any]
@@ -33,10 +32,23 @@ def invoke(*args: object, input: str | None = None, env: Mapping[str, str] | Non
     return CliRunner().invoke(app, words, input=input, env=env)
 
 
-@pytest.fixture
-def factory(dsn: str) -> Iterator[JobFactory]:
-    with psycopg.connect(dsn, autocommit=True, application_name="tests") as conn:
-        yield JobFactory(conn)
+@pytest.fixture(params=["database", "server"])
+def env(
+    dsn: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[dict[str, str]]:
+    """The variables by which commands reach the jobs: in a database, and through a server."""
+    for name in ("LANEWAY_DEBUG", "LANEWAY_DATABASE_URL", "LANEWAY_SERVER", "LANEWAY_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    if request.param == "database":
+        yield {"LANEWAY_DATABASE_URL": dsn}
+        return
+    from tests.api.conftest import People
+    from tests.http.threaded_server import served
+
+    with psycopg.connect(dsn, autocommit=True) as conn, served(dsn) as url:
+        token = People(conn).new("root", "platform_admin").token
+        yield {"LANEWAY_SERVER": url, "LANEWAY_TOKEN": token}
+        monkeypatch.delenv("LANEWAY_DATABASE_URL", raising=False)
 
 
 @pytest.fixture

@@ -3,36 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from uuid import UUID, uuid4
 
-import psycopg
 import pytest
 
 from laneway.cli.flow_graph import drawn, mermaid
 from laneway.domain.flow import FlowJob
 from laneway.domain.job import new_job_id
 from laneway.domain.states import Status
-from tests.api.conftest import People
 from tests.cli.conftest import invoke
-from tests.http.threaded_server import served
 from tests.support.job_factory import JobFactory
-
-
-@pytest.fixture(params=["database", "server"])
-def env(
-    dsn: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[dict[str, str]]:
-    """The variables by which commands reach the jobs."""
-    for name in ("LANEWAY_DEBUG", "LANEWAY_DATABASE_URL", "LANEWAY_SERVER", "LANEWAY_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    if request.param == "database":
-        yield {"LANEWAY_DATABASE_URL": dsn}
-        return
-    with psycopg.connect(dsn, autocommit=True) as conn, served(dsn) as url:
-        token = People(conn).new("root", "platform_admin").token
-        yield {"LANEWAY_SERVER": url, "LANEWAY_TOKEN": token}
-        monkeypatch.delenv("LANEWAY_DATABASE_URL", raising=False)
 
 
 @pytest.fixture

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from uuid import UUID
 
-import psycopg
 import pytest
 
 from laneway.cli.backends.server import ServerBackend
@@ -15,11 +13,9 @@ from laneway.cli.job_ids import resolve
 from laneway.domain.job_id import parse_id
 from laneway.errors import Refused
 from laneway.http import AsyncClient
-from tests.api.conftest import People
 from tests.cli.conftest import invoke
 from tests.cli.terminal import terminal
 from tests.http.scripted_server import ScriptedServer, problem
-from tests.http.threaded_server import served
 from tests.support.job_factory import JobFactory
 from tests.support.short_ids import short_form
 
@@ -37,22 +33,6 @@ def made(factory: JobFactory) -> JobFactory:
             "select * from laneway.submit('greet', '{}', id => %s::uuid)", [job_id]
         )
     return factory
-
-
-@pytest.fixture(params=["database", "server"])
-def env(
-    dsn: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[dict[str, str]]:
-    """The variables by which commands reach the jobs."""
-    for name in ("LANEWAY_DEBUG", "LANEWAY_DATABASE_URL", "LANEWAY_SERVER", "LANEWAY_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    if request.param == "database":
-        yield {"LANEWAY_DATABASE_URL": dsn}
-        return
-    with psycopg.connect(dsn, autocommit=True) as conn, served(dsn) as url:
-        token = People(conn).new("root", "platform_admin").token
-        yield {"LANEWAY_SERVER": url, "LANEWAY_TOKEN": token}
-        monkeypatch.delenv("LANEWAY_DATABASE_URL", raising=False)
 
 
 @pytest.mark.parametrize(

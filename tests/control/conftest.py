@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
-import psycopg
 import pytest
 
 from laneway.config.settings import Settings
 from laneway.store.database import Database
-from tests.support.job_factory import JobFactory
-
-
-@pytest.fixture
-def factory(dsn: str) -> Iterator[JobFactory]:
-    with psycopg.connect(dsn, autocommit=True, application_name="tests") as conn:
-        yield JobFactory(conn)
 
 
 @pytest.fixture

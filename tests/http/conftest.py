@@ -9,16 +9,14 @@ import pytest
 from fastapi import FastAPI
 
 from laneway.http import AsyncClient, Client
-from tests.api.conftest import People, app, audit_entries, conn, database, factory, people
+from tests.api.conftest import People, app, audit_entries, database, people
 from tests.http.scripted_server import ClientRunner
 
 __all__ = [
     "app",
     "audit_entries",
     "client",
-    "conn",
     "database",
-    "factory",
     "no_pauses",
     "people",
     "runner",

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import psycopg
@@ -17,18 +17,6 @@ from laneway.config.settings import Settings
 from laneway.store.database import Database
 from tests.api.conftest import People
 from tests.rpc.rpc_harness import RpcHarness
-from tests.support.job_factory import JobFactory
-
-
-@pytest.fixture
-def conn(dsn: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(dsn, autocommit=True, application_name="tests") as conn:
-        yield conn
-
-
-@pytest.fixture
-def factory(conn: psycopg.Connection[Any]) -> JobFactory:
-    return JobFactory(conn)
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.api.conftest import People, conn, factory, people
+from tests.api.conftest import People, people
 from tests.conformance.test_conformance import is_built
 from tests.http.threaded_server import served
 from tests.sdk.driver import Driver, typescript_client
 
-__all__ = ["client", "conn", "factory", "people", "token"]
+__all__ = ["client", "people", "token"]
 
 
 @pytest.fixture(autouse=True)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import psycopg
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -20,12 +18,6 @@ TERMS = st.builds(
     workspace=st.none() | NAMES,
     lanes=st.none() | st.frozensets(NAMES, max_size=2),
 )
-
-
-@pytest.fixture
-def conn(dsn: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(dsn, autocommit=True, application_name="tests") as conn:
-        yield conn
 
 
 @settings(
