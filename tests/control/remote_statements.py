@@ -12,10 +12,10 @@ from laneway.store.steps import StepResult
 from tests.support.job_factory import JobFactory
 
 
-def run_remote(session: JobFactory) -> None:
+def run_remote(factory: JobFactory) -> None:
     stream = StreamInfo(
         id=uuid4(),
-        session=uuid4(),
+        stream_id=uuid4(),
         principal_id=uuid4(),
         name="far",
         host="away",
@@ -25,8 +25,8 @@ def run_remote(session: JobFactory) -> None:
         lanes=None,
         concurrency=3,
     )
-    assert session.run(remote.register(stream)) is False
-    session.run(remote.read_types(["afar"]))
+    assert factory.run(remote.register(stream)) is False
+    factory.run(remote.read_types(["afar"]))
     record = TypeRecord(
         name="afar",
         arguments="null",
@@ -37,22 +37,22 @@ def run_remote(session: JobFactory) -> None:
         isolation="async",
         stale="heartbeat",
     )
-    session.run(remote.find_ignored([record]))
-    session.submit("afar")
+    factory.run(remote.find_ignored([record]))
+    factory.submit("afar")
     ranges = [Range("afar", 1, True, MIN_RANK, 0, MAX_RANK)]
-    version = session.run(lanes.read()).version
-    claim = leases.claim(stream.id, "default", version, 1, ranges, [1], session=stream.session)
-    (job,) = session.run(claim).assignments
-    session.run(steps.save_many([StepResult(job.claim, "one", "1", 0.1)]))
-    assert session.run(remote.read_steps([job.claim.seq], 1000, 1000)).keys() == {job.claim.seq}
-    granted = session.run(call_limits.acquire_for_remote(job.claim, {"openai": 1}, {}, 0.0))
+    version = factory.run(lanes.read()).version
+    claim = leases.claim(stream.id, "default", version, 1, ranges, [1], stream_id=stream.stream_id)
+    (job,) = factory.run(claim).assignments
+    factory.run(steps.save_many([StepResult(job.claim, "one", "1", 0.1)]))
+    assert factory.run(remote.read_steps([job.claim.seq], 1000, 1000)).keys() == {job.claim.seq}
+    granted = factory.run(call_limits.acquire_for_remote(job.claim, {"openai": 1}, {}, 0.0))
     assert granted.answer == "granted"
-    assert session.run(call_limits.end_holds()).names == ["openai"]
-    assert [one.claim for one in session.run(remote.read_leases([stream.id]))] == [job.claim]
+    assert factory.run(call_limits.end_holds()).names == ["openai"]
+    assert [one.claim for one in factory.run(remote.read_leases([stream.id]))] == [job.claim]
     attempt = job.claim.job_id, job.claim.attempt
-    assert session.run(remote.find_attempts(stream.id, stream.principal_id, [attempt])).keys() == {
+    assert factory.run(remote.find_attempts(stream.id, stream.principal_id, [attempt])).keys() == {
         attempt
     }
-    here = [(stream.id, stream.session)]
-    assert session.run(remote.touch(here, [1], [{}], [True]))[0].is_current
-    session.run(remote.stop(here))
+    here = [(stream.id, stream.stream_id)]
+    assert factory.run(remote.touch(here, [1], [{}], [True]))[0].is_current
+    factory.run(remote.stop(here))

@@ -221,14 +221,14 @@ async def test_new_stream_knows_jobs_of_last_claim_of_older_stream(
 ) -> None:
     older = await dispatch.connect()
     await older.disconnect()
-    session = older.dispatcher.session
+    stream_id = older.dispatcher.stream_id
     job_id = factory.submit("t")
     row = factory.conn.execute("select version from laneway.control").fetchone()
     assert row is not None
     (version,) = row
     ranges = [Range("t", 1, True, MIN_RANK, 0, MAX_RANK)]
     with psycopg.connect(dsn) as conn:
-        run_sync(conn, claim(older.id, "default", version, 1, ranges, [1], session=session))
+        run_sync(conn, claim(older.id, "default", version, 1, ranges, [1], stream_id=stream_id))
         again = replace(older.handshake, max_in_flight=1, holds=frozenset({(job_id, 1)}))
         connecting = asyncio.ensure_future(dispatch.connect(again))
         waits = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = %s"

@@ -39,7 +39,7 @@ async def test_newer_stream_at_another_replica_ends_the_older_one(
     row = factory.conn.execute(
         "select session, stopped_at from laneway.workers where id = %s", [older.id]
     ).fetchone()
-    assert row == (newer.dispatcher.session, None)
+    assert row == (newer.dispatcher.stream_id, None)
 
 
 async def test_polling_replica_learns_of_newer_stream(

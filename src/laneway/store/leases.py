@@ -144,24 +144,24 @@ def claim(
     busy: int | None = None,
     *,
     origins: bool = False,
-    session: UUID | None = None,
+    stream_id: UUID | None = None,
     plain: bool = False,
 ) -> Statement[ClaimAnswer]:
     """Claims up to `room` due jobs of a lane; see laneway.claim in definitions/claim.sql.
 
-    `origins`: also returns how long each job was due, and the trace of its submit. `session`:
-    claims only if it is the newest session of a remote worker; includes origins. `plain`: leaves
+    `origins`: also returns how long each job was due, and the trace of its submit. `stream_id`:
+    claims only if it is the newest stream of a remote worker; includes origins. `plain`: leaves
     jobs that hold more than a slot.
     """
     types, groups, fresh, los, floors, highs = zip(*ranges, strict=True)
     name = "leases/claim_with_origins" if origins else "leases/claim_jobs"
-    if session is not None:
+    if stream_id is not None:
         name = "remote/claim_jobs"
     return Statement(
         name,
         _claimed,
         {
-            **({"plain": plain} if session is None else {"session": session}),
+            **({"plain": plain} if stream_id is None else {"stream": stream_id}),
             "worker": worker_id,
             "lane": lane,
             "version": version,

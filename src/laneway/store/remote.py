@@ -18,7 +18,7 @@ class StreamInfo:
     """The registration of a remote worker: its principal, stream and properties."""
 
     id: UUID
-    session: UUID
+    stream_id: UUID
     principal_id: UUID
     name: str
     host: str
@@ -41,7 +41,7 @@ def register(stream: StreamInfo) -> Statement[bool | None]:
         scalar,
         {
             "id": stream.id,
-            "session": stream.session,
+            "stream": stream.stream_id,
             "principal": stream.principal_id,
             "name": stream.name,
             "host": stream.host,
@@ -70,7 +70,7 @@ def touch(
     rooms: Sequence[Mapping[str, object]],
     changed: Sequence[bool],
 ) -> Statement[list[StreamState]]:
-    """Records that workers (id, session) are live, with their memory and capacity.
+    """Records that workers (id, stream) are live, with their memory and capacity.
 
     A recently seen worker is written only if its capacity changed.
     """
@@ -87,12 +87,12 @@ def touch(
 
 
 def stop(streams: Sequence[tuple[UUID, UUID]]) -> Statement[None]:
-    """Records that workers (id, session) have stopped."""
+    """Records that workers (id, stream) have stopped."""
     return Statement("remote/stop_workers", nothing, _streams(streams))
 
 
 def _streams(streams: Sequence[tuple[UUID, UUID]]) -> dict[str, object]:
-    return {"ids": [id_ for id_, _ in streams], "sessions": [session for _, session in streams]}
+    return {"ids": [id_ for id_, _ in streams], "streams": [stream_id for _, stream_id in streams]}
 
 
 class Lease(NamedTuple):

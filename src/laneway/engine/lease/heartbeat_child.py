@@ -299,7 +299,7 @@ def database_renewer(config: dict[str, Any]) -> Renew:
     """Make a function that renews leases in the database."""
 
     @cache
-    def session() -> Any:
+    def connection() -> Any:
         # The driver is most of what this process loads: a worker that ends soon never needs it.
         from laneway.store.sync_connection import SyncConnection
 
@@ -307,7 +307,7 @@ def database_renewer(config: dict[str, Any]) -> Renew:
 
     def renew(pairs: list[Pair], job_ids: list[bytes], within_s: float) -> list[WriteResult]:
         statement = heartbeat([p[0] for p in pairs], [p[1] for p in pairs])
-        answers: list[WriteResult] = session().run(statement, within_s)
+        answers: list[WriteResult] = connection().run(statement, within_s)
         return answers
 
     loading = threading.Timer(LOAD_S, lambda: import_module("laneway.store.sync_connection"))

@@ -159,7 +159,7 @@ class DispatchServer:
         names = [one.name for one in handshake.types]
         published = await self.database.run(remote.read_types(names))
         dispatcher = Dispatcher(handshake, caller, self._shared, self._on_closed)
-        stream = _info(handshake, caller, dispatcher.session)
+        stream = _info(handshake, caller, dispatcher.stream_id)
         is_drained = await self.database.run(remote.register(stream))
         if is_drained is None:
             raise Forbidden(f"worker_id: {handshake.worker_id} belongs to another principal")
@@ -178,7 +178,7 @@ class DispatchServer:
             if not self.is_running:
                 raise DatabaseUnavailable("this server is stopping")
         except BaseException:
-            self.presence.leave(dispatcher.worker_id, dispatcher.session)
+            self.presence.leave(dispatcher.worker_id, dispatcher.stream_id)
             raise
         dispatcher.is_drained = is_drained
         self._dispatchers[handshake.worker_id] = dispatcher
@@ -211,7 +211,7 @@ class DispatchServer:
         self._metrics.left(gone)
         log.info("the stream of remote worker %s ended (%s)", dispatcher.name, dispatcher.end)
         if dispatcher.end != "replaced":
-            self.presence.leave(dispatcher.worker_id, dispatcher.session)
+            self.presence.leave(dispatcher.worker_id, dispatcher.stream_id)
 
     # Results ----------------------------------------------------------------------------------
 
@@ -333,9 +333,9 @@ class DispatchServer:
             case "cancel" if dispatcher := self._dispatcher(rest):
                 dispatcher.beat()
             case "session":
-                worker_id, _, session = rest.partition(" ")
+                worker_id, _, stream_id = rest.partition(" ")
                 dispatcher = self._dispatcher(worker_id)
-                if dispatcher is not None and str(dispatcher.session) != session:
+                if dispatcher is not None and str(dispatcher.stream_id) != stream_id:
                     # The message may be older than our stream: the database decides.
                     self.presence.touch_now()
             case "drain" if self._dispatcher(rest):
@@ -382,10 +382,10 @@ class DispatchServer:
             await database.close()
 
 
-def _info(handshake: StreamHandshake, caller: StreamCaller, session: UUID) -> StreamInfo:
+def _info(handshake: StreamHandshake, caller: StreamCaller, stream_id: UUID) -> StreamInfo:
     return StreamInfo(
         id=handshake.worker_id,
-        session=session,
+        stream_id=stream_id,
         principal_id=caller.principal_id,
         name=handshake.name,
         host=handshake.host,

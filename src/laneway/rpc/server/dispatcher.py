@@ -57,7 +57,7 @@ class Dispatcher:
         shared: DispatchResources,
         on_close: Callable[[Dispatcher], None],
     ) -> None:
-        self.session: UUID = uuid4()
+        self.stream_id: UUID = uuid4()
         self.worker_id = handshake.worker_id
         self.principal_id = caller.principal_id
         self.name = handshake.name
@@ -161,7 +161,7 @@ class Dispatcher:
             claiming=shared.claiming,
             metrics=shared.metrics,
             is_drained=lambda: self.is_drained or self.end is not None,
-            claim=partial(claim, session=self.session),
+            claim=partial(claim, stream_id=self.stream_id),
         )
         return StreamLoop(
             lane,

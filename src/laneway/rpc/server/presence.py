@@ -52,9 +52,9 @@ class Presence(Service):
         self._touch_at = 0.0
         self._next_check_at: dict[UUID, float] = {}
 
-    def leave(self, worker_id: UUID, session: UUID) -> None:
+    def leave(self, worker_id: UUID, stream_id: UUID) -> None:
         """Notes that a stream has ended."""
-        self._leaving.append((worker_id, session))
+        self._leaving.append((worker_id, stream_id))
         self.wake()
 
     def touch_now(self) -> None:
@@ -81,9 +81,11 @@ class Presence(Service):
         since = now if dispatcher.liveness.is_silent else dispatcher.full_since
         if since is None or (now - since < FULL_S and not dispatcher.liveness.is_silent):
             return False
-        if now < self._next_check_at.get(dispatcher.session, 0.0):
+        if now < self._next_check_at.get(dispatcher.stream_id, 0.0):
             return False
-        self._next_check_at[dispatcher.session] = now + min(TOUCH_S, max(FULL_S, 2 * (now - since)))
+        self._next_check_at[dispatcher.stream_id] = now + min(
+            TOUCH_S, max(FULL_S, 2 * (now - since))
+        )
         return True
 
     async def _stop_left(self) -> None:
@@ -99,7 +101,7 @@ class Presence(Service):
         by_id = {one.worker_id: one for one in present}
         if not by_id:
             return
-        streams = [(one.worker_id, one.session) for one in present]
+        streams = [(one.worker_id, one.stream_id) for one in present]
         doubtful: list[Dispatcher] = []
         memory = [one.memory_bytes for one in present]
         rooms, changed = zip(*(one.room.published() for one in present), strict=True)

@@ -1,11 +1,11 @@
--- Claims like claim_with_origins, only if the named session is the worker's newest; otherwise returns no row.
--- A newer session waits until this claim ends, so that it sees all leases of the worker.
+-- Claims like claim_with_origins, only if the named stream is the worker's newest; otherwise returns no row.
+-- A newer stream waits until this claim ends, so that it sees all leases of the worker.
 select c.state, c.own::text, c.horizon::text, c.left_over, c.more, c.lease_s, c.limited, c.wait_s, c.parked, c.refused,
        c.seqs, c.ids, c.attempts, c.ranks, c.job_types, c.payloads, c.checkpoints, c.retries, c.freshes, c.forged,
        c.retry_limits, c.tag_lists, c.submitters,
        o.waits, o.traces
   from (select x.id from laneway.workers x
-         where x.id = %(worker)s::uuid and x.session = %(session)s::uuid for share) w
+         where x.id = %(worker)s::uuid and x.session = %(stream)s::uuid for share) w
  -- Joined to the row found, so that nothing is claimed without one.
  cross join lateral laneway.claim(
            w.id, %(lane)s::text, %(version)s::bigint, %(room)s::integer,

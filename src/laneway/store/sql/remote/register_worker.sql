@@ -7,7 +7,7 @@ with known as materialized (
     insert into laneway.workers as w (id, name, host, pid, code, transport, job_types, lanes, concurrency, memory_bytes,
                                       principal_id, session)
     values (%(id)s, %(name)s, %(host)s, %(pid)s, %(code)s, 'grpc', %(job_types)s::text[], %(lanes)s::text[],
-            %(concurrency)s, %(memory_bytes)s::bigint, %(principal)s, %(session)s)
+            %(concurrency)s, %(memory_bytes)s::bigint, %(principal)s, %(stream)s)
     on conflict (id) do update
        set (name, host, pid, code, job_types, lanes, concurrency, memory_bytes, session, seen_at, stopped_at)
          = (excluded.name, excluded.host, excluded.pid, excluded.code, excluded.job_types, excluded.lanes,
@@ -16,5 +16,5 @@ with known as materialized (
     returning w.id, w.drain_requested_at is not null as is_drained
 )
 select w.is_drained,
-       (select pg_notify('laneway', 'session ' || w.id || ' ' || %(session)s::uuid) from known k where k.session is not null)
+       (select pg_notify('laneway', 'session ' || w.id || ' ' || %(stream)s::uuid) from known k where k.session is not null)
   from written w

@@ -1,7 +1,7 @@
--- Records that remote workers stopped, only if the named session is their newest.
+-- Records that remote workers stopped, only if the named stream is their newest.
 with gone as (
     update laneway.workers w set stopped_at = clock_timestamp()
-      from unnest(%(ids)s::uuid[], %(sessions)s::uuid[]) as g (id, session)
+      from unnest(%(ids)s::uuid[], %(streams)s::uuid[]) as g (id, session)
      where w.id = g.id and w.session = g.session
     returning w.id
 ), idle as (

@@ -1,7 +1,7 @@
--- Records that remote workers are live, only if the named session is their newest; returns whether it is.
+-- Records that remote workers are live, only if the named stream is their newest; returns whether it is.
 -- Also returns whether each is drained, and the number of its leases by the counters.
 with given as materialized (
-    select * from unnest(%(ids)s::uuid[], %(sessions)s::uuid[], %(memory)s::bigint[], %(rooms)s::jsonb[], %(changed)s::boolean[])
+    select * from unnest(%(ids)s::uuid[], %(streams)s::uuid[], %(memory)s::bigint[], %(rooms)s::jsonb[], %(changed)s::boolean[])
         as g (id, session, memory, room, is_changed)
 ), touched as (
     update laneway.workers w
