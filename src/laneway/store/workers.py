@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -34,16 +34,9 @@ def register(worker: WorkerInfo) -> Statement[None]:
         "workers/register_worker",
         nothing,
         {
-            "id": worker.id,
-            "name": worker.name,
-            "host": worker.host,
-            "pid": worker.pid,
-            "code": worker.code,
+            **asdict(worker),
             "job_types": list(worker.job_types),
             "lanes": list(worker.lanes) if worker.lanes is not None else None,
-            "concurrency": worker.concurrency,
-            "transport": worker.transport,
-            "memory_bytes": worker.memory_bytes,
         },
     )
 

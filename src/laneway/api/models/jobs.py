@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
@@ -86,18 +86,8 @@ class JobRequestFields(RequestBody):
 
     def job_options(self) -> FlowableOptions:
         """The options of `Client.submit` besides job type, payload, workspace and parents."""
-        return {
-            "priority": self.priority,
-            "run_at": self.run_at,
-            "delay": self.delay,
-            "unique_key": self.unique_key,
-            "unique_for": self.unique_for,
-            "unique_by": self.unique_by,
-            "concurrency_key": self.concurrency_key,
-            "tags": self.tags,
-            "max_retries": self.max_retries,
-            "after_failure": self.after_failure,
-        }
+        names = JobRequestFields.model_fields.keys() - {"job_type", "payload"}
+        return cast("FlowableOptions", {name: getattr(self, name) for name in names})
 
 
 class JobRequest(JobRequestFields):
