@@ -42,7 +42,7 @@ _OF_SERVERS = re.compile(r'"(principal_id|request_id|address)": [^,}]+')
 ME = Me(UUID(int=1), "ann", "person", {}, None)
 
 
-class Said(NamedTuple):
+class CommandResult(NamedTuple):
     """The result of a command."""
 
     args: tuple[str, ...]
@@ -51,7 +51,7 @@ class Said(NamedTuple):
     stderr: str
 
 
-class Teller:
+class CommandRunner:
     """Runs commands one way; replaces the ids in their output by names."""
 
     def __init__(
@@ -63,11 +63,11 @@ class Teller:
         self._env = env
         self._names: dict[str, str] = {}
 
-    def __call__(self, *args: object, input: str | None = None) -> Said:  # noqa: A002
+    def __call__(self, *args: object, input: str | None = None) -> CommandResult:  # noqa: A002
         found = invoke(*self._options, *args, input=input, env=self._env)
         shown = tuple(self._plain(str(arg)) for arg in args)
         out, err = self._plain(found.stdout), self._plain(found.stderr)
-        return Said(shown, found.exit_code, out, err)
+        return CommandResult(shown, found.exit_code, out, err)
 
     def ids(self, *args: object) -> list[str]:
         """The ids that a command shows, as it shows them."""
@@ -88,7 +88,7 @@ class Teller:
 @pytest.fixture
 def tellers(
     postgres: Server, template_db: str, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[list[Teller]]:
+) -> Iterator[list[CommandRunner]]:
     """The same world twice: one asked on its database, one through a server."""
     for name in ("LANEWAY_DEBUG", "LANEWAY_DATABASE_URL", "LANEWAY_SERVER", "LANEWAY_TOKEN"):
         monkeypatch.delenv(name, raising=False)
@@ -102,18 +102,18 @@ def tellers(
         People(here).new("admin", "platform_admin")
         admin = People(there).new("admin", "platform_admin")
         yield [
-            Teller(one, JobFactory(here), ["--by", "admin"], {"LANEWAY_DATABASE_URL": one}),
-            Teller(
+            CommandRunner(one, JobFactory(here), ["--by", "admin"], {"LANEWAY_DATABASE_URL": one}),
+            CommandRunner(
                 other, JobFactory(there), [], {"LANEWAY_SERVER": url, "LANEWAY_TOKEN": admin.token}
             ),
         ]
         monkeypatch.delenv("LANEWAY_DATABASE_URL", raising=False)
 
 
-Story = Callable[[Teller], Iterator[Said]]
+Story = Callable[[CommandRunner], Iterator[CommandResult]]
 
 
-def jobs(tell: Teller) -> Iterator[Said]:
+def jobs(tell: CommandRunner) -> Iterator[CommandResult]:
     """Submit, look, decide, operate."""
     factory = tell.factory
     factory.publish("greet", '{"type": "object", "properties": {"n": {"type": "integer"}}}')
@@ -156,7 +156,7 @@ def jobs(tell: Teller) -> Iterator[Said]:
     yield tell("jobs", "delete", done, "--yes")
 
 
-def approvals(tell: Teller) -> Iterator[Said]:
+def approvals(tell: CommandRunner) -> Iterator[CommandResult]:
     """Jobs that await approval."""
     tell.factory.publish("costly", has_analysis=True, approval=Approval())
     output = Analysis(plan="much", cost=3, currency="EUR", warnings=["dear"])
@@ -171,7 +171,7 @@ def approvals(tell: Teller) -> Iterator[Said]:
     yield tell("jobs", "show", third, "--json")
 
 
-def bulk(tell: Teller) -> Iterator[Said]:
+def bulk(tell: CommandRunner) -> Iterator[CommandResult]:
     """One verb on many jobs."""
     for _ in range(3):
         tell.factory.submit("greet")
@@ -190,7 +190,7 @@ def bulk(tell: Teller) -> Iterator[Said]:
     yield tell("jobs", "delete", "--status", "cancelled", "--yes")
 
 
-def lanes(tell: Teller) -> Iterator[Said]:
+def lanes(tell: CommandRunner) -> Iterator[CommandResult]:
     """Lanes, the gate, freezing, and what operators look at."""
     tell.factory.register()
     tell.factory.running("ingestion")
@@ -253,7 +253,7 @@ def lanes(tell: Teller) -> Iterator[Said]:
     yield tell("lanes", "ls")
 
 
-def figures(tell: Teller) -> Iterator[Said]:
+def figures(tell: CommandRunner) -> Iterator[CommandResult]:
     """Counts of jobs, failures and job types."""
     factory = tell.factory
     yield tell("admin", "workers", "types")
@@ -289,7 +289,7 @@ def figures(tell: Teller) -> Iterator[Said]:
     yield tell("admin", "failures", "--window", "2d")
 
 
-def limits(tell: Teller) -> Iterator[Said]:
+def limits(tell: CommandRunner) -> Iterator[CommandResult]:
     """Limits and their history."""
     yield tell("limits", "ls")
     yield tell("limits", "set", "gpu", "--rate", "60/1m", "--json")
@@ -307,7 +307,7 @@ def limits(tell: Teller) -> Iterator[Said]:
     yield tell("limits", "rollback", "missing")
 
 
-def schedules(tell: Teller) -> Iterator[Said]:
+def schedules(tell: CommandRunner) -> Iterator[CommandResult]:
     """Schedules, their slots and their history."""
     yield tell("schedules", "set", "nightly", "--type", "greet", "--cron", "0 3 * * *", "--json")
     yield tell("schedules", "set", "nightly", "--priority", 3, "--tag", "a")
@@ -331,7 +331,7 @@ def schedules(tell: Teller) -> Iterator[Said]:
     yield tell("schedules", "delete", "nightly")
 
 
-def access(tell: Teller) -> Iterator[Said]:
+def access(tell: CommandRunner) -> Iterator[CommandResult]:
     """Principals, roles, tokens, and the audit of it all."""
     yield tell("principals", "create", "ann", "--json")
     yield tell("principals", "create", "ann")
@@ -369,7 +369,7 @@ def access(tell: Teller) -> Iterator[Said]:
     yield tell("audit", "--since", "2200-01-01T00:00:00Z")
 
 
-def following(tell: Teller) -> Iterator[Said]:
+def following(tell: CommandRunner) -> Iterator[CommandResult]:
     """A job that has ended is followed to its end at once."""
     done, failed = tell.factory.completed(), tell.factory.failed("bad")
     yield tell("jobs", "watch", done)
@@ -383,14 +383,14 @@ STORIES: list[Story] = [
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
-def test_server_and_database_give_same_output(tellers: list[Teller], story: Story) -> None:
+def test_server_and_database_give_same_output(tellers: list[CommandRunner], story: Story) -> None:
     here, there = (list(story(tell)) for tell in tellers)
     assert [output.args for output in here] == [output.args for output in there]
     differing = [pair for pair in zip(here, there, strict=True) if not _alike(*pair)]
     assert not differing, "\n".join(f"{a}\n{b}\n" for a, b in differing)
 
 
-def _alike(here: Said, there: Said) -> bool:
+def _alike(here: CommandResult, there: CommandResult) -> bool:
     if here.code == there.code == 2:
         # Which rule is broken first, and its words, are each door's own.
         return here.stdout == there.stdout == "" and bool(there.stderr)

@@ -26,7 +26,7 @@ from laneway.errors import (
     SchemaMismatch,
     UnsuitableDatabase,
 )
-from laneway.store.failures import translated
+from laneway.store.driver_errors import translated
 from laneway.store.grants import grants
 from laneway.store.missing_rights import refuse_missing_rights
 from tests.support.worker_command import WorkerCommand

@@ -19,7 +19,7 @@ from laneway.domain.filter import JobFilter
 from laneway.errors import DatabaseUnavailable, UnsuitableDatabase
 from laneway.store import explain, jobs
 from laneway.store.database import Database, connection_options
-from laneway.store.failures import translated
+from laneway.store.driver_errors import translated
 from laneway.store.leases import LogEntry, Report
 from laneway.store.migrate import check, migrate
 from tests.conftest import Server

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 
 import { CallRetry, retryAfterMs } from "../src/call_retry.js";
 import { InvalidInput, Retry, Snooze } from "../src/index.js";
-import { aServer, aWorker } from "./workshop.js";
+import { aServer, aWorker } from "./worker_harness.js";
 
 const soon = { baseMs: 1, capMs: 1, jitter: 0 };
 const hour = { baseMs: 3_600_000, capMs: 3_600_000 };

@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 
 import { ApiError, Client, InvalidInput, ServerUnreachable } from "../src/client/index.js";
 import { ID, TOKEN, cut, fakeApi, json, problem } from "./fake_api.js";
-import { promise } from "./workshop.js";
+import { promise } from "./worker_harness.js";
 
 const job = { id: ID, job_type: "greet", status: "approved" };
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 
 import { StaleAttempt } from "../src/index.js";
-import { aServer, aWorker, promise } from "./workshop.js";
+import { aServer, aWorker, promise } from "./worker_harness.js";
 
 describe("A context", () => {
   it("stores checkpoints before it goes on, progress and lines before the end", async () => {

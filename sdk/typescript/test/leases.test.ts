@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 
 import { Stopped } from "../src/index.js";
-import { aServer, aWorker, aborted, promise } from "./workshop.js";
+import { aServer, aWorker, aborted, promise } from "./worker_harness.js";
 
 describe("Leases", () => {
   it("are renewed together, before they are over", async () => {

@@ -6,7 +6,7 @@ import { status } from "@grpc/grpc-js";
 import { Connection } from "../src/connection.js";
 import { LoopLag } from "../src/loop_lag.js";
 import { Heard, TOKEN, refusal } from "./fake_server.js";
-import { aServer, aWorker } from "./workshop.js";
+import { aServer, aWorker } from "./worker_harness.js";
 
 // What grpc-js makes of the end of a connection on which a server's pings are not answered.
 const GIVEN_UP = refusal(

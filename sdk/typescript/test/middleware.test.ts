@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 
 import { Cancel, InvalidInput, Retry, Snooze, type Worker } from "../src/index.js";
 import type { FakeServer } from "./fake_server.js";
-import { aServer, aWorker, aborted, promise } from "./workshop.js";
+import { aServer, aWorker, aborted, promise } from "./worker_harness.js";
 
 /** Starts a worker, sends it one job and returns the result. */
 async function resultOf(server: FakeServer, worker: Worker, jobType = "work") {

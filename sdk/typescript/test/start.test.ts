@@ -9,7 +9,7 @@ import { status } from "@grpc/grpc-js";
 
 import { tokenFromEnvironment } from "../src/token.js";
 import { Heard, TOKEN, refusal } from "./fake_server.js";
-import { aServer, aWorker } from "./workshop.js";
+import { aServer, aWorker } from "./worker_harness.js";
 
 const directory = mkdtempSync(join(tmpdir(), "laneway-"));
 const file = join(directory, "robot.token");

@@ -5,7 +5,7 @@ import { status } from "@grpc/grpc-js";
 
 import type { Context } from "../src/index.js";
 import { type FakeServer, refusal } from "./fake_server.js";
-import { aServer, aWorker, aborted, promise } from "./workshop.js";
+import { aServer, aWorker, aborted, promise } from "./worker_harness.js";
 
 const done = { answer: "ANSWER_ACCEPTED", state: "WAIT_STATE_DONE" } as const;
 

@@ -5,7 +5,7 @@ import { status } from "@grpc/grpc-js";
 
 import { InvalidInput } from "../src/index.js";
 import { Heard, TOKEN, refusal } from "./fake_server.js";
-import { aServer, aWorker, aborted, promise } from "./workshop.js";
+import { aServer, aWorker, aborted, promise } from "./worker_harness.js";
 
 describe("A worker", () => {
   it("says what it serves, runs what it is sent and tells how it ended", async () => {

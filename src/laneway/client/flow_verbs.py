@@ -10,7 +10,7 @@ from uuid import UUID
 from laneway.client.decisions import APPLICATION
 from laneway.client.flow import FlowHandle
 from laneway.client.flow_draft import FlowDraft, store_draft
-from laneway.client.job_end import Look, poll
+from laneway.client.job_end import PollResult, poll
 from laneway.client.spec import read_tags
 from laneway.domain import verb_rules
 from laneway.domain.claim import parse_job_id
@@ -90,9 +90,9 @@ class FlowVerbs:
         """The flow once all its jobs have ended; JobFailed unless all completed."""
         wanted = parse_job_id(flow_id)
 
-        async def look() -> Look[Flow]:
+        async def look() -> PollResult[Flow]:
             found = await self.get_flow(wanted)
-            return Look(found, f"running: {found.counts}", found.is_over)
+            return PollResult(found, f"running: {found.counts}", found.is_over)
 
         cure = f"`laneway flows show {wanted}` shows its jobs"
         flow = await poll(look, f"flow {wanted}", timeout, cure)

@@ -26,8 +26,8 @@ Ended = tuple[str, str | None, str | None]
 T = TypeVar("T")
 
 
-class Look(NamedTuple, Generic[T]):
-    """One look at what is waited for: its value, its status, and whether that is the last one."""
+class PollResult(NamedTuple, Generic[T]):
+    """One poll of what is waited for: its value, its status, and whether that is the last one."""
 
     value: T
     status: str
@@ -42,11 +42,11 @@ async def end_of(
     A wait inside a handler is noted once it polls slowly.
     """
 
-    async def look() -> Look[Ended]:
+    async def look() -> PollResult[Ended]:
         found = await database.run(jobs.wait(wanted))
         if found is None:
             raise NotFound(f"no job {wanted}")
-        return Look(found, found[0], Status(found[0]) in TERMINAL)
+        return PollResult(found, found[0], Status(found[0]) in TERMINAL)
 
     cure = cure or f"`laneway jobs explain {wanted}` says why"
     with noting(database, wanted) as note:
@@ -54,7 +54,7 @@ async def end_of(
 
 
 async def poll(
-    look: Callable[[], Awaitable[Look[T]]],
+    look: Callable[[], Awaitable[PollResult[T]]],
     subject: str,
     timeout: float | None,
     cure: str,

@@ -25,8 +25,8 @@ from laneway.domain.states import TERMINAL, Status
 from laneway.store import parents, waits
 from laneway.store.brief_waits import BriefWaits
 from laneway.store.database import Database
+from laneway.store.driver_errors import StatementTimeout
 from laneway.store.explain import Facts, facts, own_ahead
-from laneway.store.failures import StatementTimeout
 from laneway.store.health import find_blockers
 
 BOUND: Final = 10_000

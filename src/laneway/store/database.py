@@ -23,7 +23,7 @@ from laneway.errors import ConfigError, DatabaseUnavailable, LanewayError, Missi
 from laneway.store import local_notify, pooler, row_security, silence
 from laneway.store.bounds import bounded_transaction, session_bounds
 from laneway.store.connection_slots import ConnectionSlots
-from laneway.store.failures import field_of, reading, translate, translated
+from laneway.store.driver_errors import field_of, reading, translate, translated
 from laneway.store.server_settings import ENCODING, startup_options
 from laneway.store.silence import SilenceWatch
 from laneway.store.statement import Row, Statement

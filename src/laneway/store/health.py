@@ -25,8 +25,8 @@ from laneway.domain.storage import TableSize
 from laneway.errors import ConfigError
 from laneway.store import pooler
 from laneway.store.database import connect, run_on
+from laneway.store.driver_errors import translated
 from laneway.store.edges import MendedWaits
-from laneway.store.failures import translated
 from laneway.store.login import logging_in
 from laneway.store.server_settings import ENCODING
 from laneway.store.statement import (

@@ -23,7 +23,7 @@ from psycopg import errors as pg
 from laneway.domain.lane import Lane
 from laneway.errors import DatabaseUnavailable, MissingRight, SchemaMismatch
 from laneway.observability.safe_logger import SafeLogger
-from laneway.store.failures import translated
+from laneway.store.driver_errors import translated
 from laneway.store.grants import regrant
 from laneway.store.login import logging_in
 from laneway.store.migration_files import (

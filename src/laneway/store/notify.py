@@ -17,7 +17,7 @@ from laneway import forks
 from laneway.config.settings import Settings
 from laneway.store import pooler
 from laneway.store.database import connect
-from laneway.store.failures import translated
+from laneway.store.driver_errors import translated
 from laneway.store.silence import hang_up
 from laneway.store.statement import Statement, nothing
 

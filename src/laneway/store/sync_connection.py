@@ -10,7 +10,7 @@ import psycopg
 
 from laneway.store import pooler
 from laneway.store.database import run_sync
-from laneway.store.failures import translated
+from laneway.store.driver_errors import translated
 from laneway.store.silence import hang_up
 from laneway.store.statement import Statement
 

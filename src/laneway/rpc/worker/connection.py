@@ -18,8 +18,8 @@ from laneway.errors import (
 )
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc._generated import dispatch_pb2_grpc as pb_grpc
+from laneway.rpc.worker.call_errors import failure_of
 from laneway.rpc.worker.endpoint import Endpoint
-from laneway.rpc.worker.failures import failure_of
 
 CALL_S: Final = 10.0
 # After this time a stream to a lost server has ended, and calls return to the stream's server.

@@ -14,8 +14,8 @@ from laneway.engine.process.memory import resident_bytes
 from laneway.errors import DatabaseUnavailable, Forbidden, Unauthenticated
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc._generated import dispatch_pb2_grpc as pb_grpc
+from laneway.rpc.worker.call_errors import failure_of
 from laneway.rpc.worker.endpoint import Endpoint
-from laneway.rpc.worker.failures import failure_of
 from laneway.store.leases import WriteResult
 
 LONGEST_S: Final = 5.0

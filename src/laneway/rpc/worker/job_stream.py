@@ -15,8 +15,8 @@ from laneway.engine.service import Service
 from laneway.errors import DatabaseUnavailable, LanewayError
 from laneway.observability.log_throttle import LogThrottle
 from laneway.rpc._generated import dispatch_pb2 as pb
+from laneway.rpc.worker.call_errors import FINAL
 from laneway.rpc.worker.connection import ReplicaConnection, Stream
-from laneway.rpc.worker.failures import FINAL
 
 # The longest wait for the first message; then another replica is tried.
 HANDSHAKE_S: Final = 10.0
