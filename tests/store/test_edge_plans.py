@@ -137,6 +137,30 @@ def test_explain_reads_bounded_number_of_the_jobs_before(db: StoreClient) -> Non
     assert used["jobs"] <= 1100
 
 
+def test_explain_follows_edges_by_index_whatever_the_statistics(db: StoreClient) -> None:
+    # As they are while a few jobs wait for many.
+    wide, child = db.submit(), db.submit()
+    db.begin()
+    db.do("delete from laneway.open_edges")
+    for waiting, first, last in ((wide, 1000000, 1050000), (child, 2000000, 2000002)):
+        wide_in = "select g, %s, 'cancel' from generate_series(%s::bigint, %s) g"
+        db.do(f"insert into laneway.open_edges {wide_in}", waiting, first, last)
+    db.do("analyze laneway.open_edges")
+    db.do("delete from laneway.open_edges where child = %s", wide)
+    db.do(
+        "insert into laneway.open_edges select g - 1, g, 'cancel'"
+        " from generate_series(3000001, %s) g",
+        3_000_000 + MANY,
+    )
+    before = counters(db)
+    found = db.run(parents.read(db.id_of(child)))
+    used = Spent(before, counters(db))
+    db.rollback()
+    assert found is not None
+    assert found.missing == 3
+    assert used["open_edges"] <= 100
+
+
 def test_check_of_waiting_jobs_reads_its_own_part(db: StoreClient) -> None:
     used = spent(db, lambda: db.run(health.find_stuck_waits(look=100)))
     assert total(used, *TABLES) <= 1000

@@ -8,7 +8,9 @@ with recursive job as materialized (
 ), walk (seq, path) as (
     select o.parent, array[job.seq, o.parent] from job cross join open o
     union all
-    select e.parent, w.path || e.parent from walk w join laneway.open_edges e on e.child = w.seq
+    -- Ordered and limited: by index, whatever the statistics are.
+    select e.parent, w.path || e.parent from walk w
+     cross join lateral (select x.parent from laneway.open_edges x where x.child = w.seq order by x.parent limit 1000) e
      where w.seq <> w.path[1] and cardinality(w.path) < 12
 )
 select greatest(coalesce(cardinality(l.parents), 0), (select count(*) from open))::integer,
