@@ -180,6 +180,46 @@ def test_broadcast_reaches_more_jobs_than_one_call_handles(db: StoreClient) -> N
     assert db.one("select count(*) from laneway.ready") == 25
 
 
+def test_jobs_that_wait_for_the_next_event_do_not_hide_others(db: StoreClient) -> None:
+    """A look handles a bounded number of jobs, and those that took the event wait again."""
+    send(db, "1")
+    for _ in range(12):
+        claim = db.running()
+        assert ask(db, claim, "first").state == "done"
+        assert ask(db, claim, "second").state == "open"
+        db.settle(claim, "wait", result="second")
+    late = db.running()
+    db.do("update laneway.sent_events set expires_at = clock_timestamp()")
+    assert ask(db, late).state == "open"
+    db.do("update laneway.sent_events set expires_at = clock_timestamp() + interval '1 hour'")
+    db.settle(late, "wait", result="go")
+    db.do("delete from laneway.event_checks")
+    db.do("insert into laneway.event_checks (event_id) select id from laneway.sent_events")
+    db.do("select laneway.check_events(10)")
+    assert db.places(late.seq) == ["ready"]
+    assert db.one("select count(*) from laneway.event_checks") == 0
+
+
+def test_expired_event_is_not_looked_for_again(db: StoreClient) -> None:
+    send(db)
+    db.do("update laneway.sent_events set expires_at = clock_timestamp() - interval '1 s'")
+    for _ in range(12):
+        suspended(db)
+    db.do("insert into laneway.event_checks (event_id) select id from laneway.sent_events")
+    db.do("select laneway.check_events(10)")
+    assert db.one("select count(*) from laneway.event_checks") == 0
+
+
+def test_event_for_jobs_of_many_types_wakes_workers(db: StoreClient) -> None:
+    """A notification holds 8,000 bytes."""
+    for n in range(90):
+        claim = db.running(f"{n:0100}")
+        assert ask(db, claim).state == "open"
+        db.settle(claim, "wait", result="go")
+    sent = db.run(sent_events.send("go", "k", "1", workspace="default", wake=True))
+    assert sent.delivered == 90
+
+
 @pytest.mark.parametrize(
     "name, key, problem", [("", "k", "name: 1 to 200 bytes"), ("n", "k" * 513, "key")]
 )
@@ -201,3 +241,17 @@ def test_checks_are_consumed(db: StoreClient) -> None:
     look(db)
     assert db.one("select count(*) from laneway.event_checks") == 0
     assert db.places(claim.seq) == ["ready"]
+
+
+def test_cancelled_job_waits_again_after_its_retry(db: StoreClient) -> None:
+    claim = suspended(db)
+    db.cancel(claim.seq)
+    assert send(db).delivered == 0
+    db.do("delete from laneway.sent_events")
+    db.retry(claim.seq)
+    (again,) = db.claimed(1)
+    assert ask(db, again).state == "open"
+    db.settle(again, "wait", result="go")
+    assert send(db, "2").delivered == 1
+    (again,) = db.claimed(1)
+    assert ask(db, again).result == "2"

@@ -70,6 +70,10 @@ begin
         raise exception using errcode = 'LW001', message = format(
             'wait %s: an earlier run of the handler used the name for another wait', p_name);
     end if;
+    if v_wait.done_at = '-infinity' then
+        -- Its job was cancelled meanwhile, and retried.
+        update laneway.handler_waits h set done_at = null where h.seq = p_seq and h.name = p_name returning h.* into v_wait;
+    end if;
     if v_wait.done_at is null and v_wait.kind = 'event' then
         v_wait := laneway.take_event(v_wait, v_now);
     end if;

@@ -84,6 +84,11 @@ begin
             if v_was.found_in is not null then
                 perform laneway.end_waiting(p_seq, 'cancelled', v_was.rank, v_was.attempt, v_was.retries, v_now,
                                             p_by, p_reason, null);
+                if v_was.found_in = 'waiting' then
+                    -- So that events do not read it. After a retry the handler asks again, and opens it.
+                    update laneway.handler_waits h set done_at = '-infinity'
+                     where h.seq = p_seq and h.kind = 'event' and h.done_at is null;
+                end if;
                 found_in := v_was.found_in;
                 perform laneway.cancel_owned(p_seq, p_by, p_reason);
                 return;

@@ -14,11 +14,13 @@ declare
     v_id      bigint;
     v_payload jsonb;
 begin
+    -- An array, and ordered by it: with an equality the planner could take the order from the primary key, and read all
+    -- events if few have this key.
     select e.id, e.payload into v_id, v_payload from laneway.sent_events e
-     where e.workspace = p_wait.workspace and e.name = p_wait.event and e.key = p_wait.key and e.expires_at > p_now
+     where e.workspace = any (array[p_wait.workspace]) and e.name = p_wait.event and e.key = p_wait.key and e.expires_at > p_now
        and (e.id in (select h.event_id from laneway.handler_waits h where h.seq = p_wait.seq and h.event_id is not null))
            is not true
-     order by e.id limit 1;
+     order by e.workspace, e.id limit 1;
     if found then
         update laneway.handler_waits h set event_id = v_id, result = v_payload, done_at = p_now
          where h.seq = p_wait.seq and h.name = p_wait.name
@@ -63,7 +65,8 @@ begin
     end if;
 end $$;
 
--- The jobs that wait for an event, p_limit of them.
+-- The jobs that wait for an event and have not taken it, p_limit of them; none once it has expired. So a caller that handles
+-- these does not meet them again.
 create or replace function laneway.event_waiters(p_event_id bigint, p_limit integer)
 returns bigint[] language sql stable
 set jit = off
@@ -75,8 +78,9 @@ as $$
                     select x.seq, x.name from laneway.handler_waits x
                      where x.workspace = e.workspace and x.event = e.name and x.key = e.key
                        and x.kind = 'event' and x.done_at is null offset 0) h
-                  where e.id = p_event_id
+                  where e.id = p_event_id and e.expires_at > clock_timestamp()
                     and (select true from laneway.waiting w where w.seq = h.seq and w.name = h.name)
+                    and (select true from laneway.handler_waits t where t.seq = h.seq and t.event_id = e.id limit 1) is null
                   limit p_limit)
 $$;
 
@@ -132,7 +136,8 @@ begin
         end if;
     end if;
     if send_event.wake then
-        perform pg_notify('laneway', 'wake ' || coalesce(array_to_string(job_types, E'\x1f'), ''));
+        -- The empty type makes workers look.
+        perform laneway.wake(coalesce(job_types, array['']));
     end if;
 end $$;
 

@@ -1,0 +1,4 @@
+-- phase: pre
+-- safe-with: 0.1.0
+-- Gives the functions their version: events reach every waiting job, retried jobs keep waiting, and no wait holds up the
+-- lease of its job. It changes no table.
