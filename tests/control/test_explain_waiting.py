@@ -60,6 +60,19 @@ async def test_held_job_names_the_failed_one_and_its_cure(
     assert waits.message == f"it waits for 1 job: {claim.job_id} (failed)"
 
 
+async def test_job_that_was_retried_alone_names_the_failed_one(
+    db: Database, factory: JobFactory
+) -> None:
+    claim = factory.running()
+    child = after(factory, [claim.job_id])
+    factory.settle(claim, "giveup", error='{"type": "ValueError", "message": "no"}')
+    factory.conn.execute("select laneway.advance()")
+    factory.conn.execute("select laneway.retry(seq) from laneway.jobs where id = %s", [child])
+    held, waits = await reasons(db, child)
+    assert (held.code, waits.code) == ("held", "waits_for_jobs")
+    assert f"`laneway jobs retry {claim.job_id}`" in held.message
+
+
 async def test_circle_of_waits_is_named(db: Database, factory: JobFactory) -> None:
     first = factory.submit(delay=60.0)
     second = after(factory, [first])

@@ -11,7 +11,7 @@ import pytest
 from laneway.domain.claim import Claim
 from laneway.domain.job import NewJob, new_job_id
 from laneway.domain.review import JobEdges
-from laneway.errors import InvalidInput
+from laneway.errors import DatabaseUnavailable, InvalidInput
 from laneway.store import flows, handler_waits, sent_events, steps
 from laneway.store.batch import Entry
 from laneway.store.handler_waits import NewWait, SubJobsWrite
@@ -289,3 +289,98 @@ def test_deleted_job_leaves_no_waits(db: StoreClient) -> None:
     db.settle(claim, "finish", result="1")
     db.do("select laneway.remove_jobs(array[%s::bigint])", claim.seq)
     assert db.one("select count(*) from laneway.handler_waits") == 0
+
+
+def failed_owner(db: StoreClient) -> tuple[Claim, Claim]:
+    """A job that failed because its sub-job did."""
+    owner = db.running(max_retries=0)
+    run_all(db, owner, entries(1, max_retries=0))
+    part = claim_part(db)
+    db.settle(part, "fail", error='{"type": "E", "message": "no"}')
+    db.settle(owner, "giveup", error='{"type": "SubJobsFailed", "message": "1 of 1"}')
+    return owner, part
+
+
+def test_retried_owner_waits_for_sub_job_that_was_retried_before_it(db: StoreClient) -> None:
+    owner, part = failed_owner(db)
+    db.retry(part.seq)
+    db.retry(owner.seq)
+    assert db.places(owner.seq) == ["waiting"]
+    db.settle(claim_part(db), "finish", result="1")
+    assert db.places(owner.seq) == ["ready"]
+
+
+def test_owner_retried_after_its_cancel_keeps_its_sub_jobs(db: StoreClient) -> None:
+    owner = db.running()
+    run_all(db, owner, entries(2))
+    db.settle(owner, "wait", result="parts")
+    db.cancel(owner.seq)
+    db.retry(owner.seq)
+    # What the cancel left to do comes too late.
+    advance(db)
+    assert db.places(owner.seq) == ["waiting"]
+    assert [db.places(seq) for seq in subjects(db, owner)] == [["ready"], ["ready"]]
+    for _ in range(2):
+        db.settle(claim_part(db), "finish", result="1")
+    assert db.places(owner.seq) == ["ready"]
+
+
+def test_cancel_of_sub_jobs_does_not_decide_during_a_retry(
+    db: StoreClient, another: Another
+) -> None:
+    owner, other = db.running(), another()
+    run_all(db, owner, entries(1))
+    db.settle(owner, "wait", result="parts")
+    db.cancel(owner.seq)
+    with other.conn.transaction():
+        other.retry(owner.seq)
+        advance(db)
+        assert db.one("select kind from laneway.arrivals") == "cancelled"
+    advance(db)
+    assert db.places(owner.seq) == ["waiting"]
+    assert [db.places(seq) for seq in subjects(db, owner)] == [["ready"]]
+    assert db.one("select count(*) from laneway.arrivals") == 0
+
+
+def test_sub_jobs_of_a_deleted_owner_are_still_cancelled(db: StoreClient) -> None:
+    owner = db.running()
+    run_all(db, owner, entries(1))
+    db.settle(owner, "wait", result="parts")
+    (part,) = subjects(db, owner)
+    db.cancel(owner.seq)
+    db.do("select laneway.remove_jobs(array[%s::bigint])", owner.seq)
+    advance(db)
+    assert db.places(part) == ["outcome"]
+
+
+def test_sub_jobs_do_not_wait_long_for_a_unique_key(db: StoreClient, another: Another) -> None:
+    """Meanwhile the lease is locked, so that it is not renewed."""
+    owner, other = db.running(), another()
+    with other.conn.transaction():
+        other.submit("part", unique_key="one")
+        refused = db.later(lambda: run_all(db, owner, entries(1, unique_key="one")))
+        with pytest.raises(DatabaseUnavailable, match="waited too long"):
+            refused.result(30)
+        assert other.heartbeat([owner]) == []
+    assert run_all(db, owner, entries(1, unique_key="one")).stored == 1
+
+
+def test_locked_sub_jobs_do_not_hold_up_the_cancel_of_others(
+    db: StoreClient, another: Another
+) -> None:
+    """It is part of every poll."""
+    owner, other = db.running(), another()
+    run_all(db, owner, entries(12))
+    parts = subjects(db, owner)
+    running = claim_part(db)
+    with other.conn.transaction():
+        other.do("select from laneway.ready where seq = any (%s) for key share", parts[1:-1])
+        other.do("select from laneway.lease where seq = %s for update", running.seq)
+        db.cancel(owner.seq)
+        db.do("set statement_timeout = '4s'")
+        advance(db)
+        assert db.places(parts[-1]) == ["outcome"]
+    advance(db)
+    assert [db.places(part) for part in parts[1:]] == [["outcome"]] * 11
+    assert db.row("lease", running.seq)["cancel_requested_at"] is not None
+    assert db.one("select count(*) from laneway.arrivals") == 0

@@ -50,6 +50,26 @@ def test_pause_grows_with_uncharged_attempts(db: StoreClient) -> None:
     assert waits == [0, 0, 2, 60]
 
 
+def test_wait_that_was_not_stored_is_paused_and_slowed(db: StoreClient) -> None:
+    """A faulty worker must not run a handler again and again without a pause."""
+    assert again(db, "wait", None) >= 0.1
+    assert again(db, "wait", None, 40) >= 2
+    assert again(db, "wait", None, 100_000) >= 60
+
+
+def test_waits_that_came_do_not_slow_a_release(db: StoreClient) -> None:
+    claim = db.running()
+    db.do(
+        "insert into laneway.handler_waits (seq, name, kind, position, workspace, asked_at)"
+        " select %s, n::text, 'sleep', n, 'default', clock_timestamp()"
+        " from generate_series(1, 400) n",
+        claim.seq,
+    )
+    db.do("update laneway.lease set attempt = 401 where seq = %s", claim.seq)
+    db.settle(Claim(claim.seq, claim.job_id, 401), "release")
+    assert db.places(claim.seq) == ["ready"]
+
+
 def test_pause_asked_for_is_kept_where_it_is_longer(db: StoreClient) -> None:
     assert again(db, "snooze", 300, 50) == 300
 

@@ -169,6 +169,36 @@ def test_waiting_jobs_that_are_well_are_left_alone(db: StoreClient, flow: Edges)
     assert flow.status(later) == "waiting"
 
 
+def test_retried_job_waits_for_its_failed_parent_to_be_retried(
+    db: StoreClient, flow: Edges
+) -> None:
+    """However long the operator takes: nothing was lost."""
+    parent = db.submit()
+    child = flow.submit(after=[parent])
+    flow.end(parent, kind="giveup")
+    assert flow.status(child) == "cancelled"
+    db.retry(child)
+    assert stuck(db) == []
+    assert mend(db).mended == 0
+    flow.advance()
+    assert flow.status(child) == "waiting"
+    db.retry(parent)
+    flow.end(parent)
+    assert flow.status(child) == "approved"
+
+
+def test_repair_of_a_retried_job_leaves_it_waiting(db: StoreClient, flow: Edges) -> None:
+    parent = db.submit()
+    child = flow.submit(after=[parent])
+    flow.end(parent, kind="giveup")
+    db.retry(child)
+    db.do("delete from laneway.countdowns")
+    assert mend(db).mended == 1
+    flow.advance()
+    assert flow.status(child) == "waiting"
+    assert flow.are_consistent()
+
+
 def test_only_the_leader_releases_waiting_jobs(db: StoreClient, flow: Edges) -> None:
     flow.submit(after=[db.submit()])
     db.do("delete from laneway.countdowns")

@@ -45,7 +45,8 @@ def _held(found: OpenParents) -> list[Reason]:
             f"(`laneway jobs retry {one.id}`)",
         )
         for one in found.first
-        if one.rule == "hold" and one.status in _ENDED
+        # With `cancel` only a job that was retried alone still waits.
+        if one.rule in ("hold", "cancel") and one.status in _ENDED
     ]
 
 

@@ -44,12 +44,23 @@ EDGE_FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select delete on waiting", "select on jobs", "insert on outcome",
         "select delete on job_keys", "execute on emit", "execute on note_ends",
     ),
-    "cancel_sub_jobs": ("select on links", "select on outcome", "execute on cancel"),
+    "is_locked": (
+        "select update on lease", "select update on ready", "select update on delayed",
+        "select update on key_waiters", "select update on awaiting", "select update on waiting",
+    ),
+    "cancel_sub_jobs": (
+        "select on links", "select on jobs", "select on lease", "select update on outcome",
+        "execute on is_locked", "execute on cancel",
+    ),
     "flow_in_reach": ("select on flows",),
     "flow_sums": ("select on flows", "execute on flow_totals"),
     "flow_totals": ("select on flow_tallies",),
+    "unfollowed_ends": (
+        "select on open_edges", "select on outcome", "select on arrivals", "select on waiting",
+    ),
     "fault_of_edges": (
-        "select on open_edges", "select on outcome", "select on arrivals", "select on countdowns",
+        "select on open_edges", "select on arrivals", "select on countdowns",
+        "execute on unfollowed_ends",
     ),
     "fault_of_event": (
         "select on event_checks", "select on sent_events", "select on handler_waits",
@@ -57,7 +68,8 @@ EDGE_FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "mend_edges": (
         "select update insert delete on countdowns", "select insert on open_edges",
         "select insert on arrivals", "select on waiting", "select on links", "select on jobs",
-        "select on handler_waits", "select on outcome", "execute on release_waiting",
+        "select on handler_waits", "select on outcome", "execute on unfollowed_ends",
+        "execute on release_waiting",
     ),
     "retry_flow": (
         "select on links", "select on outcome", "execute on flow_in_reach", "execute on retry",

@@ -121,7 +121,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select insert update on deadlines", "execute on requeue_retried",
         "insert on flow_tallies", "select insert update on countdowns", "insert on waiting",
         "select on links", "select insert on open_edges", "select on approvals", "execute on seal",
-        "execute on wake",
+        "execute on wake", "execute on lock_parents",
         "execute on emit",
     ),
     "count_slots": (
@@ -228,7 +228,8 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "settle": (
         "select delete on lease", "select insert on outcome", "select insert on attempts",
         "insert on ready", "insert on delayed", "select delete on job_keys", "select on jobs",
-        "execute on retry_delay", "execute on pop_self_finished", "execute on add_resources",
+        "select on handler_waits", "execute on retry_delay", "execute on pop_self_finished",
+        "execute on add_resources",
         "execute on release_resources", "execute on save_analysis", "execute on complete_plain",
         "execute on apply_approval_policy", "execute on status_of", "execute on freed_types",
         "execute on uncharged_pause", "execute on delete_uncharged_attempts", "execute on suspend",

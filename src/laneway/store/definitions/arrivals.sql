@@ -278,8 +278,29 @@ begin
     job_types := array(select distinct t from unnest(v_wakes) t where t is not null);
 end $$;
 
--- Cancels the sub-jobs of a job after that one, at most p_limit, in the order of their numbers. Each cancel does the same
--- for its own sub-jobs. Returns where to continue, null at the end.
+-- Whether another transaction keeps a live job from being cancelled now.
+create or replace function laneway.is_locked(p_seq bigint) returns boolean
+language plpgsql volatile
+set jit = off
+set enable_seqscan = off
+as $$
+begin
+    return (exists (select from laneway.lease x where x.seq = p_seq)
+            and (select x.seq from laneway.lease x where x.seq = p_seq for no key update skip locked) is null)
+        or (exists (select from laneway.ready x where x.seq = p_seq)
+            and (select x.seq from laneway.ready x where x.seq = p_seq for update skip locked) is null)
+        or (exists (select from laneway.delayed x where x.seq = p_seq)
+            and (select x.seq from laneway.delayed x where x.seq = p_seq for update skip locked) is null)
+        or (exists (select from laneway.key_waiters x where x.seq = p_seq)
+            and (select x.seq from laneway.key_waiters x where x.seq = p_seq for update skip locked) is null)
+        or (exists (select from laneway.awaiting x where x.seq = p_seq)
+            and (select x.seq from laneway.awaiting x where x.seq = p_seq for update skip locked) is null)
+        or (exists (select from laneway.waiting x where x.seq = p_seq)
+            and (select x.seq from laneway.waiting x where x.seq = p_seq for update skip locked) is null);
+end $$;
+
+-- Cancels the sub-jobs of a cancelled job after that one, at most p_limit, in the order of their numbers. Each cancel does
+-- the same for its own sub-jobs. Leaves them alone if the job was retried since. Returns where to continue, null at the end.
 create or replace function laneway.cancel_sub_jobs(
     p_owner bigint, p_beyond bigint, p_by text, p_reason text, p_limit integer,
     out beyond bigint, out done integer, out wakes text[], out arrived boolean)
@@ -293,12 +314,26 @@ declare
         select l.seq from laneway.links l where l.owner = p_owner and l.seq > p_beyond order by l.seq limit p_limit);
     v_seq  bigint;
 begin
+    done := 0;
+    arrived := false;
+    -- Against a retry of the owner meanwhile.
+    perform from laneway.outcome o where o.seq = p_owner and o.status = 'cancelled' for key share skip locked;
+    if not found then
+        if exists (select from laneway.outcome o where o.seq = p_owner and o.status = 'cancelled') then
+            beyond := p_beyond;
+            return;
+        elsif exists (select from laneway.jobs j where j.seq = p_owner)
+              and not exists (select from laneway.lease l where l.seq = p_owner and l.cancel_requested_at is not null) then
+            return;
+        end if;
+    end if;
     done := cardinality(v_seqs);
     arrived := exists (select from laneway.links l where l.owner = any (v_seqs));
     foreach v_seq in array v_seqs loop
         continue when exists (select from laneway.outcome o where o.seq = v_seq);
-        if (laneway.cancel(v_seq, p_by, p_reason)).found_in = 'busy' then
-            -- Its handler finishes it in an open transaction.
+        -- laneway.cancel would wait for each.
+        if laneway.is_locked(v_seq) or (laneway.cancel(v_seq, p_by, p_reason)).found_in = 'busy' then
+            -- By a transaction that may stay open, such as one in which its handler finishes it.
             beyond := coalesce(beyond, v_seq - 1);
         end if;
     end loop;

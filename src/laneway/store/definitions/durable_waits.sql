@@ -96,6 +96,8 @@ create or replace function laneway.submit_sub_jobs(
     out answer text, out stored integer, out job_types text[])
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 set jit = off
+-- The lease is locked, and is not renewed meanwhile.
+set lock_timeout = '1s'
 as $$
 declare
     v_now      timestamptz := clock_timestamp();
@@ -223,8 +225,8 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
       from laneway.handler_waits h where h.seq = p_seq order by h.position
 $$;
 
--- Moves jobs whose attempt ended with the verdict `wait` to waiting, or to ready if what they wait for came in between.
--- Returns those in ready. Never waits for a lock: what it cannot see now is looked at after the commit.
+-- Moves jobs whose attempt ended with the verdict `wait` to waiting, or back to the queue if what they wait for came in
+-- between. Returns the latter. Never waits for a lock: what it cannot see now is looked at after the commit.
 create or replace function laneway.suspend(p_jobs laneway.suspended_job[])
 returns bigint[] language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 set jit = off
@@ -261,6 +263,12 @@ begin
             insert into laneway.waiting (seq, job_type, rank, attempt, retries, sealed, reason, name, wake_at, since)
             values (v_job.seq, v_job.job_type, v_job.rank, v_job.attempt, v_job.retries, v_job.sealed, v_wait.kind,
                     v_job.name, v_wait.until, v_now);
+        elsif v_wait.kind is null then
+            -- It asked for no such wait: as a snooze for no time.
+            v_ready := v_ready || v_job.seq;
+            insert into laneway.delayed (seq, job_type, rank, attempt, retries, sealed, run_at)
+            values (v_job.seq, v_job.job_type, v_job.rank, v_job.attempt, v_job.retries, v_job.sealed,
+                    v_now + laneway.uncharged_pause('snooze', v_job.attempt - v_job.retries));
         else
             v_ready := v_ready || v_job.seq;
             insert into laneway.ready (seq, job_type, fresh, rank, attempt, retries, sealed, ready_at)

@@ -181,8 +181,8 @@ end $$;
 
 -- Failed or cancelled: queued again with a new retry budget and a growing attempt; ready if it was approved
 -- unchanged or needs no approval, else for its analysis or approval; but waiting while an edge of it is open. If its last
--- sub-jobs failed or were cancelled, and it with them, they are retried too, and it waits for them again. `found_in` is `duplicate` when another live
--- job holds its unique_key. `wakes`: the job type to wake.
+-- sub-jobs failed or were cancelled, and it with them, they are retried too, and it waits for them again, also for those that
+-- were retried before it. `found_in` is `duplicate` when another live job holds its unique_key. `wakes`: the job type to wake.
 create or replace function laneway.retry(p_seq bigint, out found_in text, out wakes text)
 language plpgsql volatile
 set jit = off
@@ -236,8 +236,17 @@ begin
                 perform laneway.wake(array[v_one.wakes]) where v_one.wakes is not null;
             end if;
         end loop;
-        insert into laneway.open_edges (parent, child, rule) select s, p_seq, 'run' from unnest(v_subs) s;
-        insert into laneway.countdowns as c (seq, missing) select p_seq, cardinality(v_subs) where v_subs is not null
+        -- Those that were retried before it, and have not ended.
+        v_subs := v_subs || array(
+            select p.seq from laneway.lock_parents(array(
+                select l.seq from laneway.links l where l.owner = p_seq and l.owner_wait = v_wait
+                   and (select true from laneway.outcome o where o.seq = l.seq) is null
+                   and (select true from laneway.open_edges e where e.parent = l.seq and e.child = p_seq) is null
+                   and l.seq <> all (coalesce(v_subs, '{}')))) p
+             where p.status is null);
+        insert into laneway.open_edges (parent, child, rule) select s, p_seq, 'run' from unnest(v_subs) s on conflict do nothing;
+        get diagnostics v_missing = row_count;
+        insert into laneway.countdowns as c (seq, missing) select p_seq, v_missing where v_missing > 0
         on conflict (seq) do update set missing = c.missing + excluded.missing;
     end if;
     -- Locked, so that the last of its edges is satisfied before or after this.

@@ -185,7 +185,10 @@ begin
                     else 'failed' end as status,
                -- The job's own type, also if this was an analysis.
                case when e.job_type < E'\x02' then ltrim(e.job_type, E'\x01') else e.job_type end as own_type,
-               coalesce(e.started_at, v_now - make_interval(secs => g.ran)) as began
+               coalesce(e.started_at, v_now - make_interval(secs => g.ran)) as began,
+               -- Attempts without charge, except those that ended because the handler waited.
+               e.attempt - e.retries - case when g.verdict in ('release', 'snooze', 'spared') and e.attempt - e.retries > 10
+                    then (select count(*) from laneway.handler_waits h where h.seq = e.seq)::integer else 0 end as uncharged
           from ended e join given g on g.seq = e.seq and g.attempt = e.attempt
     ), concluded as (
         insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt, retries, lane, worker_id,
@@ -207,10 +210,10 @@ begin
         select j.seq, j.job_type, j.rank, j.attempt, j.sealed,
                j.retries + (j.verdict in ('fail', 'lost', 'stalled', 'confirm'))::integer as retries,
                v_now + case when j.verdict in ('release', 'snooze')
-                            then greatest(j.pause, laneway.uncharged_pause(j.verdict, j.attempt - j.retries))
+                            then greatest(j.pause, laneway.uncharged_pause(j.verdict, j.uncharged))
                             when j.verdict = 'spared'
-                            then greatest(coalesce(j.pause, laneway.retry_delay(j.own_type, j.attempt - j.retries)),
-                                          laneway.uncharged_pause(j.verdict, j.attempt - j.retries))
+                            then greatest(coalesce(j.pause, laneway.retry_delay(j.own_type, greatest(1, j.uncharged))),
+                                          laneway.uncharged_pause(j.verdict, j.uncharged))
                             else coalesce(j.pause, laneway.retry_delay(j.own_type, j.retries + 1)) end as run_at
           from judged j where j.status in ('approved', 'pending')
     ), back as (

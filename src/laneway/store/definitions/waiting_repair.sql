@@ -44,6 +44,22 @@ begin
     end if;
 end $$;
 
+-- Ended jobs whose edge to this waiting one was never followed. Not those that failed before it was retried: then it waits
+-- until they are retried too. Their ends are followed in a later transaction than the one that began the wait.
+create or replace function laneway.unfollowed_ends(p_seq bigint) returns setof bigint
+language sql stable
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+    select x.parent from laneway.open_edges x
+     cross join lateral (select o.status, o.finished_at from laneway.outcome o where o.seq = x.parent offset 0) o
+     where x.child = p_seq
+       and (o.status = 'completed' or x.rule = 'run' or (x.rule = 'cancel' and o.finished_at >= (
+            select w.since from laneway.waiting w where w.seq = p_seq)))
+       and (select true from laneway.arrivals y where y.kind = 'ended' and y.seq = x.parent limit 1) is null
+$$;
+
 -- `edges`, if the countdown of a waiting job differs from its open edges and arrivals, or if the end of a job that it comes
 -- after was never followed.
 create or replace function laneway.fault_of_edges(p_seq bigint) returns text
@@ -53,12 +69,7 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
     select case when coalesce(c.missing, 0) <> e.n + coalesce(a.n, 0) or (c.missing is null and a.n is null) then 'edges'
-                when exists (
-                    select from laneway.open_edges x
-                     cross join lateral (select o.status from laneway.outcome o where o.seq = x.parent offset 0) o
-                     where x.child = p_seq and (o.status = 'completed' or x.rule <> 'hold')
-                       and (select true from laneway.arrivals y where y.kind = 'ended' and y.seq = x.parent limit 1) is null)
-                then 'edges' end
+                when exists (select from laneway.unfollowed_ends(p_seq)) then 'edges' end
       from (select count(*) as n from laneway.open_edges x where x.child = p_seq) e
      cross join (select sum(y.n) as n from laneway.arrivals y where y.kind = 'counted' and y.seq = p_seq) a
       left join laneway.countdowns c on c.seq = p_seq
@@ -147,11 +158,7 @@ begin
          where o.status is null or (o.status <> 'completed' and p.rule <> 'run')
         on conflict do nothing;
     end if;
-    insert into laneway.arrivals (kind, seq)
-    select distinct 'ended', e.parent from laneway.open_edges e
-     cross join lateral (select o.status from laneway.outcome o where o.seq = e.parent offset 0) o
-     where e.child = p_seq and (o.status = 'completed' or e.rule <> 'hold')
-       and (select true from laneway.arrivals a where a.kind = 'ended' and a.seq = e.parent limit 1) is null;
+    insert into laneway.arrivals (kind, seq) select distinct 'ended', u from laneway.unfollowed_ends(p_seq) u;
     select (select count(*) from laneway.open_edges e where e.child = p_seq)
          + (select coalesce(sum(a.n), 0) from laneway.arrivals a where a.kind = 'counted' and a.seq = p_seq) into v_missing;
     if v_missing > 0 then
