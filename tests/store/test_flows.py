@@ -304,3 +304,21 @@ def test_deleted_child_leaves_no_edge(db: StoreClient, edges: Edges) -> None:
     assert db.one("select count(*) from laneway.open_edges") == 0
     assert edges.end(parent) == []
     assert edges.are_consistent()
+
+
+def test_deletion_of_a_flow_does_not_deadlock_with_its_sums(
+    db: StoreClient, other: StoreClient, edges: Edges
+) -> None:
+    flow = edges.flow()
+    (seq,) = edges.submit_batch([None], flow=flow)
+    edges.end(seq)
+    other.begin()
+    # A deletion that has just locked the flow.
+    other.rows("select from laneway.flows where id = %s for update", flow)
+    folded = db.later(lambda: fold(db))
+    other.await_blocked(db)
+    assert len(other.rows("select * from laneway.remove_jobs(%s)", [seq])) == 1
+    other.commit()
+    assert folded.result(60) > 0
+    assert db.one("select count(*) from laneway.flows") == 0
+    assert db.one("select count(*) from laneway.flow_tallies") == 0

@@ -304,7 +304,7 @@ begin
         select f.seq from laneway.flows f
          where f.seq = any (v_flows) and (select true from laneway.links l where l.flow = f.seq limit 1) is null
          order by f.seq for update skip locked);
-    delete from laneway.flow_tallies t where t.flow = any (v_flows);
+    -- Not their tallies, which laneway.fold_tallies locks before the flow: it deletes them.
     delete from laneway.flows f where f.seq = any (v_flows);
 end $$;
 

@@ -116,7 +116,8 @@ begin
         end if;
     end loop;
     raise exception 'job % changed its state 100 times during the cancel', p_seq;
-exception when lock_not_available then
+-- A caller that cancels several jobs may meet another in the opposite order.
+exception when lock_not_available or deadlock_detected then
     found_in := 'busy';
     worker_id := null;
 end $$;

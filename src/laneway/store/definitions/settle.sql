@@ -296,15 +296,16 @@ begin
     if v_own.lanes is not null then
         v_mine := laneway.add_resources(v_mine, v_own);
     end if;
+    return query select * from laneway.follow_ends(
+        v_plain || v_seqs, v_in_flow or v_plain_in_flow, v_plain_types || v_types,
+        case when v_plain is not null then v_statuses || 'completed'::text else v_statuses end);
+    -- Last: claims wait for the counter of slots.
     if v_mine.lanes is not null then
         return query select p.seq, 0, 'promoted', p.job_type from laneway.release_resources(v_mine) p;
     end if;
     if v_mine.limit_names is not null then
         return query select 0::bigint, 0, 'freed', f from laneway.freed_types(v_mine.limit_names, v_mine.limit_counts) f;
     end if;
-    return query select * from laneway.follow_ends(
-        v_plain || v_seqs, v_in_flow or v_plain_in_flow, v_plain_types || v_types,
-        case when v_plain is not null then v_statuses || 'completed'::text else v_statuses end);
     if 'confirm' = any (p_verdicts) and exists (select from laneway.arrivals) then
         return query select 0::bigint, 0, 'arrived', null::text;
     end if;
