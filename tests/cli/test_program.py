@@ -391,9 +391,17 @@ def test_known_variables_and_service_links_are_not_reported(program: Run) -> Non
         "LANEWAY_UI_SERVICE_HOST": "10.0.0.1",
         "LANEWAY_UI_PORT_8420_TCP": "tcp://10.0.0.1:8420",
         "LANEWAY_UI_PORT": "tcp://10.0.0.1:8420",
+        "LANEWAY_SERVER_PORT": "tcp://10.0.0.1:80",
         "LANEWAY_CONCURENCY": "",
     }
     assert program("lanes", "ls", **known).stderr == ""
+
+
+def test_service_link_is_not_the_default_of_an_option(program: Run, empty_dsn: str) -> None:
+    """Kubernetes sets it for a service `laneway-server`, such as that of a release `laneway`."""
+    link = {"LANEWAY_SERVER_PORT": "tcp://10.0.0.1:80", "LANEWAY_DATABASE_URL": empty_dsn}
+    refused = program("server", **link)
+    assert (refused.returncode, "laneway db migrate" in refused.stderr) == (5, True)
 
 
 @pytest.mark.parametrize("more", [(), ("--json",)])

@@ -320,3 +320,10 @@ def test_database_is_named_by_the_variable_that_gave_it(monkeypatch: pytest.Monk
     assert database_source(url) == "LANEWAY_DATABASE_URL"
     assert database_source("postgresql://localhost/code") == "database_url"
     assert database_source("") == "PGHOST"
+
+
+def test_service_links_of_kubernetes_are_no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANEWAY_SERVER_PORT", "tcp://10.0.0.1:80")
+    monkeypatch.setenv("LANEWAY_GRPC_PORT", "9000")
+    settings = Settings.load()
+    assert (settings.server_port, settings.grpc_port) == (8420, 9000)

@@ -10,6 +10,7 @@ from typing import Any, Final
 import typer
 
 from laneway.cli.output import note, visible
+from laneway.config.service_links import is_service_link
 
 PREFIX: Final = "LANEWAY"
 # Read outside of the settings and the options, by Laneway itself or by its tests.
@@ -17,8 +18,6 @@ _OTHERS: Final = re.compile(
     r"LANEWAY_(CONFIG|DEBUG|TOKEN_FILE|SUPERVISOR_FDS|TEST_.*|\w+_COMPLETE)"
     r"|LANEWAY_(DATABASE_URL|LISTEN_DSN|METRICS_TOKEN)_FILE"
 )
-# Kubernetes sets these for a service whose name begins with laneway.
-_SERVICE_LINK: Final = re.compile(r"\w+_(SERVICE_(HOST|PORT)\w*|PORT(_\d+_\w+)?)")
 
 
 _root: typer.Context | None = None
@@ -28,6 +27,10 @@ def use_root(ctx: typer.Context) -> None:
     """Set the context of this run, whose commands have variables."""
     global _root
     _root = ctx
+    # Before the options of the command read their variables.
+    for name, value in list(os.environ.items()):
+        if name.startswith(f"{PREFIX}_") and is_service_link(name, value):
+            del os.environ[name]
 
 
 def note_unknown() -> None:
@@ -42,7 +45,7 @@ def note_unknown() -> None:
     given = {
         name
         for name, value in os.environ.items()
-        if name.upper().startswith(f"{PREFIX}_") and value and not _is_service_link(name, value)
+        if name.upper().startswith(f"{PREFIX}_") and value
     }
     if not given:
         return
@@ -64,12 +67,6 @@ def note_unknown() -> None:
             similar = suggest(name.upper().removeprefix(f"{PREFIX}_"), words)
             similar = similar.replace("mean ", f"mean {PREFIX}_")
             note(f"{visible(name)} is ignored: it is not a variable of Laneway{similar}")
-
-
-def _is_service_link(name: str, value: str) -> bool:
-    return _SERVICE_LINK.fullmatch(name) is not None and (
-        "SERVICE" in name or "://" in value or "_PORT_" in name
-    )
 
 
 def _of_options(command: Any, ctx: typer.Context, path: str) -> Iterator[str]:

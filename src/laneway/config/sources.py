@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from laneway.config.project import CONFIG_FILE, find_project, is_trusted
+from laneway.config.service_links import is_service_link
 from laneway.domain.suggestion import suggest
 from laneway.errors import ConfigError
 
@@ -25,7 +26,11 @@ def read_sources(known: Collection[str]) -> dict[str, Any]:
 
 def _laneway_variables(known: Collection[str]) -> dict[str, Any]:
     # An empty variable counts as not set. Case does not matter.
-    given = {name.upper(): value for name, value in os.environ.items() if value}
+    given = {
+        name.upper(): value
+        for name, value in os.environ.items()
+        if value and not is_service_link(name, value)
+    }
     return {name: given[key] for name in known if (key := f"{PREFIX}{name.upper()}") in given}
 
 

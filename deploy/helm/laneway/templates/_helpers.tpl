@@ -16,9 +16,11 @@ app.kubernetes.io/component: {{ .component }}
 {{ required "image.repository: your application's image" .Values.image.repository }}:{{ required "image.tag: the version of your image" .Values.image.tag }}
 {{- end -}}
 
-{{/* What all pods have: an account without rights, no root. */}}
+{{/* What all pods have: an account without rights, no root. Kubernetes would set LANEWAY_SERVER_PORT
+to an address if the release is named `laneway`. */}}
 {{- define "laneway.pod" -}}
 automountServiceAccountToken: false
+enableServiceLinks: false
 securityContext:
   runAsNonRoot: true
   seccompProfile: {type: RuntimeDefault}
