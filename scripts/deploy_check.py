@@ -39,7 +39,12 @@ ALL_OPTIONS: dict[str, Any] = {
         "LANEWAY_GRPC": True,
         "LANEWAY_MAX_PAYLOAD_BYTES": 1048576,
     },
-    "migrate": {"enabled": True, "admin": "ada", "resources": {"limits": {"memory": "256Mi"}}},
+    "migrate": {
+        "enabled": True,
+        "admin": "ada",
+        "grants": {"app_server": ["server"], "app_worker": ["worker", "client"]},
+        "resources": {"limits": {"memory": "256Mi"}},
+    },
     "server": {
         "replicas": 3,
         "args": ["--port", "8420"],
@@ -74,6 +79,8 @@ REFUSED: dict[str, dict[str, Any]] = {
         "workers": {"default": {"application": "app:lw", "keda": {"enabled": True, "lanes": None}}},
     },
     "an unknown value": {**IMAGE, "worker": {"replicas": 2}},
+    "a login that owns the schema": {**IMAGE, "migrate": {"grants": {"app": ["owner"]}}},
+    "a login with a space": {**IMAGE, "migrate": {"grants": {"app server": ["server"]}}},
     "a worker without an application": {**IMAGE, "workers": {"other": {"replicas": 2}}},
 }
 
@@ -134,13 +141,13 @@ def check_compose() -> None:
                 raise CheckFailed(f"compose.yaml: {name} depends on an unknown {other}")
 
 
-def documented() -> dict[str, Any]:
+def documented() -> list[dict[str, Any]]:
     """The values that docs/howto/deploy.md shows."""
     page = (ROOT / "docs/howto/deploy.md").read_text("utf-8")
-    (block,) = re.findall(
-        r'^```yaml title="values.yaml"\n(.*?)^```', page, re.DOTALL | re.MULTILINE
+    blocks = re.findall(
+        r'^```yaml title="production.yaml"\n(.*?)^```', page, re.DOTALL | re.MULTILINE
     )
-    return {**IMAGE, **yaml.safe_load(block)}
+    return [{**IMAGE, **yaml.safe_load(block)} for block in blocks]
 
 
 def _check_values(given: dict[str, Any]) -> None:
@@ -152,8 +159,21 @@ def _check_values(given: dict[str, Any]) -> None:
         raise CheckFailed(f"{name} has a number in exponents")
 
 
+def check_hook(job: dict[str, Any]) -> None:
+    """The migration comes first, then the rights of each login, then the administrator."""
+    (script,) = job["spec"]["template"]["spec"]["containers"][0]["args"]
+    found = [line.strip() for line in script.splitlines() if "laneway" in line]
+    wanted = [
+        "laneway db migrate",
+        "laneway db grants --apply --to app_server --role server",
+        "laneway db grants --apply --to app_worker --role worker --role client",
+    ]
+    if found[:3] != wanted:
+        raise CheckFailed(f"the migration runs {found}")
+
+
 def check_chart() -> None:
-    for values in (IMAGE, documented(), ALL_OPTIONS):
+    for values in (IMAGE, *documented(), ALL_OPTIONS):
         kinds: set[str] = set()
         names: set[tuple[str, str]] = set()
         for each in render(values):
@@ -166,8 +186,10 @@ def check_chart() -> None:
                 if each["kind"] not in FOREIGN:
                     kubernetes_validate.validate(each, version, strict=True)
             _check_values(each)
+            if values is ALL_OPTIONS and each["kind"] == "Job":
+                check_hook(each)
         wanted = {"Deployment", "Service", "Job", "PodDisruptionBudget", "ServiceAccount"}
-        if values is not IMAGE:
+        if "keda" in values.get("workers", {}).get("default", {}):
             wanted |= FOREIGN
         if values is ALL_OPTIONS:
             wanted.add("Ingress")
@@ -193,6 +215,7 @@ def check_units() -> None:
 
 def check_alerts() -> None:
     run("promtool", "check", "rules", DEPLOY / "prometheus/alerts.yml")
+    run("promtool", "test", "rules", ROOT / "scripts/alerts_test.yml")
 
 
 CHECKS: dict[str, Callable[[], None]] = {

@@ -14,6 +14,8 @@ from psycopg.conninfo import make_conninfo
 
 from laneway import __version__
 from laneway.embedded import binaries
+from laneway.store.apply_grants import apply_grants
+from laneway.store.failures import StatementTimeout
 from laneway.store.grants import grants
 from laneway.store.rights import ALL_ROLES
 from tests.cli.conftest import Run, invoke
@@ -160,6 +162,50 @@ def test_owner_and_migrator_can_be_prepared_on_an_empty_database(
             for role in (migrator, owner):
                 conn.execute(f"drop owned by {role} cascade".encode())
                 conn.execute(f"drop role {role}".encode())
+
+
+def test_grants_are_applied_without_psql_by_the_owner_only(
+    program: Run, factory: JobFactory, dsn: str
+) -> None:
+    name = f"limited_{uuid4().hex}"
+    words = ("db", "grants", "--role", "worker", "--role", "client", "--apply", "--to", name)
+    unknown = program(*words)
+    assert (unknown.returncode, "create role" in unknown.stderr) == (2, True)
+    factory.conn.execute(f"create role {name} login password 'swordfish'".encode())
+    limited = make_conninfo(dsn, user=name, password="swordfish")
+    try:
+        refused = program(*words, LANEWAY_DATABASE_URL=limited)
+        assert (refused.returncode, "migration login" in refused.stderr) == (4, True)
+        applied = program(*words)
+        assert (applied.returncode, applied.stdout) == (0, "")
+        assert applied.stderr == f"{name}: has the rights of worker, client\n"
+        rights = "select has_table_privilege(%s, 'laneway.worker_lanes', 'select')"
+        assert factory.conn.execute(rights, [name]).fetchone() == (True,)
+        # PostgreSQL only warns a role that has a right and may not pass it on.
+        for other in (name, "public"):
+            again = ("db", "grants", "--role", "client", "--apply", "--to", other)
+            refused = program(*again, LANEWAY_DATABASE_URL=limited)
+            assert (refused.returncode, "migration login" in refused.stderr) == (4, True), other
+    finally:
+        factory.conn.execute(f"drop owned by {name}".encode())
+        factory.conn.execute(f"drop role {name}".encode())
+
+
+def test_applied_grants_wait_for_a_lock_without_delaying_others(
+    program: Run, factory: JobFactory, dsn: str
+) -> None:
+    name = f"limited_{uuid4().hex}"
+    factory.conn.execute(f"create role {name} nologin".encode())
+    try:
+        with psycopg.connect(dsn) as reader:
+            reader.execute("select from laneway.jobs")
+            with pytest.raises(StatementTimeout):
+                apply_grants(dsn, ["server"], name, "missing", patience_s=0)
+        apply_grants(dsn, ["server"], name, "missing", patience_s=0)
+    finally:
+        factory.conn.execute(f"drop policy if exists {name} on laneway.jobs".encode())
+        factory.conn.execute(f"drop owned by {name}".encode())
+        factory.conn.execute(f"drop role {name}".encode())
 
 
 def test_path_is_where_embedded_postgresql_lives(

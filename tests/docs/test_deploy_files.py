@@ -13,6 +13,7 @@ from typer.main import get_command
 
 from laneway.cli.main import app
 from laneway.config.settings import Settings
+from laneway.observability.metrics import FAMILIES
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -64,7 +65,7 @@ def program() -> Any:
     return root
 
 
-@pytest.mark.parametrize(("name", "words"), COMMANDS)
+@pytest.mark.parametrize("name, words", COMMANDS)
 def test_program_accepts_every_command_in_deploy(name: str, words: str, program: Any) -> None:
     program.main(shlex.split(words), prog_name="laneway", standalone_mode=False)
 
@@ -84,6 +85,19 @@ def test_every_variable_in_deploy_is_one_of_the_program() -> None:
     named = {(name, each) for name, text in TEXTS.items() for each in _VARIABLE.findall(text)}
     assert ("helm/laneway/templates/workers.yaml", "LANEWAY_METRICS_TOKEN") in named
     assert {each for each in named if each[1] not in known} == set()
+
+
+def test_keda_scales_by_existing_metrics_of_lanes() -> None:
+    labels = {family.name: family.labels for family in FAMILIES}
+    (named,) = re.findall(
+        r"\$metric := list (.*) \}\}", TEXTS["helm/laneway/templates/workers.yaml"]
+    )
+    assert [labels[name] for name in shlex.split(named)] == [("lane",), ("lane",)]
+
+
+def test_pods_get_no_variables_of_services() -> None:
+    """A release `laneway` has a service `laneway-server`, hence LANEWAY_SERVER_PORT=tcp://…"""
+    assert "\nenableServiceLinks: false\n" in TEXTS["helm/laneway/templates/_helpers.tpl"]
 
 
 def test_documented_unit_is_the_shipped_one() -> None:

@@ -140,8 +140,17 @@ def grants(
     owner: Annotated[
         str, typer.Option(metavar="NAME", help="The role that owns the schema, for migrator.")
     ] = "laneway_owner",
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Run the SQL on the database; psql is not needed.")
+    ] = False,
 ) -> None:
-    """Print the SQL that grants a database role exactly what it needs."""
+    """Print the SQL that grants a database role exactly what it needs, or run it."""
+    if apply:
+        from laneway.store.apply_grants import apply_grants
+
+        apply_grants(_dsn(), role, to, owner)
+        note(f"{to}: has the rights of {', '.join(role)}")
+        return
     from laneway.store.grants import grants_script
 
     line(grants_script(role, to, owner).rstrip())

@@ -46,6 +46,7 @@ __all__ = [
     "Migration",
     "MigrationStatus",
     "check",
+    "connected",
     "definitions",
     "migrate",
     "migrations",
@@ -169,7 +170,8 @@ def _connect(dsn: str) -> psycopg.Connection[tuple[Any, ...]]:
 
 
 @contextmanager
-def _connected(dsn: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+def connected(dsn: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    """A connection for changes of the schema, of a login that may make them."""
     with (
         translated(),
         _connect(dsn) as conn,
@@ -186,7 +188,7 @@ def migrate(dsn: str, *, patience_s: float = PATIENCE_S, lanes: Sequence[Lane] =
     """
     done = []
     deadline = time.monotonic() + patience_s
-    with _connected(dsn) as conn:
+    with connected(dsn) as conn:
         while (migration := _next(applied := _applied(conn))) is not None:
             by_hand = _by_hand(conn, migration)
             try:
@@ -309,7 +311,7 @@ def _applied(conn: psycopg.Connection[tuple[Any, ...]]) -> Applied:
 
 def status(dsn: str, *, lock_timeout_s: float = 0) -> MigrationStatus:
     """Applied, pending, unknown and changed migrations of a database; 0: waits without limit."""
-    with _connected(dsn) as conn, conn.transaction():
+    with connected(dsn) as conn, conn.transaction():
         conn.execute(f"set local lock_timeout = {int(lock_timeout_s * 1000)}".encode())
         applied = _applied(conn)
         state = _compared(applied)
@@ -349,7 +351,7 @@ def check(dsn: str, code: str, *, role: str | None = None) -> None:
 
     With the name of a Laneway role, also if the database role lacks one of its rights.
     """
-    with _connected(dsn) as conn:
+    with connected(dsn) as conn:
         try:
             applied = _applied(conn)
         except pg.InsufficientPrivilege:
