@@ -158,14 +158,19 @@ class Upgrade:
 
     async def _meddle(self) -> None:
         """An older `db migrate` changes nothing."""
+        # It may drop those that no transaction can still call.
         functions = (
-            "select md5(string_agg(pg_get_functiondef(oid), '' order by oid)) from pg_proc"
-            " where pronamespace = 'laneway'::regnamespace"
+            "select string_agg(proname || ' ' || md5(pg_get_functiondef(oid)), ',' order by oid)"
+            " from pg_proc where pronamespace = 'laneway'::regnamespace"
+            " and proname !~ '^retired_'"
         )
-        before = self._ask(functions)
+        before = str(self._ask(functions)).split(",")
         applied = await asyncio.to_thread(self.code.migrate, self.dsn)
-        if applied or self._ask(functions) != before:
-            self.outcome.troubles.append(f"an older `db migrate` took back: {applied or 'some'}")
+        changed = {one.split()[0] for one in {*before} ^ {*str(self._ask(functions)).split(",")}}
+        if applied or changed:
+            self.outcome.troubles.append(
+                f"an older `db migrate` took back: {', '.join([*applied, *sorted(changed)])}"
+            )
 
     async def _kill(self, supervisor: subprocess.Popen[bytes]) -> None:
         """Kill the worker of an old supervisor, which must start another."""
