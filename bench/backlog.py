@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bench import load, timing
-from bench.figures import Figures
-from bench.scale import Scale, log
+from bench.figures import Figures, alternate
+from bench.scale import Scale
 from bench.server import Database, Server
 from bench.workers import Workers, WorkersFactory
 
@@ -61,15 +61,8 @@ def measure(
 ) -> None:
     small = Queue(server, "bench_small", scale.backlog_small, scale.backlog_drain, make_workers)
     large = Queue(server, "bench_large", scale.backlog_large, scale.backlog_drain, make_workers)
-    few: list[float] = []
-    many: list[float] = []
-    for turn in range(scale.runs):
-        few.append(small.run())
-        many.append(large.run())
-        log(
-            f"backlog {turn + 1}: {scale.backlog_small:,} waiting {few[-1]:,.0f}/s,"
-            f" {scale.backlog_large:,} waiting {many[-1]:,.0f}/s"
-        )
-    figures.ratio("backlog_1m_vs_10k", many, few)
+    few, many = (f"{count:,} waiting" for count in (scale.backlog_small, scale.backlog_large))
+    rates = alternate("backlog", {few: small.run, many: large.run}, scale.runs)
+    figures.ratio("backlog_1m_vs_10k", rates[many], rates[few])
     server.drop(small.database)
     server.drop(large.database)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from bench import load, timing
 from bench.app import HOLD, LIMIT, LIMITED, NOOP
-from bench.figures import Figures
+from bench.figures import Figures, alternate
 from bench.load import Kind, all_of
-from bench.scale import Scale, log
+from bench.scale import Scale
 from bench.server import Database, Server
 from bench.workers import Workers
 
@@ -64,27 +66,19 @@ def drain_behind(database: Database, count: int, blocked: int) -> float:
 
 def measure(server: Server, figures: Figures, scale: Scale) -> None:
     database = server.database("bench_life")
-    plain: list[float] = []
-    limited: list[float] = []
-    keyed: list[float] = []
-    for turn in range(scale.runs):
-        plain.append(drain(database, scale.drain, all_of(NOOP)))
-        limited.append(drain(database, scale.drain, _a_third_limited))
-        keyed.append(drain(database, scale.drain, _a_tenth_keyed))
-        log(
-            f"contention {turn + 1}: plain {plain[-1]:,.0f}/s,"
-            f" a third limited {limited[-1]:,.0f}/s, a tenth keyed {keyed[-1]:,.0f}/s"
-        )
-    figures.ratio("limits_vs_plain", limited, plain)
-    figures.ratio("keys_vs_plain", keyed, plain)
-    beside: list[float] = []
-    behind: list[float] = []
-    for turn in range(scale.blocked_runs):
-        beside.append(drain(database, scale.drain, all_of(NOOP)))
-        behind.append(drain_behind(database, scale.drain, scale.blocked))
-        log(
-            f"contention {turn + 1}: plain {beside[-1]:,.0f}/s,"
-            f" behind {scale.blocked:,} that cannot run {behind[-1]:,.0f}/s"
-        )
-    figures.ratio("blocked_backlog_vs_plain", behind, beside)
+    kinds: dict[str, Callable[[], float]] = {
+        "plain": lambda: drain(database, scale.drain, all_of(NOOP)),
+        "a third limited": lambda: drain(database, scale.drain, _a_third_limited),
+        "a tenth keyed": lambda: drain(database, scale.drain, _a_tenth_keyed),
+    }
+    rates = alternate("contention", kinds, scale.runs)
+    figures.ratio("limits_vs_plain", rates["a third limited"], rates["plain"])
+    figures.ratio("keys_vs_plain", rates["a tenth keyed"], rates["plain"])
+    behind = f"behind {scale.blocked:,} that cannot run"
+    kinds = {
+        "plain": kinds["plain"],
+        behind: lambda: drain_behind(database, scale.drain, scale.blocked),
+    }
+    rates = alternate("contention", kinds, scale.blocked_runs)
+    figures.ratio("blocked_backlog_vs_plain", rates[behind], rates["plain"])
     server.drop(database)

@@ -8,7 +8,7 @@ from functools import partial
 from statistics import median
 
 from bench import load, raw, timing
-from bench.figures import Figures
+from bench.figures import Figures, alternate
 from bench.scale import Scale, log
 from bench.server import Database, Server
 from bench.workers import Workers, WorkersFactory
@@ -68,11 +68,7 @@ def measure(server: Server, figures: Figures, scale: Scale) -> None:
         "8 processes": lambda: workers(database, scale.drain_many, 8),
         "1,000 slots": lambda: workers(database, count, max_slots=1000),
     }
-    rates: dict[str, list[float]] = {kind: [] for kind in kinds}
-    for turn in range(scale.runs):
-        for kind, run in kinds.items():
-            rates[kind].append(run())
-        log(f"drain {turn + 1}: " + ", ".join(f"{k} {r[-1]:,.0f}/s" for k, r in rates.items()))
+    rates = alternate("drain", kinds, scale.runs)
     figures.ratio("drain_1p_vs_raw", rates["1 process"], rates["raw"])
     figures.ratio("raw_vs_copy", rates["raw"], rates["copy"])
     figures.ratio("drain_default_vs_tuned", rates["defaults"], rates["1 process"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -10,6 +11,9 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
+from bench.scale import log
+
+Rates = dict[str, list[float]]
 LATEST = Path(__file__).resolve().parent / "latest" / "bench.json"
 
 
@@ -70,6 +74,19 @@ TARGETS: Targets = {
     "authz_cells": None,
     "authz_leaks": Target(0, is_ceiling=True),
 }
+
+
+def alternate(
+    section: str, kinds: Mapping[str, Callable[[], float]], runs: int, *, reverses: bool = False
+) -> Rates:
+    """Measure rates in turn, so that a disturbance hits all; `reverses`: every second turn."""
+    rates: Rates = {kind: [] for kind in kinds}
+    for turn in range(runs):
+        for kind in reversed(rates) if reverses and turn % 2 else rates:
+            rates[kind].append(kinds[kind]())
+        shown = ", ".join(f"{kind} {each[-1]:,.0f}/s" for kind, each in rates.items())
+        log(f"{section} {turn + 1}: {shown}")
+    return rates
 
 
 @dataclass(slots=True)

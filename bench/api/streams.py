@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -17,9 +15,10 @@ from uuid import UUID
 from bench import start
 from bench.api.replica import make_token, serving
 from bench.figures import Figures
+from bench.partner import Partner
 from bench.scale import Scale, log
 from bench.server import Database, Server
-from bench.workers import ROOT, Workers
+from bench.workers import Workers
 from laneway import Laneway
 from laneway.config.settings import Settings
 from laneway.control import jobs as control
@@ -102,28 +101,12 @@ async def _park(database: Database, count: int) -> list[str]:
 @contextmanager
 def _open_streams(port: int, wanted: list[dict[str, Any]]) -> Iterator[dict[str, int]]:
     """Keep streams open during the block; fill in what they received at its end."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "bench.api.stream_readers", str(port)],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
     received: dict[str, int] = {}
-    try:
-        process.stdin.write(json.dumps(wanted) + "\n")
-        process.stdin.flush()
-        assert process.stdout.readline() == "open\n", "not every stream was opened"
+    with Partner("bench.api.stream_readers", port) as readers:
+        readers.send(json.dumps(wanted))
+        readers.expect("open")
         yield received
-        process.stdin.close()
-        received.update(json.loads(process.stdout.readline()))
-        process.wait(30)
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
+        received.update(readers.result(30))
 
 
 @contextmanager

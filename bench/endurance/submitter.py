@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 import sys
 import time
-from contextlib import suppress
-from typing import Self
 
 from bench.endurance.app import TIMED, lw
+from bench.partner import Partner
 from bench.server import Database
-from bench.workers import ROOT, environment
+from bench.workers import environment
 
 TICK_S = 0.05
 BATCH = 1000
@@ -71,46 +69,22 @@ async def main(rate: float, seconds: float) -> None:
     json.dump({"sent": sent}, sys.stdout)
 
 
-class Submitter:
+class Submitter(Partner):
     """The submitting process; without a rate, it submits as fast as jobs end."""
 
     def __init__(self, database: Database, rate: float, seconds: float) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "bench.endurance.submitter", str(rate), str(seconds)],
-            cwd=ROOT,
-            env=environment(database),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        variables = environment(database)
+        super().__init__("bench.endurance.submitter", rate, seconds, variables=variables)
         self._seconds = seconds
 
     def begin(self) -> None:
         """Wait until the process has started, and let it submit."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        assert self._process.stdout.readline() == "ready\n", "the submitter did not start"
-        self._process.stdin.write("go\n")
-        self._process.stdin.flush()
-
-    @property
-    def is_running(self) -> bool:
-        return self._process.poll() is None
+        self.expect("ready")
+        self.send("go")
 
     def sent(self) -> int:
         """Wait for its end; return how many jobs it submitted."""
-        output, _ = self._process.communicate(timeout=60 + self._seconds)
-        assert self._process.returncode == 0, f"the submitter ended with {self._process.returncode}"
-        return int(json.loads(output)["sent"])
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        with suppress(ProcessLookupError):
-            self._process.kill()
-        self._process.communicate()
+        return int(self.result(60 + self._seconds)["sent"])
 
 
 if __name__ == "__main__":

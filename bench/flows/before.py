@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from bench import drain
-from bench.figures import Figures
-from bench.scale import Scale, log
+from bench.figures import Figures, alternate
+from bench.scale import Scale
 from bench.server import Database, Server
 from bench.workers import ROOT, Workers, environment
 
@@ -51,12 +51,7 @@ def measure(server: Server, figures: Figures, scale: Scale) -> None:
             "before": lambda: drain.workers(before, scale.drain, make_workers=old_workers),
             "now": lambda: drain.workers(now, scale.drain),
         }
-        rates: dict[str, list[float]] = {kind: [] for kind in kinds}
-        for turn in range(scale.runs):
-            # Each comes first in every second turn.
-            for kind in sorted(kinds, reverse=bool(turn % 2)):
-                rates[kind].append(kinds[kind]())
-            log(f"plain {turn + 1}: " + ", ".join(f"{k} {r[-1]:,.0f}/s" for k, r in rates.items()))
+        rates = alternate("plain", kinds, scale.runs, reverses=True)
         figures.ratio("plain_vs_before", rates["now"], rates["before"])
         server.drop(before)
         server.drop(now)

@@ -7,7 +7,7 @@ from functools import partial
 from statistics import median
 
 from bench import backlog, drain, idle, load, start
-from bench.figures import Figures
+from bench.figures import Figures, alternate
 from bench.rpc.remote_workers import RemoteWorkers
 from bench.scale import Scale, log
 from bench.server import Database, Server
@@ -29,11 +29,7 @@ def drain_through_streams(server: Server, figures: Figures, scale: Scale) -> Non
             drain.workers, database, scale.drain, MANY, make_workers=several
         ),
     }
-    rates: dict[str, list[float]] = {kind: [] for kind in kinds}
-    for turn in range(scale.runs):
-        for kind, run in kinds.items():
-            rates[kind].append(run())
-        log(f"drain {turn + 1}: " + ", ".join(f"{k} {r[-1]:,.0f}/s" for k, r in rates.items()))
+    rates = alternate("drain", kinds, scale.runs)
     figures.ratio("stream_vs_inprocess", rates["1 stream"], rates["in process"])
     figures.ratio("workers20_vs_4", rates[f"{MANY} streams"], rates[f"{FEW} streams"])
     figures.put(stream_1=median(rates["1 stream"]), in_process=median(rates["in process"]))
