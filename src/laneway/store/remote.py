@@ -10,24 +10,18 @@ from uuid import UUID
 
 from laneway.domain.claim import Claim
 from laneway.domain.job_type_policy import TypeRecord
+from laneway.domain.overview import Transport
 from laneway.store.statement import Row, Statement, nothing, rows_of, scalar
+from laneway.store.workers import WorkerInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StreamInfo:
-    """The registration of a remote worker: its principal, stream and properties."""
+class StreamInfo(WorkerInfo):
+    """The registration of a remote worker, with its principal and stream."""
 
-    id: UUID
     stream_id: UUID
     principal_id: UUID
-    name: str
-    host: str
-    pid: int
-    code: str
-    job_types: Sequence[str]
-    lanes: Sequence[str] | None
-    concurrency: int
-    memory_bytes: int | None = None
+    transport: Transport = "grpc"
 
 
 def register(stream: StreamInfo) -> Statement[bool | None]:
@@ -36,23 +30,7 @@ def register(stream: StreamInfo) -> Statement[bool | None]:
     None: the worker id belongs to another principal. Read its leases afterwards: this statement
     may have waited for the last claim of an older stream, and does not see it.
     """
-    return Statement(
-        "remote/register_worker",
-        scalar,
-        {
-            "id": stream.id,
-            "stream": stream.stream_id,
-            "principal": stream.principal_id,
-            "name": stream.name,
-            "host": stream.host,
-            "pid": stream.pid,
-            "code": stream.code,
-            "job_types": list(stream.job_types),
-            "lanes": None if stream.lanes is None else list(stream.lanes),
-            "concurrency": stream.concurrency,
-            "memory_bytes": stream.memory_bytes,
-        },
-    )
+    return Statement("remote/register_worker", scalar, stream.columns)
 
 
 class StreamState(NamedTuple):

@@ -28,17 +28,15 @@ class WorkerInfo:
     transport: Transport = "database"
     memory_bytes: int | None = None
 
+    @property
+    def columns(self) -> dict[str, object]:
+        """Its fields as the parameters of a statement."""
+        lanes = None if self.lanes is None else list(self.lanes)
+        return {**asdict(self), "job_types": list(self.job_types), "lanes": lanes}
+
 
 def register(worker: WorkerInfo) -> Statement[None]:
-    return Statement(
-        "workers/register_worker",
-        nothing,
-        {
-            **asdict(worker),
-            "job_types": list(worker.job_types),
-            "lanes": list(worker.lanes) if worker.lanes is not None else None,
-        },
-    )
+    return Statement("workers/register_worker", nothing, worker.columns)
 
 
 def touch(
