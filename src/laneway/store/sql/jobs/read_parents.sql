@@ -4,11 +4,13 @@
 with recursive job as materialized (
     select j.seq from laneway.jobs j where j.id = %(id)s::uuid
 ), open as materialized (
-    select e.parent, e.rule from job cross join laneway.open_edges e where e.child = job.seq limit %(bound)s::integer
+    -- Ordered and limited, as below: by index, whatever the statistics are.
+    select e.parent, e.rule from job
+     cross join lateral (select x.parent, x.rule from laneway.open_edges x where x.child = job.seq
+                          order by x.parent limit %(bound)s::integer) e
 ), walk (seq, path) as (
     select o.parent, array[job.seq, o.parent] from job cross join open o
     union all
-    -- Ordered and limited: by index, whatever the statistics are.
     select e.parent, w.path || e.parent from walk w
      cross join lateral (select x.parent from laneway.open_edges x where x.child = w.seq order by x.parent limit 1000) e
      where w.seq <> w.path[1] and cardinality(w.path) < 12
