@@ -16,6 +16,8 @@ from laneway.store.lanes import ControlState, Peek, peek
 # The delay of a poll after a hint, so that a stream of submits costs a few polls per second.
 HINT_S = 0.1
 SHORTEST_S = 0.005
+# A poll that says this or less, and has moved nothing, met only work that a transaction has locked.
+LOCKED_S = 0.05
 
 
 class PollOwner(Protocol):
@@ -53,6 +55,8 @@ class Poller(Service):
         self._database = database
         self._owner = owner
         self._alarm: asyncio.TimerHandle | None = None
+        # Polls in a row that met only locked work.
+        self._locked = 0
         self.floor_check = FloorCheck(database, warnings, owner.floors, owner.on_work)
 
     def start(self) -> None:
@@ -98,9 +102,20 @@ class Poller(Service):
             if foreign:
                 self._owner.on_foreign_work(foreign)
         interval_s = self._interval_s(set(types))
-        if found.next_due_s is not None and found.next_due_s < interval_s:
-            self._wake_in(max(SHORTEST_S, float(found.next_due_s) + 0.001))
+        due_s = self._due_s(found)
+        if due_s is not None and due_s < interval_s:
+            self._wake_in(max(SHORTEST_S, due_s + 0.001))
         return interval_s
+
+    def _due_s(self, found: Peek) -> float | None:
+        """The time until the next work; longer each time while a transaction keeps it locked."""
+        if found.next_due_s is None:
+            self._locked = 0
+            return None
+        due_s = float(found.next_due_s)
+        is_locked = 0 < due_s <= LOCKED_S and not found.promoted
+        self._locked = self._locked + 1 if is_locked else 0
+        return due_s if self._locked < 2 else LOCKED_S * 2.0 ** min(self._locked - 1, 10)
 
     async def _peek(self, types: list[str]) -> Peek:
         known = {
