@@ -310,6 +310,53 @@ def test_retried_owner_waits_for_sub_job_that_was_retried_before_it(db: StoreCli
     assert db.places(owner.seq) == ["ready"]
 
 
+def test_sub_job_retried_while_its_owner_waits_is_waited_for_again(db: StoreClient) -> None:
+    owner = db.running()
+    run_all(db, owner, entries(2, max_retries=0))
+    db.settle(owner, "wait", result="parts")
+    first, second = claim_part(db), claim_part(db)
+    db.settle(first, "fail", error='{"type": "E", "message": "no"}')
+    db.retry(first.seq)
+    db.settle(second, "finish", result="2")
+    assert db.places(owner.seq) == ["waiting"]
+    db.settle(claim_part(db), "finish", result="1")
+    assert db.places(owner.seq) == ["ready"]
+    (again,) = db.claimed(1)
+    rows = db.run(handler_waits.sub_job_results(again, "parts", 0))
+    assert [row.result for row in rows] == ["1", "2"]
+
+
+@pytest.mark.parametrize("is_last", [False, True])
+def test_retry_of_a_sub_job_against_the_end_of_another(
+    db: StoreClient, another: Another, is_last: bool
+) -> None:
+    owner, other = db.running(), another()
+    run_all(db, owner, entries(2, max_retries=0))
+    db.settle(owner, "wait", result="parts")
+    first = claim_part(db)
+    # Of another worker, whose slots are counted apart.
+    second = claim_part(other)
+    db.settle(first, "fail", error='{"type": "E", "message": "no"}')
+    earlier, later = (other, db) if is_last else (db, other)
+    with earlier.conn.transaction():
+        if is_last:
+            other.settle(second, "finish", result="2")
+            retried = later.later(lambda: later.retry(first.seq))
+            earlier.await_blocked(later)
+        else:
+            db.retry(first.seq)
+            # It does not wait for the retry.
+            other.settle(second, "finish", result="2")
+    if is_last:
+        retried.result(60)
+    advance(db)
+    assert db.places(owner.seq) == (["ready"] if is_last else ["waiting"])
+    db.settle(claim_part(db), "finish", result="1")
+    advance(db)
+    assert db.places(owner.seq) == ["ready"]
+    assert db.one("select count(*) from laneway.countdowns") == 0
+
+
 def test_owner_retried_after_its_cancel_keeps_its_sub_jobs(db: StoreClient) -> None:
     owner = db.running()
     run_all(db, owner, entries(2))

@@ -200,6 +200,7 @@ declare
     v_sub bigint;
     v_subs bigint[];
     v_one record;
+    v_owner bigint;
 begin
     select * into v_old from laneway.outcome o where o.seq = p_seq for update;
     if not found then
@@ -220,6 +221,16 @@ begin
                                       reclaimed, error)
         values (p_seq, v_old.attempt, v_old.status, v_old.lane, v_old.worker_id, v_old.claimed_at,
                 v_old.started_at, v_old.finished_at, v_old.reclaimed, v_old.error);
+    end if;
+    -- Its owner waits for it again if it still waits for others of the same call.
+    select w.seq into v_owner from laneway.links l join laneway.waiting w on w.seq = l.owner
+     where l.seq = p_seq and w.reason = 'sub_jobs' and w.name = l.owner_wait for update of w;
+    if found then
+        insert into laneway.open_edges (parent, child, rule) values (p_seq, v_owner, 'run') on conflict do nothing;
+        if found then
+            insert into laneway.countdowns as c (seq, missing) values (v_owner, 1)
+            on conflict (seq) do update set missing = c.missing + 1;
+        end if;
     end if;
     if v_job.flow is not null then
         insert into laneway.flow_tallies (flow, failed, cancelled)
