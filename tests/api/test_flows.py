@@ -240,6 +240,27 @@ async def test_stream_of_a_flow_ends_with_the_flow(app: FastAPI, ask: Ask, peopl
         assert "job.cancelled" in names
 
 
+async def test_stream_of_a_flow_ends_with_the_right_to_see_it(
+    app: FastAPI,
+    ask: Ask,
+    people: People,
+    conn: psycopg.Connection[Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("laneway.api.routes.flows.PING_S", 0.05)
+    olga, vic = people.new("olga", "operator"), people.new("vic", "viewer")
+    flow = (await ask(olga, "POST", "/flows", json=CHORD)).json()
+    async with reading(app, vic, f"/flows/{flow['id']}/stream") as stream:
+        first = await stream.next()
+        assert first is not None
+        conn.execute(
+            "update laneway.role_grants set scope = 'own' where principal_id = %s", [vic.id]
+        )
+        await app.state.hub.review()
+        await ask(olga, "POST", f"/flows/{flow['id']}/cancel")
+        assert await stream.rest() == []
+
+
 async def test_topic_has_the_events_of_one_flow(app: FastAPI, ask: Ask, people: People) -> None:
     olga = people.new("olga", "operator")
     flow = (await ask(olga, "POST", "/flows", json=CHORD)).json()

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from laneway.api.http.auth import Caller, needs, secret_digest
 from laneway.api.http.bodies import JobBodyRoute
 from laneway.api.http.event_response import PING_S, EventResponse
-from laneway.api.http.flow_scope import FlowCaller, over_flows
+from laneway.api.http.flow_scope import FlowCaller, covers, over_flows
 from laneway.api.http.idempotency import Idempotent
 from laneway.api.http.job_access import Wanted, check_parents, check_submits, within_quota
 from laneway.api.http.problems import errors
@@ -156,6 +156,10 @@ async def _frames(
     last: Flow | None = None
     while True:
         flow = await caller.find(flow_id)
+        if not covers(stream.reach, flow):
+            # Its grants have changed since the start.
+            stream.end()
+            return
         if flow != last:
             yield frame(
                 f"flow.{flow.status}" if flow.is_over else "flow.state", place, to_json(flow)
