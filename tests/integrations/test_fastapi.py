@@ -16,7 +16,7 @@ import httpx2
 import psycopg
 import pytest
 import uvicorn
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 
 from laneway import Context, Laneway
 from laneway.control import access, sessions
@@ -30,7 +30,7 @@ from laneway.errors import (
     Refused,
     SchemaMismatch,
 )
-from laneway.integrations.fastapi import install_errors, lifespan
+from laneway.integrations.fastapi import install_errors, job_events, lifespan
 
 HOME = "http://shop.test"
 
@@ -371,3 +371,56 @@ async def test_streams_of_the_api_do_not_keep_the_application_from_ending(dsn: s
         assert heard == [signal.SIGTERM]
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def following(lw: Laneway) -> FastAPI:
+    """An application whose own route streams the events of a job."""
+    app = FastAPI(lifespan=lifespan(lw))
+    install_errors(app)
+
+    @app.get("/{job_id}/events")
+    async def events(request: Request, job_id: str) -> Response:
+        return await job_events(lw, request, job_id)
+
+    return app
+
+
+async def test_own_route_streams_a_job_without_a_token(dsn: str) -> None:
+    lw = made(dsn)
+
+    @lw.handler("fails", max_retries=0)
+    async def fails(ctx: Context) -> None:
+        raise ValueError("a private text")
+
+    async with running(following(lw)) as client:
+        job = await lw.submit("fails")
+        page = await client.get(f"/{job.id}/events")
+        assert page.headers["content-type"].startswith("text/event-stream")
+        assert "event: job.failed" in page.text
+        assert "a private text" not in page.text
+        (last,) = re.findall(r"id: (\S+)", page.text)[-1:]
+        seen = await client.get(f"/{job.id}/events", headers={"Last-Event-ID": last})
+        assert (seen.status_code, seen.content) == (204, b"")
+
+
+async def test_own_route_refuses_before_the_stream_begins(dsn: str) -> None:
+    lw = made(dsn)
+    async with running(following(lw)) as client:
+        missing = await client.get(f"/{UUID(int=7)}/events")
+        assert (missing.status_code, missing.json()["code"]) == (404, "not_found")
+        wrong = await client.get("/seven/events")
+        assert (wrong.status_code, wrong.json()["errors"][0]["field"]) == (422, "job_id")
+        job = await lw.submit("greet", {"name": "Ann"})
+        await job.wait(60)
+        unread = {"Last-Event-ID": "no id"}
+        assert (await client.get(f"/{job.id}/events", headers=unread)).status_code == 422
+
+
+async def test_own_streams_are_bounded_by_the_server_only(dsn: str) -> None:
+    lw = made(dsn, max_streams=3, max_streams_per_token=1, worker="off")
+    app = following(lw)
+    async with lw:
+        job = await lw.submit("greet", {"name": "Ann"})
+        request = Request({"type": "http", "headers": [], "app": app, "state": {}})
+        opened = [await job_events(lw, request, job.id) for _ in range(4)]
+        assert [response.status_code for response in opened] == [200, 200, 200, 429]

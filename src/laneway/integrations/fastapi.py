@@ -1,6 +1,7 @@
 """A worker inside a FastAPI or Starlette application.
 
-`lifespan` starts and stops it; `install_errors` turns Laneway's errors into HTTP responses.
+`lifespan` starts and stops it; `install_errors` turns Laneway's errors into HTTP responses;
+`job_events` streams a job's changes from a route of the application.
 """
 
 # ruff: noqa: E402 - a missing package is named before the imports below fail
@@ -10,18 +11,28 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any, Final
+from uuid import UUID
 
 from laneway.extras import require
 
 require("server", "laneway.integrations.fastapi")
 
-from fastapi import Request
+from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 from starlette.applications import Starlette
 
 from laneway.api.http.problems import refusal
+from laneway.api.routes.events import follow_job
 from laneway.app.laneway import Laneway
-from laneway.errors import DatabaseUnavailable, InvalidInput, LanewayError, NotFound, Refused
+from laneway.domain.permissions import Access, Grant
+from laneway.errors import (
+    DatabaseUnavailable,
+    InvalidInput,
+    LanewayError,
+    NotFound,
+    RateLimited,
+    Refused,
+)
 from laneway.integrations.signals import on_signal
 
 Lifespan = Callable[[Any], AbstractAsyncContextManager[Mapping[str, Any]]]
@@ -30,6 +41,8 @@ Inner = Callable[[Any], AbstractAsyncContextManager[Mapping[str, Any] | None]]
 # Not Unauthenticated, Forbidden or RateLimited: those refuse the application's own token, and its
 # clients cannot do anything about that.
 _HANDLED: Final = (InvalidInput, NotFound, Refused, DatabaseUnavailable)
+# Reads all jobs, without private error messages.
+_READER: Final = Access(UUID(int=0), "", "service", (Grant(frozenset({"jobs:read"}), "all"),))
 
 
 def lifespan(
@@ -72,6 +85,29 @@ def install_errors(app: Starlette) -> None:
     """
     for kind in _HANDLED:
         app.add_exception_handler(kind, _respond)
+
+
+async def job_events(lw: Laneway, request: Request, job_id: UUID | str) -> Response:
+    """Streams the changes of a job as server-sent events, from your own route.
+
+    @app.get("/orders/{job_id}/events")
+    async def follow(request: Request, job_id: UUID) -> Response:
+        ...  # check that this caller may see the job
+        return await job_events(lw, request, job_id)
+
+    Your route decides who may read it: the request needs no token of Laneway, and the events
+    contain the job with its payload. It continues after the request's `Last-Event-ID`, and responds
+    with 204 if the client has received the job's end. `NotFound` without such a job.
+    """
+    try:
+        checked = job_id if isinstance(job_id, UUID) else UUID(job_id)
+    except ValueError:
+        raise InvalidInput("job_id", "must be a UUID") from None
+    last = request.headers.get("last-event-id")
+    try:
+        return await follow_job(lw.asgi().app.state, checked, last, _READER, None)
+    except RateLimited as error:
+        return await _respond(request, error)
 
 
 async def _respond(request: Request, error: Exception) -> JSONResponse:

@@ -95,7 +95,8 @@ class Hub:
         if len(self._streams) >= self._settings.max_streams:
             most = f"at most {self._settings.max_streams} (max_streams)"
             raise RateLimited(f"too many streams on this server, {most}: try another one", 5.0)
-        if self._per_token[stream.digest] >= self._settings.max_streams_per_token:
+        is_bounded = stream.digest is not None
+        if is_bounded and self._per_token[stream.digest] >= self._settings.max_streams_per_token:
             most = f"at most {self._settings.max_streams_per_token} (max_streams_per_token)"
             raise RateLimited(f"too many streams with this token or session, {most}", 5.0)
         self._streams.add(stream)

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from starlette.datastructures import State
 
 from laneway.api.http.auth import Caller, action_of, needs, secret_digest
 from laneway.api.http.event_response import EventResponse
@@ -21,8 +22,10 @@ from laneway.domain.event import (
     LogPosition,
     Topic,
 )
+from laneway.domain.permissions import Access
 from laneway.errors import NotFound
 from laneway.store import events as store
+from laneway.store.database import Database
 from laneway.streams.frames import Rendering, frame
 from laneway.streams.hub import Hub
 from laneway.streams.stream import JobStream, TopicStream
@@ -66,11 +69,18 @@ async def stream_job(
     request: Request, who: Reader, job_id: UUID, last_event_id: LastEventId = None
 ) -> Response:
     """Stream a job's current state, then each change; the stream ends when the job has ended."""
-    last = LogPosition.read(last_event_id) if last_event_id else None
     await readable(who, job_id)
-    hub: Hub = request.app.state.hub
-    seq = await _number(who, job_id)
-    stream = JobStream(who.access, secret_digest(request), seq)
+    digest = secret_digest(request)
+    return await follow_job(request.app.state, job_id, last_event_id, who.access, digest)
+
+
+async def follow_job(
+    state: State, job_id: UUID, last_event_id: str | None, access: Access, digest: bytes | None
+) -> Response:
+    """A job's stream for a reader; without a digest, the reader has no token to be checked."""
+    last = LogPosition.read(last_event_id) if last_event_id else None
+    hub: Hub = state.hub
+    stream = JobStream(access, digest, await _number(state.database, job_id))
     hub.enter(stream)
     try:
         first = await hub.join_job(stream, last)
@@ -103,7 +113,7 @@ async def stream_events(
         if each.kind == "job":
             job_id = UUID(each.name)
             await readable(who, job_id)
-            seqs.append(await _number(who, job_id))
+            seqs.append(await _number(who.database, job_id))
     hub: Hub = request.app.state.hub
     stream = TopicStream(who.access, secret_digest(request), topics, seqs)
     hub.enter(stream)
@@ -134,8 +144,8 @@ async def _frames(stream: JobStream, first: deque[Rendering]) -> AsyncIterator[b
         yield event.job_frame(stream.log, debug=stream.shows_debug(event.event))
 
 
-async def _number(who: Caller, job_id: UUID) -> int:
-    found = await who.database.run(store.numbers([job_id]))
+async def _number(database: Database, job_id: UUID) -> int:
+    found = await database.run(store.numbers([job_id]))
     if job_id not in found:
         raise NotFound(f"no job {job_id}")
     return found[job_id]
