@@ -165,8 +165,8 @@ def check_hook(job: dict[str, Any]) -> None:
     found = [line.strip() for line in script.splitlines() if "laneway" in line]
     wanted = [
         "laneway db migrate",
-        "laneway db grants --apply --to app_server --role server",
-        "laneway db grants --apply --to app_worker --role worker --role client",
+        "laneway db grants --apply --keep --to app_server --role server",
+        "laneway db grants --apply --keep --to app_worker --role worker --role client",
     ]
     if found[:3] != wanted:
         raise CheckFailed(f"the migration runs {found}")

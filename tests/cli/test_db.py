@@ -181,6 +181,13 @@ def test_grants_are_applied_without_psql_by_the_owner_only(
         assert applied.stderr == f"{name}: has the rights of worker, client\n"
         rights = "select has_table_privilege(%s, 'laneway.worker_lanes', 'select')"
         assert factory.conn.execute(rights, [name]).fetchone() == (True,)
+        # Without `--keep` it loses what only its earlier role had.
+        claim = "select oid from pg_proc where proname = 'claim' limit 1"
+        allowed = f"select has_function_privilege(%s, ({claim}), 'execute')"
+        for options, may_claim in (("--keep",), True), ((), False):
+            reader = ("db", "grants", "--role", "reader", "--apply", *options, "--to", name)
+            assert program(*reader).returncode == 0
+            assert factory.conn.execute(allowed.encode(), [name]).fetchone() == (may_claim,)
         # PostgreSQL only warns a role that has a right and may not pass it on.
         for other in (name, "public"):
             again = ("db", "grants", "--role", "client", "--apply", "--to", other)

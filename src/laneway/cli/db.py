@@ -143,17 +143,21 @@ def grants(
     apply: Annotated[
         bool, typer.Option("--apply", help="Run the SQL on the database; psql is not needed.")
     ] = False,
+    keep: Annotated[
+        bool,
+        typer.Option("--keep", help="Revoke nothing: programs of an earlier version still run."),
+    ] = False,
 ) -> None:
     """Print the SQL that grants a database role exactly what it needs, or run it."""
     if apply:
         from laneway.store.apply_grants import apply_grants
 
-        apply_grants(_dsn(), role, to, owner)
+        apply_grants(_dsn(), role, to, owner, keep=keep)
         note(f"{to}: has the rights of {', '.join(role)}")
         return
     from laneway.store.grants import grants_script
 
-    line(grants_script(role, to, owner).rstrip())
+    line(grants_script(role, to, owner, keep=keep).rstrip())
 
 
 @app.command(context_settings={"ignore_unknown_options": True})

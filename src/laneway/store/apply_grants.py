@@ -26,10 +26,16 @@ _NOT_DONE: Final = frozenset({"01006", "01007"})
 
 
 def apply_grants(
-    dsn: str, roles: Sequence[str], to: str, owner: str, *, patience_s: float = PATIENCE_S
+    dsn: str,
+    roles: Sequence[str],
+    to: str,
+    owner: str,
+    *,
+    keep: bool = False,
+    patience_s: float = PATIENCE_S,
 ) -> None:
     """Grant all or nothing; tries up to `patience_s` to get its locks from other sessions."""
-    script = grants(roles, to, owner).encode()
+    script = grants(roles, to, owner, keep=keep).encode()
     deadline = time.monotonic() + patience_s
     with connected(dsn) as conn:
         not_done: list[str] = []

@@ -98,13 +98,16 @@ def roles_with(name: str, statement: str | None = None) -> list[str]:
     return [role for role in ROLES if is_schema or any(p.name == name for p in privileges(role))]
 
 
-def grants_script(roles: Sequence[str], to: str, owner: str) -> str:
+def grants_script(roles: Sequence[str], to: str, owner: str, *, keep: bool = False) -> str:
     """The SQL of `grants` in one transaction: running programs never see half of it."""
-    return f"begin;\n{grants(roles, to, owner)}commit;\n"
+    return f"begin;\n{grants(roles, to, owner, keep=keep)}commit;\n"
 
 
-def grants(roles: Sequence[str], to: str, owner: str) -> str:
-    """SQL that grants a database role what these Laneway roles need, and nothing else."""
+def grants(roles: Sequence[str], to: str, owner: str, *, keep: bool = False) -> str:
+    """SQL that grants a database role what these Laneway roles need, and nothing else.
+
+    `keep`: also what it has, because programs of an earlier version still run.
+    """
     for role in roles:
         if role not in ALL_ROLES:
             raise InvalidInput("role", f"must be one of {', '.join(ALL_ROLES)}, not {role!r}")
@@ -124,7 +127,7 @@ def grants(roles: Sequence[str], to: str, owner: str) -> str:
         lines += _migrator(to, owner)
     wanted = {p for role in roles if role in ROLES for p in privileges(role)}
     if wanted:
-        lines += _render(wanted, to)
+        lines += _render(wanted, to, keep=keep)
     if "server" in roles:
         lines.append(_format(_ROW_SECURITY, name=Identifier(to)))
     return "\n".join(lines) + "\n"
@@ -220,13 +223,17 @@ def _migrator(to: str, owner: str) -> list[str]:
     ]
 
 
-def _render(wanted: set[Privilege], to: str) -> list[str]:
+def _render(wanted: set[Privilege], to: str, *, keep: bool) -> list[str]:
     grantee = Identifier(to)
-    lines = ["-- Exactly what its statements need, after removing the rights of earlier versions."]
-    lines += [
-        _format(SQL("revoke all on all {kind} in schema laneway from {to};"), kind=kind, to=grantee)
-        for kind in (SQL("tables"), SQL("sequences"), SQL("functions"))
-    ]
+    lines = []
+    if not keep:
+        lines.append("-- Exactly what its statements need: removes the rights of earlier versions.")
+        lines += [
+            _format(
+                SQL("revoke all on all {kind} in schema laneway from {to};"), kind=kind, to=grantee
+            )
+            for kind in (SQL("tables"), SQL("sequences"), SQL("functions"))
+        ]
     lines.append(_format(SQL("grant usage on schema laneway to {to};"), to=grantee))
     return lines + _granting(wanted, grantee.as_string(None))
 
