@@ -8,15 +8,19 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
 
 import psycopg
 import pytest
 import sqlalchemy
 
 from laneway.client import Client
+from laneway.domain.claim import Claim
 from laneway.domain.states import Status
-from laneway.errors import InvalidInput, NotFound, SchemaMismatch
+from laneway.errors import InvalidInput, MissingRight, NotFound, SchemaMismatch
 from laneway.store.caller_connection import borrow, run_now
+from laneway.store.caller_transaction import guard
 from laneway.store.jobs import cancel
 from tests.client.connections import ASYNC, SYNC, Async, Sync
 from tests.support.store_client import StoreClient
@@ -286,6 +290,29 @@ def test_database_without_schema_raises_clear_error(
 ) -> None:
     with opened(empty_dsn) as own, pytest.raises(SchemaMismatch, match="laneway db migrate"):
         plain_client.sync.submit("t", conn=own.conn)
+
+
+@over_sync
+def test_missing_right_names_the_grants(
+    plain_client: Client, dsn: str, db: StoreClient, opened: OpenSync
+) -> None:
+    """Whichever library reports it: a handler's own connection needs other grants than a submit."""
+    role = f"ungranted_{uuid4().hex}"
+    db.conn.execute(f"create role {role} login password 'secret'")
+    parts = urlsplit(dsn)
+    ungranted = parts._replace(netloc=f"{role}:secret@{parts.netloc.rpartition('@')[2]}").geturl()
+    try:
+        for statement, wanted in (
+            (cancel(uuid4(), None, None), "client"),
+            (guard(Claim(1, uuid4(), 1)), "handler"),
+        ):
+            with (
+                opened(ungranted) as own,
+                pytest.raises(MissingRight, match=f"--role {wanted} --to"),
+            ):
+                run_now(borrow(own.conn).run(statement))
+    finally:
+        db.conn.execute(f"drop role {role}")
 
 
 def test_with_conn_nothing_else_is_opened(plain_client: Client, dsn: str, db: StoreClient) -> None:

@@ -19,6 +19,7 @@ from psycopg.pq import PipelineStatus
 from psycopg.rows import tuple_row
 
 from laneway.errors import InvalidInput, LanewayError, SchemaMismatch
+from laneway.store.failures import missing_right
 from laneway.store.statement import Row, Statement, sql
 
 T = TypeVar("T")
@@ -48,7 +49,7 @@ class CallerConnection(ABC):
         try:
             rows = await self._rows(statement)
         except Exception as error:
-            translated = _translate(error)
+            translated = _translate(error, statement.name)
             if translated is None:
                 raise
             raise translated from error
@@ -236,7 +237,7 @@ def _plain(value: Any) -> Any:
     return UUID(int=value.int) if isinstance(value, UUID) else value
 
 
-def _translate(error: BaseException) -> LanewayError | None:
+def _translate(error: BaseException, statement: str) -> LanewayError | None:
     """The Laneway error for a database error, whichever library wrapped it."""
     inner: Any = None
     seen: Any = error
@@ -255,6 +256,8 @@ def _translate(error: BaseException) -> LanewayError | None:
             f"the schema laneway is missing or of another version ({message}): "
             "run `laneway db migrate`"
         )
+    if inner.sqlstate == "42501":
+        return missing_right(message, "NAME", statement)
     if inner.sqlstate.startswith("22"):
         return InvalidInput("payload", f"PostgreSQL refuses it: {message}")
     return None

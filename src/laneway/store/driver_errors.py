@@ -108,14 +108,21 @@ def _refused_right(
     statement: str | None,
 ) -> UnsuitableDatabase:
     message = _first_line(error)
-    if error.diag.source_function == "ExecWithCheckOptions" or "row-level security" in message:
+    if error.diag.source_function == "ExecWithCheckOptions":
+        return UnsuitableDatabase(message, CURE_POLICY)
+    login = "NAME" if conn is None or conn.closed else Identifier(conn.info.user).as_string(None)
+    return missing_right(message, login, statement)
+
+
+def missing_right(message: str, login: str, statement: str | None) -> UnsuitableDatabase:
+    """The error for a role that PostgreSQL refuses, with what cures it."""
+    if "row-level security" in message:
         return UnsuitableDatabase(message, CURE_POLICY)
     # Imported late: the heartbeat process starts faster without it.
     from laneway.store.grants import roles_with
 
     # The message ends with the object's name in every language.
     roles = roles_with(message.split()[-1].strip('"'), statement)
-    login = "NAME" if conn is None or conn.closed else Identifier(conn.info.user).as_string(None)
     return MissingRight(
         message,
         "as the schema's owner, run the SQL of"
