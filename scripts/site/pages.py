@@ -27,6 +27,7 @@ ROOT_PAGES = {
 # The folder of pages that show other files of the repository.
 SOURCES = "source"
 LANGUAGES = {
+    ".ipynb": "json",
     ".json": "json",
     ".py": "python",
     ".sh": "bash",

@@ -14,6 +14,7 @@ import pytest
 from psycopg.sql import SQL, Identifier
 
 from tests.integrations.examples.programs import (
+    PATIENCE_S,
     Environment,
     Program,
     client_of,
@@ -88,6 +89,7 @@ def test_tasks_of_views_run_in_the_worker(shop: Environment, empty_dsn: str) -> 
             run_in_another_queue(client, empty_dsn)
             fail_after_retry(client, worker)
             keep_delayed_task(client)
+            run_schedule_of_a_task(shop, empty_dsn)
         follow_link_in_admin(shop, client)
 
 
@@ -140,6 +142,13 @@ def keep_delayed_task(client: httpx2.Client) -> None:
     assert client.get(f"/tasks/count_orders/{later}").json()["status"] == "READY"
 
 
+def run_schedule_of_a_task(shop: Environment, dsn: str) -> None:
+    """Without a payload: the task has no arguments."""
+    shop.run("manage.py", "laneway", "schedules", "run", "weekly-count")
+    found = "select status from laneway.jobs_view where payload = '{}'"
+    until(lambda: rows(dsn, found) == [("completed",)], lambda: rows(dsn, found))
+
+
 def follow_link_in_admin(shop: Environment, client: httpx2.Client) -> None:
     shop.run(
         "manage.py", "createsuperuser", "--noinput", "--username=ann", "--email=ann@example.com",
@@ -153,6 +162,74 @@ def follow_link_in_admin(shop: Environment, client: httpx2.Client) -> None:
     assert "/admin/laneway/dashboard/" in page.text
     link = client.get("/admin/laneway/dashboard/")
     assert (link.status_code, link.headers["location"]) == (302, "http://127.0.0.1:8420/ui/")
+
+
+CUT = """
+select pg_terminate_backend(pid, 60000) from pg_stat_activity
+ where datname = current_database() and pid <> pg_backend_pid() and application_name !~ '^laneway'
+"""
+
+
+def test_handler_does_not_inherit_a_broken_connection(shop: Environment, empty_dsn: str) -> None:
+    """Django's connection belongs to a thread of the worker, which outlives jobs."""
+
+    def write_receipts() -> str:
+        submit = ("laneway", "jobs", "submit", "write_receipts", "--max-retries", "0")
+        job = shop.run("manage.py", *submit).strip()
+        found = f"select status, result::text from laneway.jobs_view where id = '{job}'"
+
+        def ended() -> bool:
+            return rows(empty_dsn, found)[0][0] in ("completed", "failed")
+
+        until(ended, lambda: rows(empty_dsn, found))
+        [(status, result)] = rows(empty_dsn, found)
+        return f"{status} {result}"
+
+    with working(shop, "--threads", "1"):
+        assert write_receipts() == 'completed {"written": 0}'
+        rows(empty_dsn, CUT)
+        assert write_receipts() == 'completed {"written": 0}'
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS)
+def test_worker_that_cannot_start_says_what_to_do(
+    environment: str, empty_dsn: str, tmp_path: Path
+) -> None:
+    """Exit codes are those of `laneway worker`: a supervisor decides by them."""
+    shop = Environment(environment, "django", tmp_path, DATABASE_URL=empty_dsn)
+    (tmp_path / "taskless.py").write_text("from shop.settings import *\nTASKS = {}\n", "utf-8")
+    other = {"DJANGO_SETTINGS_MODULE": "taskless", "PYTHONPATH": str(tmp_path)}
+    cure = "LanewayBackend'"
+
+    for command, more, code, text in (
+        (("laneway_worker",), {}, 5, "run `manage.py laneway db migrate`"),
+        (("laneway_worker",), other, 2, cure),
+        (("laneway", "jobs", "ls"), other, 2, cure),
+    ):
+        with shop.start("manage.py", *command, more=more) as program:
+            assert program.process.wait(PATIENCE_S) == code, program.output
+            assert program.output.strip().splitlines()[-1].endswith(text)
+            assert "Traceback" not in program.output
+
+
+def test_tests_of_the_shop_pass(shop: Environment, dsn: str) -> None:
+    """With the pytest plugin and Django's tables in its database."""
+    shop.run("-m", "pytest", "-q", LANEWAY_TEST_DATABASE_URL=dsn)
+
+
+CLASSES = """
+from laneway.domain.job_error import JobError
+from laneway.integrations.django.results import error_of
+local = "Traceback (most recent call last):\\ntasks.run.<locals>.Odd: of no module"
+for error in ("WorkerLost", "gone"), ("StaleAttempt", "late"), ("Odd", "odd", local):
+    print(error_of(JobError(*error)).exception_class.__name__)
+"""
+
+
+def test_every_error_of_a_result_has_a_class(shop: Environment) -> None:
+    """Also those that no handler raised, as when a worker dies."""
+    shown = shop.run("manage.py", "shell", "-v", "0", "-c", CLASSES)
+    assert shown.split() == ["LanewayError", "StaleAttempt", "Exception"]
 
 
 def test_tasks_are_submitted_after_commit_to_another_database(

@@ -16,7 +16,11 @@ from laneway.domain.job import Job
 from laneway.domain.lane import check_lane_name
 from laneway.errors import InvalidInput
 from laneway.integrations.django.attempts import handler_of
-from laneway.integrations.django.database import dsn_of
+from laneway.integrations.django.database import (
+    dsn_of,
+    fresh_connections,
+    fresh_connections_async,
+)
 from laneway.integrations.django.framework import Task
 
 if TYPE_CHECKING:
@@ -60,6 +64,9 @@ class Application:
                 return made  # type: ignore[no-any-return]
             url = self._options.get("DATABASE_URL") or dsn_of(self.using)
             made = Laneway(url, **self._options.get("SETTINGS", {}))
+            # Around all handlers, also those that are not tasks.
+            made.middleware(fresh_connections)
+            made.middleware(fresh_connections_async)
             for task in self._tasks.values():
                 self._register(task, made)
             self.__dict__["lw"] = made

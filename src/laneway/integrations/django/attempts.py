@@ -1,4 +1,4 @@
-"""Runs tasks in a worker, with Django's signals and database connections."""
+"""Runs tasks in a worker, with Django's signals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from traceback import format_exception
 from typing import TYPE_CHECKING, Any, Final
 
 from asgiref.sync import sync_to_async
-from django.db import close_old_connections
 from django.utils import timezone
 
 from laneway import Cancel, Context, Retry, Snooze, SyncContext
@@ -36,7 +35,8 @@ Handler = Callable[..., Any] | Callable[..., Awaitable[Any]]
 def handler_of(task: Task, backend: LanewayBackend) -> Handler:
     """The handler that runs a task, as the kind of function that the task is."""
 
-    def run(ctx: SyncContext, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    # A schedule may leave out what the task does not need. Nothing changes the defaults.
+    def run(ctx: SyncContext, args: list[Any] = [], kwargs: dict[str, Any] = {}) -> Any:  # noqa: B006
         attempt = _Attempt(task, backend, ctx)
         context = attempt.start()
         try:
@@ -44,11 +44,12 @@ def handler_of(task: Task, backend: LanewayBackend) -> Handler:
         except Exception as error:
             attempt.fail(error)
             raise
-        finally:
-            # A thread of the worker may wait long for its next job.
-            close_old_connections()
 
-    async def run_async(ctx: Context, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    async def run_async(
+        ctx: Context,
+        args: list[Any] = [],  # noqa: B006
+        kwargs: dict[str, Any] = {},  # noqa: B006
+    ) -> Any:
         attempt = _Attempt(task, backend, ctx)
         context = await sync_to_async(attempt.start)()
         try:
@@ -57,8 +58,6 @@ def handler_of(task: Task, backend: LanewayBackend) -> Handler:
         except Exception as error:
             await sync_to_async(attempt.fail)(error)
             raise
-        finally:
-            await sync_to_async(close_old_connections)()
 
     handler: Handler = run_async if iscoroutinefunction(task.func) else run
     for name in ("__module__", "__name__", "__qualname__", "__doc__"):
@@ -76,7 +75,6 @@ class _Attempt:
 
     def start(self) -> list[TaskContext]:
         """Send the signal; return what the task gets before its arguments."""
-        close_old_connections()
         self._result: TaskResult = self._backend.get_result(str(self._ctx.job_id))
         task_started.send(type(self._backend), task_result=self._result)
         return [TaskContext(task_result=self._result)] if self._task.takes_context else []

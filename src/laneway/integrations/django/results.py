@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 from datetime import datetime
 from typing import Any, Final
 
 from django.conf import settings
 from django.utils import timezone
 
+import laneway.errors
 from laneway.domain.job import Job
 from laneway.domain.job_error import JobError
 from laneway.domain.states import Status
@@ -62,11 +64,18 @@ def result_of(job: Job, task: Task, alias: str) -> TaskResult:
 
 
 def error_of(error: JobError) -> TaskError:
-    """The error with the path of its class, which only its traceback names."""
-    traceback = error.traceback or ""
-    heads = (line.partition(":")[0] for line in reversed(traceback.splitlines()))
-    path = next((each for each in heads if _is_path(each, error.type)), f"builtins.{error.type}")
-    return TaskError(exception_class_path=path, traceback=traceback or error.message)
+    """The error with the path of its class, which only its traceback names.
+
+    Django imports the class. A class that cannot be imported is replaced by a base of it.
+    """
+    if error.traceback is None:  # an error of Laneway, such as WorkerLost
+        name = error.type if hasattr(laneway.errors, error.type) else "LanewayError"
+        text = f"{error.type}: {error.message}"
+        return TaskError(exception_class_path=f"laneway.errors.{name}", traceback=text)
+    heads = (line.partition(":")[0] for line in reversed(error.traceback.splitlines()))
+    name = error.type if hasattr(builtins, error.type) else "Exception"
+    path = next((each for each in heads if _is_path(each, error.type)), f"builtins.{name}")
+    return TaskError(exception_class_path=path, traceback=error.traceback)
 
 
 def _is_path(text: str, name: str) -> bool:

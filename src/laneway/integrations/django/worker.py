@@ -41,10 +41,19 @@ def find_backend(alias: str | None) -> LanewayBackend:
     backends = {name: task_backends[name] for name in names}
     found = {name: one for name, one in backends.items() if isinstance(one, LanewayBackend)}
     if len(found) != 1:
-        wanted = "the backend" if alias is None else f"TASKS[{alias!r}]"
-        cure = "name one with --backend" if found else "set its BACKEND to a LanewayBackend"
-        raise ImproperlyConfigured(
-            f"{wanted} is not clear: {len(found)} are LanewayBackends; {cure}"
-        )
+        raise ImproperlyConfigured(_unclear(alias, sorted(found)))
     backend: LanewayBackend = next(iter(found.values()))
     return backend
+
+
+def _unclear(alias: str | None, found: list[str]) -> str:
+    if found:
+        names = ", ".join(found)
+        return (
+            f"several backends in TASKS are Laneway's ({names}): name one with --backend of"
+            f" laneway_worker, or in the variable {BACKEND_VARIABLE}"
+        )
+    wanted = "no backend in TASKS" if alias is None else f"TASKS[{alias!r}]"
+    verb = "is" if alias is None else "is not"
+    path = f"{LanewayBackend.__module__}.{LanewayBackend.__qualname__}"
+    return f"{wanted} {verb} Laneway's: set its BACKEND to {path!r}"

@@ -6,6 +6,7 @@ import os
 import sys
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand
 
 from laneway.integrations.django.worker import BACKEND_VARIABLE, find_backend
@@ -18,10 +19,15 @@ class Command(BaseCommand):  # type: ignore[misc]
 
     def run_from_argv(self, argv: list[str]) -> None:
         # All options are those of the command below, not Django's.
+        from laneway.cli.exits import ExitCode
         from laneway.cli.main import main
 
-        backend = find_backend(os.environ.get(BACKEND_VARIABLE))
-        os.environ["LANEWAY_DATABASE_URL"] = backend.lw.settings.conninfo or ""
+        try:
+            backend = find_backend(os.environ.get(BACKEND_VARIABLE))
+            os.environ["LANEWAY_DATABASE_URL"] = backend.lw.settings.conninfo or ""
+        except ImproperlyConfigured as error:
+            self.stderr.write(f"laneway: {error}")
+            sys.exit(ExitCode.USAGE)
         sys.argv = ["laneway", *argv[2:]]
         main()
 

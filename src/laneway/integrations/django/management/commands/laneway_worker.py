@@ -7,9 +7,11 @@ import sys
 from argparse import ArgumentParser
 from typing import Any, Final
 
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 
 from laneway.app.worker_process import run_worker
+from laneway.cli.exits import ExitCode, exit_code
 from laneway.errors import LanewayError
 from laneway.integrations.django.worker import BACKEND_VARIABLE, REFERENCE, find_backend
 
@@ -17,7 +19,10 @@ _NUMBERS: Final = {
     "processes": "worker processes, restarted when they die",
     "concurrency": "tasks at once in each process",
     "threads": "threads of each process, for tasks that are plain functions",
+    "children": 'child processes of each process, for handlers with isolation="process"',
+    "slots": "tasks at once in each process, of all kinds together",
     "max-jobs": "stop after this many tasks",
+    "max-jobs-per-child": "tasks after which a child process is replaced",
     "metrics-port": "serve metrics and health checks on this port",
 }
 
@@ -39,7 +44,10 @@ class Command(BaseCommand):  # type: ignore[misc]
             parser.add_argument(f"--{name}", type=int, metavar="N", help=text)
 
     def handle(self, **options: Any) -> None:
-        backend = find_backend(options["backend"])
+        try:
+            backend = find_backend(options["backend"])
+        except ImproperlyConfigured as error:
+            raise CommandError(str(error), returncode=ExitCode.USAGE) from error
         # For this process and for those it starts.
         os.environ[BACKEND_VARIABLE] = backend.alias
         lanes = options["lanes"]
@@ -51,6 +59,8 @@ class Command(BaseCommand):  # type: ignore[misc]
                 **{name: options[name] for name in names},
             )
         except LanewayError as error:
-            raise CommandError(str(error)) from error
+            # A login of Django's settings: the command must read them too.
+            text = str(error).replace("`laneway ", "`manage.py laneway ")
+            raise CommandError(text, returncode=exit_code(error)) from error
         if code:
             sys.exit(code)
