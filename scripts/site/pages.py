@@ -64,8 +64,10 @@ def documents() -> Iterator[str]:
     """The files of the repository that become pages or resources of pages."""
     yield from ROOT_PAGES
     for path in sorted((ROOT / "examples").glob("**/README.md")):
-        if "node_modules" not in path.parts:
-            yield path.relative_to(ROOT).as_posix()
+        inside = path.relative_to(ROOT)
+        # Of packages and of caches, such as .pytest_cache.
+        if not any(part == "node_modules" or part.startswith(".") for part in inside.parts):
+            yield inside.as_posix()
     for path in sorted((ROOT / "docs").rglob("*")):
         if path.is_file():
             yield path.relative_to(ROOT).as_posix()

@@ -12,7 +12,7 @@ from scripts.site.api_names import MODULES, read_module
 from scripts.site.api_pages import api_pages, as_markdown
 from scripts.site.links import broken_links
 from scripts.site.navigation import NotListed, navigation
-from scripts.site.pages import ROOT, SOURCES, convert, for_builder, write_pages
+from scripts.site.pages import ROOT, SOURCES, convert, documents, for_builder, write_pages
 
 # Modules whose names are for users, and which the reference therefore covers completely.
 WITH_NAMES = ("laneway", "laneway.testing", "laneway.http")
@@ -48,6 +48,17 @@ def test_every_page_is_in_the_navigation(tmp_path: Path) -> None:
     assert all(page in llms.index(nav, found) for page in listed)
     with pytest.raises(NotListed, match=r"howto/unlisted\.md"):
         navigation({**found, "howto/unlisted.md": "# Unlisted\n"})
+
+
+def test_readmes_of_packages_and_caches_are_no_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("shop", "shop/.pytest_cache", "shop/node_modules/left"):
+        (tmp_path / "examples" / folder).mkdir(parents=True)
+        (tmp_path / "examples" / folder / "README.md").touch()
+    monkeypatch.setattr("scripts.site.pages.ROOT", tmp_path)
+    found = [each for each in documents() if each.startswith("examples/")]
+    assert found == ["examples/shop/README.md"]
 
 
 def test_links_lead_to_pages_and_to_shown_files() -> None:

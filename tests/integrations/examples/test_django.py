@@ -214,7 +214,7 @@ def test_worker_that_cannot_start_says_what_to_do(
 
 def test_tests_of_the_shop_pass(shop: Environment, dsn: str) -> None:
     """With the pytest plugin and Django's tables in its database."""
-    shop.run("-m", "pytest", "-q", LANEWAY_TEST_DATABASE_URL=dsn)
+    shop.run("-m", "pytest", "-q", "-p", "no:cacheprovider", LANEWAY_TEST_DATABASE_URL=dsn)
 
 
 CLASSES = """
