@@ -68,7 +68,7 @@ def test_unknown_names_are_refused(tmp_path: Path) -> None:
         assert (unknown.exit_code, "laneway deploy ls" in unknown.stderr) == (3, True)
 
 
-def said(process: subprocess.Popen[str], pattern: str) -> str:
+def first_group(process: subprocess.Popen[str], pattern: str) -> str:
     """The first group of the pattern, from the output of the process."""
     assert process.stdout is not None
     output = ""
@@ -111,7 +111,7 @@ def test_probes_of_the_chart_are_answered_with_its_variables(
         text=True,
     ) as process:
         try:
-            url = f"http://127.0.0.1:{said(process, listens)}"
+            url = f"http://127.0.0.1:{first_group(process, listens)}"
             assert {answer(url + path) for path in probes} == {200}
             process.send_signal(signal.SIGTERM)
             assert process.wait(100) == 0

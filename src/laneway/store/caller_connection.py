@@ -19,7 +19,7 @@ from psycopg.pq import PipelineStatus
 from psycopg.rows import tuple_row
 
 from laneway.errors import InvalidInput, LanewayError, SchemaMismatch
-from laneway.store.failures import missing_right
+from laneway.store.driver_errors import missing_right
 from laneway.store.statement import Row, Statement, sql
 
 T = TypeVar("T")
