@@ -170,6 +170,19 @@ async def test_retry_takes_failed_jobs_and_cancelled_ones_only_by_name(
     assert statuses(factory)[cancelled] == "approved"
 
 
+async def test_bulk_retry_queues_parents_before_their_children(
+    db: Database, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "BATCH", 2)
+    jobs: list[UUID] = []
+    for _ in range(5):
+        jobs.append(factory.submit("a", after=jobs[-1:], after_failure="run"))
+    await run(db, order(BulkVerb.CANCEL, everything=True))
+    tally = await run(db, order(BulkVerb.RETRY, JobFilter(status=Status.CANCELLED)))
+    assert tally.done == 5
+    assert [statuses(factory)[job_id] for job_id in jobs] == ["approved", *["waiting"] * 4]
+
+
 async def test_delete_takes_all_that_has_ended(db: Database, factory: JobFactory) -> None:
     for make in (factory.completed, factory.failed):
         make("a")
@@ -335,9 +348,9 @@ async def test_it_goes_in_batches_and_run_again_goes_on(db: Database, factory: J
         if len(seen) == 2:
             break  # interrupted
     await rounds.aclose()
-    assert seen == [200, 400]
-    assert (await preview(db, asked)).matched == 50
-    assert (await run(db, asked)).done == 50
+    assert seen == [50, 250]
+    assert (await preview(db, asked)).matched == 200
+    assert (await run(db, asked)).done == 200
     assert set(statuses(factory).values()) == {"approved"}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from laneway.store import edges as statements
-from tests.store.edges import Edges
+from tests.store.edges import Edges, Link
 from tests.support.store_client import StoreClient
 
 
@@ -209,6 +209,64 @@ def test_last_end_against_a_later_retry_of_the_child(
     db.commit()
     retried.result(60)
     assert db.places(child) == ["ready"]
+
+
+def test_retry_of_a_child_holds_back_the_end_of_its_retried_parent(
+    db: StoreClient, other: StoreClient, edges: Edges, others: Edges
+) -> None:
+    parent = edges.submit()
+    child = edges.submit(after=[parent], after_failure="run")
+    db.cancel(child)
+    db.cancel(parent)
+    db.retry(parent)
+    (claim,) = db.claimed()
+    db.begin()
+    db.retry(child)
+    assert [a.answer for a in others.settle([claim])] == ["busy"]
+    db.commit()
+    assert db.places(child) == ["waiting"]
+    assert [(a.seq, a.answer) for a in others.settle([claim])] == [(child, "promoted")]
+    assert db.places(child) == ["ready"]
+    assert edges.are_consistent()
+
+
+def test_retry_of_a_child_waits_for_an_end_of_its_parent_in_flight(
+    db: StoreClient, other: StoreClient, edges: Edges
+) -> None:
+    parent = edges.submit()
+    child = edges.submit(after=[parent], after_failure="run")
+    db.cancel(child)
+    db.cancel(parent)
+    db.retry(parent)
+    (claim,) = db.claimed()
+    db.begin()
+    edges.settle([claim], "giveup")
+    retried = other.later(lambda: other.retry(child))
+    db.await_blocked(other)
+    db.commit()
+    retried.result(60)
+    assert db.places(child) == ["ready"]
+    assert edges.are_consistent()
+
+
+def test_two_retries_of_a_flow_at_once_reopen_each_edge_once(
+    db: StoreClient, other: StoreClient, edges: Edges
+) -> None:
+    flow = edges.flow()
+    links: list[Link] = [None, None, {"after": [0, 1], "after_failure": "run"}]
+    seqs = edges.submit_batch(links, flow=flow)
+    db.one("select laneway.cancel_flow(%s, 'ann', 'stop')", flow)
+    db.begin()
+    assert db.one("select retried from laneway.retry_flow(%s)", flow) == 3
+    again = other.later(lambda: other.one("select retried from laneway.retry_flow(%s)", flow))
+    db.await_blocked(other)
+    db.commit()
+    assert again.result(60) == 0
+    assert db.row("countdowns", seqs[2])["missing"] == 2
+    edges.end(seqs[0], kind="giveup")
+    assert db.places(seqs[2]) == ["waiting"]
+    edges.end(seqs[1])
+    assert db.places(seqs[2]) == ["ready"]
 
 
 def test_two_advances_share_the_work(

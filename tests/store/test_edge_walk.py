@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from random import Random
+from uuid import UUID
 
 import pytest
 
@@ -26,9 +27,13 @@ class Node:
     """One job, as the model sees it."""
 
     rule: str
+    parents: list[int] = field(default_factory=list)
     # Parents that have not satisfied their edge.
     missing: set[int] = field(default_factory=set)
     status: str = "waiting"
+    # Whether it was asked to stop while it runs.
+    is_asked: bool = False
+    is_in_flow: bool = False
 
 
 class Walk:
@@ -37,6 +42,7 @@ class Walk:
     def __init__(self, db: StoreClient, other: StoreClient, random: Random) -> None:
         self.clients = (Edges(db), Edges(other))
         self.random = random
+        self.flow: UUID = self.clients[0].flow()
         self.nodes: dict[int, Node] = {}
         self.claims: tuple[dict[int, Claim], ...] = ({}, {})
 
@@ -45,8 +51,9 @@ class Walk:
             sorted(self.nodes), self.random.randint(0, 3) % (len(self.nodes) + 1)
         )
         rule = self.random.choice(RULES)
-        seq = self.client.submit(after=parents, after_failure=rule)
-        node = self.nodes[seq] = Node(rule)
+        flow = {"flow": self.flow} if self.random.random() < 0.7 else {}
+        seq = self.client.submit(after=parents, after_failure=rule, **flow)
+        node = self.nodes[seq] = Node(rule, parents, is_in_flow=bool(flow))
         node.missing = {p for p in parents if not self.is_satisfied(p, rule)}
         if any(self.nodes[p].status in ENDED for p in node.missing) and rule == "cancel":
             node.status = "cancelled"
@@ -96,9 +103,10 @@ class Walk:
         first.db.commit()
         status = {"finish": "completed", "giveup": "failed", "cancel": "cancelled"}[kind]
         for seq in ended:
-            self.nodes[seq].status = status
+            self.nodes[seq].status = "cancelled" if self.nodes[seq].is_asked else status
+            self.nodes[seq].is_asked = False
         for seq in ended:
-            self.ended(seq, status)
+            self.ended(seq, self.nodes[seq].status)
 
     def cancel(self) -> None:
         waiting = [s for s, n in self.nodes.items() if n.status in ("waiting", "approved")]
@@ -112,7 +120,28 @@ class Walk:
         if ended:
             seq = self.random.choice(ended)
             self.client.db.retry(seq)
-            self.nodes[seq].status = "waiting" if self.nodes[seq].missing else "approved"
+            self.retried(seq)
+
+    def retried(self, seq: int) -> None:
+        """A retried job waits again for parents that have not ended."""
+        node = self.nodes[seq]
+        if node.rule == "run":
+            node.missing |= {p for p in node.parents if self.nodes[p].status not in ENDED}
+        node.status = "waiting" if node.missing else "approved"
+
+    def cancel_flow(self) -> None:
+        self.client.db.one("select laneway.cancel_flow(%s, 'ann', 'stop')", self.flow)
+        for seq, node in sorted(self.nodes.items(), reverse=True):
+            if node.is_in_flow and node.status == "running":
+                node.is_asked = True
+            elif node.is_in_flow and node.status not in ENDED:
+                self.ended(seq, "cancelled")
+
+    def retry_flow(self) -> None:
+        self.client.db.one("select laneway.retry_flow(%s)", self.flow)
+        for seq, node in sorted(self.nodes.items()):
+            if node.is_in_flow and node.status in ("failed", "cancelled"):
+                self.retried(seq)
 
     def check(self) -> None:
         client = self.clients[0]
@@ -132,6 +161,7 @@ def test_no_job_starts_early_or_waits_for_ever(
     for _ in range(4):
         walk.submit()
     for _ in range(STEPS):
-        verbs = (walk.claim, walk.claim, walk.end, walk.end, walk.cancel, walk.retry)
-        random.choice((*verbs, walk.submit) if len(walk.nodes) < JOBS else verbs)()
+        verbs = [walk.claim, walk.claim, walk.end, walk.end, walk.cancel, walk.retry]
+        verbs += [random.choice((walk.cancel_flow, walk.retry_flow, walk.retry_flow))]
+        random.choice([*verbs, walk.submit] if len(walk.nodes) < JOBS else verbs)()
         walk.check()

@@ -221,6 +221,43 @@ def test_retried_flow_runs_its_failed_jobs_and_those_after(db: StoreClient, edge
     assert edges.are_consistent()
 
 
+def test_retried_flow_waits_for_retried_parents_again(db: StoreClient, edges: Edges) -> None:
+    flow = edges.flow()
+    run = {"after_failure": "run"}
+    links: list[Any] = [None, None, {"after": [0, 1], **run}, {"after": [0, 2], **run}]
+    seqs = edges.submit_batch(links, flow=flow)
+    edges.end(seqs[0])
+    db.one("select laneway.cancel_flow(%s, 'me', 'no')", flow)
+    # One batch per job: what the first ones queued again may have ended already.
+    after: int | None = 0
+    while after is not None:
+        after = db.one("select after from laneway.retry_flow(%s, 1, %s)", flow, after)
+    assert [edges.status(seq) for seq in seqs] == ["completed", "approved", "waiting", "waiting"]
+    # The completed parent counts, and is not retried.
+    assert [db.row("countdowns", seq)["missing"] for seq in seqs[2:]] == [1, 1]
+    waits = db.one("select waits_for from laneway.jobs_view where seq = %s", seqs[2])
+    assert (waits["kind"], waits["jobs"]) == ("jobs", [str(db.id_of(seqs[1]))])
+    edges.end(seqs[1], kind="giveup")
+    assert [edges.status(seq) for seq in seqs[2:]] == ["approved", "waiting"]
+    edges.end(seqs[2])
+    edges.end(seqs[3])
+    assert edges.are_consistent()
+
+
+def test_retried_flow_leaves_sub_jobs_to_their_handler(db: StoreClient, edges: Edges) -> None:
+    flow = edges.flow()
+    owner, mine, orphan = edges.submit_batch([None] * 3, flow=flow)
+    done, more = edges.submit_batch([None] * 2, flow=flow)
+    for sub, of in ((mine, owner), (more, done)):
+        db.do("update laneway.links set owner = %s, owner_wait = 'w' where seq = %s", of, sub)
+    edges.end(owner, mine, orphan, more, kind="giveup")
+    edges.end(done)
+    assert db.one("select retried from laneway.retry_flow(%s)", flow) == 3
+    # It meets this one failed, as before.
+    assert [edges.status(seq) for seq in (owner, mine)] == ["approved", "failed"]
+    assert [edges.status(seq) for seq in (orphan, more)] == ["approved", "approved"]
+
+
 @pytest.mark.parametrize(
     "given, rule",
     [

@@ -1,13 +1,15 @@
 """One verb on all jobs that match a filter; a dry run counts first.
 
-A run goes newest first, in batches by keyset. Every job has its own transaction, with the statement
-of the single verb. An interrupted run can be repeated and continues, because finished jobs no
-longer match. Jobs newer than the preview, or than the start of the run, are left alone.
+A run goes newest first, in batches by keyset; a retry goes oldest first, so that each job waits for
+those that it comes after. Every job has its own transaction, with the statement of the single verb.
+An interrupted run can be repeated and continues, because finished jobs no longer match. Jobs newer
+than the preview, or than the start of the run, are left alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
@@ -107,28 +109,45 @@ async def run(
     await db.run(_audit_entry(request, by, upto, store.Counted(matched, is_more)))
     log.info("%s in bulk by %s: %s", request.verb, by, request.wanted.describe())
     for wanted in request.parts:
-        before = upto + 1
-        while True:
-            page = await db.run(store.matching(wanted, limit=BATCH, before=before))
-            notices = _Notices()
-            try:
-                for job_id in page.ids:
-                    refusal = await action(job_id, notices)
-                    if refusal is None:
-                        progress.done += 1
-                    else:
-                        progress.refused[refusal] += 1
-                if progress.asked_to_stop is not None:
-                    progress.asked_to_stop += notices.asked_to_stop
-            finally:
-                await notices.send(db)
-            if page.ids:
-                yield progress
-            if page.next_cursor is None:
-                break
-            before = page.next_cursor
+        found = _find(db, wanted, upto)
+        if request.verb is BulkVerb.RETRY:
+            found = _reverse(found)
+        async with aclosing(found) as batches:
+            async for ids in batches:
+                notices = _Notices()
+                try:
+                    for job_id in ids:
+                        refusal = await action(job_id, notices)
+                        if refusal is None:
+                            progress.done += 1
+                        else:
+                            progress.refused[refusal] += 1
+                    if progress.asked_to_stop is not None:
+                        progress.asked_to_stop += notices.asked_to_stop
+                finally:
+                    await notices.send(db)
+                if ids:
+                    yield progress
     log.info("%s in bulk by %s: %s done, %s refused", request.verb, by, progress.done,
              progress.refused.total())  # fmt: skip
+
+
+async def _find(db: Database, wanted: JobFilter, upto: int) -> AsyncGenerator[list[UUID]]:
+    """The ids of matching jobs in batches, newest first."""
+    before: int | None = upto + 1
+    while before is not None:
+        page = await db.run(store.matching(wanted, limit=BATCH, before=before))
+        yield page.ids
+        before = page.next_cursor
+
+
+async def _reverse(batches: AsyncGenerator[list[UUID]]) -> AsyncGenerator[list[UUID]]:
+    """The same batches, oldest first."""
+    # As bytes: a million ids take 16 MB.
+    found = [b"".join(one.bytes for one in ids) async for ids in batches]
+    while found:
+        ids = found.pop()
+        yield [UUID(bytes=ids[n - 16 : n]) for n in range(len(ids), 0, -16)]
 
 
 _DONE: Final = {

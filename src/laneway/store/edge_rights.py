@@ -8,7 +8,7 @@ EDGE_FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     # These run with their owner's rights: workers and clients may not write edges and flows.
     **dict.fromkeys(("note_ends", "advance", "fold_tallies", "create_flow", "list_flows"), ()),
     **dict.fromkeys(("flow_states", "results_of", "cancel_flow", "remove_links"), ()),
-    **dict.fromkeys(("stuck_waits", "mend_waits"), ()),
+    **dict.fromkeys(("stuck_waits", "mend_waits", "lock_retried_parents"), ()),
     "end_unstarted": ("select on jobs", "select on outcome", "execute on end_waiting"),
     "cancel_owned": ("select on links", "insert on arrivals", "execute on wake"),
     "is_needed": (
@@ -72,7 +72,8 @@ EDGE_FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "execute on release_waiting",
     ),
     "retry_flow": (
-        "select on links", "select on outcome", "execute on flow_in_reach", "execute on retry",
+        "select on links", "select on outcome", "select on jobs", "execute on flow_in_reach",
+        "execute on retry",
     ),
 }  # fmt: skip
 # Of workers.

@@ -122,7 +122,7 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "insert on flow_tallies", "select insert update on countdowns",
         "select insert update on waiting",
         "select on links", "select insert on open_edges", "select on approvals", "execute on seal",
-        "execute on wake", "execute on lock_parents",
+        "execute on wake", "execute on lock_parents", "execute on lock_retried_parents",
         "execute on emit",
     ),
     "count_slots": (

@@ -55,6 +55,29 @@ begin
     raise exception 'job % changed its state 100 times', v_left[1];
 end $$;
 
+-- The parents for which a job with `after_failure` run must wait if it is retried: those that have not ended, because they
+-- were retried since they satisfied their edge. They are locked, as by laneway.lock_parents. With its owner's rights:
+-- callers may not lock leases.
+create or replace function laneway.lock_retried_parents(p_seq bigint) returns bigint[]
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    -- Without deleted ones.
+    v_alive bigint[] := array(
+        select j.seq from (select distinct p as seq from laneway.links l cross join lateral unnest(l.parents) p
+                            where l.seq = p_seq and l.after_failure = 'run') d
+         cross join lateral (select b.seq from laneway.jobs b where b.seq = d.seq offset 0) j
+         where (select true from laneway.outcome o where o.seq = j.seq) is null
+           and (select true from laneway.open_edges e where e.parent = j.seq and e.child = p_seq) is null);
+begin
+    if v_alive = '{}' then return v_alive; end if;
+    return array(select p.seq from laneway.lock_parents(v_alive) p where p.status is null);
+end $$;
+
 -- Stores the links of new jobs, which the caller has stored but not placed: their flow, name and parents. Returns those
 -- that the caller must not place: waiting ones, and with `cause` those to cancel, because that parent failed before.
 -- p_ids, p_workspaces, p_links: of each job in the order of the submit. p_holders: the stored job; another than in p_seqs

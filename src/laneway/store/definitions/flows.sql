@@ -230,8 +230,9 @@ begin
     workers := array(select distinct w from unnest(workers) w);
 end $$;
 
--- Retries the failed and cancelled jobs of a flow, at most p_limit after p_after, in the order of their submit. `after`:
--- where to continue, null at the end; `wakes`: job types to wake; null `retried`: an unknown flow.
+-- Retries the failed and cancelled jobs of a flow, at most p_limit after p_after, in the order of their submit, so that
+-- each waits for its parents again; but no sub-jobs of a handler that goes on, which remembers their ends. `after`: where
+-- to continue, null at the end; `wakes`: job types to wake; null `retried`: an unknown flow.
 create or replace function laneway.retry_flow(
     p_id uuid, p_limit integer default 500, p_after bigint default 0,
     out retried integer, out after bigint, out wakes text[])
@@ -250,7 +251,10 @@ begin
     if v_flow is null then return; end if;
     retried := 0;
     foreach v_seq in array v_seqs loop
-        continue when not exists (select from laneway.outcome o where o.seq = v_seq and o.status <> 'completed');
+        continue when not exists (select from laneway.outcome o where o.seq = v_seq and o.status <> 'completed')
+            or exists (select from laneway.links l where l.seq = v_seq and l.owner is not null
+                          and (select true from laneway.outcome o where o.seq = l.owner) is null
+                          and (select true from laneway.jobs j where j.seq = l.owner));
         v_one := laneway.retry(v_seq);
         if v_one.found_in in ('failed', 'cancelled') then
             retried := retried + 1;

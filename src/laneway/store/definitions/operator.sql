@@ -181,9 +181,10 @@ begin
 end $$;
 
 -- Failed or cancelled: queued again with a new retry budget and a growing attempt; ready if it was approved
--- unchanged or needs no approval, else for its analysis or approval; but waiting while an edge of it is open. If its last
--- sub-jobs failed or were cancelled, and it with them, they are retried too, and it waits for them again, also for those that
--- were retried before it. `found_in` is `duplicate` when another live job holds its unique_key. `wakes`: the job type to wake.
+-- unchanged or needs no approval, else for its analysis or approval; but waiting while an edge of it is open. Edges from
+-- parents that were retried before it are opened again. If its last sub-jobs failed or were cancelled, and it with them,
+-- they are retried too, and it waits for them again, also for those that were retried before it. `found_in` is `duplicate`
+-- when another live job holds its unique_key. `wakes`: the job type to wake.
 create or replace function laneway.retry(p_seq bigint, out found_in text, out wakes text)
 language plpgsql volatile
 set jit = off
@@ -195,13 +196,16 @@ declare
     v_job  laneway.jobs;
     v_type laneway.job_types;
     v_missing integer;
-    -- The last wait for sub-jobs, and those that are retried.
+    -- The last wait for sub-jobs.
     v_wait text;
     v_sub bigint;
-    v_subs bigint[];
+    -- The jobs that it waits for again.
+    v_again bigint[];
     v_one record;
     v_owner bigint;
 begin
+    -- Before the job itself: retries lock jobs in the order of their numbers, so that they do not wait for each other.
+    v_again := laneway.lock_retried_parents(p_seq);
     select * into v_old from laneway.outcome o where o.seq = p_seq for update;
     if not found then
         select v.status into found_in from laneway.jobs_view v where v.seq = p_seq;
@@ -244,23 +248,24 @@ begin
         loop
             v_one := laneway.retry(v_sub);
             if v_one.found_in in ('failed', 'cancelled') then
-                v_subs := v_subs || v_sub;
+                v_again := v_again || v_sub;
                 perform laneway.wake(array[v_one.wakes]) where v_one.wakes is not null;
             end if;
         end loop;
         -- Those that were retried before it, and have not ended.
-        v_subs := v_subs || array(
+        v_again := v_again || array(
             select p.seq from laneway.lock_parents(array(
                 select l.seq from laneway.links l where l.owner = p_seq and l.owner_wait = v_wait
                    and (select true from laneway.outcome o where o.seq = l.seq) is null
                    and (select true from laneway.open_edges e where e.parent = l.seq and e.child = p_seq) is null
-                   and l.seq <> all (coalesce(v_subs, '{}')))) p
+                   and l.seq <> all (coalesce(v_again, '{}')))) p
              where p.status is null);
-        insert into laneway.open_edges (parent, child, rule) select s, p_seq, 'run' from unnest(v_subs) s on conflict do nothing;
-        get diagnostics v_missing = row_count;
-        insert into laneway.countdowns as c (seq, missing) select p_seq, v_missing where v_missing > 0
-        on conflict (seq) do update set missing = c.missing + excluded.missing;
     end if;
+    -- Another retry of this job may have opened some, before it was cancelled again.
+    insert into laneway.open_edges (parent, child, rule) select s, p_seq, 'run' from unnest(v_again) s on conflict do nothing;
+    get diagnostics v_missing = row_count;
+    insert into laneway.countdowns as c (seq, missing) select p_seq, v_missing where v_missing > 0
+    on conflict (seq) do update set missing = c.missing + excluded.missing;
     -- Locked, so that the last of its edges is satisfied before or after this.
     select c.missing into v_missing from laneway.countdowns c where c.seq = p_seq for update;
     if v_missing > 0 then

@@ -1,0 +1,3 @@
+-- phase: pre
+-- safe-with: 0.1.0
+-- Gives the functions their version: a retried job waits for its retried parents. It changes no table.
