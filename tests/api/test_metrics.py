@@ -97,6 +97,32 @@ async def test_what_waits_for_a_person_is_counted(
     assert scraped["laneway_schedules_stopped", ()] == 1
 
 
+async def test_waiting_jobs_are_counted_by_reason(
+    ask: Ask, people: People, factory: JobFactory
+) -> None:
+    ops = people.new("ops", "operator")
+    parent = factory.submit()
+    factory.submit(after=[parent])
+    factory.conn.execute(
+        "insert into laneway.waiting (seq, job_type, rank, attempt, reason, name, since)"
+        " select -n, 'greet', 0, 1, 'event', 'reviewed', clock_timestamp() - n * interval '1 hour'"
+        " from generate_series(1, 3) n"
+    )
+    factory.conn.execute(
+        "insert into laneway.flows (id, name, is_open)"
+        " select gen_random_uuid(), 'f', n = 1 from generate_series(1, 2) n"
+    )
+    scraped = figures((await ask(ops, "GET", "/metrics")).text)
+    counted = {
+        reason: scraped["laneway_jobs_waiting", (reason,)]
+        for reason in ("jobs", "sub_jobs", "event", "sleep")
+    }
+    assert counted == {"jobs": 1, "sub_jobs": 0, "event": 3, "sleep": 0}
+    assert scraped["laneway_jobs_waiting_oldest_seconds", ("event",)] > 3 * 3600 - 60
+    assert scraped["laneway_jobs_waiting_oldest_seconds", ("sleep",)] == 0
+    assert scraped["laneway_flows_open", ()] == 1
+
+
 async def test_requests_are_counted_by_the_template_of_their_route(
     ask: Ask, people: People, factory: JobFactory
 ) -> None:

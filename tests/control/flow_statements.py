@@ -64,6 +64,10 @@ def read_flows(session: Session) -> None:
     assert session.run(flows.edges(uuid4())).after == ()
 
 
+def count_open(session: Session) -> None:
+    assert len(session.run(flows.count_open(bound=9)).waiting) == 4
+
+
 def run_edges(session: Session, term: LeaderTerm) -> None:
     session.run(edges.advance())
     session.run(edges.fold_tallies(term))

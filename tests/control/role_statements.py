@@ -670,6 +670,7 @@ def run_own(session: RoleSession, data: dict[str, Any]) -> None:
     session.run(health.find_blockers())
     session.run(health.read_rights())
     session.run(health.count_attention(bound=10))
+    flow_statements.count_open(session)
     session.run(health.current_role())
     session.run(health.settings_named(["jit"]))
     session.run(health.role_settings(["jit"]))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from laneway.store import edges as statements
-from laneway.store import health, lanes, parents
+from laneway.store import flows, health, lanes, parents
 from tests.conftest import Server
 from tests.store.edges import Edges
 from tests.store.test_plans import Spent, counters, spent
@@ -164,3 +164,10 @@ def test_explain_follows_edges_by_index_whatever_the_statistics(db: StoreClient)
 def test_check_of_waiting_jobs_reads_its_own_part(db: StoreClient) -> None:
     used = spent(db, lambda: db.run(health.find_stuck_waits(look=100)))
     assert total(used, *TABLES) <= 1000
+
+
+def test_waiting_jobs_are_counted_up_to_the_bound(db: StoreClient) -> None:
+    used = spent(db, lambda: db.run(flows.count_open(bound=500)))
+    assert not any(used.scans.get(table) for table in TABLES)
+    assert used["waiting"] <= 600
+    assert used["flows"] <= 10

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -51,7 +52,7 @@ class Walk:
             sorted(self.nodes), self.random.randint(0, 3) % (len(self.nodes) + 1)
         )
         rule = self.random.choice(RULES)
-        flow = {"flow": self.flow} if self.random.random() < 0.7 else {}
+        flow: dict[str, Any] = {"flow": self.flow} if self.random.random() < 0.7 else {}
         seq = self.client.submit(after=parents, after_failure=rule, **flow)
         node = self.nodes[seq] = Node(rule, parents, is_in_flow=bool(flow))
         node.missing = {p for p in parents if not self.is_satisfied(p, rule)}

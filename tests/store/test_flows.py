@@ -62,6 +62,21 @@ def test_folding_changes_no_sum(db: StoreClient, edges: Edges) -> None:
     assert db.one("select edges from laneway.flows") == 1
 
 
+def test_open_flows_are_counted_as_of_the_last_fold(db: StoreClient, edges: Edges) -> None:
+    count = "select laneway.count_open_flows(%s)"
+    made = [edges.flow() for _ in range(3)]
+    seqs = [edges.submit(flow=flow) for flow in made]
+    fold(db)
+    assert (db.one(count, 10), db.one(count, 2)) == (3, 2)
+    edges.end(seqs[0], kind="giveup")
+    edges.end(seqs[1])
+    fold(db)
+    assert db.one(count, 10) == 1
+    db.retry(seqs[0])
+    fold(db)
+    assert db.one(count, 10) == 2
+
+
 def test_ends_of_one_flow_do_not_wait_for_each_other(
     db: StoreClient, other: StoreClient, edges: Edges
 ) -> None:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from laneway.control import lanes
 from laneway.domain.overview import DEPTH_BOUND, LaneStatus, WorkerRow
-from laneway.store import access, health, workers
+from laneway.store import access, flows, health, workers
 from laneway.store import lanes as lane_store
 from laneway.store.database import Database
+from laneway.store.flows import OpenWork
 from laneway.store.health import Attention
 
 
@@ -22,6 +23,7 @@ class ClusterState:
     lapsed: int
     oldest_transaction_s: float
     attention: Attention
+    open_work: OpenWork
     expiring_tokens: int
 
 
@@ -36,5 +38,6 @@ async def survey(db: Database) -> ClusterState:
         lapsed=(await db.run(health.count_lapsed())).leases,
         oldest_transaction_s=0.0 if oldest is None else oldest.age_s,
         attention=await db.run(health.count_attention(bound=DEPTH_BOUND)),
+        open_work=await db.run(flows.count_open(bound=DEPTH_BOUND)),
         expiring_tokens=len(expiring),
     )

@@ -183,6 +183,24 @@ WORKERS: Final = Family(
     " replaced since); stopped within the last hour",
     ("state",),
 )
+WAITING: Final = Family(
+    "laneway_jobs_waiting",
+    "gauge",
+    "Jobs that wait for other jobs, their sub_jobs, an event or the end of a sleep, counted up to"
+    " 10,000",
+    ("reason",),
+)
+OLDEST_WAITING: Final = Family(
+    "laneway_jobs_waiting_oldest_seconds",
+    "gauge",
+    "Time since the first of these jobs began to wait; 0 if none waits",
+    ("reason",),
+)
+OPEN_FLOWS: Final = Family(
+    "laneway_flows_open",
+    "gauge",
+    "Flows with a job that has not ended, counted up to 10,000; a change is seen within seconds",
+)
 AWAITING_APPROVAL: Final = Family(
     "laneway_jobs_awaiting_approval",
     "gauge",
@@ -221,8 +239,8 @@ OF_SERVERS: Final = (
 )  # fmt: skip
 OF_THE_CLUSTER: Final = (
     DATABASE_UP, SCHEMA_CURRENT, PAUSED, DEPTH, DEPTH_CAPPED, OLDEST_WAIT, SLOTS_USED, SLOTS_MAX,
-    LANE_ENABLED, WORKERS, AWAITING_APPROVAL, FAILED, SCHEDULES_STOPPED, TOKENS_EXPIRING,
-    LEADER_PRESENT, LAPSED, OLDEST_TRANSACTION,
+    LANE_ENABLED, WORKERS, WAITING, OLDEST_WAITING, OPEN_FLOWS, AWAITING_APPROVAL, FAILED,
+    SCHEDULES_STOPPED, TOKENS_EXPIRING, LEADER_PRESENT, LAPSED, OLDEST_TRANSACTION,
 )  # fmt: skip
 FAMILIES: Final = (*OF_WORKERS, *OF_PROCESSES, *OF_SERVERS, *OF_THE_CLUSTER)
 

@@ -58,6 +58,8 @@ EDGE_FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "unfollowed_ends": (
         "select on open_edges", "select on outcome", "select on arrivals", "select on waiting",
     ),
+    "measure_waiting": ("select on waiting",),
+    "count_open_flows": ("select on flows",),
     "fault_of_edges": (
         "select on open_edges", "select on arrivals", "select on countdowns",
         "execute on unfollowed_ends",

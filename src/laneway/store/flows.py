@@ -180,3 +180,25 @@ def retry(flow_id: UUID, *, limit: int, after: int) -> Statement[RetriedJobs]:
         lambda rows: RetriedJobs(*rows[0]),
         {"id": flow_id, "limit": limit, "after": after},
     )
+
+
+class WaitingJobs(NamedTuple):
+    """Waiting jobs of one reason, and how long the first of them has waited."""
+
+    reason: str
+    counted: int
+    oldest_s: float | None
+
+
+class OpenWork(NamedTuple):
+    """Waiting jobs by reason, and flows that have not ended; each counted up to a bound."""
+
+    waiting: list[WaitingJobs]
+    flows: int
+
+
+def count_open(*, bound: int) -> Statement[OpenWork]:
+    def decode(rows: list[Row]) -> OpenWork:
+        return OpenWork([WaitingJobs(*row[:3]) for row in rows], rows[0][3])
+
+    return Statement("flows/count_open", decode, {"bound": bound})

@@ -92,6 +92,12 @@ def figures_of(cluster: ClusterState) -> Figures:
         (metrics.SLOTS_MAX, {(n,): sum(map(_slots, of)) for n, of in lanes.items()}),
         (metrics.LANE_ENABLED, {(n,): all(x.lane.enabled for x in of) for n, of in lanes.items()}),
         (metrics.WORKERS, {(state,): count for state, count in workers.items()}),
+        (metrics.WAITING, {(x.reason,): x.counted for x in cluster.open_work.waiting}),
+        (
+            metrics.OLDEST_WAITING,
+            {(x.reason,): x.oldest_s or 0.0 for x in cluster.open_work.waiting},
+        ),
+        (metrics.OPEN_FLOWS, {(): cluster.open_work.flows}),
         (metrics.AWAITING_APPROVAL, {(): cluster.attention.awaiting_approval}),
         (metrics.FAILED, {(): cluster.attention.failed}),
         (metrics.SCHEDULES_STOPPED, {(): cluster.attention.stopped_schedules}),

@@ -365,6 +365,7 @@ begin
     update laneway.flows f
        set jobs = f.jobs + s.jobs, edges = f.edges + s.edges, completed = f.completed + s.completed,
            failed = f.failed + s.failed, cancelled = f.cancelled + s.cancelled,
+           is_open = f.jobs + s.jobs > f.completed + s.completed + f.failed + s.failed + f.cancelled + s.cancelled,
            ended_at = greatest(f.ended_at, s.ended_at)
       from sums s where f.seq = s.flow;
     return cardinality(v_ids);
