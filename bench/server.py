@@ -25,7 +25,7 @@ _JOB_TABLES = (
     *("slot_usage", "workers", "leader", "key_holders", "key_waiters", "limit_usage"),
     *("limit_starts", "slot_holders", "limit_holders"),
     *("flows", "flow_tallies", "links", "open_edges", "countdowns", "waiting", "arrivals"),
-    *("handler_waits", "sent_events", "event_checks"),
+    *("handler_waits", "sent_events", "event_checks", "kept_results"),
 )
 
 

@@ -19,7 +19,7 @@ delete from laneway.delayed; delete from laneway.lease; delete from laneway.slot
 delete from laneway.outcome; delete from laneway.attempts; delete from laneway.workers;
 delete from laneway.unique_periods; delete from laneway.waiting; delete from laneway.links;
 delete from laneway.open_edges; delete from laneway.countdowns; delete from laneway.flows;
-delete from laneway.flow_tallies; delete from laneway.audit;
+delete from laneway.flow_tallies; delete from laneway.audit; delete from laneway.kept_results;
 delete from laneway.job_types where published_at is not null
 """
 

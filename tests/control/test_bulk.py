@@ -10,7 +10,9 @@ from uuid import UUID
 import pytest
 
 from laneway.control import bulk
+from laneway.control import jobs as control
 from laneway.control.bulk import BulkProgress, BulkRequest, BulkVerb, Preview
+from laneway.domain import verb_rules
 from laneway.domain.filter import JobFilter
 from laneway.domain.permissions import Reach, Term
 from laneway.domain.states import Status
@@ -189,6 +191,15 @@ async def test_delete_takes_all_that_has_ended(db: Database, factory: JobFactory
     waiting = factory.submit("b")
     assert (await run(db, order(BulkVerb.DELETE, everything=True))).done == 2
     assert statuses(factory) == {waiting: "approved"}
+
+
+async def test_delete_names_why_it_keeps_a_job(db: Database, factory: JobFactory) -> None:
+    parent = factory.completed("a")
+    factory.submit("b", after=[parent])
+    tally = await run(db, order(BulkVerb.DELETE, everything=True))
+    assert (tally.done, tally.refused) == (0, {verb_rules.NEEDED: 1})
+    with pytest.raises(Refused, match="may read its result"):
+        await control.delete(db, parent, by="ann")
 
 
 async def test_bulk_reprioritize_takes_waiting_jobs(db: Database, factory: JobFactory) -> None:

@@ -22,7 +22,7 @@ delete from laneway.suspects; delete from laneway.waiting; delete from laneway.l
 delete from laneway.open_edges; delete from laneway.countdowns; delete from laneway.arrivals;
 delete from laneway.handler_waits; delete from laneway.sent_events;
 delete from laneway.event_checks;
-delete from laneway.flows; delete from laneway.flow_tallies;
+delete from laneway.flows; delete from laneway.flow_tallies; delete from laneway.kept_results;
 delete from laneway.queued_by; delete from laneway.queue_usage;
 delete from laneway.unpublished_types;
 delete from laneway.limit_usage; delete from laneway.limit_starts;

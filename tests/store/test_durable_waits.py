@@ -184,6 +184,17 @@ def test_sub_jobs_of_a_wait_come_in_parts(db: StoreClient) -> None:
     assert ids == [job_id for job_id, _, _ in jobs]
 
 
+def test_page_of_sub_jobs_ends_where_their_results_are_large(db: StoreClient) -> None:
+    claim = db.running()
+    run_all(db, claim, entries(3))
+    db.settle(claim, "wait", result="parts")
+    for _ in range(3):
+        db.settle(claim_part(db), "finish", result=f'"{"x" * 1_100_000}"')
+    (again,) = db.claimed(1)
+    assert len(db.run(handler_waits.sub_job_results(again, "parts", 0))) == 2
+    assert len(db.run(handler_waits.sub_job_results(again, "parts", 2))) == 1
+
+
 def test_owner_returns_when_its_last_sub_job_ends(db: StoreClient) -> None:
     claim = db.running()
     run_all(db, claim, entries(2))

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from laneway.store import leases
+from laneway.store import handler_waits, leases
 from laneway.store.flows import states
 from laneway.store.leases import Verdict
 from tests.store.edges import Edges
@@ -194,6 +194,34 @@ def test_results_of_parents_come_in_the_order_of_the_submit(db: StoreClient, edg
     assert db.rows(text, child, 1, 1) == expected[1:2]
 
 
+def test_page_of_results_ends_where_they_are_large(db: StoreClient, edges: Edges) -> None:
+    parents = [edges.submit() for _ in range(6)]
+    child = edges.submit(after=parents)
+    sizes = [900_000, 900_000, 900_000, 5, 2_500_000, 5]
+    for claim, size in zip(db.claimed(), sizes, strict=True):
+        db.run(leases.settle([Verdict(claim, "finish", result=f'"{"x" * size}"')]))
+    claim = edges.claim(child)
+    pages: list[list[int]] = []
+    after = 0
+    while page := db.run(handler_waits.results_of(claim, after)):
+        pages.append([len(row.result or "") - 2 for row in page])
+        after += len(page)
+    assert pages == [sizes[:3], sizes[3:5], sizes[5:]]
+
+
+def test_deleted_parent_keeps_its_place_in_the_results(db: StoreClient, edges: Edges) -> None:
+    parents = [edges.submit() for _ in range(3)]
+    child = edges.submit(after=parents)
+    edges.end(*parents)
+    # As a version that did not keep them.
+    db.do("delete from laneway.kept_results")
+    assert len(db.rows("select * from laneway.remove_jobs(%s)", parents[:1])) == 1
+    claim = edges.claim(child)
+    found = db.run(handler_waits.results_of(claim, 0))
+    assert [row.status for row in found] == [None, "completed", "completed"]
+    assert [row.id for row in db.run(handler_waits.results_of(claim, 2))] == [found[2].id]
+
+
 def test_cancelled_flow_starts_nothing_more(db: StoreClient, edges: Edges) -> None:
     flow = edges.flow()
     links: list[Any] = [None, {"after": [0], "after_failure": "run"}, {"after": [1]}, None]
@@ -322,6 +350,47 @@ def test_parent_is_kept_while_a_child_waits_for_it(db: StoreClient, edges: Edges
     assert edges.are_consistent()
 
 
+def test_completed_parent_is_kept_until_its_child_has_ended(db: StoreClient, edges: Edges) -> None:
+    parent = edges.submit()
+    child = edges.submit(after=[parent])
+    edges.end(parent)
+    assert expire(db) == 0
+    claim = edges.claim(child)
+    assert db.rows("select * from laneway.remove_jobs(%s)", [parent]) == []
+    assert db.run(handler_waits.results_of(claim, 0))[0].status == "completed"
+    edges.settle([claim])
+    assert expire(db) == 2
+    assert db.one("select count(*) from laneway.kept_results") == 0
+
+
+def test_parent_in_another_flow_is_kept_until_its_child_has_ended(
+    db: StoreClient, edges: Edges
+) -> None:
+    earlier, later = edges.flow("earlier"), edges.flow("later")
+    parent = edges.submit(flow=earlier)
+    first, child = edges.submit_batch([None, {"after": [0, db.id_of(parent)]}], flow=later)
+    assert db.rows("select parent, child from laneway.kept_results") == [(parent, child)]
+    edges.end(parent)
+    fold(db)
+    assert expire(db) == 0
+    edges.end(first)
+    edges.end(child)
+    fold(db)
+    # The child first: it needs its parent no more.
+    assert len(db.rows("select * from laneway.remove_jobs(%s)", [child])) == 1
+    assert db.one("select count(*) from laneway.kept_results") == 0
+    assert expire(db) == 2
+
+
+def test_job_of_a_running_flow_is_not_deleted(db: StoreClient, edges: Edges) -> None:
+    flow = edges.flow()
+    first, second = edges.submit_batch([None, {"after": [0]}], flow=flow)
+    edges.end(first)
+    assert db.rows("select * from laneway.remove_jobs(%s)", [first]) == []
+    edges.end(second)
+    assert len(db.rows("select * from laneway.remove_jobs(%s)", [first])) == 1
+
+
 def test_sub_job_is_kept_while_its_owner_has_not_ended(db: StoreClient, edges: Edges) -> None:
     owner = db.running("o")
     part = edges.submit()
@@ -344,7 +413,8 @@ def test_flow_is_kept_as_long_as_its_last_job(db: StoreClient, edges: Edges) -> 
     # Old, but the flow is not.
     assert delete_expired(db) == 0
     assert expire(db) == 2
-    for table in ("jobs", "links", "flows", "flow_tallies", "open_edges", "countdowns"):
+    tables = ("jobs", "links", "flows", "flow_tallies", "open_edges", "countdowns", "kept_results")
+    for table in tables:
         assert db.one(f"select count(*) from laneway.{table}") == 0
 
 

@@ -25,7 +25,7 @@ from laneway.domain.bulk import Preview as Preview
 from laneway.domain.filter import JobFilter
 from laneway.domain.job import Job
 from laneway.domain.redaction import redact
-from laneway.domain.states import Status
+from laneway.domain.states import TERMINAL, Status
 from laneway.errors import InvalidInput, QuotaExceeded
 from laneway.observability.safe_logger import SafeLogger
 from laneway.store import approvals, audit, quotas, workers
@@ -222,7 +222,9 @@ def _action(db: Database, request: BulkRequest, by: str, limits: PrincipalLimits
         if await db.run(store.delete(job_id)) is not None:
             return None
         job = await db.run(store.get(job_id))
-        return _GONE if job is None else f"is {job.status}"
+        if job is None:
+            return _GONE
+        return verb_rules.NEEDED if job.status in TERMINAL else f"is {job.status}"
 
     async def reprioritize(job_id: UUID, notices: _Notices) -> str | None:
         return _refusal(request.verb, (await db.run(store.reprioritize(job_id, priority))).found_in)

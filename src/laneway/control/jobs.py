@@ -247,7 +247,7 @@ async def delete(db: Database, job_id: UUID, *, by: str) -> None:
     async with audited(db, by, "job.deleted", "job", str(job_id)) as change:
         job = await check_deletable(change, job_id)
         if await change.run(store.delete(job_id)) is None:
-            raise Refused(f"job {job_id} changed meanwhile: try again")
+            raise Refused(f"job {job_id} {verb_rules.NEEDED}")
         change.workspace = job.workspace
         change.before = {name: getattr(job, name) for name in _KEPT_OF_DELETED}
     log.info("job %s: deleted by %s", job_id, by)

@@ -13,6 +13,8 @@ from laneway.errors import InvalidInput, NotFound, Refused
 
 REASON_BYTES: Final = 2000
 LONGEST_PAGE: Final = 200
+# The reason why an ended job is not deleted.
+NEEDED: Final = "is part of a running flow, or a job that has not ended may read its result"
 # A cancel only for waiting, or only for running jobs.
 CancelOnly = Literal["waiting", "running"]
 

@@ -18,12 +18,10 @@ from laneway.errors import InvalidInput
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.messages import MAX_SUB_JOBS, milliseconds, read_json
 from laneway.rpc.server.handshake import bounded
-from laneway.store.handler_waits import EndedRow, NewWait, StoredWait
+from laneway.store.handler_waits import PAGE_BYTES, EndedRow, NewWait, StoredWait
 
 # The most sub-jobs of one wait.
 MAX_TOTAL: Final = 100_000
-# The size of one message of results; a larger result comes alone.
-RESULT_BYTES: Final = 2 * 1024 * 1024
 _OPTION_BYTES: Final = 64 * 1024
 # Sub-jobs belong to the submitter of their job.
 _OPTIONS: Final = tuple(one for one in SUB_JOB_OPTIONS if one != "created_by")
@@ -142,12 +140,12 @@ def _checked(name: str, value: object, field: str) -> object:
 
 
 def write_results(rows: Iterable[EndedRow]) -> list[pb.JobResult]:
-    """The first rows that fit into one message; at least one if there are some."""
+    """The first rows that fit into one message; a larger result comes alone."""
     results: list[pb.JobResult] = []
     size = 0
     for row in rows:
         size += 200 + len((row.result or "").encode())
-        if results and size > RESULT_BYTES:
+        if results and size > PAGE_BYTES:
             break
         results.append(
             pb.JobResult(

@@ -12,7 +12,8 @@ EDGE_FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "end_unstarted": ("select on jobs", "select on outcome", "execute on end_waiting"),
     "cancel_owned": ("select on links", "insert on arrivals", "execute on wake"),
     "is_needed": (
-        "select on open_edges", "select on links", "select on outcome", "select on jobs",
+        "select on open_edges", "select on kept_results", "select on links", "select on outcome",
+        "select on jobs",
     ),
     "is_flow_kept": ("select on links", "execute on flow_sums"),
     "lock_parents": (
@@ -23,7 +24,7 @@ EDGE_FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "link_jobs": (
         "select on jobs", "select on outcome", "select on flows", "insert on links",
         "insert on open_edges", "insert on countdowns", "insert on waiting",
-        "select insert on flow_tallies", "execute on lock_parents",
+        "select insert on flow_tallies", "insert on kept_results", "execute on lock_parents",
     ),
     "flow_to_join": ("select update on flows",),
     "release_waiting": (

@@ -287,8 +287,9 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select delete on logs", "select delete on steps", "select delete on approvals",
         "select delete on decisions", "select delete on deadlines", "select delete on jobs",
         "select delete on schedule_jobs", "select update delete on unique_periods",
-        "update on outcome", "select on links", "select on open_edges", "execute on is_needed",
-        "execute on remove_links", "select delete on handler_waits",
+        "update on outcome", "select on links", "select on open_edges", "select on kept_results",
+        "execute on is_needed", "execute on is_flow_kept", "execute on remove_links",
+        "select delete on handler_waits",
     ),
     # Definer: its callers change jobs but have no rights on events and watches.
     "emit": (),

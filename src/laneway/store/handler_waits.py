@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     # The driver is imported when it is needed.
     from laneway.store.batch import Entry
 
-# Results read at once.
+# Results read at once, and the bytes after which a page ends: one result may have a megabyte.
 PAGE: Final = 1000
+PAGE_BYTES: Final = 2 * 1024 * 1024
 
 
 class StoredWait(NamedTuple):
@@ -132,7 +133,13 @@ def sub_job_results(
     return Statement(
         "handler_waits/read_sub_jobs",
         _ended,
-        {"seq": claim.seq, "name": name, "after": after, "limit": limit},
+        {
+            "seq": claim.seq,
+            "name": name,
+            "after": after,
+            "limit": limit,
+            "bytes": PAGE_BYTES,
+        },
         may_be_large=True,
     )
 
@@ -142,6 +149,6 @@ def results_of(claim: Claim, after: int, limit: int = PAGE) -> Statement[list[En
     return Statement(
         "handler_waits/read_results",
         _ended,
-        {"seq": claim.seq, "after": after, "limit": limit},
+        {"seq": claim.seq, "after": after, "limit": limit, "bytes": PAGE_BYTES},
         may_be_large=True,
     )

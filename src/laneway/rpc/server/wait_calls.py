@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from laneway.config.settings import Settings
 from laneway.engine.run.sub_jobs import SubJobs
@@ -17,9 +17,6 @@ from laneway.rpc.server.served_calls import ServedCall, ServedCalls
 from laneway.rpc.server.stream_caller import StreamCaller
 from laneway.store import handler_waits
 from laneway.store.database import Database
-
-# Results read at once; each may be a megabyte.
-PAGE: Final = 50
 
 
 class _AboutAttempt(Protocol):
@@ -97,11 +94,9 @@ class WaitCalls(ServedCalls):
             if one is None:
                 return pb.ReadResultsResponse(answer=pb.ANSWER_FENCED)
             if request.HasField("wait"):
-                statement = handler_waits.sub_job_results(
-                    one.claim, request.wait, request.after, PAGE
-                )
+                statement = handler_waits.sub_job_results(one.claim, request.wait, request.after)
             else:
-                statement = handler_waits.results_of(one.claim, request.after, PAGE)
+                statement = handler_waits.results_of(one.claim, request.after)
             rows = await self._waits.run(statement)
         results = wait_messages.write_results(rows)
         return pb.ReadResultsResponse(answer=pb.ANSWER_ACCEPTED, results=results)

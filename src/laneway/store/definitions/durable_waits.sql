@@ -196,26 +196,41 @@ begin
     end if;
 end $$;
 
--- The results of the sub-jobs of a wait in order, p_limit of them after p_after. status: open for a job that the owner
--- still waits for, null for a deleted one.
-create or replace function laneway.sub_job_results(p_seq bigint, p_name text, p_after integer, p_limit integer)
+-- The results of the sub-jobs of a wait in order: those after p_after, at most p_limit, and no more once the results of the
+-- page have p_bytes. status: open for a job that the owner still waits for, null for a deleted one.
+create or replace function laneway.sub_job_results(
+    p_seq bigint, p_name text, p_after integer, p_limit integer, p_bytes integer default null)
 returns table (id uuid, job_type text, name text, status text, result text)
-language sql stable security definer set search_path = pg_catalog, pg_temp
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
 set jit = off
+set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$
-    select j.id, j.job_type, l.name, 
-           case when (select true from laneway.open_edges e where e.parent = u.seq and e.child = p_seq) then 'open'
-                else coalesce(o.status, laneway.status_of(u.seq)) end,
-           case when o.status = 'completed' then o.result::text end
-      from laneway.handler_waits h
-     cross join unnest(h.subjects[p_after + 1 : p_after + p_limit]) with ordinality as u (seq, n)
-      left join lateral (select b.id, b.job_type from laneway.jobs b where b.seq = u.seq offset 0) j on true
-      left join lateral (select k.name from laneway.links k where k.seq = u.seq offset 0) l on true
-      left join lateral (select x.status, x.result from laneway.outcome x where x.seq = u.seq offset 0) o on true
-     where h.seq = p_seq and h.name = p_name
-     order by u.n
-$$;
+#variable_conflict use_column
+declare
+    v_one  record;
+    v_size bigint := 0;
+begin
+    for v_one in
+        select j.id, j.job_type, l.name,
+               case when (select true from laneway.open_edges e where e.parent = u.seq and e.child = p_seq) then 'open'
+                    else coalesce(o.status, laneway.status_of(u.seq)) end as status,
+               case when o.status = 'completed' then o.result end as result
+          from laneway.handler_waits h
+         cross join unnest(h.subjects[p_after + 1 : p_after + p_limit]) with ordinality as u (seq, n)
+          left join lateral (select b.id, b.job_type from laneway.jobs b where b.seq = u.seq offset 0) j on true
+          left join lateral (select k.name from laneway.links k where k.seq = u.seq offset 0) l on true
+          left join lateral (select x.status, x.result from laneway.outcome x where x.seq = u.seq offset 0) o on true
+         where h.seq = p_seq and h.name = p_name
+         order by u.n
+    loop
+        id := v_one.id; job_type := v_one.job_type; name := v_one.name; status := v_one.status;
+        result := v_one.result::text;
+        return next;
+        v_size := v_size + coalesce(octet_length(result), 0);
+        exit when v_size >= p_bytes;
+    end loop;
+end $$;
 
 -- The waits that a job's handler asked for so far, in order.
 create or replace function laneway.waits_of(p_seq bigint)

@@ -102,6 +102,9 @@ declare
          order by x.n);
     v_places   integer[];
     v_parents  bigint[];
+    -- Those that are not in the flow, and the places of their children.
+    v_apart    bigint[];
+    v_apart_of integer[];
     -- Parents that other transactions can see.
     v_known    bigint[];
     v_earlier  bigint[];
@@ -149,13 +152,15 @@ begin
     ), met as materialized (
         select g.n, g.id, g.k, l.n as local, coalesce(l.holder, j.seq) as parent, p_workspaces[g.n] as workspace,
                coalesce(p_workspaces[l.n], j.workspace) as parents_workspace,
-               coalesce(l.holder = l.seq, v_is_new and j.flow = p_flow, false) as is_ours
+               coalesce(l.holder = l.seq, v_is_new and j.flow = p_flow, false) as is_ours,
+               p_flow is null or coalesce(l.holder = l.seq, j.flow = p_flow, false) is false as is_apart
           from given g
           left join unnest(p_ids, p_seqs, p_holders) with ordinality as l (id, seq, holder, n) on l.id = g.id
           left join lateral (select b.seq, b.workspace, b.flow from laneway.jobs b
                               where l.id is null and b.id = g.id offset 0) j on true
     )
     select array_agg(m.n order by m.n, m.k), array_agg(m.parent order by m.n, m.k),
+           array_agg(m.n) filter (where m.is_apart), array_agg(m.parent) filter (where m.is_apart),
            array_agg(distinct m.parent) filter (where not m.is_ours),
            array_agg(distinct m.parent) filter (where m.is_ours and m.local is null),
            (select case when p_is_batch then format('jobs[%s].', x.n - 1) else '' end
@@ -163,7 +168,7 @@ begin
                            else format('after: no job has the id %s in the workspace %s', x.id, x.workspace) end
               from met x where x.local >= x.n or x.parent is null or x.parents_workspace <> x.workspace
              order by x.n, x.k limit 1)
-      into v_places, v_parents, v_known, v_earlier, v_problem
+      into v_places, v_parents, v_apart_of, v_apart, v_known, v_earlier, v_problem
       from met m;
     if v_problem is not null then
         raise exception using errcode = 'LW001', message = v_problem;
@@ -186,6 +191,8 @@ begin
       left join (select u.n, array_agg(u.parent order by u.k) as parents
                    from unnest(v_places, v_parents) with ordinality as u (n, parent, k) group by u.n) e on e.n = g.n
      where g.holder = g.seq and (p_flow is not null or e.n is not null or g.link ->> 'name' is not null);
+    insert into laneway.kept_results (parent, child)
+    select distinct u.parent, p_seqs[u.n] from unnest(v_apart_of, v_apart) as u (n, parent) where p_holders[u.n] = p_seqs[u.n];
     return query
     with edges as materialized (
         select distinct u.n, p_seqs[u.n] as child, u.parent, s.status, v_rules[u.n] as rule

@@ -165,9 +165,9 @@ begin
      order by l.seq;
 end $$;
 
--- The parents of a job in the order given at its submit, with their results: at most p_limit after that place. Deleted
--- parents are left out.
-create or replace function laneway.results_of(p_seq bigint, p_after integer, p_limit integer)
+-- The parents of a job in the order given at its submit, with their results: those after p_after, at most p_limit, and no
+-- more once the results of the page have p_bytes. Null columns: that parent was deleted.
+create or replace function laneway.results_of(p_seq bigint, p_after integer, p_limit integer, p_bytes integer default null)
 returns table (place integer, id uuid, name text, job_type text, status text, result text)
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
@@ -179,15 +179,29 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
 #variable_conflict use_column
+declare
+    v_one  record;
+    v_size bigint := 0;
 begin
-    return query
-    select p.n::integer, v.id, l.name, v.job_type, v.status, v.result::text
-      from laneway.links m
-     cross join lateral unnest(m.parents) with ordinality as p (seq, n)
-     cross join lateral (select t.id, t.job_type, t.status, t.result from laneway.jobs_view t where t.seq = p.seq offset 0) v
-      left join lateral (select x.name from laneway.links x where x.seq = p.seq offset 0) l on true
-     where m.seq = p_seq and p.n > p_after
-     order by p.n limit p_limit;
+    -- A loop reads few rows ahead, and large results only when their turn comes.
+    for v_one in
+        select p_after + p.n as place, j.id, l.name, j.job_type,
+               case when j.id is not null then coalesce(o.status, laneway.status_of(p.seq)) end as status,
+               case when o.status = 'completed' then o.result end as result
+          from laneway.links m
+         cross join lateral unnest(m.parents[p_after + 1 : p_after + p_limit]) with ordinality as p (seq, n)
+          left join lateral (select b.id, b.job_type from laneway.jobs b where b.seq = p.seq offset 0) j on true
+          left join lateral (select x.name from laneway.links x where x.seq = p.seq offset 0) l on true
+          left join lateral (select x.status, x.result from laneway.outcome x where x.seq = p.seq offset 0) o on true
+         where m.seq = p_seq
+         order by p.n
+    loop
+        place := v_one.place; id := v_one.id; name := v_one.name; job_type := v_one.job_type; status := v_one.status;
+        result := v_one.result::text;
+        return next;
+        v_size := v_size + coalesce(octet_length(result), 0);
+        exit when v_size >= p_bytes;
+    end loop;
 end $$;
 
 -- Cancels the jobs of a flow, at most p_limit before p_before, newest first, so that no job starts because one that it
@@ -265,10 +279,14 @@ begin
     wakes := array(select distinct w from unnest(wakes) w where w is not null);
 end $$;
 
--- Whether another job still needs this one: a child that waits for it, or the handler that runs it as a sub-job.
+-- Whether another job still needs this one: a child that waits for it or may read its result, or the handler that runs it
+-- as a sub-job. Children in its flow: laneway.is_flow_kept.
 create or replace function laneway.is_needed(p_seq bigint) returns boolean language sql stable as $$
     select exists (select from laneway.open_edges e where e.parent = p_seq
                       and (select true from laneway.outcome o where o.seq = e.child) is null)
+        or exists (select from laneway.kept_results k where k.parent = p_seq
+                      and (select true from laneway.outcome o where o.seq = k.child) is null
+                      and (select true from laneway.jobs j where j.seq = k.child))
         or exists (select from laneway.links l where l.seq = p_seq and l.owner is not null
                       and (select true from laneway.outcome o where o.seq = l.owner) is null
                       and (select true from laneway.jobs j where j.seq = l.owner))
@@ -300,6 +318,10 @@ begin
     end if;
     delete from laneway.open_edges e where e.child = any (v_seqs);
     delete from laneway.countdowns c where c.seq = any (v_seqs);
+    delete from laneway.kept_results k where k.parent = any (v_seqs);
+    delete from laneway.kept_results k
+     using laneway.links l cross join lateral unnest(l.parents) as p (seq)
+     where l.seq = any (v_seqs) and k.parent = p.seq and k.child = l.seq;
     with gone as (
         delete from laneway.links l where l.seq = any (v_seqs) returning l.flow
     )

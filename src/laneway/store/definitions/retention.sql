@@ -5,8 +5,8 @@ returns boolean language sql volatile as $$
                       and r.held_until > coalesce(p_now, clock_timestamp()))
 $$;
 
--- Deletes ended jobs with all their data, except jobs that others still need; returns their ids. The outcome row decides
--- a race with a retry.
+-- Deletes ended jobs with all their data, except jobs that others still need and jobs of a running flow; returns their ids.
+-- The outcome row decides a race with a retry.
 create or replace function laneway.remove_jobs(p_seqs bigint[]) returns setof uuid
 language plpgsql volatile
 set jit = off
@@ -17,8 +17,10 @@ declare
 begin
     -- Locked first: no edge from a locked job is added, and each lookup after this sees all that there are.
     perform from laneway.outcome o where o.seq = any (p_seqs) order by o.seq for update;
-    v_seqs := array(select s from unnest(p_seqs) s where not laneway.is_needed(s));
+    v_seqs := array(select s from unnest(p_seqs) s
+                     where not laneway.is_needed(s) and not laneway.is_flow_kept(s, 0, clock_timestamp()));
     if exists (select from laneway.links l where l.seq = any (v_seqs))
+       or exists (select from laneway.kept_results k where k.parent = any (v_seqs))
        or exists (select from laneway.open_edges e where e.parent = any (v_seqs)) then
         perform laneway.remove_links(v_seqs);
     end if;
