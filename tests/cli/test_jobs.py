@@ -14,7 +14,8 @@ import pytest
 import laneway
 from laneway.cli import watch
 from laneway.domain.states import parse_status
-from laneway.store import leases, steps
+from laneway.store import handler_waits, leases, sent_events, steps
+from laneway.store.handler_waits import NewWait
 from laneway.store.leases import LogEntry, Report
 from tests.cli.conftest import Run
 from tests.support.job_factory import JobFactory
@@ -427,6 +428,44 @@ def test_show_lists_finished_steps(run: Run, factory: JobFactory) -> None:
     assert [row[:3] for row in rows] == [["fetch", "1", "250ms"], ["parse", "1", "2s"]]
     shown = json.loads(run("jobs", "show", claim.job_id, "--json").stdout)
     assert [step["name"] for step in shown["steps"]] == ["fetch", "parse"]
+    assert "secret" not in text
+
+
+def test_show_lists_the_waits_of_the_handler(
+    run: Run, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    claim = factory.running()
+    sent = sent_events.send("reviewed", "k", '{"secret": 1}', workspace="default", sent_by="ann")
+    factory.run(sent)
+    for wanted in (
+        NewWait("nap", "sleep", 0.0),
+        NewWait("early", "event", 0.0, "signed", ""),
+        NewWait("review", "event", None, "reviewed", "k"),
+        NewWait("late", "event", None, "reviewed", "k"),
+    ):
+        factory.run(handler_waits.begin(claim, wanted))
+    shown = json.loads(run("jobs", "show", claim.job_id, "--json").stdout)["waits"]
+    assert [(one["name"], one["kind"], one["event"], one["key"]) for one in shown] == [
+        ("nap", "sleep", None, None),
+        ("early", "event", "signed", None),
+        ("review", "event", "reviewed", "k"),
+        ("late", "event", "reviewed", "k"),
+    ]
+    assert [one["ended_at"] is None for one in shown] == [False, False, False, True]
+    assert [one["sent_by"] for one in shown] == [None, None, "ann", None]
+    assert [one["event_id"] is None for one in shown] == [True, True, False, True]
+    # The wait of a cancelled job.
+    factory.conn.execute(
+        "update laneway.handler_waits set done_at = '-infinity' where name = 'late'"
+    )
+    text = run("jobs", "show", claim.job_id).stdout
+    rows = {
+        line.split()[0]: line for line in text.splitlines() if line.startswith(("early", "rev"))
+    }
+    assert rows["early"].rstrip().endswith("timeout")
+    assert "event reviewed, key k" in rows["review"]
+    assert rows["review"].rstrip().endswith("ann")
     assert "secret" not in text
 
 

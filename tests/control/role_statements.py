@@ -43,6 +43,7 @@ from laneway.store import (
     flows,
     freeze,
     grouped_submit,
+    handler_waits,
     health,
     history,
     idempotency,
@@ -453,6 +454,7 @@ def run_approver(session: RoleSession, data: list[UUID]) -> None:
     session.run(jobs.get(due))
     find_by_prefix(session, due)
     session.run(steps.listing(due))
+    session.run(handler_waits.listing(due))
     session.run(flows.edges(due))
     session.run(jobs.get_attempts(due))
     seal = session.run(approvals.sealed(due)).seal
@@ -491,6 +493,7 @@ def run_reader(session: RoleSession, data: dict[str, Any]) -> None:
     session.run(jobs.newest())
     find_by_prefix(session, data["running"])
     session.run(steps.listing(data["running"]))
+    session.run(handler_waits.listing(data["running"]))
     session.run(approvals.decisions(data["running"]))
     session.run(approvals.sealed(data["running"]))
     for read in (jobs.get, jobs.get_attempts, jobs.wait, explain.facts):

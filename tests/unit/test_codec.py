@@ -100,6 +100,6 @@ def test_review_shows_the_job_its_attempts_then_the_rest() -> None:
     shown = list(to_json(Review(job, "s", False, ())))
     assert shown[:5] == ["id", "job_type", "lane", "status", "label"]
     rest = ["attempts", "seal", "two_person", "decisions", "traceparent", "steps"]
-    rest += ["after", "after_failure", "owner", "followers"]
+    rest += ["waits", "after", "after_failure", "owner", "followers"]
     assert shown[-len(rest) :] == rest
     assert not {"job", "duplicate"} & set(shown)

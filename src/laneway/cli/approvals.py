@@ -47,7 +47,7 @@ def review(seen: Review, log_lines: int) -> RenderableType:
     """Render one job with its analysis, its decisions and its attempts."""
     job = seen.job
     if job.analysis is None and job.expires_at is None and not seen.decisions:
-        return job_tables.job(job, None, seen.steps, log_lines=log_lines, around=_around(seen))
+        return job_tables.job(seen, None, log_lines=log_lines, around=_around(seen))
     grid = tables.fields()
     for name, value in _analysis(job):
         grid.add_row(name, visible(value))
@@ -60,7 +60,7 @@ def review(seen: Review, log_lines: int) -> RenderableType:
         at = moment(one.decided_at)
         why = f": {one.comment}" if one.comment else ""
         parts.append(Text(visible(f"{one.decision} {at} by {one.decided_by}{why}")))
-    return job_tables.job(job, Group(*parts), seen.steps, log_lines=log_lines, around=_around(seen))
+    return job_tables.job(seen, Group(*parts), log_lines=log_lines, around=_around(seen))
 
 
 def _around(seen: Review) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from laneway.domain.job import Attempt, Job
-    from laneway.domain.review import Step
+    from laneway.domain.review import HandlerWait, Review, Step
     from laneway.domain.wait import WaitsFor
 
 # Screens with fewer columns leave out some of the table.
@@ -98,17 +98,17 @@ def waits_text(waits: WaitsFor) -> str:
 
 
 def job(
-    shown: Job,
+    seen: Review,
     approval: RenderableType | None = None,
-    finished: Sequence[Step] = (),
     *,
     log_lines: int,
     around: Mapping[str, str] = {},
 ) -> RenderableType:
-    """Render one job field by field, its approval, its finished steps, then its attempts.
+    """Render one job field by field, its approval, its steps and waits, then its attempts.
 
     `around`: more fields, of the jobs around it.
     """
+    shown = seen.job
     grid = fields()
     for name, value in shown.to_dict().items():
         if name in ("attempts", "error", "label") or value in (None, [], ""):
@@ -136,8 +136,10 @@ def job(
         # The attempt that failed shows the traceback.
         if all(_traceback(each) != shown.error.traceback for each in shown.attempts):
             parts.extend(_lines(shown.error.traceback))
-    if finished:
-        parts += [Text(""), steps(finished)]
+    if seen.steps:
+        parts += [Text(""), steps(seen.steps)]
+    if seen.waits:
+        parts += [Text(""), waits(seen.waits)]
     return Group(*parts, attempts(shown.attempts, log_lines))
 
 
@@ -149,6 +151,22 @@ def steps(items: Iterable[Step]) -> Table:
     table = columns("STEP", "ATTEMPT", "TOOK", "AT", right=("ATTEMPT", "TOOK"))
     for each in items:
         table.add_row(visible(each.name), str(each.attempt), seconds(each.took_s), moment(each.at))
+    return table
+
+
+def waits(items: Iterable[HandlerWait]) -> Table:
+    table = columns("WAIT", "FOR", "ASKED", "ENDED", "BY", folding=("WAIT", "FOR", "BY"))
+    for each in items:
+        what = "sleep"
+        if each.kind == "sub_jobs":
+            what = f"{each.jobs} sub-jobs"
+        elif each.kind == "event":
+            what = f"event {each.event}" + (f", key {each.key}" if each.key else "")
+        by = each.sent_by or ""
+        if each.kind == "event" and each.ended_at and each.event_id is None:
+            by = "timeout"
+        ended = moment(each.ended_at) if each.ended_at else ""
+        table.add_row(visible(each.name), visible(what), moment(each.asked_at), ended, visible(by))
     return table
 
 

@@ -16,7 +16,7 @@ from laneway.domain.states import Status
 from laneway.errors import MissingRight, NotFound
 from laneway.observability.safe_logger import SafeLogger
 from laneway.store import approvals as store
-from laneway.store import flows, steps
+from laneway.store import flows, handler_waits, steps
 from laneway.store.database import Database
 
 log = SafeLogger("laneway.control")
@@ -41,9 +41,10 @@ async def review(db: Database, job_id: UUID) -> Review:
     done = await db.run(steps.listing(job_id))
     try:
         edges = await db.run(flows.edges(job_id))
+        waits = await db.run(handler_waits.listing(job_id))
     except MissingRight:
         # With the grants of an earlier version, the rest of the job is shown as before.
-        edges = JobEdges()
+        edges, waits = JobEdges(), []
     return Review(
         job,
         found.seal,
@@ -51,6 +52,7 @@ async def review(db: Database, job_id: UUID) -> Review:
         tuple(decided),
         found.traceparent,
         tuple(done),
+        tuple(waits),
         **edges._asdict(),
     )
 

@@ -11,6 +11,7 @@ from laneway.domain.annotations import INLINE, Doc
 from laneway.domain.approval import Decision
 from laneway.domain.flow import AfterFailure
 from laneway.domain.job import Attempts, Job, shown
+from laneway.domain.wait import WaitKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,24 @@ class Step:
     attempt: Annotated[int, Doc("The attempt that ran it")]
     took_s: float | None
     at: Annotated[datetime, Doc("When its result was stored")]
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerWait:
+    """A wait that the handler of a job asked for, open or over."""
+
+    name: str
+    kind: WaitKind
+    asked_at: datetime
+    until: Annotated[datetime | None, Doc("The end of a sleep, or the timeout of an event")]
+    ended_at: Annotated[datetime | None, Doc("Null while it is open, and for sub_jobs")]
+    jobs: Annotated[int | None, Doc("The number of sub_jobs")]
+    event: Annotated[str | None, Doc("The name of the event")]
+    key: Annotated[str | None, Doc("The key of the event")]
+    event_id: Annotated[
+        int | None, Doc("The event that it took; null once it has ended: none came in time")
+    ]
+    sent_by: Annotated[str | None, Doc("The sender of that event, while the event is kept")]
 
 
 class JobEdges(NamedTuple):
@@ -47,6 +66,9 @@ class Review:
         str | None, Doc("The span that submitted it (W3C Trace Context), to find its trace")
     ] = None
     steps: Annotated[tuple[Step, ...], Doc("The newest 200 finished steps, in order")] = ()
+    waits: Annotated[
+        tuple[HandlerWait, ...], Doc("The newest 200 waits of its handler, in order")
+    ] = ()
     after: Annotated[tuple[UUID, ...], Doc("The first 100 jobs that it comes after")] = ()
     after_failure: Annotated[
         AfterFailure | None, Doc("If one of these fails: cancel, run or hold; null without any")

@@ -35,7 +35,7 @@ _SUCCESSORS: Final = {
     "hold_limits": ("note_wait",),
 }
 # Functions that this version calls in addition for roles that may search jobs.
-_WITH_SEARCH: Final = ("find_ids", "finished_steps")
+_WITH_SEARCH: Final = ("find_ids", "finished_steps", "asked_waits")
 # A database role that may call all of these has the Laneway role, granted by any version: no other
 # Laneway role may call them all. Workers and servers of a new version start before the grants run
 # again, so `migrate` grants them what they need now.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 from laneway.domain.claim import Claim
+from laneway.domain.review import HandlerWait
 from laneway.store import jobs
 from laneway.store.statement import Row, Statement
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 # Results read at once, and the bytes after which a page ends: one result may have a megabyte.
 PAGE: Final = 1000
 PAGE_BYTES: Final = 2 * 1024 * 1024
+# Waits shown with a job.
+MAX_WAITS: Final = 200
 
 
 class StoredWait(NamedTuple):
@@ -85,6 +88,15 @@ def read(claim: Claim) -> Statement[list[StoredWait]]:
         "handler_waits/read_waits",
         lambda rows: [StoredWait(*row) for row in rows],
         {"seq": claim.seq},
+    )
+
+
+def listing(job_id: UUID) -> Statement[list[HandlerWait]]:
+    """The newest waits of a job's handler, in order, without payloads of events."""
+    return Statement(
+        "handler_waits/list_waits",
+        lambda rows: [HandlerWait(*row) for row in rows],
+        {"id": job_id, "limit": MAX_WAITS},
     )
 
 

@@ -320,7 +320,7 @@ _READER: Final = (
     "history/list_changes", "limits/list_holding_jobs", "limits/read_limits",
     "job_types/read_types", "jobs/explain_job",
     "jobs/find_circle", "jobs/find_own_ahead", "jobs/find_ids", "jobs/read_parents",
-    "steps/list_steps",
+    "steps/list_steps", "handler_waits/list_waits",
     "jobs/get_attempts", "jobs/get_job", "jobs/count_jobs", "jobs/list_awaiting",
     "jobs/list_jobs", "jobs/match_jobs",
     "jobs/find_newest_job", "jobs/wait_job", "lanes/list_active_jobs", "lanes/measure_lanes",
@@ -368,7 +368,7 @@ _APPROVER: Final = (
     "approvals/decide_job", "approvals/read_decisions", "approvals/read_seal",
     "audit/record_entry", "control/wake_workers", "flows/read_edges", "jobs/find_ids",
     "jobs/get_attempts", "jobs/get_job", "jobs/list_awaiting", "jobs/list_jobs",
-    "steps/list_steps",
+    "steps/list_steps", "handler_waits/list_waits",
 )  # fmt: skip
 # On the connections that handlers pass to ctx.guard and ctx.finish.
 _HANDLER: Final = ("leases/finish_attempt", "leases/guard_attempt", "leases/check_transaction")

@@ -15,6 +15,7 @@ WAIT_FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select on links", "select insert on open_edges", "select insert update on countdowns",
         "execute on lock_parents",
     ),
+    "asked_waits": ("select on jobs", "select on handler_waits", "select on sent_events"),
     "take_event": ("select on sent_events", "select update on handler_waits"),
     "event_waiters": ("select on sent_events", "select on handler_waits", "select on waiting"),
     "deliver_to": (
@@ -25,6 +26,7 @@ WAIT_FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
 
 WAIT_STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "handler_waits/begin_wait": ("execute on begin_wait",),
+    "handler_waits/list_waits": ("execute on asked_waits",),
     "handler_waits/read_results": ("execute on results_of",),
     "handler_waits/read_sub_jobs": ("execute on sub_job_results",),
     "handler_waits/read_waits": ("execute on waits_of",),
@@ -32,4 +34,7 @@ WAIT_STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "sent_events/send_event": ("execute on send_event",),
 }
 EVENT_SENDER: Final = ("sent_events/send_event",)
-WAITING_WORKER: Final = tuple(name for name in WAIT_STATEMENTS if name not in EVENT_SENDER)
+_READERS: Final = ("handler_waits/list_waits",)
+WAITING_WORKER: Final = tuple(
+    name for name in WAIT_STATEMENTS if name not in (*EVENT_SENDER, *_READERS)
+)

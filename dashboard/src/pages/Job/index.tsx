@@ -26,6 +26,7 @@ import { Steps } from "./Steps";
 import { timeline } from "./stages";
 import { Timeline } from "./Timeline";
 import { useJobFlow } from "./useJobFlow";
+import { Waits } from "./Waits";
 
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
@@ -84,6 +85,7 @@ function JobPage({ id }: { id: string }) {
         <div className={styles.main}>
           <Attempts job={job} isPrivateShown={isPrivateShown} />
           <Steps steps={job.steps} />
+          <Waits waits={job.waits} />
           <Data job={job} />
         </div>
       </div>

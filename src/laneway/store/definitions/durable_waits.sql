@@ -240,6 +240,20 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
       from laneway.handler_waits h where h.seq = p_seq order by h.position
 $$;
 
+-- The newest waits of a job, in the order in which its handler asked for them. jobs: the number of its sub-jobs; event_id,
+-- sent_by: the event that it took, and its sender while the event is kept. Waits of a cancelled job stay open.
+create or replace function laneway.asked_waits(p_id uuid, p_limit integer)
+returns table (name text, kind text, asked_at timestamptz, until timestamptz, ended_at timestamptz, jobs integer,
+               event text, key text, event_id bigint, sent_by text)
+language sql stable as $$
+    select h.name, h.kind, h.asked_at, h.until, nullif(h.done_at, '-infinity'), h.total, h.event, nullif(h.key, ''), h.event_id, e.sent_by
+      from (select x.* from laneway.handler_waits x
+             where x.seq = (select j.seq from laneway.jobs j where j.id = p_id)
+             order by x.position desc limit p_limit) h
+      left join laneway.sent_events e on e.id = h.event_id
+     order by h.position
+$$;
+
 -- Moves jobs whose attempt ended with the verdict `wait` to waiting, or back to the queue if what they wait for came in
 -- between. Returns the latter. Never waits for a lock: what it cannot see now is looked at after the commit.
 create or replace function laneway.suspend(p_jobs laneway.suspended_job[])
