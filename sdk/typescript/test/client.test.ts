@@ -37,6 +37,26 @@ describe("a request", () => {
     );
   });
 
+  it("is about a flow or an event as it is about a job", async (t) => {
+    const api = await fakeApi(t, json({ id: ID }));
+    const client = api.client();
+    const flow = { name: "nightly", jobs: [{ name: "one", job_type: "page", payload: { n: 1 } }] };
+    await client.submitFlow(flow);
+    await client.getFlow(ID, { limit: 5 });
+    await client.cancelFlow(ID, { reason: "late" });
+    await client.retryFlow(ID);
+    await client.sendEvent({ name: "reviewed", key: "k", payload: { by: "ann" } });
+    assert.deepEqual(
+      api.received.map((one) => `${one.method} ${one.url}`),
+      ["POST /flows", `GET /flows/${ID}?limit=5`, `POST /flows/${ID}/cancel`, `POST /flows/${ID}/retry`, "POST /events"],
+    );
+    assert.deepEqual(api.received[0]?.body, flow);
+    assert.deepEqual(api.received[4]?.body, { name: "reviewed", key: "k", payload: { by: "ann" } });
+    const keyed = api.received.map((one) => one.headers["idempotency-key"] !== undefined);
+    assert.deepEqual(keyed, [true, false, true, true, true]);
+    await assert.rejects(client.sendEvent({ name: "e", payload: Number.NaN }), InvalidInput);
+  });
+
   it("keeps the path of the API", async (t) => {
     const api = await fakeApi(t, json(job));
     await new Client({ server: `${api.url}/jobs-api/`, token: TOKEN }).explain(ID);

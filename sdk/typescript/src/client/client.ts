@@ -3,13 +3,21 @@
 import type {
   ApprovalRequest,
   CancelRequest,
+  ChangedFlow,
+  EventDelivery,
   Explanation,
+  FlowCancelRequest,
+  FlowGraph,
+  FlowRequest,
   Job,
   JobDetail,
   JobRequest,
+  NewEvent,
   Rejection,
+  SubmittedFlow,
   SubmittedJob,
 } from "./models.js";
+import type { Operations } from "../_generated/api.js";
 import { checkJson } from "../json.js";
 import { type Names, checkOptions } from "../options.js";
 import { Deadline } from "./deadline.js";
@@ -27,6 +35,9 @@ export interface WaitOptions extends RequestOptions {
   /** Throws a DOMException with the name TimeoutError after this time; by default never. */
   timeoutMs?: number | undefined;
 }
+
+/** The page of a flow's jobs. */
+export type FlowPosition = NonNullable<Operations["get_flow"]["query"]>;
 
 const KNOWN: Names<RequestOptions> = { signal: true };
 const KNOWN_CHANGE: Names<ChangeOptions> = { ...KNOWN, idempotencyKey: true };
@@ -105,6 +116,42 @@ export class Client {
     return this.#connection.call("run_job_now", { ...options, id });
   }
 
+  /** Submits jobs with edges between them, all or none; `after` has names of other jobs of the flow, or ids. */
+  async submitFlow(flow: FlowRequest, options: ChangeOptions = {}): Promise<SubmittedFlow> {
+    checkOptions(options, KNOWN_CHANGE, "options of submitFlow");
+    flow.jobs.forEach((job, i) => checkPayload(job, `jobs[${i}].payload`));
+    return this.#connection.call("submit_flow", { ...options, body: flow });
+  }
+
+  /** Returns a flow with one page of its jobs, their states and edges. */
+  async getFlow(id: string, position: FlowPosition = {}, options: RequestOptions = {}): Promise<FlowGraph> {
+    checkOptions(options, KNOWN, "options of getFlow");
+    return this.#connection.call("get_flow", { ...options, id, query: position });
+  }
+
+  /** Cancels all jobs of a flow that have not ended; running ones are asked to stop. */
+  async cancelFlow(
+    id: string,
+    request: FlowCancelRequest = {},
+    options: ChangeOptions = {},
+  ): Promise<ChangedFlow> {
+    checkOptions(options, KNOWN_CHANGE, "options of cancelFlow");
+    return this.#connection.call("cancel_flow", { ...options, id, body: request });
+  }
+
+  /** Queues the failed and cancelled jobs of a flow again; each waits again for its parents. */
+  async retryFlow(id: string, options: ChangeOptions = {}): Promise<ChangedFlow> {
+    checkOptions(options, KNOWN_CHANGE, "options of retryFlow");
+    return this.#connection.call("retry_flow", { ...options, id });
+  }
+
+  /** Sends an event: jobs that wait for its name and key continue, also those that begin to wait later. */
+  async sendEvent(event: NewEvent, options: ChangeOptions = {}): Promise<EventDelivery> {
+    checkOptions(options, KNOWN_CHANGE, "options of sendEvent");
+    checkPayload(event, "payload");
+    return this.#connection.call("send_event", { ...options, body: event });
+  }
+
   /** Yields the job's current state, then each change, until it has ended; resumes lost connections. */
   watch(id: string, options: WatchOptions = {}): AsyncGenerator<JobEvent, void, undefined> {
     checkOptions(options, KNOWN_WATCH, "options of watch");
@@ -132,6 +179,6 @@ export class Client {
   }
 }
 
-function checkPayload(job: JobRequest, field: string): void {
+function checkPayload(job: { payload?: unknown }, field: string): void {
   if (job.payload !== undefined) checkJson(job.payload, field);
 }

@@ -134,7 +134,7 @@ export class HttpConnection {
 
   #url<O extends Operation>(operation: O, { id, query }: Request<O>): string {
     if (id !== undefined && !UUID.test(id)) throw new InvalidInput("id", "must be a UUID");
-    const path = routes[operation].path.replace("{job_id}", id ?? "");
+    const path = routes[operation].path.replace(/\{\w+_id\}/, id ?? "");
     const search = new URLSearchParams();
     for (const [name, value] of Object.entries(query ?? {})) {
       if (value !== undefined && value !== null) search.append(name, String(value));

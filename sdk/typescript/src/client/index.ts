@@ -2,7 +2,7 @@ export { InvalidInput } from "../invalid_input.js";
 export type { Logger } from "../throttled_warnings.js";
 export type { Token } from "../token.js";
 export { Client } from "./client.js";
-export type { WaitOptions } from "./client.js";
+export type { FlowPosition, WaitOptions } from "./client.js";
 export { ApiError, JobFailed, ServerUnreachable } from "./errors.js";
 export type { ChangeOptions, ClientOptions, RequestOptions } from "./http_connection.js";
 export type { JobEvent, WatchOptions } from "./job_events.js";
