@@ -25,6 +25,18 @@ async def test_event_is_stored_with_its_sender(
     assert sent(conn) == [("default", "reviewed", "folder-7", {"by": "reviewer"}, "ann")]
 
 
+async def test_event_is_kept_as_long_as_its_sender_wants(
+    ask: Ask, people: People, conn: psycopg.Connection[Any]
+) -> None:
+    ann = people.new("ann", people.role("sender", "events:send"))
+    body = {"name": "reviewed", "retention_s": 90}
+    assert (await ask(ann, "POST", "/events", json=body)).status_code == 202
+    row = conn.execute("select (expires_at - sent_at)::text from laneway.sent_events").fetchone()
+    assert row == ("00:01:30",)
+    answer = await ask(ann, "POST", "/events", json={**body, "retention_s": 0})
+    assert answer.status_code == 422
+
+
 async def test_repeated_request_sends_one_event(
     ask: Ask, people: People, conn: psycopg.Connection[Any]
 ) -> None:

@@ -101,6 +101,10 @@ def test_event_is_sent(env: dict[str, str], factory: JobFactory) -> None:
     assert (done.exit_code, done.stderr) == (0, "event reviewed: 0 jobs continue\n"), done.output
     row = factory.conn.execute("select name, key, payload from laneway.sent_events").fetchone()
     assert row == ("reviewed", "folder-7", {"by": "ann"})
+    done = invoke("events", "send", "signed", "--retention", "2h", env=env)
+    assert done.exit_code == 0, done.output
+    kept = "select (expires_at - sent_at)::text from laneway.sent_events where name = 'signed'"
+    assert factory.conn.execute(kept).fetchone() == ("02:00:00",)
 
 
 def test_job_names_the_jobs_around_it(env: dict[str, str], flow: UUID, factory: JobFactory) -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
@@ -229,6 +230,15 @@ async def test_event_is_sent_in_the_callers_transaction(
         assert (sent.delivered, db.one(count)) == (0, before)
         await own.commit()
     assert db.one(count) == before + 1
+
+
+async def test_sender_says_how_long_an_event_is_kept(client: Client, db: StoreClient) -> None:
+    await client.send_event("kept", retention=timedelta(days=7))
+    kept = "select expires_at - sent_at from laneway.sent_events where name = 'kept'"
+    assert db.one(kept) == timedelta(days=7)
+    for retention in (0, timedelta(days=367), "1 d"):
+        with pytest.raises(InvalidInput, match="retention"):
+            await client.send_event("kept", retention=retention)  # type: ignore[arg-type]
 
 
 async def test_wrong_event_is_refused(client: Client) -> None:

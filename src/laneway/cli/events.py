@@ -10,6 +10,7 @@ from laneway.cli import inputs, session
 from laneway.cli.groups import group
 from laneway.cli.inputs import Json
 from laneway.cli.output import note, show_json, visible
+from laneway.domain.sent_event import RETENTION_S
 from laneway.operations import flows as operations
 
 app = group("Send events to waiting jobs.")
@@ -29,13 +30,21 @@ def send(
     ] = None,
     key: Annotated[str, typer.Option(help="Which one of that name.")] = "",
     workspace: Annotated[str, typer.Option(help="The workspace.")] = "default",
+    retention: Annotated[
+        float,
+        typer.Option(
+            parser=inputs.duration,
+            metavar="DURATION",
+            help="How long it is kept for handlers that begin to wait later.",
+        ),
+    ] = RETENTION_S,
     json: Json = False,
 ) -> None:
     """Send an event: jobs that wait for its name and key continue."""
     value = None
     if payload is not None:
         value = inputs.payload(payload, None, [], session.settings().payload_limits)
-    sent = session.call(operations.send_event(name, key, value, workspace))
+    sent = session.call(operations.send_event(name, key, value, workspace, retention))
     if json:
         show_json(sent)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
+from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
@@ -17,7 +18,7 @@ from laneway.domain.claim import parse_job_id
 from laneway.domain.flow import ChangedFlow, Flow, FlowStatus, check_flow_name
 from laneway.domain.job import DEFAULT_WORKSPACE, NAME_BYTES, check_tags
 from laneway.domain.payload import JsonText, encode
-from laneway.domain.sent_event import EventDelivery, check_event
+from laneway.domain.sent_event import RETENTION_S, EventDelivery, check_event
 from laneway.domain.text import check_name, check_text
 from laneway.errors import JobFailed
 from laneway.observability import tracing
@@ -128,6 +129,7 @@ class FlowVerbs:
         payload: object = None,
         workspace: str = DEFAULT_WORKSPACE,
         sent_by: str | None = None,
+        retention: float | timedelta = RETENTION_S,
         conn: object = None,
         wake: bool | None = None,
     ) -> EventDelivery:
@@ -136,7 +138,7 @@ class FlowVerbs:
         `conn`: in the caller's transaction; jobs go on when it commits, at their workers' next
         poll unless `wake=True`.
         """
-        check_event(name, key)
+        retention_s = check_event(name, key, retention)
         check_text(workspace, "workspace", max_bytes=NAME_BYTES)
         if sent_by is not None:
             check_name(sent_by, "sent_by", max_bytes=2 * NAME_BYTES)
@@ -150,6 +152,7 @@ class FlowVerbs:
                     workspace=workspace,
                     sent_by=sent_by,
                     wake=conn is not None and bool(wake),
+                    retention_s=retention_s,
                 )
             )
         if conn is None and wake is not False and sent.job_types:

@@ -7,7 +7,7 @@ from laneway.control.audit import audited
 from laneway.domain import verb_rules
 from laneway.domain.job import DEFAULT_WORKSPACE, NAME_BYTES
 from laneway.domain.payload import JsonText, encode
-from laneway.domain.sent_event import EventDelivery, check_event
+from laneway.domain.sent_event import RETENTION_S, EventDelivery, check_event
 from laneway.domain.text import check_text
 from laneway.observability.safe_logger import SafeLogger
 from laneway.store import sent_events as store
@@ -23,16 +23,19 @@ async def send(
     key: str = "",
     payload: object = None,
     workspace: str = DEFAULT_WORKSPACE,
+    retention_s: float = RETENTION_S,
     by: str,
 ) -> EventDelivery:
     """Send an event; jobs that wait for it continue. The audit keeps its name, not its payload."""
     verb_rules.check_actor(by)
-    check_event(name, key)
+    seconds = check_event(name, key, retention_s)
     check_text(workspace, "workspace", max_bytes=NAME_BYTES)
     limits = db.settings.payload_limits
     text = payload if isinstance(payload, JsonText) else encode(payload, limits=limits)
     async with audited(db, by, "event.sent", "event", name) as change:
-        sent = await change.run(store.send(name, key, text, workspace=workspace, sent_by=by))
+        sent = await change.run(
+            store.send(name, key, text, workspace=workspace, sent_by=by, retention_s=seconds)
+        )
         change.workspace = workspace
         change.after = {"key": key, "delivered": sent.delivered}
     if sent.job_types:

@@ -11,7 +11,13 @@ from laneway.domain.annotations import Doc
 from laneway.domain.flow import ChangedFlow, Flow, FlowFilter, FlowGraph
 from laneway.domain.job import DEFAULT_WORKSPACE, NAME_BYTES
 from laneway.domain.page import Page
-from laneway.domain.sent_event import EventDelivery, EventKey, EventName
+from laneway.domain.sent_event import (
+    RETENTION_S,
+    EventDelivery,
+    EventKey,
+    EventName,
+    EventRetention,
+)
 from laneway.operations.operation import Operation, operation
 
 _FLOWS: Final = "/flows"
@@ -67,10 +73,11 @@ def send_event(
     key: EventKey = "",
     payload: Annotated[object, Doc("JSON that the waiting handler is given")] = None,
     workspace: Workspace = DEFAULT_WORKSPACE,
+    retention_s: EventRetention = RETENTION_S,
 ) -> EventDelivery:
     """Send an event: jobs that wait for its name and key continue.
 
-    It is kept for a day, so that a job that begins to wait later takes it too.
+    It is kept, by default for a day, so that a job that begins to wait later takes it too.
     """
 
 

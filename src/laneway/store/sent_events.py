@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from laneway.domain.sent_event import RETENTION_S
 from laneway.store.statement import Statement
 
 
@@ -23,6 +24,7 @@ def send(
     workspace: str,
     sent_by: str | None = None,
     wake: bool = False,
+    retention_s: float = RETENTION_S,
 ) -> Statement[SentEvent]:
     """Stores an event, whose payload is JSON text, and delivers it to the jobs that wait for it.
 
@@ -38,5 +40,6 @@ def send(
             "workspace": workspace,
             "sent_by": sent_by,
             "wake": wake,
+            "retention": retention_s,
         },
     )

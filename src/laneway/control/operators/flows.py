@@ -8,6 +8,7 @@ from laneway.control import events, flows
 from laneway.control.bulk import PrincipalLimits
 from laneway.control.operators.table import Operator, implement, implement_list
 from laneway.domain.flow import ChangedFlow
+from laneway.domain.sent_event import RETENTION_S
 from laneway.operations import flows as operations
 
 
@@ -36,7 +37,15 @@ implement(
 implement(operations.retry_flow, _retry)
 implement(
     operations.send_event,
-    lambda who, name, key="", payload=None, workspace="default": events.send(
-        who.db, name, key=key, payload=payload, workspace=workspace, by=who.by
+    lambda who, name, key="", payload=None, workspace="default", retention_s=RETENTION_S: (
+        events.send(
+            who.db,
+            name,
+            key=key,
+            payload=payload,
+            workspace=workspace,
+            retention_s=retention_s,
+            by=who.by,
+        )
     ),
 )
