@@ -13,6 +13,7 @@ from laneway.client import Client
 from laneway.domain.flow import FlowStatus
 from laneway.domain.states import Status
 from laneway.errors import InvalidInput, NotFound, Refused
+from laneway.store import flow_changes
 from tests.client.test_conn import OpenAsync, OpenSync, over_async, over_sync
 from tests.support.store_client import StoreClient
 
@@ -210,6 +211,24 @@ async def test_flow_is_cancelled_and_retried_as_one(client: Client, db: StoreCli
     assert (await client.get(join.id)).status is Status.WAITING
     audited = db.conn.execute("select action from laneway.audit where kind = 'flow' order by id")
     assert [row[0] for row in audited.fetchall()] == ["flow.cancelled", "flow.retried"]
+
+
+async def test_flow_is_reprioritized_as_one(
+    client: Client, db: StoreClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flow_changes, "BATCH", 2)
+    async with client.flow("nightly") as flow:
+        pages = [flow.add("page") for _ in range(3)]
+        join = flow.add("join", after=pages)
+    await pages[1].cancel()
+    done = await flow.reprioritize(50)
+    assert done.changed == 3
+    jobs = [await client.get(one.id) for one in (*pages, join)]
+    assert [job.priority for job in jobs] == [50, 0, 50, 50]
+    action = "select actor, after from laneway.audit where action = 'flow.reprioritized'"
+    assert db.rows(action) == [("application", {"name": "nightly", "priority": 50})]
+    with pytest.raises(InvalidInput, match="priority"):
+        await flow.reprioritize(99_999)
 
 
 async def test_wait_for_a_flow_names_its_state(client: Client) -> None:

@@ -155,6 +155,10 @@ class FlowHandle(_Jobs[JobHandle[Any]]):
         """Queues its failed and cancelled jobs again."""
         return await self._client.retry_flow(self.id)
 
+    async def reprioritize(self, priority: int) -> ChangedFlow:
+        """Changes the priority of its jobs that have not started."""
+        return await self._client.reprioritize_flow(self.id, priority)
+
 
 class SyncFlowHandle(_Jobs[SyncJobHandle[Any]]):
     """A FlowHandle whose verbs are plain calls: `with lw.sync.flow(…) as flow:`."""
@@ -216,3 +220,7 @@ class SyncFlowHandle(_Jobs[SyncJobHandle[Any]]):
     def retry(self) -> ChangedFlow:
         """Queues its failed and cancelled jobs again."""
         return self._client.retry_flow(self.id)
+
+    def reprioritize(self, priority: int) -> ChangedFlow:
+        """Changes the priority of its jobs that have not started."""
+        return self._client.reprioritize_flow(self.id, priority)

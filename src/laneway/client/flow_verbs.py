@@ -16,7 +16,7 @@ from laneway.client.spec import read_tags
 from laneway.domain import verb_rules
 from laneway.domain.claim import parse_job_id
 from laneway.domain.flow import ChangedFlow, Flow, FlowStatus, check_flow_name
-from laneway.domain.job import DEFAULT_WORKSPACE, NAME_BYTES, check_tags
+from laneway.domain.job import DEFAULT_WORKSPACE, NAME_BYTES, check_priority, check_tags
 from laneway.domain.payload import JsonText, encode
 from laneway.domain.sent_event import RETENTION_S, EventDelivery, check_event
 from laneway.domain.text import check_name, check_text
@@ -120,6 +120,18 @@ class FlowVerbs:
         done = await flow_changes.retry(self.database, wanted, by or APPLICATION)
         self._wake(done.wakes)
         return ChangedFlow(await self.get_flow(wanted), done.changed)
+
+    async def reprioritize_flow(
+        self, flow_id: UUID | str, priority: int, by: str | None = None
+    ) -> ChangedFlow:
+        """Changes the priority of the flow's jobs that have not started."""
+        wanted = parse_job_id(flow_id)
+        verb_rules.check_actor(by)
+        check_priority(priority)
+        changed = await flow_changes.reprioritize(
+            self.database, wanted, by or APPLICATION, priority
+        )
+        return ChangedFlow(await self.get_flow(wanted), changed)
 
     async def send_event(
         self,

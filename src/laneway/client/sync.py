@@ -77,6 +77,7 @@ class SyncClient:
     wait_flow = _blocking(Client.wait_flow, _same)
     cancel_flow = _blocking(Client.cancel_flow, _same)
     retry_flow = _blocking(Client.retry_flow, _same)
+    reprioritize_flow = _blocking(Client.reprioritize_flow, _same)
     send_event = _blocking(Client.send_event, _same)
 
     def flow(

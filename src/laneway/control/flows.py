@@ -12,6 +12,7 @@ from laneway.control.bulk import PrincipalLimits
 from laneway.domain import verb_rules
 from laneway.domain.bulk import STATUSES, BulkVerb
 from laneway.domain.flow import ChangedFlow, Flow, FlowFilter, FlowGraph
+from laneway.domain.job import check_priority
 from laneway.domain.page import Page
 from laneway.domain.permissions import Reach
 from laneway.domain.states import Status
@@ -94,6 +95,15 @@ async def retry(
     if wakes:
         await notifications.wake(db, wakes)
     log.info("flow %s: %s jobs retried by %s", flow_id, changed, by)
+    return ChangedFlow(await get(db, flow_id), changed)
+
+
+async def reprioritize(db: Database, flow_id: UUID, priority: int, *, by: str) -> ChangedFlow:
+    """Change the priority of the jobs of a flow that have not started."""
+    verb_rules.check_actor(by)
+    check_priority(priority)
+    changed = await flow_changes.reprioritize(db, flow_id, by, priority)
+    log.info("flow %s: priority %s for %s jobs, by %s", flow_id, priority, changed, by)
     return ChangedFlow(await get(db, flow_id), changed)
 
 

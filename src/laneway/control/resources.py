@@ -221,6 +221,12 @@ class Flows(_Verbs):
         """Queue its failed and cancelled jobs again."""
         return await flows.retry(self._db, parse_job_id(flow_id), by=by)
 
+    async def reprioritize(
+        self, flow_id: UUID | str, priority: int, *, by: str = _APPLICATION
+    ) -> ChangedFlow:
+        """Change the priority of its jobs that have not started."""
+        return await flows.reprioritize(self._db, parse_job_id(flow_id), priority, by=by)
+
 
 class Jobs(_Verbs):
     """The jobs, as an operator sees them: `lw.jobs`."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
+from laneway.domain.bulk import STATUSES, BulkVerb
 from laneway.domain.flow import Flow
 from laneway.domain.redaction import redact
 from laneway.errors import NotFound
-from laneway.store import audit, flows
+from laneway.store import audit, flows, jobs
 from laneway.store.statement import Statement
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 # Jobs that one transaction looks at.
 BATCH: Final = 500
+_NOT_STARTED: Final = STATUSES[BulkVerb.REPRIORITIZE]
 
 
 class CancelledFlow(NamedTuple):
@@ -73,6 +75,22 @@ async def retry(db: Database, flow_id: UUID, by: str) -> RetriedFlow:
         wakes.update(done.wakes or ())
         after = done.after
     return RetriedFlow(changed, frozenset(wakes))
+
+
+async def reprioritize(db: Database, flow_id: UUID, by: str, priority: int) -> int:
+    """Changes the priority of the jobs of a flow that have not started; returns their number."""
+    await record(db, by, "flow.reprioritized", flow_id, {"priority": priority})
+    changed, after = 0, 0
+    while True:
+        page = await db.run(flows.states(flow_id, limit=BATCH, after=after))
+        for job in page.items:
+            # One by one: claims wait for none of them for long.
+            if job.status in _NOT_STARTED:
+                found = await db.run(jobs.reprioritize(job.id, priority))
+                changed += found.found_in in _NOT_STARTED
+        if page.next_cursor is None:
+            return changed
+        after = page.next_cursor
 
 
 async def record(
