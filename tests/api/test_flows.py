@@ -120,6 +120,29 @@ async def test_flow_is_cancelled_and_retried(ask: Ask, people: People) -> None:
     assert sorted(job["status"] for job in jobs) == ["approved", "approved", "waiting"]
 
 
+async def test_retry_of_a_flow_leaves_sub_jobs_to_their_handler(
+    ask: Ask, people: People, conn: psycopg.Connection[Any]
+) -> None:
+    # Retried job by job, because of the bounds of the grant.
+    ann = people.new("ann", "submitter", scope="own")
+    flow = (await ask(ann, "POST", "/flows", json=CHORD)).json()
+    ids = {
+        job["name"]: job["id"]
+        for job in (await ask(ann, "GET", f"/flows/{flow['id']}")).json()["jobs"]
+    }
+    conn.execute(
+        "update laneway.links l set owner_wait = 'w',"
+        " owner = (select seq from laneway.jobs where id = %s)"
+        " from laneway.jobs j where j.seq = l.seq and j.id = %s",
+        [ids["page 0"], ids["page 1"]],
+    )
+    await ask(ann, "POST", f"/jobs/{ids['page 1']}/cancel")
+    again = await ask(ann, "POST", f"/flows/{flow['id']}/retry")
+    assert (again.status_code, again.json()["changed"]) == (200, 0), again.text
+    jobs = (await ask(ann, "GET", f"/flows/{flow['id']}")).json()["jobs"]
+    assert {job["name"]: job["status"] for job in jobs}["page 1"] == "cancelled"
+
+
 async def test_repeated_request_submits_one_flow(ask: Ask, people: People) -> None:
     ann = people.new("ann", "submitter", scope="own")
     key = {"Idempotency-Key": "once"}

@@ -44,6 +44,7 @@ def prepare_flow(session: Session, conn: psycopg.Connection[Any]) -> list[UUID]:
 def run_verbs_on_flow(session: Session, ids: list[UUID]) -> None:
     """Retry and delete jobs of a flow: they change its edges and sums."""
     session.run(flows.retry(uuid4(), limit=9, after=0))
+    assert not session.run(flows.is_remembered(ids[1]))
     assert session.run(jobs.retry(ids[1])).found_in == "cancelled"
     assert session.run(jobs.cancel(ids[1], "me", None)).found_in == "waiting"
     for job_id in ids:

@@ -11,6 +11,7 @@ from laneway.store import handler_waits, leases
 from laneway.store.flows import states
 from laneway.store.leases import Verdict
 from tests.store.edges import Edges
+from tests.store.test_durable_waits import entries
 from tests.support.store_client import StoreClient, error
 
 
@@ -299,6 +300,22 @@ def test_retried_flow_leaves_sub_jobs_to_their_handler(db: StoreClient, edges: E
     # It meets this one failed, as before.
     assert [edges.status(seq) for seq in (owner, mine)] == ["approved", "failed"]
     assert [edges.status(seq) for seq in (orphan, more)] == ["approved", "approved"]
+
+
+def test_retried_flow_retries_sub_jobs_for_which_a_handler_still_waits(
+    db: StoreClient, edges: Edges
+) -> None:
+    flow = edges.flow()
+    owner = edges.submit(flow=flow)
+    claim = edges.claim(owner)
+    write = handler_waits.submit_sub_jobs(claim, "parts", 2, 0, entries(2))
+    assert db.run(write).stored == 2
+    db.settle(claim, "wait", result="parts")
+    failed, _ = (row[0] for row in db.rows("select seq from laneway.links where owner = %s", owner))
+    db.settle(edges.claim(failed, "part"), "giveup", error=error())
+    assert db.one("select retried from laneway.retry_flow(%s)", flow) == 1
+    assert edges.status(failed) == "approved"
+    assert db.row("countdowns", owner)["missing"] == 2
 
 
 @pytest.mark.parametrize(

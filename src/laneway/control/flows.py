@@ -15,7 +15,6 @@ from laneway.domain.flow import ChangedFlow, Flow, FlowFilter, FlowGraph
 from laneway.domain.job import check_priority
 from laneway.domain.page import Page
 from laneway.domain.permissions import Reach
-from laneway.domain.states import Status
 from laneway.errors import Refused
 from laneway.observability.safe_logger import SafeLogger
 from laneway.store import flow_changes
@@ -114,15 +113,13 @@ async def _retry_within(
     async with db.transaction() as transaction:
         await flow_changes.record(transaction, by, "flow.retried", flow_id)
     changed, wakes = 0, set[str]()
-    # A handler that goes on remembers the ends of its sub-jobs.
-    alive = set[UUID]()
     after: int | None = 0
     while after is not None:
         page = await db.run(store.states(flow_id, limit=MOST_JOBS, after=after))
         for job in page.items:
-            if job.status is not Status.COMPLETED and job.owner not in alive:
-                alive.add(job.id)
-            if job.status not in STATUSES[BulkVerb.RETRY] or job.owner in alive:
+            if job.status not in STATUSES[BulkVerb.RETRY]:
+                continue
+            if job.owner is not None and await db.run(store.is_remembered(job.id)):
                 continue
             found = await bulk.retry_within(db, job.id, limits)
             if isinstance(found, str):

@@ -75,8 +75,11 @@ EDGE_FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "execute on release_waiting",
     ),
     "retry_flow": (
-        "select on links", "select on outcome", "select on jobs", "execute on flow_in_reach",
-        "execute on retry",
+        "select on links", "select on outcome", "execute on flow_in_reach", "execute on retry",
+        "execute on is_remembered",
+    ),
+    "is_remembered": (
+        "select on links", "select on outcome", "select on jobs", "select on waiting",
     ),
 }  # fmt: skip
 # Of workers.

@@ -12,7 +12,7 @@ from laneway.domain.redaction import redact
 from laneway.domain.review import JobEdges
 from laneway.domain.states import Status
 from laneway.store.jobs import reach_json
-from laneway.store.statement import Row, Statement, nothing
+from laneway.store.statement import Row, Statement, nothing, scalar
 
 _ANY = FlowFilter()
 # Jobs named of each kind, and jobs of a flow read to find those that come after one.
@@ -180,6 +180,11 @@ def retry(flow_id: UUID, *, limit: int, after: int) -> Statement[RetriedJobs]:
         lambda rows: RetriedJobs(*rows[0]),
         {"id": flow_id, "limit": limit, "after": after},
     )
+
+
+def is_remembered(job_id: UUID) -> Statement[bool]:
+    """Whether a job is a sub-job whose handler goes on and remembers its end."""
+    return Statement("flows/is_remembered", lambda rows: bool(scalar(rows)), {"id": job_id})
 
 
 class WaitingJobs(NamedTuple):

@@ -244,6 +244,16 @@ begin
     workers := array(select distinct w from unnest(workers) w);
 end $$;
 
+-- Whether a job is a sub-job whose handler has met its end and goes on: when it runs again, it must meet the same end. Not
+-- while the handler still waits for others of the same call: then it waits for a retried one again.
+create or replace function laneway.is_remembered(p_seq bigint) returns boolean language sql stable as $$
+    select exists (select from laneway.links l where l.seq = p_seq and l.owner is not null
+                      and (select true from laneway.outcome o where o.seq = l.owner) is null
+                      and (select true from laneway.jobs j where j.seq = l.owner)
+                      and (select true from laneway.waiting w
+                            where w.seq = l.owner and w.reason = 'sub_jobs' and w.name = l.owner_wait) is null)
+$$;
+
 -- Retries the failed and cancelled jobs of a flow, at most p_limit after p_after, in the order of their submit, so that
 -- each waits for its parents again; but no sub-jobs of a handler that goes on, which remembers their ends. `after`: where
 -- to continue, null at the end; `wakes`: job types to wake; null `retried`: an unknown flow.
@@ -266,9 +276,7 @@ begin
     retried := 0;
     foreach v_seq in array v_seqs loop
         continue when not exists (select from laneway.outcome o where o.seq = v_seq and o.status <> 'completed')
-            or exists (select from laneway.links l where l.seq = v_seq and l.owner is not null
-                          and (select true from laneway.outcome o where o.seq = l.owner) is null
-                          and (select true from laneway.jobs j where j.seq = l.owner));
+            or laneway.is_remembered(v_seq);
         v_one := laneway.retry(v_seq);
         if v_one.found_in in ('failed', 'cancelled') then
             retried := retried + 1;
