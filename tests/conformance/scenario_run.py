@@ -221,12 +221,12 @@ class ScenarioRun:
         return {row[0] for row in rows}
 
     async def _lapse(self, _: str) -> None:
-        for _planned, job_id in self._jobs:
-            self._env.conn.execute(
-                "update laneway.lease set lease_until = clock_timestamp() - interval '1 second'"
-                " where seq = (select seq from laneway.jobs where id = %s)",
-                [job_id],
-            )
+        # At once: jobs that are lost together are not charged.
+        self._env.conn.execute(
+            "update laneway.lease set lease_until = clock_timestamp() - interval '1 second'"
+            " where seq in (select seq from laneway.jobs where id = any (%s))",
+            [[job_id for _planned, job_id in self._jobs]],
+        )
 
     async def _cancel(self, _: str) -> None:
         for _planned, job_id in self._jobs:

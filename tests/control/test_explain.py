@@ -323,7 +323,9 @@ async def test_explain_shows_silence_of_worker_and_lease_end(
     message = await message_of(db, claim.job_id, "worker_silent")
     since = until - timedelta(seconds=30)
     assert f"not renewed its lease since {since.isoformat(timespec='seconds')}, " in message
-    assert f"lapses in 10 s, at {until.isoformat(timespec='seconds')}" in message
+    assert re.search(
+        rf"lapses in \d+ s, at {re.escape(until.isoformat(timespec='seconds'))}", message
+    )
     factory.run(leases.heartbeat([claim.seq], [claim.attempt]))
     assert await codes(db, claim.job_id) == ["running"]
 
