@@ -186,6 +186,8 @@ _BODIES: Final[dict[str, Any]] = {
     "create_role": _named(permissions=_ROLE),
     "change_role": {"permissions": _ROLE},
     "grant_role": {"principal": "somebody", "role": "viewer", "scope": "all"},
+    "create_webhook": _named(url="https://example.com/"),
+    "change_webhook": {"timeout_s": 5},
     "create_token": {"principal": "platform_admin", "name": "x", "permissions": ["jobs:read"]},
     "thaw_lanes": lambda workspace, lane, *_: {"lanes": [lane]},
 }
@@ -193,7 +195,9 @@ _BODIES: Final[dict[str, Any]] = {
 _MAKES: Final[dict[str, str]] = {
     "get_limit": "limit", "delete_limit": "limit", "list_limit_changes": "limit",
     "roll_back_limit": "limit", "change_role": "role", "delete_role": "role",
-    "revoke_grant": "grant", "revoke_token": "token",
+    "revoke_grant": "grant", "revoke_token": "token", "get_webhook": "webhook",
+    "change_webhook": "webhook", "delete_webhook": "webhook", "test_webhook": "webhook",
+    "rotate_webhook_secret": "webhook",
 }  # fmt: skip
 _KINDS: Final[dict[str, Kind]] = {
     "lanes": "lanes", "lane": "lane", "named lanes": "lane", "all lanes": "global",

@@ -16,6 +16,7 @@ import psycopg
 import pytest
 from fastapi import FastAPI
 
+from laneway.domain.webhook import new_secret
 from laneway.operations.catalog import DECLARED
 from tests.api.conftest import Ask, People, Principal
 from tests.api.matrix import ENTRIES, MARK, PEOPLE, PLACES, Entry, Person, Side
@@ -139,6 +140,14 @@ class MatrixFixture:
     def limit(self, who: Person, side: Side, number: int) -> str:
         self._conn.execute("insert into laneway.limits (name) values (%s)", [f"l{number}"])
         return f"l{number}"
+
+    def webhook(self, who: Person, side: Side, number: int) -> str:
+        self._conn.execute(
+            "insert into laneway.webhooks (name, url, events, secret, created_by, updated_by)"
+            " values (%s, 'https://example.com/', '{job.failed}', %s, 'tests', 'tests')",
+            [f"w{number}", new_secret()],
+        )
+        return f"w{number}"
 
     def publisher(self, who: Person, side: Side, number: int) -> str:
         self._scene.publish(f"t{number}", application=f"app{number}")

@@ -307,6 +307,25 @@ def limits(run: CommandRunner) -> Iterator[CommandResult]:
     yield run("limits", "rollback", "missing")
 
 
+def webhooks(run: CommandRunner) -> Iterator[CommandResult]:
+    """Webhooks, whose secrets are given: generated ones differ."""
+    secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n"
+    erp = ("webhooks", "set", "erp")
+    yield run(*erp)
+    yield run(*erp, "--timeout-s", 5)
+    yield run(*erp, "--url", "https://example.com/", "--secret-file", "-", "--json", input=secret)
+    yield run(*erp, "--events", "job.failed", "--tags", "a,b")
+    yield run(*erp, "--url", "ftp://example.com/")
+    yield run("webhooks", "ls")
+    yield run("webhooks", "show", "erp")
+    yield run("webhooks", "disable", "erp")
+    yield run("webhooks", "enable", "erp", "--json")
+    yield run("webhooks", "test", "missing")
+    yield run("webhooks", "rotate", "missing")
+    yield run("webhooks", "delete", "erp")
+    yield run("webhooks", "delete", "erp")
+
+
 def schedules(run: CommandRunner) -> Iterator[CommandResult]:
     """Schedules, their slots and their history."""
     yield run("schedules", "set", "nightly", "--type", "greet", "--cron", "0 3 * * *", "--json")
@@ -378,7 +397,7 @@ def following(run: CommandRunner) -> Iterator[CommandResult]:
 
 
 STORIES: list[Story] = [
-    jobs, approvals, bulk, lanes, figures, limits, schedules, access, following,
+    jobs, approvals, bulk, lanes, figures, limits, webhooks, schedules, access, following,
 ]  # fmt: skip
 
 

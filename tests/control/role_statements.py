@@ -77,7 +77,7 @@ from laneway.store.schedules import SlotEntry
 from laneway.store.statement import Statement
 from tests.control import flow_statements
 from tests.control.access_statements import run_access
-from tests.control.hook_statements import publish_hooks
+from tests.control.hook_statements import publish_hooks, read_target, run_webhooks
 from tests.control.limit_statements import prepare_turns, run_holds, run_turns
 from tests.control.remote_statements import run_remote
 from tests.control.wait_statements import run_waits, suspend
@@ -252,6 +252,7 @@ def run_worker(session: RoleSession, _: None) -> None:
     assert session.run(job_types.publishers(["encode"], stale_only=True, limit=1)) == []
     session.run(job_types.touch_publishers([("encode", "app")]))
     publish_hooks(session)
+    read_target(session)
     session.register(("ingestion",))
     session.run(workers.touch(session.worker_id))
     promoted = session.run(lanes.peek(["ingestion", "polarity"])).promoted
@@ -664,6 +665,7 @@ def run_own(session: RoleSession, data: dict[str, Any]) -> None:
     session.run(lanes.tune("system", {"max_slots": 3}, "me"))
     session.run(lanes.move_type("system", "c", "me"))
     run_control(session)
+    run_webhooks(session)
     run_schedules(session)
     assert session.run(audit.listing(AuditFilter(actor="me"))).entries
     session.run(history.transaction_changes("limit"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "docs" / "reference" / "security.md"
-ROWS = {*range(1, 13), 14, *range(16, 23), *range(26, 32)}
+ROWS = {*range(1, 13), 14, *range(16, 23), *range(26, 33)}
 
 
 def test_every_row_of_the_checklist_names_tests_that_exist() -> None:

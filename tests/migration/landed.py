@@ -35,6 +35,7 @@ LANDED = (
     "8475f5c",
     "0f2428d",
     "91185a0",
+    "398d6ff",
 )
 LAST = LANDED[-1]
 Described = tuple[list[tuple[str, int]], list[int]]  # columns, types of parameters

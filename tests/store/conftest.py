@@ -28,13 +28,14 @@ delete from laneway.unpublished_types;
 delete from laneway.limit_usage; delete from laneway.limit_starts;
 delete from laneway.limit_waiters; delete from laneway.limit_holds;
 delete from laneway.call_holds;
-delete from laneway.type_publishers; delete from laneway.end_hooks;
+delete from laneway.type_publishers; delete from laneway.end_hooks; delete from laneway.webhooks;
 delete from laneway.watches; delete from laneway.events; delete from laneway.event_log;
 insert into laneway.event_log default values;
 delete from laneway.limits where name not in ('anthropic', 'ollama', 'openai');
 delete from laneway.schedule_slots; delete from laneway.workers; delete from laneway.leader;
 delete from laneway.job_types; insert into laneway.job_types select * from seed_types;
-update laneway.control set paused = false, paused_by = null, paused_at = null;
+update laneway.control
+   set paused = false, paused_by = null, paused_at = null, has_webhooks = false;
 begin;
 update laneway.worker_lanes set job_types = '{}';
 delete from laneway.worker_lanes where name not in ('default', 'analysis');

@@ -68,6 +68,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     storage.router,
     limits.router,
     declared.schedules,
+    declared.webhooks,
     declared.access,
     declared.audit,
     changes.router,

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from laneway.app.sync import SyncLaneway
     from laneway.config.setting_values import SettingValues
     from laneway.config.settings import Settings
-    from laneway.control.resources import Flows, Jobs, Lanes, Limits, Schedules
+    from laneway.control.resources import Flows, Jobs, Lanes, Limits, Schedules, Webhooks
     from laneway.engine.worker import Worker
     from laneway.store.database import Database
 
@@ -248,6 +248,13 @@ class Laneway(Client):
         from laneway.control.resources import Schedules
 
         return Schedules(lambda: self.database, self.validator_of)
+
+    @cached_property
+    def webhooks(self) -> Webhooks:
+        """Creates, changes and deletes webhooks, which are sent the ends of jobs."""
+        from laneway.control.resources import Webhooks
+
+        return Webhooks(lambda: self.database)
 
     @cached_property
     def jobs(self) -> Jobs:

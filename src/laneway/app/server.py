@@ -18,6 +18,7 @@ from laneway.app.laneway import Laneway, make_api
 from laneway.app.loader import load_app
 from laneway.app.memory import return_large_blocks
 from laneway.app.open_database import resolve_dsn
+from laneway.app.webhook_worker import WebhookService
 from laneway.config.settings import Settings
 from laneway.config.sources import database_source
 from laneway.control import access, sessions
@@ -145,7 +146,7 @@ async def _serve(
     keeping = asyncio.ensure_future(signals.keep())
     app = make_api(dsn, settings, client)
     database: Database = app.state.database
-    rpc = leadership = None
+    rpc = leadership = deliveries = None
     try:
         serving = Serving(app, bound, settings.shutdown_grace)
         signals.handle(TO_STOP, serving.on_signal)
@@ -171,6 +172,10 @@ async def _serve(
             # The gRPC server and a worker take part in leadership themselves.
             leadership = ServerLeadership(dsn, settings)
             await leadership.start()
+        if worker is None or settings.worker == "off":
+            # A worker delivers itself.
+            deliveries = WebhookService(dsn, settings, database)
+            deliveries.start()
         log.info(
             "server listens on %s: laneway %s, database %s",
             url, __version__, redact_dsn(dsn) or "of the PG variables",
@@ -178,7 +183,8 @@ async def _serve(
         echo(f"serving {url} (create an API token: laneway tokens create PRINCIPAL --name NAME)")
         if worker is not None:
             await worker.start()
-        await asyncio.gather(serving.run(), _stop_on_signal(serving, settings, worker, rpc))
+        stopping = _stop_on_signal(serving, settings, worker, rpc, deliveries)
+        await asyncio.gather(serving.run(), stopping)
     except BaseException:
         signals.restore()
         raise
@@ -190,6 +196,8 @@ async def _serve(
             await leadership.stop()
         if rpc is not None:
             await rpc.stop(0)
+        if deliveries is not None:
+            await deliveries.close(0)
         if client is not None:
             await client.close()
         await database.close()
@@ -199,7 +207,11 @@ async def _serve(
 
 
 async def _stop_on_signal(
-    serving: Serving, settings: Settings, worker: Worker | None, rpc: RpcServer | None
+    serving: Serving,
+    settings: Settings,
+    worker: Worker | None,
+    rpc: RpcServer | None,
+    deliveries: WebhookService | None,
 ) -> None:
     await serving.stopping.wait()
     stops: list[Coroutine[Any, Any, object]] = []
@@ -207,6 +219,8 @@ async def _stop_on_signal(
         stops.append(stop_worker(worker, None, serving.forced))
     if rpc is not None:
         stops.append(rpc.stop(settings.shutdown_grace, serving.forced))
+    if deliveries is not None:
+        stops.append(deliveries.close(settings.shutdown_grace, serving.forced))
     await asyncio.gather(*stops)
 
 

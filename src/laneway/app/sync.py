@@ -6,10 +6,17 @@ from collections.abc import Collection
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from laneway.app.sync_resources import SyncFlows, SyncJobs, SyncLanes, SyncLimits, SyncSchedules
+from laneway.app.sync_resources import (
+    SyncFlows,
+    SyncJobs,
+    SyncLanes,
+    SyncLimits,
+    SyncSchedules,
+    SyncWebhooks,
+)
 from laneway.app.sync_worker import SyncWorker
 from laneway.client.sync import SyncClient
-from laneway.control.resources import Flows, Jobs, Lanes, Limits, Schedules
+from laneway.control.resources import Flows, Jobs, Lanes, Limits, Schedules, Webhooks
 
 if TYPE_CHECKING:
     from laneway.app.laneway import Laneway
@@ -54,6 +61,10 @@ class SyncLaneway(SyncClient):
         return SyncSchedules(
             self, lambda client: Schedules(lambda: client.database, self._validator_of)
         )
+
+    @cached_property
+    def webhooks(self) -> SyncWebhooks:
+        return SyncWebhooks(self, lambda client: Webhooks(lambda: client.database))
 
     @cached_property
     def flows(self) -> SyncFlows:

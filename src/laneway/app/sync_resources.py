@@ -8,7 +8,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from laneway.client.client import Client
 from laneway.client.sync import SyncClient
-from laneway.control.resources import Flows, Jobs, Lanes, Limits, Schedules
+from laneway.control.resources import Flows, Jobs, Lanes, Limits, Schedules, Webhooks
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -79,6 +79,17 @@ class SyncSchedules(_Blocking[Schedules]):
     rollback = _blocking(Schedules.rollback)
     # The names of earlier versions.
     put, listing, run_now = set, list, run  # noqa: A003 - the methods, not the built-ins
+
+
+class SyncWebhooks(_Blocking[Webhooks]):
+    """The webhooks: `lw.sync.webhooks`."""
+
+    list = _blocking(Webhooks.list)
+    get = _blocking(Webhooks.get)
+    set = _blocking(Webhooks.set)
+    rotate = _blocking(Webhooks.rotate)
+    test = _blocking(Webhooks.test)
+    delete = _blocking(Webhooks.delete)
 
 
 class SyncFlows(_Blocking[Flows]):

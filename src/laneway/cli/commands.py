@@ -49,6 +49,9 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = {
     "schedules": LazyCommand(
         "schedules", "app", "Show and change schedules, which submit jobs on a cron."
     ),
+    "webhooks": LazyCommand(
+        "webhooks", "app", "Show and change webhooks: URLs that are sent the ends of jobs."
+    ),
     "pause": LazyCommand(
         "lanes", "pause", "Stop claiming in all lanes (close the pause gate); running jobs finish."
     ),

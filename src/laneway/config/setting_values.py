@@ -57,6 +57,8 @@ class SettingValues(TypedDict, total=False):
     remote_reports_per_second: float | None
     max_remote_workers: int | None
     max_remote_workers_per_principal: int | None
+    webhooks: Literal["on", "off"] | bool | None
+    webhook_allow: Sequence[str] | str | None
     requests_per_second: int | None
     failed_logins_per_minute: int | None
     max_reads_per_principal: int | None

@@ -14,7 +14,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -30,6 +29,7 @@ from pydantic import (
     field_validator,
 )
 
+from laneway.config.addresses import read_addresses, read_targets
 from laneway.config.lanes import read_lanes
 from laneway.config.project import CONFIG_FILE
 from laneway.config.sources import PREFIX, read_sources
@@ -75,15 +75,6 @@ def _check_dsn(value: object) -> object:
     elif dsn and "=" not in dsn:
         raise ValueError("must be a PostgreSQL URL (postgresql://…) or key=value pairs")
     return dsn
-
-
-def _addresses(value: object) -> object:
-    """Addresses and networks, from a list or from one text with commas."""
-    given = value.split(",") if isinstance(value, str) else value
-    if not isinstance(given, (list, tuple)):
-        raise ValueError("must be a list of addresses")
-    texts = [str(one).strip() for one in given]
-    return tuple(str(ip_network(one) if "/" in one else ip_address(one)) for one in texts if one)
 
 
 _Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -187,7 +178,7 @@ class Settings(BaseModel):
         default=False,
         description="a proxy terminates TLS: serve plain text, treat requests as secure",
     )
-    trusted_proxies: Annotated[tuple[str, ...], BeforeValidator(_addresses)] = Field(
+    trusted_proxies: Annotated[tuple[str, ...], BeforeValidator(read_addresses)] = Field(
         default=(),
         description="addresses and networks whose X-Forwarded-For and -Proto are trusted",
     )
@@ -239,6 +230,15 @@ class Settings(BaseModel):
     )
     max_remote_workers_per_principal: PositiveInt = Field(
         default=200, description="remote workers of one principal, connected to one server"
+    )
+
+    webhooks: Annotated[Literal["on", "off"], BeforeValidator(_on_off)] = Field(
+        default="on", description="off: this process sends no requests to webhooks"
+    )
+    webhook_allow: Annotated[tuple[str, ...], BeforeValidator(read_targets)] = Field(
+        default=(),
+        description="hosts, addresses and networks that webhooks may use although they are not"
+        " public, also with http",
     )
 
     requests_per_second: int = Field(

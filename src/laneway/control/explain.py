@@ -22,6 +22,7 @@ from laneway.domain.explanation import Explanation, Reason
 from laneway.domain.job import Job
 from laneway.domain.overview import DEAD_S, SILENT_S, Blocker
 from laneway.domain.states import TERMINAL, Status
+from laneway.domain.webhook import DELIVERY_CURE, WEBHOOK_TYPE
 from laneway.store import parents, waits
 from laneway.store.brief_waits import BriefWaits
 from laneway.store.database import Database
@@ -33,6 +34,7 @@ BOUND: Final = 10_000
 # Codes that only describe the place of a job that could start.
 PLACES: Final = frozenset({"behind_others", "first_in_lane", "about_to_start", "type_unpublished"})
 _HOLDERS: Final = 5
+_START_ONE: Final = "start one that has it with `laneway worker APP`"
 # Codes of a job that needs what other jobs hold.
 _HELD: Final = frozenset({"slots_full", "limit", "key", "workers_full"})
 # A renewal is late after this part of the time that a lease lasts beyond its renewal.
@@ -283,13 +285,10 @@ def _workers(found: Facts) -> list[Reason]:
         ]
     live = f"{found.live} live worker{'s' if found.live > 1 else ''}"
     if not found.knowing:
-        return [
-            Reason(
-                "type_not_handled",
-                f"none of {live} has a handler for {found.job_type}{died}: start one that has it"
-                " with `laneway worker APP`",
-            ),
-        ]
+        lacking, cure = f"has a handler for {found.job_type}", _START_ONE
+        if found.job_type == WEBHOOK_TYPE:
+            lacking, cure = "delivers to webhooks", DELIVERY_CURE
+        return [Reason("type_not_handled", f"none of {live} {lacking}{died}: {cure}")]
     if not found.serving:
         return [
             Reason(

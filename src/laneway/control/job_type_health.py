@@ -13,6 +13,7 @@ from laneway.domain.audit import AuditFilter
 from laneway.domain.job_type import forget_command
 from laneway.domain.suggestion import suggest
 from laneway.domain.text import visible
+from laneway.domain.webhook import DELIVERY_CURE, WEBHOOK_TYPE
 from laneway.store import health, job_types, schedules, waits, workers
 from laneway.store.database import Database
 
@@ -58,6 +59,9 @@ async def check_handlers(db: Database) -> HealthCheck:
         return await _check_schedules(db, name)
     first = found[0]
     others = ", ".join(visible(each.job_type) for each in found[1 : SHOWN + 1])
+    if first.job_type == WEBHOOK_TYPE:
+        waited = f"its first job has waited {first.waited_s:.0f} s"
+        return warn(name, f"no live worker or server delivers to webhooks; {waited}", DELIVERY_CURE)
     names = await db.run(workers.published_names())
     near = "" if first.job_type in names else suggest(first.job_type, names)
     return warn(

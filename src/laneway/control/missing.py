@@ -8,7 +8,7 @@ from typing import Final
 
 from laneway.domain.missing import hint
 from laneway.errors import LanewayError, NotFound
-from laneway.store import access, lanes, limits, schedules
+from laneway.store import access, lanes, limits, schedules, webhooks
 from laneway.store.database import Database
 
 # There may be many principals: the message names a few of these.
@@ -18,6 +18,7 @@ SEEN_BY: Final = {
     "lane": "workers:view",
     "limit": "workers:view",
     "schedule": "schedules:view",
+    "webhook": "workers:manage",
     "role": "access:manage",
     "principal": "access:manage",
 }
@@ -46,6 +47,10 @@ async def _schedules(db: Database) -> Iterable[str]:
     return [scope.name for scope in await db.run(schedules.scopes())]
 
 
+async def _webhooks(db: Database) -> Iterable[str]:
+    return [webhook.name for webhook in await db.run(webhooks.read())]
+
+
 async def _roles(db: Database) -> Iterable[str]:
     return [role.name for role in await db.run(access.list_roles(_MAX_NAMES))]
 
@@ -58,6 +63,7 @@ _READ: Final[dict[str, Callable[[Database], Awaitable[Iterable[str]]]]] = {
     "lane": _lanes,
     "limit": _limits,
     "schedule": _schedules,
+    "webhook": _webhooks,
     "role": _roles,
     "principal": _principals,
 }

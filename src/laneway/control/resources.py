@@ -1,4 +1,4 @@
-"""Operating from Python: `lw.lanes`, `lw.limits`, `lw.schedules`, `lw.jobs` and `lw.flows`.
+"""Operating from Python: `lw.lanes`, `lw.limits`, `lw.schedules`, `lw.jobs`, `lw.flows` …
 
     await lw.lanes.set("documents", enabled=False, by="ann")
     await lw.limits.rollback("openai", by="ann")
@@ -14,7 +14,17 @@ from datetime import datetime
 from typing import Final, Unpack
 from uuid import UUID
 
-from laneway.control import approval, explain, flows, history, jobs, lanes, limits, schedules
+from laneway.control import (
+    approval,
+    explain,
+    flows,
+    history,
+    jobs,
+    lanes,
+    limits,
+    schedules,
+    webhooks,
+)
 from laneway.domain.change import Change
 from laneway.domain.claim import parse_job_id
 from laneway.domain.explanation import Explanation
@@ -34,6 +44,8 @@ from laneway.domain.limit import LimitSettings, LimitStatus, Tuned
 from laneway.domain.overview import LaneDetail, LaneStatus
 from laneway.domain.page import Page
 from laneway.domain.schedule import RunNow, Schedule, ScheduleSettings, Slot
+from laneway.domain.webhook import SavedWebhook, Webhook, WebhookSettings
+from laneway.errors import NotFound
 from laneway.store.database import Database
 
 _APPLICATION: Final = "application"
@@ -43,6 +55,7 @@ _Lanes = list[LaneStatus]
 _Limits = list[LimitStatus]
 _Schedules = list[Schedule]
 _Slots = list[Slot]
+_Webhooks = list[Webhook]
 
 
 class _Verbs:
@@ -185,6 +198,44 @@ class Schedules(_Resource):
 
     # The names of earlier versions.
     put, listing, run_now = set, list, run  # noqa: A003 - the methods, not the built-ins
+
+
+class Webhooks(_Verbs):
+    """The webhooks: `lw.webhooks`."""
+
+    async def list(self) -> _Webhooks:
+        """Every webhook, by name."""
+        return await webhooks.inspect(self._db)
+
+    async def get(self, name: str) -> Webhook:
+        """One webhook."""
+        return await webhooks.get(self._db, name)
+
+    async def set(
+        self, name: str, *, by: str = _APPLICATION, **change: Unpack[WebhookSettings]
+    ) -> SavedWebhook:
+        """Change the given settings; creates the webhook if there is none and `url` is given.
+
+        A new webhook without a `secret` gets one, which only this result has.
+        """
+        try:
+            return SavedWebhook(await webhooks.change(self._db, name, change, by=by))
+        except NotFound:
+            if "url" not in change:
+                raise
+        return await webhooks.create(self._db, name, change, by=by)
+
+    async def rotate(self, name: str, *, by: str = _APPLICATION) -> SavedWebhook:
+        """Replace the secret, which only this result has; both sign for 24 hours."""
+        return await webhooks.rotate(self._db, name, by=by)
+
+    async def test(self, name: str, *, by: str = _APPLICATION) -> UUID:
+        """Send a test event once, also to a disabled webhook; the id of its job."""
+        return (await webhooks.test(self._db, name, by=by)).job_id
+
+    async def delete(self, name: str, *, by: str = _APPLICATION) -> None:
+        """Delete the webhook; deliveries that wait are cancelled."""
+        await webhooks.delete(self._db, name, by=by)
 
 
 class Flows(_Verbs):

@@ -21,7 +21,7 @@ Outcome = Literal["done", "refused"]
 
 # Kinds of objects. `route` and `call` are refused requests and refused calls of remote workers.
 KINDS: Final = (
-    "job", "flow", "event", "lane", "limit", "schedule", "gate", "access", "worker",
+    "job", "flow", "event", "lane", "limit", "schedule", "gate", "webhook", "access", "worker",
     "application", "database", "route", "call",
 )  # fmt: skip
 WORD_BYTES: Final = 512

@@ -15,6 +15,7 @@ _CREATED_BY: Final = {
     "lane": "laneway lanes create {}",
     "limit": "laneway limits set {} --max-concurrent N",
     "schedule": "laneway schedules set {} --type TYPE --cron CRON",
+    "webhook": "laneway webhooks set {} --url URL",
     "role": "laneway roles create {} --permissions PERMISSIONS",
     "principal": "laneway principals create {}",
     "worker": "laneway worker APP --name {}",

@@ -26,7 +26,7 @@ from laneway.domain.schedule import Schedule, encode_payload
 from laneway.domain.suggestion import suggest
 from laneway.engine.claim.capacity import Capacity
 from laneway.engine.process.memory import resident_bytes
-from laneway.engine.registry import Registry
+from laneway.engine.registry import Handler, Registry
 from laneway.engine.service import Service
 from laneway.errors import ConfigError, InvalidInput
 from laneway.observability.log_throttle import LogThrottle
@@ -43,6 +43,8 @@ SEE_S = 3600.0
 # When workers that this one replaced have ended, or their rows have lapsed.
 REPLACED_S = 60.0
 STALE_SHOWN = 5
+# The application that publishes Laneway's own job types.
+OWN = "laneway"
 # Options of `laneway schedules set` that are not named like their settings.
 _OPTIONS: Final = {"job_type": "--type", "check_name": "--check", "tags": "--tag"}
 
@@ -188,6 +190,22 @@ class Registrar(Service):
                 _warn_of_schedule(schedule, given, found)
             elif await self._database.run(schedules.create(schedule, by, settings.payload_limits)):
                 _log_created(schedule)
+
+    async def place(self, job_type: str, lane: Lane) -> lanes.ControlState:
+        """Put a job type that is in no lane into this one, which is created if it is missing."""
+        by = f"worker {self._worker.name}"
+        await self._database.run(lanes.assign_types([(lane.name, job_type)], by, lane))
+        return await self._database.run(lanes.read())
+
+    async def add(self, handler: Handler) -> None:
+        """Publish a handler of Laneway's own, and that this worker runs its jobs."""
+        job_type = handler.job_type
+        await self._database.run(publish([replace(handler.record(), application=OWN)]))
+        self._published[job_type] = OWN
+        if not self._is_stopping:
+            served = sorted({*self._worker.job_types, job_type})
+            self._worker = replace(self._worker, job_types=served)
+            await self._database.run(register(self._worker))
 
     async def run_once(self) -> float | None:
         room = self._capacity.published() if self._capacity is not None else None

@@ -29,6 +29,7 @@ from laneway.domain.retry import RetryFunction, RetryPolicy
 from laneway.domain.schedule import Schedule
 from laneway.domain.suggestion import suggest
 from laneway.domain.uniqueness import check_unique_by
+from laneway.domain.webhook import WEBHOOK_TYPE
 from laneway.engine.async_callable import WRAPPED, check_awaited, hides_async, is_async
 from laneway.engine.code_place import (
     check_names,
@@ -58,6 +59,8 @@ class Handler(JobTypePolicy):
     memory_mb: int | None = None
     # Decides about a retry after each failure with an exception; the policy after all others.
     retry_fn: RetryFunction | None = None
+    # Laneway's own: without the application's middleware.
+    is_internal: bool = False
 
     @property
     def is_async(self) -> bool:
@@ -288,6 +291,11 @@ class Registry:
         self.limits: dict[str, Limit] = {}
 
     def add(self, handler: Handler) -> None:
+        if handler.job_type == WEBHOOK_TYPE:
+            raise ConfigError(
+                f"{place_of(handler.fn)}: handler {handler.job_type!r}: is Laneway's own, for"
+                " webhooks: choose another name"
+            )
         if (first := self._handlers.get(handler.job_type)) is not None:
             raise ConfigError(
                 f"{place_of(handler.fn)}: handler {handler.job_type!r}: is already registered, at"

@@ -31,7 +31,7 @@ from laneway.engine.lease.job_log import JobLogger
 from laneway.engine.process.loop_marker import LoopMarker
 from laneway.engine.process.start_retry import StartRetry
 from laneway.engine.process.worker_metrics import WorkerMetrics
-from laneway.engine.registry import Registry
+from laneway.engine.registry import Handler, Registry
 from laneway.engine.run.attempt import Run
 from laneway.engine.run.executor import Executor
 from laneway.engine.run.handler_requests import HandlerRequests
@@ -80,6 +80,8 @@ class WorkerRuntime(ABC):
         self._max_jobs = max_jobs
         # Set once `max_jobs` jobs have ended.
         self.spent = asyncio.Event()
+        # Laneway's own handlers by job type, which need a database.
+        self.internal: dict[str, Handler] = {}
         self._warnings = LogThrottle()
         self._metrics = WorkerMetrics(job_log=JobLogger())
         self.is_running = False
@@ -176,6 +178,7 @@ class WorkerRuntime(ABC):
                 name=self.name,
                 settings=self.settings,
                 registry=self.registry,
+                internal=self.internal,
                 resources=self.resources,
                 capacity=self.capacity,
                 requests=self._requests,

@@ -10,12 +10,13 @@ import contextlib
 import os
 import socket
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from laneway import __version__
 from laneway.config.settings import Settings
 from laneway.config.sources import database_source
 from laneway.domain.overview import Transport
+from laneway.domain.webhook import WEBHOOK_TYPE
 from laneway.engine.claim.claim_ahead import ClaimAhead
 from laneway.engine.claim.floors import Floors
 from laneway.engine.claim.lane_loop import LaneLoop, LaneTools
@@ -55,6 +56,9 @@ class Databases(NamedTuple):
 
 class Worker(WorkerRuntime):
     """Runs the handlers of a registry; `start`, then `stop`."""
+
+    # Whether it may become leader.
+    leads: ClassVar[bool] = True
 
     @property
     def hint(self) -> str:
@@ -177,11 +181,15 @@ class Worker(WorkerRuntime):
     async def _receive(self) -> None:
         await self._when_reachable(self.refresh)
         self.registrar.start()
-        self.leader_services.start()
+        if self.leads:
+            self.leader_services.start()
         if self.settings.can_listen:
             self.wakeups.start()
         self.poller.start()
         warn_of_missing(self._only, self.state)
+        self._log_start()
+
+    def _log_start(self) -> None:
         log_start(
             f"worker {self.name}",
             self.settings,
@@ -252,7 +260,10 @@ class Worker(WorkerRuntime):
             return
         self.state = state
         self.leader_services.scheduler.wake()
-        mine = served(self.state, self.registry.runnable, self._only)
+        if state.has_webhooks and self.settings.webhooks == "on":
+            await self._serve_webhooks()
+        runnable = [*self.registry.runnable, *self.internal.values()]
+        mine = served(self.state, runnable, self._only)
         self.capacity.serve({lane: {h.isolation for h in hs} for lane, hs in mine.items()})
         for lane, loop in list(self.loops.items()):
             if lane not in mine:
@@ -263,6 +274,20 @@ class Worker(WorkerRuntime):
             else:
                 self.loops[lane] = loop = LaneLoop(lane, handlers, self._tools, self._warnings)
                 self._start_loop(loop)
+
+    async def _serve_webhooks(self) -> None:
+        """Deliver to webhooks from now on, if this worker serves their lane."""
+        if WEBHOOK_TYPE in self.internal:
+            return
+        # Loads packages for TLS, which most workers do not need.
+        from laneway.engine.webhook.delivery import DELIVERY_LANE, delivery_handler
+
+        self.state = await self.registrar.place(WEBHOOK_TYPE, DELIVERY_LANE)
+        if self._only is None or self.state.lane_of(WEBHOOK_TYPE) in self._only:
+            handler = delivery_handler(self.settings, lambda: self.databases.rest)
+            await self.registrar.add(handler)
+            self.internal[WEBHOOK_TYPE] = handler
+            log.info("worker %s delivers to webhooks", self.name)
 
     def _start_loop(self, loop: LaneLoop) -> None:
         loop.start()

@@ -14,7 +14,7 @@ from laneway.http.models import Event
 from laneway.http.pages import AsyncPages, Pages
 from laneway.http.procedure import EventSource, Procedure, follow, of_job, wait
 from laneway.http.runners import AsyncRunner, SyncRunner
-from laneway.operations import access, audit, job_types, lanes, limits, schedules
+from laneway.operations import access, audit, job_types, lanes, limits, schedules, webhooks
 from laneway.operations import flows as declared_flows
 from laneway.operations import workers as control
 
@@ -190,6 +190,14 @@ class Verbs:
     list_slots = ListVerb(listing_of(schedules.list_slots))
     list_schedule_changes = ListVerb(listing_of(schedules.list_schedule_changes))
     roll_back_schedule = ClientMethod(call_of(schedules.roll_back_schedule))
+
+    list_webhooks = ListVerb(listing_of(webhooks.list_webhooks))
+    create_webhook = ClientMethod(call_of(webhooks.create_webhook))
+    get_webhook = ClientMethod(call_of(webhooks.get_webhook))
+    change_webhook = ClientMethod(call_of(webhooks.change_webhook))
+    delete_webhook = ClientMethod(call_of(webhooks.delete_webhook))
+    rotate_webhook_secret = ClientMethod(call_of(webhooks.rotate_webhook_secret))
+    test_webhook = ClientMethod(call_of(webhooks.test_webhook))
 
     list_principals = ListVerb(listing_of(access.list_principals))
     create_principal = ClientMethod(call_of(access.create_principal))

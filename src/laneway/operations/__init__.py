@@ -4,6 +4,7 @@ operation.py   the declaration: method, path, permission, scope, input, output. 
 lanes.py       the operations on lanes; limits.py on limits; schedules.py on schedules;
                access.py on principals, roles, grants and tokens; audit.py on the audit;
                job_types.py on published job types; flows.py on flows;
+               webhooks.py on webhooks;
                workers.py on the pause gate, frozen lanes and statistics
 catalog.py     all of them, by name
 models.py      pydantic models made from the types of the domain, for OpenAPI and assistants

@@ -12,6 +12,7 @@ from laneway.operations.lanes import LANES
 from laneway.operations.limits import LIMITS
 from laneway.operations.operation import Operation
 from laneway.operations.schedules import SCHEDULES
+from laneway.operations.webhooks import WEBHOOKS
 from laneway.operations.workers import WORKERS
 
 DECLARED: Final[dict[str, Operation[Any, Any]]] = {
@@ -24,6 +25,7 @@ DECLARED: Final[dict[str, Operation[Any, Any]]] = {
         JOB_TYPES,
         WORKERS,
         FLOWS,
+        WEBHOOKS,
         (send_event, list_audit_entries),
     )
     for each in group

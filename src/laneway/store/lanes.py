@@ -21,11 +21,15 @@ _COLUMNS: Final = tuple(LaneSettings.__annotations__)
 
 @dataclass(frozen=True, slots=True)
 class ControlState:
-    """Lanes and pause gate as of one control version."""
+    """Lanes and pause gate as of one control version.
+
+    `has_webhooks`: there is or was a webhook, so that workers run deliveries.
+    """
 
     version: int
     paused: bool
     lanes: dict[str, Lane]
+    has_webhooks: bool = False
     _by_type: dict[str, str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -51,7 +55,8 @@ def read() -> Statement[ControlState]:
 
     def decode(rows: list[Row]) -> ControlState:
         lanes = [_lane(r[2]) for r in rows]
-        return ControlState(rows[0][0], rows[0][1], {lane.name: lane for lane in lanes})
+        version, paused, _, has_webhooks = rows[0]
+        return ControlState(version, paused, {lane.name: lane for lane in lanes}, has_webhooks)
 
     return Statement("lanes/read_lanes", decode)
 

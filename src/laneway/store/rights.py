@@ -8,7 +8,7 @@ from laneway.store.benchmark_rights import BENCHMARK
 from laneway.store.edge_rights import EDGE_STATEMENTS
 from laneway.store.flow_rights import FLOW_STATEMENTS
 from laneway.store.function_rights import LANE_CHANGE
-from laneway.store.hook_rights import HOOK_STATEMENTS
+from laneway.store.hook_rights import HOOK_STATEMENTS, WEBHOOK_STATEMENTS, WEBHOOK_WORKER
 from laneway.store.schedule_rights import SCHEDULE_STATEMENTS
 from laneway.store.wait_rights import EVENT_SENDER, WAIT_STATEMENTS, WAITING_WORKER
 
@@ -311,6 +311,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
         "select delete on limit_waiters", "select on turns_held",
     ),
     "workers/touch_worker": ("select update on workers",),
+    **WEBHOOK_STATEMENTS,
 }  # fmt: skip
 
 _READER: Final = (
@@ -340,7 +341,7 @@ _CLIENT: Final = (
     "limits/find_holders", "limits/hold_limit", "limits/renew_holds",
 )  # fmt: skip
 _WORKER: Final = (
-    *EDGE_STATEMENTS, *HOOK_STATEMENTS,
+    *EDGE_STATEMENTS, *HOOK_STATEMENTS, *WEBHOOK_WORKER,
     "control/wake_workers", "job_types/find_conflicts", "job_types/list_publishers",
     *WAITING_WORKER,
     "job_types/publish_types", "job_types/touch_publishers",

@@ -77,9 +77,10 @@ def _described(hint: Any) -> Any:
 
 def _default(defaults: type | None, name: str) -> Any:
     """The default that the schema shows for an optional setting."""
-    if defaults is None:
+    known = () if defaults is None else fields(defaults)
+    found = next((each for each in known if each.name == name), None)
+    if found is None:
         return UNCHANGED
-    (found,) = (each for each in fields(defaults) if each.name == name)
     if found.default_factory is not MISSING:
         return Field(default_factory=found.default_factory)
     if found.default is MISSING:

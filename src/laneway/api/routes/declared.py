@@ -11,6 +11,7 @@ from laneway.operations.audit import list_audit_entries
 from laneway.operations.flows import FLOWS, send_event
 from laneway.operations.lanes import LANES
 from laneway.operations.schedules import SCHEDULES
+from laneway.operations.webhooks import WEBHOOKS
 from laneway.operations.workers import WORKERS
 
 lanes = APIRouter(tags=["lanes"])
@@ -27,6 +28,9 @@ add_operations(flows, *FLOWS)
 
 sent_events = APIRouter(tags=["flows"], route_class=JobBodyRoute)
 add_operations(sent_events, send_event)
+
+webhooks = APIRouter(tags=["webhooks"])
+add_operations(webhooks, *WEBHOOKS)
 
 access = APIRouter(tags=["access"])
 add_operations(access, *ACCESS)

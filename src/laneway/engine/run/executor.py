@@ -42,7 +42,7 @@ class Executor:
     """Starts claimed jobs, stops them on request, and passes on one verdict for each."""
 
     def __init__(self, tools: RunTools) -> None:
-        self._registry = tools.registry
+        self._registry, self._handler_of = tools.registry, tools.handler_of
         self._capacity = tools.capacity
         self._requests = tools.requests
         self._completer = tools.completer
@@ -77,7 +77,7 @@ class Executor:
         self._is_traced = tracing.is_on()
         on_loop: deque[Run] = deque()
         for assignment in assignments:
-            run = Run(assignment, self._registry[assignment.job_type], lane)
+            run = Run(assignment, self._handler_of(assignment.job_type), lane)
             self.active[run.claim.seq, run.claim.attempt] = run
             if assignment.changed_since_approval:
                 self.end(run, attempt_outcomes.of_changed_since_approval(run.claim))

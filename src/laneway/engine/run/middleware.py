@@ -52,9 +52,9 @@ def check_middleware(fn: object) -> Callable[..., Any]:
 
 
 def around(registry: Registry, handler: Handler) -> Callable[..., Any]:
-    """The handler's function inside the middleware of its kind; analyses have none."""
+    """The handler's function inside the middleware of its kind; some handlers have none."""
     middleware = registry.middleware
-    if not middleware or handler.is_analysis:
+    if not middleware or handler.is_analysis or handler.is_internal:
         return handler.fn
     chosen = [one for one in middleware if is_async(one) == handler.is_async]
     if not chosen:

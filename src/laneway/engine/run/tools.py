@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Protocol
@@ -12,7 +13,7 @@ from laneway.engine.child.process_pool import ProcessPool
 from laneway.engine.claim.capacity import Capacity
 from laneway.engine.lease.completer import Completer
 from laneway.engine.process.loop_marker import LoopMarker
-from laneway.engine.registry import Registry
+from laneway.engine.registry import Handler, Registry
 from laneway.engine.run.attempt import Run
 from laneway.engine.run.handler_requests import HandlerRequests
 
@@ -41,6 +42,8 @@ class RunTools:
     name: str
     settings: Settings
     registry: Registry
+    # Laneway's own handlers by job type.
+    internal: Mapping[str, Handler]
     resources: SimpleNamespace
     capacity: Capacity
     requests: HandlerRequests
@@ -48,3 +51,6 @@ class RunTools:
     pool: ProcessPool
     marker: LoopMarker | None
     events: RunEvents
+
+    def handler_of(self, job_type: str) -> Handler:
+        return self.internal.get(job_type) or self.registry[job_type]

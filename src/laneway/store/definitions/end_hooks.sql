@@ -1,5 +1,5 @@
--- End hooks: the end of a job submits a job for each published hook that it matches. Both are one transaction, so a crash
--- neither loses nor doubles it.
+-- End hooks: the end of a job submits a job for each published hook and each enabled webhook that it matches. Both are one
+-- transaction, so a crash neither loses nor doubles it.
 
 -- A payload or result as part of an ended job: null if it is larger than p_most bytes, or so deep that the job which
 -- contains it would break the limit of payloads.
@@ -59,10 +59,15 @@ begin
     if v_narrow is not null then perform set_config('laneway.workspaces', v_narrow, true); end if;
 end $$;
 
+-- Whether jobs of a type are about the ends of other jobs: of an end hook, or deliveries to webhooks.
+create or replace function laneway.is_hook_type(p_job_type text) returns boolean language sql stable as $$
+    select p_job_type = 'laneway.webhook' or exists (select from laneway.end_hooks h where h.name = p_job_type)
+$$;
+
 -- Submits the jobs of the hooks that the ends of these jobs match. Ignores jobs that have not ended. Returns the job types
 -- to wake. Each function that writes `outcome` calls it once for each end, in the same transaction.
--- The end of a hook's own job matches only hooks that name its type, and not if that job was about a hook's job itself:
--- hooks do not run in circles.
+-- The end of a hook's own job, or of a delivery to a webhook, matches only hooks that name its type, and not if that job was
+-- about such a job itself: hooks do not run in circles.
 create or replace function laneway.submit_end_hooks(p_seqs bigint[]) returns setof text
 language plpgsql volatile
 set jit = off
@@ -75,33 +80,42 @@ set enable_mergejoin = off
 as $$
 declare
     -- A jsonb array holds 256 MB, a job of a hook at most 80 kB.
-    c_most   constant integer := 500;
-    v_hooks  text[];
-    v_seqs   bigint[];
-    v_kinds  jsonb;
-    v_inputs jsonb;
+    c_most     constant integer := 500;
+    v_hooks    text[];
+    -- The webhook of each hook, if it is one.
+    v_webhooks text[];
+    v_seqs     bigint[];
+    v_kinds    jsonb;
+    v_inputs   jsonb;
 begin
-    select array_agg(m.name), array_agg(m.seq) into v_hooks, v_seqs
-      from (select h.name, o.seq from unnest(p_seqs) s
-             cross join lateral (select x.seq, x.job_type, x.status, x.workspace from laneway.outcome x
+    select array_agg(m.name), array_agg(m.webhook), array_agg(m.seq) into v_hooks, v_webhooks, v_seqs
+      from (select h.name, h.webhook, o.seq from unnest(p_seqs) s
+             cross join lateral (select x.seq, x.job_type, x.status, x.workspace, x.lane from laneway.outcome x
                                   where x.seq = s offset 0) o
-             cross join lateral (select x.name, x.job_types from laneway.end_hooks x
+             cross join lateral (select x.name, x.webhook, x.job_types, x.lanes, x.tags from laneway.end_hooks x
                                   where (x.job_types is null or o.job_type = any (x.job_types)) and o.status = any (x.statuses)
                                     and (x.workspaces is null or o.workspace = any (x.workspaces)) offset 0) h
-             where not exists (select from laneway.end_hooks x where x.name = o.job_type)
-                or (h.job_types is not null and not exists (
-                    select from laneway.jobs j join laneway.end_hooks x on x.name = j.payload #>> '{job,job_type}'
-                     where j.seq = o.seq))) m;
+             where (not laneway.is_hook_type(o.job_type)
+                    or (h.job_types is not null and not exists (
+                        select from laneway.jobs j
+                         where j.seq = o.seq and laneway.is_hook_type(j.payload #>> '{job,job_type}'))))
+               -- A job that never ran has no lane yet.
+               and (h.lanes is null or coalesce(o.lane, laneway.lane_of(o.job_type)) = any (h.lanes))
+               and (h.tags is null or exists (select from laneway.jobs j where j.seq = o.seq and j.tags && h.tags))) m;
     if v_hooks is null then return; end if;
     for i in 0 .. (cardinality(v_hooks) - 1) / c_most loop
-        select jsonb_agg(jsonb_build_object('job', laneway.ended_job(m.seq)) order by m.n),
+        select jsonb_agg(jsonb_strip_nulls(jsonb_build_object('webhook', m.webhook))
+                         || jsonb_build_object('job', laneway.ended_job(m.seq)) order by m.n),
                jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
-                   'job_type', m.hook, 'workspace', j.workspace, 'traceparent', j.traceparent, 'created_by', 'laneway',
+                   'job_type', case when m.webhook is null then m.hook else 'laneway.webhook' end,
+                   'workspace', j.workspace, 'traceparent', j.traceparent, 'created_by', 'laneway',
+                   'tags', case when m.webhook is not null then jsonb_build_array('webhook:' || m.webhook) end,
+                   'max_retries', (select w.max_retries from laneway.webhooks w where w.name = m.webhook),
                    -- A unique key would make the end wait for other transactions.
                    'unique_for', 0)) order by m.n)
           into v_inputs, v_kinds
-          from unnest(v_hooks[i * c_most + 1 : (i + 1) * c_most], v_seqs[i * c_most + 1 : (i + 1) * c_most])
-               with ordinality as m (hook, seq, n)
+          from unnest(v_hooks[i * c_most + 1 : (i + 1) * c_most], v_webhooks[i * c_most + 1 : (i + 1) * c_most],
+                      v_seqs[i * c_most + 1 : (i + 1) * c_most]) with ordinality as m (hook, webhook, seq, n)
          cross join lateral (select x.workspace, x.traceparent from laneway.jobs x where x.seq = m.seq offset 0) j;
         return query select * from laneway.submit_hook_jobs(v_inputs, v_kinds);
     end loop;

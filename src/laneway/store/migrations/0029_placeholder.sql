@@ -1,3 +1,0 @@
--- phase: pre
--- safe-with: 0.1.0
--- Keeps the number for another change. It changes no table.
