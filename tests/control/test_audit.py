@@ -359,7 +359,7 @@ KEEPERS = {"audit.audited", "audit.refuse", "audit.note"}
 # no single lane, and a flow changes in batches: other tests hold the law.
 ELSEWHERE = {
     "sessions.open_session", "sessions.close_session", "repair.repair", "lanes.load",
-    "flows.cancel", "flows.retry",
+    "flows.cancel", "flows.retry", "flows.reprioritize",
 }  # fmt: skip
 
 
