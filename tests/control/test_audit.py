@@ -30,6 +30,7 @@ from laneway.control import (
     limits,
     schedules,
     sessions,
+    webhooks,
     workers,
 )
 from laneway.control.bulk import BulkRequest, BulkVerb
@@ -45,6 +46,7 @@ from tests.support.job_factory import JobFactory
 
 ANN = Actor("ann", door="http", principal_id=uuid4(), request_id="req-1", address="192.0.2.7")
 NIGHTLY = {"job_type": "greet", "cron": "0 3 * * *", "workspace": "north"}
+HOOKED: dict[str, object] = {"url": "https://crm.example/laneway"}
 GONE = UUID(int=7)
 
 Call = Callable[..., Awaitable[object]]
@@ -124,6 +126,10 @@ async def frozen(db: Database, factory: JobFactory) -> None:
 
 async def frozen_by_ann(db: Database, factory: JobFactory) -> None:
     await freeze.freeze(db, ["system"], by="ann", deadline=0)
+
+
+async def hooked(db: Database, factory: JobFactory) -> None:
+    await webhooks.create(db, "crm", HOOKED, by="setup")
 
 
 async def bert(db: Database, factory: JobFactory) -> str:
@@ -341,6 +347,28 @@ CASES: dict[str, Case] = {
     "access.revoke_token": Case(
         access.revoke_token, ("token.revoked", "access"), lambda made: given(made),
         lambda: given(GONE), token, {"name": "ci", "revoked_by": None}, {"revoked_by": "ann"},
+    ),
+    "webhooks.create": Case(
+        webhooks.create, ("webhook.created", "webhook"), lambda _: given("crm", HOOKED),
+        lambda: given("crm", {"url": "ftp://crm.example"}), after=HOOKED,
+    ),
+    "webhooks.change": Case(
+        webhooks.change, ("webhook.changed", "webhook"),
+        lambda _: given("crm", {"enabled": False}), lambda: given("missing", {"enabled": False}),
+        hooked, {"enabled": True}, {"enabled": False},
+    ),
+    "webhooks.rotate": Case(
+        webhooks.rotate, ("webhook.secret_rotated", "webhook"), lambda _: given("crm"),
+        lambda: given("missing"), hooked, HOOKED, HOOKED,
+    ),
+    "webhooks.delete": Case(
+        webhooks.delete, ("webhook.deleted", "webhook"), lambda _: given("crm"),
+        lambda: given("missing"), hooked, HOOKED,
+    ),
+    "webhooks.test": Case(
+        webhooks.test, ("webhook.tested", "webhook"), lambda _: given("crm"),
+        # The id of the delivery is new each time.
+        lambda: given("missing"), hooked, after={},
     ),
     "sessions.create_login_link": Case(
         sessions.create_login_link, ("link.created", "access"), lambda name: given(name),

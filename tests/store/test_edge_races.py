@@ -311,7 +311,7 @@ def test_settle_follows_edges_before_it_locks_the_counter_of_slots(
     db.do("select laneway.open_watches(array[%s]::bigint[], 600)", child)
     other.begin()
     # Holds up the release of the child, which logs an event.
-    other.rows("select from laneway.watches where seq = %s for update", child)
+    other.rows("select 1 from laneway.watches where seq = %s for update", child)
     settling = another()
     settled = settling.later(lambda: Edges(settling).settle([parent], kind))
     db.await_blocked(settling)

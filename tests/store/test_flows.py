@@ -453,7 +453,7 @@ def test_deletion_of_a_flow_does_not_deadlock_with_its_sums(
     edges.end(seq)
     other.begin()
     # A deletion that has just locked the flow.
-    other.rows("select from laneway.flows where id = %s for update", flow)
+    other.rows("select 1 from laneway.flows where id = %s for update", flow)
     folded = db.later(lambda: fold(db))
     other.await_blocked(db)
     assert len(other.rows("select * from laneway.remove_jobs(%s)", [seq])) == 1

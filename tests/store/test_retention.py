@@ -189,7 +189,7 @@ def test_retry_that_waits_for_the_removal_finds_no_job(db: StoreClient, other: S
     db.await_blocked(other)
     db.commit()
     assert retried.result() == [(None,)]
-    assert db.rows("select from laneway.jobs where id = %s", job_id) == []
+    assert db.rows("select 1 from laneway.jobs where id = %s", job_id) == []
 
 
 def test_jobs_that_have_not_ended_are_never_removed(db: StoreClient) -> None:
@@ -236,8 +236,8 @@ def test_waiting_jobs_over_their_age_fail_with_the_reason(db: StoreClient) -> No
             "type": "MaxAge", "message": "older than max_age of 90 s", "public": True,
         }  # fmt: skip
     assert db.row("outcome", seqs[0])["priority"] == 3
-    assert db.rows("select from laneway.deadlines") == []
-    assert db.rows("select from laneway.job_keys") == []
+    assert db.rows("select 1 from laneway.deadlines") == []
+    assert db.rows("select 1 from laneway.job_keys") == []
 
 
 def test_one_that_waits_for_its_analysis_fails_under_its_own_type(db: StoreClient) -> None:
@@ -259,7 +259,7 @@ def test_one_that_waits_for_approval_fails_too(db: StoreClient) -> None:
     overdue(db, seq)
     assert expire(db) == 1
     assert db.row("outcome", seq)["status"] == "failed"
-    assert db.rows("select from laneway.awaiting") == []
+    assert db.rows("select 1 from laneway.awaiting") == []
 
 
 def test_running_job_over_its_age_fails_and_its_worker_is_fenced(db: StoreClient) -> None:
@@ -289,14 +289,14 @@ def test_running_jobs_of_several_lanes_all_end(db: StoreClient) -> None:
     overdue(db, *(c.seq for c in claims))
     assert expire(db, limit=3) == 5
     assert db.slots_agree()
-    assert db.rows("select from laneway.deadlines") == []
+    assert db.rows("select 1 from laneway.deadlines") == []
 
 
 def test_deadline_of_a_job_that_ended_or_is_gone_is_dropped(db: StoreClient) -> None:
     done = ended(db)
     overdue(db, done, 987654321)
     assert expire(db) == 0
-    assert db.rows("select from laneway.deadlines") == []
+    assert db.rows("select 1 from laneway.deadlines") == []
     assert db.row("outcome", done)["status"] == "completed"
 
 

@@ -165,7 +165,7 @@ def test_settle_that_waits_for_a_key_holds_no_slot_counter(
     (simple,) = plain(db, 1)
     keyed = db.running(concurrency_key="c")
     other.begin()
-    other.rows("select from laneway.key_holders for update")
+    other.rows("select 1 from laneway.key_holders for update")
     settling = another()
     settled = settling.later(lambda: finish_all(settling, [simple, keyed]))
     db.await_blocked(settling)
