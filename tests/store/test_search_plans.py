@@ -99,6 +99,40 @@ def test_search_of_all_states_reads_older_ones_only_when_it_gets_there(filled: S
     assert used["outcome"] <= 10
 
 
+@pytest.mark.parametrize("is_said_to_be_empty", [False, True])
+def test_search_of_rare_workspace_reads_older_states_only_when_it_gets_there(
+    db: StoreClient, is_said_to_be_empty: bool
+) -> None:
+    """Ended jobs, found by workspace, are merged with the other states."""
+    # Without index entries of deleted rows.
+    for table in ("jobs", "outcome", "ready", "delayed"):
+        db.do(f"truncate laneway.{table}")
+    db.do(
+        "insert into laneway.jobs (seq, id, job_type, payload)"
+        " select g, gen_random_uuid(), 'type', '{}' from generate_series(1, 4000) g"
+    )
+    db.do(
+        "insert into laneway.outcome (seq, status, workspace, job_type, priority, attempt, retries)"
+        " select g, 'completed', 'default', 'type', 0, 1, 0 from generate_series(1, 100) g"
+    )
+    db.do(
+        "insert into laneway.delayed (seq, job_type, rank, run_at)"
+        " select g, 'type', 0, clock_timestamp() + interval '1 day'"
+        " from generate_series(101, 2000) g"
+    )
+    db.do(
+        "insert into laneway.ready (seq, job_type, rank)"
+        " select g, 'type', 0 from generate_series(2001, 4000) g"
+    )
+    if is_said_to_be_empty:
+        db.do(SAY_EMPTY)
+    wanted = JobFilter(workspace="rare", lane="system")
+    used = spent(db, lambda: db.run(jobs.listing(wanted, limit=50, scan=LOOK)))
+    assert used["ready"] >= 100
+    # One row in each step.
+    assert used["delayed"] <= 10
+
+
 def test_rare_status_is_found_by_index_among_many_ends(filled: StoreClient) -> None:
     wanted = JobFilter(status=Status.CANCELLED)
     used = spent(filled, lambda: filled.run(jobs.listing(wanted, limit=50)))

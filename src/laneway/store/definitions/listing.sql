@@ -169,7 +169,9 @@ begin
                      select x.seq, x.job_type, x.workspace from laneway.jobs x
                       where (x.created_by collate "C", x.seq) < (n, v_at) and (x.created_by collate "C", x.seq) >= (n, v_floor)
                         and x.created_by is not null
-                      order by x.created_by collate "C" desc, x.seq desc limit v_step) j)
+                      order by x.created_by collate "C" desc, x.seq desc limit v_step) j
+                  -- Each part that is read with others sorts itself, so a merge needs no sort, reading all one more.
+                  order by j.seq desc limit v_step)
                 union all
                 (select o.seq, o.status = any (v_ended) and (v_places is null or o.workspace = any (v_places))
                         and (p_job_type is null or o.job_type = p_job_type)
@@ -192,7 +194,7 @@ begin
                   cross join lateral (select x.seq, x.job_type, x.worker_id, x.lane, x.error, x.error_type
                                         from laneway.outcome x
                                        where x.seq = e offset 0) o
-                  where v_wide and v_split)
+                  where v_wide and v_split order by o.seq desc limit v_step)
                 union all
                 (select a.seq, a.decision in ('approved', 'automatic') and (p_job_type is null
                         or (select b.job_type from laneway.jobs b where b.seq = a.seq) = p_job_type)
