@@ -29,6 +29,8 @@ WITHOUT_KEY = {
     "/login": "a browser follows a link that works once",
     "/logout": "ending a session again changes nothing",
     "/admin/tokens": "its answer holds a secret, which is never kept",
+    "/admin/webhooks": "its answer may hold a secret",
+    "/admin/webhooks/{name}/rotate": "its answer holds a secret",
 }
 
 
