@@ -97,7 +97,7 @@ def job_that_waits(wait: WaitsFor) -> Job:
 
 
 def test_wait_for_an_event_says_how_to_send_it() -> None:
-    until = datetime(2026, 11, 19, tzinfo=UTC)
+    until = datetime(2026, 11, 19, microsecond=185467, tzinfo=UTC)
     wait = WaitsFor(kind="event", event="reviewed", key="folder-7", until=until)
     [reason] = waiting_reasons(job_that_waits(wait), None)
     assert reason.message == (
@@ -114,7 +114,8 @@ def test_command_that_sends_an_event_runs_nothing_else() -> None:
 
 
 def test_sleeping_job_says_until_when() -> None:
-    wait = WaitsFor(kind="sleep", name="cool-down", until=datetime(2026, 11, 19, tzinfo=UTC))
+    until = datetime(2026, 11, 19, microsecond=185467, tzinfo=UTC)
+    wait = WaitsFor(kind="sleep", name="cool-down", until=until)
     [reason] = waiting_reasons(job_that_waits(wait), None)
     assert reason.code == "sleeping"
-    assert reason.message.startswith("its handler sleeps until 2026-11-19T00:00:00+00:00")
+    assert reason.message.startswith("its handler sleeps until 2026-11-19T00:00:00+00:00 (")

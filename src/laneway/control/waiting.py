@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from datetime import datetime
 
 from laneway.domain.explanation import Reason
 from laneway.domain.job import Job
@@ -70,7 +71,7 @@ def _state_words(one: OpenParent) -> str:
 
 def _event(wait: WaitsFor) -> Reason:
     key = f" with the key {wait.key}" if wait.key else ""
-    until = f", until {wait.until.isoformat()} at the latest" if wait.until else ""
+    until = f", until {_moment(wait.until)} at the latest" if wait.until else ""
     # Names and keys may come from payloads: the command must not run what stands in them.
     options = ["--key", wait.key] if wait.key else []
     command = shlex.join(["laneway", "events", "send", wait.event or "", *options])
@@ -80,5 +81,9 @@ def _event(wait: WaitsFor) -> Reason:
 
 
 def _sleep(job: Job, wait: WaitsFor) -> Reason:
-    until = f" until {wait.until.isoformat()}" if wait.until else ""
+    until = f" until {_moment(wait.until)}" if wait.until else ""
     return Reason("sleeping", f"its handler sleeps{until} (`laneway jobs run-now {job.id}`)")
+
+
+def _moment(at: datetime) -> str:
+    return at.isoformat(timespec="seconds")  # the command line shows only this form in local time
