@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -138,6 +138,19 @@ async def test_retry_lets_a_failed_job_wait_again_and_wakes_workers(
         job = await jobs.retry(db, job_id, by="me")
     assert (job.status, job.retries, job.attempt) == (Status.APPROVED, 0, 1)
     assert heard == ["wake greet"]
+
+
+async def test_retried_job_waits_again_for_what_has_not_completed(
+    db: Database, factory: JobFactory
+) -> None:
+    parent = factory.running()
+    row = factory.conn.execute(
+        "select job_id from laneway.submit('greet', after => %s)", [[parent.job_id]]
+    ).fetchone()
+    assert row is not None
+    child = UUID(str(row[0]))
+    await jobs.cancel(db, child, by="me")
+    assert (await jobs.retry(db, child, by="me")).status is Status.WAITING
 
 
 async def test_neither_completed_nor_live_jobs_are_retried(

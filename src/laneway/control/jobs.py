@@ -222,7 +222,8 @@ async def retry(db: Database, job_id: UUID, *, by: str) -> Job:
         job = await _get(change, job_id)
         change.workspace = job.workspace
         change.before, change.after = {"status": status}, {"status": job.status}
-    await notifications.wake(db, [answer.concerns])
+    # None: the job waits again. Its sub-jobs may be queued, of any type.
+    await notifications.wake(db, None if answer.concerns is None else [answer.concerns])
     log.info("job %s: retried by %s", job_id, by)
     return await _get(db, job_id)
 

@@ -117,7 +117,7 @@ def reprioritize(job_id: UUID, priority: int) -> Statement[FoundState]:
 
 
 def retry(job_id: UUID) -> Statement[FoundState]:
-    """Queues a failed or cancelled job again (`concerns`: its job type)."""
+    """Queues a failed or cancelled job again (`concerns`: its job type; None: it waits)."""
     return Statement("jobs/retry_job", _found_state, {"id": job_id})
 
 
