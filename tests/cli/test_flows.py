@@ -11,8 +11,12 @@ from laneway.cli.flow_graph import drawn, mermaid
 from laneway.domain.flow import FlowJob
 from laneway.domain.job import new_job_id
 from laneway.domain.states import Status
+from laneway.store import handler_waits
+from laneway.store.handler_waits import NewWait
+from laneway.store.lanes import peek
 from tests.cli.conftest import invoke
 from tests.support.job_factory import JobFactory
+from tests.support.store_client import StoreClient
 
 
 @pytest.fixture
@@ -66,6 +70,9 @@ def test_flow_is_cancelled_and_retried(env: dict[str, str], flow: UUID) -> None:
     assert (watched.exit_code, "cancelled" in watched.stdout) == (1, True)
     again = json.loads(invoke("flows", "retry", flow, "--json", env=env).stdout)
     assert (again["changed"], again["status"]) == (3, "running")
+    invoke("jobs", "cancel", "--flow", flow, "--type", "join", "--yes", env=env)
+    done = invoke("flows", "retry", flow, env=env)
+    assert done.stderr == f"flow {flow}: 1 job queued again\n"
 
 
 def test_job_is_submitted_after_another(env: dict[str, str], factory: JobFactory) -> None:
@@ -98,13 +105,27 @@ def test_jobs_of_a_flow_are_listed_and_cancelled(
 
 def test_event_is_sent(env: dict[str, str], factory: JobFactory) -> None:
     done = invoke("events", "send", "reviewed", '{"by": "ann"}', "--key", "folder-7", env=env)
-    assert (done.exit_code, done.stderr) == (0, "event reviewed: 0 jobs continue\n"), done.output
+    assert done.exit_code == 0, done.output
+    assert done.stderr == "event reviewed: no job waits for it; it is kept for one that asks\n"
     row = factory.conn.execute("select name, key, payload from laneway.sent_events").fetchone()
     assert row == ("reviewed", "folder-7", {"by": "ann"})
     done = invoke("events", "send", "signed", "--retention", "2h", env=env)
     assert done.exit_code == 0, done.output
     kept = "select (expires_at - sent_at)::text from laneway.sent_events where name = 'signed'"
     assert factory.conn.execute(kept).fetchone() == ("02:00:00",)
+
+
+def test_event_says_how_many_jobs_it_reached(env: dict[str, str], dsn: str) -> None:
+    with StoreClient(dsn) as db:
+        for n, words in ((1, "1 job"), (2, "2 jobs")):
+            for _ in range(n):
+                claim = db.running()
+                db.run(handler_waits.begin(claim, NewWait("go", "event", None, "go", words)))
+                db.settle(claim, "wait", result="go")
+                db.run(peek([]))  # a poll of some worker
+            sent = invoke("events", "send", "go", "--key", words, env=env)
+            assert sent.stderr == f"event go: sent to {words}\n", sent.output
+            assert len(db.claimed(n)) == n
 
 
 def test_job_names_the_jobs_around_it(env: dict[str, str], flow: UUID, factory: JobFactory) -> None:

@@ -9,7 +9,7 @@ import typer
 from laneway.cli import inputs, session
 from laneway.cli.groups import group
 from laneway.cli.inputs import Json
-from laneway.cli.output import note, show_json, visible
+from laneway.cli.output import jobs_word, note, show_json, visible
 from laneway.domain.sent_event import RETENTION_S
 from laneway.operations import flows as operations
 
@@ -48,4 +48,9 @@ def send(
     if json:
         show_json(sent)
     else:
-        note(f"event {visible(name)}: {sent.delivered} jobs continue")
+        outcome = (
+            f"sent to {sent.delivered} {jobs_word(sent.delivered)}"
+            if sent.delivered
+            else "no job waits for it; it is kept for one that asks"
+        )
+        note(f"event {visible(name)}: {outcome}")

@@ -11,7 +11,7 @@ from laneway.cli import completion, inputs, session
 from laneway.cli.exits import ExitCode, fail
 from laneway.cli.name_notes import note_unknown_names
 from laneway.cli.option_groups import takes
-from laneway.cli.output import is_interactive, line, note, show_json, visible
+from laneway.cli.output import is_interactive, jobs_word, line, note, show_json, visible
 
 if TYPE_CHECKING:
     from laneway.cli.session import Backend
@@ -169,7 +169,7 @@ def bulk(verb: str, participle: str, chosen: Chosen, json: bool, **more: Any) ->
     if found.matched:
         _note_sample(found)
         confirm(
-            f"{verb.capitalize().replace('_', ' ')} {found.count} {_jobs(found.matched)}?",
+            f"{verb.capitalize().replace('_', ' ')} {found.count} {jobs_word(found.matched)}?",
             yes=chosen.yes,
         )
         progress = session.run(lambda backend: _run(backend, request, found))
@@ -217,7 +217,7 @@ def _show_preview(found: Preview, participle: str, json: bool) -> None:
     if json:
         show_json(found.to_dict())
         return
-    line(f"{found.count} {_jobs(found.matched)} would be {participle}")
+    line(f"{found.count} {jobs_word(found.matched)} would be {participle}")
     for job in found.sample:
         line(f"  {job.id} {visible(job.job_type)} {job.label}")
 
@@ -237,13 +237,13 @@ def _show_result(progress: BulkProgress | None, verb: str, participle: str, json
     else:
         note(_done(progress, participle))
         for reason, count in progress.refused.most_common():
-            note(f"{count:,} {_jobs(count)} refused: {visible(reason)}")
+            note(f"{count:,} {jobs_word(count)} refused: {visible(reason)}")
     return ExitCode.REFUSED if progress.refused else ExitCode.OK
 
 
 def _done(progress: BulkProgress, participle: str) -> str:
     """The result in words; a cancelled running job ends only when its worker stops it."""
-    text = f"{progress.done:,} {_jobs(progress.done)} {participle}"
+    text = f"{progress.done:,} {jobs_word(progress.done)} {participle}"
     if progress.verb.value != "cancel":
         return text
     if progress.asked_to_stop is None:
@@ -251,8 +251,6 @@ def _done(progress: BulkProgress, participle: str) -> str:
     if not progress.asked_to_stop:
         return text
     at_once = progress.done - progress.asked_to_stop
-    return f"{at_once:,} {_jobs(at_once)} {participle}, {progress.asked_to_stop:,} asked to stop"
-
-
-def _jobs(count: int) -> str:
-    return "job" if count == 1 else "jobs"
+    return (
+        f"{at_once:,} {jobs_word(at_once)} {participle}, {progress.asked_to_stop:,} asked to stop"
+    )

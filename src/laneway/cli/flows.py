@@ -11,7 +11,16 @@ import typer
 from laneway.cli import completion, inputs, session
 from laneway.cli.groups import group
 from laneway.cli.inputs import Json
-from laneway.cli.output import line, moment, note, show, show_json, show_json_lines, visible
+from laneway.cli.output import (
+    jobs_word,
+    line,
+    moment,
+    note,
+    show,
+    show_json,
+    show_json_lines,
+    visible,
+)
 from laneway.operations import flows as operations
 
 if TYPE_CHECKING:
@@ -148,7 +157,7 @@ def _report(done: ChangedFlow, what: str, json: bool) -> None:
     if json:
         show_json(done)
     else:
-        note(f"flow {done.flow.id}: {done.changed} jobs {what}")
+        note(f"flow {done.flow.id}: {done.changed} {jobs_word(done.changed)} {what}")
 
 
 async def _whole(backend: Backend, flow_id: UUID) -> FlowGraph:

@@ -125,6 +125,11 @@ def seconds(value: float | None) -> str:
     return f"{whole // 86400}d"
 
 
+def jobs_word(count: int) -> str:
+    """The noun after the number of jobs."""
+    return "job" if count == 1 else "jobs"
+
+
 def for_people(reason: str) -> str:
     """The text of a reason with its times and durations as in tables; JSON has the original."""
     text = _MOMENT.sub(lambda found: moment(datetime.fromisoformat(found[0])), reason)
