@@ -400,6 +400,22 @@ async def test_delivery_that_no_end_submitted_is_refused(
     assert receiver.received == []
 
 
+async def test_hook_cannot_have_a_message_signed(local: WorkerHarness, receiver: Receiver) -> None:
+    """Sub-jobs have the submitter of their job, and hooks are submitted by Laneway."""
+    forged = {"webhook": "erp", "job": {"status": "completed", "finished_at": "now"}}
+
+    @local.lw.on_end("ingest", max_retries=0)
+    async def forge(ctx: Context, job: dict[str, Any]) -> None:
+        await ctx.run_all("forged", [("laneway.webhook", forged)])
+
+    await create(local, receiver.url, job_types=["other"])
+    await local.start_worker()
+    await end_one(local)
+    await wait_until(lambda: local.count("failed") or receiver.received)
+    assert receiver.received == []
+    assert local.rows(DELIVERIES) == []
+
+
 async def test_deliveries_of_a_disabled_or_deleted_webhook_are_cancelled(
     local: WorkerHarness, receiver: Receiver
 ) -> None:

@@ -211,6 +211,7 @@ def declaring(number: int, text: str = "", **declaration: Any) -> pb.JobType:
         ({"job_types": []}, "job_types"),
         ({"job_types": [pb.JobType(name="a")] * 2}, "job_types"),
         ({"job_types": [pb.JobType(name="\x01greet")]}, "job_types[0].name"),
+        ({"job_types": [pb.JobType(name="laneway.webhook")]}, "job_types[0].name"),
         ({"job_types": [pb.JobType(name="a", isolation=9)]}, "job_types[0].isolation"),  # type: ignore[arg-type]
         ({"job_types": [declaring(i, "x" * 600_000) for i in range(2)]}, "job_types"),
         ({"job_types": [declaring(i, lane=f"l{i}") for i in range(101)]}, "lanes"),

@@ -12,6 +12,7 @@ from laneway.domain.job_type_policy import TypeRecord
 from laneway.domain.lane import check_job_type
 from laneway.domain.payload import PayloadLimits
 from laneway.domain.text import check_text
+from laneway.domain.webhook import WEBHOOK_TYPE
 from laneway.errors import InvalidInput
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.declaration import read_declaration
@@ -130,6 +131,9 @@ def read_handshake(request: pb.StreamJobsRequest, limits: PayloadLimits) -> Stre
 
 def _served(given: pb.JobType, field: str, limits: PayloadLimits) -> ServedType:
     name = check_job_type(given.name, f"{field}.name")
+    if name == WEBHOOK_TYPE:
+        # Otherwise it takes deliveries, and decides how all are approved and retried.
+        raise InvalidInput(f"{field}.name", "is Laneway's own, for webhooks")
     isolation = _ISOLATIONS.get(given.isolation)
     if isolation is None:
         raise InvalidInput(f"{field}.isolation", "is not known to this server")
