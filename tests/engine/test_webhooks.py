@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import json
+import socket
 import ssl
 import time
 from base64 import b64decode, b64encode
@@ -20,6 +22,7 @@ from laneway.app.webhook_worker import WebhookService
 from laneway.config.settings import Settings
 from laneway.control import explain, job_type_health
 from laneway.domain.job import Job
+from laneway.engine.webhook import http_post
 from laneway.errors import ConfigError
 from tests.rpc.certificates import make_certificate
 from tests.support.receiver import Received, Receiver, response
@@ -345,6 +348,29 @@ async def test_name_is_resolved_once_and_the_checked_address_is_used(
     assert job.status == "completed"
     assert receiver.received[0].headers["host"] == f"rebound.example:{receiver.port}"
     assert asked == ["rebound.example"]
+
+
+async def test_address_that_does_not_answer_leaves_time_for_the_next(
+    local: WorkerHarness, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def resolve(host: str, *more: Any, **options: Any) -> Any:
+        return [(2, 1, 6, "", (each, receiver.port)) for each in ("127.0.0.2", "127.0.0.1")]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolve)
+    monkeypatch.setattr(http_post, "CONNECT_S", 0.2)
+    with contextlib.ExitStack() as sockets:
+        # A full backlog: the next connection gets no answer.
+        silent = socket.create_server(("127.0.0.2", receiver.port), backlog=0)
+        sockets.enter_context(silent)
+        for _ in range(3):
+            waiting = sockets.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(silent.getsockname())
+        await create(local, f"http://localhost:{receiver.port}/", max_retries=0)
+        await local.start_worker()
+        await end_one(local)
+        (job,) = await delivered(local)
+    assert job.status == "completed"
 
 
 async def test_http_to_a_public_address_is_refused(

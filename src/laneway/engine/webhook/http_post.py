@@ -22,6 +22,8 @@ from laneway.engine.webhook.targets import AllowedTargets
 HEAD_BYTES: Final = 16 * 1024
 BODY_BYTES: Final = 1000
 BODY_S: Final = 1.0
+# Then the next address of the host is tried; the last one has all the time that is left.
+CONNECT_S: Final = 3.0
 MOST_INTERIM: Final = 10
 # The longest Retry-After that counts.
 LONGEST_AFTER_S: Final = 86_400.0
@@ -77,16 +79,18 @@ class Sender:
         """A connection to the first address of the host that is allowed and answers."""
         host, is_https = str(parts.hostname), parts.scheme == "https"
         failure: OSError | None = None
-        for address in await self._addresses(parts):
+        addresses = await self._addresses(parts)
+        for address in addresses:
             try:
-                # The address, not the name, which could be resolved to another one now.
-                return await asyncio.open_connection(
-                    address,
-                    parts.port or (443 if is_https else 80),
-                    limit=HEAD_BYTES,
-                    ssl=self._tls if is_https else None,
-                    server_hostname=host if is_https else None,
-                )
+                async with asyncio.timeout(None if address == addresses[-1] else CONNECT_S):
+                    # The address, not the name, which could be resolved to another one now.
+                    return await asyncio.open_connection(
+                        address,
+                        parts.port or (443 if is_https else 80),
+                        limit=HEAD_BYTES,
+                        ssl=self._tls if is_https else None,
+                        server_hostname=host if is_https else None,
+                    )
             except OSError as error:
                 failure = error
         raise RequestFailed(f"cannot connect to {host}: {_text(failure)}") from failure
