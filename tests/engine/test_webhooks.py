@@ -22,8 +22,10 @@ from laneway.app.webhook_worker import WebhookService
 from laneway.config.settings import Settings
 from laneway.control import explain, job_type_health
 from laneway.domain.job import Job
+from laneway.domain.lane import Lane
 from laneway.engine.webhook import http_post
 from laneway.errors import ConfigError
+from laneway.store.lanes import ControlState
 from tests.rpc.certificates import make_certificate
 from tests.support.receiver import Received, Receiver, response
 from tests.support.worker_command import WorkerCommand
@@ -485,6 +487,27 @@ async def test_worker_of_other_lanes_does_not_deliver(local: WorkerHarness) -> N
     other = await local.start_worker(only_lanes=["webhooks"])
     assert list(other.internal) == ["laneway.webhook"]
     assert set(other.loops) == {"webhooks"}
+
+
+async def test_worker_that_stops_while_it_notices_a_webhook_takes_no_delivery(
+    local: WorkerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = await local.start_worker()
+    place = worker.registrar.place
+
+    async def place_late(job_type: str, lane: Lane) -> ControlState:
+        state = await place(job_type, lane)
+        worker.is_running = False
+        return state
+
+    monkeypatch.setattr(worker.registrar, "place", place_late)
+    before = set(worker.loops)
+    await create(local, "https://example.com/")
+    await wait_until(lambda: not worker.is_running)
+    await worker.refresh()
+    loops = set(worker.loops)
+    worker.is_running = True
+    assert loops == before
 
 
 @pytest.mark.parametrize("webhooks", ["on", "off"])

@@ -255,13 +255,15 @@ class Worker(WorkerRuntime):
     async def refresh(self) -> None:
         """Read the lanes, and start or update their loops."""
         state = await self.databases.rest.run(lanes.read())
-        if not self.is_running:
+        if self._is_stopping():
             # Do not start a loop while the worker stops.
             return
         self.state = state
         self.leader_services.scheduler.wake()
         if state.has_webhooks and self.settings.webhooks == "on":
             await self._serve_webhooks()
+            if self._is_stopping():
+                return
         runnable = [*self.registry.runnable, *self.internal.values()]
         mine = served(self.state, runnable, self._only)
         self.capacity.serve({lane: {h.isolation for h in hs} for lane, hs in mine.items()})
@@ -274,6 +276,9 @@ class Worker(WorkerRuntime):
             else:
                 self.loops[lane] = loop = LaneLoop(lane, handlers, self._tools, self._warnings)
                 self._start_loop(loop)
+
+    def _is_stopping(self) -> bool:
+        return not self.is_running
 
     async def _serve_webhooks(self) -> None:
         """Deliver to webhooks from now on, if this worker serves their lane."""
