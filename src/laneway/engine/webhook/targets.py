@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 
+# Services of clouds for their machines, which ipaddress takes for public ones.
+_OF_CLOUDS: Final = (ip_network("192.0.0.0/24"), ip_network("168.63.129.16/32"))
 # Addresses that lead to the IPv4 address in their last four bytes.
 _NAT64: Final = (ip_network("64:ff9b::/96"), ip_network("::/96"))
 
@@ -44,6 +46,8 @@ def is_public(address: str) -> bool:
             return False
         if found.is_site_local:
             return False
+    if any(found in each for each in _OF_CLOUDS):
+        return False
     return found.is_global and not found.is_multicast and not found.is_reserved
 
 
