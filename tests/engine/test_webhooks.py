@@ -8,9 +8,11 @@ import hmac
 import json
 import socket
 import ssl
+import threading
 import time
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -334,15 +336,14 @@ async def test_private_addresses_are_refused_without_a_retry(
 async def test_name_is_resolved_once_and_the_checked_address_is_used(
     local: WorkerHarness, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loop, asked = asyncio.get_running_loop(), []
+    asked: list[str] = []
 
-    async def resolve(host: str, *more: Any, **options: Any) -> Any:
+    def resolve(host: str, port: int | None) -> list[str]:
         asked.append(host)
         # A private address at the second question, as a rebinding name server gives it.
-        address = "127.0.0.1" if len(asked) == 1 else "10.0.0.1"
-        return [(2, 1, 6, "", (address, receiver.port))]
+        return ["127.0.0.1" if len(asked) == 1 else "10.0.0.1"]
 
-    monkeypatch.setattr(loop, "getaddrinfo", resolve)
+    monkeypatch.setattr(http_post, "resolve", resolve)
     await create(local, f"http://rebound.example:{receiver.port}/", max_retries=0)
     await local.start_worker()
     await end_one(local)
@@ -355,10 +356,7 @@ async def test_name_is_resolved_once_and_the_checked_address_is_used(
 async def test_address_that_does_not_answer_leaves_time_for_the_next(
     local: WorkerHarness, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def resolve(host: str, *more: Any, **options: Any) -> Any:
-        return [(2, 1, 6, "", (each, receiver.port)) for each in ("127.0.0.2", "127.0.0.1")]
-
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolve)
+    monkeypatch.setattr(http_post, "resolve", lambda host, port: ["127.0.0.2", "127.0.0.1"])
     monkeypatch.setattr(http_post, "CONNECT_S", 0.2)
     with contextlib.ExitStack() as sockets:
         # A full backlog: the next connection gets no answer.
@@ -373,6 +371,29 @@ async def test_address_that_does_not_answer_leaves_time_for_the_next(
         await end_one(local)
         (job,) = await delivered(local)
     assert job.status == "completed"
+
+
+async def test_silent_name_server_holds_up_no_threads_of_the_event_loop(
+    local: WorkerHarness, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, answers = threading.Event(), threading.Event()
+
+    def resolve(host: str, port: int | None) -> list[str]:
+        asked.set()
+        answers.wait()
+        return ["127.0.0.1"]
+
+    monkeypatch.setattr(http_post, "resolve", resolve)
+    await create(local, receiver.url)
+    await local.start_worker()
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    try:
+        await end_one(local)
+        await wait_until(asked.is_set)
+        assert await asyncio.wait_for(asyncio.to_thread(lambda: 7), 10) == 7
+    finally:
+        answers.set()
+    await delivered(local)
 
 
 async def test_http_to_a_public_address_is_refused(

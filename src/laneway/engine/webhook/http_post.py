@@ -10,6 +10,7 @@ import contextlib
 import socket
 import ssl
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import cached_property
@@ -25,6 +26,8 @@ BODY_S: Final = 1.0
 # Then the next address of the host is tried; the last one has all the time that is left.
 CONNECT_S: Final = 3.0
 MOST_INTERIM: Final = 10
+# A name server that is silent holds a thread for half a minute, longer than a request may take.
+RESOLVERS: Final = 32
 # The longest Retry-After that counts.
 LONGEST_AFTER_S: Final = 86_400.0
 _CURE: Final = "set LANEWAY_WEBHOOK_ALLOW to allow the host or its network"
@@ -52,6 +55,8 @@ class Sender:
 
     def __init__(self, targets: AllowedTargets) -> None:
         self._targets = targets
+        # Not the threads of the event loop, which a server needs for its own requests.
+        self._resolvers = ThreadPoolExecutor(RESOLVERS, "laneway-resolve")
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
@@ -99,11 +104,10 @@ class Sender:
         """The addresses of the host that are allowed, at least one."""
         host, loop = str(parts.hostname), asyncio.get_running_loop()
         try:
-            found = await loop.getaddrinfo(host, parts.port, type=socket.SOCK_STREAM)
+            found = await loop.run_in_executor(self._resolvers, resolve, host, parts.port)
         except (OSError, UnicodeError) as error:
             raise RequestFailed(f"cannot resolve {host}: {_text(error)}") from error
-        addresses = [str(address[0]) for *_, address in found]
-        allowed = [each for each in addresses if self._targets.allows(host, each)]
+        allowed = [each for each in found if self._targets.allows(host, each)]
         if not allowed:
             raise RefusedTarget(f"{host} is not a public address: {_CURE}")
         if parts.scheme != "https":
@@ -111,6 +115,12 @@ class Sender:
         if not allowed:
             raise RefusedTarget(f"{host}: http is not encrypted: use https, or {_CURE}")
         return allowed
+
+
+def resolve(host: str, port: int | None) -> list[str]:
+    """The addresses of a host."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(address[0]) for *_, address in found]
 
 
 def _head(parts: SplitResult, headers: Mapping[str, str], length: int) -> bytes:
