@@ -93,7 +93,9 @@ def test_settings_are_checked_by_field() -> None:
         validate_webhook_change({"name": "erp"}, new=True)
 
 
-@pytest.mark.parametrize("address", ["93.184.216.34", "2606:2800:220:1::1", "::ffff:8.8.8.8"])
+@pytest.mark.parametrize(
+    "address", ["93.184.216.34", "2606:2800:220:1::1", "::ffff:8.8.8.8", "64:ff9b::808:808"]
+)
 def test_public_addresses_are_allowed(address: str) -> None:
     assert is_public(address)
 
@@ -104,7 +106,7 @@ def test_public_addresses_are_allowed(address: str) -> None:
      "100.64.0.1", "0.1.2.3", "255.255.255.255", "224.0.0.1", "240.0.0.1", "192.0.2.1", "::1", "::",
      "192.0.0.192", "168.63.129.16", "::ffff:168.63.129.16", "2002:c000:c0::1",
      "fe80::1%eth0", "fc00::1", "fec0::1", "ff02::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1",
-     "64:ff9b::7f00:1", "2002:7f00:1::", "2002:a00:1::1", "2001:0:53aa:64c:0:0:80ff:fffe"],
+     "64:ff9b::7f00:1", "::7f00:1", "::808:808", "2002:7f00:1::", "2002:a00:1::1", "2001:0:53aa:64c:0:0:80ff:fffe"],
 )  # fmt: skip
 def test_other_addresses_are_refused_unless_an_operator_allows_them(address: str) -> None:
     assert not is_public(address)

@@ -11,8 +11,8 @@ from typing import Final
 
 # Services of clouds for their machines, which ipaddress takes for public ones.
 _OF_CLOUDS: Final = (ip_network("192.0.0.0/24"), ip_network("168.63.129.16/32"))
-# Addresses that lead to the IPv4 address in their last four bytes.
-_NAT64: Final = (ip_network("64:ff9b::/96"), ip_network("::/96"))
+# Leads to the IPv4 address in the last four bytes; ipaddress takes it for reserved.
+_NAT64: Final = ip_network("64:ff9b::/96")
 
 
 class AllowedTargets:
@@ -44,6 +44,8 @@ def is_public(address: str) -> bool:
         inner = _inner(found)
         if inner is not None and not is_public(str(inner)):
             return False
+        if found in _NAT64:
+            return True
         if found.is_site_local:
             return False
     if any(found in each for each in _OF_CLOUDS):
@@ -60,7 +62,7 @@ def _parse(address: str) -> IPv4Address | IPv6Address:
 
 def _inner(address: IPv6Address) -> IPv4Address | None:
     """The IPv4 address to which a gateway forwards packets for this one."""
-    if any(address in each for each in _NAT64):
+    if address in _NAT64:
         return IPv4Address(address.packed[-4:])
     if address.teredo is not None:
         return address.teredo[1]
