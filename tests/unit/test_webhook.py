@@ -9,6 +9,7 @@ import pytest
 
 from laneway.config.settings import Settings
 from laneway.domain.webhook import (
+    Webhook,
     check_secret,
     check_url,
     new_secret,
@@ -18,6 +19,7 @@ from laneway.domain.webhook import (
 from laneway.engine.webhook.http_post import retry_after_s
 from laneway.engine.webhook.targets import AllowedTargets, is_public
 from laneway.errors import ConfigError, InvalidInput
+from laneway.store import webhooks
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
@@ -35,6 +37,11 @@ def test_new_secrets_differ_and_are_valid() -> None:
     made = {new_secret() for _ in range(3)}
     assert len(made) == 3
     assert {check_secret(each) for each in made} == made
+
+
+def test_statements_do_not_show_secrets() -> None:
+    assert SECRET not in repr(webhooks.create(Webhook("erp", "https://erp.example"), SECRET, "ann"))
+    assert SECRET not in repr(webhooks.change("erp", {"secret": SECRET}, "ann"))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +113,8 @@ def test_public_addresses_are_allowed(address: str) -> None:
      "100.64.0.1", "0.1.2.3", "255.255.255.255", "224.0.0.1", "240.0.0.1", "192.0.2.1", "::1", "::",
      "192.0.0.192", "168.63.129.16", "::ffff:168.63.129.16", "2002:c000:c0::1",
      "fe80::1%eth0", "fc00::1", "fec0::1", "ff02::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1",
-     "64:ff9b::7f00:1", "::7f00:1", "::808:808", "2002:7f00:1::", "2002:a00:1::1", "2001:0:53aa:64c:0:0:80ff:fffe"],
+     "64:ff9b::7f00:1", "::7f00:1", "::808:808", "2002:7f00:1::", "2002:a00:1::1",
+     "2001:0:53aa:64c:0:0:80ff:fffe"],
 )  # fmt: skip
 def test_other_addresses_are_refused_unless_an_operator_allows_them(address: str) -> None:
     assert not is_public(address)

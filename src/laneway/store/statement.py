@@ -31,7 +31,8 @@ class Statement(Generic[T]):
 
     name: str
     decode: Callable[[list[Row]], T]
-    params: Mapping[str, object] = field(default_factory=dict)
+    # Not shown: payloads and secrets.
+    params: Mapping[str, object] = field(default_factory=dict, repr=False)
     # Whether the result may hold megabytes, to be decoded in a thread.
     may_be_large: bool = False
 
