@@ -255,15 +255,13 @@ class Worker(WorkerRuntime):
     async def refresh(self) -> None:
         """Read the lanes, and start or update their loops."""
         state = await self.databases.rest.run(lanes.read())
-        if self._is_stopping():
+        if state.has_webhooks and self.settings.webhooks == "on" and self.is_running:
+            state = await self._serve_webhooks(state)
+        if not self.is_running:
             # Do not start a loop while the worker stops.
             return
         self.state = state
         self.leader_services.scheduler.wake()
-        if state.has_webhooks and self.settings.webhooks == "on":
-            await self._serve_webhooks()
-            if self._is_stopping():
-                return
         runnable = [*self.registry.runnable, *self.internal.values()]
         mine = served(self.state, runnable, self._only)
         self.capacity.serve({lane: {h.isolation for h in hs} for lane, hs in mine.items()})
@@ -277,22 +275,20 @@ class Worker(WorkerRuntime):
                 self.loops[lane] = loop = LaneLoop(lane, handlers, self._tools, self._warnings)
                 self._start_loop(loop)
 
-    def _is_stopping(self) -> bool:
-        return not self.is_running
-
-    async def _serve_webhooks(self) -> None:
-        """Deliver to webhooks from now on, if this worker serves their lane."""
+    async def _serve_webhooks(self, state: lanes.ControlState) -> lanes.ControlState:
+        """Deliver to webhooks from now on, if this worker serves their lane; return the lanes."""
         if WEBHOOK_TYPE in self.internal:
-            return
+            return state
         # Loads packages for TLS, which most workers do not need.
         from laneway.engine.webhook.delivery import DELIVERY_LANE, delivery_handler
 
-        self.state = await self.registrar.place(WEBHOOK_TYPE, DELIVERY_LANE)
-        if self._only is None or self.state.lane_of(WEBHOOK_TYPE) in self._only:
+        state = await self.registrar.place(WEBHOOK_TYPE, DELIVERY_LANE)
+        if self._only is None or state.lane_of(WEBHOOK_TYPE) in self._only:
             handler = delivery_handler(self.settings, lambda: self.databases.rest)
             await self.registrar.add(handler)
             self.internal[WEBHOOK_TYPE] = handler
             log.info("worker %s delivers to webhooks", self.name)
+        return state
 
     def _start_loop(self, loop: LaneLoop) -> None:
         loop.start()
