@@ -6,6 +6,9 @@ import styles from "./Now.module.css";
 
 type Job = components["schemas"]["JobDetailOut"];
 
+// As every interface keeps an event if the sender does not say.
+const A_DAY_S = 86_400;
+
 /** Send the event for which a job waits; only for those who may. */
 export function SendEvent({ job }: { job: Job }) {
   const [isOpen, setOpen] = useState(false);
@@ -42,6 +45,7 @@ function EventDialog({ job, onClose }: { job: Job; onClose: () => void }) {
             key: key ?? "",
             payload: payload?.value,
             workspace: job.workspace,
+            retention_s: A_DAY_S,
           },
         })
       }
