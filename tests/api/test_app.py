@@ -131,6 +131,10 @@ async def test_invalid_json_is_refused_with_reason(ask: Ask, people: People) -> 
 async def test_valid_request_id_is_kept(ask: Ask) -> None:
     kept = await ask(None, "GET", "/healthz", headers={"X-Request-Id": "abc-1"})
     assert kept.headers["x-request-id"] == "abc-1"
+    # It stands in log lines.
+    token = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+    secret = await ask(None, "GET", "/healthz", headers={"X-Request-Id": token})
+    assert secret.headers["x-request-id"] == "ghp_***"
     for given in ("a b", "x" * 129, "a\tb"):
         answer = await ask(None, "GET", "/healthz", headers={"X-Request-Id": given})
         assert re.fullmatch(r"lw:[0-9a-f]{32}", answer.headers["x-request-id"])
