@@ -36,6 +36,7 @@ LANDED = (
     "0f2428d",
     "91185a0",
     "398d6ff",
+    "1706246",
 )
 LAST = LANDED[-1]
 Described = tuple[list[tuple[str, int]], list[int]]  # columns, types of parameters
