@@ -20,26 +20,21 @@ from bench.scale import Scale, log
 from bench.server import Server
 from bench.workers import ROOT, Workers, environment
 from laneway import Laneway
-from laneway.store import sent_events
 
 RATE = 1000.0
 SENDERS = 8
 
 
-async def _send(lw: Laneway, name: str, key: str, payload: str) -> None:
-    await lw.database.run(sent_events.send(name, key, payload, workspace="default", wake=True))
-
-
 async def send(keys: list[str]) -> float:
     """Send an event for each key at a steady rate; return the events per second."""
     async with Laneway() as lw:
-        await asyncio.gather(*(_send(lw, "warm-up", str(n), "null") for n in range(SENDERS)))
+        await asyncio.gather(*(lw.send_event("warm-up", key=str(n)) for n in range(SENDERS)))
         began = time.monotonic()
 
         async def send_some(sender: int) -> None:
             for n in range(sender, len(keys), SENDERS):
                 await asyncio.sleep(max(0.0, began + n / RATE - time.monotonic()))
-                await _send(lw, EVENT, keys[n], json.dumps({"at": time.time_ns()}))
+                await lw.send_event(EVENT, key=keys[n], payload={"at": time.time_ns()})
 
         await asyncio.gather(*(send_some(sender) for sender in range(SENDERS)))
         return len(keys) / (time.monotonic() - began)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from uuid import UUID, uuid4
 
@@ -258,6 +259,33 @@ async def test_sender_says_how_long_an_event_is_kept(client: Client, db: StoreCl
     for retention in (0, timedelta(days=367), "1 d"):
         with pytest.raises(InvalidInput, match="retention"):
             await client.send_event("kept", retention=retention)  # type: ignore[arg-type]
+
+
+async def test_events_sent_at_the_same_time_share_transactions(
+    client: Client, db: StoreClient
+) -> None:
+    keys = [str(n) for n in range(100)]
+    sent = await asyncio.gather(*(client.send_event("many", key=key) for key in keys))
+    stored = "select id from laneway.sent_events where name = 'many' order by key::integer"
+    assert [one.id for one in sent] == [row[0] for row in db.rows(stored)]
+    commits = "select count(distinct xmin::text) from laneway.sent_events where name = 'many'"
+    assert db.one(commits) == 1
+
+
+async def test_event_that_the_database_refuses_does_not_stop_others(
+    client: Client, db: StoreClient
+) -> None:
+    db.do("alter table laneway.sent_events add constraint no_odd check (key <> 'odd')")
+    try:
+        keys = ("a", "odd", "b")
+        sent = await asyncio.gather(
+            *(client.send_event("mixed", key=key) for key in keys), return_exceptions=True
+        )
+    finally:
+        db.do("alter table laneway.sent_events drop constraint no_odd")
+    assert [isinstance(one, Exception) for one in sent] == [False, True, False]
+    stored = "select key from laneway.sent_events where name = 'mixed' order by key"
+    assert db.rows(stored) == [("a",), ("b",)]
 
 
 async def test_wrong_event_is_refused(client: Client) -> None:

@@ -423,6 +423,7 @@ def run_client(session: RoleSession, data: dict[str, Any]) -> None:
     session.run(jobs.wait(waiting))
     assert session.run(waits.note(Claim(0, data["running"], 1), waiting))
     session.run(sent_events.send("go", "k", "1", workspace="default"))
+    session.run(sent_events.send_all([sent_events.NewEvent("go", "k", "1", "default", None, 60)]))
     assert session.run(jobs.cancel(waiting, "me", None)).found_in == "approved"
     assert session.run(jobs.cancel(data["running"], "me", None)).found_in == "running"
     for keyed in data["keyed"]:

@@ -18,7 +18,7 @@ class Session(Protocol):
 
 
 def run_waits(session: Session, claim: Claim) -> None:
-    assert session.run(handler_waits.read(claim)) == []
+    assert session.run(handler_waits.read([claim])) == [[]]
     assert session.run(handler_waits.begin(claim, NewWait("nap", "sleep", 0.0))).state == "done"
     none: list[Any] = []
     assert session.run(handler_waits.submit_sub_jobs(claim, "none", 0, 0, none)).stored == 0

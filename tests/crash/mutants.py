@@ -479,7 +479,7 @@ MUTANTS = (
         "I2",
         # Sometimes, so that a job ends in spite of it.
         patches={
-            "waits_of": (
+            "stored_waits": (
                 (
                     "cardinality(h.subjects)",
                     "case when random() < 0.3 then 0 else cardinality(h.subjects) end",

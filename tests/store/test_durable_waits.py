@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from laneway.domain.review import JobEdges
 from laneway.errors import DatabaseUnavailable, InvalidInput
 from laneway.store import flows, handler_waits, sent_events, steps
 from laneway.store.batch import Entry
-from laneway.store.handler_waits import NewWait, SubJobsWrite
+from laneway.store.handler_waits import NewWait, StoredWait, SubJobsWrite
 from laneway.store.lanes import peek
 from tests.support.store_client import StoreClient
 
@@ -71,6 +72,46 @@ def test_wait_without_a_timeout_never_ends_by_time(db: StoreClient) -> None:
     db.settle(claim, "wait", result="go")
     assert db.row("waiting", claim.seq)["wake_at"] is None
     assert db.row("handler_waits", claim.seq)["until"] is None
+
+
+def test_waits_of_several_jobs_are_read_with_their_answers(db: StoreClient) -> None:
+    slept, told, late, fresh = (db.running() for _ in range(4))
+    db.run(handler_waits.begin(slept, SLEEP))
+    for claim in (told, late):
+        db.run(handler_waits.begin(claim, EVENT._replace(key=str(claim.seq), seconds=60.0)))
+    db.run(sent_events.send("go", str(told.seq), '{"n": 1}', workspace="default"))
+    db.run(handler_waits.begin(told, EVENT._replace(key=str(told.seq), seconds=60.0)))
+    run_all(db, told, entries(2))
+    db.do("update laneway.handler_waits set done_at = clock_timestamp() where seq = %s", late.seq)
+    found = db.run(handler_waits.read([told, fresh, slept, late]))
+    assert found == [
+        [
+            StoredWait("go", "event", "go", str(told.seq), None, None, "done", '{"n": 1}'),
+            StoredWait("parts", "sub_jobs", total=2, stored=2),
+        ],
+        [],
+        [StoredWait("night", "sleep")],
+        [StoredWait("go", "event", "go", str(late.seq), state="timed_out")],
+    ]
+
+
+def test_large_answers_and_those_after_them_are_read_one_by_one(db: StoreClient) -> None:
+    claim = db.running()
+    for n in range(4):
+        # Does not compress.
+        payload = json.dumps(random.Random(n).randbytes(15_000).hex())
+        db.run(sent_events.send("go", "k", payload, workspace="default"))
+        db.run(handler_waits.begin(claim, EVENT._replace(name=str(n))))
+    (found,) = db.run(handler_waits.read([claim]))
+    assert [one.state for one in found] == ["done", "done", None, None]
+    assert [one.result is None for one in found] == [False, False, True, True]
+
+
+def test_wait_of_a_cancelled_job_has_no_answer(db: StoreClient) -> None:
+    claim = db.running()
+    db.run(handler_waits.begin(claim, EVENT))
+    db.do("update laneway.handler_waits set done_at = '-infinity'")
+    assert [one.state for one in db.run(handler_waits.read([claim]))[0]] == [None]
 
 
 def test_repeated_verdict_of_a_wait_is_accepted(db: StoreClient) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import psycopg
 import pytest
@@ -12,7 +13,7 @@ from laneway.errors import InvalidInput
 from laneway.store import handler_waits, sent_events
 from laneway.store.handler_waits import NewWait, WaitWrite
 from laneway.store.lanes import peek
-from laneway.store.sent_events import SentEvent
+from laneway.store.sent_events import NewEvent, SentEvent
 from tests.support.store_client import StoreClient
 
 Another = Callable[[], StoreClient]
@@ -226,6 +227,37 @@ def test_event_for_jobs_of_many_types_wakes_workers(db: StoreClient) -> None:
 def test_bad_event_is_refused(db: StoreClient, name: str, key: str, problem: str) -> None:
     with pytest.raises(InvalidInput, match=problem):
         db.run(sent_events.send(name, key, "1", workspace="default"))
+
+
+def new(key: str, payload: str = "null", name: str = "go", retention_s: float = 60.0) -> NewEvent:
+    return NewEvent(name, key, payload, "default", "ada", retention_s)
+
+
+def test_events_sent_together_are_delivered_in_order(db: StoreClient) -> None:
+    claims = {key: suspended(db, key=key) for key in ("a", "b", "b", "x")}
+    waiting = sum(db.places(claim.seq) == ["waiting"] for claim in claims.values())
+    assert waiting == 3
+    sent = db.run(sent_events.send_all([new("b", '"1"'), new("a"), new("b", '"2"'), new("z")]))
+    assert [one.delivered for one in sent] == [2, 1, 0, 0]
+    assert [one.job_types for one in sent] == [["t"], ["t"], None, None]
+    assert [one.id for one in sent] == sorted(one.id for one in sent)
+    kept = "select key, payload::text, sent_by, expires_at - sent_at from laneway.sent_events"
+    minute = timedelta(minutes=1)
+    assert db.rows(kept + " order by id") == [
+        ("b", '"1"', "ada", minute),
+        ("a", "null", "ada", minute),
+        ("b", '"2"', "ada", minute),
+        ("z", "null", "ada", minute),
+    ]
+    assert db.places(claims["x"].seq) == ["waiting"]
+
+
+def test_events_sent_together_are_stored_all_or_none(db: StoreClient) -> None:
+    claim = suspended(db, key="a")
+    with pytest.raises(InvalidInput, match="retention: 1 second to a year"):
+        db.run(sent_events.send_all([new("a"), new("b", retention_s=0.5)]))
+    assert db.one("select count(*) from laneway.sent_events") == 0
+    assert db.places(claim.seq) == ["waiting"]
 
 
 def test_event_outside_of_the_callers_workspaces_is_refused(db: StoreClient) -> None:

@@ -111,6 +111,8 @@ class Client(LimitHolder, FlowVerbs):
 
     async def close(self) -> None:
         """Sends the wake-ups still due; does not close the database."""
+        if "_event_sends" in self.__dict__:
+            await self._event_sends.drain()
         if "_waker" in self.__dict__:
             await self._waker.close()
         if "sync" in self.__dict__:

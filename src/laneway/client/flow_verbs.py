@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
-from typing import TYPE_CHECKING, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, TypeVar
 from uuid import UUID
 
 from laneway.client.decisions import APPLICATION
@@ -23,15 +23,22 @@ from laneway.domain.text import check_name, check_text
 from laneway.errors import JobFailed
 from laneway.observability import tracing
 from laneway.store import flow_changes, local_notify, sent_events
+from laneway.store.batcher import Batcher
 
 if TYPE_CHECKING:
     from laneway.client.catalog import Catalog
     from laneway.config.settings import Settings
     from laneway.domain.payload import PayloadLimits
     from laneway.store.batch import Answer
-    from laneway.store.database import AsyncConn, Database, Runner
+    from laneway.store.database import AsyncConn, Database
+    from laneway.store.statement import Statement
 
 T = TypeVar("T")
+
+# Events in a transaction, which has about 1 MiB, and transactions at a time.
+_EVENTS_AT_ONCE: Final = 100
+_WEIGHT_BYTES: Final = 1024 * 1024 // _EVENTS_AT_ONCE
+_SENDS_AT_ONCE: Final = 2
 
 
 class FlowVerbs:
@@ -44,10 +51,10 @@ class FlowVerbs:
 
         @property
         def database(self) -> Database: ...
+        async def _run(self, statement: Statement[T]) -> T: ...
         async def _notify(self, message: str) -> None: ...
         def _wake(self, job_types: Iterable[str]) -> None: ...
         async def _connected(self, work: Callable[[AsyncConn], Awaitable[T]]) -> T: ...
-        def _transaction(self, conn: object) -> AbstractAsyncContextManager[Runner]: ...
 
     def flow(
         self,
@@ -133,6 +140,15 @@ class FlowVerbs:
         )
         return ChangedFlow(await self.get_flow(wanted), changed)
 
+    @cached_property
+    def _event_sends(self) -> Batcher[sent_events.NewEvent, sent_events.SentEvent]:
+        """Sends events that are sent at the same time in one transaction."""
+
+        async def send(events: list[sent_events.NewEvent]) -> list[sent_events.SentEvent]:
+            return await self._run(sent_events.send_all(events))
+
+        return Batcher(send, most=_EVENTS_AT_ONCE, weigh=_weight, at_once=_SENDS_AT_ONCE)
+
     async def send_event(
         self,
         name: str,
@@ -155,21 +171,30 @@ class FlowVerbs:
         if sent_by is not None:
             check_name(sent_by, "sent_by", max_bytes=2 * NAME_BYTES)
         text = payload if isinstance(payload, JsonText) else encode(payload, limits=self._limits)
-        async with self._transaction(conn) as runner:
-            sent = await runner.run(
+        if conn is None:
+            event = sent_events.NewEvent(name, key, text, workspace, sent_by, retention_s)
+            (sent,) = await self._event_sends.run([event])
+            if wake is not False and sent.job_types:
+                self._wake(sent.job_types)
+        else:
+            from laneway.store.caller_connection import borrow
+
+            sent = await borrow(conn).run(
                 sent_events.send(
                     name,
                     key,
                     text,
                     workspace=workspace,
                     sent_by=sent_by,
-                    wake=conn is not None and bool(wake),
+                    wake=bool(wake),
                     retention_s=retention_s,
                 )
             )
-        if conn is None and wake is not False and sent.job_types:
-            self._wake(sent.job_types)
         return EventDelivery(sent.id, sent.delivered)
+
+
+def _weight(event: sent_events.NewEvent) -> int:
+    return 1 + len(event.payload) // _WEIGHT_BYTES
 
 
 def new_draft(name: str, tags: Sequence[str], workspace: str, created_by: str | None) -> FlowDraft:

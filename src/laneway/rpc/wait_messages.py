@@ -22,6 +22,8 @@ from laneway.store.handler_waits import PAGE_BYTES, EndedRow, NewWait, StoredWai
 
 # The most sub-jobs of one wait.
 MAX_TOTAL: Final = 100_000
+# Answers come with BeginWait.
+_STORED: Final = ("name", "kind", "event", "key", "total", "stored")
 _OPTION_BYTES: Final = 64 * 1024
 # Sub-jobs belong to the submitter of their job.
 _OPTIONS: Final = tuple(one for one in SUB_JOB_OPTIONS if one != "created_by")
@@ -38,12 +40,12 @@ SubJob = Sequence[Any]
 
 
 def write_stored(one: StoredWait) -> pb.StoredWait:
-    return pb.StoredWait(**one._asdict())
+    return pb.StoredWait(**{name: getattr(one, name) for name in _STORED})
 
 
 def read_stored(one: pb.StoredWait) -> StoredWait:
-    given = {name: getattr(one, name) for name in StoredWait._fields[2:] if one.HasField(name)}
-    return StoredWait(one.name, one.kind, *(given.get(name) for name in StoredWait._fields[2:]))
+    given = {name: getattr(one, name) for name in _STORED[2:] if one.HasField(name)}
+    return StoredWait(one.name, one.kind, **given)
 
 
 def write_new(wait: NewWait) -> dict[str, Any]:

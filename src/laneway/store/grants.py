@@ -30,7 +30,7 @@ SEQUENCES: Final = frozenset({"events_id_seq", "jobs_seq_seq"})
 NAME_BYTES: Final = 63
 # Functions that this version calls in addition to one that the previous version called.
 _SUCCESSORS: Final = {
-    "submit": ("submit_batch", "send_event"),
+    "submit": ("submit_batch", "send_event", "send_events"),
     "measure": ("is_current_publisher",),
     "hold_limits": ("note_wait",),
 }

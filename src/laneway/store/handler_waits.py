@@ -10,6 +10,7 @@ from uuid import UUID
 from laneway.domain.claim import Claim
 from laneway.domain.review import HandlerWait
 from laneway.store import jobs
+from laneway.store.arrays import array_of_numbers
 from laneway.store.statement import Row, Statement
 
 if TYPE_CHECKING:
@@ -27,14 +28,18 @@ class StoredWait(NamedTuple):
     """A wait that a handler asked for in an earlier run.
 
     `total`: the number of sub-jobs that it was given; `stored`: how many of them are submitted.
+    `state`: done or timed_out, with the payload of the event as JSON text in `result`; None if the
+    answer is not final or not small, and always from a server: `begin` asks for it.
     """
 
     name: str
     kind: str
-    event: str | None
-    key: str | None
-    total: int | None
-    stored: int | None
+    event: str | None = None
+    key: str | None = None
+    total: int | None = None
+    stored: int | None = None
+    state: str | None = None
+    result: str | None = None
 
 
 class NewWait(NamedTuple):
@@ -82,13 +87,17 @@ class EndedRow(NamedTuple):
     result: str | None
 
 
-def read(claim: Claim) -> Statement[list[StoredWait]]:
-    """The waits of a job so far, in the order in which its handler asked for them."""
-    return Statement(
-        "handler_waits/read_waits",
-        lambda rows: [StoredWait(*row) for row in rows],
-        {"seq": claim.seq},
-    )
+def read(claims: Sequence[Claim]) -> Statement[list[list[StoredWait]]]:
+    """The waits of each job so far, in the order in which its handler asked for them."""
+
+    def decode(rows: list[Row]) -> list[list[StoredWait]]:
+        found: dict[int, list[StoredWait]] = {claim.seq: [] for claim in claims}
+        for seq, *row in rows:
+            found[seq].append(StoredWait(*row))
+        return [found[claim.seq] for claim in claims]
+
+    seqs = array_of_numbers([claim.seq for claim in claims])
+    return Statement("handler_waits/read_waits", decode, {"seqs": seqs}, may_be_large=True)
 
 
 def listing(job_id: UUID) -> Statement[list[HandlerWait]]:

@@ -23,5 +23,6 @@ OLDER_NAMES: Final = {
     "seen_log": "log_snapshot",
     "standing": "queue_position",
     "step": "save_step",
+    "waits_of": "stored_waits",
     "watch": "run_watchdog",
 }

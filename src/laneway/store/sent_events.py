@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from laneway.domain.sent_event import RETENTION_S
-from laneway.store.statement import Statement
+from laneway.store.statement import Statement, rows_of
 
 
 class SentEvent(NamedTuple):
@@ -14,6 +16,30 @@ class SentEvent(NamedTuple):
     id: int
     delivered: int
     job_types: list[str] | None
+
+
+class NewEvent(NamedTuple):
+    """An event to be sent; its payload is JSON text."""
+
+    name: str
+    key: str
+    payload: str
+    workspace: str
+    sent_by: str | None
+    retention_s: float
+
+    def text(self) -> str:
+        """The event as JSON."""
+        fields = self._asdict()
+        payload = fields.pop("payload")
+        # Already JSON text, and perhaps large.
+        return f'{json.dumps(fields)[:-1]},"payload":{payload}}}'
+
+
+def send_all(events: Sequence[NewEvent]) -> Statement[list[SentEvent]]:
+    """Stores events in one transaction and delivers them, as `send`."""
+    text = ",".join([event.text() for event in events])
+    return Statement("sent_events/send_events", rows_of(SentEvent), {"events": f"[{text}]"})
 
 
 def send(

@@ -6,9 +6,10 @@ from typing import Final
 
 WAIT_FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     # These run with their owner's rights: a worker writes waits and events only through them.
-    **dict.fromkeys(("begin_wait", "submit_sub_jobs", "sub_job_results", "waits_of"), ()),
+    **dict.fromkeys(("begin_wait", "submit_sub_jobs", "sub_job_results", "stored_waits"), ()),
     **dict.fromkeys(("suspend", "wake_sleepers", "check_events"), ()),
     **dict.fromkeys(("send_event", "delete_expired_events"), ()),
+    "send_events": ("execute on send_event",),
     "lock_for_wait": ("select update on lease",),
     "add_wait": ("select on jobs", "select on steps", "select insert on handler_waits"),
     "add_sub_job_edges": (
@@ -29,11 +30,12 @@ WAIT_STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "handler_waits/list_waits": ("execute on asked_waits",),
     "handler_waits/read_results": ("execute on results_of",),
     "handler_waits/read_sub_jobs": ("execute on sub_job_results",),
-    "handler_waits/read_waits": ("execute on waits_of",),
+    "handler_waits/read_waits": ("execute on stored_waits",),
     "handler_waits/submit_sub_jobs": ("execute on submit_sub_jobs",),
     "sent_events/send_event": ("execute on send_event",),
+    "sent_events/send_events": ("execute on send_events",),
 }
-EVENT_SENDER: Final = ("sent_events/send_event",)
+EVENT_SENDER: Final = ("sent_events/send_event", "sent_events/send_events")
 _READERS: Final = ("handler_waits/list_waits",)
 WAITING_WORKER: Final = tuple(
     name for name in WAIT_STATEMENTS if name not in (*EVENT_SENDER, *_READERS)

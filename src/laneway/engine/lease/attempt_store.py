@@ -47,8 +47,8 @@ class AttemptStore(Protocol):
         """Store a step's result; return it as later attempts will read it."""
         ...
 
-    async def read_waits(self, claim: Claim) -> list[StoredWait]:
-        """The waits that a job's handler asked for so far, in order."""
+    async def read_waits(self, claims: Sequence[Claim]) -> list[list[StoredWait]]:
+        """The waits that the handler of each job asked for so far, in order."""
         ...
 
     async def begin_wait(self, claim: Claim, wait: NewWait) -> WaitWrite:
@@ -118,8 +118,8 @@ class DatabaseAttemptStore:
     async def keep_step(self, claim: Claim, name: str, result: str, took_s: float) -> StepWrite:
         return await self._database.run(steps.save(claim, name, result, took_s))
 
-    async def read_waits(self, claim: Claim) -> list[StoredWait]:
-        return await self._database.run(handler_waits.read(claim))
+    async def read_waits(self, claims: Sequence[Claim]) -> list[list[StoredWait]]:
+        return await self._database.run(handler_waits.read(claims))
 
     async def begin_wait(self, claim: Claim, wait: NewWait) -> WaitWrite:
         return await self._database.run(handler_waits.begin(claim, wait))

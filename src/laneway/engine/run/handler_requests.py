@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
+from laneway.domain.claim import Claim
 from laneway.engine.claim.call_limits import CallLimits
 from laneway.engine.lease.attempt_store import AttemptStore
 from laneway.engine.lease.reporter import Reporter
@@ -24,12 +25,14 @@ from laneway.engine.run.attempt import Run
 from laneway.engine.run.handler_channel import finished_error
 from laneway.errors import DatabaseUnavailable, InvalidInput, SchemaMismatch, StaleAttempt
 from laneway.observability.log_throttle import LogThrottle
-from laneway.store.handler_waits import EndedRow, NewWait
+from laneway.store.batcher import Batcher
+from laneway.store.handler_waits import EndedRow, NewWait, StoredWait
 from laneway.store.leases import WriteResult
 
 BUSY_S = 0.05
 LONGEST_BACKOFF_S = 2.0
 CANCEL_S = 1.0
+WAITS_AT_ONCE = 200
 # Requests that write about the job, and the call of `ctx` that makes each.
 WRITES = {
     "flush": "save",
@@ -67,6 +70,10 @@ class HandlerRequests:
         self._on_answer = on_answer
         self._on_submitted = on_submitted
         self.limits = CallLimits(store, warnings)
+        # Jobs that go on together read their waits together.
+        self._waits: Batcher[Claim, list[StoredWait]] = Batcher(
+            store.read_waits, most=WAITS_AT_ONCE
+        )
 
     async def answer(self, run: Run, what: str, body: dict[str, Any]) -> Any:
         """Answer a request; raises StaleAttempt if the attempt is superseded."""
@@ -80,7 +87,7 @@ class HandlerRequests:
             case "keep":
                 return await self._keep_step(run, **body)
             case "waits":
-                return await self._repeat(run, partial(self._store.read_waits, run.claim))
+                return await self._repeat(run, partial(self._read_waits, run.claim))
             case "wait":
                 return await self._begin_wait(run, NewWait(**body))
             case "sub_jobs":
@@ -105,6 +112,7 @@ class HandlerRequests:
         return None
 
     async def close(self) -> None:
+        await self._waits.close()
         await self.limits.close()
 
     async def _acquire(self, run: Run, names: list[str], inside: dict[str, int]) -> None:
@@ -127,6 +135,10 @@ class HandlerRequests:
         return kept.result
 
     # Waits --------------------------------------------------------------------------------------
+
+    async def _read_waits(self, claim: Claim) -> list[StoredWait]:
+        (found,) = await self._waits.run([claim])
+        return found
 
     async def _begin_wait(self, run: Run, wait: NewWait) -> dict[str, str | None]:
         write = partial(self._store.begin_wait, run.claim, wait)

@@ -74,7 +74,9 @@ class Waits:
     def sleep(self, name: str, seconds: float) -> Asking[None]:
         """Continue after so many seconds from the first call with this name."""
         pause = check_pause(seconds, "seconds")
-        yield from self._enter(name, _Wanted("sleep"))
+        stored = yield from self._enter(name, _Wanted("sleep"))
+        if stored is not None and stored.state == "done":
+            return
         answer = yield "wait", {"name": name, "kind": "sleep", "seconds": pause}
         if answer["state"] == "open":
             raise self._suspend(name)
@@ -89,18 +91,22 @@ class Waits:
         if timeout is not None:
             timeout = check_pause(timeout, "timeout")
         chosen = self._event_name(event, key) if name is None else name
-        yield from self._enter(chosen, _Wanted("event", event, key))
-        answer = yield (
-            "wait",
-            {"name": chosen, "kind": "event", "seconds": timeout, "event": event, "key": key},
-        )
-        if answer["state"] == "open":
+        wanted = _Wanted("event", event, key)
+        stored = yield from self._enter(chosen, wanted)
+        if stored is not None and stored.state is not None:
+            state, result = stored.state, stored.result
+        else:
+            answer = yield (
+                "wait",
+                {"name": chosen, "kind": "event", "seconds": timeout, "event": event, "key": key},
+            )
+            state, result = answer["state"], answer["result"]
+        if state == "open":
             raise self._suspend(chosen)
-        if answer["state"] == "timed_out":
-            wanted = _Wanted("event", event, key).text()
+        if state == "timed_out":
             within = "in time" if timeout is None else f"within {timeout:g} s"
-            raise WaitTimeout(f"{wanted} did not come {within}")
-        return self._value(answer["result"])
+            raise WaitTimeout(f"{wanted.text()} did not come {within}")
+        return self._value(result)
 
     def run_all(
         self, name: str, jobs: Iterable[Given], failures: Failures
@@ -109,7 +115,8 @@ class Waits:
         if failures not in ("raise", "return"):
             raise InvalidInput("failures", "must be 'raise' or 'return'")
         requests = _read(jobs)
-        stored = yield from self._enter(name, _Wanted("sub_jobs", total=len(requests)))
+        earlier = yield from self._enter(name, _Wanted("sub_jobs", total=len(requests)))
+        stored = 0 if earlier is None else earlier.stored or 0
         if stored < len(requests):
             for offset, part in self._chunks(requests, stored):
                 body = {"name": name, "total": len(requests), "offset": offset, "jobs": part}
@@ -136,8 +143,8 @@ class Waits:
 
     # Names --------------------------------------------------------------------------------------
 
-    def _enter(self, name: str, wanted: _Wanted) -> Asking[int]:
-        """Use a name; returns how many of its sub-jobs are stored."""
+    def _enter(self, name: str, wanted: _Wanted) -> Asking[StoredWait | None]:
+        """Use a name; returns the wait that an earlier run stored under it."""
         if self.suspension is not None:
             raise self.suspension
         check_text(name, "name", max_bytes=NAME_BYTES)
@@ -155,7 +162,7 @@ class Waits:
         else:
             _check_same(stored, wanted)
         self._used.add(name)
-        return 0 if stored is None else stored.stored or 0
+        return stored
 
     def _check_all_used(self, name: str) -> None:
         for earlier in self._stored or ():

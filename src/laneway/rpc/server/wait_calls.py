@@ -46,7 +46,7 @@ class WaitCalls(ServedCalls):
             one = await self._owned(call, call.request)
             if one is None:
                 return pb.ReadWaitsResponse(answer=pb.ANSWER_FENCED)
-            found = await self._waits.run(handler_waits.read(one.claim))
+            (found,) = await self._waits.run(handler_waits.read([one.claim]))
         waits = [wait_messages.write_stored(each) for each in found]
         return pb.ReadWaitsResponse(answer=pb.ANSWER_ACCEPTED, waits=waits)
 

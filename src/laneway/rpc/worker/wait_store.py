@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Final
@@ -37,7 +38,10 @@ class RemoteWaitStore(ABC):
     def _can_wait(self, claim: Claim) -> bool:
         """Whether the server that assigned it serves waits."""
 
-    async def read_waits(self, claim: Claim) -> list[StoredWait]:
+    async def read_waits(self, claims: Sequence[Claim]) -> list[list[StoredWait]]:
+        return await asyncio.gather(*map(self._read_waits, claims))
+
+    async def _read_waits(self, claim: Claim) -> list[StoredWait]:
         request = pb.ReadWaitsRequest(**self._about(claim))
         response = await self._connection.call("ReadWaits", request)
         _check_running(claim, response.answer)

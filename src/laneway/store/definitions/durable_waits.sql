@@ -232,12 +232,25 @@ begin
     end loop;
 end $$;
 
--- The waits that a job's handler asked for so far, in order.
-create or replace function laneway.waits_of(p_seq bigint)
-returns table (name text, kind text, event text, key text, total integer, stored integer)
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
-    select h.name, h.kind, h.event, h.key, h.total, cardinality(h.subjects)
-      from laneway.handler_waits h where h.seq = p_seq order by h.position
+-- The waits that the handlers of these jobs asked for so far, in order. state: `done` or `timed_out` for those whose answer is
+-- final and, with the job's earlier ones, small enough to send along; null for the others, which laneway.begin_wait looks at.
+create or replace function laneway.stored_waits(p_seqs bigint[], p_bytes integer default 65536)
+returns table (seq bigint, name text, kind text, event text, key text, total integer, stored integer, state text, result text)
+language sql stable security definer set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+    select w.seq, w.name, w.kind, w.event, w.key, w.total, w.stored,
+           case when w.size <= p_bytes then w.state end,
+           case when w.size <= p_bytes and w.state = 'done' then w.result::text end
+      from unnest(p_seqs) s
+     cross join lateral (
+        select h.seq, h.name, h.kind, h.event, h.key, h.total, cardinality(h.subjects) as stored, h.position, h.result,
+               case when h.kind = 'sub_jobs' or h.done_at is null or h.done_at = '-infinity' then null
+                    when h.kind = 'event' and h.event_id is null then 'timed_out' else 'done' end as state,
+               sum(coalesce(pg_column_size(h.result), 0)) over (order by h.position) as size
+          from laneway.handler_waits h where h.seq = s) w
+     order by w.seq, w.position
 $$;
 
 -- The newest waits of a job, in the order in which its handler asked for them. jobs: the number of its sub-jobs; event_id,

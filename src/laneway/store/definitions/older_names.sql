@@ -132,3 +132,9 @@ begin
     perform laneway.assign_types(array[p_lane], array[p_job_type], '{}', p_by);
     return exists (select from laneway.worker_lanes where name = p_lane and p_job_type = any (job_types));
 end $$;
+
+create or replace function laneway.waits_of(p_seq bigint)
+returns table (name text, kind text, event text, key text, total integer, stored integer)
+language sql stable as $$
+    select w.name, w.kind, w.event, w.key, w.total, w.stored from laneway.stored_waits(array[p_seq], 0) w
+$$;

@@ -141,6 +141,20 @@ begin
     end if;
 end $$;
 
+-- Sends several events in one transaction, all or none, as laneway.send_event; the answers are in the order given.
+create or replace function laneway.send_events(p_events jsonb)
+returns table (id bigint, delivered integer, job_types text[])
+language sql volatile as $$
+    select s.id, s.delivered, s.job_types
+      from rows from (jsonb_to_recordset(p_events) as (
+               name text, key text, payload jsonb, workspace text, sent_by text, retention_s double precision))
+           with ordinality as e (name, key, payload, workspace, sent_by, retention_s, n)
+     cross join lateral laneway.send_event(
+           e.name, e.key, coalesce(e.payload, 'null'), e.workspace, e.sent_by, retention => make_interval(secs => e.retention_s),
+           max_payload_bytes => 2147483647) s
+     order by e.n
+$$;
+
 -- Makes the looks that commits left; returns the types of the jobs that go on, null if there were none. For laneway.peek.
 create or replace function laneway.check_events(p_limit integer default 1000)
 returns text[] language plpgsql volatile security definer set search_path = pg_catalog, pg_temp

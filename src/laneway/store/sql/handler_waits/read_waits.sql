@@ -1,2 +1,2 @@
--- The waits that a job's handler asked for in its earlier runs, in order.
-select name, kind, event, key, total, stored from laneway.waits_of(%(seq)s::bigint)
+-- The waits that the handlers of these jobs asked for in their earlier runs, in order.
+select seq, name, kind, event, key, total, stored, state, result from laneway.stored_waits(%(seqs)s::bigint[])

@@ -1,0 +1,4 @@
+-- phase: pre
+-- safe-with: 0.1.0
+-- Gives the functions their version: events are sent in batches, and resumed handlers read their waits in batches, with
+-- the answers. It changes no table.
