@@ -424,11 +424,19 @@ async def test_handler_that_finishes_all_the_same_keeps_its_result(
     assert await attempt.result() == "done all the same"
 
 
-@pytest.mark.usefixtures("new_interpreters")  # which take their time
-async def test_job_stopped_before_its_child_is_up_never_starts(pool: ProcessPool) -> None:
+@pytest.mark.usefixtures("new_interpreters")
+async def test_job_stopped_before_its_child_is_up_never_starts(
+    pool: ProcessPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    # Each interpreter waits until somebody opens the gate.
+    (tmp_path / "sitecustomize.py").write_text(f"open({str(gate)!r}).close()\n")
+    monkeypatch.syspath_prepend(tmp_path)
     attempt = Attempt(pool, "reporting").start()
     await until(lambda: bool(pool.pids))
     attempt.stop()
+    await asyncio.to_thread(gate.write_text, "")
     assert await attempt.verdict() is None
     assert attempt.reporter.events == []
     late = Attempt(pool, "reporting")

@@ -10,7 +10,7 @@ from laneway.store.statement import Statement, scalar
 # Edges followed in one transaction, and tallies of flows added up in one.
 BATCH: Final = 1000
 # Waiting jobs that one check reads, each with its edges.
-LOOK: Final = 200
+LOOK: Final = 1000
 
 
 class Advance(NamedTuple):

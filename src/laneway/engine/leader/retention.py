@@ -23,6 +23,8 @@ RECOUNT_S: Final = 30.0
 PRUNE_S: Final = 3600.0
 # After each step a walk pauses for three times as long as the step took.
 REST: Final = 3.0
+# Between two pages of waiting jobs.
+PAGE_S: Final = 10.0
 
 
 class RetentionService(Service):
@@ -122,7 +124,8 @@ class RetentionService(Service):
             self._on_promoted(set(step.job_types))
         ended = time.monotonic()
         self._waiting_after = step.after or 0
-        self._waiting_at = ended + (WALK_S if step.after is None else REST * (ended - began))
+        rest_s = max(PAGE_S, REST * (ended - began))
+        self._waiting_at = ended + (WALK_S if step.after is None else rest_s)
 
     async def _prune_events(self, term: LeaderTerm) -> None:
         prune = retention.prune_events(term, self._keep_events)
