@@ -455,7 +455,10 @@ MUTANTS = (
         setup="alter table laneway.countdowns drop constraint countdowns_missing_check",
         patches={
             "count_down": (
-                ("offset 0 for update skip locked) c;", "offset 0) c; perform pg_sleep(0.02);"),
+                (
+                    "offset 0 for update skip locked) c on true;",
+                    "offset 0) c on true; perform pg_sleep(0.02);",
+                ),
             )
         },
     ),

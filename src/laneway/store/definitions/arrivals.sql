@@ -158,16 +158,21 @@ begin
         select coalesce(array_agg(c.job_type) filter (where c.answer = 'promoted'), '{}'), bool_or(c.answer = 'arrived') is true
           into wakes, arrived
           from laneway.count_down(v_gone, array_fill(1, array[cardinality(v_gone)]), p_now) c where v_gone is not null;
-        select least(beyond, min(s) - 1) into beyond from unnest(v_met) s
-         where exists (select from laneway.open_edges e where e.parent = p_parent and e.child = s);
+        if cardinality(v_gone) is distinct from cardinality(v_met) then
+            select least(beyond, min(s) - 1) into beyond from unnest(v_met) s
+             where exists (select from laneway.open_edges e where e.parent = p_parent and e.child = s);
+        end if;
     end if;
     if v_children is not null then
         v_gone := array(
             select w.seq from unnest(v_children) s
              cross join lateral (select x.seq from laneway.waiting x where x.seq = s and x.reason = 'jobs'
                                  offset 0 for update skip locked) w);
-        select least(beyond, min(s) - 1) into beyond from unnest(v_children) s
-         where s <> all (v_gone) and exists (select from laneway.waiting w where w.seq = s and w.reason = 'jobs');
+        if cardinality(v_gone) <> cardinality(v_children) then
+            select least(beyond, min(s) - 1) into beyond
+              from (select s from unnest(v_children) s except select s from unnest(v_gone) s) u
+             where exists (select from laneway.waiting w where w.seq = u.s and w.reason = 'jobs');
+        end if;
         select wakes || coalesce(array_agg(c.job_type) filter (where c.answer = 'promoted'), '{}'),
                arrived or bool_or(c.answer = 'arrived') is true
           into wakes, arrived

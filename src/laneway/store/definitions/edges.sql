@@ -324,25 +324,29 @@ set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
-    v_locked bigint[];
     v_zero   bigint[];
+    v_less   bigint[];
+    v_counts integer[];
+    v_rest   bigint[];
     v_busy   bigint[];
 begin
-    select array_agg(c.seq), array_agg(c.seq) filter (where c.missing <= u.n) into v_locked, v_zero
+    -- Here and below no array is searched for each child: that would cost the square of their number.
+    select array_agg(u.seq) filter (where c.missing <= u.n), array_agg(u.seq) filter (where c.missing > u.n and u.n > 0),
+           array_agg(u.n) filter (where c.missing > u.n and u.n > 0), array_agg(u.seq) filter (where c.missing is null)
+      into v_zero, v_less, v_counts, v_rest
       from unnest(p_children, p_counts) as u (seq, n)
-     cross join lateral (select x.seq, x.missing from laneway.countdowns x where x.seq = u.seq
-                         offset 0 for update skip locked) c;
+      left join lateral (select x.missing from laneway.countdowns x where x.seq = u.seq
+                         offset 0 for update skip locked) c on true;
     update laneway.countdowns c set missing = c.missing - u.n
-      from (select x.seq, x.n from unnest(p_children, p_counts) as x (seq, n)
-             where x.n > 0 and x.seq = any (v_locked) and (x.seq = any (v_zero)) is not true) u
-     where c.seq = u.seq;
+      from unnest(v_less, v_counts) as u (seq, n) where c.seq = u.seq;
     delete from laneway.countdowns c where c.seq = any (v_zero);
-    -- Without a countdown there is nothing to wait for.
-    select array_agg(u.seq) filter (where c.seq is not null), v_zero || array_agg(u.seq) filter (where c.seq is null)
-      into v_busy, v_zero
-      from unnest(p_children) as u (seq)
-      left join lateral (select x.seq from laneway.countdowns x where x.seq = u.seq offset 0) c on true
-     where (u.seq = any (v_locked)) is not true;
+    if v_rest is not null then
+        -- Without a countdown there is nothing to wait for.
+        select array_agg(u.seq) filter (where c.seq is not null), v_zero || array_agg(u.seq) filter (where c.seq is null)
+          into v_busy, v_zero
+          from unnest(v_rest) as u (seq)
+          left join lateral (select x.seq from laneway.countdowns x where x.seq = u.seq offset 0) c on true;
+    end if;
     if v_zero is not null then
         v_zero := array(
             select w.seq from unnest(v_zero) s
@@ -354,8 +358,11 @@ begin
     end if;
     if v_busy is not null then
         insert into laneway.arrivals (kind, seq, n)
-        select 'counted', u.seq, case when u.seq = any (v_zero) then 0 else u.n end
-          from unnest(p_children, p_counts) as u (seq, n) where u.seq = any (v_busy);
+        select 'counted', x.seq, case when bool_or(x.is_zero) then 0 else max(x.n) end
+          from (select u.seq, u.n, false as is_busy, false as is_zero from unnest(p_children, p_counts) as u (seq, n)
+                 union all select b, null, true, false from unnest(v_busy) b
+                 union all select z, null, false, true from unnest(v_zero) z) x
+         group by x.seq having bool_or(x.is_busy);
         answer := 'arrived'; seq := 0; job_type := null;
         return next;
     end if;
