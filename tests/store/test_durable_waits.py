@@ -75,18 +75,18 @@ def test_wait_without_a_timeout_never_ends_by_time(db: StoreClient) -> None:
 
 
 def test_waits_of_several_jobs_are_read_with_their_answers(db: StoreClient) -> None:
-    slept, told, late, fresh = (db.running() for _ in range(4))
+    slept, notified, late, fresh = (db.running() for _ in range(4))
     db.run(handler_waits.begin(slept, SLEEP))
-    for claim in (told, late):
+    for claim in (notified, late):
         db.run(handler_waits.begin(claim, EVENT._replace(key=str(claim.seq), seconds=60.0)))
-    db.run(sent_events.send("go", str(told.seq), '{"n": 1}', workspace="default"))
-    db.run(handler_waits.begin(told, EVENT._replace(key=str(told.seq), seconds=60.0)))
-    run_all(db, told, entries(2))
+    db.run(sent_events.send("go", str(notified.seq), '{"n": 1}', workspace="default"))
+    db.run(handler_waits.begin(notified, EVENT._replace(key=str(notified.seq), seconds=60.0)))
+    run_all(db, notified, entries(2))
     db.do("update laneway.handler_waits set done_at = clock_timestamp() where seq = %s", late.seq)
-    found = db.run(handler_waits.read([told, fresh, slept, late]))
+    found = db.run(handler_waits.read([notified, fresh, slept, late]))
     assert found == [
         [
-            StoredWait("go", "event", "go", str(told.seq), None, None, "done", '{"n": 1}'),
+            StoredWait("go", "event", "go", str(notified.seq), None, None, "done", '{"n": 1}'),
             StoredWait("parts", "sub_jobs", total=2, stored=2),
         ],
         [],

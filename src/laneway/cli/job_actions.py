@@ -104,7 +104,7 @@ def retry(job_ids: JobIds = None, json: Json = False, *, chosen: Chosen) -> None
 
 @selecting
 def run_now(job_ids: JobIds = None, json: Json = False, *, chosen: Chosen) -> None:
-    """Start jobs now that are delayed, snoozed or wait for a retry."""
+    """Start jobs now that are delayed, snoozed or asleep, or wait for a retry."""
     check_either(job_ids, chosen)
     if not job_ids:
         filter_options.bulk("run_now", "made due", chosen, json)

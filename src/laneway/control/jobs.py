@@ -229,7 +229,7 @@ async def retry(db: Database, job_id: UUID, *, by: str) -> Job:
 
 
 async def run_now(db: Database, job_id: UUID, *, by: str) -> Job:
-    """Make a job due that waits for its `run_at`: delayed, snoozed or backing off."""
+    """Make a job due that waits for a time: delayed, snoozed, backing off or asleep."""
     verb_rules.check_actor(by)
     async with audited(db, by, "job.made_due", "job", str(job_id)) as change:
         answer = await change.run(store.run_now(job_id))

@@ -324,7 +324,7 @@ class Jobs(_Verbs):
         return await jobs.retry(self._db, parse_job_id(job_id), by=by)
 
     async def run_now(self, job_id: UUID | str, *, by: str = _APPLICATION) -> Job:
-        """Make a job due that waits for its `run_at`: delayed, snoozed or backing off."""
+        """Make a job due that waits for a time: delayed, snoozed, backing off or asleep."""
         return await jobs.run_now(self._db, parse_job_id(job_id), by=by)
 
     async def reprioritize(

@@ -191,7 +191,7 @@ def retry_job(job_id: UUID | str) -> Call[Job]:
 
 
 def run_job_now(job_id: UUID | str) -> Call[Job]:
-    """Make a job due that waits for its `run_at`: delayed, snoozed or backing off."""
+    """Make a job due that waits for a time: delayed, snoozed, backing off or asleep."""
     return _job_action(job_id, "run_now", None)
 
 

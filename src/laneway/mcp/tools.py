@@ -232,7 +232,7 @@ class Tools:
         )
 
     async def run_job_now(self, job_id: JobId) -> ListedJob:
-        """Starts a job now that is delayed, snoozed or waits for a retry; others are refused."""
+        """Starts a job now that is delayed, snoozed or asleep, or waits for a retry."""
         return _shown(ListedJob, await self._client().run_job_now(await self._found(job_id)))
 
     async def reprioritize_job(

@@ -110,7 +110,7 @@ export class Client {
     return this.#connection.call("retry_job", { ...options, id });
   }
 
-  /** Makes a job due that waits for its `run_at`: delayed, snoozed or backing off. */
+  /** Makes a job due that waits for a time: delayed, snoozed, backing off or asleep. */
   async runNow(id: string, options: ChangeOptions = {}): Promise<Job> {
     checkOptions(options, KNOWN_CHANGE, "options of runNow");
     return this.#connection.call("run_job_now", { ...options, id });

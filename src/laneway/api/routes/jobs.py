@@ -232,7 +232,7 @@ async def retry_job(request: Request, who: Canceller, job_id: UUID, guard: Idemp
 
 @_post("/{job_id}/run_now", operation_id="run_job_now")
 async def run_job_now(who: Canceller, job_id: UUID, guard: Idempotent) -> Response:
-    """Start a job now that waits for its `run_at`: delayed, snoozed or backing off.
+    """Start a job now that waits for a time: delayed, snoozed, backing off or asleep.
 
     It becomes due and starts when its lane has a free slot. Other jobs are refused.
     """
