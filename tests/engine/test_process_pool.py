@@ -430,7 +430,7 @@ async def test_job_stopped_before_its_child_is_up_never_starts(
 ) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
-    # Each interpreter waits until somebody opens the gate.
+    # Each interpreter waits until the test opens the gate.
     (tmp_path / "sitecustomize.py").write_text(f"open({str(gate)!r}).close()\n")
     monkeypatch.syspath_prepend(tmp_path)
     attempt = Attempt(pool, "reporting").start()
