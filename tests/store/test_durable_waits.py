@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from base64 import b64encode
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -97,14 +98,14 @@ def test_waits_of_several_jobs_are_read_with_their_answers(db: StoreClient) -> N
 
 def test_large_answers_and_those_after_them_are_read_one_by_one(db: StoreClient) -> None:
     claim = db.running()
-    for n in range(4):
-        # Does not compress.
-        payload = json.dumps(random.Random(n).randbytes(15_000).hex())
-        db.run(sent_events.send("go", "k", payload, workspace="default"))
+    # Does not compress.
+    noise = [b64encode(random.Random(n).randbytes(15_000)).decode() for n in range(4)]
+    for n, text in enumerate(("x" * 100_000, *noise)):
+        db.run(sent_events.send("go", "k", json.dumps(text), workspace="default"))
         db.run(handler_waits.begin(claim, EVENT._replace(name=str(n))))
     (found,) = db.run(handler_waits.read([claim]))
-    assert [one.state for one in found] == ["done", "done", None, None]
-    assert [one.result is None for one in found] == [False, False, True, True]
+    assert [one.state for one in found] == [None, "done", "done", "done", None]
+    assert [one.result for one in found] == [None, *map(json.dumps, noise[:3]), None]
 
 
 def test_wait_of_a_cancelled_job_has_no_answer(db: StoreClient) -> None:

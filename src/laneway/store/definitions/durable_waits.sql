@@ -234,6 +234,7 @@ end $$;
 
 -- The waits that the handlers of these jobs asked for so far, in order. state: `done` or `timed_out` for those whose answer is
 -- final and, with the job's earlier ones, small enough to send along; null for the others, which laneway.begin_wait looks at.
+-- Not for compressed ones, which may be a hundred times as large as they look.
 create or replace function laneway.stored_waits(p_seqs bigint[], p_bytes integer default 65536)
 returns table (seq bigint, name text, kind text, event text, key text, total integer, stored integer, state text, result text)
 language sql stable security definer set search_path = pg_catalog, pg_temp
@@ -246,9 +247,11 @@ as $$
       from unnest(p_seqs) s
      cross join lateral (
         select h.seq, h.name, h.kind, h.event, h.key, h.total, cardinality(h.subjects) as stored, h.position, h.result,
-               case when h.kind = 'sub_jobs' or h.done_at is null or h.done_at = '-infinity' then null
+               case when h.kind = 'sub_jobs' or h.done_at is null or h.done_at = '-infinity'
+                         or pg_column_compression(h.result) is not null then null
                     when h.kind = 'event' and h.event_id is null then 'timed_out' else 'done' end as state,
-               sum(coalesce(pg_column_size(h.result), 0)) over (order by h.position) as size
+               sum(case when pg_column_compression(h.result) is null then coalesce(pg_column_size(h.result), 0) else 0 end)
+                   over (order by h.position) as size
           from laneway.handler_waits h where h.seq = s) w
      order by w.seq, w.position
 $$;
