@@ -17,6 +17,7 @@ from laneway.errors import InvalidInput, NotFound, Refused
 from laneway.store import flow_changes
 from tests.client.test_conn import OpenAsync, OpenSync, over_async, over_sync
 from tests.support.store_client import StoreClient
+from tests.support.worker_harness import wait_until
 
 
 def parents(db: StoreClient, job_id: UUID) -> list[UUID]:
@@ -286,6 +287,36 @@ async def test_event_that_the_database_refuses_does_not_stop_others(
     assert [isinstance(one, Exception) for one in sent] == [False, True, False]
     stored = "select key from laneway.sent_events where name = 'mixed' order by key"
     assert db.rows(stored) == [("a",), ("b",)]
+
+
+async def test_close_sends_events_that_wait_for_their_batch(
+    client: Client, db: StoreClient
+) -> None:
+    sending = asyncio.create_task(client.send_event("last"))
+    await asyncio.sleep(0)
+    await client.close()
+    await client.database.close()
+    stored = db.one("select id from laneway.sent_events where name = 'last'")
+    assert (await sending).id == stored
+
+
+async def test_close_does_not_wait_for_events_that_are_blocked(
+    client: Client, db: StoreClient
+) -> None:
+    with db.conn.transaction():
+        db.do("lock table laneway.sent_events in exclusive mode")
+        sending = asyncio.create_task(client.send_event("blocked"))
+        await wait_until(lambda: is_blocked(db))
+        sending.cancel()
+        async with asyncio.timeout(10):
+            await client.close()
+        assert not is_blocked(db)
+
+
+def is_blocked(db: StoreClient) -> bool:
+    here = "(select d.oid from pg_database d where d.datname = current_database())"
+    waits = f"select count(*) from pg_locks where not granted and database = {here}"
+    return bool(db.one(waits))
 
 
 async def test_wrong_event_is_refused(client: Client) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar, Unpack, overload
@@ -64,6 +64,7 @@ A = TypeVar("A")
 P = ParamSpec("P")
 
 _CONNECT_PAUSES_S: Final = (0.05, 0.1, 0.2, 0.4)
+_CLOSE_TIMEOUT_S: Final = 1.0
 _STATUS: Final = {status.value: status for status in Status}
 
 
@@ -110,9 +111,17 @@ class Client(LimitHolder, FlowVerbs):
         return SyncClient(self)
 
     async def close(self) -> None:
-        """Sends the wake-ups still due; does not close the database."""
-        if "_event_sends" in self.__dict__:
-            await self._event_sends.drain()
+        """Sends the events and wake-ups still due, if that is possible within a second.
+
+        Does not close the database.
+        """
+        sends = self.__dict__.pop("_event_sends", None)
+        if sends is not None:
+            # A caller that was cancelled has left its statement running: it may wait for a lock.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_CLOSE_TIMEOUT_S):
+                    await sends.drain()
+            await sends.close()
         if "_waker" in self.__dict__:
             await self._waker.close()
         if "sync" in self.__dict__:

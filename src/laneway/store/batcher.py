@@ -91,6 +91,8 @@ class Batcher(Generic[I, A]):
 
     async def drain(self) -> None:
         """Waits until every call is answered."""
+        # Calls of this iteration of the event loop have not started.
+        self._start()
         while self._tasks:
             await asyncio.wait(self._tasks)
 
