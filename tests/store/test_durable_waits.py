@@ -108,6 +108,16 @@ def test_large_answers_and_those_after_them_are_read_one_by_one(db: StoreClient)
     assert [one.result for one in found] == [None, *map(json.dumps, noise[:3]), None]
 
 
+def test_answers_are_measured_as_they_are_sent(db: StoreClient) -> None:
+    """Not as they are stored: compressed, and numbers in a tenth of their digits."""
+    claim = db.running()
+    for n, payload in enumerate(('"small"', json.dumps("x" * 70_000), "[" + "1e300," * 300 + "1]")):
+        db.run(sent_events.send("go", "k", payload, workspace="default"))
+        db.run(handler_waits.begin(claim, EVENT._replace(name=str(n))))
+    (found,) = db.run(handler_waits.read([claim]))
+    assert [one.state for one in found] == ["done", None, None]
+
+
 def test_wait_of_a_cancelled_job_has_no_answer(db: StoreClient) -> None:
     claim = db.running()
     db.run(handler_waits.begin(claim, EVENT))

@@ -242,17 +242,22 @@ set jit = off
 set enable_seqscan = off
 as $$
     select w.seq, w.name, w.kind, w.event, w.key, w.total, w.stored,
-           case when w.size <= p_bytes then w.state end,
-           case when w.size <= p_bytes and w.state = 'done' then w.result::text end
+           case when greatest(w.kept, w.size, 0) <= p_bytes then w.state end,
+           case when greatest(w.kept, w.size, 0) <= p_bytes then w.answer end
       from unnest(p_seqs) s
      cross join lateral (
-        select h.seq, h.name, h.kind, h.event, h.key, h.total, cardinality(h.subjects) as stored, h.position, h.result,
-               case when h.kind = 'sub_jobs' or h.done_at is null or h.done_at = '-infinity'
-                         or pg_column_compression(h.result) is not null then null
-                    when h.kind = 'event' and h.event_id is null then 'timed_out' else 'done' end as state,
-               sum(case when pg_column_compression(h.result) is null then coalesce(pg_column_size(h.result), 0) else 0 end)
-                   over (order by h.position) as size
-          from laneway.handler_waits h where h.seq = s) w
+        select t.*, sum(octet_length(t.answer)) over (order by t.position) as size
+          from (
+            -- The text of numbers may be larger than they are in the table.
+            select c.*, case when c.state = 'done' and c.kept <= p_bytes then c.result::text end as answer
+              from (
+                select h.seq, h.name, h.kind, h.event, h.key, h.total, cardinality(h.subjects) as stored, h.position, h.result,
+                       case when h.kind = 'sub_jobs' or h.done_at is null or h.done_at = '-infinity'
+                                 or pg_column_compression(h.result) is not null then null
+                            when h.kind = 'event' and h.event_id is null then 'timed_out' else 'done' end as state,
+                       sum(pg_column_size(h.result)) over (order by h.position) as kept
+                  from laneway.handler_waits h where h.seq = s) c
+            offset 0) t) w
      order by w.seq, w.position
 $$;
 
