@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Final
@@ -39,7 +38,7 @@ class RemoteWaitStore(ABC):
         """Whether the server that assigned it serves waits."""
 
     async def read_waits(self, claims: Sequence[Claim]) -> list[list[StoredWait]]:
-        return await asyncio.gather(*map(self._read_waits, claims))
+        return [await self._read_waits(claim) for claim in claims]
 
     async def _read_waits(self, claim: Claim) -> list[StoredWait]:
         request = pb.ReadWaitsRequest(**self._about(claim))
