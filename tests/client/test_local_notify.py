@@ -35,6 +35,10 @@ async def _cancel(client: Client, db: StoreClient) -> object:
     return await client.cancel(db.id_of(db.submit()))
 
 
+async def _send_event(client: Client, db: StoreClient) -> object:
+    return await client.send_event("go")
+
+
 async def _reprioritize(client: Client, db: StoreClient) -> object:
     return await jobs.reprioritize(client.database, db.id_of(db.submit()), 5, by="ann")
 
@@ -50,7 +54,8 @@ async def _claim_with_origins(client: Client, db: StoreClient) -> object:
 
 
 @pytest.mark.parametrize(
-    "change", [_submit, _submit_many, _cancel, _reprioritize, _claim, _claim_with_origins]
+    "change",
+    [_submit, _submit_many, _cancel, _send_event, _reprioritize, _claim, _claim_with_origins],
 )
 async def test_every_change_notifies_streams_and_a_read_does_not(
     client: Client, db: StoreClient, notifications: list[str], change: Change

@@ -16,6 +16,7 @@ CHANGES: Final = frozenset(
         "leases/reclaim_leases", "leases/report_progress", "leases/settle_jobs",
         "remote/claim_jobs",
         "retention/expire_approvals", "retention/expire_overaged", "schedules/fire_slots",
+        "sent_events/send_events",
     }
 )  # fmt: skip
 
