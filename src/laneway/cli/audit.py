@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from laneway.cli import inputs, session
+from laneway.cli import connection, inputs
 from laneway.cli.inputs import Json
 from laneway.cli.output import console, note, show, show_json_lines
 
@@ -62,7 +62,7 @@ def audit(
         newer_than=ago,
     )
     asked = list_audit_entries(wanted.check())
-    page = session.run(lambda backend: backend.page(asked, limit, cursor))
+    page = connection.run(lambda backend: backend.page(asked, limit, cursor))
     if json:
         show_json_lines(page.items)
     elif not page.items and page.next_cursor is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from laneway.cli import session
+from laneway.cli import connection
 from laneway.cli.exits import ExitCode
 from laneway.cli.inputs import Json
 from laneway.cli.output import line, note, show, show_json
@@ -57,5 +57,5 @@ async def _measure(seconds: float) -> BenchmarkReport:
 
     for number in INTERRUPTS:
         loop.add_signal_handler(number, interrupt)
-    async with session.opened() as db:
+    async with connection.opened() as db:
         return await run(db, seconds, note)

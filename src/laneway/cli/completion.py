@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 if TYPE_CHECKING:
-    from laneway.cli.session import Backend
+    from laneway.cli.connection import Backend
 
 T = TypeVar("T")
 Words = list[tuple[str, str]]
@@ -101,15 +101,17 @@ def _look_up(ctx: typer.Context, read: Callable[[Backend], Awaitable[list[T]]]) 
 @asynccontextmanager
 async def _backend(ctx: typer.Context) -> AsyncIterator[Backend]:
     """The backend of the command to complete; embedded PostgreSQL only if it runs already."""
-    from laneway.cli import session
+    from laneway.cli import connection
 
     # The root callback does not run for a completion.
     given = ctx.find_root().params
     if given.get("server"):
-        session.use_server(
-            session.Server(given["server"], given.get("token"), bool(given.get("allow_insecure")))
+        connection.use_server(
+            connection.Server(
+                given["server"], given.get("token"), bool(given.get("allow_insecure"))
+            )
         )
-        async with session.backend() as backend:
+        async with connection.backend() as backend:
             yield backend
         return
     from laneway.app.open_database import running_dsn
@@ -118,9 +120,9 @@ async def _backend(ctx: typer.Context) -> AsyncIterator[Backend]:
 
     if url := given.get("database_url"):
         os.environ["LANEWAY_DATABASE_URL"] = url
-    settings = session.settings()
+    settings = connection.settings()
     database = Database(running_dsn(settings), settings, role="cli")
     try:
-        yield DatabaseBackend(database, session.principal())
+        yield DatabaseBackend(database, connection.principal())
     finally:
         await database.close()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from laneway import __version__
-from laneway.cli import session
+from laneway.cli import connection
 from laneway.cli.exits import ExitCode, fail
 from laneway.cli.groups import group
 from laneway.cli.inputs import Json
@@ -28,7 +28,7 @@ def _dsn() -> str:
     from laneway.app.open_database import resolve_dsn
     from laneway.store.health import check_conninfo
 
-    dsn = resolve_dsn(session.settings(), announce=False)
+    dsn = resolve_dsn(connection.settings(), announce=False)
     check_conninfo(dsn)
     return dsn
 
@@ -39,7 +39,7 @@ def migrate() -> None:
     from laneway.config.lanes import whole_setup
     from laneway.store import migrate as migrations
 
-    applied = migrations.migrate(_dsn(), lanes=whole_setup(session.settings().lanes))
+    applied = migrations.migrate(_dsn(), lanes=whole_setup(connection.settings().lanes))
     for name in applied:
         line(name)
     note(f"{len(applied)} applied" if applied else "the schema is up to date")
@@ -62,7 +62,7 @@ def status(
     from laneway.store import migrate as migrations
     from laneway.store.missing_relations import CURE_RESTORE
 
-    chosen = session.settings()
+    chosen = connection.settings()
     state = asdict(migrations.status(_dsn()))
     data_dir = str(_embedded_dir(chosen)) if chosen.conninfo is None else None
     if json:
@@ -97,8 +97,8 @@ def repair(json: Json = False) -> None:
             note(f"checked {checked:,} jobs")
 
     async def run() -> repair.Repaired:
-        async with open_database(session.settings(), role="repair", announce=False) as db:
-            return await repair.repair(db, by=session.principal(), on_progress=report)
+        async with open_database(connection.settings(), role="repair", announce=False) as db:
+            return await repair.repair(db, by=connection.principal(), on_progress=report)
 
     done = asyncio.run(run())
     if json:
@@ -188,7 +188,7 @@ def run_program(
     installed = os.environ.get("PATH", os.defpath)
     path = installed
     # An older pg_dump refuses a newer server: embedded PostgreSQL needs its own programs.
-    if session.settings().conninfo is None or shutil.which(command[0]) is None:
+    if connection.settings().conninfo is None or shutil.which(command[0]) is None:
         path = os.pathsep.join(filter(None, (_embedded_programs(), installed)))
     program = shutil.which(command[0], path=path)
     if program is None:
@@ -209,7 +209,7 @@ def reset(
     from laneway.config.lanes import whole_setup
     from laneway.store import migrate as migrations
 
-    chosen = session.settings()
+    chosen = connection.settings()
     if chosen.conninfo is not None:
         raise fail(
             "db reset deletes only embedded PostgreSQL, and a database is set"
@@ -228,7 +228,7 @@ def reset(
 @app.command()
 def path() -> None:
     """Print the data directory of embedded PostgreSQL."""
-    line(str(_embedded_dir(session.settings())))
+    line(str(_embedded_dir(connection.settings())))
 
 
 def _embedded_dir(chosen: Settings) -> Path:
@@ -243,7 +243,7 @@ def _embedded_programs() -> str:
     from laneway.errors import ConfigError
 
     try:
-        return str(find_binaries(session.settings().pg_bin).directory)
+        return str(find_binaries(connection.settings().pg_bin).directory)
     except ConfigError:
         return ""
 
@@ -253,7 +253,7 @@ def _run(command: list[str], **variables: str) -> None:
     from laneway.store.health import libpq_environment
 
     environment = {**os.environ, **libpq_environment(_dsn()), **variables}
-    if session.settings().conninfo is not None:
+    if connection.settings().conninfo is not None:
         os.execve(command[0], command, environment)  # noqa: S606 - no shell is wanted
     # An embedded server ends with the process that started it: stay and wait for the program.
     previous = signal.signal(signal.SIGINT, signal.SIG_IGN)

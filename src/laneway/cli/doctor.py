@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from laneway.cli import session
+from laneway.cli import connection
 from laneway.cli.exits import ExitCode
 from laneway.cli.inputs import Json
 from laneway.cli.output import line, show_json, visible
@@ -22,7 +22,7 @@ def doctor(json: Json = False) -> None:
     """Check the database, workers and jobs, or a server; name the next step for each problem."""
     import asyncio
 
-    found = asyncio.run(_check_server(json) if session.is_remote() else _check_all(json))
+    found = asyncio.run(_check_server(json) if connection.is_remote() else _check_all(json))
     failed = {check.name for check in found if check.finding.value == "fail"}
     if failed & {"database", "server"}:
         raise typer.Exit(ExitCode.UNREACHABLE)
@@ -46,7 +46,7 @@ async def _check_all(json: bool) -> list[HealthCheck]:
     from laneway.errors import LanewayError, MissingExtra
     from laneway.extras import install_line
 
-    chosen = session.settings()
+    chosen = connection.settings()
     found: list[HealthCheck] = []
 
     def add(check: HealthCheck) -> None:

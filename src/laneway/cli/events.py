@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from laneway.cli import inputs, session
+from laneway.cli import connection, inputs
 from laneway.cli.groups import group
 from laneway.cli.inputs import Json
 from laneway.cli.output import jobs_word, note, show_json, visible
@@ -43,8 +43,8 @@ def send(
     """Send an event: jobs that wait for its name and key continue."""
     value = None
     if payload is not None:
-        value = inputs.payload(payload, None, [], session.settings().payload_limits)
-    sent = session.call(operations.send_event(name, key, value, workspace, retention))
+        value = inputs.payload(payload, None, [], connection.settings().payload_limits)
+    sent = connection.call(operations.send_event(name, key, value, workspace, retention))
     if json:
         show_json(sent)
     else:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from laneway.cli import completion, inputs, session
+from laneway.cli import completion, connection, inputs
 from laneway.cli.exits import ExitCode, fail
 from laneway.cli.name_notes import note_unknown_names
 from laneway.cli.option_groups import takes
 from laneway.cli.output import is_interactive, jobs_word, line, note, show_json, visible
 
 if TYPE_CHECKING:
-    from laneway.cli.session import Backend
+    from laneway.cli.connection import Backend
     from laneway.domain.bulk import BulkProgress, BulkRequest, Preview
     from laneway.domain.filter import JobFilter
 
@@ -162,7 +162,7 @@ def bulk(verb: str, participle: str, chosen: Chosen, json: bool, **more: Any) ->
     request = BulkRequest(
         verb=BulkVerb(verb), wanted=chosen.wanted, everything=chosen.everything, **more
     )
-    found = session.run(lambda backend: _preview(backend, request, chosen))
+    found = connection.run(lambda backend: _preview(backend, request, chosen))
     if chosen.dry_run:
         _show_preview(found, participle, json)
         raise typer.Exit
@@ -172,7 +172,7 @@ def bulk(verb: str, participle: str, chosen: Chosen, json: bool, **more: Any) ->
             f"{verb.capitalize().replace('_', ' ')} {found.count} {jobs_word(found.matched)}?",
             yes=chosen.yes,
         )
-        progress = session.run(lambda backend: _run(backend, request, found))
+        progress = connection.run(lambda backend: _run(backend, request, found))
     else:
         progress = None
     raise typer.Exit(_show_result(progress, verb, participle, json))

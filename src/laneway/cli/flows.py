@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from laneway.cli import completion, inputs, session
+from laneway.cli import completion, connection, inputs
 from laneway.cli.groups import group
 from laneway.cli.inputs import Json
 from laneway.cli.output import (
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
     from uuid import UUID
 
-    from laneway.cli.session import Backend
+    from laneway.cli.connection import Backend
     from laneway.domain.flow import ChangedFlow, Flow, FlowGraph
     from laneway.domain.job_id import IdPrefix
     from laneway.domain.page import Page
@@ -71,7 +71,7 @@ def ls(
     async def verb(backend: Backend) -> Page[Flow]:
         return await backend.page(operations.list_flows(wanted), limit, cursor)
 
-    page = session.run(verb)
+    page = connection.run(verb)
     if json:
         show_json_lines(page.items)
     elif page.items:
@@ -177,7 +177,7 @@ def _run(given: UUID | IdPrefix, verb: Callable[[Backend, UUID], Awaitable[T]]) 
     async def once(backend: Backend) -> T:
         return await verb(backend, await _resolve(backend, given))
 
-    return session.run(once)
+    return connection.run(once)
 
 
 async def _resolve(backend: Backend, given: UUID | IdPrefix) -> UUID:

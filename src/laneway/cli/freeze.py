@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from laneway.cli import completion, inputs, session
+from laneway.cli import completion, connection, inputs
 from laneway.cli.exits import ExitCode
 from laneway.cli.inputs import Json
 from laneway.cli.output import note, seconds, show, show_json
@@ -37,7 +37,7 @@ def freeze(
 ) -> None:
     """Drain lanes, by default all, and wait until no job runs in them."""
     try:
-        frozen = session.run(
+        frozen = connection.run(
             lambda backend: backend.freeze(lanes or None, deadline=deadline, or_thaw=or_thaw)
         )
     except KeyboardInterrupt:
@@ -82,7 +82,7 @@ def _state(frozen: Freeze) -> str:
 
 def thaw(lanes: Lanes = None, json: Json = False) -> None:
     """Restore frozen lanes, by default all, to their state before the freeze."""
-    thawed = session.call(thaw_lanes(lanes or None))
+    thawed = connection.call(thaw_lanes(lanes or None))
     if json:
         show_json({"lanes": to_json(thawed)})
         return

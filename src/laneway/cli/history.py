@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from laneway.cli import session
+from laneway.cli import connection
 from laneway.cli.inputs import Json
 from laneway.cli.output import note, show, show_json, show_json_lines
 from laneway.domain.codec import to_json
@@ -46,16 +46,18 @@ def add_commands(
         if name is None:
             # The pause gate affects every lane, so its changes belong to their history.
             kinds = [kind, "gate"] if kind == "lane" else [kind]
-            found = session.run(lambda backend: backend.history(kinds, limit=limit, before=before))
+            found = connection.run(
+                lambda backend: backend.history(kinds, limit=limit, before=before)
+            )
         else:
             cursor = None if before is None else str(before)
-            found = session.page(changes(name), limit, cursor)
+            found = connection.page(changes(name), limit, cursor)
         _show_history(kind, name, found, limit, json)
 
     @app.command("rollback")
     def rollback_(name: Name, to: To = None, json: Json = False) -> None:
         """Undo the newest change, or restore an earlier state; this is itself a change."""
-        _show_rollback(kind, name, session.call(roll_back(name, to)), json)
+        _show_rollback(kind, name, connection.call(roll_back(name, to)), json)
 
 
 def _show_history(kind: str, name: str | None, found: list[Change], limit: int, json: bool) -> None:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import typer
 
-from laneway.cli import completion, filter_options, inputs, session
+from laneway.cli import completion, connection, filter_options, inputs
 from laneway.cli.exits import ExitCode, report
 from laneway.cli.filter_options import Chosen, check_either, selecting
 from laneway.cli.inputs import JobIds, Json
@@ -16,7 +16,7 @@ from laneway.cli.job_ids import resolve
 from laneway.cli.output import note, show_json, visible
 
 if TYPE_CHECKING:
-    from laneway.cli.session import Backend
+    from laneway.cli.connection import Backend
     from laneway.domain.job import Job
     from laneway.domain.job_id import IdPrefix
 
@@ -195,4 +195,4 @@ def _each(
                 note(f"job {job_id}: {visible(describe(job))}")
         return code
 
-    raise typer.Exit(session.run(run_all))
+    raise typer.Exit(connection.run(run_all))

@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
-from laneway.cli import session
+from laneway.cli import connection
 from laneway.cli.output import note, visible
 
 if TYPE_CHECKING:
-    from laneway.cli.session import Backend
+    from laneway.cli.connection import Backend
     from laneway.domain.job_id import IdMatches, IdPrefix
 
 T = TypeVar("T")
@@ -22,7 +22,7 @@ def run(given: UUID | IdPrefix, verb: Callable[[Backend, UUID], Awaitable[T]]) -
     async def once(backend: Backend) -> T:
         return await verb(backend, await resolve(backend, given))
 
-    return session.run(once)
+    return connection.run(once)
 
 
 async def resolve(backend: Backend, given: UUID | IdPrefix) -> UUID:

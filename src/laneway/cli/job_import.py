@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from laneway.cli import inputs, session
+from laneway.cli import connection, inputs
 from laneway.cli.inputs import Json
 from laneway.cli.output import line, note, show_json, visible
 
@@ -47,9 +47,9 @@ def import_jobs(
     except (OSError, ValueError, InvalidInput) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise typer.BadParameter(f"{file}: {why}") from None
-    if session.is_remote():
+    if connection.is_remote():
         raise typer.BadParameter("`import` needs a database: remove --server (LANEWAY_SERVER)")
-    moved, refused = session.run_on_database(
+    moved, refused = connection.run_on_database(
         lambda database: _move(database, plan, batch, follow, dry_run=dry_run)
     )
     if json:
@@ -79,7 +79,7 @@ async def _move(
 
     from laneway.app.job_import import JobImport
 
-    importing = JobImport(database, plan, session.principal())
+    importing = JobImport(database, plan, connection.principal())
     moved = 0
     try:
         while True:

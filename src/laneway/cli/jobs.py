@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from laneway.cli import completion, inputs, job_actions, job_ids, job_import, session, stats
+from laneway.cli import completion, connection, inputs, job_actions, job_ids, job_import, stats
 from laneway.cli.filter_options import Chosen, filtered
 from laneway.cli.groups import group
 from laneway.cli.inputs import JobId, JobIds, Json
@@ -33,7 +33,7 @@ LOG_LINES = 50
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from laneway.cli.session import Backend
+    from laneway.cli.connection import Backend
     from laneway.domain.job import Job
     from laneway.domain.job_id import IdPrefix
     from laneway.domain.page import Page
@@ -133,7 +133,7 @@ def submit(
         raise typer.BadParameter("--quiet prints the id alone: remove --wait and --json")
     if timeout is not None and not wait:
         raise typer.BadParameter("--timeout bounds --wait: add --wait")
-    value = inputs.payload(payload, file, arg or [], session.settings().payload_limits)
+    value = inputs.payload(payload, file, arg or [], connection.settings().payload_limits)
 
     async def verb(backend: Backend) -> Job:
         from laneway.cli import watch
@@ -171,7 +171,7 @@ def submit(
         note(f"job {made.id} submitted")
         return await watch.wait_for_submitted(backend, made, timeout, note_now=similar is None)
 
-    job = session.run(verb)
+    job = connection.run(verb)
     if not wait:
         show_json(job.to_dict()) if json else line(str(job.id))
         return
@@ -206,7 +206,7 @@ def ls(
         return found
 
     short: dict[UUID, str] = {}
-    page = session.run(verb)
+    page = connection.run(verb)
     if json:
         show_json_lines(job.to_dict() for job in page.items)
     elif page.items and wanted.status is not None and wanted.status.value == "awaiting_approval":
@@ -315,7 +315,7 @@ def wait(
 
     if not ids:
         raise typer.BadParameter("give at least one job id")
-    ended = session.run(lambda backend: following.wait_for_all(backend, ids, timeout))
+    ended = connection.run(lambda backend: following.wait_for_all(backend, ids, timeout))
     for job in ended:
         if json:
             show_json(job.to_dict())

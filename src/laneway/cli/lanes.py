@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from laneway.cli import completion, history, session
+from laneway.cli import completion, connection, history
 from laneway.cli.groups import group
 from laneway.cli.inputs import Json
 from laneway.cli.name_notes import note_unpublished_type
@@ -46,12 +46,12 @@ def _show_tuned(lane: TunedLane, done: str | None, json: bool) -> None:
 def ls(json: Json = False) -> None:
     """List the lanes with slots in use, depth and oldest wait."""
     if json:
-        found = session.items(operations.list_lanes())
+        found = connection.items(operations.list_lanes())
         show_json_lines(found)
         return
     from laneway.cli import tables
 
-    seen = session.run(lambda backend: backend.overview(1))
+    seen = connection.run(lambda backend: backend.overview(1))
     if seen.gate.paused:
         show(tables.paused(seen.gate))
     show(tables.lanes(seen.lanes))
@@ -60,7 +60,7 @@ def ls(json: Json = False) -> None:
 @app.command("show")
 def show_(name: Name, json: Json = False) -> None:
     """Show one lane, and what waits in it by priority and job type."""
-    found = session.call(operations.get_lane(name))
+    found = connection.call(operations.get_lane(name))
     if json:
         show_json(found)
         return
@@ -75,14 +75,14 @@ def show_(name: Name, json: Json = False) -> None:
 @with_settings
 def create(lane: Name, settings: LaneSettings, json: Json = False) -> None:
     """Create a lane; by default 1 slot, a poll every 5 s, stale after 30 min."""
-    _show_done(session.call(operations.create_lane(lane, settings)), "created", json)
+    _show_done(connection.call(operations.create_lane(lane, settings)), "created", json)
 
 
 @app.command("set")
 @with_settings
 def set_(lane: Name, settings: LaneSettings, json: Json = False) -> None:
     """Change a lane; in force within one poll interval, without a restart."""
-    _show_tuned(session.call(operations.tune_lane(lane, settings)), None, json)
+    _show_tuned(connection.call(operations.tune_lane(lane, settings)), None, json)
 
 
 @app.command()
@@ -110,7 +110,7 @@ def load(
         raise typer.BadParameter(f"{file}: {error}") from None
     if not lanes:
         raise typer.BadParameter(f"{file}: has no lanes")
-    done = session.call(operations.load_lanes(table_of(lanes), dry_run))
+    done = connection.call(operations.load_lanes(table_of(lanes), dry_run))
     if json:
         show_json(done)
         return
@@ -128,7 +128,7 @@ def load(
 def drain(lane: Name, json: Json = False) -> None:
     """Stop claiming jobs of a lane; running jobs finish."""
     _show_tuned(
-        session.call(operations.tune_lane(lane, {"enabled": False})),
+        connection.call(operations.tune_lane(lane, {"enabled": False})),
         "drained; running jobs finish, no more are claimed",
         json,
     )
@@ -137,25 +137,25 @@ def drain(lane: Name, json: Json = False) -> None:
 @app.command("resume")
 def resume_lane(lane: Name, json: Json = False) -> None:
     """Claim jobs of a drained lane again."""
-    _show_tuned(session.call(operations.tune_lane(lane, {"enabled": True})), "resumed", json)
+    _show_tuned(connection.call(operations.tune_lane(lane, {"enabled": True})), "resumed", json)
 
 
 @app.command()
 def move(job_type: JobType, lane: Name, json: Json = False) -> None:
     """Move a job type, with its waiting jobs, to another lane."""
 
-    async def verb(backend: session.Backend) -> Lane:
+    async def verb(backend: connection.Backend) -> Lane:
         changed = await backend.call(operations.take_type(lane, job_type))
         await note_unpublished_type(backend, job_type)
         return changed
 
-    _show_done(session.run(verb), f"now takes {visible(job_type)}", json)
+    _show_done(connection.run(verb), f"now takes {visible(job_type)}", json)
 
 
 @app.command("of")
 def of_(job_type: JobType, json: Json = False) -> None:
     """Print the name of the lane that takes a job type."""
-    found = session.call(operations.find_lane(job_type))
+    found = connection.call(operations.find_lane(job_type))
     show_json(found) if json else line(found.name)
 
 
@@ -164,11 +164,11 @@ history.add_commands(app, "lane", operations.list_lane_changes, operations.roll_
 
 def pause() -> None:
     """Stop claiming in all lanes (close the pause gate); running jobs finish."""
-    session.call(pause_claims())
+    connection.call(pause_claims())
     note("paused: nothing is claimed until `laneway resume`; running jobs finish")
 
 
 def resume() -> None:
     """Claim in all lanes again (open the pause gate); drained lanes stay drained."""
-    session.call(resume_claims())
+    connection.call(resume_claims())
     note("resumed: jobs are claimed again, except in drained lanes")

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from laneway.cli import history, inputs, session
+from laneway.cli import connection, history, inputs
 from laneway.cli.groups import group
 from laneway.cli.inputs import Json
 from laneway.cli.output import note, show, show_json, show_json_lines
@@ -22,7 +22,7 @@ Name = Annotated[str, typer.Argument(metavar="LIMIT", help="The limit's name.")]
 @app.command()
 def ls(json: Json = False) -> None:
     """List limits with their use, and the number of jobs waiting for each."""
-    found = session.items(operations.list_limits())
+    found = connection.items(operations.list_limits())
     if json:
         show_json_lines(found)
         return
@@ -51,7 +51,7 @@ def set_(
         settings["rate_count"], settings["rate_period_s"] = rate
     if not settings:
         raise typer.BadParameter("give --max-concurrent, --rate or --scope")
-    before, tuned = session.run(lambda backend: _tune(backend, limit, settings))
+    before, tuned = connection.run(lambda backend: _tune(backend, limit, settings))
     if json:
         show_json(tuned.limit)
         return
@@ -62,7 +62,7 @@ def set_(
 
 
 async def _tune(
-    backend: session.Backend, name: str, settings: LimitSettings
+    backend: connection.Backend, name: str, settings: LimitSettings
 ) -> tuple[Limit | None, Tuned]:
     """The limit before the change, and the change."""
     listed = await backend.items(operations.list_limits())
@@ -73,7 +73,7 @@ async def _tune(
 @app.command()
 def delete(limit: Name, json: Json = False) -> None:
     """Delete a limit that no handler needs; `rollback` restores it."""
-    session.call(operations.delete_limit(limit))
+    connection.call(operations.delete_limit(limit))
     if json:
         show_json({"name": limit, "deleted": True})
     else:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from laneway.cli import output, session, variables
+from laneway.cli import connection, output, variables
 from laneway.cli.commands import COMMANDS, LazyCommands
 from laneway.cli.exits import ExitCode, log_as_json, report
 from laneway.cli.groups import Group
@@ -120,15 +120,15 @@ def root(
     output.use_color(not no_color)
     variables.use_root(ctx)
     log_as_json(False)
-    session.use_principal(by)
-    session.use_server(None)
+    connection.use_principal(by)
+    connection.use_server(None)
     if server and ctx.invoked_subcommand == "remote-worker":
         if _is_typed(ctx, "server"):
             raise typer.BadParameter("write it after `remote-worker`, as HOST:PORT")
     elif server:
         _check_server_use(ctx)
         source = "--token" if _is_typed(ctx, "token") else "LANEWAY_TOKEN"
-        session.use_server(session.Server(server, token, allow_insecure, source))
+        connection.use_server(connection.Server(server, token, allow_insecure, source))
         return
     for name in ("token", "allow_insecure"):
         if _is_typed(ctx, name):

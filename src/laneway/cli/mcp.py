@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from laneway.cli import session
+from laneway.cli import connection
 
 if TYPE_CHECKING:
     from laneway.http import AsyncClient
@@ -31,8 +31,8 @@ async def _serve(*, is_writing: bool) -> None:
     from laneway.mcp.server import always, make_server
     from laneway.mcp.stdio import serve
 
-    limits = DEFAULT_LIMITS if session.is_remote() else session.settings().payload_limits
-    async with session.connected("mcp") if session.is_remote() else _local_client() as client:
+    limits = DEFAULT_LIMITS if connection.is_remote() else connection.settings().payload_limits
+    async with connection.connected("mcp") if connection.is_remote() else _local_client() as client:
         # Report an unreachable server now, not later to the assistant.
         await client.get_me()
         await serve(make_server(always(client), is_writing=is_writing), limits)
@@ -47,9 +47,9 @@ async def _local_client() -> AsyncIterator[AsyncClient]:
     from laneway.api.http.local_auth import local_token
     from laneway.http import AsyncClient
 
-    async with session.opened() as database:
+    async with connection.opened() as database:
         app = make_app(database.settings, database)
-        token = local_token(app, session.principal())
+        token = local_token(app, connection.principal())
         transport = httpx2.ASGITransport(app)
         try:
             async with AsyncClient(

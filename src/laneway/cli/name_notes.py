@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from laneway.cli.output import note, visible
 
 if TYPE_CHECKING:
-    from laneway.cli.session import Backend
+    from laneway.cli.connection import Backend
     from laneway.domain.job_type import PublishedType
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from laneway.cli import session
+from laneway.cli import connection
 from laneway.cli.groups import group
 from laneway.cli.inputs import Json
 from laneway.cli.output import line, note, show, show_json, show_json_lines, visible
@@ -30,7 +30,7 @@ def create(
     """Create a principal; it has no permissions until it is granted a role."""
     from laneway.operations import access as operations
 
-    _show(session.call(operations.create_principal(principal, kind)), json)
+    _show(connection.call(operations.create_principal(principal, kind)), json)
 
 
 @app.command()
@@ -38,7 +38,7 @@ def ls(json: Json = False) -> None:
     """List the principals."""
     from laneway.operations import access as operations
 
-    found = session.items(operations.list_principals())
+    found = connection.items(operations.list_principals())
     if json:
         show_json_lines(found)
     elif not found:
@@ -54,7 +54,7 @@ def disable(principal: Name, json: Json = False) -> None:
     """Disable a principal: its tokens stop working at once, its sessions end for good."""
     from laneway.operations import access as operations
 
-    _show(session.call(operations.switch_principal(principal, disabled=True)), json)
+    _show(connection.call(operations.switch_principal(principal, disabled=True)), json)
 
 
 @app.command()
@@ -62,7 +62,7 @@ def enable(principal: Name, json: Json = False) -> None:
     """Enable a principal: its tokens work again."""
     from laneway.operations import access as operations
 
-    _show(session.call(operations.switch_principal(principal, disabled=False)), json)
+    _show(connection.call(operations.switch_principal(principal, disabled=False)), json)
 
 
 @app.command()
@@ -77,15 +77,15 @@ def login(
     """Print a login link, or only its secret; it works once, within ten minutes."""
     from laneway.control import sessions
 
-    if session.is_remote():
+    if connection.is_remote():
         raise typer.BadParameter(
             "login links need a database: remove --server (LANEWAY_SERVER), and give the address"
             " with --url"
         )
     if url is not None and not url.startswith(("http://", "https://")):
         raise typer.BadParameter("--url: write the whole address, such as http://127.0.0.1:8420")
-    by = session.principal()
-    secret = session.run_on_database(lambda db: sessions.create_login_link(db, principal, by=by))
+    by = connection.principal()
+    secret = connection.run_on_database(lambda db: sessions.create_login_link(db, principal, by=by))
     link = None if url is None else f"{url.rstrip('/')}/login?link={secret}"
     if json:
         made = {"principal": principal, "secret": secret, "expires_in": sessions.LINK_LIFE_S}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from laneway.cli import inputs, session
+from laneway.cli import connection, inputs
 from laneway.cli.groups import group
 from laneway.cli.inputs import Json
 from laneway.cli.output import note, show, show_json, show_json_lines, visible
@@ -15,7 +15,7 @@ from laneway.cli.output import note, show, show_json, show_json_lines, visible
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from laneway.cli.session import Backend
+    from laneway.cli.connection import Backend
     from laneway.domain.access import Role, RoleGrant
     from laneway.domain.job_id import IdPrefix
 
@@ -33,7 +33,7 @@ def ls(json: Json = False) -> None:
     """List roles with their permissions."""
     from laneway.operations import access as operations
 
-    found = session.items(operations.list_roles())
+    found = connection.items(operations.list_roles())
     if json:
         show_json_lines(found)
         return
@@ -47,7 +47,7 @@ def create(role: Name, permissions: Permissions, json: Json = False) -> None:
     """Create a role from any set of permissions."""
     from laneway.operations import access as operations
 
-    made = session.call(operations.create_role(role, inputs.names(permissions)))
+    made = connection.call(operations.create_role(role, inputs.names(permissions)))
     if json:
         show_json(made)
     else:
@@ -59,7 +59,7 @@ def set_(role: Name, permissions: Permissions, json: Json = False) -> None:
     """Replace the permissions of a role, at once for every principal that has it."""
     from laneway.operations import access as operations
 
-    changed = session.call(operations.change_role(role, inputs.names(permissions)))
+    changed = connection.call(operations.change_role(role, inputs.names(permissions)))
     if json:
         show_json(changed)
     else:
@@ -71,7 +71,7 @@ def delete(role: Name, json: Json = False) -> None:
     """Delete a role that no principal has."""
     from laneway.operations import access as operations
 
-    session.call(operations.delete_role(role))
+    connection.call(operations.delete_role(role))
     if json:
         show_json({"name": role, "deleted": True})
     else:
@@ -95,7 +95,7 @@ def grants(
         found = await backend.items(operations.list_grants(principal=principal, role=role))
         return found, [] if json else await backend.items(operations.list_roles())
 
-    found, roles = session.run(verb)
+    found, roles = connection.run(verb)
     if json:
         show_json_lines(found)
     elif not found:
@@ -151,7 +151,7 @@ def grant(
         max_queued_bytes=inputs.bound(max_queued_bytes, "max_queued_bytes"),
         max_types=inputs.bound(max_types, "max_types"),
     )
-    _show(session.call(asked), "has", json)
+    _show(connection.call(asked), "has", json)
 
 
 @app.command()
@@ -167,7 +167,7 @@ def revoke(
     json: Json = False,
 ) -> None:
     """Revoke a grant."""
-    _show(session.run(lambda backend: _revoke(backend, grant)), "no longer has", json)
+    _show(connection.run(lambda backend: _revoke(backend, grant)), "no longer has", json)
 
 
 async def _revoke(backend: Backend, given: UUID | IdPrefix) -> RoleGrant:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from laneway.cli import history, inputs, session
+from laneway.cli import connection, history, inputs
 from laneway.cli.groups import group
 from laneway.cli.inputs import Json
 from laneway.cli.name_notes import note_unserved_type
@@ -19,7 +19,7 @@ from laneway.errors import Forbidden
 from laneway.operations import schedules as operations
 
 if TYPE_CHECKING:
-    from laneway.cli.session import Backend
+    from laneway.cli.connection import Backend
 
 app = group("Show and change schedules, which submit jobs on a cron.")
 
@@ -37,7 +37,7 @@ def _show(schedule: Schedule, done: str, json: bool) -> None:
 @app.command()
 def ls(json: Json = False) -> None:
     """List schedules with their next run and the outcome of the last slot."""
-    found = session.items(operations.list_schedules())
+    found = connection.items(operations.list_schedules())
     if json:
         show_json_lines(found)
         return
@@ -49,13 +49,13 @@ def ls(json: Json = False) -> None:
 @app.command("show")
 def show_(schedule: Name, json: Json = False) -> None:
     """Show one schedule, its cron in words and its newest slots."""
-    found = session.call(operations.get_schedule(schedule))
+    found = connection.call(operations.get_schedule(schedule))
     if json:
         show_json(found)
         return
     from laneway.cli import schedule_tables
 
-    newest = session.page(operations.list_slots(schedule), 5)
+    newest = connection.page(operations.list_slots(schedule), 5)
     show(schedule_tables.schedule(found))
     if newest:
         line("")
@@ -83,28 +83,30 @@ def set_(
     if tag:
         settings["tags"] = [] if tag == [inputs.NONE] else tag
     if payload is not None:
-        limits = session.settings().payload_limits
+        limits = connection.settings().payload_limits
         settings["payload"] = inputs.payload(payload, None, [], limits)  # type: ignore[typeddict-item]
-    made = session.run(lambda backend: backend.put_schedule(schedule, settings))
+    made = connection.run(lambda backend: backend.put_schedule(schedule, settings))
     _show(made, f"set {', '.join(sorted(settings))}", json)
 
 
 @app.command()
 def enable(schedule: Name, json: Json = False) -> None:
     """Enable a schedule from its next slot on, and clear an error that stopped it."""
-    _show(session.call(operations.change_schedule(schedule, {"enabled": True})), "enabled", json)
+    _show(connection.call(operations.change_schedule(schedule, {"enabled": True})), "enabled", json)
 
 
 @app.command()
 def disable(schedule: Name, json: Json = False) -> None:
     """Disable a schedule; slots until it is enabled are skipped, not caught up."""
-    _show(session.call(operations.change_schedule(schedule, {"enabled": False})), "disabled", json)
+    _show(
+        connection.call(operations.change_schedule(schedule, {"enabled": False})), "disabled", json
+    )
 
 
 @app.command()
 def delete(schedule: Name, json: Json = False) -> None:
     """Delete a schedule and its slots; its jobs stay, and `rollback` restores it."""
-    session.call(operations.delete_schedule(schedule))
+    connection.call(operations.delete_schedule(schedule))
     if json:
         show_json({"name": schedule, "deleted": True})
     else:
@@ -128,7 +130,7 @@ def run(
             await note_unserved_type(backend, found.job_type)
         return ran
 
-    ran = session.run(verb)
+    ran = connection.run(verb)
     if json:
         job_id = str(ran.job_id) if ran.job_id else None
         show_json({"answer": ran.answer, "slot": json_time(ran.slot), "job_id": job_id})
@@ -152,7 +154,7 @@ def slots(
 ) -> None:
     """Show the slots of a schedule and their outcomes, newest first."""
     cursor = None if before is None else before.isoformat()
-    found = session.page(operations.list_slots(schedule), limit, cursor)
+    found = connection.page(operations.list_slots(schedule), limit, cursor)
     if json:
         show_json_lines(found)
         return

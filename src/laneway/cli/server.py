@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from laneway.cli import session
+from laneway.cli import connection
 from laneway.cli.output import line
 from laneway.cli.process_options import (
     App,
@@ -21,7 +21,7 @@ def server(options: dict[str, Any], open_browser: Open = True) -> None:
     """Serve the HTTP API until stopped by SIGTERM, SIGHUP or Ctrl-C."""
     from laneway.app.server import run_server
 
-    by = session.principal()
+    by = connection.principal()
     raise typer.Exit(run_server(line, by=by, open_browser=open_browser, **options))
 
 
@@ -30,5 +30,5 @@ def up(app: App, options: dict[str, Any], open_browser: Open = True) -> None:
     """Serve the HTTP API and run jobs with the handlers of APP, in one process."""
     from laneway.app.server import run_server
 
-    by = session.principal()
+    by = connection.principal()
     raise typer.Exit(run_server(line, app, by=by, open_browser=open_browser, **options))

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from shlex import quote
 
 from laneway import __version__
-from laneway.cli import session
+from laneway.cli import connection
 from laneway.cli.output import moment, visible
 from laneway.control.health import SKEW_S, judge_workers
 from laneway.control.health_check import HealthCheck, fail, ok, warn
@@ -22,7 +22,7 @@ SERVER = "server"
 
 async def examine_server() -> AsyncIterator[HealthCheck]:
     """Run check by check; stop early if the rest would repeat the same failure."""
-    async with session.connected() as client:
+    async with connection.connected() as client:
         try:
             ready = await client.get_readiness()
         except ServerUnreachable as error:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from laneway.cli import completion, inputs, session
+from laneway.cli import completion, connection, inputs
 from laneway.cli.filter_options import Chosen, filtered
 from laneway.cli.inputs import Json
 from laneway.cli.name_notes import note_unknown_lane, note_unknown_names
@@ -16,7 +16,7 @@ from laneway.operations import job_types as operations
 from laneway.operations.workers import read_failures
 
 if TYPE_CHECKING:
-    from laneway.cli.session import Backend
+    from laneway.cli.connection import Backend
     from laneway.domain.counts import StateCount
     from laneway.domain.job_type import PublishedType
     from laneway.domain.stats import Failures
@@ -46,7 +46,7 @@ def counts(json: Json = False, *, chosen: Chosen) -> None:
             await note_unknown_names(backend, chosen.options)
         return counted
 
-    found = session.run(verb)
+    found = connection.run(verb)
     if json:
         show_json_lines(found)
         return
@@ -64,7 +64,7 @@ def types(lane: Lane = None, json: Json = False) -> None:
             await note_unknown_lane(backend, lane)
         return published
 
-    found = session.run(verb)
+    found = connection.run(verb)
     if json:
         show_json_lines(found)
     elif not found:
@@ -84,7 +84,7 @@ def publishers(
     json: Json = False,
 ) -> None:
     """List applications and the job types they publish; the strictest policy applies."""
-    found = session.items(operations.list_publishers(job_type, stale))
+    found = connection.items(operations.list_publishers(job_type, stale))
     if json:
         show_json_lines(found)
     elif not found:
@@ -104,7 +104,7 @@ def forget_publisher(
     json: Json = False,
 ) -> None:
     """Delete what a retired application published, for one job type or for all."""
-    deleted = session.run(lambda backend: backend.forget_publisher(application, job_type))
+    deleted = connection.run(lambda backend: backend.forget_publisher(application, job_type))
     if json:
         show_json({"application": application, "job_types": deleted})
         return
@@ -133,7 +133,7 @@ def failures(
             await note_unknown_lane(backend, lane)
         return failed
 
-    found = session.run(verb)
+    found = connection.run(verb)
     if json:
         show_json({"is_capped": found.is_capped, "items": to_json(found.items)})
         return

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import typer
 
-from laneway.cli import inputs, session
+from laneway.cli import connection, inputs
 from laneway.cli.groups import group
 from laneway.cli.inputs import Json
 from laneway.cli.output import line, moment, note, show, show_json, show_json_lines, visible
@@ -19,7 +19,7 @@ from laneway.domain.codec import to_json
 from laneway.errors import LanewayError
 
 if TYPE_CHECKING:
-    from laneway.cli.session import Backend
+    from laneway.cli.connection import Backend
     from laneway.domain.access import NewToken, Token
     from laneway.domain.job_id import IdPrefix
 
@@ -90,7 +90,7 @@ def create(
         with suppress(LanewayError):
             await _note_lacking(backend, principal, narrowed)
 
-    session.run(verb)
+    connection.run(verb)
 
 
 def _show(made: NewToken, out: Path | None, *, json: bool) -> None:
@@ -158,7 +158,7 @@ def ls(
     """List tokens without their secrets: owner, expiry, last use."""
     from laneway.operations import access as operations
 
-    found = session.items(operations.list_tokens(principal=principal))
+    found = connection.items(operations.list_tokens(principal=principal))
     if json:
         show_json_lines(found)
     elif not found:
@@ -182,7 +182,7 @@ def revoke(
     json: Json = False,
 ) -> None:
     """Revoke a token for good; every server refuses it within five seconds."""
-    gone = session.run(lambda backend: _revoke(backend, token))
+    gone = connection.run(lambda backend: _revoke(backend, token))
     if json:
         show_json(gone)
     else:

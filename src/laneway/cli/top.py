@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from laneway.cli import inputs, output, session
+from laneway.cli import connection, inputs, output
 from laneway.cli.inputs import Json
 from laneway.cli.output import show_json
 
@@ -23,11 +23,11 @@ def top(
 ) -> None:
     """Watch lanes, slots, jobs and workers live, and act on the selected job."""
     if json:
-        show_json(session.run(lambda backend: backend.overview()).to_dict())
+        show_json(connection.run(lambda backend: backend.overview()).to_dict())
         return
     from laneway.cli import top_loop
 
     if once or not output.is_terminal():
-        session.run(top_loop.show_once)
+        connection.run(top_loop.show_once)
         return
-    session.run(lambda backend: top_loop.Top(backend, max(interval, 0.1)).run())
+    connection.run(lambda backend: top_loop.Top(backend, max(interval, 0.1)).run())

@@ -31,7 +31,7 @@ from laneway.operations.workers import read_failures
 from laneway.store.driver_errors import StatementTimeout
 
 if TYPE_CHECKING:
-    from laneway.cli.session import Backend
+    from laneway.cli.connection import Backend
 
 _ARROWS: Final = {"\x1b[A": "up", "\x1b[B": "down", "\x1bOA": "up", "\x1bOB": "down"}
 # Failures are counted over the newest 10,000 ends: not at every refresh.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from uuid import UUID
 
-    from laneway.cli.session import Backend
+    from laneway.cli.connection import Backend
     from laneway.domain.job import Job
     from laneway.domain.job_id import IdPrefix
 

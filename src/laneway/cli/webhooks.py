@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from laneway.cli import session
+from laneway.cli import connection
 from laneway.cli.groups import group
 from laneway.cli.inputs import Json
 from laneway.cli.output import line, moment, note, show, show_json, show_json_lines
@@ -18,7 +18,7 @@ from laneway.errors import NotFound
 from laneway.operations import webhooks as operations
 
 if TYPE_CHECKING:
-    from laneway.cli.session import Backend
+    from laneway.cli.connection import Backend
 
 app = group("Show and change webhooks: URLs that are sent the ends of jobs.")
 
@@ -28,7 +28,7 @@ Name = Annotated[str, typer.Argument(metavar="WEBHOOK", help="The webhook's name
 @app.command()
 def ls(json: Json = False) -> None:
     """List webhooks."""
-    found = session.items(operations.list_webhooks())
+    found = connection.items(operations.list_webhooks())
     if json:
         show_json_lines(found)
         return
@@ -40,7 +40,7 @@ def ls(json: Json = False) -> None:
 @app.command("show")
 def show_(webhook: Name, json: Json = False) -> None:
     """Show one webhook; its secret is never shown."""
-    found = session.call(operations.get_webhook(webhook))
+    found = connection.call(operations.get_webhook(webhook))
     if json:
         show_json(found)
         return
@@ -65,7 +65,7 @@ def set_(
         settings["secret"] = _read_secret(secret_file)
     if not settings:
         raise typer.BadParameter("give at least one setting to change")
-    done, saved = session.run(lambda backend: _put(backend, webhook, settings))
+    done, saved = connection.run(lambda backend: _put(backend, webhook, settings))
     _show(saved, done, json=json)
 
 
@@ -115,20 +115,20 @@ def disable(webhook: Name, json: Json = False) -> None:
 
 
 def _switch(name: str, *, enabled: bool, json: bool) -> None:
-    changed: Webhook = session.call(operations.change_webhook(name, {"enabled": enabled}))
+    changed: Webhook = connection.call(operations.change_webhook(name, {"enabled": enabled}))
     _show(SavedWebhook(changed), "enabled" if enabled else "disabled", json=json)
 
 
 @app.command()
 def rotate(webhook: Name, json: Json = False) -> None:
     """Replace the secret and print the new one; both sign for 24 hours."""
-    _show(session.call(operations.rotate_webhook_secret(webhook)), "secret rotated", json=json)
+    _show(connection.call(operations.rotate_webhook_secret(webhook)), "secret rotated", json=json)
 
 
 @app.command("test")
 def send_test(webhook: Name, json: Json = False) -> None:
     """Send a test event, and print the id of its job; `laneway jobs wait ID` shows the outcome."""
-    sent = session.call(operations.test_webhook(webhook))
+    sent = connection.call(operations.test_webhook(webhook))
     if json:
         show_json(sent)
     else:
@@ -138,7 +138,7 @@ def send_test(webhook: Name, json: Json = False) -> None:
 @app.command()
 def delete(webhook: Name, json: Json = False) -> None:
     """Delete a webhook; deliveries that wait are cancelled."""
-    session.call(operations.delete_webhook(webhook))
+    connection.call(operations.delete_webhook(webhook))
     if json:
         show_json({"name": webhook, "deleted": True})
     else:

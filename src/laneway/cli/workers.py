@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from laneway.cli import lanes, session, stats
+from laneway.cli import connection, lanes, stats
 from laneway.cli.groups import group
 from laneway.cli.inputs import Json
 from laneway.cli.output import note, show, show_json, visible
@@ -14,7 +14,7 @@ from laneway.cli.output import note, show, show_json, visible
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from laneway.cli.session import Backend
+    from laneway.cli.connection import Backend
     from laneway.domain.overview import WorkerRow
 
 admin = group("Commands for operators.")
@@ -50,7 +50,7 @@ def drain(worker: Worker, json: Json = False) -> None:
     async def verb(backend: Backend) -> WorkerRow:
         return await backend.drain_worker(await _find_worker(backend, worker))
 
-    _show_result(session.run(verb), "drained", json)
+    _show_result(connection.run(verb), "drained", json)
 
 
 @app.command()
@@ -60,7 +60,7 @@ def resume(worker: Worker, json: Json = False) -> None:
     async def verb(backend: Backend) -> WorkerRow:
         return await backend.resume_worker(await _find_worker(backend, worker))
 
-    _show_result(session.run(verb), "resumed", json)
+    _show_result(connection.run(verb), "resumed", json)
 
 
 async def _find_worker(backend: Backend, worker: str) -> UUID:
@@ -95,7 +95,7 @@ def _show_result(worker: WorkerRow, done: str, json: bool) -> None:
 
 
 def _show_overview(json: bool) -> None:
-    seen = session.run(lambda backend: backend.overview())
+    seen = connection.run(lambda backend: backend.overview())
     if json:
         show_json(seen.to_dict())
         return

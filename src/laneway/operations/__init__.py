@@ -10,6 +10,6 @@ catalog.py     all of them, by name
 models.py      pydantic models made from the types of the domain, for OpenAPI and assistants
 
 The doors derive from these: `api/operations.py` the routes, `http/declared.py` the methods of the
-client, `cli/session.py` the calls of commands, `mcp/declared.py` the tools.
+client, `cli/connection.py` the calls of commands, `mcp/declared.py` the tools.
 `control/operators/` says how each is done in a database. Imports domain and errors only.
 """
