@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from laneway.benchmark.bottleneck import Load, limit_of, notes
-from laneway.benchmark.load import MachineTimes, SessionSamples, Work, cores_used, work_of
+from laneway.benchmark.load import ConnectionSamples, MachineTimes, Work, cores_used, work_of
 from laneway.benchmark.report import BenchmarkReport, Rates
 from laneway.control.commit_speed import describe
-from laneway.store.benchmark import Session
+from laneway.store.benchmark import ActiveConnection
 from laneway.store.health import CommitSpeed
 
 SPEED = CommitSpeed(0.0002, 0.0014)
-IDLE = Load(worker_cores=0.1, database_cores=0.1, session={}, machine=None, processors=8)
+IDLE = Load(worker_cores=0.1, database_cores=0.1, connection={}, machine=None, processors=8)
 
 
 @pytest.mark.parametrize(
@@ -30,31 +30,33 @@ IDLE = Load(worker_cores=0.1, database_cores=0.1, session={}, machine=None, proc
         (("Timeout", "VacuumDelay"), "other"),
     ],
 )
-def test_wait_of_a_session_names_its_work(waits: tuple[str | None, str | None], work: Work) -> None:
-    assert work_of(Session(7, *waits)) == work
+def test_wait_of_a_connection_names_its_work(
+    waits: tuple[str | None, str | None], work: Work
+) -> None:
+    assert work_of(ActiveConnection(7, *waits)) == work
 
 
-def test_busiest_session_and_cores_come_from_all_samples() -> None:
-    samples = SessionSamples()
-    samples.add([Session(1, None, None), Session(2, None, None)])
-    samples.add([Session(1, "IO", "WalSync")])
-    samples.add([Session(1, None, None)])
+def test_busiest_connection_and_cores_come_from_all_samples() -> None:
+    samples = ConnectionSamples()
+    samples.add([ActiveConnection(1, None, None), ActiveConnection(2, None, None)])
+    samples.add([ActiveConnection(1, "IO", "WalSync")])
+    samples.add([ActiveConnection(1, None, None)])
     samples.add([])
     assert samples.busiest() == {"cpu": 0.5, "commit": 0.25}
     assert samples.cores() == 0.75
-    assert (SessionSamples().busiest(), SessionSamples().cores()) == ({}, 0.0)
+    assert (ConnectionSamples().busiest(), ConnectionSamples().cores()) == ({}, 0.0)
 
 
 @pytest.mark.parametrize(
     "load, begins",
     [
         (replace(IDLE, worker_cores=0.9), "The CPU of the worker"),
-        (replace(IDLE, session={"cpu": 0.7, "commit": 0.2}), "The CPU of the database"),
-        (replace(IDLE, session={"cpu": 0.2, "commit": 0.7}), "The disk of the database"),
-        (replace(IDLE, session={"standby": 0.7}), "A synchronous standby"),
-        (replace(IDLE, session={"lock": 0.7}), "Locks"),
-        (replace(IDLE, session={"read": 0.7}), "Reads from disk"),
-        (replace(IDLE, session={"other": 0.7}), "The database"),
+        (replace(IDLE, connection={"cpu": 0.7, "commit": 0.2}), "The CPU of the database"),
+        (replace(IDLE, connection={"cpu": 0.2, "commit": 0.7}), "The disk of the database"),
+        (replace(IDLE, connection={"standby": 0.7}), "A synchronous standby"),
+        (replace(IDLE, connection={"lock": 0.7}), "Locks"),
+        (replace(IDLE, connection={"read": 0.7}), "Reads from disk"),
+        (replace(IDLE, connection={"other": 0.7}), "The database"),
         (IDLE, "Round trips to the database"),
         (replace(IDLE, machine=0.99, worker_cores=4.0), "The processors of this machine"),
         (replace(IDLE, machine=0.99), "Other programs"),
@@ -70,7 +72,7 @@ def test_greatest_share_of_the_time_limits_the_rate(load: Load, begins: str) -> 
 def test_pooler_is_named_with_the_round_trips_through_it() -> None:
     assert "0.20 ms through the pooler" in limit_of(IDLE, SPEED, "transaction")
     assert "takes an unknown time" in limit_of(
-        replace(IDLE, session={"commit": 1}), CommitSpeed(0.001, None), None
+        replace(IDLE, connection={"commit": 1}), CommitSpeed(0.001, None), None
     )
 
 

@@ -3,7 +3,7 @@
 run.py         the phases of a run. Start reading here.
 app.py         the handlers that it runs
 worker.py      the worker process, which never leads
-load.py        the load of a drain: worker, sessions of the database, the machine
+load.py        the load of a drain: worker, connections to the database, the machine
 bottleneck.py  the sentence about what limits the rate
 report.py      the figures, as a table and as JSON
 

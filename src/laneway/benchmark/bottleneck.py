@@ -24,16 +24,16 @@ class Load:
 
     worker_cores: float
     database_cores: float
-    # Of the session of the worker that was active most.
-    session: Mapping[Work, float]
+    # Of the connection of the worker that was active most.
+    connection: Mapping[Work, float]
     # None: unknown, or the database is on another machine.
     machine: float | None
     processors: int
 
     @property
     def waiting(self) -> float:
-        """The share in which neither the worker nor its busiest session had work."""
-        return max(0.0, 1.0 - max(self.worker_cores, sum(self.session.values())))
+        """The share in which neither the worker nor its busiest connection had work."""
+        return max(0.0, 1.0 - max(self.worker_cores, sum(self.connection.values())))
 
 
 def limit_of(load: Load, speed: CommitSpeed, pooling: Pooling) -> str:
@@ -47,7 +47,7 @@ def limit_of(load: Load, speed: CommitSpeed, pooling: Pooling) -> str:
             f" database {load.database_cores:.1f}."
         )
     shares: dict[str, float] = {
-        **{str(work): share for work, share in load.session.items()},
+        **{str(work): share for work, share in load.connection.items()},
         "worker": load.worker_cores,
         "round trips": load.waiting,
     }

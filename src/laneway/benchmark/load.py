@@ -1,4 +1,4 @@
-"""The load of a drain: of the worker, of sessions of the database, and of the machine."""
+"""The load of a drain: of the worker, of connections to the database, and of the machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from laneway.errors import LanewayError
-from laneway.store.benchmark import Session, sample_sessions
+from laneway.store.benchmark import ActiveConnection, sample_connections
 from laneway.store.database import Database
 
 Work = Literal["cpu", "commit", "standby", "lock", "read", "other"]
@@ -19,9 +19,9 @@ INTERVAL_S: Final = 0.02
 _STAT: Final = Path("/proc/stat")
 
 
-def work_of(session: Session) -> Work:
-    """Classify the work of an active session at one moment."""
-    kind, event = session.wait_type, (session.wait_event or "").lower()
+def work_of(connection: ActiveConnection) -> Work:
+    """Classify the work of an active connection at one moment."""
+    kind, event = connection.wait_type, (connection.wait_event or "").lower()
     if kind is None:
         return "cpu"
     # WALSync and WALWrite before PostgreSQL 17, WalSync and WalWrite since.
@@ -35,37 +35,37 @@ def work_of(session: Session) -> Work:
 
 
 @dataclass(slots=True)
-class SessionSamples:
-    """Samples of the worker's sessions; each share is of all samples."""
+class ConnectionSamples:
+    """Samples of the worker's connections; each share is of all samples."""
 
     taken: int = 0
     _by_pid: dict[int, Counter[Work]] = field(default_factory=lambda: defaultdict(Counter))
 
-    def add(self, active: Iterable[Session]) -> None:
+    def add(self, active: Iterable[ActiveConnection]) -> None:
         self.taken += 1
-        for session in active:
-            self._by_pid[session.pid][work_of(session)] += 1
+        for connection in active:
+            self._by_pid[connection.pid][work_of(connection)] += 1
 
     def busiest(self) -> dict[Work, float]:
-        """Shares of the time of the busiest session, by its work."""
+        """Shares of the time of the busiest connection, by its work."""
         found = max(self._by_pid.values(), key=lambda one: one.total(), default=Counter[Work]())
         return {work: count / self.taken for work, count in found.items()}
 
     def cores(self) -> float:
-        """Processors that all sessions together kept busy."""
+        """Processors that all connections together kept busy."""
         computing = sum(one["cpu"] for one in self._by_pid.values())
         return computing / self.taken if self.taken else 0.0
 
 
 @contextlib.asynccontextmanager
-async def sampled(db: Database) -> AsyncIterator[SessionSamples]:
-    """Sample the sessions of the worker in the background."""
-    samples = SessionSamples()
+async def sampled(db: Database) -> AsyncIterator[ConnectionSamples]:
+    """Sample the connections of the worker in the background."""
+    samples = ConnectionSamples()
 
     async def sample() -> None:
         while True:
             with contextlib.suppress(LanewayError):
-                active = await db.run(sample_sessions())
+                active = await db.run(sample_connections())
                 samples.add(active)
             await asyncio.sleep(INTERVAL_S)
 

@@ -48,7 +48,7 @@ class BenchmarkReport:
             "worker_cores": _rounded(load.worker_cores),
             "database_cores": _rounded(load.database_cores),
             "machine_busy": _rounded(load.machine),
-            "session": {work: _rounded(share) for work, share in load.session.items()},
+            "session": {work: _rounded(share) for work, share in load.connection.items()},
             "limit": self.limit,
             "notes": self.notes,
         }

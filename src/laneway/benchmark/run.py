@@ -20,7 +20,7 @@ from laneway.app.laneway import Laneway
 from laneway.benchmark import bottleneck
 from laneway.benchmark.app import make_app
 from laneway.benchmark.bottleneck import Load, Pooling
-from laneway.benchmark.load import MachineTimes, SessionSamples, cores_used, sampled
+from laneway.benchmark.load import ConnectionSamples, MachineTimes, cores_used, sampled
 from laneway.benchmark.report import BenchmarkReport, Rates
 from laneway.client.spec import Given
 from laneway.errors import LanewayError, MissingRight, Refused
@@ -123,7 +123,7 @@ class _Run:
         load = Load(
             worker_cores=cores_used(readings),
             database_cores=samples.cores(),
-            session=samples.busiest(),
+            connection=samples.busiest(),
             machine=machine,
             processors=os.cpu_count() or 1,
         )
@@ -178,8 +178,8 @@ class _Run:
             count += 1
         return count / (now - began) if now > began else 0.0
 
-    async def _drain(self, worker: WorkerProcess) -> tuple[float, SessionSamples, float | None]:
-        """Jobs per second, samples of sessions, and how busy the machine was."""
+    async def _drain(self, worker: WorkerProcess) -> tuple[float, ConnectionSamples, float | None]:
+        """Jobs per second, samples of connections, and how busy the machine was."""
         db = self._db
         deadline = time.monotonic() + WORKER_S
         while not (await db.run(benchmark.find_progress())).has_ended:

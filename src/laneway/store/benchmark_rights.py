@@ -6,5 +6,6 @@ from typing import Final
 
 BENCHMARK: Final = tuple(f"benchmark/{name}" for name in (
     "check_rights", "find_progress", "find_run", "is_local", "measure_drain", "remove_ended",
-    "remove_history", "remove_registration", "remove_running", "remove_waiting", "sample_sessions",
+    "remove_history", "remove_registration", "remove_running", "remove_waiting",
+    "sample_connections",
 ))  # fmt: skip

@@ -1,4 +1,4 @@
-"""The work of `laneway bench` in a database: raw rows, samples of sessions, and the removal.
+"""The work of `laneway bench` in a database: raw rows, samples of connections, and the removal.
 
 The raw rows are in the schema `laneway_bench`, in copies of Laneway's tables. The jobs are in
 Laneway's tables, in a workspace, a lane and job types of that name.
@@ -52,19 +52,19 @@ def is_local() -> Statement[bool]:
     return Statement("benchmark/is_local", scalar)
 
 
-class Session(NamedTuple):
-    """An active session, and what it waits for: None if it computes."""
+class ActiveConnection(NamedTuple):
+    """An active connection, and what it waits for: None if it computes."""
 
     pid: int
     wait_type: str | None
     wait_event: str | None
 
 
-def sample_sessions() -> Statement[list[Session]]:
-    """The active sessions of the benchmark's worker."""
+def sample_connections() -> Statement[list[ActiveConnection]]:
+    """The active connections of the benchmark's worker."""
     return Statement(
-        "benchmark/sample_sessions",
-        lambda rows: [Session(*row) for row in rows],
+        "benchmark/sample_connections",
+        lambda rows: [ActiveConnection(*row) for row in rows],
         {"application": NAME},
     )
 
@@ -97,7 +97,7 @@ def measure_drain() -> Statement[Drained]:
 
 
 def with_name(dsn: str) -> str:
-    """The DSN with an application name that identifies the sessions of the benchmark's worker."""
+    """The DSN with an application name that identifies connections of the benchmark's worker."""
     return make_conninfo(dsn, application_name=NAME)
 
 
