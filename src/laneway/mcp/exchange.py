@@ -36,6 +36,6 @@ def make(api: ASGIApp) -> Server[Any]:
 
 async def handle(server: Server[Any], scope: Scope, receive: Receive, send: Send) -> None:
     """Respond in JSON without a session: the next message may reach another replica."""
-    sessions = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
-    async with sessions.run():
-        await sessions.handle_request(scope, receive, send)
+    requests = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
+    async with requests.run():
+        await requests.handle_request(scope, receive, send)

@@ -187,7 +187,7 @@ class ChildRun:
 
 
 def _main() -> dict[str, str | None]:
-    """Module name and path of the worker's main script; neither for an interactive session."""
+    """Module name and path of the worker's main script; neither for an interactive interpreter."""
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)
     return {
