@@ -14,9 +14,9 @@ from pathlib import Path
 from bench.flows.shapes import Shape
 from bench.peers.postgres import Postgres
 from bench.peers.programs import run_program
-from bench.peers.session import Workers
 from bench.peers.system import CannotInstall, System
 from bench.peers.systems.pg_boss import SYSTEMS
+from bench.peers.workers import Workers
 from bench.scale import log
 
 WITHIN_S = 300.0

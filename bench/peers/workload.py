@@ -11,8 +11,8 @@ from typing import Protocol
 from bench.peers.places import Place
 from bench.peers.postgres import Postgres
 from bench.peers.redis import Redis
-from bench.peers.session import Workers
 from bench.peers.system import System
+from bench.peers.workers import Workers
 
 Values = dict[str, float]
 

@@ -6,9 +6,9 @@ import time
 from dataclasses import dataclass
 
 from bench.peers.programs import run_program
-from bench.peers.session import Workers
 from bench.peers.side import BATCH
 from bench.peers.system import System
+from bench.peers.workers import Workers
 from bench.peers.workload import Lab, Values
 
 # Jobs that a starting worker runs before the clock starts.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bench.peers.session import Workers
 from bench.peers.system import System
+from bench.peers.workers import Workers
 from bench.peers.workload import Lab, Values, drain
 
 WITHIN_S = 20.0

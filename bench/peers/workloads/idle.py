@@ -15,8 +15,8 @@ from bench.peers.places import Place
 from bench.peers.postgres import PostgresPlace
 from bench.peers.programs import ProgramFailed
 from bench.peers.redis import Redis
-from bench.peers.session import Workers
 from bench.peers.system import System
+from bench.peers.workers import Workers
 from bench.peers.workload import Lab, Values
 
 NAME = "idle"

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from statistics import quantiles
 
 from bench.peers.programs import run_program
-from bench.peers.session import Workers
 from bench.peers.system import System
+from bench.peers.workers import Workers
 from bench.peers.workload import Lab, Values
 
 INTERVAL_S = 0.025
