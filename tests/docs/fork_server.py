@@ -1,11 +1,11 @@
 """Run the processes of the documents in forks of one process with all imports done.
 
-The documents run some hundred commands and thirty Python sessions, and each would import for half
+The documents run some hundred commands and thirty Python processes, and each would import for half
 a second. `python fork_server.py SOCKET` serves all documents of a test process. Each request names
 what to run, its directory and environment, and passes standard files on:
 
     document  a server of one document: a separate process group, with the commands below it
-    session   the Python blocks of one document (python_session.py)
+    python    the Python blocks of one document (python_process.py)
     command   `laneway` with arguments, sent by the program that `write_command` writes
 
 A command gets the signals of that program, and is killed with it.
@@ -62,7 +62,7 @@ def fork(
     environment: dict[str, str],
     files: tuple[int, int, int],
 ) -> int:
-    """Start a document or a session; return its process id, which is also that of its group."""
+    """Start a process of that kind; return its id, which is also that of its group."""
     with socket.socket(socket.AF_UNIX) as server:
         server.connect(str(address))
         request = json.dumps([kind, arguments, str(directory), environment]).encode()
@@ -111,10 +111,10 @@ def _run(client: socket.socket) -> None:
     client.close()
     if kind == "document":
         serve(arguments[0])
-    from tests.docs import python_session
+    from tests.docs import python_process
 
-    python_session.serve()
-    os._exit(0)  # without the threads and handlers of a normal exit: the session closed its loop
+    python_process.serve()
+    os._exit(0)  # without the threads and handlers of a normal exit: the process closed its loop
 
 
 def _run_command(client: socket.socket, arguments: list[str]) -> None:
@@ -146,7 +146,7 @@ def _run_command(client: socket.socket, arguments: list[str]) -> None:
 def _import_all() -> None:
     """Import once for all forks: commands import most modules only when they need them."""
     import laneway
-    from tests.docs import python_session  # noqa: F401
+    from tests.docs import python_process  # noqa: F401
 
     for module in pkgutil.walk_packages(laneway.__path__, "laneway."):
         if module.name.split(".")[1] in PACKAGES and not module.name.endswith("__main__"):

@@ -118,15 +118,15 @@ def read_blocks(document: Path) -> list[Block]:
     return blocks
 
 
-class Session:
-    """A process that runs the Python blocks of a document; see python_session.py."""
+class PythonProcess:
+    """A process that runs the Python blocks of a document; see python_process.py."""
 
     def __init__(self, fork_server: Path, directory: Path, env: dict[str, str], log: Path) -> None:
         code_read, code_write = os.pipe()
         answer_read, answer_write = os.pipe()
         with log.open("ab") as output:
             files = (code_read, answer_write, output.fileno())
-            self.pid = fork(fork_server, "session", [], directory, env, files)
+            self.pid = fork(fork_server, "python", [], directory, env, files)
         os.close(code_read)
         os.close(answer_write)
         self._code, self._answers = os.fdopen(code_write, "wb"), os.fdopen(answer_read, "rb")
@@ -141,7 +141,7 @@ class Session:
 
     def close(self) -> None:
         with contextlib.suppress(BrokenPipeError):
-            self._code.close()  # the session closes its loop and ends by itself
+            self._code.close()  # the process closes its loop and ends by itself
         select.select([self._answers], [], [], 5)
         self._answers.close()
 
@@ -175,7 +175,7 @@ class DocumentRun:
             self.environment["LANEWAY_DATABASE_URL"] = dsn
             self.environment["LANEWAY_TEST_DATABASE_URL"] = dsn
         self.processes: list[subprocess.Popen[bytes]] = []
-        self.session: Session | None = None
+        self.python: PythonProcess | None = None
         self.groups: list[int] = []
         """Of processes that the fork server started."""
 
@@ -207,16 +207,18 @@ class DocumentRun:
         path.write_text(block.code, "utf-8")
 
     def run_python(self, block: Block) -> None:
-        if self.session is None:
-            self.session = Session(self.fork_server, self.directory, self.environment, self.log)
-            self.groups.append(self.session.pid)
+        if self.python is None:
+            self.python = PythonProcess(
+                self.fork_server, self.directory, self.environment, self.log
+            )
+            self.groups.append(self.python.pid)
         title = block.title or ""
         module = title.removesuffix(".py").replace("/", ".") if title.endswith(".py") else ""
         request = {"path": str(block.document), "line": block.line, "code": block.code}
         try:
-            is_done = self.session.run({**request, "module": module}, self.seconds)
+            is_done = self.python.run({**request, "module": module}, self.seconds)
         except TimeoutError:
-            os.killpg(self.session.pid, signal.SIGKILL)
+            os.killpg(self.python.pid, signal.SIGKILL)
             raise BlockFailed(
                 block, f"still runs after {self.seconds:g} s", self.output()
             ) from None
@@ -291,8 +293,8 @@ class DocumentRun:
         return self.log.read_text("utf-8", "replace")
 
     def close(self) -> None:
-        if self.session is not None:
-            self.session.close()
+        if self.python is not None:
+            self.python.close()
         for group in (*self.groups, *(process.pid for process in self.processes)):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGKILL)
@@ -319,7 +321,7 @@ def document_run(
 
 @pytest.fixture(scope="module")
 def fork_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The address of a process that has imported Laneway and forks sessions and commands."""
+    """The address of a process that has imported Laneway and forks the others."""
     address = tmp_path_factory.mktemp("forks") / "socket"
     command = [sys.executable, str(FORK_SERVER), str(address)]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
