@@ -366,7 +366,7 @@ async def leaves_no_task() -> AsyncIterator[None]:
         pytest.fail("tasks left pending:\n" + "\n".join(described), pytrace=False)
 
 
-# These live for the whole session: helpers of Python and of the tests, and the guardian of this
+# These live for the whole run: helpers of Python and of the tests, and the guardian of this
 # process's server.
 _LASTING = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 
@@ -379,7 +379,7 @@ _lasting: set[int] = set()
 
 
 def _children() -> set[psutil.Process]:
-    """All descendants of this process, except those that live for the whole session."""
+    """All descendants of this process, except those that live for the whole run."""
     running = psutil.pids()
     known = {pid: _parents[pid] if pid in _parents else _parent_of(pid) for pid in running}
     _parents.clear()

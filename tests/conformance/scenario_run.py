@@ -207,12 +207,12 @@ class ScenarioRun:
         await wait_until(
             lambda: self._proxy is not None and self._proxy.connections > 0, "a connection"
         )
-        before = self._sessions()
+        before = self._streams()
         self._proxy.cut()
         # Until the server notices, it may send a job into the closed connection.
-        await wait_until(lambda: bool(self._sessions() - before), "the worker to come back")
+        await wait_until(lambda: bool(self._streams() - before), "the worker to come back")
 
-    def _sessions(self) -> set[UUID]:
+    def _streams(self) -> set[UUID]:
         """The streams of the scenario's workers."""
         rows = self._env.conn.execute(
             "select session from laneway.workers where %s = any (lanes) and session is not null",

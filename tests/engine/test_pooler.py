@@ -91,12 +91,12 @@ async def test_sessions_of_a_session_pooler_are_used_for_wake_ups(
 def test_heartbeats_work_behind_an_undeclared_pooler(dsn: str, settings: dict[str, str]) -> None:
     with pgbouncer(dsn, default_pool_size=1, **settings) as pooled:
         options = connection_options(pooled, Settings(), "test")
-        sessions = [SyncConnection(pooled, options) for _ in range(2)]
+        connections = [SyncConnection(pooled, options) for _ in range(2)]
         for _ in range(3):
-            for session in sessions:
-                assert session.run(heartbeat([], [])) == []
-        for session in sessions:
-            session.close()
+            for connection in connections:
+                assert connection.run(heartbeat([], [])) == []
+        for connection in connections:
+            connection.close()
 
 
 def test_migration_goes_through_a_pooler(empty_dsn: str) -> None:

@@ -87,20 +87,20 @@ def test_error_named_like_ours_is_still_the_workers_own(db: StoreClient) -> None
         assert answer.answer == "accepted"
 
 
-def test_session_comes_back_after_its_connection_was_killed(dsn: str) -> None:
-    session = SyncConnection(dsn, connection_options(dsn, Settings.load(), "test"))
+def test_sync_connection_comes_back_after_it_was_killed(dsn: str) -> None:
+    connection = SyncConnection(dsn, connection_options(dsn, Settings.load(), "test"))
     try:
-        assert session.run(leases.heartbeat([], [])) == []
+        assert connection.run(leases.heartbeat([], [])) == []
         with psycopg.connect(dsn, autocommit=True) as admin:
             admin.execute(
                 "select pg_terminate_backend(pid) from pg_stat_activity"
                 " where application_name = 'laneway test' and datname = current_database()"
             )
         with pytest.raises(DatabaseUnavailable):
-            session.run(leases.heartbeat([], []))
-        assert session.run(leases.heartbeat([], [])) == []
+            connection.run(leases.heartbeat([], []))
+        assert connection.run(leases.heartbeat([], [])) == []
     finally:
-        session.close()
+        connection.close()
 
 
 def test_wrong_input_names_the_field(db: StoreClient) -> None:

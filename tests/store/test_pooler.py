@@ -75,10 +75,10 @@ async def test_direct_connection_prepares_its_statements(dsn: str) -> None:
     assert await prepared(dsn) > 0
 
 
-def test_session_prepares_nothing_where_a_pooler_is_met(pooled: str) -> None:
-    session = SyncConnection(pooled, connection_options(pooled, Settings(), "test"))
+def test_sync_connection_prepares_nothing_where_a_pooler_is_met(pooled: str) -> None:
+    connection = SyncConnection(pooled, connection_options(pooled, Settings(), "test"))
     try:
-        assert session.run(heartbeat([], [])) == []
-        assert session.run(PREPARED) == 0
+        assert connection.run(heartbeat([], [])) == []
+        assert connection.run(PREPARED) == 0
     finally:
-        session.close()
+        connection.close()

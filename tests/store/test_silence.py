@@ -179,15 +179,15 @@ async def test_caller_waits_for_a_connection_no_longer_than_allowed(
     assert await db.run(ONE) == 1
 
 
-async def test_session_gives_up_an_answer_that_does_not_come(far: str, proxy: Proxy) -> None:
+async def test_sync_connection_gives_up_a_silent_server(far: str, proxy: Proxy) -> None:
     settings = Settings.load(database_url=far)
-    session = SyncConnection(far, connection_options(far, settings, "tests"))
-    assert await asyncio.to_thread(session.run, ONE, PATIENCE_S) == 1
+    connection = SyncConnection(far, connection_options(far, settings, "tests"))
+    assert await asyncio.to_thread(connection.run, ONE, PATIENCE_S) == 1
     proxy.swallow()
     with pytest.raises(DatabaseUnavailable):
-        await asyncio.to_thread(session.run, ONE, SILENCE_S)
-    assert await asyncio.to_thread(session.run, ONE, PATIENCE_S) == 1
-    session.close()
+        await asyncio.to_thread(connection.run, ONE, SILENCE_S)
+    assert await asyncio.to_thread(connection.run, ONE, PATIENCE_S) == 1
+    connection.close()
 
 
 async def test_listener_notices_that_its_connection_is_dead(

@@ -297,9 +297,9 @@ def test_database_with_a_session_of_its_test_process_stays(
     name = f"laneway_test_{ended.pid}_elsewhere"
     postgres.create(name, "template0")
     monkeypatch.setenv(VARIABLE, postgres.dsn)
-    session = {"dbname": name} if is_inside else {"application_name": name}
+    options = {"dbname": name} if is_inside else {"application_name": name}
     try:
-        with psycopg.connect(make_conninfo(postgres.dsn, **session)), open_scratch_database():
+        with psycopg.connect(make_conninfo(postgres.dsn, **options)), open_scratch_database():
             assert exists(postgres, name)
     finally:
         postgres.admin.execute(sql.SQL("drop database {}").format(sql.Identifier(name)))

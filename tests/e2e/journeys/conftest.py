@@ -29,7 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def leaks_nothing() -> None:
-    """Server, worker and browser live for the session; Chromium keeps processes in reserve."""
+    """Server, worker and browser live for the whole run; Chromium keeps processes in reserve."""
 
 
 @pytest.fixture(scope="session")
