@@ -26,7 +26,7 @@ from laneway.store.rights import OWNERS_STATEMENTS, OWNING_ROLES, ROLES, STATEME
 from tests.control.role_statements import (
     ROLE,
     ROLE_WORK,
-    RoleSession,
+    RoleFactory,
     grant_text,
     prepare_client,
     run_client,
@@ -44,7 +44,7 @@ AUDIT_CHANGES = (
 
 
 @pytest.fixture
-def session(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[RoleSession]:
+def factory(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[RoleFactory]:
     read = statement.sql
     with (
         psycopg.connect(dsn, autocommit=True, application_name="tests") as conn,
@@ -54,34 +54,34 @@ def session(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[RoleSession]:
         conn.execute("revoke execute on all functions in schema laneway from public")
         # Every change is logged.
         conn.execute("insert into laneway.watches (seq, until) values (0, 'infinity')")
-        session = RoleSession(conn)
+        factory = RoleFactory(conn)
 
         def remember(name: str) -> str:
-            session.ran.add(name)
+            factory.ran.add(name)
             return read(name)
 
         monkeypatch.setattr(statement, "sql", remember)
-        yield session
+        yield factory
 
 
-def give(session: RoleSession, *roles: str) -> None:
-    session.conn.execute(grants(roles, ROLE, "no_owner").encode())
+def give(factory: RoleFactory, *roles: str) -> None:
+    factory.conn.execute(grants(roles, ROLE, "no_owner").encode())
 
 
 def prepare_and_run(
-    session: RoleSession,
-    prepare: Callable[[RoleSession], Any],
-    run: Callable[[RoleSession, Any], None],
+    factory: RoleFactory,
+    prepare: Callable[[RoleFactory], Any],
+    run: Callable[[RoleFactory, Any], None],
 ) -> None:
     """Prepare as the owner, then run the statements as the role."""
-    run_as_role(session, run, prepare(session))
+    run_as_role(factory, run, prepare(factory))
 
 
-def run_as_role(session: RoleSession, run: Callable[[RoleSession, Any], None], data: Any) -> None:
-    session.ran.clear()
-    session.conn.execute(f"set local role {ROLE}".encode())
-    run(session, data)
-    session.conn.execute("reset role")
+def run_as_role(factory: RoleFactory, run: Callable[[RoleFactory, Any], None], data: Any) -> None:
+    factory.ran.clear()
+    factory.conn.execute(f"set local role {ROLE}".encode())
+    run(factory, data)
+    factory.conn.execute("reset role")
 
 
 def test_every_statement_declares_privileges_and_has_a_role() -> None:
@@ -92,43 +92,43 @@ def test_every_statement_declares_privileges_and_has_a_role() -> None:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_role_runs_all_its_statements_with_its_grants(session: RoleSession, role: str) -> None:
-    give(session, role)
-    prepare_and_run(session, *ROLE_WORK[role])
-    assert session.ran == set(ROLES[role])
+def test_role_runs_all_its_statements_with_its_grants(factory: RoleFactory, role: str) -> None:
+    give(factory, role)
+    prepare_and_run(factory, *ROLE_WORK[role])
+    assert factory.ran == set(ROLES[role])
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_no_grant_of_a_role_can_be_missed(session: RoleSession, role: str) -> None:
+def test_no_grant_of_a_role_can_be_missed(factory: RoleFactory, role: str) -> None:
     """The server has the grants of other roles and of operator verbs: only the latter are tried."""
-    give(session, role)
+    give(factory, role)
     prepare, run = ROLE_WORK[role]
     # Leases must not lapse before the last grant is tried.
-    session.conn.execute("update laneway.worker_lanes set lease_seconds = 3600")
-    data = prepare(session)
+    factory.conn.execute("update laneway.worker_lanes set lease_seconds = 3600")
+    data = prepare(factory)
     if role == "server":
-        run_as_role(session, run_others, data)
+        run_as_role(factory, run_others, data)
         run = run_own
     others = frozenset().union(*(privileges(other) for other in ROLES if other != "server"))
-    session.unproven = set(privileges(role) - (others if role == "server" else frozenset()))
-    with session.conn.transaction(force_rollback=True):
-        run_as_role(session, run, data)
+    factory.unproven = set(privileges(role) - (others if role == "server" else frozenset()))
+    with factory.conn.transaction(force_rollback=True):
+        run_as_role(factory, run, data)
     # What is left is needed by calls outside of statements, if at all.
-    rest, session.unproven = sorted(session.unproven), set()
-    needless = [each for each in rest if not session.is_denied(each, lambda: run(session, data))]
+    rest, factory.unproven = sorted(factory.unproven), set()
+    needless = [each for each in rest if not factory.is_denied(each, lambda: run(factory, data))]
     assert needless == [], "\n".join(map(str, needless))
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_role_holds_nothing_outside_its_list(session: RoleSession, role: str) -> None:
-    session.conn.execute(f"grant delete on laneway.jobs to {ROLE}".encode())
-    give(session, role)
-    tables = session.conn.execute(
+def test_role_holds_nothing_outside_its_list(factory: RoleFactory, role: str) -> None:
+    factory.conn.execute(f"grant delete on laneway.jobs to {ROLE}".encode())
+    give(factory, role)
+    tables = factory.conn.execute(
         "select table_name::text, lower(privilege_type) from information_schema.role_table_grants"
         " where grantee = %s",
         [ROLE],
     ).fetchall()
-    routines = session.conn.execute(
+    routines = factory.conn.execute(
         "select routine_name::text from information_schema.role_routine_grants where grantee = %s",
         [ROLE],
     ).fetchall()
@@ -155,33 +155,33 @@ def test_role_holds_nothing_outside_its_list(session: RoleSession, role: str) ->
     ],
 )
 def test_role_lacks_privileges_it_does_not_need(
-    session: RoleSession, role: str, forbidden: str
+    factory: RoleFactory, role: str, forbidden: str
 ) -> None:
-    give(session, role)
-    session.conn.execute(f"set local role {ROLE}".encode())
-    with pytest.raises(psycopg.errors.InsufficientPrivilege), session.conn.transaction():
-        session.conn.execute(forbidden.encode())
+    give(factory, role)
+    factory.conn.execute(f"set local role {ROLE}".encode())
+    with pytest.raises(psycopg.errors.InsufficientPrivilege), factory.conn.transaction():
+        factory.conn.execute(forbidden.encode())
 
 
-def test_rights_of_reprioritize_are_enough_for_a_running_analysis(session: RoleSession) -> None:
+def test_rights_of_reprioritize_are_enough_for_a_running_analysis(factory: RoleFactory) -> None:
     """Other operator verbs write leases too, so the loop above cannot detect it."""
-    session.publish("costly", has_analysis=True)
-    job_id = session.submit("costly")
-    session.claim(analysis_of("costly"))
-    session.conn.execute(f"grant usage on schema laneway to {ROLE}".encode())
+    factory.publish("costly", has_analysis=True)
+    job_id = factory.submit("costly")
+    factory.claim(analysis_of("costly"))
+    factory.conn.execute(f"grant usage on schema laneway to {ROLE}".encode())
     for privilege in expand(STATEMENTS["jobs/reprioritize_job"]):
-        session.conn.execute(f"grant {grant_text(privilege)} to {ROLE}".encode())
-    session.conn.execute(f"set local role {ROLE}".encode())
-    assert session.run(jobs.reprioritize(job_id, 5)).found_in == "pending"
+        factory.conn.execute(f"grant {grant_text(privilege)} to {ROLE}".encode())
+    factory.conn.execute(f"set local role {ROLE}".encode())
+    assert factory.run(jobs.reprioritize(job_id, 5)).found_in == "pending"
 
 
-def test_two_roles_can_be_given_together(session: RoleSession) -> None:
-    give(session, "worker", "client")
-    prepare_and_run(session, prepare_client, run_client)
+def test_two_roles_can_be_given_together(factory: RoleFactory) -> None:
+    give(factory, "worker", "client")
+    prepare_and_run(factory, prepare_client, run_client)
 
 
-def test_owner_owns_everything_and_migrator_acts_as_owner(session: RoleSession) -> None:
-    conn = session.conn
+def test_owner_owns_everything_and_migrator_acts_as_owner(factory: RoleFactory) -> None:
+    conn = factory.conn
     conn.execute(grants(["owner"], ROLE, "no_owner").encode())
     owned = conn.execute(
         "select count(*) filter (where relowner <> 'laneway_test_role'::regrole), count(*)"
@@ -202,12 +202,12 @@ def test_owner_owns_everything_and_migrator_acts_as_owner(session: RoleSession) 
     conn.execute("create table laneway.more ()")
 
 
-def test_new_owner_does_not_wait_for_reader(session: RoleSession, dsn: str) -> None:
+def test_new_owner_does_not_wait_for_reader(factory: RoleFactory, dsn: str) -> None:
     """Submits would wait for it."""
     with psycopg.connect(dsn) as reader:
         reader.execute("select from laneway.jobs")
         with pytest.raises(psycopg.errors.LockNotAvailable):
-            session.conn.execute(grants(["owner"], ROLE, "no_owner").encode())
+            factory.conn.execute(grants(["owner"], ROLE, "no_owner").encode())
 
 
 @pytest.mark.parametrize("name", ["", "x" * 64, "a\nb", "a\x00", "$owner$", "é" * 40])
@@ -218,10 +218,10 @@ def test_hostile_role_name_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ['a"; drop schema laneway; --', "a'b", "%I", "{to}", "SELECT"])
-def test_odd_role_name_is_quoted(session: RoleSession, name: str) -> None:
-    session.conn.execute(SQL("create role {} nologin").format(Identifier(name)))
+def test_odd_role_name_is_quoted(factory: RoleFactory, name: str) -> None:
+    factory.conn.execute(SQL("create role {} nologin").format(Identifier(name)))
     for roles in (["reader"], ["owner"]):
-        session.conn.execute(grants(roles, name, "laneway_owner").encode())
+        factory.conn.execute(grants(roles, name, "laneway_owner").encode())
 
 
 def test_unknown_and_mixed_owning_roles_are_refused() -> None:
@@ -230,8 +230,8 @@ def test_unknown_and_mixed_owning_roles_are_refused() -> None:
             grants(roles, "x", "y")
 
 
-def test_every_function_named_exists(session: RoleSession) -> None:
-    found = session.conn.execute(
+def test_every_function_named_exists(factory: RoleFactory) -> None:
+    found = factory.conn.execute(
         "select proname::text from pg_proc where pronamespace = 'laneway'::regnamespace"
         " and prorettype <> 'trigger'::regtype"
     ).fetchall()
