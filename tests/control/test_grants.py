@@ -16,23 +16,14 @@ from psycopg.sql import SQL, Identifier
 import laneway.store
 from laneway.domain.approval import analysis_of
 from laneway.errors import InvalidInput
-from laneway.store import (
-    jobs,
-    statement,
-)
+from laneway.store import jobs, statement
 from laneway.store.function_rights import FUNCTIONS
 from laneway.store.grants import expand, grants, privileges
 from laneway.store.rights import OWNERS_STATEMENTS, OWNING_ROLES, ROLES, STATEMENTS
-from tests.control.role_statements import (
-    ROLE,
-    ROLE_WORK,
-    RoleFactory,
-    grant_text,
-    prepare_client,
-    run_client,
-    run_others,
-    run_own,
-)
+from tests.control.client_statements import prepare_client, run_client
+from tests.control.role_factory import ROLE, RoleFactory, grant_text
+from tests.control.role_statements import ROLE_WORK
+from tests.control.server_statements import run_others, run_own
 
 SQL_FILES = Path(laneway.store.__file__).parent / "sql"
 # The audit is append-only for every role.
