@@ -17,7 +17,7 @@ from tests.support.job_factory import JobFactory
 SETUP = {
     "docs": {"max_slots": 20, "job_types": ["ingestion", "index"]},
     "interactive": {"max_slots": 1, "job_types": ["projection"]},
-    "default": {"max_slots": None, "poll_interval_ms": 2000},
+    "default": {"max_slots": None, "poll_interval_ms": 1000},
 }
 
 

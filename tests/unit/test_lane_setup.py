@@ -22,7 +22,7 @@ from laneway.errors import InvalidInput
 PRESENT = {
     lane.name: lane
     for lane in (
-        Lane("default", max_slots=None, poll_interval_ms=2000),
+        Lane("default", max_slots=None, poll_interval_ms=1000),
         Lane("analysis", max_slots=4),
         Lane("docs", ("index", "crawl"), max_slots=3),
         Lane("video", ("render",), max_slots=1),

@@ -181,8 +181,8 @@ SEEDED_LANES: Final[tuple[Lane, ...]] = (
         poll_interval_ms=30000,
         stale_timeout_minutes=120,
     ),
-    Lane(ANALYSIS_LANE, (), max_slots=4, poll_interval_ms=2000, stale_timeout_minutes=30),
-    Lane(DEFAULT_LANE, (), max_slots=None, poll_interval_ms=2000, stale_timeout_minutes=30),
+    Lane(ANALYSIS_LANE, (), max_slots=4, poll_interval_ms=1000, stale_timeout_minutes=30),
+    Lane(DEFAULT_LANE, (), max_slots=None, poll_interval_ms=1000, stale_timeout_minutes=30),
 )
 
 
