@@ -59,9 +59,11 @@ def run_worker(factory: JobFactory, _: None) -> None:
     publish_hooks(factory)
     read_target(factory)
     factory.register(("ingestion",))
+    presence = workers.Presence(factory.worker_id)
     factory.run(workers.touch(factory.worker_id))
     promoted = factory.run(lanes.peek(["ingestion", "polarity"])).promoted
     assert sorted(promoted) == ["napping", "polarity"]
+    assert factory.run(lanes.peek([], presence=presence)).is_drained is False
     suspend(factory, *factory.claim("reading"))
     assert factory.run(lanes.find_below_floors([("ingestion", 0, 0)])) == set()
     assert factory.run(lanes.find_horizon()) > 0

@@ -147,6 +147,14 @@ async def test_claim_under_way_when_the_worker_learns_of_it_stands(
     assert await loop.run_once() is None
 
 
+async def reported(harness: WorkerHarness, worker: Worker) -> None:
+    """Waits until the worker has reported that it lives."""
+    harness.do("update laneway.workers set memory_bytes = 1 where id = %s", worker.id)
+    worker.registrar.wake()
+    memory = "select coalesce(memory_bytes, 0) <> 1 from laneway.workers where id = %s"
+    await wait_until(lambda: harness.one(memory, worker.id))
+
+
 async def test_drained_worker_that_fell_silent_comes_back_drained(harness: WorkerHarness) -> None:
     Held(harness)
     worker = await listening(harness)
@@ -155,15 +163,15 @@ async def test_drained_worker_that_fell_silent_comes_back_drained(harness: Worke
     silence = "update laneway.workers set seen_at = seen_at - interval '5 minutes'"
     harness.do(f"{silence}, stopped_at = seen_at")
 
-    await worker.registrar.run_once()
+    await reported(harness, worker)
     assert worker.registrar.is_drained
     assert (await workers.get(harness.lw.database, worker.id)).is_live
 
     # Drained while it was silent, it learns of that when it reports again.
     harness.do(silence)
     await harness.lw.operate(workers.resume, worker.id, by="ann")
-    await worker.registrar.run_once()
-    assert not worker.registrar.is_drained
+    await wait_until(lambda: not worker.registrar.is_drained)
+    await reported(harness, worker)
 
 
 async def test_worker_publishes_its_transport_and_memory(
@@ -174,8 +182,7 @@ async def test_worker_publishes_its_transport_and_memory(
     apart = await harness.start_worker_with({}, transport="database")
     live = {each.id: each for each in await _live(harness)}
     assert (live[worker.id].transport, live[apart.id].transport) == ("in_process", "database")
-    harness.do("update laneway.workers set memory_bytes = 1")
-    await worker.registrar.run_once()
+    await reported(harness, worker)
     (row,) = [each for each in await _live(harness) if each.id == worker.id]
     held = resident_bytes()
     if held is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from typing import Any, cast
+from uuid import UUID
 
 import pytest
 
@@ -14,6 +15,8 @@ from laneway.engine.claim.poller import Poller
 from laneway.observability.log_throttle import LogThrottle
 from laneway.store.database import Database
 from laneway.store.lanes import ControlState, Peek
+from laneway.store.statement import Statement
+from laneway.store.workers import Presence
 
 
 class Owner:
@@ -46,6 +49,35 @@ class Answers:
     async def run(self, _: object) -> Peek:
         due_s, promoted = self._answers.pop(0)
         return Peek(1, False, [], promoted, due_s)
+
+
+class Reporter:
+    """Has a report to make, and records the answers."""
+
+    def __init__(self) -> None:
+        self.answers: list[bool] = []
+
+    def due_presence(self) -> Presence:
+        return Presence(UUID(int=1))
+
+    def on_reported(self, is_drained: bool) -> None:
+        self.answers.append(is_drained)
+
+
+@pytest.mark.parametrize("is_drained", [None, False, True])
+async def test_poll_makes_a_due_report_along(is_drained: bool | None) -> None:
+    asked: list[str] = []
+
+    class Database:
+        async def run(self, statement: Statement[Peek]) -> Peek:
+            asked.append(statement.name)
+            return Peek(1, False, [], None, None, is_drained)
+
+    reporter = Reporter()
+    poller = Poller(cast(Any, Database()), LogThrottle(), Owner(), reporter)
+    await poller.run_once()
+    assert asked == ["lanes/peek_and_touch"]
+    assert reporter.answers == ([] if is_drained is None else [is_drained])
 
 
 class Passed:

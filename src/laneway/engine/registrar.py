@@ -28,17 +28,20 @@ from laneway.engine.claim.capacity import Capacity
 from laneway.engine.process.memory import resident_bytes
 from laneway.engine.registry import Handler, Registry
 from laneway.engine.service import Service
-from laneway.errors import ConfigError, InvalidInput
+from laneway.errors import ConfigError, InvalidInput, LanewayError
 from laneway.observability.log_throttle import LogThrottle
 from laneway.observability.safe_logger import SafeLogger
 from laneway.store import end_hooks, job_types, lanes, limits, schedules
 from laneway.store.database import Database
 from laneway.store.missing_limits import create_missing
-from laneway.store.workers import WorkerInfo, conflicts, publish, register, stop, touch
+from laneway.store.workers import Presence, WorkerInfo, conflicts, publish, register, stop, touch
 
 log = SafeLogger("laneway")
 
 FULL_S = 1.0
+# A poll reports along from so long before the report is due.
+ALONG_S = 1.5
+SHORTEST_S = 0.05
 SEE_S = 3600.0
 # When workers that this one replaced have ended, or their rows have lapsed.
 REPLACED_S = 60.0
@@ -72,6 +75,9 @@ class Registrar(Service):
         self._on_resumed = on_resumed
         self._capacity = capacity
         self._expects_full = False
+        # When to report without a poll.
+        self._report_at = 0.0
+        self._is_asked = False
         # Published job types with their application, and when to publish again that they are used.
         self._published: dict[str, str] = {}
         self._see_at = 0.0
@@ -207,23 +213,47 @@ class Registrar(Service):
             self._worker = replace(self._worker, job_types=served)
             await self._database.run(register(self._worker))
 
+    def wake(self) -> None:
+        """Report at once."""
+        self._is_asked = True
+        super().wake()
+
     async def run_once(self) -> float | None:
-        room = self._capacity.published() if self._capacity is not None else None
-        if room is not None and self._is_leaving:
-            room["is_stopping"] = True
-        drained = await self._database.run(touch(self._worker.id, resident_bytes(), room))
+        if self._is_asked or time.monotonic() >= self._report_at:
+            # A request during the report leads to another one.
+            self._is_asked = False
+            try:
+                is_drained = await self._database.run(touch(*self._presence()))
+            except LanewayError:
+                self._is_asked = True
+                raise
+            self.on_reported(bool(is_drained))
         if self._published and time.monotonic() >= self._see_at:
             await self._database.run(job_types.touch_publishers(self._published.items()))
             self._see_at = time.monotonic() + SEE_S
         if self._hooks and time.monotonic() >= self._hooks_at:
             await self._publish_hooks(SEE_S)
-        was_drained, self.is_drained = self.is_drained, bool(drained)
-        if drained and not was_drained:
+        return max(self._report_at - time.monotonic(), SHORTEST_S)
+
+    def due_presence(self) -> Presence | None:
+        """The report that the next poll makes along, if it is due soon: that saves a statement."""
+        is_due = time.monotonic() >= self._report_at - ALONG_S
+        return self._presence() if is_due and not self._is_stopping else None
+
+    def _presence(self) -> Presence:
+        room = self._capacity.published() if self._capacity is not None else None
+        if room is not None and self._is_leaving:
+            room["is_stopping"] = True
+        return Presence(self._worker.id, resident_bytes(), room)
+
+    def on_reported(self, is_drained: bool) -> None:
+        self._report_at = time.monotonic() + TOUCH_S
+        was_drained, self.is_drained = self.is_drained, is_drained
+        if is_drained and not was_drained:
             log.info("worker %s is drained: it claims no more jobs", self._worker.name)
-        elif was_drained and not drained:
+        elif was_drained and not is_drained:
             log.info("worker %s was resumed", self._worker.name)
             self._on_resumed()
-        return TOUCH_S
 
     def _expect_full(self) -> None:
         """Publish a lack of room soon if it lasts; short ones happen all the time."""

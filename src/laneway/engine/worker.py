@@ -145,7 +145,6 @@ class Worker(WorkerRuntime):
             is_drained=lambda: self.registrar.is_drained,
             ahead=self.ahead,
         )
-        self.poller = Poller(rest, warnings, self)
         self.leader_services = LeaderServices(
             rest,
             settings,
@@ -172,6 +171,7 @@ class Worker(WorkerRuntime):
             self._on_resumed,
             self.capacity,
         )
+        self.poller = Poller(rest, warnings, self, self.registrar)
         self.wakeups = Wakeups(self._dsn, settings, warnings, self._on_message, self._wake_all)
 
     async def _connect(self) -> None:

@@ -15,6 +15,7 @@ from laneway.domain.overview import ActiveJob, Gate, PriorityLoad
 from laneway.store.arrays import array_of_numbers, array_of_texts
 from laneway.store.leases import Range
 from laneway.store.statement import Row, Statement, first_column, nothing, one_row, rows_of, scalar
+from laneway.store.workers import Presence
 
 _COLUMNS: Final = tuple(LaneSettings.__annotations__)
 
@@ -69,12 +70,19 @@ class Peek(NamedTuple):
     due: list[str]
     promoted: list[str] | None
     next_due_s: float | None
+    # Whether the worker is drained; None: its presence was not recorded.
+    is_drained: bool | None = None
 
 
-def peek(job_types: Sequence[str], ranges: Sequence[Range] = ()) -> Statement[Peek]:
-    """Promotes due delayed jobs; returns which of these types and ranges have jobs."""
+def peek(
+    job_types: Sequence[str], ranges: Sequence[Range] = (), presence: Presence | None = None
+) -> Statement[Peek]:
+    """Promotes due delayed jobs; returns which of these types and ranges have jobs.
+
+    Also records the presence of the worker process, if given.
+    """
     return Statement(
-        "lanes/peek_lanes",
+        "lanes/peek_lanes" if presence is None else "lanes/peek_and_touch",
         one_row(Peek),
         {
             "types": list(job_types),
@@ -83,6 +91,7 @@ def peek(job_types: Sequence[str], ranges: Sequence[Range] = ()) -> Statement[Pe
             "los": array_of_numbers([one.lo for one in ranges]),
             "floors": array_of_numbers([one.floor for one in ranges]),
             "highs": array_of_numbers([one.hi for one in ranges]),
+            **({} if presence is None else presence.params),
         },
     )
 

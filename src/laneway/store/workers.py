@@ -39,19 +39,25 @@ def register(worker: WorkerInfo) -> Statement[None]:
     return Statement("workers/register_worker", nothing, worker.columns)
 
 
+class Presence(NamedTuple):
+    """A report of a worker process that it lives, with its memory and its capacity."""
+
+    worker_id: UUID
+    memory_bytes: int | None = None
+    room: Mapping[str, object] | None = None
+
+    @property
+    def params(self) -> dict[str, object]:
+        room = None if self.room is None else json.dumps(self.room)
+        return {"worker": self.worker_id, "memory_bytes": self.memory_bytes, "room": room}
+
+
 def touch(
     worker_id: UUID, memory_bytes: int | None = None, room: Mapping[str, object] | None = None
 ) -> Statement[bool | None]:
     """Records that the process is live, with its capacity; returns whether it is drained."""
-    return Statement(
-        "workers/touch_worker",
-        scalar,
-        {
-            "id": worker_id,
-            "memory_bytes": memory_bytes,
-            "room": None if room is None else json.dumps(room),
-        },
-    )
+    presence = Presence(worker_id, memory_bytes, room)
+    return Statement("workers/touch_worker", scalar, presence.params)
 
 
 def stop(worker_id: UUID) -> Statement[None]:

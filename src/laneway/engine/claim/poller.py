@@ -12,6 +12,7 @@ from laneway.engine.service import Service
 from laneway.observability.log_throttle import LogThrottle
 from laneway.store.database import Database
 from laneway.store.lanes import ControlState, Peek, peek
+from laneway.store.workers import Presence
 
 # The delay of a poll after a hint, so that a stream of submits costs a few polls per second.
 HINT_S = 0.1
@@ -45,15 +46,32 @@ class PollOwner(Protocol):
         ...
 
 
+class Reporter(Protocol):
+    """Reports regularly that its worker process lives."""
+
+    def due_presence(self) -> Presence | None:
+        """The report that the poll should make along, if one is due soon."""
+        ...
+
+    def on_reported(self, is_drained: bool) -> None: ...
+
+
 class Poller(Service):
     """Promotes delayed jobs, notices control changes, and wakes the lanes that have work."""
 
     name: ClassVar[str] = "poller"
 
-    def __init__(self, database: Database, warnings: LogThrottle, owner: PollOwner) -> None:
+    def __init__(
+        self,
+        database: Database,
+        warnings: LogThrottle,
+        owner: PollOwner,
+        reporter: Reporter | None = None,
+    ) -> None:
         super().__init__(warnings)
         self._database = database
         self._owner = owner
+        self._reporter = reporter
         self._alarm: asyncio.TimerHandle | None = None
         # Polls in a row that met only locked work.
         self._locked = 0
@@ -128,7 +146,11 @@ class Poller(Service):
             for one in known[job_type].ranges(job_type, 0)
         ]
         rest = [job_type for job_type in types if job_type not in known]
-        return await self._database.run(peek(rest, ranges))
+        presence = None if self._reporter is None else self._reporter.due_presence()
+        found = await self._database.run(peek(rest, ranges, presence))
+        if self._reporter is not None and found.is_drained is not None:
+            self._reporter.on_reported(found.is_drained)
+        return found
 
     def _interval_s(self, types: set[str]) -> float:
         state = self._owner.state

@@ -2,5 +2,5 @@
 update laneway.workers
    set seen_at = clock_timestamp(), stopped_at = null, memory_bytes = %(memory_bytes)s::bigint,
        room = coalesce(%(room)s::jsonb, room)
- where id = %(id)s::uuid
+ where id = %(worker)s::uuid
 returning drain_requested_at is not null as is_drained
