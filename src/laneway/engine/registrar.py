@@ -28,7 +28,7 @@ from laneway.engine.claim.capacity import Capacity
 from laneway.engine.process.memory import resident_bytes
 from laneway.engine.registry import Handler, Registry
 from laneway.engine.service import Service
-from laneway.errors import ConfigError, InvalidInput, LanewayError
+from laneway.errors import ConfigError, InvalidInput
 from laneway.observability.log_throttle import LogThrottle
 from laneway.observability.safe_logger import SafeLogger
 from laneway.store import end_hooks, job_types, lanes, limits, schedules
@@ -77,7 +77,7 @@ class Registrar(Service):
         self._expects_full = False
         # When to report without a poll.
         self._report_at = 0.0
-        self._is_asked = False
+        self._requests = self._answered = 0
         # Published job types with their application, and when to publish again that they are used.
         self._published: dict[str, str] = {}
         self._see_at = 0.0
@@ -215,19 +215,15 @@ class Registrar(Service):
 
     def wake(self) -> None:
         """Report at once."""
-        self._is_asked = True
+        self._requests += 1
         super().wake()
 
     async def run_once(self) -> float | None:
-        if self._is_asked or time.monotonic() >= self._report_at:
-            # A request during the report leads to another one.
-            self._is_asked = False
-            try:
-                is_drained = await self._database.run(touch(*self._presence()))
-            except LanewayError:
-                self._is_asked = True
-                raise
+        if (requests := self._requests) != self._answered or time.monotonic() >= self._report_at:
+            is_drained = await self._database.run(touch(*self._presence()))
             self.on_reported(bool(is_drained))
+            # A request during the report leads to another one.
+            self._answered = requests
         if self._published and time.monotonic() >= self._see_at:
             await self._database.run(job_types.touch_publishers(self._published.items()))
             self._see_at = time.monotonic() + SEE_S
