@@ -97,6 +97,15 @@ class Environment:
         count: int = row[0]
         return count
 
+    def has_stream(self, worker: Process) -> bool:
+        """Whether a server counts one of the worker's processes as live."""
+        row = self.conn.execute(
+            "select count(*) from laneway.workers where pid = any (%s) and stopped_at is null",
+            [worker.pids],
+        ).fetchone()
+        assert row is not None
+        return bool(row[0])
+
     def _make_token(self, lanes: list[str]) -> str:
         who, secret = uuid4(), new_secret()
         self.conn.execute(

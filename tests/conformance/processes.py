@@ -59,6 +59,11 @@ class Process:
         return self._process.pid
 
     @property
+    def pids(self) -> list[int]:
+        """The process and its children."""
+        return faults.tree(self.pid)
+
+    @property
     def code(self) -> int | None:
         """The exit code; None while it runs."""
         return self._process.poll()

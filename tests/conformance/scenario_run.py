@@ -186,6 +186,9 @@ class ScenarioRun:
         worker = self._workers.pop(0)
         worker.send(signal.SIGSTOP)
         self._paused.append(worker)
+        if self._env.is_remote:
+            # Until then the server may give it jobs again.
+            await wait_until(lambda: not self._env.has_stream(worker), "its stream is closed")
         # A renewal in progress would use the lane's new lease time.
         await wait_until(lambda: not self._env.renewed(self._lane), "nothing is renewed any more")
 
