@@ -187,10 +187,11 @@ class ScenarioRun:
         worker.send(signal.SIGSTOP)
         self._paused.append(worker)
         if self._env.is_remote:
-            # Until then the server may give it jobs again.
+            # Until then the server may renew its leases and give it jobs.
             await wait_until(lambda: not self._env.has_stream(worker), "its stream is closed")
-        # A renewal in progress would use the lane's new lease time.
-        await wait_until(lambda: not self._env.renewed(self._lane), "nothing is renewed any more")
+        else:
+            # A renewal in progress would use the lane's new lease time.
+            await wait_until(lambda: not self._env.renewed(self._lane), "the last renewal is old")
 
     async def _go_on(self, what: str) -> None:
         for worker in self._paused:
