@@ -226,6 +226,44 @@ for error in ("WorkerLost", "gone"), ("StaleAttempt", "late"), ("Odd", "odd", lo
 """
 
 
+ENDS = """
+from types import SimpleNamespace
+from laneway import Cancel, Retry, Snooze
+from laneway.integrations.django.attempts import handler_of
+from laneway.integrations.django.framework import task_finished
+from laneway.integrations.django.results import new_result
+
+def run():
+    raise error
+
+class Backend:
+    def get_result(self, result_id):
+        return new_result(task, result_id, "default", {"args": [], "kwargs": {}})
+
+def receive(sender, task_result, **more):
+    seen.append(task_result.status.name)
+
+task = SimpleNamespace(func=run, takes_context=False, module_path="tasks.run")
+task_finished.connect(receive)
+for error in Retry(after=1), ValueError(), Snooze(1), Cancel():
+    for is_last in False, True:
+        seen = []
+        try:
+            handler_of(task, Backend())(SimpleNamespace(job_id="1", is_last_attempt=is_last))
+        except type(error):
+            print(type(error).__name__, is_last, *seen)
+"""
+
+
+def test_last_failure_of_a_task_is_signalled(shop: Environment) -> None:
+    """Also one by Retry, which fails the job once no retry is left."""
+    shown = shop.run("manage.py", "shell", "-v", "0", "-c", ENDS)
+    assert shown.splitlines() == [
+        "Retry False", "Retry True FAILED", "ValueError False", "ValueError True FAILED",
+        "Snooze False", "Snooze True", "Cancel False", "Cancel True",
+    ]  # fmt: skip
+
+
 def test_every_error_of_a_result_has_a_class(shop: Environment) -> None:
     """Also those that no handler raised, as when a worker dies."""
     shown = shop.run("manage.py", "shell", "-v", "0", "-c", CLASSES)

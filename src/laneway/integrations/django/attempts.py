@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 
-from laneway import Cancel, Context, Retry, Snooze, SyncContext
+from laneway import Cancel, Context, Snooze, SyncContext
 from laneway.errors import StaleAttempt
 from laneway.integrations.django.framework import (
     Task,
@@ -27,8 +27,8 @@ from laneway.integrations.django.framework import (
 if TYPE_CHECKING:
     from laneway.integrations.django.backend import LanewayBackend
 
-# The attempt has no outcome yet, or another one than a failure.
-_NOT_FAILED: Final = (Cancel, Retry, Snooze, StaleAttempt)
+# The attempt has another outcome than a failure. A Retry is one, once no retry is left.
+_NOT_FAILED: Final = (Cancel, Snooze, StaleAttempt)
 Handler = Callable[..., Any] | Callable[..., Awaitable[Any]]
 
 
