@@ -37,6 +37,7 @@ LANDED = (
     "91185a0",
     "398d6ff",
     "1706246",
+    "6038b96",
 )
 LAST = LANDED[-1]
 Described = tuple[list[tuple[str, int]], list[int]]  # columns, types of parameters

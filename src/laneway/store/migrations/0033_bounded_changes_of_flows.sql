@@ -1,0 +1,3 @@
+-- phase: pre
+-- safe-with: 0.1.0
+-- Gives the functions their version: changes of wide flows and of many sub-jobs run in bounded steps.
