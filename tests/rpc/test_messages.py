@@ -184,14 +184,14 @@ def test_assignment_travels_whole() -> None:
         tags=("a", "b"),
         created_by="ann",
     )
-    (sent,) = messages.write_batch([one]).assignments
+    (sent,) = pb.StreamJobsResponse.FromString(messages.write_batch([one])).assignments
     assert (sent.job_id, sent.attempt, sent.payload) == (one.id, 2, '{"a": 1}')
     assert not sent.HasField("checkpoint")
     assert (sent.steps[0].name, sent.steps[0].took_ms) == ("charge", 250)
     received = messages.read_assignment(CLAIM, sent.job_type, sent, 3)
     assert (received.retries, received.max_retries) == (1, 0)
     assert (received.tags, received.created_by) == (("a", "b"), "ann")
-    assert messages.write_batch(Beat()).beat
+    assert pb.StreamJobsResponse.FromString(messages.write_batch(Beat())).beat
 
 
 def test_assignment_of_an_older_server_has_the_handlers_retries() -> None:

@@ -19,6 +19,7 @@ from laneway.engine.run.handler_channel import LONGEST_LINE
 from laneway.errors import InvalidInput
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.declaration import write_declaration
+from laneway.rpc.server.assignment_bytes import write_assignments
 from laneway.rpc.server.assignment_queue import Beat, OutAssignment
 from laneway.rpc.server.handshake import MAX_HELD, MAX_TYPES, bounded
 from laneway.store.leases import Assignment, LogEntry, Report, Verdict
@@ -48,6 +49,7 @@ MAX_OF: Final = {
 }
 
 _LARGEST: Final = 1e100
+_LONGEST_RUN_MS: Final = YEAR_S * 1000
 # As handlers name them and as messages do.
 _ISOLATIONS: Final = {
     "async": pb.ISOLATION_ASYNC,
@@ -89,36 +91,13 @@ class ProgressReply(NamedTuple):
 # -- out --------------------------------------------------------------------------------------
 
 
-def write_batch(batch: list[OutAssignment] | Beat) -> pb.StreamJobsResponse:
-    """One message of a stream."""
+def write_batch(batch: Sequence[OutAssignment] | Beat) -> bytes:
+    """The bytes of one message of a stream."""
     if isinstance(batch, Beat):
-        return pb.StreamJobsResponse(beat=True, token_expires_in_ms=batch.token_expires_in_ms)
-    return pb.StreamJobsResponse(assignments=[_assignment(one) for one in batch])
-
-
-def _assignment(one: OutAssignment) -> pb.Assignment:
-    return pb.Assignment(
-        job_id=one.id,
-        attempt=one.claim.attempt,
-        job_type=one.job_type,
-        payload=one.payload,
-        checkpoint=one.checkpoint,
-        steps=[
-            pb.Step(name=name, result=result, took_ms=int((took_s or 0.0) * 1000))
-            for name, result, took_s in one.steps
-        ],
-        lease_ms=one.lease_ms,
-        lease_left_ms=one.lease_left_ms,
-        timeout_ms=one.timeout_ms,
-        traceparent=one.traceparent or "",
-        lane=one.lane,
-        retries=one.retries,
-        is_analysis=one.is_analysis,
-        max_retries=one.max_retries,
-        tags=one.tags,
-        created_by=one.created_by or "",
-        can_wait=True,
-    )
+        return pb.StreamJobsResponse(
+            beat=True, token_expires_in_ms=batch.token_expires_in_ms
+        ).SerializeToString()
+    return write_assignments(batch)
 
 
 # -- results ----------------------------------------------------------------------------------
@@ -129,6 +108,8 @@ def check_results(results: Sequence[pb.Result]) -> None:
     bounded("results", len(results), MAX_RESULTS)
     for i, one in enumerate(results):
         outcome = one.WhichOneof("outcome")
+        if outcome == "finish" and 0 <= one.ran_ms <= _LONGEST_RUN_MS:
+            continue
         if outcome is None:
             raise InvalidInput(f"results[{i}].outcome", "must be set")
         milliseconds(one.ran_ms, f"results[{i}].ran_ms", YEAR_S)

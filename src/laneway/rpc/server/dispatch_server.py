@@ -28,7 +28,7 @@ from laneway.engine.service import Service
 from laneway.errors import DatabaseUnavailable, Forbidden, LanewayError
 from laneway.observability.log_throttle import LogThrottle
 from laneway.observability.safe_logger import SafeLogger
-from laneway.rpc.server.assignments import Assignments
+from laneway.rpc.server.assignments import Assigned, Assignments
 from laneway.rpc.server.dispatcher import Dispatcher
 from laneway.rpc.server.handshake import StreamHandshake
 from laneway.rpc.server.presence import Presence
@@ -247,9 +247,15 @@ class DispatchServer:
         """Frees the room of attempts that have ended."""
         found = [one for one in map(self.assignments.pop, claims) if one is not None]
         self._metrics.left(one.claim for one in found)
-        for one in found:
-            one.dispatcher.ended(one)
-        if found:
+        self._freed(found)
+
+    def _freed(self, ended: Iterable[Assigned]) -> None:
+        by_stream: dict[Dispatcher, list[Assigned]] = {}
+        for one in ended:
+            by_stream.setdefault(one.dispatcher, []).append(one)
+        for dispatcher, ones in by_stream.items():
+            dispatcher.ended(ones)
+        if by_stream:
             self.round_robin.has_room()
 
     def _release(self, claims: Iterable[Claim]) -> None:
@@ -259,7 +265,8 @@ class DispatchServer:
     def _on_settled(self, verdicts: list[Verdict], answers: list[WriteResult]) -> None:
         self._result_batcher.settled(verdicts, {(one.seq, one.attempt): one for one in answers})
         self._metrics.settled(verdicts, answers)
-        self.free_room(verdict.claim for verdict in verdicts)
+        assigned = [self.assignments.pop(verdict.claim) for verdict in verdicts]
+        self._freed(one for one in assigned if one is not None)
         again = ("approved", "pending", "waiting")
         if any(one.answer == "arrived" or one.status in again for one in answers):
             self.poller.wake()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, Literal
@@ -245,11 +245,13 @@ class Dispatcher:
         self._shared.assignments.add(assigned)
         return assigned
 
-    def ended(self, one: Assigned) -> None:
-        """Frees the room of an ended attempt of its worker."""
-        self.room.release(one.leased_in, one.isolation)
+    def ended(self, ones: Sequence[Assigned]) -> None:
+        """Frees the room of ended attempts of its worker."""
+        counts = Counter([(one.leased_in, one.isolation) for one in ones])
+        for (lane, isolation), count in counts.items():
+            self.room.release(lane, isolation, count)
         self._note_room()
-        self.liveness.ended(one.claim)
+        self.liveness.ended(*[one.claim for one in ones])
 
     def _note_room(self) -> None:
         if self.room.in_use < self.room.total:

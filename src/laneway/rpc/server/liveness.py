@@ -16,6 +16,8 @@ SHORTEST_S: Final = 20.0
 # jobs lapse at a worker whose calls used to come to this server.
 LONGEST_S: Final = 640.0
 
+Pair = tuple[int, int]
+
 
 class Liveness:
     """Keeps a worker that hangs from getting its lapsed jobs again, each time at a charge.
@@ -24,8 +26,9 @@ class Liveness:
     """
 
     def __init__(self) -> None:
-        # The length and end of each lease that the worker holds.
-        self._held: dict[Claim, tuple[float, float]] = {}
+        # The length and end of each lease that the worker holds, by job number and attempt: the
+        # hash of a whole claim takes longer.
+        self._held: dict[Pair, tuple[float, float]] = {}
         # The end of the first lease that lapsed since the worker's last call.
         self._lapsed_at = math.inf
         # The first end of all these leases; too early while it is outdated.
@@ -52,7 +55,8 @@ class Liveness:
             self._lapsed_at = math.inf
             self._find_due()
         due_at = begun + lease_s
-        self._held.update((claim, (lease_s, due_at)) for claim in claims)
+        held = lease_s, due_at
+        self._held.update(((one.seq, one.attempt), held) for one in claims)
         if due_at > self._called_at:
             self._due_at = min(self._due_at, due_at)
 
@@ -66,9 +70,10 @@ class Liveness:
     def renewed(self, claims: Iterable[Claim], asked_at: float) -> None:
         """Notes leases that a call of the worker to this server renewed."""
         for claim in claims:
-            if claim in self._held:
-                lease_s, _ = self._held[claim]
-                self._renew(claim, lease_s, asked_at + lease_s)
+            pair = claim.seq, claim.attempt
+            if pair in self._held:
+                lease_s, _ = self._held[pair]
+                self._renew(pair, lease_s, asked_at + lease_s)
 
     def renewed_elsewhere(self, ends: Mapping[Claim, float]) -> bool:
         """Notes the ends of renewed leases; returns whether that ended the silence.
@@ -77,25 +82,28 @@ class Liveness:
         """
         was_silent = self.is_silent
         for claim, ends_at in ends.items():
-            if claim in self._held:
-                lease_s, _ = self._held[claim]
-                self._renew(claim, lease_s, ends_at)
+            pair = claim.seq, claim.attempt
+            if pair in self._held:
+                lease_s, _ = self._held[pair]
+                self._renew(pair, lease_s, ends_at)
                 self._called(ends_at - lease_s)
         has_ended = was_silent and not self.is_silent
         if has_ended:
             self._lasts_s = SHORTEST_S
         return has_ended
 
-    def ended(self, claim: Claim) -> None:
-        """Notes that the worker no longer holds the lease; a lapse is not a call of the worker."""
-        _, due_at = self._held.pop(claim, (0.0, -math.inf))
-        if self._called_at < due_at <= time.monotonic():
-            self._lapsed_at = min(self._lapsed_at, due_at)
+    def ended(self, *claims: Claim) -> None:
+        """Notes that the worker no longer holds the leases; a lapse is not a call of the worker."""
+        now = time.monotonic()
+        for claim in claims:
+            _, due_at = self._held.pop((claim.seq, claim.attempt), (0.0, -math.inf))
+            if self._called_at < due_at <= now:
+                self._lapsed_at = min(self._lapsed_at, due_at)
         self._is_outdated = True
 
-    def _renew(self, claim: Claim, lease_s: float, due_at: float) -> None:
-        due_at = max(due_at, self._held[claim][1])
-        self._held[claim] = lease_s, due_at
+    def _renew(self, pair: Pair, lease_s: float, due_at: float) -> None:
+        due_at = max(due_at, self._held[pair][1])
+        self._held[pair] = lease_s, due_at
         self._is_outdated = True
         if due_at > self._called_at:
             # It may not be counted yet: its old end was before the last call.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from laneway.domain.approval import analysed_type
@@ -13,6 +14,9 @@ from laneway.rpc.server.handshake import read_id
 from laneway.rpc.server.stream_caller import StreamCaller
 from laneway.store.database import Database
 from laneway.store.remote import RunningAttempt, find_attempts
+
+if TYPE_CHECKING:
+    from laneway.rpc.server.dispatcher import Dispatcher
 
 OwnedAttempt = Assigned | RunningAttempt
 
@@ -42,15 +46,18 @@ class Ownership:
         found: list[OwnedAttempt | None] = []
         unknown: list[tuple[UUID, int]] = []
         places: list[int] = []
+        # The stream of the last attempt that was the worker's.
+        own: Dispatcher | None = None
         for i, claim in enumerate(claims):
             one = self._assignments.find(claim.job_id, claim.attempt)
-            if (
-                one is not None
-                and one.worker_id == worker_id
-                and one.principal_id == caller.principal_id
-            ):
-                found.append(one)
-                continue
+            if one is not None:
+                stream = one.dispatcher
+                if stream is own or (
+                    stream.worker_id == worker_id and stream.principal_id == caller.principal_id
+                ):
+                    own = stream
+                    found.append(one)
+                    continue
             job_id = read_id(claim.job_id, f"{place(i)}.job_id")
             if claim.attempt < 1:
                 raise InvalidInput(f"{place(i)}.attempt", "must be 1 or more")

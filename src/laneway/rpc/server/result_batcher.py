@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from laneway.engine.lease.completer import Completer
 from laneway.errors import DatabaseUnavailable
@@ -46,18 +46,29 @@ class _WaitingCall:
                 await self.done.wait()
 
 
+class _Waiter(NamedTuple):
+    """The place of one verdict's answer in a call; without a call nothing waits for it."""
+
+    kind: str
+    call: _WaitingCall | None
+    place: int
+
+
 class ResultBatcher:
     """Passes verdicts to the completer and its answers back."""
 
     def __init__(self, completer: Completer) -> None:
         self._completer = completer
-        # By attempt: the kind of verdict that is being settled, and the calls that wait for it.
-        self._waiting: dict[Pair, tuple[str, list[tuple[_WaitingCall, int]]]] = {}
+        # By attempt: the kind of verdict that is being settled, and the call that waits for it.
+        self._waiting: dict[Pair, _Waiter] = {}
+        # Calls that sent a result again before it was answered.
+        self._repeats: dict[Pair, list[_Waiter]] = {}
 
     @property
     def waiting(self) -> int:
         """The number of results that callers wait for."""
-        return sum(len(waiting) for _, waiting in self._waiting.values())
+        repeats = sum(map(len, self._repeats.values()))
+        return repeats + sum(one.call is not None for one in self._waiting.values())
 
     async def settle(self, verdicts: Sequence[Verdict], within_s: float) -> list[WriteResult]:
         """Settles verdicts; one answer each, in order. busy: not settled yet, send it again."""
@@ -68,11 +79,11 @@ class ResultBatcher:
             pair = verdict.claim.seq, verdict.claim.attempt
             pending = self._waiting.get(pair)
             if pending is None:
-                self._waiting[pair] = verdict.kind, [(call, place)]
+                self._waiting[pair] = _Waiter(verdict.kind, call, place)
                 self._completer.add(verdict)
-            elif pending[0] == verdict.kind:
-                # Sent again before it was answered.
-                pending[1].append((call, place))
+            elif pending.kind == verdict.kind:
+                repeat = _Waiter(verdict.kind, call, place)
+                self._repeats.setdefault(pair, []).append(repeat)
             else:
                 call.take(place, WriteResult(*pair, "fenced"))
         await call.wait(within_s)
@@ -88,25 +99,37 @@ class ResultBatcher:
     def _leave(self, call: _WaitingCall, verdicts: Sequence[Verdict]) -> None:
         """Drops a call whose time is up; a caller that repeats it waits as a new call."""
         for verdict in verdicts:
-            _, waiting = self._waiting.get((verdict.claim.seq, verdict.claim.attempt), ("", []))
-            waiting[:] = [one for one in waiting if one[0] is not call]
+            pair = verdict.claim.seq, verdict.claim.attempt
+            pending = self._waiting.get(pair)
+            if pending is not None and pending.call is call:
+                self._waiting[pair] = pending._replace(call=None)
+            if pair in self._repeats:
+                self._repeats[pair] = [x for x in self._repeats[pair] if x.call is not call]
 
     def settled(self, verdicts: Sequence[Verdict], results: Mapping[Pair, WriteResult]) -> None:
         """Answers the calls of a batch; a verdict without a result is an accepted finish.
 
         The replica also releases attempts; their results answer no call.
         """
-        kinds: dict[Pair, set[str]] = {}
+        kinds: dict[Pair, str] = {}
+        several: dict[Pair, set[str]] = {}
         for verdict in verdicts:
-            kinds.setdefault((verdict.claim.seq, verdict.claim.attempt), set()).add(verdict.kind)
-        for pair, settled in kinds.items():
-            waited_for, waiting = self._waiting.get(pair, ("", ()))
-            if waited_for not in settled:
+            pair = verdict.claim.seq, verdict.claim.attempt
+            first = kinds.setdefault(pair, verdict.kind)
+            if first != verdict.kind:
+                several.setdefault(pair, {first}).add(verdict.kind)
+        for pair, kind in kinds.items():
+            pending = self._waiting.get(pair)
+            if pending is None or pending.kind not in several.get(pair, (kind,)):
                 continue
             del self._waiting[pair]
             answer = results.get(pair) or WriteResult(*pair, "accepted", "completed")
-            if len(settled) > 1:
+            if pair in several:
                 # One of them was stored; a repeated call gets its answer.
                 answer = WriteResult(*pair, "busy")
-            for call, place in waiting:
-                call.take(place, answer)
+            if pending.call is not None:
+                pending.call.take(pending.place, answer)
+            if pair in self._repeats:
+                for one in self._repeats.pop(pair):
+                    if one.call is not None:
+                        one.call.take(one.place, answer)

@@ -22,6 +22,7 @@ from laneway.observability.log_throttle import LogThrottle
 from laneway.rpc import messages
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.messages import ANSWERS, ProgressUpdate
+from laneway.rpc.server.assignment_queue import Beat
 from laneway.rpc.server.auth import Authenticator, Context
 from laneway.rpc.server.dispatch_server import DispatchServer
 from laneway.rpc.server.dispatcher import Dispatcher
@@ -156,9 +157,9 @@ class WorkerCalls(WaitCalls):
             )
             await context.write(first)
             async for batch in dispatcher.batches():
-                message = messages.write_batch(batch)
-                await context.write(message)
-                PROCESS.assignments_sent += len(message.assignments)
+                await context.write(messages.write_batch(batch))
+                if not isinstance(batch, Beat):
+                    PROCESS.assignments_sent += len(batch)
 
     # Calls --------------------------------------------------------------------------------------
 
@@ -213,13 +214,16 @@ class WorkerCalls(WaitCalls):
             found = await self._find(call, request.worker_id, claims, "results[{}].claim")
             verdicts = await self._read(self._verdicts, request, found)
             written = await self._dispatch.settle(list(verdicts.values()), call.left_s)
-        results = dict(zip(verdicts, written, strict=True))
-        answers, statuses = [], []
-        for one in found:
-            result = _FENCED if one is None else results[one.claim.seq, one.claim.attempt]
-            answers.append(ANSWERS[result.answer])
-            statuses.append(result.status or "")
-        is_plain = all(status == "completed" for status in statuses)
+        if len(written) < len(found):
+            # Attempts of others, and results that came twice.
+            by_pair = dict(zip(verdicts, written, strict=True))
+            written = [
+                _FENCED if one is None else by_pair[one.claim.seq, one.claim.attempt]
+                for one in found
+            ]
+        answers = [ANSWERS[one.answer] for one in written]
+        statuses = [one.status or "" for one in written]
+        is_plain = statuses.count("completed") == len(statuses)
         return pb.ReportResultResponse(answers=answers, statuses=() if is_plain else statuses)
 
     async def AcquireLimits(self, _: object, context: Context) -> pb.AcquireLimitsResponse:
@@ -319,5 +323,5 @@ def add_to(server: grpc.aio.Server, service: WorkerCalls) -> None:
     server.add_generic_rpc_handlers((handler,))
 
 
-def _serialize(message: Message) -> bytes:
-    return message.SerializeToString()
+def _serialize(message: Message | bytes) -> bytes:
+    return message if isinstance(message, bytes) else message.SerializeToString()

@@ -72,10 +72,8 @@ class StreamCapacity:
         self._taken[TOTAL][lane] += count
         self.in_use += count
 
-    def release(self, lane: str, isolation: str) -> None:
-        self._taken[isolation][lane] -= 1
-        self._taken[TOTAL][lane] -= 1
-        self.in_use -= 1
+    def release(self, lane: str, isolation: str, count: int = 1) -> None:
+        self.take(lane, isolation, -count)
 
     def _left(self, lane: str, kind: str) -> int:
         taken = self._taken[kind]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final, TypeVar
 
 from google.protobuf.message import DecodeError, Message
@@ -49,24 +50,33 @@ class _Count:
     def walk(self, data: bytes, at: int, end: int, of: Any, depth: int) -> None:
         if depth > _DEEPEST:
             raise DecodeError("nested too deeply")
-        fields: Any = of.fields_by_number
+        fields = _fields_of(of)
         while at < end:
             self._left -= 1
             if self._left < 0:
                 raise InvalidInput("request", f"has more than {MAX_FIELDS} fields in one call")
-            key, at = _varint(data, at, end)
+            key = data[at]
+            if key < 128:
+                at += 1
+            else:
+                key, at = _varint(data, at, end)
             kind = key & 7
             if kind == _VARINT:
                 _, at = _varint(data, at, end)
             elif kind == _BYTES:
-                size, at = _varint(data, at, end)
+                if at < end and (size := data[at]) < 128:
+                    at += 1
+                else:
+                    size, at = _varint(data, at, end)
                 if size > end - at:
                     raise DecodeError("cut off")
                 field = fields.get(key >> 3)
                 if field is not None:
-                    self._note(field)
-                    if field.message_type is not None:
-                        self.walk(data, at, at + size, field.message_type, depth + 1)
+                    name, inner = field
+                    if name in self._most:
+                        self._note(name)
+                    if inner is not None:
+                        self.walk(data, at, at + size, inner, depth + 1)
                 at += size
             elif kind == _FIXED64:
                 at += 8
@@ -78,13 +88,38 @@ class _Count:
         if at > end:
             raise DecodeError("cut off")
 
-    def _note(self, field: Any) -> None:
-        most = self._most.get(field.name)
-        if most is None:
-            return
-        self._found[field.name] += 1
-        if self._found[field.name] > most:
-            raise InvalidInput(field.name, f"are more than {most}; at most {most} in one call")
+    def _note(self, name: str) -> None:
+        most = self._most[name]
+        self._found[name] += 1
+        if self._found[name] > most:
+            raise InvalidInput(name, f"are more than {most}; at most {most} in one call")
+
+
+@cache
+def _fields_of(kind: Any) -> dict[int, tuple[str, Any]]:
+    """The name of each field by its number, and its type if that may hold many parts."""
+    return {
+        field.number: (
+            field.name,
+            field.message_type
+            if field.message_type is not None and _may_hold_many(field.message_type)
+            else None,
+        )
+        for field in kind.fields
+    }
+
+
+@cache
+def _may_hold_many(kind: Any) -> bool:
+    """Whether a message of this type may become many objects.
+
+    Without a repeated field, in it or in its parts, each of its fields becomes one at most, and
+    unknown ones stay bytes. No type of the protocol contains itself.
+    """
+    return any(
+        field.is_repeated or (field.message_type is not None and _may_hold_many(field.message_type))
+        for field in kind.fields
+    )
 
 
 def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
