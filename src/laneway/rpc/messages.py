@@ -45,6 +45,7 @@ MAX_OF: Final = {
     "wants": MAX_LIMITS,
     "inside": MAX_LIMITS,
     "keeps": MAX_LIMITS,
+    "ahead": MAX_LIMITS,
     "jobs": MAX_SUB_JOBS,
 }
 
@@ -310,11 +311,13 @@ def read_assignment(
         one.payload,
         one.checkpoint if one.HasField("checkpoint") else None,
         one.retries,
-        fresh=one.attempt == 1,
-        max_retries=one.max_retries if one.HasField("max_retries") else max_retries,
-        tags=tuple(one.tags),
-        created_by=one.created_by or None,
-        traceparent=one.traceparent or None,
+        claim.attempt == 1,
+        False,
+        one.max_retries if one.HasField("max_retries") else max_retries,
+        tuple(one.tags) if one.tags else (),
+        one.created_by or None,
+        None,
+        one.traceparent or None,
     )
 
 

@@ -161,7 +161,8 @@ def claim(
         name,
         _claimed,
         {
-            **({"plain": plain} if stream_id is None else {"stream": stream_id}),
+            **({} if stream_id is None else {"stream": stream_id}),
+            "plain": plain,
             "worker": worker_id,
             "lane": lane,
             "version": version,

@@ -14,11 +14,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from laneway.domain.claim import Claim
 from laneway.engine.claim.capacity import MAX_CLAIM, Capacity
 from laneway.engine.run.executor import Executor
 from laneway.store.leases import Assignment
@@ -59,6 +60,7 @@ class ClaimedBatch(NamedTuple):
     lane: str
     jobs: deque[Assignment]
     claimed_at: float
+    timeouts: Mapping[Claim, float] | None
 
 
 class ClaimAhead:
@@ -109,17 +111,30 @@ class ClaimAhead:
 
     def room(self, lane: str) -> int | None:
         """Jobs that the lane may claim ahead now; None: it claims only what it has room for."""
-        pace = self._pace(lane)
-        if pace.in_a_row < ENOUGH or self._clock() < pace.paused_until:
+        if not self._is_quick(lane):
             # Its jobs that wait here come first.
             return 0 if any(batch.lane == lane for batch in self._batches) else None
+        target = self._target(lane)
+        if target is None:
+            return None
+        return max(0, target - self.held) if 2 * self.held <= target else 0
+
+    def targets(self) -> dict[str, int]:
+        """By lane: the most jobs that may wait here now, for a server that claims them."""
+        found = {lane: self._target(lane) for lane in self._paces if self._is_quick(lane)}
+        return {lane: target for lane, target in found.items() if target}
+
+    def _is_quick(self, lane: str) -> bool:
+        pace = self._pace(lane)
+        return pace.in_a_row >= ENOUGH and self._clock() >= pace.paused_until
+
+    def _target(self, lane: str) -> int | None:
         # Each handler that waits has a task.
         is_crowded = 2 * len(self._executor.inline_tasks.tasks) > self._capacity.sizes[KIND]
         if is_crowded or not self._capacity.is_open:
             return None
         most = MAX_CLAIM if self._most is None else self._most - self._capacity.used(KIND)
-        target = min(most, max(1, int(AHEAD_S / max(pace.each_s, 1e-6))))
-        return max(0, target - self.held) if 2 * self.held <= target else 0
+        return min(most, max(1, int(AHEAD_S / max(self._pace(lane).each_s, 1e-6))))
 
     @contextmanager
     def promised(self, room: int) -> Iterator[None]:
@@ -136,15 +151,23 @@ class ClaimAhead:
         """Claim nothing ahead in this lane for a while."""
         self._pace(lane).pause(self._clock())
 
-    def put(self, lane: str, jobs: Sequence[Assignment]) -> None:
-        """Start jobs claimed ahead as soon as there is room; suspects go back."""
+    def put(
+        self,
+        lane: str,
+        jobs: Sequence[Assignment],
+        timeouts: Mapping[Claim, float] | None = None,
+    ) -> None:
+        """Start jobs claimed ahead as soon as there is room; suspects go back.
+
+        `timeouts` are those of the server that sent the jobs.
+        """
         suspects = [job for job in jobs if job.losses]
         if suspects:
             self.refuse(lane)
             self._give_back(suspects)
             jobs = [job for job in jobs if not job.losses]
         if jobs:
-            self._batches.append(ClaimedBatch(lane, deque(jobs), self._clock()))
+            self._batches.append(ClaimedBatch(lane, deque(jobs), self._clock(), timeouts))
             self.held += len(jobs)
             self.feed()
 
@@ -168,7 +191,7 @@ class ClaimAhead:
             self._timer.cancel()
             self._timer = None
         while self._batches:
-            lane, jobs, claimed_at = self._batches[0]
+            lane, jobs, claimed_at, timeouts = self._batches[0]
             left_s = claimed_at + KEEP_S - self._clock()
             if left_s <= 0:
                 for one in {batch.lane for batch in self._batches}:
@@ -183,7 +206,7 @@ class ClaimAhead:
                 self._batches.popleft()
             self.held -= room
             self._capacity.take(lane, KIND, room)
-            self._executor.start(part, lane)
+            self._executor.start(part, lane, timeouts)
             if self._stopped:
                 self._stop_started(part)
 

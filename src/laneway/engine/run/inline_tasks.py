@@ -54,6 +54,7 @@ class InlineTasks:
 
     async def _all(self, shared: _SharedTask) -> None:
         began, count = time.monotonic(), 0
+        task = asyncio.current_task()
         while shared.runs:
             run = shared.current = shared.runs.popleft()
             inline = _InlineRun(self._work(run), run, self._detach, shared)
@@ -68,7 +69,6 @@ class InlineTasks:
                     raise
                 self._on_broken(run, error)
             shared.current = None
-            task = asyncio.current_task()
             if task is not None and task.cancelling():
                 # A handler cancelled its own task, which must not cancel the other runs.
                 self._detach(shared)

@@ -113,7 +113,7 @@ class Ignored(_message.Message):
     def __init__(self, job_type: _Optional[str] = ..., fields: _Optional[_Iterable[str]] = ..., arguments_refused: _Optional[str] = ...) -> None: ...
 
 class Assignment(_message.Message):
-    __slots__ = ("job_id", "attempt", "job_type", "payload", "checkpoint", "steps", "lease_ms", "lease_left_ms", "timeout_ms", "traceparent", "lane", "retries", "is_analysis", "max_retries", "tags", "created_by", "can_wait")
+    __slots__ = ("job_id", "attempt", "job_type", "payload", "checkpoint", "steps", "lease_ms", "lease_left_ms", "timeout_ms", "traceparent", "lane", "retries", "is_analysis", "max_retries", "tags", "created_by", "can_wait", "is_ahead")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     JOB_TYPE_FIELD_NUMBER: _ClassVar[int]
@@ -131,6 +131,7 @@ class Assignment(_message.Message):
     TAGS_FIELD_NUMBER: _ClassVar[int]
     CREATED_BY_FIELD_NUMBER: _ClassVar[int]
     CAN_WAIT_FIELD_NUMBER: _ClassVar[int]
+    IS_AHEAD_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     attempt: int
     job_type: str
@@ -148,7 +149,8 @@ class Assignment(_message.Message):
     tags: _containers.RepeatedScalarFieldContainer[str]
     created_by: str
     can_wait: bool
-    def __init__(self, job_id: _Optional[str] = ..., attempt: _Optional[int] = ..., job_type: _Optional[str] = ..., payload: _Optional[str] = ..., checkpoint: _Optional[str] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ..., lease_ms: _Optional[int] = ..., lease_left_ms: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., traceparent: _Optional[str] = ..., lane: _Optional[str] = ..., retries: _Optional[int] = ..., is_analysis: bool = ..., max_retries: _Optional[int] = ..., tags: _Optional[_Iterable[str]] = ..., created_by: _Optional[str] = ..., can_wait: bool = ...) -> None: ...
+    is_ahead: bool
+    def __init__(self, job_id: _Optional[str] = ..., attempt: _Optional[int] = ..., job_type: _Optional[str] = ..., payload: _Optional[str] = ..., checkpoint: _Optional[str] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ..., lease_ms: _Optional[int] = ..., lease_left_ms: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., traceparent: _Optional[str] = ..., lane: _Optional[str] = ..., retries: _Optional[int] = ..., is_analysis: bool = ..., max_retries: _Optional[int] = ..., tags: _Optional[_Iterable[str]] = ..., created_by: _Optional[str] = ..., can_wait: bool = ..., is_ahead: bool = ...) -> None: ...
 
 class Step(_message.Message):
     __slots__ = ("name", "result", "took_ms")
@@ -303,12 +305,21 @@ class Error(_message.Message):
     def __init__(self, type: _Optional[str] = ..., message: _Optional[str] = ..., traceback: _Optional[str] = ..., is_public: bool = ...) -> None: ...
 
 class ReportResultRequest(_message.Message):
-    __slots__ = ("worker_id", "results")
+    __slots__ = ("worker_id", "results", "ahead")
+    class AheadEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     WORKER_ID_FIELD_NUMBER: _ClassVar[int]
     RESULTS_FIELD_NUMBER: _ClassVar[int]
+    AHEAD_FIELD_NUMBER: _ClassVar[int]
     worker_id: str
     results: _containers.RepeatedCompositeFieldContainer[Result]
-    def __init__(self, worker_id: _Optional[str] = ..., results: _Optional[_Iterable[_Union[Result, _Mapping]]] = ...) -> None: ...
+    ahead: _containers.ScalarMap[str, int]
+    def __init__(self, worker_id: _Optional[str] = ..., results: _Optional[_Iterable[_Union[Result, _Mapping]]] = ..., ahead: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class ReportResultResponse(_message.Message):
     __slots__ = ("answers", "statuses")

@@ -64,6 +64,7 @@ def _shared_fields(one: OutAssignment) -> pb.Assignment:
         tags=one.tags,
         created_by=one.created_by or "",
         can_wait=True,
+        is_ahead=one.is_ahead,
     )
 
 

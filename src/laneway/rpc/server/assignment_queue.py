@@ -46,6 +46,7 @@ class OutAssignment(NamedTuple):
     max_retries: int
     tags: tuple[str, ...]
     created_by: str | None
+    is_ahead: bool = False
 
     @property
     def queued_as(self) -> str:
@@ -69,6 +70,8 @@ class QueuedAssignment(NamedTuple):
     timeout_ms: int
     # Approximate bytes in a message, without steps.
     size: int
+    # Claimed ahead of the worker's room.
+    is_ahead: bool = False
 
     @property
     def stale_at(self) -> float:
@@ -97,6 +100,7 @@ class QueuedAssignment(NamedTuple):
             one.max_retries,
             one.tags,
             one.created_by,
+            self.is_ahead,
         )
 
 

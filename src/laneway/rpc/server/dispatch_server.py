@@ -11,7 +11,7 @@ import contextlib
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 from uuid import UUID, uuid4
@@ -234,6 +234,12 @@ class DispatchServer:
         dispatcher = self._dispatchers.get(worker_id)
         if dispatcher is not None and dispatcher.principal_id == principal_id:
             dispatcher.note_call()
+
+    def allow_ahead(self, worker_id: UUID, principal_id: UUID, most: Mapping[str, int]) -> None:
+        """Notes how many jobs the worker takes beyond its room now, by lane."""
+        dispatcher = self._dispatchers.get(worker_id)
+        if dispatcher is not None and dispatcher.principal_id == principal_id:
+            dispatcher.room.allow_ahead(most)
 
     def renewed(self, claims: Iterable[Claim], asked_at: float) -> None:
         """Notes that calls at that time renewed the leases of these attempts."""

@@ -31,6 +31,7 @@ from laneway.rpc.server.handshake import ClaimableType, StreamHandshake
 from laneway.rpc.server.liveness import Liveness
 from laneway.rpc.server.registration import IgnoredParts
 from laneway.rpc.server.resources import DispatchResources
+from laneway.rpc.server.stream_ahead import StreamAhead
 from laneway.rpc.server.stream_caller import StreamCaller
 from laneway.rpc.server.stream_capacity import StreamCapacity
 from laneway.rpc.server.stream_loop import LaneFloors, StreamLoop
@@ -162,6 +163,7 @@ class Dispatcher:
             metrics=shared.metrics,
             is_drained=lambda: self.is_drained or self.end is not None,
             claim=partial(claim, stream_id=self.stream_id),
+            ahead=StreamAhead(self.room, partial(self.start, is_ahead=True)),
         )
         return StreamLoop(
             lane,
@@ -209,8 +211,10 @@ class Dispatcher:
         self._lease = lease_s, time.monotonic() - age_s
         self.liveness.hold(claims, *self._lease)
 
-    def start(self, assignments: Sequence[Assignment], lane: str) -> None:
-        """Queues claimed jobs; their room is already taken."""
+    def start(
+        self, assignments: Sequence[Assignment], lane: str, *, is_ahead: bool = False
+    ) -> None:
+        """Queues claimed jobs; their room is already taken, or may be taken ahead."""
         lease_s, begun = self._lease
         queued = []
         for one in assignments:
@@ -219,7 +223,10 @@ class Dispatcher:
                 self._shared.completer.add(of_changed_since_approval(one.claim))
                 continue
             timeout_ms = self._timeouts_ms.get(analysed_type(one.job_type), 0)
-            queued.append(QueuedAssignment(assigned, one, lease_s, begun, timeout_ms, size_of(one)))
+            size = size_of(one)
+            queued.append(
+                QueuedAssignment(assigned, one, lease_s, begun, timeout_ms, size, is_ahead)
+            )
         self._note_room()
         self._queue.put(queued)
 

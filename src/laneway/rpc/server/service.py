@@ -210,8 +210,10 @@ class WorkerCalls(WaitCalls):
         async with self._begin(context, "ReportResult", pb.ReportResultRequest) as call:
             request = call.request
             messages.check_results(request.results)
+            ahead = messages.read_counts(request.ahead, "ahead", 0)
             claims = [one.claim for one in request.results]
             found = await self._find(call, request.worker_id, claims, "results[{}].claim")
+            self._dispatch.allow_ahead(UUID(request.worker_id), call.caller.principal_id, ahead)
             verdicts = await self._read(self._verdicts, request, found)
             written = await self._dispatch.settle(list(verdicts.values()), call.left_s)
         if len(written) < len(found):

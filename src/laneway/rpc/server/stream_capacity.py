@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Mapping
 from typing import Final
@@ -9,6 +10,13 @@ from typing import Final
 from laneway.engine.claim.capacity import MAX_CLAIM, Fullness
 
 TOTAL: Final = ""
+# The isolation of jobs that may be claimed ahead of room.
+AHEAD_KIND: Final = "async"
+# What a worker allows ahead of its room counts for this long.
+AHEAD_S: Final = 1.0
+# The time without claims ahead in a lane where jobs were refused, because they hold more than a
+# slot.
+REFUSED_S: Final = 5.0
 
 
 class StreamCapacity:
@@ -31,6 +39,12 @@ class StreamCapacity:
         self._published: set[tuple[str, str]] | None = None
         # The most jobs of the next claim.
         self.share = MAX_CLAIM
+        # By lane, the most jobs that the worker takes beyond its room, and until when.
+        self._ahead: Mapping[str, int] = {}
+        self._ahead_until = 0.0
+        self._refused_until: dict[str, float] = {}
+        # The lanes that have had jobs beyond room.
+        self._ahead_lanes: set[str] = set()
 
     def serve(self, lanes: Mapping[str, set[str]]) -> None:
         """Sets the isolations that each served lane may need."""
@@ -61,11 +75,55 @@ class StreamCapacity:
         return room, before != self._published
 
     def most(self, lane: str) -> int:
-        return min(MAX_CLAIM, self.share, self._left(lane, TOTAL))
+        return min(MAX_CLAIM, self.share, self.left(lane))
 
     def left(self, lane: str) -> int:
-        """The room for jobs of this lane, of any isolation."""
-        return self._left(lane, TOTAL)
+        """The room for jobs of this lane, of any isolation, and beyond it."""
+        return max(self._left(lane, TOTAL), self.ahead_left(lane) or 0)
+
+    # Ahead of room ----------------------------------------------------------------------------
+
+    def allow_ahead(self, most: Mapping[str, int]) -> None:
+        """Notes how many jobs the worker takes beyond its room now, by lane."""
+        self._ahead = {lane: min(MAX_CLAIM, count) for lane, count in most.items()}
+        self._ahead_until = time.monotonic() + AHEAD_S
+
+    def refuse_ahead(self, lane: str) -> None:
+        """Allows nothing ahead in this lane for a while."""
+        self._refused_until[lane] = time.monotonic() + REFUSED_S
+
+    def ahead(self, lane: str) -> int:
+        """The most jobs of this lane that may be beyond the room now."""
+        if not self._ahead or lane not in self._ahead:
+            return 0
+        now = time.monotonic()
+        is_allowed = now < self._ahead_until and now >= self._refused_until.get(lane, 0.0)
+        return self._ahead[lane] if is_allowed else 0
+
+    def ahead_left(self, lane: str) -> int | None:
+        """Jobs that may be claimed ahead now; None: only as many as there is room for."""
+        if not (most := self.ahead(lane)):
+            return None
+        held = sum(self._taken[AHEAD_KIND].values())
+        left = min(self._sizes[AHEAD_KIND] - held, self.total - self.in_use)
+        return max(0, left + most)
+
+    def take_ahead(self, lane: str, count: int) -> None:
+        self._ahead_lanes.add(lane)
+        self.take(lane, AHEAD_KIND, count)
+
+    def _beyond(self, kind: str) -> int:
+        """Jobs that take no room, because they wait at the worker for its other jobs.
+
+        A lane with such jobs still leaves a place to every other lane.
+        """
+        taken = self._taken[kind]
+        return sum(
+            max(0, taken[lane] - max(0, self._sizes[kind] - self._idle_others(lane, kind)))
+            for lane in self._ahead_lanes
+        )
+
+    # ------------------------------------------------------------------------------------------
 
     def take(self, lane: str, isolation: str, count: int) -> None:
         self._taken[isolation][lane] += count
@@ -78,10 +136,16 @@ class StreamCapacity:
     def _left(self, lane: str, kind: str) -> int:
         taken = self._taken[kind]
         left = self._sizes[kind] - sum(taken.values())
+        if self._ahead_lanes:
+            left += self._beyond(kind)
         if left <= 0:
             return 0
-        others = sum(
+        return max(left - self._idle_others(lane, kind), 0 if taken[lane] else 1)
+
+    def _idle_others(self, lane: str, kind: str) -> int:
+        """Other lanes that may need this kind of room and have none."""
+        taken = self._taken[kind]
+        return sum(
             1 for other, kinds in self._lanes.items()
             if other != lane and kind in kinds and not taken[other]
         )  # fmt: skip
-        return max(left - others, 0 if taken[lane] else 1)

@@ -13,7 +13,7 @@ from laneway.errors import LanewayError
 from laneway.observability.log_throttle import LogThrottle
 from laneway.rpc.server.claim_size import ClaimSize
 from laneway.rpc.server.round_robin import RoundRobin
-from laneway.rpc.server.stream_capacity import StreamCapacity
+from laneway.rpc.server.stream_capacity import AHEAD_KIND, StreamCapacity
 from laneway.store.leases import ClaimAnswer
 
 
@@ -78,11 +78,14 @@ class StreamLoop(LaneLoop):
         if not self._stream.takes_jobs or self._is_stopping:
             return False
         kinds = {one.isolation for one in self.handlers if one.job_type in job_types}
+        if AHEAD_KIND in kinds and self._room.ahead_left(self.lane):
+            return True
         return any(self._room.free(self.lane, kind) > 0 for kind in kinds)
 
     @property
     def has_enough_room(self) -> bool:
-        return self._room.in_use * 2 <= self._room.total
+        total = self._room.total + self._room.ahead(self.lane)
+        return self._room.in_use * 2 <= total
 
     @property
     def room(self) -> int:

@@ -8,7 +8,7 @@ import os
 import socket
 import time
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Final
 from uuid import UUID
 
@@ -17,6 +17,8 @@ from laneway.config.settings import Settings
 from laneway.domain.approval import analysis_of
 from laneway.domain.claim import Claim
 from laneway.domain.token import expiry_text
+from laneway.engine.claim.claim_ahead import KIND as AHEAD_KIND
+from laneway.engine.claim.claim_ahead import ClaimAhead
 from laneway.engine.claim.start_lines import named, room_text
 from laneway.engine.process.memory import resident_bytes
 from laneway.engine.registry import Registry
@@ -88,7 +90,12 @@ class RemoteWorker(WorkerRuntime):
 
     async def _open(self) -> AttemptWrites:
         self._connection = ReplicaConnection(self._endpoint)
-        self.attempt_store = RemoteAttemptStore(self._connection, str(self.id))
+        self.attempt_store = RemoteAttemptStore(
+            self._connection,
+            str(self.id),
+            ahead=lambda: self._ahead.targets() if self._is_open else {},
+            has_more=lambda: self._ahead.held > 0,
+        )
         heartbeat = RemoteHeartbeat(
             self._endpoint, self.id, self.settings, self._warnings, self._on_heartbeat
         )
@@ -99,6 +106,10 @@ class RemoteWorker(WorkerRuntime):
         used = {handler.isolation for handler in self._handlers.values()}
         self._sizes = {kind: size for kind, size in self.capacity.sizes.items() if kind in used}
         self._loop_lag = LoopLag()
+        self._ahead = ClaimAhead(self.capacity, self.executor, self._give_back)
+        # A set `concurrency` bounds all jobs that it holds.
+        self._is_open = "concurrency" not in self.settings.model_fields_set
+        self._reserved: dict[str, set[str]] = {}
         self.job_stream = AssignmentStream(
             self._connection,
             self._warnings,
@@ -156,6 +167,7 @@ class RemoteWorker(WorkerRuntime):
     # Stopping -----------------------------------------------------------------------------------
 
     async def _stop_receiving(self) -> None:
+        self._ahead.return_all()
         for claim in list(self._late):
             self._release_late(claim)
         await self.job_stream.drain(STOP_S)
@@ -215,6 +227,7 @@ class RemoteWorker(WorkerRuntime):
     def on_room(self) -> None:
         if self._abandoned:
             asyncio.get_running_loop().call_later(LEFT_S, self._report_room)
+        self._ahead.feed_soon()
         super().on_room()
 
     def _report_room(self) -> None:
@@ -245,21 +258,26 @@ class RemoteWorker(WorkerRuntime):
             )
 
     def _take(self, assigned: Iterable[pb.Assignment]) -> None:
-        lanes: dict[str, list[Assignment]] = {}
+        # By lane and whether they may wait for room.
+        lanes: dict[tuple[str, bool], list[Assignment]] = {}
         leases: dict[tuple[int, int], list[Claim]] = {}
         timeouts: dict[Claim, float] = {}
         waited_ms = int(self._loop_lag.waited_s * 1000)
         jobs_left = self.capacity.jobs_left
         for one in assigned:
-            claim = Claim(next(self._seqs), UUID(one.job_id), one.attempt)
+            job_id = one.job_id
+            claim = Claim(next(self._seqs), UUID(job_id), one.attempt)
             job_type = analysis_of(one.job_type) if one.is_analysis else one.job_type
             handler = self._handlers.get(job_type)
-            steps = {step.name: step.result for step in one.steps}
             most = 0 if handler is None else handler.max_retries
-            if one.HasField("max_retries"):
-                most = one.max_retries
-            held = HeldAttempt(claim, one.job_id, one.retries, most, steps, one.can_wait)
-            self.attempt_store.take(held)
+            assignment = read_assignment(claim, job_type, one, most)
+            steps = {step.name: step.result for step in one.steps} if one.steps else {}
+            self.attempt_store.take(
+                HeldAttempt(
+                    *(claim, job_id, assignment.retries, assignment.max_retries, steps),
+                    one.can_wait,
+                )
+            )
             left_ms = one.lease_left_ms - waited_ms
             leases.setdefault((one.lease_ms, left_ms), []).append(claim)
             if handler is None:
@@ -278,15 +296,35 @@ class RemoteWorker(WorkerRuntime):
                 continue
             if jobs_left is not None:
                 jobs_left -= 1
-            if one.timeout_ms:
-                timeouts[claim] = one.timeout_ms / 1000
-            lanes.setdefault(one.lane, []).append(read_assignment(claim, job_type, one, most))
+            if timeout_ms := one.timeout_ms:
+                timeouts[claim] = timeout_ms / 1000
+            may_wait = one.is_ahead and handler.isolation == AHEAD_KIND
+            lanes.setdefault((one.lane, may_wait), []).append(assignment)
         for (lease_ms, left_ms), claims in leases.items():
             self.heartbeat.hold(claims, lease_ms / 1000, (lease_ms - left_ms) / 1000)
-        for lane, assignments in lanes.items():
-            self._start(lane, assignments, timeouts)
+        for (lane, may_wait), assignments in lanes.items():
+            if may_wait:
+                self._reserve(lane)
+                self._ahead.put(lane, assignments, timeouts)
+                self._metrics.claimed(lane, assignments)
+            else:
+                self._start(lane, assignments, timeouts)
         if lanes and self.capacity.is_spent:
             self.job_stream.reopen()
+
+    def _reserve(self, lane: str) -> None:
+        """Leave a place to every other lane while jobs of this lane wait for room."""
+        if lane not in self._reserved:
+            self._reserved[lane] = {AHEAD_KIND}
+            self.capacity.serve(self._reserved)
+
+    def _give_back(self, jobs: Sequence[Assignment]) -> None:
+        for job in jobs:
+            self.completer.add(Verdict(job.claim, "release"))
+
+    def _stop_run(self, seq: int, attempt: int, answer: str, write: str) -> None:
+        self._ahead.stop(seq, attempt, answer)
+        super()._stop_run(seq, attempt, answer, write)
 
     def _release_late(self, claim: Claim) -> None:
         if claim in self._late:
@@ -296,7 +334,9 @@ class RemoteWorker(WorkerRuntime):
     def _start(
         self, lane: str, assignments: list[Assignment], timeouts: dict[Claim, float]
     ) -> None:
-        kinds = Counter(self._handlers[one.job_type].isolation for one in assignments)
+        kinds = Counter([self._handlers[one.job_type].isolation for one in assignments])
+        if AHEAD_KIND in kinds:
+            self._reserve(lane)
         for kind, count in kinds.items():
             self.capacity.take(lane, kind, count)
         self.executor.start(assignments, lane, timeouts)

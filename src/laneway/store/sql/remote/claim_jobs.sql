@@ -10,5 +10,6 @@ select c.state, c.own::text, c.horizon::text, c.left_over, c.more, c.lease_s, c.
  cross join lateral laneway.claim(
            w.id, %(lane)s::text, %(version)s::bigint, %(room)s::integer,
            %(types)s::text[], %(groups)s::integer[], %(fresh)s::boolean[], %(los)s::integer[],
-           %(floors)s::bigint[], %(highs)s::integer[], %(caps)s::integer[], p_busy => %(busy)s::integer) c
+           %(floors)s::bigint[], %(highs)s::integer[], %(caps)s::integer[], p_busy => %(busy)s::integer,
+           p_plain => %(plain)s::boolean) c
   left join lateral laneway.origins(c.seqs, c.attempts) o on true
