@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 from uuid import uuid4
@@ -32,10 +32,17 @@ class RecordedStarts:
     def __init__(self) -> None:
         self.started: list[int] = []
         self.stopped: list[tuple[int, int, str]] = []
+        self.timeouts: dict[Claim, float] = {}
         self.active: dict[tuple[int, int], Any] = {}
         self.inline_tasks = SimpleNamespace(tasks=set(), pace=None)
 
-    def start(self, jobs: Sequence[Assignment], lane: str) -> None:
+    def start(
+        self,
+        jobs: Sequence[Assignment],
+        lane: str,
+        timeouts: Mapping[Claim, float] | None = None,
+    ) -> None:
+        self.timeouts.update(timeouts or {})
         self.started += [job.claim.seq for job in jobs]
         self.active.update({(job.claim.seq, job.claim.attempt): lane for job in jobs})
 
@@ -115,6 +122,31 @@ async def test_set_concurrency_bounds_held_and_running_jobs_together() -> None:
     assert made.ahead.room("a") == 6
     made.capacity.take("a", "async", 6)
     assert made.ahead.room("a") == 0
+
+
+async def test_targets_name_the_lanes_whose_handlers_end_at_once() -> None:
+    made = AheadUnderTest()
+    assert made.ahead.targets() == {}
+    made.make_quick("a")
+    made.make_quick("b", each_s=AHEAD_S / 7)
+    assert made.ahead.targets() == {"a": MAX_CLAIM, "b": 7}
+    made.ahead.put("a", jobs(*range(20)))
+    assert made.ahead.targets()["a"] == MAX_CLAIM, "not less by those that wait here"
+    made.ahead.waited("a")
+    assert made.ahead.targets() == {"b": 7}
+    made.ahead.refuse("b")
+    assert made.ahead.targets() == {}
+
+
+async def test_timeouts_of_a_server_go_with_their_jobs() -> None:
+    made = AheadUnderTest(size=3)
+    ahead = jobs(1, 2, 3, 4)
+    timeouts = {ahead[0].claim: 1.0, ahead[3].claim: 4.0}
+    made.ahead.put("a", ahead, timeouts)
+    made.end(2)
+    made.ahead.feed()
+    assert made.executor.started == [1, 2, 3, 4]
+    assert made.executor.timeouts == timeouts
 
 
 @pytest.mark.parametrize("bound", [{"slots": 5}, {"max_jobs": 5}])

@@ -17,6 +17,7 @@ from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.server.assignment_queue import Beat, OutAssignment
 from laneway.rpc.server.handshake import read_handshake
 from laneway.store.leases import Verdict
+from laneway.store.remote import FinishedStep
 
 CLAIM = Claim(7, uuid4(), 2)
 LIMITS = PayloadLimits(max_bytes=1000)
@@ -192,6 +193,53 @@ def test_assignment_travels_whole() -> None:
     assert (received.retries, received.max_retries) == (1, 0)
     assert (received.tags, received.created_by) == (("a", "b"), "ann")
     assert pb.StreamJobsResponse.FromString(messages.write_batch(Beat())).beat
+
+
+SHARED: dict[str, Any] = {
+    "job_type": "greet",
+    "checkpoint": None,
+    "steps": (),
+    "lease_ms": 30_000,
+    "lease_left_ms": 29_999,
+    "timeout_ms": 0,
+    "traceparent": None,
+    "lane": "default",
+    "retries": 0,
+    "is_analysis": False,
+    "max_retries": 3,
+    "tags": (),
+    "created_by": None,
+}
+
+
+def test_each_assignment_of_a_message_has_its_own_fields() -> None:
+    others: list[dict[str, Any]] = [
+        {},
+        {"payload": json.dumps("é" * 100)},
+        {"payload": json.dumps("x" * 70_000)},
+        {"checkpoint": "{}"},
+        {"checkpoint": ""},
+        {"steps": (FinishedStep("a", "1", None),)},
+        {"job_type": "other", "lane": "far", "timeout_ms": 5},
+        {"retries": 2, "max_retries": 0, "is_analysis": True, "is_ahead": True},
+        {"tags": ("t",), "created_by": "ann", "traceparent": "00-1-2-3"},
+        {},
+    ]
+    batch = []
+    for n, other in enumerate(others):
+        claim = Claim(n, uuid4(), 1 + 200 * n)
+        fields = {"payload": "{}", **SHARED, **other}
+        batch.append(OutAssignment(id=str(claim.job_id), claim=claim, **fields))
+    sent = pb.StreamJobsResponse.FromString(messages.write_batch(batch)).assignments
+    for one, given in zip(sent, batch, strict=True):
+        wanted = {**given._asdict(), "job_id": given.id, "attempt": given.claim.attempt}
+        for name in ("id", "claim", "steps", "checkpoint"):
+            del wanted[name]
+        found = {name: getattr(one, name) or wanted[name] for name in wanted}
+        assert {**found, "tags": tuple(one.tags)} == wanted
+        assert (one.checkpoint if one.HasField("checkpoint") else None) == given.checkpoint
+        assert [(step.name, step.result) for step in one.steps] == [x[:2] for x in given.steps]
+        assert one.can_wait
 
 
 def test_assignment_of_an_older_server_has_the_handlers_retries() -> None:

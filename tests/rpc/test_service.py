@@ -6,7 +6,7 @@ import asyncio
 import json
 import threading
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import grpc
 import psycopg
@@ -16,6 +16,7 @@ from laneway.domain.approval import Analysis
 from laneway.rpc import messages
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.messages import MAX_CLAIMS
+from laneway.rpc.server import stream_capacity
 from laneway.rpc.server.handshake import MAX_IN_FLIGHT
 from laneway.rpc.server.ownership import Ownership
 from laneway.store.database import Database
@@ -204,6 +205,34 @@ def is_waiting(factory: JobFactory) -> bool:
         " and wait_event_type = 'Lock' and datname = current_database()"
     ).fetchone()
     return row == (1,)
+
+
+async def test_only_a_worker_itself_allows_jobs_ahead_of_its_room(
+    rpc: RpcHarness, people: People, factory: JobFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream_capacity, "AHEAD_S", 3600.0)
+    ann, bob = people.new("ann", "remote_worker"), people.new("bob", "remote_worker")
+    calls = rpc.call(ann)
+    (one,) = await at_hand(calls, factory)
+    stream = rpc.replica.stream_of(UUID(calls.worker_id), ann.id)
+    assert stream is not None
+
+    async def allow(of: Calls, count: int) -> None:
+        result = pb.Result(claim=sent(one), finish=pb.Finish())
+        asked = pb.ReportResultRequest(
+            worker_id=calls.worker_id, results=[result], ahead={"default": count}
+        )
+        await of.make("ReportResult", asked)
+
+    for count in (-1, 10_001):
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await allow(calls, count)
+        assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert (refused.value.details() or "").startswith("ahead[default]: must be from 0 to ")
+    await allow(rpc.call(bob), 7)
+    assert stream.room.ahead("default") == 0
+    await allow(calls, 7)
+    assert stream.room.ahead("default") == 7
 
 
 async def test_limits_are_held_for_call_and_released(calls: Calls, factory: JobFactory) -> None:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from types import SimpleNamespace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.rpc.server.stream_capacity import StreamCapacity
+from laneway.engine.claim.capacity import MAX_CLAIM
+from laneway.rpc.server import stream_capacity
+from laneway.rpc.server.stream_capacity import AHEAD_S, REFUSED_S, StreamCapacity
 
 KINDS = ("async", "thread", "process")
 LANES = ("a", "b", "c")
@@ -34,6 +40,41 @@ def test_with_fewer_places_than_lanes_any_lane_may_have_the_last_one() -> None:
     assert [made.most(lane) for lane in LANES] == [1, 1, 1]
     made.take("b", "thread", 1)
     assert [made.most(lane) for lane in LANES] == [0, 0, 0]
+
+
+def test_jobs_ahead_of_room_leave_a_place_to_each_other_lane() -> None:
+    made = room(10)
+    assert made.ahead_left("a") is None
+    made.allow_ahead({"a": 100})
+    assert made.ahead_left("a") == 110
+    assert made.ahead_left("b") is None, "its handlers do not end at once"
+    made.take_ahead("a", 110)
+    assert (made.ahead_left("a"), made.most("a")) == (0, 0)
+    assert (made.most("b"), made.most("c")) == (1, 1)
+    made.take("b", "async", 1)
+    assert (made.most("a"), made.most("b"), made.most("c")) == (0, 0, 1)
+    made.release("b", "async")
+    made.release("a", "async", 105)
+    assert (made.free("b", "async"), made.free("c", "async")) == (4, 4)
+    made.allow_ahead({})
+    assert made.ahead_left("a") is None
+    assert made.free("a", "async") == 3, "no more than there is room for"
+
+
+def test_what_is_allowed_ahead_counts_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.monotonic()
+    clock = SimpleNamespace(monotonic=lambda: now)
+    monkeypatch.setattr(stream_capacity, "time", clock)
+    made = room(10)
+    made.allow_ahead({"a": 5_000_000, "b": 7})
+    assert (made.ahead("a"), made.ahead("b")) == (MAX_CLAIM, 7)
+    made.refuse_ahead("b")
+    assert (made.ahead("a"), made.ahead("b")) == (MAX_CLAIM, 0)
+    now += AHEAD_S
+    assert made.ahead("a") == 0
+    now += REFUSED_S
+    made.allow_ahead({"b": 7})
+    assert made.ahead("b") == 7
 
 
 def test_worker_that_stops_has_no_room() -> None:

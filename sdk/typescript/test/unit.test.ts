@@ -28,6 +28,7 @@ const assignment: Assignment = {
   tags: [],
   createdBy: "",
   canWait: true,
+  isAhead: false,
 };
 
 const run = (given: Partial<Assignment> = {}): Run =>

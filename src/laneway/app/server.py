@@ -25,6 +25,7 @@ from laneway.control import access, sessions
 from laneway.domain.address import is_loopback
 from laneway.domain.redaction import redact_dsn
 from laneway.engine.leader.services import ServerLeadership
+from laneway.engine.process.collector import collect_less_often
 from laneway.engine.process.deadline import Deadline
 from laneway.engine.process.lifecycle import TO_STOP, Signals, run_loop, stop_worker
 from laneway.engine.process.logs import configure
@@ -153,6 +154,7 @@ async def _serve(
         # Long-lived objects: collecting them again and again takes a tenth of a busy server's time.
         gc.collect()
         gc.freeze()
+        collect_less_often()
         url = url_of(bound, tls=serving.tls)
         if is_loopback(bound.getsockname()[0]):
             link = await sessions.bootstrap(database, by)

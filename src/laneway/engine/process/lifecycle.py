@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any, Final
 
 from laneway import forks
+from laneway.engine.process.collector import collect_less_often
 from laneway.engine.process.deadline import Deadline
 from laneway.engine.process.health import WorkerHealth
 from laneway.engine.process.loop_marker import LoopMarker
@@ -34,6 +35,7 @@ def run_worker_process(
     health: WorkerHealth | None = None,
 ) -> int:
     """Run a worker until a signal stops it; a second signal releases its jobs at once."""
+    collect_less_often()
     deadline = Deadline()
     code = run_loop(_serve(make, grace_s, deadline, health))
     deadline.leave(code)

@@ -10,8 +10,9 @@ from typing import Final, NamedTuple
 
 from laneway.domain.approval import analysed_type, analysis_of, is_analysis
 from laneway.domain.claim import Claim
+from laneway.engine.run.attempt_outcomes import own_error_json
 from laneway.rpc.server.assignments import Assigned
-from laneway.store.leases import Assignment
+from laneway.store.leases import Assignment, Verdict
 from laneway.store.remote import FinishedStep
 
 # The size of one message; a larger assignment is sent alone.
@@ -209,6 +210,15 @@ def size_of(one: Assignment) -> int:
     """The approximate bytes of an assignment in a message, without steps."""
     size = _FRAME_BYTES + _bytes_of(one.payload)
     return size if one.checkpoint is None else size + _bytes_of(one.checkpoint)
+
+
+def of_too_large(claim: Claim, size: int, most: int) -> Verdict:
+    """The verdict on an attempt that no message can carry."""
+    message = (
+        f"payload, checkpoint and steps take {size:,} bytes, but a message to a remote worker"
+        f" takes at most {most:,}"
+    )
+    return Verdict(claim, "giveup", error=own_error_json("AssignmentTooLarge", message), ran_s=0.0)
 
 
 def split(batch: Iterable[tuple[OutAssignment, int]]) -> Iterator[list[OutAssignment]]:

@@ -11,7 +11,7 @@ import contextlib
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 from uuid import UUID, uuid4
@@ -32,7 +32,12 @@ from laneway.rpc.server.assignments import Assigned, Assignments
 from laneway.rpc.server.dispatcher import Dispatcher
 from laneway.rpc.server.handshake import StreamHandshake
 from laneway.rpc.server.presence import Presence
-from laneway.rpc.server.registration import check_coverage, find_ignored, register_types
+from laneway.rpc.server.registration import (
+    check_coverage,
+    find_ignored,
+    register_types,
+    stream_info,
+)
 from laneway.rpc.server.resources import DispatchResources, RemoteMetrics
 from laneway.rpc.server.result_batcher import ResultBatcher
 from laneway.rpc.server.round_robin import RoundRobin
@@ -40,7 +45,6 @@ from laneway.rpc.server.stream_caller import StreamCaller
 from laneway.store import lanes, remote, workers
 from laneway.store.database import Database
 from laneway.store.leases import Verdict, WriteResult
-from laneway.store.remote import StreamInfo
 from laneway.store.waker import Waker
 
 log = SafeLogger("laneway")
@@ -159,7 +163,7 @@ class DispatchServer:
         names = [one.name for one in handshake.types]
         published = await self.database.run(remote.read_types(names))
         dispatcher = Dispatcher(handshake, caller, self._shared, self._on_closed)
-        stream = _info(handshake, caller, dispatcher.stream_id)
+        stream = stream_info(handshake, caller, dispatcher.stream_id)
         is_drained = await self.database.run(remote.register(stream))
         if is_drained is None:
             raise Forbidden(f"worker_id: {handshake.worker_id} belongs to another principal")
@@ -223,23 +227,10 @@ class DispatchServer:
         """
         return await self._result_batcher.settle(verdicts, within_s)
 
-    def note_memory(self, worker_id: UUID, principal_id: UUID, memory_bytes: int | None) -> None:
-        """Notes the memory of a worker, which is stored with its presence."""
-        dispatcher = self._dispatchers.get(worker_id)
-        if dispatcher is not None and dispatcher.principal_id == principal_id:
-            dispatcher.memory_bytes = memory_bytes or dispatcher.memory_bytes
-
-    def note_call(self, worker_id: UUID, principal_id: UUID) -> None:
-        """Notes a call of the worker."""
-        dispatcher = self._dispatchers.get(worker_id)
-        if dispatcher is not None and dispatcher.principal_id == principal_id:
-            dispatcher.note_call()
-
-    def allow_ahead(self, worker_id: UUID, principal_id: UUID, most: Mapping[str, int]) -> None:
-        """Notes how many jobs the worker takes beyond its room now, by lane."""
-        dispatcher = self._dispatchers.get(worker_id)
-        if dispatcher is not None and dispatcher.principal_id == principal_id:
-            dispatcher.room.allow_ahead(most)
+    def stream_of(self, worker_id: UUID, principal_id: UUID) -> Dispatcher | None:
+        """The open stream of a worker, if it belongs to this principal."""
+        found = self._dispatchers.get(worker_id)
+        return found if found is not None and found.principal_id == principal_id else None
 
     def renewed(self, claims: Iterable[Claim], asked_at: float) -> None:
         """Notes that calls at that time renewed the leases of these attempts."""
@@ -393,19 +384,3 @@ class DispatchServer:
         await self._peers.close(send=False)
         for database in (self._claims, self._settles, self.database):
             await database.close()
-
-
-def _info(handshake: StreamHandshake, caller: StreamCaller, stream_id: UUID) -> StreamInfo:
-    return StreamInfo(
-        id=handshake.worker_id,
-        stream_id=stream_id,
-        principal_id=caller.principal_id,
-        name=handshake.name,
-        host=handshake.host,
-        pid=handshake.pid,
-        code=handshake.code,
-        job_types=sorted(one.name for one in handshake.types),
-        lanes=None if caller.lanes is None else sorted(caller.lanes),
-        concurrency=handshake.max_in_flight,
-        memory_bytes=handshake.memory_bytes,
-    )

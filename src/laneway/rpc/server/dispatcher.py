@@ -14,7 +14,7 @@ from laneway.domain.approval import analysed_type, is_analysis
 from laneway.domain.claim import Claim
 from laneway.engine.claim.lane_loop import LaneTools
 from laneway.engine.claim.lane_routing import served
-from laneway.engine.run.attempt_outcomes import of_changed_since_approval, own_error_json
+from laneway.engine.run.attempt_outcomes import of_changed_since_approval
 from laneway.errors import DatabaseUnavailable
 from laneway.observability.safe_logger import SafeLogger
 from laneway.rpc.server.assignment_queue import (
@@ -23,6 +23,7 @@ from laneway.rpc.server.assignment_queue import (
     Beat,
     OutAssignment,
     QueuedAssignment,
+    of_too_large,
     size_of,
     split,
 )
@@ -314,7 +315,7 @@ class Dispatcher:
             found = steps.get(claim.seq, _NONE)
             size = item.size + found.size
             if size > self._shared.max_bytes:
-                self._refuse(claim, size)
+                self._shared.completer.add(of_too_large(claim, size, self._shared.max_bytes))
             elif found.size and not found.steps:
                 # Send it and all behind it with the next message, to keep their order.
                 self._queue.put_back(queued[place:])
@@ -329,14 +330,6 @@ class Dispatcher:
         seqs = [claim.seq for claim in claims if claim.attempt > 1]
         read = read_steps(seqs, MAX_BYTES, self._shared.max_bytes)
         return await self._shared.rest.run(read) if seqs else {}
-
-    def _refuse(self, claim: Claim, size: int) -> None:
-        message = (
-            f"payload, checkpoint and steps take {size:,} bytes, but a message to a remote worker"
-            f" takes at most {self._shared.max_bytes:,}"
-        )
-        error = own_error_json("AssignmentTooLarge", message)
-        self._shared.completer.add(Verdict(claim, "giveup", error=error, ran_s=0.0))
 
     def _release(self, claims: Iterable[Claim]) -> None:
         for one in claims:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Final, NamedTuple
+from uuid import UUID
 
 from laneway.domain.job_type_policy import TypeRecord
 from laneway.engine.registrar import adopt
@@ -16,6 +17,7 @@ from laneway.store import lanes, remote
 from laneway.store.database import Database
 from laneway.store.lanes import ControlState
 from laneway.store.missing_limits import create_missing
+from laneway.store.remote import StreamInfo
 from laneway.store.workers import publish
 
 log = SafeLogger("laneway")
@@ -137,3 +139,20 @@ def _placed(served: ServedType, state: ControlState) -> str:
     asked = served.record.lane if served.record else None
     wanted = f" (declared for {asked})" if asked not in (None, lane) else ""
     return f"{served.name} in lane {lane}{wanted}"
+
+
+def stream_info(handshake: StreamHandshake, caller: StreamCaller, stream_id: UUID) -> StreamInfo:
+    """The row of a worker, as its handshake describes it."""
+    return StreamInfo(
+        id=handshake.worker_id,
+        stream_id=stream_id,
+        principal_id=caller.principal_id,
+        name=handshake.name,
+        host=handshake.host,
+        pid=handshake.pid,
+        code=handshake.code,
+        job_types=sorted(one.name for one in handshake.types),
+        lanes=None if caller.lanes is None else sorted(caller.lanes),
+        concurrency=handshake.max_in_flight,
+        memory_bytes=handshake.memory_bytes,
+    )

@@ -19,6 +19,7 @@ from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.server import wire
 from laneway.rpc.server.auth import Authenticator, Context
 from laneway.rpc.server.dispatch_server import DispatchServer
+from laneway.rpc.server.dispatcher import Dispatcher
 from laneway.rpc.server.handshake import read_id
 from laneway.rpc.server.ownership import OwnedAttempt, Ownership
 from laneway.rpc.server.stream_caller import StreamCaller
@@ -94,8 +95,13 @@ class ServedCalls:
         self, call: ServedCall[Any], worker_id: str, claims: Sequence[pb.Claim], place: str
     ) -> list[OwnedAttempt | None]:
         known = read_id(worker_id, "worker_id")
-        self._dispatch.note_call(known, call.caller.principal_id)
+        if (stream := self._stream_of(call, worker_id)) is not None:
+            stream.note_call()
         return await self._ownership.find(call.caller, known, claims, place.format)
+
+    def _stream_of(self, call: ServedCall[Any], worker_id: str) -> Dispatcher | None:
+        """The open stream of the worker that makes the call, if it is at this replica."""
+        return self._dispatch.stream_of(read_id(worker_id, "worker_id"), call.caller.principal_id)
 
     async def _read(self, read: Callable[[Q, B], A], request: Q, found: B) -> A:
         if request.ByteSize() <= AT_ONCE_BYTES:

@@ -169,7 +169,8 @@ class WorkerCalls(WaitCalls):
             bounded("claims", len(request.claims), messages.MAX_CLAIMS)
             memory = read_memory(request.memory_bytes)
             found = await self._find(call, request.worker_id, request.claims, "claims[{}]")
-            self._dispatch.note_memory(UUID(request.worker_id), call.caller.principal_id, memory)
+            if (stream := self._stream_of(call, request.worker_id)) is not None:
+                stream.memory_bytes = memory or stream.memory_bytes
             claims = [one.claim for one in found if one is not None]
             asked_at = time.monotonic()
             answers = await self._writes.heartbeats.run(claims, min(call.left_s, BUSY_S))
@@ -213,7 +214,8 @@ class WorkerCalls(WaitCalls):
             ahead = messages.read_counts(request.ahead, "ahead", 0)
             claims = [one.claim for one in request.results]
             found = await self._find(call, request.worker_id, claims, "results[{}].claim")
-            self._dispatch.allow_ahead(UUID(request.worker_id), call.caller.principal_id, ahead)
+            if (stream := self._stream_of(call, request.worker_id)) is not None:
+                stream.room.allow_ahead(ahead)
             verdicts = await self._read(self._verdicts, request, found)
             written = await self._dispatch.settle(list(verdicts.values()), call.left_s)
         if len(written) < len(found):

@@ -43,7 +43,7 @@ class StreamCapacity:
         self._ahead: Mapping[str, int] = {}
         self._ahead_until = 0.0
         self._refused_until: dict[str, float] = {}
-        # The lanes that have had jobs beyond room.
+        # The lanes that have had jobs beyond room since there was room for all.
         self._ahead_lanes: set[str] = set()
 
     def serve(self, lanes: Mapping[str, set[str]]) -> None:
@@ -52,7 +52,8 @@ class StreamCapacity:
 
     def free(self, lane: str, isolation: str) -> int:
         left = min(self._left(lane, isolation), self._left(lane, TOTAL))
-        self._fullness.note(lane, isolation, left)
+        may_go_ahead = isolation == AHEAD_KIND and bool(self.ahead_left(lane))
+        self._fullness.note(lane, isolation, left or int(may_go_ahead))
         return left
 
     def published(self) -> tuple[dict[str, object], bool]:
@@ -64,12 +65,12 @@ class StreamCapacity:
         taken = {kind: sum(by_lane.values()) for kind, by_lane in self._taken.items() if kind}
         # A worker gives no size for an isolation that none of its handlers has.
         used = {
-            kind: (count, self._sizes[kind])
+            kind: (min(count, self._sizes[kind]), self._sizes[kind])
             for kind, count in taken.items()
             if count or kind in self._bounded or kind in needed
         }
         if self.total < sum(self._sizes[kind] for kind in needed):
-            used["slots"] = (self.in_use, self.total)
+            used["slots"] = (min(self.in_use, self.total), self.total)
         room = self._fullness.published(used, self._lanes, self.free)
         before, self._published = self._published, self._fullness.places()
         return room, before != self._published
@@ -115,13 +116,12 @@ class StreamCapacity:
     def _beyond(self, kind: str) -> int:
         """Jobs that take no room, because they wait at the worker for its other jobs.
 
-        A lane with such jobs still leaves a place to every other lane.
+        Together the lanes leave a place to every lane without jobs, as they do without such jobs.
         """
         taken = self._taken[kind]
-        return sum(
-            max(0, taken[lane] - max(0, self._sizes[kind] - self._idle_others(lane, kind)))
-            for lane in self._ahead_lanes
-        )
+        over = sum(taken.values()) - max(0, self._sizes[kind] - self._idle_others("", kind))
+        most = sum(max(0, taken[lane] - 1) for lane in self._ahead_lanes)
+        return max(0, min(over, most))
 
     # ------------------------------------------------------------------------------------------
 
@@ -132,6 +132,10 @@ class StreamCapacity:
 
     def release(self, lane: str, isolation: str, count: int = 1) -> None:
         self.take(lane, isolation, -count)
+        if self._ahead_lanes and self.in_use <= self.total:
+            held = sum(self._taken[AHEAD_KIND].values())
+            if held <= self._sizes[AHEAD_KIND]:
+                self._ahead_lanes.clear()
 
     def _left(self, lane: str, kind: str) -> int:
         taken = self._taken[kind]

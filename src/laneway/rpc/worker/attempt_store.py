@@ -5,9 +5,7 @@ Claims are numbered within this process: a remote worker does not know the datab
 
 from __future__ import annotations
 
-import asyncio
 import json
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, Final, NamedTuple
 
@@ -20,9 +18,6 @@ from laneway.rpc.worker.wait_store import RemoteWaitStore
 from laneway.store.call_limits import LimitGrant
 from laneway.store.leases import LogEntry, Report, Verdict, WriteResult
 from laneway.store.steps import StepWrite
-
-# The time between two calls with results while jobs that end at once wait for room.
-BETWEEN_S: Final = 0.01
 
 _ANSWERS: Final = {
     pb.ANSWER_UNSPECIFIED: "busy",
@@ -61,14 +56,10 @@ class RemoteAttemptStore(RemoteWaitStore):
         connection: ReplicaConnection,
         worker_id: str,
         ahead: Callable[[], Mapping[str, int]] = dict,
-        has_more: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`ahead`: by lane, how many jobs the worker may hold beyond its room now.
-
-        `has_more`: whether jobs that end at once wait for room.
-        """
+        """`ahead`: by lane, how many jobs the worker may hold beyond its room now."""
         self._connection = connection
-        self._ahead, self._has_more = ahead, has_more
+        self._ahead = ahead
         self._worker_id = worker_id
         # By the number of the claim in this process.
         self._held: dict[int, HeldAttempt] = {}
@@ -96,7 +87,6 @@ class RemoteAttemptStore(RemoteWaitStore):
 
     async def settle(self, verdicts: Sequence[Verdict]) -> list[WriteResult]:
         answers: list[WriteResult] = []
-        began = time.monotonic()
         for part in parts_of(verdicts, _size_of_verdict):
             request = pb.ReportResultRequest(worker_id=self._worker_id)
             add = request.results.add
@@ -113,9 +103,6 @@ class RemoteAttemptStore(RemoteWaitStore):
                 is_plain = verdict.kind == "finish" and status in ("", "completed")
                 if code != pb.ANSWER_ACCEPTED or not is_plain:
                     answers.append(self._answer(verdict, code, status))
-        if self._has_more():
-            # Jobs that end at once are about to end: send their results together.
-            await asyncio.sleep(began + BETWEEN_S - time.monotonic())
         return answers
 
     def _write(self, result: pb.Result, verdict: Verdict) -> None:

@@ -91,10 +91,7 @@ class RemoteWorker(WorkerRuntime):
     async def _open(self) -> AttemptWrites:
         self._connection = ReplicaConnection(self._endpoint)
         self.attempt_store = RemoteAttemptStore(
-            self._connection,
-            str(self.id),
-            ahead=lambda: self._ahead.targets() if self._is_open else {},
-            has_more=lambda: self._ahead.held > 0,
+            self._connection, str(self.id), lambda: self._ahead.targets() if self._is_open else {}
         )
         heartbeat = RemoteHeartbeat(
             self._endpoint, self.id, self.settings, self._warnings, self._on_heartbeat
