@@ -31,6 +31,8 @@ export class Completer extends Loop {
     private readonly connection: Connection,
     private readonly workerId: string,
     warnings: ThrottledWarnings,
+    /** By lane: how many jobs this worker takes beyond its room now. */
+    private readonly allowedAhead: () => Record<string, number>,
   ) {
     super("results", warnings);
   }
@@ -119,7 +121,7 @@ export class Completer extends Loop {
   }
 
   async #send(results: Result[]): Promise<Answer[]> {
-    const request = { workerId: this.workerId, results };
+    const request = { workerId: this.workerId, results, ahead: this.allowedAhead() };
     return (await this.connection.call("reportResult", request, CALL_MS)).answers;
   }
 }

@@ -8,6 +8,7 @@ import type { StopReason } from "./errors.js";
 import type { Handlers } from "./handlers.js";
 import type { Heartbeat } from "./heartbeat.js";
 import { decode } from "./json.js";
+import { JobsAhead } from "./jobs_ahead.js";
 import type { CallLimits } from "./limits.js";
 import { around, type Middleware } from "./middleware.js";
 import * as outcome from "./outcome.js";
@@ -41,12 +42,20 @@ export class Executor {
   /** Attempts that lapsed by our clock, and when; no server has confirmed it yet. */
   readonly #lost = new Map<Claim, number>();
   #onQuiet: (() => void)[] = [];
+  readonly #ahead: JobsAhead;
 
   constructor(
     private readonly parts: Parts,
+    private readonly maxInFlight: number,
     private readonly cancelGraceMs: number,
     private readonly onRoom: (isMore: boolean) => void,
-  ) {}
+  ) {
+    this.#ahead = new JobsAhead(
+      () => this.maxInFlight - this.#abandoned.size,
+      (run) => this.#begin(run),
+      (run) => this.stop(run, "shutdown"),
+    );
+  }
 
   /** Held attempts, with lost ones: the server must not release those uncharged. */
   get holds(): Claim[] {
@@ -74,7 +83,23 @@ export class Executor {
     this.#held.set(run.key, run.claim);
     this.#active.set(run.key, run);
     this.parts.heartbeat.hold(run.claim, assignment.leaseMs, assignment.leaseLeftMs);
+    if (assignment.isAhead) this.#ahead.put(run);
+    else this.#begin(run);
+  }
+
+  #begin(run: Run): void {
+    this.#ahead.began(run);
     void this.#call(run);
+  }
+
+  /** By lane: the most jobs that may wait here for room. */
+  get allowedAhead(): Record<string, number> {
+    return this.#ahead.allowed;
+  }
+
+  /** Releases the jobs that wait for room. */
+  returnAhead(): void {
+    this.#ahead.returnAll();
   }
 
   /** Stops an attempt for a reason from a server or our clock. */
@@ -100,6 +125,13 @@ export class Executor {
     if (run.hasEnded || (run.stopReason !== undefined && reason !== "fenced")) return;
     run.abort(reason);
     run.stopGrace();
+    if (this.#ahead.drop(run)) {
+      // Its handler was not called.
+      this.#active.delete(run.key);
+      this.#conclude(run, outcome.stopped(run));
+      this.#resolveIfQuiet();
+      return;
+    }
     if (reason === "fenced") {
       this.#conclude(run, undefined);
       run.stopGrace = after(FENCED_GRACE_MS, () => this.#abandon(run));
@@ -118,6 +150,7 @@ export class Executor {
     }
     run.stopGrace();
     this.#active.delete(run.key);
+    this.#ahead.ended(run);
     if (this.#abandoned.delete(run)) this.onRoom(true);
     this.#resolveIfQuiet();
   }
@@ -162,6 +195,7 @@ export class Executor {
     if (this.#active.get(run.key) !== run) return;
     this.#abandoned.add(run);
     this.#active.delete(run.key);
+    this.#ahead.ended(run);
     // Before its result is sent: otherwise the server would count room that is still in use.
     this.onRoom(false);
     if (!run.hasEnded) this.#conclude(run, outcome.stopped(run));

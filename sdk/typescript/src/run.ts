@@ -26,7 +26,8 @@ export class Run {
   stopGrace: () => void = () => {};
 
   readonly #controller = new AbortController();
-  #began = performance.now();
+  /** When the handler was called. */
+  #began: number | undefined;
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -45,7 +46,7 @@ export class Run {
   }
 
   get ranMs(): number {
-    return Math.round(performance.now() - this.#began);
+    return this.#began === undefined ? 0 : Math.round(performance.now() - this.#began);
   }
 
   begin(): void {

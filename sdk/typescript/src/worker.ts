@@ -106,7 +106,10 @@ export class Worker {
       this.#connection = new Connection(options.server, token, options.tls, this.#lag);
       this.#heartbeat = new Heartbeat(this.#connection, this.id, warnings, onStopSignal);
       this.#reporter = new Reporter(this.#connection, this.id, warnings, onStopSignal);
-      this.#completer = new Completer(this.#connection, this.id, warnings);
+      this.#completer = new Completer(this.#connection, this.id, warnings, () =>
+        // A set bound holds for all jobs of the worker.
+        options.maxInFlight === undefined && !this.#isDraining ? this.#executor.allowedAhead : {},
+      );
       const parts = {
         handlers: this.#handlers,
         middleware: this.#middleware,
@@ -118,7 +121,7 @@ export class Worker {
       };
       const cancelGraceMs = checkGrace("cancelGraceMs", options.cancelGraceMs);
       const onRoom = (isMore: boolean): void => this.#reportRoom(isMore);
-      this.#executor = new Executor(parts, cancelGraceMs, onRoom);
+      this.#executor = new Executor(parts, this.#maxInFlight, cancelGraceMs, onRoom);
       const receiver = new AssignmentReceiver(this.#connection, this.id, this.#lag, this.#executor, warnings);
       this.#stream = new JobStream(
         this.#connection,
@@ -224,6 +227,7 @@ export class Worker {
       this.#isDraining = true;
       clearTimeout(this.#roomTimer);
       this.#logGrace(graceMs);
+      this.#executor.returnAhead();
       await within(Math.min(graceMs, STOP_MS), this.#stream.drain(), this.#hurry.signal);
       await within(graceMs, this.#executor.quiet(), this.#hurry.signal);
       this.#executor.stopAll("shutdown");

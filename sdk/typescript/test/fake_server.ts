@@ -69,6 +69,8 @@ export class FakeServer {
   readonly beats = new Heard<Claim__Output[]>();
   readonly updates = new Heard<Update__Output>();
   readonly calls = new Heard<Result__Output[]>();
+  /** Jobs that the worker takes beyond its room, by lane, as each call with results says. */
+  readonly allowed = new Heard<Record<string, number>>();
   readonly results = new Heard<Result__Output>();
   readonly acquired = new Heard<AcquireLimitsRequest__Output>();
   readonly begun = new Heard<BeginWaitRequest__Output>();
@@ -160,6 +162,7 @@ export class FakeServer {
       ReportResult: unary((call, done) => {
         this.onResults(call.request.results);
         const answers = call.request.results.map((result) => this.onResult(result));
+        this.allowed.push(call.request.ahead);
         this.calls.push(call.request.results);
         this.results.push(...call.request.results);
         done(null, { answers });
