@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.engine.claim.capacity import MAX_CLAIM
 from laneway.rpc.server import stream_capacity
-from laneway.rpc.server.stream_capacity import AHEAD_S, REFUSED_S, StreamCapacity
+from laneway.rpc.server.stream_capacity import AHEAD_S, MOST_AHEAD, REFUSED_S, StreamCapacity
 
 KINDS = ("async", "thread", "process")
 LANES = ("a", "b", "c")
@@ -67,9 +66,9 @@ def test_what_is_allowed_ahead_counts_for_a_moment(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(stream_capacity, "time", clock)
     made = room(10)
     made.allow_ahead({"a": 5_000_000, "b": 7})
-    assert (made.ahead("a"), made.ahead("b")) == (MAX_CLAIM, 7)
+    assert (made.ahead("a"), made.ahead("b")) == (MOST_AHEAD, 7)
     made.refuse_ahead("b")
-    assert (made.ahead("a"), made.ahead("b")) == (MAX_CLAIM, 0)
+    assert (made.ahead("a"), made.ahead("b")) == (MOST_AHEAD, 0)
     now += AHEAD_S
     assert made.ahead("a") == 0
     now += REFUSED_S

@@ -12,6 +12,8 @@ from laneway.engine.claim.capacity import MAX_CLAIM, Fullness
 TOTAL: Final = ""
 # The isolation of jobs that may be claimed ahead of room.
 AHEAD_KIND: Final = "async"
+# The most of them, with those whose results are under way.
+MOST_AHEAD: Final = 2 * MAX_CLAIM
 # What a worker allows ahead of its room counts for this long.
 AHEAD_S: Final = 1.0
 # The time without claims ahead in a lane where jobs were refused, because they hold more than a
@@ -86,7 +88,7 @@ class StreamCapacity:
 
     def allow_ahead(self, most: Mapping[str, int]) -> None:
         """Notes how many jobs the worker takes beyond its room now, by lane."""
-        self._ahead = {lane: min(MAX_CLAIM, count) for lane, count in most.items()}
+        self._ahead = {lane: min(MOST_AHEAD, count) for lane, count in most.items()}
         self._ahead_until = time.monotonic() + AHEAD_S
 
     def refuse_ahead(self, lane: str) -> None:

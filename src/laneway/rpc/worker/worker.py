@@ -17,6 +17,7 @@ from laneway.config.settings import Settings
 from laneway.domain.approval import analysis_of
 from laneway.domain.claim import Claim
 from laneway.domain.token import expiry_text
+from laneway.engine.claim.capacity import MAX_CLAIM
 from laneway.engine.claim.claim_ahead import KIND as AHEAD_KIND
 from laneway.engine.claim.claim_ahead import ClaimAhead
 from laneway.engine.claim.start_lines import named, room_text
@@ -45,6 +46,8 @@ log = SafeLogger("laneway")
 # stop, and handlers that return within it are reported together.
 LEFT_S: Final = 1.0
 FLUSH_S: Final = 0.1
+# Jobs ahead with those whose results are under way.
+MOST_AHEAD: Final = 2 * MAX_CLAIM
 # By then a lease that lapsed by our clock has also lapsed by the database's.
 LOST_S: Final = 15.0
 
@@ -91,7 +94,7 @@ class RemoteWorker(WorkerRuntime):
     async def _open(self) -> AttemptWrites:
         self._connection = ReplicaConnection(self._endpoint)
         self.attempt_store = RemoteAttemptStore(
-            self._connection, str(self.id), lambda: self._ahead.targets() if self._is_open else {}
+            self._connection, str(self.id), lambda: self._allowed_ahead()
         )
         heartbeat = RemoteHeartbeat(
             self._endpoint, self.id, self.settings, self._warnings, self._on_heartbeat
@@ -314,6 +317,15 @@ class RemoteWorker(WorkerRuntime):
         if lane not in self._reserved:
             self._reserved[lane] = {AHEAD_KIND}
             self.capacity.serve(self._reserved)
+
+    def _allowed_ahead(self) -> dict[str, int]:
+        """By lane, how many jobs it takes beyond max_in_flight now."""
+        if not self._is_open:
+            return {}
+        # The server still counts jobs whose results are not stored yet, which take no room here.
+        unsettled = self.completer.backlog
+        targets = self._ahead.targets().items()
+        return {lane: min(MOST_AHEAD, most + unsettled) for lane, most in targets}
 
     def _give_back(self, jobs: Sequence[Assignment]) -> None:
         for job in jobs:
