@@ -108,22 +108,12 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select on jobs", "insert on outcome", "select delete on job_keys",
         "execute on emit", "execute on note_ends", "execute on wake",
     ),
-    **dict.fromkeys(("cancel", "run_now"), ()),
+    **dict.fromkeys(("cancel", "retry", "run_now"), ()),
     "reprioritize": (
         "select update on ready", "select update on delayed", "select update on key_waiters",
         "select update on awaiting", "select update on waiting", "select update on lease",
         "select on outcome", "select on jobs", "select update on key_holders",
         "execute on promote_next_for_key", "execute on emit",
-    ),
-    "retry": (
-        "select update delete on outcome", "select on jobs_view", "select on jobs",
-        "insert on job_keys", "insert on attempts", "select on job_types",
-        "select insert update on deadlines", "execute on requeue_retried",
-        "insert on flow_tallies", "select insert update on countdowns",
-        "select insert update on waiting",
-        "select on links", "select insert on open_edges", "select on approvals", "execute on seal",
-        "execute on wake", "execute on lock_parents", "execute on lock_retried_parents",
-        "execute on emit",
     ),
     "count_slots": (
         "select insert update on slot_counts", "select insert update on slot_holders",

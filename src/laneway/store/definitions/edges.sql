@@ -95,7 +95,6 @@ set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
-    c_most     constant integer := 100000;
     v_problem  text;
     v_rules    text[] := array(
         select coalesce(x.link ->> 'after_failure', 'cancel') from jsonb_array_elements(p_links) with ordinality as x (link, n)
@@ -113,7 +112,6 @@ declare
     v_statuses text[];
     v_is_new   boolean := false;
     v_jobs     integer := (select count(*) from unnest(p_seqs, p_holders) as u (s, h) where u.s = u.h);
-    v_total    record;
 begin
     select case when p_is_batch then format('jobs[%s].', e.n - 1) else '' end || e.problem into v_problem
       from (select x.n, case
@@ -217,19 +215,7 @@ begin
     select w.n, w.child, w.cause from waits w order by w.n;
 
     if p_flow is not null then
-        select f.jobs + coalesce(t.jobs, 0) + v_jobs as jobs,
-               f.edges + coalesce(t.edges, 0) + coalesce(cardinality(v_parents), 0) as edges into v_total
-          from laneway.flows f
-          left join lateral (select sum(x.jobs) as jobs, sum(x.edges) as edges from laneway.flow_tallies x
-                              where x.flow = f.seq offset 0) t on true
-         where f.seq = p_flow;
-        if v_total.jobs > c_most or v_total.edges > c_most then
-            raise exception using errcode = 'LW001', message = format(
-                'flow: at most %s jobs and %s edges; with these there would be %s and %s',
-                c_most, c_most, v_total.jobs, v_total.edges);
-        end if;
-        insert into laneway.flow_tallies (flow, jobs, edges)
-        values (p_flow, v_jobs, coalesce(cardinality(v_parents), 0));
+        perform laneway.count_in_flow(p_flow, v_jobs, coalesce(cardinality(v_parents), 0));
     end if;
 end $$;
 
