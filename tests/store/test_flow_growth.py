@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from uuid import UUID
 
 import pytest
 
+from laneway.store import handler_waits
 from tests.store.edges import Edges
+from tests.store.test_durable_waits import entries
 from tests.store.test_plans import counters
 from tests.support.store_client import StoreClient
 
@@ -29,12 +32,15 @@ def add(db: StoreClient, flow: UUID, count: int) -> None:
     )
 
 
-def read_by(db: StoreClient, call: Callable[[], object]) -> int:
-    """Rows of flows and tallies that a call reads in the current transaction."""
+def read_by(
+    db: StoreClient,
+    call: Callable[[], object],
+    tables: Sequence[str] = ("flows", "flow_tallies", "links"),
+) -> int:
+    """Rows of these tables that a call reads in the current transaction."""
     before = counters(db)
     call()
     after = counters(db)
-    tables = ("flows", "flow_tallies", "links")
     return sum(after[one][1] - before.get(one, (0, 0))[1] for one in tables if one in after)
 
 
@@ -73,6 +79,41 @@ def test_job_added_in_its_own_transaction_reads_no_more_in_a_larger_flow(
     assert max(read) <= MOST, read
     assert db.one("select count(*) from laneway.flow_tallies") <= MOST
     assert db.one("select jobs from laneway.list_flows(null, 1, %s)", flow) == added
+
+
+def test_job_after_another_reads_no_more_in_a_larger_flow(db: StoreClient, edges: Edges) -> None:
+    flow = edges.flow()
+    tables = ("flows", "flow_tallies", "links", "open_edges", "countdowns", "waiting", "ready")
+    chain = (
+        "do $$ declare v_last uuid[]; begin for i in 1 .. %s loop v_last := array("
+        f"select job_id from laneway.submit('t', after => v_last, flow => '{flow}'));"
+        " end loop; end $$"
+    )
+    read = []
+    with db.conn.transaction():
+        for count in (100, 900, 4000):
+            db.do(chain % count)
+            parent = db.one("select max(seq) from laneway.links")
+            job_id = db.id_of(parent)
+            submit_after = "select laneway.submit('t', after => %s, flow => %s)"
+            call = partial(db.do, submit_after, [job_id], flow)
+            read.append(read_by(db, call, tables))
+    assert max(read) <= 40, read
+
+
+def test_sub_job_added_alone_reads_no_more_in_a_larger_flow(db: StoreClient, edges: Edges) -> None:
+    flow = edges.flow()
+    claim = edges.claim(edges.submit("o", flow=flow), "o")
+    read = []
+    for count in range(600):
+        one = handler_waits.submit_sub_jobs(claim, "parts", 600, count, entries(1))
+        if count in (100, 300, 599):
+            with db.conn.transaction():
+                read.append(read_by(db, partial(db.run, one), ("flow_tallies", "flows", "links")))
+        else:
+            db.run(one)
+    assert max(read) <= MOST, read
+    assert db.one("select jobs from laneway.list_flows(null, 1, %s)", flow) == 601
 
 
 def test_jobs_are_added_to_a_flow_beside_each_other(
