@@ -43,13 +43,14 @@ begin
                 union all select k.seq, null from k union all select a.seq, null from a
                 union all select w.seq, null from w union all select o.seq, o.status from o) f;
         return query select * from unnest(v_found, v_ended);
-        v_left := array(select s from unnest(v_left) s where s <> all (coalesce(v_found, '{}')) order by s);
+        -- Not by a search of the array for each: that would cost the square of their number.
+        v_left := array(select unnest(v_left) except select unnest(v_found) order by 1);
         if v_left <> '{}' then
             -- In one snapshot, so that no job is taken for lost because it moves.
             v_found := array(select x.seq from unnest(v_left) s cross join lateral laneway.look_for_lost(s - 1, 1) x
                               where x.seq = s and x.id is not null);
             return query select s, 'failed' from unnest(v_found) s;
-            v_left := array(select s from unnest(v_left) s where s <> all (v_found) order by s);
+            v_left := array(select unnest(v_left) except select unnest(v_found) order by 1);
         end if;
     end loop;
     raise exception 'job % changed its state 100 times', v_left[1];
