@@ -76,7 +76,8 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select on schedules", "select on schedule_jobs", "execute on schedule_writers",
     ),
     "expire_approvals": ("select update on awaiting", "execute on close_awaiting"),
-    **dict.fromkeys(("submit", "submit_batch", "payload_problem", "submit_problem"), ()),
+    **dict.fromkeys(("submit", "submit_batch", "store_batch"), ()),
+    **dict.fromkeys(("payload_problem", "submit_problem"), ()),
     **dict.fromkeys(("decide", "unique_problem", "unique_key_of"), ()),
     "submit_requests": (
         "execute on submit", "insert on audit", "execute on jobs_by_id", "execute on charge_quota",
