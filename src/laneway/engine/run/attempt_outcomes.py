@@ -22,7 +22,6 @@ from laneway.engine.run.exception_text import message_of, name_of, traceback_of
 from laneway.engine.run.retry_decision import decide
 from laneway.errors import (
     InvalidInput,
-    InvalidResult,
     NondeterministicHandler,
     SubJobsFailed,
     WaitTimeout,
@@ -36,7 +35,7 @@ LONGEST_MESSAGE = 4000
 LONGEST_TRACEBACK = 16000
 ROLLED_BACK = "FinishRolledBack"
 # The next attempt would end alike.
-_FINAL = (InvalidResult, NondeterministicHandler, SubJobsFailed, WaitTimeout)
+_FINAL = (InvalidInput, NondeterministicHandler, SubJobsFailed, WaitTimeout)
 
 
 def error_json(
@@ -84,7 +83,8 @@ def of_error(run: Run, error: BaseException) -> Verdict:
         return _of_exception(run, error)
     except BaseException as broken:
         # An invalid signal such as Snooze("a while") or Cancel(None), or its own code raises.
-        return Verdict(run.claim, "fail", error=describe(broken), ran_s=run.ran_s)
+        kind = "giveup" if _is(broken, InvalidInput) else "fail"
+        return Verdict(run.claim, kind, error=describe(broken), ran_s=run.ran_s)
 
 
 def _of_exception(run: Run, error: BaseException) -> Verdict:
