@@ -85,6 +85,9 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     # These run with their owner's rights, and so do the functions of quotas.sql that they call.
     "charge_quota": (),
+    "send_counted_event": (),
+    "is_event_account": (),
+    "check_max_events": (),
     "check_quota": (),
     "recount_queued": (),
     "queued_of": ("select on queue_usage",),

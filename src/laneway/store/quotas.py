@@ -1,7 +1,8 @@
-"""Waiting jobs of each principal, counted against the bounds of its grants, as statements."""
+"""Waiting jobs and kept events of principals, counted against the bounds of grants."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,7 +14,10 @@ from laneway.store.statement import Statement, nothing, scalar
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """A principal whose jobs are counted, and its bounds."""
+    """A principal whose jobs are counted, and its bounds.
+
+    For events, `principal_id` is their `event_account`.
+    """
 
     principal_id: UUID
     bounds: Bounds
@@ -26,6 +30,17 @@ class Quota:
             "max_types": (self.bounds.max_types, UNBOUND.max_types),
         }
         return {name: None if most == none else most for name, (most, none) in bounds.items()}
+
+
+def event_account(principal_id: UUID, workspace: str) -> UUID:
+    """The id under which the kept events of a principal in a workspace are counted.
+
+    A UUID of version 8; those of principals have version 4 (definitions/quotas.sql).
+    """
+    digest = hashlib.sha256(b"events" + principal_id.bytes + workspace.encode()).digest()
+    number = int.from_bytes(digest[:16], "big")
+    number = number & ~(0xF << 76) | 8 << 76
+    return UUID(int=number & ~(3 << 62) | 2 << 62)
 
 
 def charge(quota: Quota, ids: Sequence[UUID]) -> Statement[None]:
