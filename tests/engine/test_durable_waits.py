@@ -520,7 +520,7 @@ WRONG_CALLS: dict[str, str] = {
     "key": "key: ",
     "jobs": "jobs: must be a list of jobs",
     "failures": "failures: must be 'raise' or 'return'",
-    "step": "step name: ",
+    "step": "step: must be text, not int",
     "done": "done: must be a number",
     "submit": "payload",
     "snooze": "seconds: must be a number of seconds, not 'a while'",
@@ -575,6 +575,17 @@ async def test_wrong_argument_is_not_for_the_retry_function(harness: WorkerHarne
     @harness.lw.handler("wrong", retry=lambda n, error: 0.01)
     async def wrong(ctx: Context) -> None:
         await ctx.sleep("a", "soon")  # type: ignore[arg-type]
+
+    await harness.start_worker()
+    found = await harness.ended(await harness.lw.submit("wrong"))
+    assert (found.status, found.attempt) == ("failed", 1)
+
+
+async def test_wrong_argument_in_a_task_group_fails_its_job_at_once(harness: WorkerHarness) -> None:
+    @harness.lw.handler("wrong", retry=SOON)
+    async def wrong(ctx: Context) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(ctx.sleep("a", "soon"))  # type: ignore[arg-type]
 
     await harness.start_worker()
     found = await harness.ended(await harness.lw.submit("wrong"))

@@ -100,9 +100,16 @@ def _of_exception(run: Run, error: BaseException) -> Verdict:
     if _is(error, Retry) and error.after is not None:
         delay = _delay(error.after)
         return Verdict(run.claim, "fail", error=described, delay_s=delay, ran_s=run.ran_s)
-    if any(_is(error, kind) for kind in _FINAL):
+    if _is_final(error):
         return Verdict(run.claim, "giveup", error=described, ran_s=run.ran_s)
     return decide(run, error, described)
+
+
+def _is_final(error: BaseException) -> bool:
+    """Whether the next attempt would end alike; also a group (of a TaskGroup) with such an error."""
+    if _is(error, BaseExceptionGroup):
+        return any(_is_final(one) for one in error.exceptions)
+    return any(_is(error, kind) for kind in _FINAL)
 
 
 def _is(error: BaseException, kind: type[E]) -> TypeGuard[E]:
