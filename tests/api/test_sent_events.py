@@ -96,7 +96,7 @@ async def test_grant_bounds_the_events_that_are_kept(
 ) -> None:
     role = people.role("sender", "events:send")
     ann, bob = people.new("ann"), people.new("bob", role)
-    people.grant(ann.id, role, max_queued=2, max_queued_bytes=50)
+    people.grant(ann.id, role, max_queued=2)
     event = {"name": "reviewed"}
     for _ in range(2):
         assert (await ask(ann, "POST", "/events", json=event)).status_code == 202
@@ -105,15 +105,22 @@ async def test_grant_bounds_the_events_that_are_kept(
     assert (full.status_code, problem["code"]) == (429, "quota_exceeded")
     assert (problem["bound"], problem["limit"]) == ("max_queued", 2)
     assert "Retry-After" in full.headers
-    # Each workspace has its own room, and each principal.
-    large = {**event, "workspace": "north", "payload": "x" * 60}
+    # In all workspaces together; other principals have their own room.
+    north = {**event, "workspace": "north"}
+    assert (await ask(ann, "POST", "/events", json=north)).status_code == 429
+    assert (await ask(bob, "POST", "/events", json=north)).status_code == 202
+    assert [row[0] for row in sent(conn)] == ["default", "default", "north"]
+    entries = "select count(*) from laneway.audit where action = 'event.sent' and outcome = 'done'"
+    assert conn.execute(entries).fetchone() == (3,)
+
+
+async def test_grant_bounds_the_bytes_of_kept_events(ask: Ask, people: People) -> None:
+    ann = people.new("ann")
+    people.grant(ann.id, people.role("sender", "events:send"), max_queued_bytes=50)
+    large = {"name": "reviewed", "payload": "x" * 60}
     refused = (await ask(ann, "POST", "/events", json=large)).json()
     assert (refused["bound"], refused["limit"]) == ("max_queued_bytes", 50)
     assert (await ask(ann, "POST", "/events", json={**large, "payload": 1})).status_code == 202
-    assert (await ask(bob, "POST", "/events", json=event)).status_code == 202
-    assert [row[0] for row in sent(conn)] == ["default", "default", "north", "default"]
-    entries = "select count(*) from laneway.audit where action = 'event.sent' and outcome = 'done'"
-    assert conn.execute(entries).fetchone() == (4,)
 
 
 async def test_expired_events_make_room_for_others(

@@ -152,7 +152,7 @@ def run_requests(factory: JobFactory) -> None:
     factory.run(quotas.check(quota, [quotas.RequestedJob("default", "greet", "k")]))
     factory.run(quotas.charge(quota, [new.id]))
     assert factory.run(quotas.sweep(who)) == 0
-    kept = quotas.Quota(quotas.event_account(who, "default"), USUAL)
+    kept = quotas.Quota(quotas.event_account(who), USUAL)
     more: dict[str, Any] = {"workspace": "default", "sent_by": "me", "retention_s": 60.0}
     factory.run(sent_events.send_counted(kept, "go", "k", "1", **more))
 

@@ -66,7 +66,7 @@ MaxPriority = Annotated[
 MaxQueued = Annotated[
     _Count | Usual | None,
     Doc(
-        "Waiting jobs of the principal, and apart from them its kept events in each workspace;"
+        "Waiting jobs of the principal, and apart from them its kept events;"
         " `usual`: 100,000, or any number"
     ),
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -32,15 +31,13 @@ class Quota:
         return {name: None if most == none else most for name, (most, none) in bounds.items()}
 
 
-def event_account(principal_id: UUID, workspace: str) -> UUID:
-    """The id under which the kept events of a principal in a workspace are counted.
+def event_account(principal_id: UUID) -> UUID:
+    """The id under which the kept events of a principal are counted.
 
-    A UUID of version 8; those of principals have version 4 (definitions/quotas.sql).
+    The id of the principal as a UUID of version 8; principals have version 4
+    (definitions/quotas.sql).
     """
-    digest = hashlib.sha256(b"events" + principal_id.bytes + workspace.encode()).digest()
-    number = int.from_bytes(digest[:16], "big")
-    number = number & ~(0xF << 76) | 8 << 76
-    return UUID(int=number & ~(3 << 62) | 2 << 62)
+    return UUID(int=principal_id.int & ~(0xF << 76) | 8 << 76)
 
 
 def charge(quota: Quota, ids: Sequence[UUID]) -> Statement[None]:

@@ -65,7 +65,7 @@ class FlowCaller:
         return found
 
     async def _event_quota(self, reach: Reach, workspace: str) -> Quota | None:
-        """The quota of events in a workspace; refuses one that is out of reach."""
+        """The quota of events to a workspace; refuses one that is out of reach."""
         at = {"owner": self.who.access.name, "workspace": workspace, "lane": None}
         if not reach.covers(**at):
             needed = f"{self.permission} in the workspace {workspace}"
@@ -73,7 +73,7 @@ class FlowCaller:
         bounds = reach.bounds(**at)
         if not bounds.needs_counting:
             return None
-        return Quota(event_account(self.who.access.principal_id, workspace), bounds)
+        return Quota(event_account(self.who.access.principal_id), bounds)
 
 
 def covers(reach: Reach, flow: Flow) -> bool:

@@ -73,8 +73,8 @@ begin
     end if;
 end $$;
 
--- Whether the counters are of kept events, not of waiting jobs: they belong to a principal in one workspace. Its id is made
--- by store/quotas.py: a UUID of version 8, and those of principals have version 4. `seq` is then the id of an event.
+-- Whether the counters are of the kept events of a principal, not of its waiting jobs: store/quotas.py makes its id a UUID of
+-- version 8, and those of principals have version 4. `seq` is then the id of an event.
 create or replace function laneway.is_event_account(p_id uuid) returns boolean language sql immutable as $$
     select substr(p_id::text, 15, 1) = '8'
 $$;
@@ -86,11 +86,10 @@ returns void language plpgsql immutable as $$
 begin
     if p_events > p_max_events then
         raise exception using errcode = 'LW004', column = 'max_queued', detail = p_max_events, message = format(
-            'your grants allow %s kept events in a workspace (max_queued); with this one there would be %s', p_max_events,
-            p_events);
+            'your grants allow %s kept events (max_queued); with this one there would be %s', p_max_events, p_events);
     elsif p_bytes > p_max_bytes then
         raise exception using errcode = 'LW004', column = 'max_queued_bytes', detail = p_max_bytes, message = format(
-            'your grants allow %s bytes of kept events in a workspace (max_queued_bytes); with this one there would be %s',
+            'your grants allow %s bytes of kept events (max_queued_bytes); with this one there would be %s',
             p_max_bytes, p_bytes);
     end if;
 end $$;
