@@ -106,7 +106,7 @@ def _of_exception(run: Run, error: BaseException) -> Verdict:
 
 
 def _is_final(error: BaseException) -> bool:
-    """Whether the next attempt would end alike; also a group (of a TaskGroup) with such an error."""
+    """Whether the next attempt would end alike; also a group with such an error."""
     if _is(error, BaseExceptionGroup):
         return any(_is_final(one) for one in error.exceptions)
     return any(_is(error, kind) for kind in _FINAL)
