@@ -330,12 +330,10 @@ def _entries(
                 break
             if options:
                 template = make_job(catalog, limits, job_type, traceparent=trace, **options)
-            elif job_type in templates:
-                template = templates[job_type]
             else:
-                template = templates[job_type] = make_job(
-                    catalog, limits, job_type, traceparent=trace
-                )
+                if job_type not in templates:
+                    templates[job_type] = make_job(catalog, limits, job_type, traceparent=trace)
+                template = templates[job_type]
             yield job_id, text, template
             made += 1
     except InvalidInput as error:
