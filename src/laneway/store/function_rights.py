@@ -76,7 +76,8 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select on schedules", "select on schedule_jobs", "execute on schedule_writers",
     ),
     "expire_approvals": ("select update on awaiting", "execute on close_awaiting"),
-    **dict.fromkeys(("submit", "submit_batch", "payload_problem", "submit_problem"), ()),
+    **dict.fromkeys(("submit", "submit_batch", "store_batch"), ()),
+    **dict.fromkeys(("payload_problem", "submit_problem"), ()),
     **dict.fromkeys(("decide", "unique_problem", "unique_key_of"), ()),
     "submit_requests": (
         "execute on submit", "insert on audit", "execute on jobs_by_id", "execute on charge_quota",
@@ -84,6 +85,9 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     # These run with their owner's rights, and so do the functions of quotas.sql that they call.
     "charge_quota": (),
+    "send_counted_event": (),
+    "is_event_account": (),
+    "check_max_events": (),
     "check_quota": (),
     "recount_queued": (),
     "queued_of": ("select on queue_usage",),
