@@ -16,11 +16,14 @@ from laneway.engine.claim.claim_ahead import (
     AHEAD_S,
     ENOUGH,
     KEEP_S,
+    MOST_LANES,
+    MOST_SENT,
     PAUSE_S,
     ClaimAhead,
     HandlerPace,
 )
 from laneway.engine.run.executor import Executor
+from laneway.rpc.messages import MAX_LIMITS
 from laneway.store.leases import Assignment
 
 QUICK_S = 0.00002
@@ -136,6 +139,34 @@ async def test_targets_name_the_lanes_whose_handlers_end_at_once() -> None:
     assert made.ahead.targets() == {"b": 7}
     made.ahead.refuse("b")
     assert made.ahead.targets() == {}
+
+
+async def test_results_under_way_add_no_more_than_may_come_at_once() -> None:
+    made = AheadUnderTest()
+    made.make_quick("a")
+    made.make_quick("b", each_s=0.001)
+    allowed = made.ahead.targets(unsettled=1500)
+    assert allowed["a"] == MOST_SENT
+    assert allowed["b"] <= KEEP_S / 2 / 0.001, "else they would wait too long, and go back"
+
+
+async def test_worker_allows_jobs_ahead_in_no_more_lanes_than_a_call_names() -> None:
+    made = AheadUnderTest()
+    for n in range(MOST_LANES + 20):
+        made.make_quick(f"lane-{n}")
+    assert len(made.ahead.targets()) == MOST_LANES == MAX_LIMITS
+
+
+async def test_lane_keeps_its_place_while_a_quicker_one_claims_ahead() -> None:
+    made = AheadUnderTest()
+    made.make_quick("a")
+    made.make_quick("b", each_s=AHEAD_S / 20)
+    made.ahead.put("a", jobs(*range(500)))
+    assert made.ahead.room("a") is not None
+    assert made.ahead.room("b") is None, "it claims what it has room for"
+    assert made.capacity.free("b", "async") == 1
+    made.ahead.put("b", jobs(*range(500, 520)))
+    assert made.ahead.room("b") == 0, "its jobs that wait come first"
 
 
 async def test_timeouts_of_a_server_go_with_their_jobs() -> None:

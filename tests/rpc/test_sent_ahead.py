@@ -14,7 +14,7 @@ from laneway.config.settings import Settings
 from laneway.engine.claim import claim_ahead
 from laneway.rpc._generated import dispatch_pb2 as pb
 from laneway.rpc.server import stream_capacity
-from laneway.rpc.worker.worker import MOST_AHEAD, RemoteWorker
+from laneway.rpc.worker.worker import RemoteWorker
 from tests.rpc.dispatch_harness import DispatchHarness, StreamClient, handshake
 from tests.rpc.scripted_server import ScriptedServer, assignment
 from tests.support.job_factory import JobFactory
@@ -151,6 +151,24 @@ async def test_reconnected_worker_gets_no_more_until_its_jobs_ahead_end(
     assert leases(factory) == 4
 
 
+async def test_job_that_was_lost_with_others_is_not_sent_ahead(
+    dispatch: DispatchHarness, factory: JobFactory
+) -> None:
+    for _ in range(12):
+        factory.submit("t")
+    factory.conn.execute(
+        "insert into laneway.suspects (seq, losses, lost_with)"
+        " select seq, 1, gen_random_uuid() from laneway.jobs"
+    )
+    client = await connect(dispatch, ahead=10)
+    ended = 0
+    while ended < 12:
+        await client.got(4)
+        assert len(client.jobs) <= 4
+        assert not any(one.is_ahead for one in client.jobs)
+        ended += len(await client.end())
+
+
 # -- the worker -----------------------------------------------------------------------------------
 
 
@@ -274,6 +292,27 @@ async def test_job_that_ends_while_it_waits_is_never_called(
         assert gone.job_id not in server.results
 
 
+async def test_stopping_worker_allows_no_jobs_ahead(
+    app: QuickApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claim_ahead, "ENOUGH", 1)
+    worker = await app.start()
+    (running,) = app.send(1)
+    await wait_until(lambda: app.begun == [1])
+    for _ in range(3):
+        app.server.send(assignment("quick"))
+        found = len(app.server.results)
+        await wait_until(lambda: len(app.server.results) > found)  # noqa: B023
+    assert app.server.of(pb.ReportResultRequest)[-1].ahead
+    stopping = asyncio.ensure_future(worker.stop(LONG_S))
+    app.may_end.set()
+    await stopping
+    assert await app.outcome(running) == "finish"
+    calls = app.server.of(pb.ReportResultRequest)
+    last = next(x for x in calls if running.job_id in {y.claim.job_id for y in x.results})
+    assert not last.ahead, "its server would send what it has to return"
+
+
 async def test_reconnecting_worker_names_the_jobs_that_wait(app: QuickApp) -> None:
     await app.start(concurrency=1)
     sent = [*app.send(1), *app.send(2, 3, is_ahead=True)]
@@ -300,4 +339,4 @@ async def test_worker_allows_jobs_ahead_while_handlers_end_at_once(
         await wait_until(lambda: len(app.server.results) == sent)  # noqa: B023
     assert allowed() is not bool(settings), "a set bound holds for all of its jobs"
     most = [max(one.ahead.values(), default=0) for one in app.server.of(pb.ReportResultRequest)]
-    assert max(most) <= MOST_AHEAD
+    assert max(most) <= claim_ahead.MOST_SENT

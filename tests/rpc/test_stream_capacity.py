@@ -60,6 +60,34 @@ def test_jobs_ahead_of_room_leave_a_place_to_each_other_lane() -> None:
     assert made.free("a", "async") == 3, "no more than there is room for"
 
 
+def test_lane_without_jobs_gets_a_place_though_another_took_all_jobs_ahead() -> None:
+    made = room(10)
+    made.allow_ahead({"a": 1000, "b": 50})
+    made.take_ahead("a", 1010)
+    assert made.ahead_left("b") is None, "as if its handlers did not end at once"
+    assert min(made.free("b", "async"), made.most("b")) == 1
+    made.take("b", "async", 1)
+    assert (made.ahead_left("b"), made.most("b")) == (0, 0)
+
+
+def test_jobs_ahead_take_no_room_of_other_isolations() -> None:
+    made = room(132, **{"async": 100, "thread": 32})
+    made.allow_ahead({"a": 1000})
+    made.take_ahead("a", 1100)
+    for lane in LANES:
+        assert made.free(lane, "thread") >= 29
+        assert made.most(lane) >= 29
+    made.take("a", "thread", made.free("a", "thread"))
+    assert (made.free("b", "thread"), made.free("c", "thread")) == (1, 1)
+    assert made.free("a", "async") == 0
+
+
+def test_stream_without_room_gets_no_jobs_ahead() -> None:
+    made = room(0)
+    made.allow_ahead({"a": 1000})
+    assert (made.ahead("a"), made.ahead_left("a"), made.most("a")) == (0, None, 0)
+
+
 def test_what_is_allowed_ahead_counts_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.monotonic()
     clock = SimpleNamespace(monotonic=lambda: now)

@@ -12,8 +12,6 @@ const MOST = 1000;
 // Well below the message limit of servers.
 const MOST_CHARACTERS = 500_000;
 const CALL_MS = 10_000;
-// The most jobs that are allowed ahead, with those whose results are under way.
-const MOST_AHEAD = 2000;
 
 interface Pending {
   result: Result;
@@ -33,8 +31,8 @@ export class Completer extends Loop {
     private readonly connection: Connection,
     private readonly workerId: string,
     warnings: ThrottledWarnings,
-    /** By lane: how many jobs this worker takes beyond its room now. */
-    private readonly allowedAhead: () => Record<string, number>,
+    /** By lane: how many jobs this worker takes beyond its room now, with so many unsettled. */
+    private readonly allowedAhead: (unsettled: number) => Record<string, number>,
   ) {
     super("results", warnings);
   }
@@ -123,9 +121,7 @@ export class Completer extends Loop {
   }
 
   async #send(results: Result[]): Promise<Answer[]> {
-    const ahead = this.allowedAhead();
-    // The server still counts jobs whose results are not stored yet, which take no room here.
-    for (const lane of Object.keys(ahead)) ahead[lane] = Math.min(MOST_AHEAD, (ahead[lane] ?? 0) + this.backlog);
+    const ahead = this.allowedAhead(this.backlog);
     const request = { workerId: this.workerId, results, ahead };
     return (await this.connection.call("reportResult", request, CALL_MS)).answers;
   }

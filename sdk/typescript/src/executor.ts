@@ -93,8 +93,8 @@ export class Executor {
   }
 
   /** By lane: the most jobs that may wait here for room. */
-  get allowedAhead(): Record<string, number> {
-    return this.#ahead.allowed;
+  allowedAhead(unsettled: number): Record<string, number> {
+    return this.#ahead.allowed(unsettled);
   }
 
   /** Releases the jobs that wait for room. */

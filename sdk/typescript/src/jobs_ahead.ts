@@ -6,6 +6,10 @@ import type { Run } from "./run.js";
 /** No more jobs are allowed ahead than end within this time. */
 const AHEAD_MS = 50;
 const MOST = 1000;
+/** The most that a server is allowed to send, with jobs whose results are under way. */
+const MOST_SENT = 2000;
+/** A call with results may name as many lanes. */
+const MOST_LANES = 100;
 /** So many handlers of a lane must have ended at once, one after the other. */
 const ENOUGH = 200;
 /** Jobs that have waited this long go back to the queue. */
@@ -63,16 +67,24 @@ export class JobsAhead {
     private readonly giveBack: (run: Run) => void,
   ) {}
 
-  /** By lane: the most jobs that may wait here now. */
-  get allowed(): Record<string, number> {
-    const found: Record<string, number> = {};
-    if (2 * this.#slow.size > this.room()) return found;
+  /**
+   * By lane: the most jobs that may wait here now. The server still counts `unsettled` jobs, which
+   * take no room here: they are added as far as the jobs would not have to go back if all came.
+   */
+  allowed(unsettled: number): Record<string, number> {
+    const room = this.room();
+    if (room < 1 || 2 * this.#slow.size > room) return {};
+    const found: [string, number][] = [];
     const now = performance.now();
     for (const [lane, pace] of this.#paces) {
       if (pace.inARow < ENOUGH || now < pace.pausedUntil) continue;
-      found[lane] = Math.min(MOST, Math.max(1, Math.floor(AHEAD_MS / Math.max(pace.eachMs, 1e-3))));
+      const eachMs = Math.max(pace.eachMs, 1e-3);
+      const most = Math.min(MOST, Math.max(1, Math.floor(AHEAD_MS / eachMs)));
+      const soon = Math.max(most, Math.floor(KEEP_MS / 2 / eachMs));
+      found.push([lane, Math.min(most + unsettled, MOST_SENT, soon)]);
     }
-    return found;
+    if (found.length > MOST_LANES) found.sort(([, a], [, b]) => b - a).length = MOST_LANES;
+    return Object.fromEntries(found);
   }
 
   /** Takes a job that may wait for room. */

@@ -106,9 +106,9 @@ export class Worker {
       this.#connection = new Connection(options.server, token, options.tls, this.#lag);
       this.#heartbeat = new Heartbeat(this.#connection, this.id, warnings, onStopSignal);
       this.#reporter = new Reporter(this.#connection, this.id, warnings, onStopSignal);
-      this.#completer = new Completer(this.#connection, this.id, warnings, () =>
+      this.#completer = new Completer(this.#connection, this.id, warnings, (unsettled) =>
         // A set bound holds for all jobs of the worker.
-        options.maxInFlight === undefined && !this.#isDraining ? this.#executor.allowedAhead : {},
+        options.maxInFlight === undefined && !this.#isDraining ? this.#executor.allowedAhead(unsettled) : {},
       );
       const parts = {
         handlers: this.#handlers,

@@ -17,7 +17,7 @@ MIN_RANK = -2_000_000
 MAX_RANK = 2_000_000
 # Array columns of a claim without origins.
 _COLUMNS = 13
-# Without and with origins; claims for remote workers return no losses.
+# Without and with origins.
 _WITH_LOSSES = (_COLUMNS + 1, _COLUMNS + 3)
 
 

@@ -258,6 +258,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "limits/tune_limit": _LIMIT_CHANGE,
     "remote/claim_jobs": (
         "select update on workers", "execute on claim", "execute on origins",
+        "execute on losses_of",
     ),
     "remote/find_ignored": ("select on job_types", "execute on lane_of"),
     "remote/find_attempts": (

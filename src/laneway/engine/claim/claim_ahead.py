@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from laneway.domain.claim import Claim
@@ -31,6 +32,10 @@ ENOUGH: Final = 200
 # The time without claims ahead after jobs had to go back, doubled each time.
 PAUSE_S: Final = (5.0, 300.0)
 KIND: Final = "async"
+# The most jobs that a server is allowed to send ahead, with those whose results are under way.
+MOST_SENT: Final = 2 * MAX_CLAIM
+# A call with results may name as many lanes.
+MOST_LANES: Final = 100
 
 
 @dataclass(slots=True)
@@ -113,16 +118,34 @@ class ClaimAhead:
         """Jobs that the lane may claim ahead now; None: it claims only what it has room for."""
         if not self._is_quick(lane):
             # Its jobs that wait here come first.
-            return 0 if any(batch.lane == lane for batch in self._batches) else None
+            return 0 if self._has_waiting(lane) else None
         target = self._target(lane)
         if target is None:
             return None
-        return max(0, target - self.held) if 2 * self.held <= target else 0
+        if 2 * self.held <= target:
+            return max(0, target - self.held)
+        if self._most is None and not self._has_waiting(lane):
+            # Jobs of other lanes wait here: they must not keep this lane from its place.
+            return None
+        return 0
 
-    def targets(self) -> dict[str, int]:
-        """By lane: the most jobs that may wait here now, for a server that claims them."""
-        found = {lane: self._target(lane) for lane in self._paces if self._is_quick(lane)}
-        return {lane: target for lane, target in found.items() if target}
+    def targets(self, unsettled: int = 0) -> dict[str, int]:
+        """By lane: the most jobs that may wait here now, for a server that claims them.
+
+        The server still counts `unsettled` jobs, which take no room here. They are added as far as
+        the jobs would not have to go back if all came at once.
+        """
+        found: dict[str, int] = {}
+        for lane in self._paces:
+            target = self._target(lane) if self._is_quick(lane) else None
+            if target:
+                soon = int(KEEP_S / 2 / max(self._pace(lane).each_s, 1e-6))
+                found[lane] = min(target + unsettled, MOST_SENT, max(target, soon))
+        largest = sorted(found.items(), key=itemgetter(1), reverse=True)
+        return dict(largest[:MOST_LANES])
+
+    def _has_waiting(self, lane: str) -> bool:
+        return any(batch.lane == lane for batch in self._batches)
 
     def _is_quick(self, lane: str) -> bool:
         pace = self._pace(lane)

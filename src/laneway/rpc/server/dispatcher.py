@@ -164,7 +164,7 @@ class Dispatcher:
             metrics=shared.metrics,
             is_drained=lambda: self.is_drained or self.end is not None,
             claim=partial(claim, stream_id=self.stream_id),
-            ahead=StreamAhead(self.room, partial(self.start, is_ahead=True)),
+            ahead=StreamAhead(self, shared.completer, partial(self.start, is_ahead=True)),
         )
         return StreamLoop(
             lane,

@@ -97,19 +97,24 @@ class StreamCapacity:
 
     def ahead(self, lane: str) -> int:
         """The most jobs of this lane that may be beyond the room now."""
-        if not self._ahead or lane not in self._ahead:
+        if not self.total or lane not in self._ahead:
             return 0
         now = time.monotonic()
         is_allowed = now < self._ahead_until and now >= self._refused_until.get(lane, 0.0)
         return self._ahead[lane] if is_allowed else 0
 
     def ahead_left(self, lane: str) -> int | None:
-        """Jobs that may be claimed ahead now; None: only as many as there is room for."""
+        """Jobs that may be claimed ahead now; None: only as many as there is room for.
+
+        A lane without jobs keeps its place, however many jobs of other lanes are ahead.
+        """
         if not (most := self.ahead(lane)):
             return None
         held = sum(self._taken[AHEAD_KIND].values())
-        left = min(self._sizes[AHEAD_KIND] - held, self.total - self.in_use)
-        return max(0, left + most)
+        left = most + min(self._sizes[AHEAD_KIND] - held, self.total - self.in_use)
+        if left <= 0:
+            return 0 if self._taken[AHEAD_KIND][lane] else None
+        return left
 
     def take_ahead(self, lane: str, count: int) -> None:
         self._ahead_lanes.add(lane)
@@ -143,7 +148,8 @@ class StreamCapacity:
         taken = self._taken[kind]
         left = self._sizes[kind] - sum(taken.values())
         if self._ahead_lanes:
-            left += self._beyond(kind)
+            # Jobs ahead wait for room of their isolation: they take none of the total either.
+            left += max(self._beyond(kind), self._beyond(AHEAD_KIND) if kind == TOTAL else 0)
         if left <= 0:
             return 0
         return max(left - self._idle_others(lane, kind), 0 if taken[lane] else 1)

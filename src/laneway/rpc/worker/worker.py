@@ -17,7 +17,6 @@ from laneway.config.settings import Settings
 from laneway.domain.approval import analysis_of
 from laneway.domain.claim import Claim
 from laneway.domain.token import expiry_text
-from laneway.engine.claim.capacity import MAX_CLAIM
 from laneway.engine.claim.claim_ahead import KIND as AHEAD_KIND
 from laneway.engine.claim.claim_ahead import ClaimAhead
 from laneway.engine.claim.start_lines import named, room_text
@@ -46,8 +45,6 @@ log = SafeLogger("laneway")
 # stop, and handlers that return within it are reported together.
 LEFT_S: Final = 1.0
 FLUSH_S: Final = 0.1
-# Jobs ahead with those whose results are under way.
-MOST_AHEAD: Final = 2 * MAX_CLAIM
 # By then a lease that lapsed by our clock has also lapsed by the database's.
 LOST_S: Final = 15.0
 
@@ -320,12 +317,9 @@ class RemoteWorker(WorkerRuntime):
 
     def _allowed_ahead(self) -> dict[str, int]:
         """By lane, how many jobs it takes beyond max_in_flight now."""
-        if not self._is_open:
+        if not self._is_open or not self.is_running:
             return {}
-        # The server still counts jobs whose results are not stored yet, which take no room here.
-        unsettled = self.completer.backlog
-        targets = self._ahead.targets().items()
-        return {lane: min(MOST_AHEAD, most + unsettled) for lane, most in targets}
+        return self._ahead.targets(unsettled=self.completer.backlog)
 
     def _give_back(self, jobs: Sequence[Assignment]) -> None:
         for job in jobs:
