@@ -88,6 +88,49 @@ def test_stream_without_room_gets_no_jobs_ahead() -> None:
     assert (made.ahead("a"), made.ahead_left("a"), made.most("a")) == (0, None, 0)
 
 
+@given(st.integers(3, 12), st.integers(0, 5), st.integers(0, 5), st.data())
+def test_no_order_of_jobs_ahead_takes_the_place_of_a_lane(
+    total: int, size: int, threads: int, data: st.DataObject
+) -> None:
+    size, threads = (max(3, min(total, n)) if n else 0 for n in (size, threads))
+    made = StreamCapacity(total, {"async": size, "thread": threads})
+    made.serve({lane: {"async", "thread"} for lane in LANES})
+    taken: list[tuple[str, str]] = []
+
+    def may_claim(lane: str) -> tuple[int, int]:
+        ahead = made.ahead_left(lane)
+        return made.free(lane, "async") if ahead is None else ahead, made.free(lane, "thread")
+
+    for _ in range(12):
+        if data.draw(st.booleans()):
+            lanes = data.draw(st.sets(st.sampled_from(LANES)))
+            made.allow_ahead(dict.fromkeys(lanes, data.draw(st.integers(1, 30))))
+        lane = data.draw(st.sampled_from(LANES))
+        is_ahead = made.ahead_left(lane) is not None
+        left, free = may_claim(lane)
+        room = made.most(lane)
+        count = min(data.draw(st.integers(0, left)), room)
+        if is_ahead:
+            made.take_ahead(lane, count)
+        else:
+            made.take(lane, "async", count)
+        made.take(lane, "thread", min(free, room - count))
+        taken += [(lane, "async")] * count + [(lane, "thread")] * min(free, room - count)
+        assert made.in_use == len(taken) < total + 30 + len(LANES)
+        assert sum(1 for _, kind in taken if kind == "thread") <= (threads or total)
+        for other in set(LANES) - {lane for lane, _ in taken}:
+            assert max(may_claim(other)) > 0, "it can start at least one job"
+            assert made.most(other) > 0
+        ended = data.draw(st.lists(st.sampled_from(taken), max_size=40)) if taken else []
+        for one in ended:
+            if one in taken:
+                taken.remove(one)
+                made.release(*one)
+    for one in taken:
+        made.release(*one)
+    assert made.in_use == 0
+
+
 def test_what_is_allowed_ahead_counts_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.monotonic()
     clock = SimpleNamespace(monotonic=lambda: now)

@@ -139,10 +139,8 @@ class StreamCapacity:
 
     def release(self, lane: str, isolation: str, count: int = 1) -> None:
         self.take(lane, isolation, -count)
-        if self._ahead_lanes and self.in_use <= self.total:
-            held = sum(self._taken[AHEAD_KIND].values())
-            if held <= self._sizes[AHEAD_KIND]:
-                self._ahead_lanes.clear()
+        if self._ahead_lanes and not (self._beyond(AHEAD_KIND) or self._beyond(TOTAL)):
+            self._ahead_lanes.clear()
 
     def _left(self, lane: str, kind: str) -> int:
         taken = self._taken[kind]
