@@ -169,6 +169,30 @@ async def test_job_that_was_lost_with_others_is_not_sent_ahead(
         ended += len(await client.end())
 
 
+async def test_dead_worker_charges_none_of_its_jobs_and_takes_no_suspects_ahead(
+    dispatch: DispatchHarness, factory: JobFactory
+) -> None:
+    for _ in range(14):
+        factory.submit("t")
+    client = await connect(dispatch, ahead=10)
+    await client.got(14)
+    await client.disconnect()
+    assert leases(factory) == 14, "what was sent stays the worker's"
+    factory.conn.execute("update laneway.lease set lease_until = now() - interval '1 s'")
+    await wait_until(lambda: not leases(factory))
+    row = factory.conn.execute(
+        "select (select count(*) from laneway.suspects), max(retries) from laneway.jobs_view"
+    ).fetchone()
+    assert row == (14, 0)
+    again = await connect(dispatch, ahead=10)
+    ended = 0
+    while ended < 14:
+        await wait_until(lambda: again.jobs)
+        assert leases(factory) <= 4
+        assert not any(one.is_ahead for one in again.jobs)
+        ended += len(await again.end())
+
+
 # -- the worker -----------------------------------------------------------------------------------
 
 

@@ -161,6 +161,9 @@ export class JobsAhead {
 
   #feed(): void {
     this.#isDue = false;
+    const [first] = this.#waiting;
+    // After a pause of this process, before its timers: leases may have lapsed.
+    if (first !== undefined && performance.now() - first.since >= KEEP_MS) return this.#returnLate();
     let count = 0;
     let left = this.room() - this.#running.size;
     for (const { run } of this.#waiting) {
@@ -185,10 +188,12 @@ export class JobsAhead {
     this.#stopTimer();
     const [first] = this.#waiting;
     if (first === undefined) return;
-    this.#stopTimer = after(first.since + KEEP_MS - performance.now(), () => {
-      const lanes = new Set(this.#waiting.map(({ run }) => run.assignment.lane));
-      for (const lane of lanes) this.#pace(lane).pause();
-      this.returnAll();
-    });
+    this.#stopTimer = after(first.since + KEEP_MS - performance.now(), () => this.#returnLate());
+  }
+
+  #returnLate(): void {
+    const lanes = new Set(this.#waiting.map(({ run }) => run.assignment.lane));
+    for (const lane of lanes) this.#pace(lane).pause();
+    this.returnAll();
   }
 }

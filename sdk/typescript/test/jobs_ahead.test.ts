@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 
 import type { Worker } from "../src/index.js";
+import { JobsAhead } from "../src/jobs_ahead.js";
+import type { Run } from "../src/run.js";
 import type { FakeServer } from "./fake_server.js";
 import { aServer, aWorker, promise } from "./worker_harness.js";
 
@@ -31,7 +33,31 @@ async function gated(): Promise<Gated> {
   return { server, worker, begun, open: () => gate.keep(), started };
 }
 
+/** One that has measured as many handlers of these lanes that ended at once. */
+async function measured(...lanes: string[]): Promise<JobsAhead> {
+  const ahead = new JobsAhead(() => 100, () => {}, () => {});
+  for (const lane of lanes) {
+    for (let n = 0; n < 200; n += 1) {
+      const run = { assignment: { lane } } as Run;
+      ahead.began(run);
+      ahead.ended(run);
+    }
+  }
+  await new Promise((resume) => setImmediate(resume));
+  return ahead;
+}
+
 describe("Jobs sent ahead of room", () => {
+  it("are allowed in no more lanes than a call names", async () => {
+    const lanes = Array.from({ length: 120 }, (_, n) => `lane-${n}`);
+    assert.equal(Object.keys((await measured(...lanes)).allowed(0)).length, 100);
+  });
+
+  it("are never more than a server may send, with results under way", async () => {
+    const { quick = 0 } = (await measured("quick")).allowed(1_000_000);
+    assert.ok(quick >= 1 && quick <= 2000);
+  });
+
   it("start in order as there is room", async () => {
     const { server, begun, open, started } = await gated();
     const first = server.assign("wait");
@@ -48,6 +74,28 @@ describe("Jobs sent ahead of room", () => {
     assert.deepEqual(begun, ended);
     const order = [first, ...rest].map(({ jobId }) => jobId);
     assert.deepEqual(begun, order.filter((one) => begun.includes(one)));
+  });
+
+  it("go back after a pause of the process, before any is started", async () => {
+    const begun: Run[] = [];
+    const returned: Run[] = [];
+    const ahead = new JobsAhead(
+      () => 1,
+      (run) => begun.push(run),
+      (run) => {
+        ahead.drop(run);
+        returned.push(run);
+      },
+    );
+    const [running, waiting] = [0, 1].map(() => ({ assignment: { lane: "a" } }) as Run) as [Run, Run];
+    ahead.began(running);
+    ahead.put(waiting);
+    await new Promise((resume) => setImmediate(resume));
+    // As if the process was stopped, or a handler held the event loop.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600);
+    ahead.ended(running);
+    await Promise.resolve();
+    assert.deepEqual([begun, returned], [[], [waiting]]);
   });
 
   it("go back uncharged if they would wait for long", async () => {
