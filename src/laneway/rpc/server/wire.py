@@ -114,7 +114,8 @@ def _may_hold_many(kind: Any) -> bool:
     """Whether a message of this type may become many objects.
 
     Without a repeated field, in it or in its parts, each of its fields becomes one at most, and
-    unknown ones stay bytes. No type of the protocol contains itself.
+    unknown ones stay bytes. Only fields of a oneof that alternate become one object each, of about
+    30 bytes: 29 MB for a message of 4 MiB. No type of the protocol contains itself.
     """
     return any(
         field.is_repeated or (field.message_type is not None and _may_hold_many(field.message_type))
