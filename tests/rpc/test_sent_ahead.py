@@ -160,6 +160,8 @@ async def test_job_that_was_lost_with_others_is_not_sent_ahead(
         "insert into laneway.suspects (seq, losses, lost_with)"
         " select seq, 1, gen_random_uuid() from laneway.jobs"
     )
+    # A job in its first attempt has no losses.
+    factory.conn.execute("update laneway.ready set attempt = 1")
     client = await connect(dispatch, ahead=10)
     ended = 0
     while ended < 12:

@@ -3,7 +3,7 @@
 select c.state, c.own::text, c.horizon::text, c.left_over, c.more, c.lease_s, c.limited, c.wait_s, c.parked, c.refused,
        c.seqs, c.ids, c.attempts, c.ranks, c.job_types, c.payloads, c.checkpoints, c.retries, c.freshes, c.forged,
        c.retry_limits, c.tag_lists, c.submitters,
-       o.waits, o.traces, laneway.losses_of(c.seqs)
+       o.waits, o.traces, case when 1 < any (c.attempts) then laneway.losses_of(c.seqs) end
   from (select x.id from laneway.workers x
          where x.id = %(worker)s::uuid and x.session = %(stream)s::uuid for share) w
  -- Joined to the row found, so that nothing is claimed without one.
