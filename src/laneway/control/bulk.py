@@ -31,8 +31,8 @@ from laneway.errors import InvalidInput, QuotaExceeded
 from laneway.observability.safe_logger import SafeLogger
 from laneway.store import approvals, audit, quotas, workers
 from laneway.store import jobs as store
+from laneway.store.aborted_statements import StatementTimeout
 from laneway.store.database import Database
-from laneway.store.driver_errors import StatementTimeout
 from laneway.store.locked_jobs import LOCK_MS, LOCKED, Patience
 from laneway.store.quotas import Quota
 from laneway.store.statement import Statement

@@ -11,7 +11,7 @@ from laneway.domain.flow import Flow
 from laneway.domain.redaction import redact
 from laneway.errors import NotFound, Refused
 from laneway.store import audit, flows, jobs
-from laneway.store.driver_errors import StatementTimeout
+from laneway.store.aborted_statements import StatementTimeout
 from laneway.store.locked_jobs import LOCK_MS, LOCKED, Patience
 from laneway.store.statement import Statement
 

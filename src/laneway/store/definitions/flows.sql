@@ -306,7 +306,10 @@ begin
             end;
             if v_one.found_in in ('failed', 'cancelled') then
                 retried := retried + 1;
-                if v_one.wakes <> all (coalesce(wakes, '{}')) then wakes := wakes || v_one.wakes; end if;
+                -- Null: the job waits.
+                if v_one.wakes is not null and v_one.wakes <> all (coalesce(wakes, '{}')) then
+                    wakes := wakes || v_one.wakes;
+                end if;
             end if;
         end if;
         after := v_seq;
