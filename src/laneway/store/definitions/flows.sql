@@ -340,7 +340,8 @@ declare
         select o.seq from laneway.outcome o where o.seq = any (p_seqs));
     v_children bigint[];
     v_counts   integer[];
-    v_flows bigint[];
+    v_flows    bigint[];
+    v_looked   bigint[];
 begin
     -- In one order for all callers: deletions of parents and children at the same time do not wait for each other.
     perform from (select x.parent, x.child from laneway.open_edges x where x.parent = any (v_seqs)
@@ -374,10 +375,11 @@ begin
     )
     select array_agg(distinct g.flow) into v_flows from gone g where g.flow is not null;
     -- Not flows that are locked, or that have jobs which another transaction deletes: the leader looks at them again.
-    insert into laneway.flow_tallies (flow)
-    select s from unnest(v_flows) s where s <> all (laneway.remove_empty_flows(array(
+    -- Not in the statement below, which would call it for each flow.
+    v_looked := laneway.remove_empty_flows(array(
         select f.seq from laneway.flows f
-         where f.seq = any (v_flows) and (select true from laneway.links l where l.flow = f.seq limit 1) is null)));
+         where f.seq = any (v_flows) and (select true from laneway.links l where l.flow = f.seq limit 1) is null));
+    insert into laneway.flow_tallies (flow) select unnest(v_flows) except select unnest(v_looked);
 end $$;
 
 -- Whether a job is part of a flow that is kept longer than the job alone: as long as its job that ended last.
