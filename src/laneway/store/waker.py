@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import AsyncExitStack
 
-from laneway.errors import LanewayError
+from laneway.domain.job import NewJob
+from laneway.errors import DatabaseUnavailable, LanewayError
 from laneway.observability.safe_logger import SafeLogger
-from laneway.store import notify
+from laneway.store import local_notify, notify
 from laneway.store.database import Database
+from laneway.store.jobs import SubmitResult
+from laneway.store.submit_and_wake import SubmitAndWake
 
 log = SafeLogger(__name__)
 
@@ -32,14 +36,61 @@ class Waker:
         self._types: set[str] = set()
         self._wakes = 0
         self._task: asyncio.Task[None] | None = None
+        # Sends the wake-up of a submit that sent it along.
+        self._following: asyncio.Task[None] | None = None
+        self._is_submitting = False
         self._is_failing = False
 
     def wake(self, job_types: Iterable[str]) -> None:
         """Schedules a wake-up for these job types and returns; it uses another connection."""
         self._types.update(job_types)
         self._wakes += 1
+        if self._following is None:
+            self._start()
+
+    def _start(self) -> None:
         if self._types and self._task is None:
             self._task = asyncio.create_task(self._send_pending(), name="laneway waker")
+
+    async def submit(self, job: NewJob) -> SubmitResult | None:
+        """Submits a job and wakes its workers in one message to the server.
+
+        Returns None without a submit if other wake-ups are due at the same time, or if there is no
+        open connection that can do it.
+        """
+        is_quiet = self._task is None and self._following is None and not self._is_submitting
+        if not is_quiet or self._database.idle == 0 or self._database.is_pooled:
+            return None
+        self._is_submitting = True
+        try:
+            async with AsyncExitStack() as stack:
+                try:
+                    conn = await stack.enter_async_context(self._database.connection())
+                except DatabaseUnavailable:
+                    # The connection was lost before, and no other could be opened: nothing was sent.
+                    return None
+                sent = SubmitAndWake(conn)
+                made = await sent.submit(job)
+                if made is not None:
+                    rest = self._finish(sent, stack.pop_all(), job.job_type)
+                    self._following = asyncio.create_task(rest, name="laneway wake-up")
+        finally:
+            self._is_submitting = False
+        local_notify.publish("jobs/submit_job")
+        return made
+
+    async def _finish(self, sent: SubmitAndWake, connection: AsyncExitStack, job_type: str) -> None:
+        try:
+            async with connection:
+                await sent.finish()
+            # Wake-ups during this pause are sent together after it.
+            await asyncio.sleep(self._interval)
+        except LanewayError:
+            # Try once more, on another connection.
+            self._types.add(job_type)
+        finally:
+            self._following = None
+            self._start()
 
     @classmethod
     def of_peers(cls, database: Database) -> Waker:
@@ -48,11 +99,15 @@ class Waker:
 
     async def close(self, *, send: bool = True) -> None:
         """Sends pending wake-ups, if that is possible within a second; `send=False`: drops them."""
-        if self._task is not None:
-            _, late = await asyncio.wait({self._task}, timeout=CLOSE_TIMEOUT_S if send else 0.0)
-            for task in late:
-                task.cancel()
-                await asyncio.wait({task})
+        loop = asyncio.get_running_loop()
+        until = loop.time() + (CLOSE_TIMEOUT_S if send else 0.0)
+        while tasks := {task for task in (self._following, self._task) if task is not None}:
+            _, late = await asyncio.wait(tasks, timeout=max(0.0, until - loop.time()))
+            if late:
+                self._types.clear()
+                for task in late:
+                    task.cancel()
+                await asyncio.wait(late)
 
     async def _send_pending(self) -> None:
         try:
