@@ -61,12 +61,16 @@ JOB_ERRORS = {
         "start more workers or raise `max_slots`; `laneway jobs retry` if it is still of use",
     ),
     "InvalidInput": (
-        "the payload does not fit the handler's parameters; not retried",
-        "correct the submitter, or deploy the handler that fits",
+        "a wrong payload, or the handler called Laneway with a wrong argument; not retried",
+        "correct the submitter or the handler, or deploy the handler that fits",
     ),
     "InvalidResult": (
         "the result or a checkpoint cannot be stored as JSON; not retried",
         "return what the hint allows, or write `-> Any`",
+    ),
+    "QuotaExceeded": (
+        "sub-jobs of a remote worker exceed a bound of its principal; retried like any failure",
+        "raise the [bound](../howto/access.md#how-much) or wait, then `laneway jobs retry`",
     ),
     "AssignmentTooLarge": (
         "payload, checkpoint and steps are larger than a message to a remote worker may be",

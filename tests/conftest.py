@@ -39,6 +39,8 @@ from laneway.domain.redaction import redact
 from laneway.embedded.postgres import EmbeddedPostgres
 from laneway.engine.process import spawned
 from tests.support.database_pool import DatabasePool
+from tests.support.kept_sessions import NAME as KEPT
+from tests.support.kept_sessions import shared as kept_sessions
 from tests.support.warm_program import WarmPopen, WarmProgram, shared
 
 if TYPE_CHECKING:
@@ -115,7 +117,8 @@ class Server:
     def disconnect(self, name: str) -> None:
         """End the connections that tests left open; their writes are counted then."""
         others = (
-            "from pg_stat_activity where datname = %s and application_name <> 'tests pool'"
+            "from pg_stat_activity where datname = %s"
+            f" and application_name not in ('tests pool', '{KEPT}')"
             " and backend_type = 'client backend'"
         )
         self.admin.execute(f"select pg_terminate_backend(pid) {others}".encode(), [name])
@@ -315,6 +318,20 @@ def warm_children(warm_program: WarmProgram) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def keep_sessions() -> Iterator[None]:
+    """Give sessions of databases that tests use one after the other to the next test."""
+    with pytest.MonkeyPatch.context() as patch:
+        kept_sessions.install(patch)
+        yield
+
+
+@pytest.fixture
+def new_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Open and close sessions as users do: for tests of connections and of new sessions."""
+    monkeypatch.setattr(kept_sessions, "is_on", False)
+
+
 @pytest.fixture
 def new_interpreters(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start the child processes of workers as users do: for tests of their start."""
@@ -327,6 +344,7 @@ def new_interpreters(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def leaks_nothing(request: pytest.FixtureRequest, warm_program: WarmProgram) -> Iterator[None]:
     """Fail a test that leaves a task, or a process that it started."""
+    kept_sessions.begin_test()
     before = _children()
     if inspect.iscoroutinefunction(getattr(request.node, "obj", None)):
         request.getfixturevalue("leaves_no_task")

@@ -42,6 +42,8 @@ class LanewayError(Exception):
 class InvalidInput(LanewayError):
     """An input breaks a rule.
 
+    A handler that raises it fails its job at once, without a retry.
+
     Cure: Correct the field that the message names; a retry with the same value fails again.
     """
 
@@ -55,8 +57,6 @@ class InvalidInput(LanewayError):
 
 class InvalidResult(InvalidInput):
     """A result of a handler or step, or a checkpoint, that cannot be stored as JSON.
-
-    A handler that raises it fails its job without a retry: the next attempt would end alike.
 
     Cure: Return what the handler's return hint allows and JSON can hold, or write `-> Any`.
     """
@@ -243,10 +243,10 @@ class RateLimited(LanewayError):
 
 
 class QuotaExceeded(RateLimited):
-    """More jobs would wait than the principal's grants allow; `bound` and `limit` say which.
+    """More jobs would wait, or events be kept, than grants allow; `bound` and `limit` say which.
 
-    Cure: Wait until jobs of the principal have started, or let an administrator raise the bound
-    of its grant.
+    Cure: Wait until jobs of the principal have started or its events have expired, or let an
+    administrator raise the bound of its grant.
     """
 
     code = "quota_exceeded"

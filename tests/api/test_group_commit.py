@@ -75,6 +75,28 @@ async def test_one_that_is_refused_takes_no_other_along(database: Database) -> N
     assert [job.id for job in answers] == [job.id for job in good]  # type: ignore[union-attr]
 
 
+async def test_one_that_postgresql_aborts_takes_no_other_along(
+    database: Database, dsn: str
+) -> None:
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute(
+            "create function laneway.abort_odd() returns trigger language plpgsql as $$"
+            " begin raise exception using errcode = '40P01', message = 'deadlock detected'; end $$;"
+            " create trigger abort_odd before insert on laneway.jobs for each row"
+            " when (new.job_type = 'odd') execute function laneway.abort_odd()"
+        )
+        try:
+            together = GroupCommit(database)
+            jobs = [a_job(), a_job(job_type="odd"), a_job(), a_job()]
+            answers = await asyncio.gather(
+                *(together.submit(job, ACTOR) for job in jobs), return_exceptions=True
+            )
+        finally:
+            conn.execute("drop function laneway.abort_odd() cascade")
+    assert isinstance(answers.pop(1), DatabaseUnavailable)
+    assert [job.id for job in answers] == [jobs[0].id, jobs[2].id, jobs[3].id]  # type: ignore[union-attr]
+
+
 async def test_request_that_is_given_up_leaves_the_others_their_answers(
     database: Database,
 ) -> None:

@@ -89,3 +89,58 @@ async def test_wrong_events_are_refused(
     admin = people.new("root", "platform_admin")
     assert (await ask(admin, "POST", "/events", json=body)).status_code == 422
     assert sent(conn) == []
+
+
+async def test_grant_bounds_the_events_that_are_kept(
+    ask: Ask, people: People, conn: psycopg.Connection[Any]
+) -> None:
+    role = people.role("sender", "events:send")
+    ann, bob = people.new("ann"), people.new("bob", role)
+    people.grant(ann.id, role, max_queued=2)
+    event = {"name": "reviewed"}
+    for _ in range(2):
+        assert (await ask(ann, "POST", "/events", json=event)).status_code == 202
+    full = await ask(ann, "POST", "/events", json=event)
+    problem = full.json()
+    assert (full.status_code, problem["code"]) == (429, "quota_exceeded")
+    assert (problem["bound"], problem["limit"]) == ("max_queued", 2)
+    assert "Retry-After" in full.headers
+    # In all workspaces together; other principals have their own room.
+    north = {**event, "workspace": "north"}
+    assert (await ask(ann, "POST", "/events", json=north)).status_code == 429
+    assert (await ask(bob, "POST", "/events", json=north)).status_code == 202
+    assert [row[0] for row in sent(conn)] == ["default", "default", "north"]
+    entries = "select count(*) from laneway.audit where action = 'event.sent' and outcome = 'done'"
+    assert conn.execute(entries).fetchone() == (3,)
+
+
+async def test_grant_bounds_the_bytes_of_kept_events(ask: Ask, people: People) -> None:
+    ann = people.new("ann")
+    people.grant(ann.id, people.role("sender", "events:send"), max_queued_bytes=50)
+    large = {"name": "reviewed", "payload": "x" * 60}
+    refused = (await ask(ann, "POST", "/events", json=large)).json()
+    assert (refused["bound"], refused["limit"]) == ("max_queued_bytes", 50)
+    assert (await ask(ann, "POST", "/events", json={**large, "payload": 1})).status_code == 202
+
+
+async def test_expired_events_make_room_for_others(
+    ask: Ask, people: People, conn: psycopg.Connection[Any]
+) -> None:
+    role = people.role("sender", "events:send")
+    ann = people.new("ann")
+    people.grant(ann.id, role, max_queued=1)
+    assert (await ask(ann, "POST", "/events", json={"name": "x"})).status_code == 202
+    assert (await ask(ann, "POST", "/events", json={"name": "x"})).status_code == 429
+    conn.execute("update laneway.sent_events set expires_at = clock_timestamp()")
+    conn.execute("update laneway.queue_usage set swept_at = '2020-01-01'")
+    assert (await ask(ann, "POST", "/events", json={"name": "x"})).status_code == 202
+
+
+async def test_events_are_counted_apart_from_jobs(ask: Ask, people: People) -> None:
+    role = people.role("sender", "events:send", "jobs:submit", "jobs:read")
+    ann = people.new("ann")
+    people.grant(ann.id, role, max_queued=1)
+    assert (await ask(ann, "POST", "/events", json={"name": "x"})).status_code == 202
+    assert (await ask(ann, "POST", "/jobs", json={"job_type": "t"})).status_code == 202
+    for path, body in (("/events", {"name": "x"}), ("/jobs", {"job_type": "t"})):
+        assert (await ask(ann, "POST", path, json=body)).status_code == 429

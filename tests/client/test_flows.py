@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from typing import Final
 from uuid import UUID, uuid4
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from laneway.client import Client
 from laneway.domain.flow import FlowStatus
 from laneway.domain.states import Status
-from laneway.errors import InvalidInput, NotFound, Refused
+from laneway.errors import DatabaseUnavailable, InvalidInput, NotFound, Refused
 from laneway.store import flow_changes
 from tests.client.test_conn import OpenAsync, OpenSync, over_async, over_sync
 from tests.support.store_client import StoreClient
@@ -287,6 +288,44 @@ async def test_event_that_the_database_refuses_does_not_stop_others(
     assert [isinstance(one, Exception) for one in sent] == [False, True, False]
     stored = "select key from laneway.sent_events where name = 'mixed' order by key"
     assert db.rows(stored) == [("a",), ("b",)]
+
+
+_RAISES: Final = """
+create function laneway.refuse_odd() returns trigger language plpgsql as $$
+begin
+    if new.key = 'odd' then raise exception using errcode = '{state}', message = 'refused'; end if;
+    return new;
+end $$;
+create trigger refuse_odd before insert on laneway.sent_events
+    for each row execute function laneway.refuse_odd()
+"""
+_NO_LONGER: Final = "drop function laneway.refuse_odd() cascade"
+
+
+@pytest.mark.parametrize(
+    "state, kind",
+    [("57014", DatabaseUnavailable), ("55P03", DatabaseUnavailable),
+     ("40P01", DatabaseUnavailable), ("22003", InvalidInput)],
+    ids=["statement timeout", "lock timeout", "deadlock", "value"],
+)  # fmt: skip
+async def test_event_that_fails_does_not_stop_those_sent_with_it(
+    client: Client, db: StoreClient, state: str, kind: type[Exception]
+) -> None:
+    db.do(_RAISES.replace("{state}", state))
+    try:
+        sent = await asyncio.gather(
+            *(client.send_event("some", key=key) for key in ("a", "odd", "b", "c")),
+            return_exceptions=True,
+        )
+    finally:
+        db.do(_NO_LONGER)
+    assert [isinstance(one, Exception) for one in sent] == [False, True, False, False]
+    assert isinstance(sent[1], kind)
+    if isinstance(sent[1], InvalidInput):
+        assert sent[1].field == "payload"
+    stored = "select key from laneway.sent_events where name = 'some' order by key"
+    assert db.rows(stored) == [("a",), ("b",), ("c",)]
+    db.do("delete from laneway.sent_events where name = 'some'")
 
 
 async def test_close_sends_events_that_wait_for_their_batch(

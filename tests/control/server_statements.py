@@ -33,6 +33,7 @@ from laneway.store import (
     limits,
     quotas,
     row_security,
+    sent_events,
     workers,
 )
 from laneway.store.leases import Verdict
@@ -151,6 +152,9 @@ def run_requests(factory: JobFactory) -> None:
     factory.run(quotas.check(quota, [quotas.RequestedJob("default", "greet", "k")]))
     factory.run(quotas.charge(quota, [new.id]))
     assert factory.run(quotas.sweep(who)) == 0
+    kept = quotas.Quota(quotas.event_account(who), USUAL)
+    more: dict[str, Any] = {"workspace": "default", "sent_by": "me", "retention_s": 60.0}
+    factory.run(sent_events.send_counted(kept, "go", "k", "1", **more))
 
 
 def run_streams(factory: JobFactory, job_id: UUID) -> None:

@@ -370,14 +370,14 @@ async def test_lost_database_keeps_finished_part(
 ) -> None:
     fail_many(factory, 20)
     seen = 0
-    retry: Callable[[UUID], Any] = store.retry
+    retry: Callable[..., Any] = store.retry
 
-    def broken(job_id: UUID) -> Any:
+    def broken(job_id: UUID, **more: Any) -> Any:
         nonlocal seen
         seen += 1
         if seen > 7:
             raise DatabaseUnavailable("gone")
-        return retry(job_id)
+        return retry(job_id, **more)
 
     monkeypatch.setattr(store, "retry", broken)
     with pytest.raises(LanewayError):

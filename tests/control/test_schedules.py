@@ -58,6 +58,7 @@ async def test_change_keeps_unnamed_settings(db: Database) -> None:
         ({"payload": [1]}, "payload"),
         ({"name": "other"}, "name"),
         ({"colour": "red"}, "colour"),
+        ({"job_type": "laneway.webhook"}, "job_type"),
         ({}, "schedule"),
     ],
 )

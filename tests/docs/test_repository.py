@@ -6,6 +6,8 @@ import ast
 import re
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote
@@ -26,6 +28,7 @@ LARGEST_PICTURE = 200_000
 ADR_HEADINGS = ["Context", "Decision", "Alternatives", "Consequences", "Revisit when"]
 
 
+@cache
 def files() -> list[Path]:
     """All files that are, or would be, committed; in an unpacked archive, all of ours."""
     git = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
@@ -38,14 +41,23 @@ def files() -> list[Path]:
     return sorted(path for path in ours if path.is_file())
 
 
-def text_lines() -> Iterator[tuple[Path, int, str]]:
+@cache
+def texts() -> dict[Path, str]:
+    """The text files by their path below the root."""
+    found = {}
     for path in files():
-        try:
-            text = path.read_text("utf-8")
-        except UnicodeDecodeError:
-            continue
-        for number, line in enumerate(text.splitlines(), 1):
-            yield path.relative_to(ROOT), number, line
+        with suppress(UnicodeDecodeError):
+            found[path.relative_to(ROOT)] = path.read_text("utf-8")
+    return found
+
+
+def lines_with(pattern: re.Pattern[str]) -> Iterator[tuple[Path, int, str]]:
+    for path, text in texts().items():
+        # Nearly every file has none: look at its lines only if it has one.
+        if pattern.search(text):
+            for number, line in enumerate(text.splitlines(), 1):
+                if pattern.search(line):
+                    yield path, number, line
 
 
 def modules() -> list[Path]:
@@ -65,6 +77,7 @@ def headings(document: Path) -> list[str]:
     return [text.content for mark, text in pairwise(tokens) if mark.type == "heading_open"]
 
 
+@cache
 def anchors(document: Path) -> set[str]:
     """The fragments by which headings are linked, as common Markdown hosts build them."""
     return {
@@ -72,7 +85,8 @@ def anchors(document: Path) -> set[str]:
     }
 
 
-def links(document: Path) -> Iterator[str]:
+@cache
+def links(document: Path) -> tuple[str, ...]:
     def walk(tokens: list[Token]) -> Iterator[str]:
         for token in tokens:
             for name in ("href", "src"):
@@ -82,21 +96,21 @@ def links(document: Path) -> Iterator[str]:
                 yield from HTML_LINK.findall(token.content)
             yield from walk(token.children or [])
 
-    return walk(MarkdownIt().enable("table").parse(document.read_text("utf-8")))
+    return tuple(walk(MarkdownIt().enable("table").parse(document.read_text("utf-8"))))
 
 
 def test_no_file_names_a_path_of_one_machine() -> None:
     found = [
         f"{path}:{number}: {line.strip()}"
-        for path, number, line in text_lines()
-        if MACHINE_PATH.search(line)
-        or (TEMPORARY_PATH.search(line) and path.parts[0] not in {"tests", "bench"})
+        for pattern, allowed in ((MACHINE_PATH, set()), (TEMPORARY_PATH, {"tests", "bench"}))
+        for path, number, line in lines_with(pattern)
+        if path.parts[0] not in allowed
     ]
     assert found == []
 
 
 def test_no_file_names_a_package_registry() -> None:
-    found = [f"{path}:{number}" for path, number, line in text_lines() if REGISTRY.search(line)]
+    found = [f"{path}:{number}" for path, number, _ in lines_with(REGISTRY)]
     assert found == []
 
 
@@ -176,8 +190,8 @@ def test_source_has_no_todo() -> None:
     unfinished = re.compile(r"\b(?:TODO|FIXME|XXX)\b")
     found = [
         f"{path}:{number}: {line.strip()}"
-        for path, number, line in text_lines()
-        if path.parts[0] == "src" and unfinished.search(line)
+        for path, number, line in lines_with(unfinished)
+        if path.parts[0] == "src"
     ]
     assert found == []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import signal
 from collections import Counter
@@ -508,3 +509,84 @@ async def test_superseded_attempt_submits_no_sub_jobs(harness: WorkerHarness) ->
     assert not isinstance(refused[0], (Suspended, SubJobsFailed))
     assert harness.one("select count(*) from laneway.handler_waits") == 0
     assert harness.one("select count(*) from laneway.jobs") == 1
+
+
+# Each wrong argument, and what the error of its job says.
+WRONG_CALLS: dict[str, str] = {
+    "timeout": "timeout: must be a number of seconds, not '2h'",
+    "seconds": "seconds: must be a number of seconds, not 'soon'",
+    "name": "name: ",
+    "event": "event: ",
+    "key": "key: ",
+    "jobs": "jobs: must be a list of jobs",
+    "failures": "failures: must be 'raise' or 'return'",
+    "step": "step: must be text, not int",
+    "done": "done: must be a number",
+    "submit": "payload",
+    "snooze": "seconds: must be a number of seconds, not 'a while'",
+}
+
+
+async def call_wrongly(ctx: Context, harness: WorkerHarness, argument: str) -> None:
+    given = {"timeout": "2h", "seconds": "soon", "snooze": "a while", "submit": {"n": math.nan}}
+    wrong: Any = given.get(argument, 7)
+    match argument:
+        case "timeout":
+            await ctx.wait_event("x", timeout=wrong)
+        case "seconds":
+            await ctx.sleep("a", wrong)
+        case "name":
+            await ctx.sleep(wrong, 1)
+        case "event":
+            await ctx.wait_event(wrong)
+        case "key":
+            await ctx.wait_event("x", key=wrong)
+        case "jobs":
+            await ctx.run_all("parts", "page")  # type: ignore[arg-type]
+        case "failures":
+            await ctx.run_all("parts", [], failures=wrong)
+        case "step":
+            await ctx.step(wrong, list)
+        case "done":
+            await ctx.progress("half")  # type: ignore[arg-type]
+        case "submit":
+            await harness.lw.submit("other", wrong)
+        case _:
+            raise Snooze(wrong)
+
+
+@pytest.mark.parametrize("argument", WRONG_CALLS)
+async def test_wrong_argument_in_a_handler_fails_its_job_at_once(
+    harness: WorkerHarness, argument: str
+) -> None:
+    @harness.lw.handler("wrong", retry=SOON)
+    async def wrong(ctx: Context) -> None:
+        await call_wrongly(ctx, harness, argument)
+
+    await harness.start_worker()
+    found = await harness.ended(await harness.lw.submit("wrong"))
+    assert (found.status, found.attempt) == ("failed", 1)
+    assert found.error is not None
+    assert found.error.type == "InvalidInput"
+    assert WRONG_CALLS[argument] in found.error.message
+
+
+async def test_wrong_argument_is_not_for_the_retry_function(harness: WorkerHarness) -> None:
+    @harness.lw.handler("wrong", retry=lambda n, error: 0.01)
+    async def wrong(ctx: Context) -> None:
+        await ctx.sleep("a", "soon")  # type: ignore[arg-type]
+
+    await harness.start_worker()
+    found = await harness.ended(await harness.lw.submit("wrong"))
+    assert (found.status, found.attempt) == ("failed", 1)
+
+
+async def test_wrong_argument_in_a_task_group_fails_its_job_at_once(harness: WorkerHarness) -> None:
+    @harness.lw.handler("wrong", retry=SOON)
+    async def wrong(ctx: Context) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(ctx.sleep("a", "soon"))  # type: ignore[arg-type]
+
+    await harness.start_worker()
+    found = await harness.ended(await harness.lw.submit("wrong"))
+    assert (found.status, found.attempt) == ("failed", 1)

@@ -18,6 +18,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from psycopg.types.json import Jsonb
 
 from laneway import Context, Laneway, PublicError
 from laneway.app.webhook_worker import WebhookService
@@ -26,7 +27,7 @@ from laneway.control import explain, job_type_health
 from laneway.domain.job import Job
 from laneway.domain.lane import Lane
 from laneway.engine.webhook import http_post
-from laneway.errors import ConfigError
+from laneway.errors import ConfigError, InvalidInput
 from laneway.store.lanes import ControlState
 from tests.rpc.certificates import make_certificate
 from tests.support.receiver import Received, Receiver, response
@@ -102,7 +103,7 @@ async def test_end_is_sent_signed_with_the_ended_job(
     await wait_until(lambda: receiver.received)
     (request,) = receiver.received
     (job,) = await delivered(local)
-    assert (job.status, job.lane, job.tags) == ("completed", "webhooks", ("webhook:erp",))
+    assert (job.status, job.lane, job.tags[0]) == ("completed", "webhooks", "webhook:erp")
     assert isinstance(job.result, dict)
     assert job.result["status"] == 204
     assert request.path == "/hook?tenant=7"
@@ -441,8 +442,17 @@ async def test_delivery_that_no_end_submitted_is_refused(
     await create(local, receiver.url)
     await local.start_worker()
     forged = {"webhook": "erp", "job": {"status": "completed", "finished_at": "now"}}
-    job = await local.lw.submit("laneway.webhook", forged, created_by="mallory")
-    ended = await local.ended(job)
+    with pytest.raises(InvalidInput, match="only the end of a job submits deliveries"):
+        await local.lw.submit("laneway.webhook", forged, created_by="laneway")
+    with pytest.raises(InvalidInput, match=r"^jobs\[1\].job_type: only the end"):
+        await local.lw.submit_many([("ingest", {}), ("laneway.webhook", forged)])
+    # The owner of the tables can do anything, but a server's principal is not Laneway.
+    (row,) = local.rows(
+        "select job_id from laneway.submit('laneway.webhook', %s, created_by => 'mallory')",
+        Jsonb(forged),
+    )
+    await wait_until(lambda: local.status(row[0]) == "failed")
+    ended = await local.lw.jobs.get(row[0])
     assert ended.status == "failed"
     assert ended.error is not None
     assert ended.error.message == "only the end of a job submits deliveries"
@@ -479,6 +489,21 @@ async def test_deliveries_of_a_disabled_or_deleted_webhook_are_cancelled(
         ("cancelled", "the webhook erp is disabled"), ("cancelled", "the webhook gone was deleted"),
     ]  # fmt: skip
     assert receiver.received == []
+
+
+async def test_webhook_made_again_gets_no_deliveries_of_the_deleted_one(
+    local: WorkerHarness, receiver: Receiver
+) -> None:
+    await create(local, receiver.url)
+    await end_one(local)
+    await local.lw.webhooks.delete("erp")
+    await create(local, receiver.url)
+    after = await end_one(local)
+    await local.start_worker()
+    first, second = await delivered(local, 2)
+    assert (first.status, second.status) == ("cancelled", "completed")
+    assert first.cancel_reason == "the webhook erp was deleted, and created again since this end"
+    assert [one.json["data"]["id"] for one in receiver.received] == [str(after)]
 
 
 async def test_doctor_and_explain_say_that_nothing_delivers(

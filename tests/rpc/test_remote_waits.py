@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any
 
 import grpc
+import psycopg
 import pytest
 
 from laneway import Context, SyncContext
@@ -17,7 +18,7 @@ from tests.api.conftest import People
 from tests.rpc.rpc_harness import RpcHarness, assigned
 from tests.rpc.test_end_to_end import Far, far
 from tests.support.job_factory import JobFactory
-from tests.support.worker_harness import wait_until
+from tests.support.worker_harness import SOON, wait_until
 
 __all__ = ["far"]
 
@@ -243,3 +244,81 @@ async def test_wrong_options_of_sub_jobs_are_refused(
     assert factory.conn.execute(
         "select priority, tags from laneway.jobs where job_type = 'part'"
     ).fetchall() == [(5, ["a"])]
+
+
+async def test_sub_jobs_count_against_the_grant_of_their_worker(
+    far: Far, people: People, conn: psycopg.Connection[Any]
+) -> None:
+    people.role("narrow", "workers:claim", "workers:declare")
+    guest = people.new("guest")
+    people.grant(guest.id, "narrow", scope="all", max_queued=2)
+    far.token = guest.token
+
+    @far.app.handler("owner", retry=SOON, max_retries=1)
+    async def owner(ctx: Context, parts: int) -> int:
+        return len(await ctx.run_all("parts", [("part", {"n": n}) for n in range(parts)]))
+
+    await far.hire_remote()
+    job = await far.lw.submit("owner", {"parts": 3}, created_by="ada")
+    with pytest.raises(JobFailed, match="QuotaExceeded"):
+        await job.wait(60)
+    found = await job.get()
+    assert (found.status, found.retries) == ("failed", 1)
+    assert found.error is not None
+    assert found.error.message == (
+        "max_queued: sub-jobs count for guest, the principal of their worker: its grants allow"
+        " 2 waiting jobs (max_queued); with these there would be 3"
+    )
+    assert far.rows("select 1 from laneway.jobs where job_type = 'part'") == []
+    # Nothing was counted either: two have room, and the next two when these have started.
+    first = await far.lw.submit("owner", {"parts": 2}, created_by="ada")
+    await wait_until(lambda: far.count("waiting"))
+    kept = "select jobs::int from laneway.queued_of(%s)"
+    assert conn.execute(kept, [guest.id]).fetchone() == (2,)
+
+    @far.app.handler("part")
+    async def part(ctx: Context, n: int) -> int:
+        return n
+
+    await far.hire_remote()
+    assert await first.wait(60) == 2
+    conn.execute("update laneway.queue_usage set swept_at = '2020-01-01'")
+    assert await (await far.lw.submit("owner", {"parts": 2})).wait(60) == 2
+
+
+async def test_priority_of_remote_sub_jobs_is_that_of_the_grant(far: Far, people: People) -> None:
+    people.role("bounded", "workers:claim", "workers:declare")
+    guest = people.new("guest")
+    people.grant(guest.id, "bounded", scope="all", max_priority=200)
+    far.token = guest.token
+
+    @far.app.handler("part")
+    async def part(ctx: Context) -> None:
+        pass
+
+    @far.app.handler("owner")
+    async def owner(ctx: Context, priority: int) -> None:
+        await ctx.run_all("parts", [("part", {}, {"priority": priority})])
+
+    await far.hire_remote()
+    allowed = await far.lw.submit("owner", {"priority": 200})
+    assert await allowed.wait(60) is None
+    refused = await far.lw.submit("owner", {"priority": 201})
+    with pytest.raises(JobFailed, match="InvalidInput"):
+        await refused.wait(60)
+    found = await refused.get()
+    assert found.retries == 0
+    assert found.error is not None
+    assert found.error.message.startswith("jobs[0].options.priority: at most 200 by your grants")
+
+
+async def test_wrong_argument_in_a_remote_handler_fails_its_job_at_once(far: Far) -> None:
+    @far.app.handler("wrong", retry=SOON)
+    async def wrong(ctx: Context) -> None:
+        await ctx.wait_event("x", timeout="2h")  # type: ignore[arg-type]
+
+    await far.hire_remote()
+    found = await far.ended(await far.lw.submit("wrong"))
+    assert (found.status, found.attempt) == ("failed", 1)
+    assert found.error is not None
+    assert found.error.message == "timeout: must be a number of seconds, not '2h'"

@@ -9,6 +9,7 @@ import pytest
 
 from tests.conftest import Server
 from tests.support.database_reset import DatabaseReset
+from tests.support.kept_sessions import shared as kept_sessions
 from tests.support.store_client import StoreClient
 
 RESET = """
@@ -56,7 +57,8 @@ def module_dsn(postgres: Server, template_db: str) -> Iterator[str]:
         with psycopg.connect(dsn, autocommit=True) as conn:
             conn.execute("create table seed_lanes as select * from laneway.worker_lanes")
             conn.execute("create table seed_types as select * from laneway.job_types")
-        yield dsn
+        with kept_sessions.of(dsn):
+            yield dsn
 
 
 @pytest.fixture(scope="module")

@@ -107,7 +107,8 @@ class Edges:
         return not self.db.rows(
             "select seq, sum(n) from ("
             "   select child as seq, count(*) as n from laneway.open_edges group by child"
-            "   union all select seq, n from laneway.arrivals where kind = 'counted'"
+            "   union all select seq, n from laneway.arrivals"
+            "     where kind in ('counted', 'retried')"
             "   union all select seq, -missing from laneway.countdowns) x"
             " group by seq having sum(n) <> 0"
         )

@@ -9,6 +9,7 @@ import pytest
 from laneway.errors import DatabaseUnavailable, InvalidInput
 from laneway.store import batcher
 from laneway.store.batcher import Batcher
+from laneway.store.driver_errors import StatementAborted
 from tests.support.worker_harness import wait_until
 
 IN_TIME = 10.0
@@ -23,6 +24,7 @@ class FakeStatement:
         self.is_open.set()
         self.busy: set[str] = set()
         self.poison: set[str] = set()
+        self.aborted: set[str] = set()
         self.is_away = False
 
     async def work(self, items: list[str]) -> list[str]:
@@ -31,6 +33,8 @@ class FakeStatement:
         if self.is_away:
             raise DatabaseUnavailable("away")
         for item in items:
+            if item in self.aborted:
+                raise StatementAborted(f"{item} waited too long")
             if item in self.poison:
                 raise InvalidInput(item, "is poison")
         return ["busy" if item in self.busy else item.upper() for item in items]
@@ -175,3 +179,36 @@ async def test_batch_that_fails_together_is_run_one_by_one() -> None:
 
     together: Batcher[str, str] = Batcher(work, lambda answer: answer == "busy")
     assert await together.run(["a", "b"], IN_TIME) == ["A", "B"]
+
+
+async def test_aborted_statement_is_tried_again_for_each_call(statement: FakeStatement) -> None:
+    together: Batcher[str, str] = Batcher(statement.work, splits_aborted=True)
+    statement.aborted = {"odd"}
+    calls = (together.run([item], IN_TIME) for item in ("a", "odd", "b"))
+    first, odd, last = await asyncio.gather(*calls, return_exceptions=True)
+    assert (first, last) == (["A"], ["B"])
+    assert isinstance(odd, StatementAborted)
+    assert statement.asked == [["a", "odd", "b"], ["a"], ["odd"], ["b"]]
+
+
+async def test_calls_are_not_tried_one_by_one_after_two_aborts(statement: FakeStatement) -> None:
+    together: Batcher[str, str] = Batcher(statement.work, splits_aborted=True)
+    items = [f"i{n}" for n in range(10)]
+    statement.aborted = set(items)
+    calls = (together.run([item], IN_TIME) for item in items)
+    found = await asyncio.gather(*calls, return_exceptions=True)
+    assert all(isinstance(each, StatementAborted) for each in found)
+    assert statement.asked == [items, ["i0"], ["i1"]]
+    # The next batch begins with all of them again.
+    statement.aborted = set()
+    assert await together.run(["i0"], IN_TIME) == ["I0"]
+
+
+async def test_aborted_statement_fails_all_its_calls_unless_asked(
+    statement: FakeStatement, together: Batcher[str, str]
+) -> None:
+    statement.aborted = {"odd"}
+    calls = (together.run([item], IN_TIME) for item in ("a", "odd"))
+    found = await asyncio.gather(*calls, return_exceptions=True)
+    assert [type(each) for each in found] == [StatementAborted, StatementAborted]
+    assert statement.asked == [["a", "odd"]]

@@ -16,6 +16,8 @@ from tests.store.edges import Edges
 from tests.store.test_plans import Spent, counters, spent
 from tests.support.store_client import StoreClient
 
+pytestmark = pytest.mark.usefixtures("new_sessions")
+
 MANY = 100_000
 TABLES = ("open_edges", "countdowns", "waiting", "links", "flows", "arrivals", "jobs", "outcome")
 ALONE = "".join(

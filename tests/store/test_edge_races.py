@@ -258,10 +258,11 @@ def test_two_retries_of_a_flow_at_once_reopen_each_edge_once(
     db.one("select laneway.cancel_flow(%s, 'ann', 'stop')", flow)
     db.begin()
     assert db.one("select retried from laneway.retry_flow(%s)", flow) == 3
-    again = other.later(lambda: other.one("select retried from laneway.retry_flow(%s)", flow))
-    db.await_blocked(other)
+    again = "select retried, after, is_busy from laneway.retry_flow(%s)"
+    # It neither waits nor takes a job before its parents.
+    assert other.one(again, flow) == (0, 0, True)
     db.commit()
-    assert again.result(60) == 0
+    assert other.one(again, flow) == (0, None, False)
     assert db.row("countdowns", seqs[2])["missing"] == 2
     edges.end(seqs[0], kind="giveup")
     assert db.places(seqs[2]) == ["waiting"]
@@ -354,3 +355,27 @@ def test_cancels_in_opposite_order_do_not_fail(
     # One of them skips its job.
     assert "busy" in found
     assert edges.status(second) == "cancelled"
+
+
+def test_ends_of_a_wide_fan_in_wait_for_no_lock(
+    db: StoreClient, other: StoreClient, edges: Edges, others: Edges
+) -> None:
+    """Whatever another end has locked: the flow, the child, its countdown, the other edges."""
+    flow = edges.flow()
+    links: list[Link] = [None] * 30
+    seqs = edges.submit_batch([*links, {"after": list(range(30))}], flow=flow)
+    claims = db.claimed(15)
+    last = other.claimed(15)
+    with other.conn.transaction():
+        others.settle(last[:14])
+        for table in ("countdowns", "waiting"):
+            other.rows(f"select from laneway.{table} where seq = %s for update", seqs[-1])
+        other.rows("select from laneway.flows where id = %s for update", flow)
+        db.do("set lock_timeout = '1ms'")
+        for claim in claims:
+            assert {answer.answer for answer in edges.settle([claim])} <= {"arrived"}
+    others.settle(last[14:])
+    db.do("reset lock_timeout")
+    edges.advance()
+    assert db.places(seqs[-1]) == ["ready"]
+    assert edges.are_consistent()

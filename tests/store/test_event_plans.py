@@ -14,6 +14,8 @@ from tests.conftest import Server
 from tests.store.test_plans import spent
 from tests.support.store_client import StoreClient
 
+pytestmark = pytest.mark.usefixtures("new_sessions")
+
 MANY = 20_000
 FILL = """
 insert into laneway.sent_events (workspace, name, key, payload, sent_at, expires_at)

@@ -19,6 +19,8 @@ from laneway.store.quotas import Quota
 from laneway.store.statement import Statement
 from tests.support.store_client import StoreClient
 
+pytestmark = pytest.mark.usefixtures("new_sessions")
+
 FEW = 100
 MANY = 2000
 # One job after the other, each claimed and ended alone; claims look above the floor.

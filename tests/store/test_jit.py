@@ -19,6 +19,8 @@ from laneway.store.statement import sql
 from tests.store.test_statements import NAMES, PARAMETER
 from tests.support.store_client import StoreClient
 
+pytestmark = pytest.mark.usefixtures("new_sessions")
+
 CHANGE = "do $$ begin execute format('alter database %I {}', current_database()); end $$"
 
 

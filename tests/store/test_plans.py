@@ -23,6 +23,8 @@ from laneway.store.leases import LogEntry, Report, Verdict
 from tests.conftest import Server
 from tests.support.store_client import StoreClient, whole
 
+pytestmark = pytest.mark.usefixtures("new_sessions")
+
 TYPES = [f"type{i}" for i in range(10)]
 LAST = TYPES[-1]
 # Rows are counted, not timed: more of them would show no more.

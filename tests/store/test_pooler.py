@@ -14,6 +14,8 @@ from laneway.store.leases import heartbeat
 from laneway.store.statement import Statement, scalar
 from laneway.store.sync_connection import SyncConnection
 
+pytestmark = pytest.mark.usefixtures("new_sessions")
+
 
 class Text(Statement[int]):
     """A statement of a test."""

@@ -25,6 +25,8 @@ from laneway.store.migrate import check, migrate
 from tests.conftest import Server
 from tests.support.store_client import StoreClient
 
+pytestmark = pytest.mark.usefixtures("new_sessions")
+
 # Settings on one line are set together.
 HARMLESS = [
     "client_encoding = 'SQL_ASCII'",

@@ -19,6 +19,8 @@ from laneway.store.statement import Statement
 from tests.store.test_plans import SAY_EMPTY, Spent, counters, spent
 from tests.support.store_client import StoreClient
 
+pytestmark = pytest.mark.usefixtures("new_sessions")
+
 ENDED = 30_000
 READY = 30_000
 LOOK = 2_000

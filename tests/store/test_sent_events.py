@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
 
+from laneway.domain.bounds import Bounds
 from laneway.domain.claim import Claim
-from laneway.errors import InvalidInput
-from laneway.store import handler_waits, sent_events
+from laneway.errors import InvalidInput, QuotaExceeded
+from laneway.store import handler_waits, quotas, sent_events
 from laneway.store.handler_waits import NewWait, WaitWrite
 from laneway.store.lanes import peek
+from laneway.store.quotas import Quota, event_account
 from laneway.store.sent_events import NewEvent, SentEvent
 from tests.support.store_client import StoreClient
 
@@ -287,3 +290,81 @@ def test_cancelled_job_waits_again_after_its_retry(db: StoreClient) -> None:
     assert send(db, "2").delivered == 1
     (again,) = db.claimed(1)
     assert ask(db, again).result == "2"
+
+
+def counted(db: StoreClient, account: UUID, *, bound: int = 2, size: int = 100) -> SentEvent:
+    """Sends an event of two bytes that counts against a quota."""
+    quota = Quota(account, Bounds(max_queued=bound, max_queued_bytes=size))
+    return db.run(
+        sent_events.send_counted(
+            quota, "go", "k", "11", workspace="default", sent_by="ann", retention_s=60.0
+        )
+    )
+
+
+def test_kept_events_of_a_principal_are_bounded(db: StoreClient) -> None:
+    account, other = event_account(uuid4()), event_account(uuid4())
+    for _ in range(2):
+        counted(db, account)
+    with pytest.raises(QuotaExceeded, match=r"2 kept events \(max_queued\)") as full:
+        counted(db, account)
+    assert (full.value.bound, full.value.limit) == ("max_queued", 2)
+    with pytest.raises(QuotaExceeded, match=r"5 bytes of kept events .*max_queued_bytes") as large:
+        counted(db, account, bound=9, size=5)
+    assert (large.value.bound, large.value.limit) == ("max_queued_bytes", 5)
+    counted(db, other)
+    assert db.one("select count(*) from laneway.sent_events") == 3
+    kept = "select jobs::int, bytes::int from laneway.queued_of(%s)"
+    assert (db.one(kept, account), db.one(kept, other)) == ((2, 4), (1, 2))
+
+
+def test_event_counts_until_its_retention_is_over(db: StoreClient) -> None:
+    account = event_account(uuid4())
+    claim = suspended(db)
+    first = counted(db, account)
+    assert (first.delivered, counted(db, account).delivered) == (1, 0)
+    (again,) = db.claimed(1)
+    db.settle(again, "finish", result="1")
+    assert db.run(quotas.sweep(account)) == 0
+    db.do("update laneway.queue_usage set swept_at = '2020-01-01'")
+    db.do("update laneway.sent_events set expires_at = clock_timestamp() where id = %s", first.id)
+    assert db.places(claim.seq) == ["outcome"]
+    assert db.run(quotas.sweep(account)) == 1
+    counted(db, account)
+    db.do("delete from laneway.sent_events")
+    db.do("update laneway.queue_usage set swept_at = '2020-01-01'")
+    assert db.one("select laneway.sweep_all_queued(10)") == 2
+    assert db.one("select jobs::int from laneway.queued_of(%s)", account) == 0
+
+
+def test_counters_of_events_differ_from_those_of_jobs(db: StoreClient) -> None:
+    first, second = uuid4(), uuid4()
+    accounts = [event_account(first), event_account(second)]
+    assert len({first, second, *accounts}) == 4
+    check = "select laneway.is_event_account(%s)"
+    assert [db.one(check, one) for one in (first, second, *accounts)] == [False, False, True, True]
+
+
+def test_wait_keeps_sender_and_time_of_its_event(db: StoreClient) -> None:
+    claim = db.running()
+    sent = db.run(sent_events.send("go", "k", "1", workspace="default", sent_by="ann"))
+    at = db.one("select sent_at from laneway.sent_events where id = %s", sent.id)
+    ask(db, claim)
+    db.do("delete from laneway.sent_events")
+    (shown,) = db.run(handler_waits.listing(claim.job_id))
+    assert (shown.event, shown.key, shown.event_id) == ("go", "k", sent.id)
+    assert (shown.sent_by, shown.sent_at) == ("ann", at)
+
+
+def test_events_of_one_job_are_bounded_together(db: StoreClient) -> None:
+    claim = db.running()
+    # Small in the table, large for the handler that reads them all again.
+    payload = '"' + "x" * 1_000_000 + '"'
+    for n in range(17):
+        send(db, payload)
+        assert ask(db, claim, str(n)).state == "done"
+    with pytest.raises(InvalidInput, match="with more than 16777216 it takes no further one"):
+        ask(db, claim, "last")
+    assert db.run(handler_waits.begin(claim, NewWait("nap", "sleep", 60.0))).state == "open"
+    assert ask(db, claim, "0").state == "done"
+    assert ask(db, db.running(), "other").state == "done"

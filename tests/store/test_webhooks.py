@@ -39,7 +39,8 @@ def test_end_submits_a_delivery_with_what_hooks_get(db: StoreClient) -> None:
         " from laneway.jobs where job_type = %s"
     )
     assert db.one(stored, WEBHOOK_TYPE) == (
-        {"webhook": "erp", "job": ended}, "north", ["webhook:erp"], "laneway", 7, "00-a-b-01", None,
+        {"webhook": "erp", "job": ended}, "north",
+        ["webhook:erp", f"webhook_id:{target(db).id}"], "laneway", 7, "00-a-b-01", None,
     )  # fmt: skip
     assert ended["error"] == {"type": "Boom", "message": None}
 
@@ -172,5 +173,53 @@ def test_roles_that_neither_manage_nor_deliver_cannot_read_webhooks(
         db.do(f"set local role {ROLE}")
         with pytest.raises(errors.InsufficientPrivilege):
             db.rows("select secret from laneway.webhooks")
+    finally:
+        db.rollback()
+
+
+@pytest.mark.parametrize(
+    "forgery",
+    [
+        "select laneway.submit('laneway.webhook', {job}, created_by => 'laneway')",
+        (
+            "select laneway.submit_batch(array[gen_random_uuid()], jsonb_build_array({job}),"
+            """ '{{0}}', '[{{"job_type": "laneway.webhook", "created_by": "laneway"}}]')"""
+        ),
+    ],
+)
+@pytest.mark.parametrize("role", ["client", "submitter"])
+def test_login_that_submits_cannot_submit_a_delivery(
+    db: StoreClient, role: str, forgery: str
+) -> None:
+    create(db)
+    job = """'{"webhook": "erp", "job": {"status": "completed", "finished_at": "now"}}'::jsonb"""
+    db.begin()
+    try:
+        db.do(f"create role {ROLE} nologin")
+        if role == "client":
+            db.do(grants([role], ROLE, "no_owner"))
+        else:
+            # As documented for triggers and programs in other languages.
+            db.do(f"grant usage on schema laneway to {ROLE}")
+            db.do(f"grant execute on all functions in schema laneway to {ROLE}")
+            db.do(f"revoke execute on function laneway.store_batch from {ROLE}")
+        db.do(f"set local role {ROLE}")
+        with pytest.raises(errors.DatabaseError, match="only the end of a job submits deliveries"):
+            db.do(forgery.format(job=job))
+    finally:
+        db.rollback()
+
+
+def test_client_that_cancels_a_job_still_submits_its_delivery(db: StoreClient) -> None:
+    create(db)
+    number = db.submit("b")
+    db.begin()
+    try:
+        db.do(f"create role {ROLE} nologin")
+        db.do(grants(["client"], ROLE, "no_owner"))
+        db.do(f"set local role {ROLE}")
+        db.do("select laneway.cancel(%s, 'me', null)", number)
+        db.do("reset role")
+        assert db.rows(DELIVERIES) == [("erp", "b", "cancelled")]
     finally:
         db.rollback()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import psycopg
 from psycopg.sql import SQL, Identifier
+
+from tests.support.kept_sessions import shared as kept_sessions
 
 if TYPE_CHECKING:
     from tests.conftest import Server
@@ -101,6 +103,7 @@ class DatabasePool:
         self._server = server
         self._template = template
         self._used: UsedDatabase | None = None
+        self._sessions = ExitStack()
 
     @contextmanager
     def database(self) -> Iterator[str]:
@@ -114,6 +117,7 @@ class DatabasePool:
             self.close()
         if self._used is None:
             self._used = UsedDatabase(self._server, self._template)
+            self._sessions.enter_context(kept_sessions.of(self._server.dsn_of(self._used.name)))
         self._used.uses += 1
         name = self._used.name
         try:
@@ -133,6 +137,7 @@ class DatabasePool:
 
     def close(self) -> None:
         if self._used is not None:
+            self._sessions.close()
             self._used.close()
             self._server.drop(self._used.name)
             self._used = None

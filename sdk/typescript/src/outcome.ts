@@ -18,7 +18,7 @@ import type { Result } from "./protocol.js";
 import type { Run } from "./run.js";
 
 // The next attempt would end alike.
-const FINAL = [InvalidResult, NondeterministicHandler, SubJobsFailed, WaitTimeout];
+const FINAL = [InvalidInput, NondeterministicHandler, SubJobsFailed, WaitTimeout];
 const LONGEST_MESSAGE = 4000;
 const LONGEST_TRACEBACK = 16_000;
 const LONGEST_DELAY_MS = 100 * 366 * 86_400_000;

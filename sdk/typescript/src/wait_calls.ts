@@ -59,6 +59,8 @@ export class WaitCalls {
         await pause(BUSY_MS, run.signal);
       } catch (error) {
         if (!(error instanceof ServerError)) throw error;
+        // A quota is full, or the state is wrong for now: a retry of the job may find it changed.
+        if (error.code === "FAILED_PRECONDITION") throw error;
         if (error.isRefusal) throw invalid(error.message);
         // It may be stored although the answer was lost; asking again is safe.
         this.warnings.warn("waits", error);

@@ -75,6 +75,36 @@ describe("A wait", () => {
     assert.equal(fail?.error?.message, 'event "never" did not come within 5 ms');
   });
 
+  it("with a wrong argument fails the job for good", async () => {
+    const wrong: [string, (ctx: Context) => unknown][] = [
+      ["timeoutMs: must be a number", (ctx) => ctx.waitEvent("x", { timeoutMs: "2h" as never })],
+      ["ms: must be a number", (ctx) => ctx.sleep("a", "soon" as never)],
+      ["name: ", (ctx) => ctx.sleep(7 as never, 1)],
+      ["event: ", (ctx) => ctx.waitEvent(7 as never)],
+      ["key: ", (ctx) => ctx.waitEvent("x", { key: 7 as never })],
+      ["options of waitEvent", (ctx) => ctx.waitEvent("x", { timeout: 7 } as never)],
+      ["jobs: must be a list", (ctx) => ctx.runAll("parts", "page" as never)],
+      ["failures: must be", (ctx) => ctx.runAll("parts", [], { failures: "raise" as never })],
+    ];
+    for (const [message, handler] of wrong) {
+      const server = await aServer();
+      const { fail } = await resultOf(server, handler);
+      assert.deepEqual([fail?.error?.type, fail?.isFinal], ["InvalidInput", true], message);
+      assert.ok(fail?.error?.message?.startsWith(message), fail?.error?.message);
+    }
+  });
+
+  it("that a full quota refuses fails the attempt, which is retried", async () => {
+    const server = await aServer();
+    const text = "max_queued: sub-jobs count for robot, the principal of their worker";
+    server.onSubmit = () => {
+      throw refusal(status.FAILED_PRECONDITION, text);
+    };
+    const { fail } = await resultOf(server, (ctx) => ctx.runAll("parts", [{ jobType: "part" }]));
+    assert.equal(fail?.isFinal, false);
+    assert.ok(fail?.error?.message?.includes(text), fail?.error?.message);
+  });
+
   it("is stored again until a server answers", async () => {
     const server = await aServer();
     let calls = 0;

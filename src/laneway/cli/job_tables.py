@@ -155,7 +155,7 @@ def steps(items: Iterable[Step]) -> Table:
 
 
 def waits(items: Iterable[HandlerWait]) -> Table:
-    table = columns("WAIT", "FOR", "ASKED", "ENDED", "BY", folding=("WAIT", "FOR", "BY"))
+    table = columns("WAIT", "FOR", "ASKED", "ENDED", "BY", "SENT", folding=("WAIT", "FOR", "BY"))
     for each in items:
         what = "sleep"
         if each.kind == "sub_jobs":
@@ -166,7 +166,9 @@ def waits(items: Iterable[HandlerWait]) -> Table:
         if each.kind == "event" and each.ended_at and each.event_id is None:
             by = "timeout"
         ended = moment(each.ended_at) if each.ended_at else ""
-        table.add_row(visible(each.name), visible(what), moment(each.asked_at), ended, visible(by))
+        sent = moment(each.sent_at) if each.sent_at else ""
+        asked = moment(each.asked_at)
+        table.add_row(visible(each.name), visible(what), asked, ended, visible(by), sent)
     return table
 
 

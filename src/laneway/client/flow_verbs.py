@@ -118,6 +118,7 @@ class FlowVerbs:
         done = await flow_changes.cancel(self.database, wanted, by or APPLICATION, reason)
         for worker_id in done.workers:
             await self._notify(f"cancel {worker_id}")
+        done.check(wanted)
         return ChangedFlow(await self.get_flow(wanted), done.changed)
 
     async def retry_flow(self, flow_id: UUID | str, by: str | None = None) -> ChangedFlow:
@@ -126,6 +127,7 @@ class FlowVerbs:
         verb_rules.check_actor(by)
         done = await flow_changes.retry(self.database, wanted, by or APPLICATION)
         self._wake(done.wakes)
+        done.check(wanted)
         return ChangedFlow(await self.get_flow(wanted), done.changed)
 
     async def reprioritize_flow(
@@ -147,7 +149,13 @@ class FlowVerbs:
         async def send(events: list[sent_events.NewEvent]) -> list[sent_events.SentEvent]:
             return await self._run(sent_events.send_all(events))
 
-        return Batcher(send, most=_EVENTS_AT_ONCE, weigh=_weight, at_once=_SENDS_AT_ONCE)
+        return Batcher(
+            send,
+            most=_EVENTS_AT_ONCE,
+            weigh=_weight,
+            at_once=_SENDS_AT_ONCE,
+            splits_aborted=True,
+        )
 
     async def send_event(
         self,

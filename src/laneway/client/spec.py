@@ -32,6 +32,7 @@ from laneway.domain.payload import JsonText, PayloadLimits, encode
 from laneway.domain.suggestion import suggest_option
 from laneway.domain.text import shown
 from laneway.domain.uniqueness import check_unique_by, check_unique_for
+from laneway.domain.webhook import check_submitted_type
 from laneway.errors import InvalidInput
 from laneway.observability import tracing
 
@@ -198,6 +199,7 @@ def make_job(
     traceparent: str | None = None,
 ) -> NewJob:
     """A job ready to be stored; InvalidInput names the field and the rule."""
+    check_submitted_type(job_type)
     handler = catalog.handler(job_type)
     if handler is not None:
         priority = handler.priority if priority is None else priority
@@ -305,10 +307,9 @@ def make_entries(
 ) -> Iterator[Entry]:
     """The jobs of a batch as an iterator, under new ids; an error names the index of the job."""
     # Read the catalog now: it may have changed by the time the iterator is consumed.
-    trace = tracing.traceparent()
     checks = {job.job_type: catalog.check_of(job.job_type) for job in requests}
     chosen = new_job_ids(len(requests)) if ids is None else ids
-    return _entries(catalog, limits, requests, chosen, checks, trace)
+    return _entries(catalog, limits, requests, chosen, checks, tracing.traceparent())
 
 
 def _entries(
@@ -329,12 +330,10 @@ def _entries(
                 break
             if options:
                 template = make_job(catalog, limits, job_type, traceparent=trace, **options)
-            elif job_type in templates:
-                template = templates[job_type]
             else:
-                template = templates[job_type] = make_job(
-                    catalog, limits, job_type, traceparent=trace
-                )
+                if job_type not in templates:
+                    templates[job_type] = make_job(catalog, limits, job_type, traceparent=trace)
+                template = templates[job_type]
             yield job_id, text, template
             made += 1
     except InvalidInput as error:

@@ -2,6 +2,7 @@
 
 A run goes newest first, in batches by keyset; a retry goes oldest first, so that each job waits for
 those that it comes after. Every job has its own transaction, with the statement of the single verb.
+A locked job is tried again for a while, and then counted as refused.
 An interrupted run can be repeated and continues, because finished jobs no longer match. Jobs newer
 than the preview, or than the start of the run, are left alone.
 """
@@ -31,6 +32,8 @@ from laneway.observability.safe_logger import SafeLogger
 from laneway.store import approvals, audit, quotas, workers
 from laneway.store import jobs as store
 from laneway.store.database import Database
+from laneway.store.driver_errors import StatementTimeout
+from laneway.store.locked_jobs import LOCK_MS, LOCKED, Patience
 from laneway.store.quotas import Quota
 from laneway.store.statement import Statement
 
@@ -114,10 +117,13 @@ async def run(
             found = _reverse(found)
         async with aclosing(found) as batches:
             async for ids in batches:
-                notices = _Notices()
+                notices, patience = _Notices(), Patience()
                 try:
                     for job_id in ids:
                         refusal = await action(job_id, notices)
+                        # A retry of those after it must come later.
+                        while refusal == LOCKED and await patience.pause():
+                            refusal = await action(job_id, notices)
                         if refusal is None:
                             progress.done += 1
                         else:
@@ -227,7 +233,11 @@ def _action(db: Database, request: BulkRequest, by: str, limits: PrincipalLimits
         return verb_rules.NEEDED if job.status in TERMINAL else f"is {job.status}"
 
     async def reprioritize(job_id: UUID, notices: _Notices) -> str | None:
-        return _refusal(request.verb, (await db.run(store.reprioritize(job_id, priority))).found_in)
+        try:
+            found = await db.run(store.reprioritize(job_id, priority, lock_ms=LOCK_MS))
+        except StatementTimeout:
+            return LOCKED
+        return _refusal(request.verb, found.found_in)
 
     async def approve(job_id: UUID, notices: _Notices) -> str | None:
         found = await db.run(approvals.approve(job_id, by, reason, None))
@@ -260,15 +270,24 @@ def _action(db: Database, request: BulkRequest, by: str, limits: PrincipalLimits
 async def retry_within(
     db: Database, job_id: UUID, limits: PrincipalLimits | None
 ) -> store.FoundState | str:
-    """Queue a job again if the limits allow it; else return the reason why not."""
+    """Queue a job again if it is not locked and the limits allow it; else return why not."""
+    try:
+        return await _retry_unlocked(db, job_id, limits)
+    except StatementTimeout:
+        return LOCKED
+
+
+async def _retry_unlocked(
+    db: Database, job_id: UUID, limits: PrincipalLimits | None
+) -> store.FoundState | str:
     job = None if limits is None else await db.run(store.get(job_id))
     if limits is None or job is None:
-        return await db.run(store.retry(job_id))
+        return await db.run(store.retry(job_id, lock_ms=LOCK_MS))
     bounds = limits.bounds(job)
     if await exceeds_priority_bound(db, job, bounds):
         return _TOO_HIGH
     if not bounds.needs_counting:
-        return await db.run(store.retry(job_id))
+        return await db.run(store.retry(job_id, lock_ms=LOCK_MS))
     quota = Quota(limits.principal_id, bounds)
     try:
         try:
@@ -299,7 +318,7 @@ async def _retry(db: Database, job: Job, quota: Quota) -> store.FoundState:
     async with db.transaction() as transaction:
         if job.status in STATUSES[BulkVerb.RETRY]:
             await transaction.run(quotas.check(quota, [requested]))
-        found = await transaction.run(store.retry(job.id))
+        found = await transaction.run(store.retry(job.id, lock_ms=LOCK_MS))
         if _refusal(BulkVerb.RETRY, found.found_in) is None:
             await transaction.run(quotas.charge(quota, [job.id]))
         return found
@@ -316,4 +335,6 @@ def _refusal(verb: BulkVerb, found_in: str | None) -> str | None:
         return _DUE
     if found_in == "duplicate":
         return _DUPLICATE
+    if found_in == "busy":
+        return LOCKED
     return None if found_in in STATUSES[verb] else f"is {found_in}"

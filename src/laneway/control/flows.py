@@ -20,6 +20,7 @@ from laneway.observability.safe_logger import SafeLogger
 from laneway.store import flow_changes
 from laneway.store import flows as store
 from laneway.store.database import Database, Runner
+from laneway.store.locked_jobs import LOCKED, Patience
 
 log = SafeLogger("laneway.control")
 
@@ -79,6 +80,7 @@ async def cancel(db: Database, flow_id: UUID, *, by: str, reason: str | None = N
     for worker_id in done.workers:
         await notifications.notify_cancel(db, worker_id)
     log.info("flow %s: %s jobs cancelled by %s", flow_id, done.changed, by)
+    done.check(flow_id)
     return ChangedFlow(await get(db, flow_id), done.changed)
 
 
@@ -88,13 +90,14 @@ async def retry(
     """Queue the failed and cancelled jobs of a flow again; `limits` apply to each of them."""
     verb_rules.check_actor(by)
     if limits is None:
-        changed, wakes = await flow_changes.retry(db, flow_id, by)
+        done = await flow_changes.retry(db, flow_id, by)
     else:
-        changed, wakes = await _retry_within(db, flow_id, by, limits)
-    if wakes:
-        await notifications.wake(db, wakes)
-    log.info("flow %s: %s jobs retried by %s", flow_id, changed, by)
-    return ChangedFlow(await get(db, flow_id), changed)
+        done = await _retry_within(db, flow_id, by, limits)
+    if done.wakes:
+        await notifications.wake(db, done.wakes)
+    log.info("flow %s: %s jobs retried by %s", flow_id, done.changed, by)
+    done.check(flow_id)
+    return ChangedFlow(await get(db, flow_id), done.changed)
 
 
 async def reprioritize(db: Database, flow_id: UUID, priority: int, *, by: str) -> ChangedFlow:
@@ -108,8 +111,8 @@ async def reprioritize(db: Database, flow_id: UUID, priority: int, *, by: str) -
 
 async def _retry_within(
     db: Database, flow_id: UUID, by: str, limits: PrincipalLimits
-) -> tuple[int, frozenset[str]]:
-    """Retry job by job; the first one that the limits refuse ends it."""
+) -> flow_changes.RetriedFlow:
+    """Retry job by job; the first one that the limits refuse, or that stays locked, ends it."""
     async with db.transaction() as transaction:
         await flow_changes.record(transaction, by, "flow.retried", flow_id)
     changed, wakes = 0, set[str]()
@@ -121,10 +124,13 @@ async def _retry_within(
                 continue
             if job.owner is not None and await db.run(store.is_remembered(job.id)):
                 continue
-            found = await bulk.retry_within(db, job.id, limits)
+            patience = Patience()
+            while (found := await bulk.retry_within(db, job.id, limits)) == LOCKED:
+                if not await patience.pause():
+                    return flow_changes.RetriedFlow(changed, frozenset(wakes), is_cut=True)
             if isinstance(found, str):
                 raise Refused(f"job {job.id}: {found}; {changed} jobs were queued again")
             changed += found.found_in in STATUSES[BulkVerb.RETRY]
             wakes |= {found.concerns} - {None}
         after = page.next_cursor
-    return changed, frozenset(wakes)
+    return flow_changes.RetriedFlow(changed, frozenset(wakes))

@@ -25,6 +25,7 @@ from laneway.domain.schedule import (
     validate_schedule_change,
 )
 from laneway.domain.stored_json import StoredJson
+from laneway.domain.webhook import check_submitted_type
 from laneway.errors import InvalidInput, Refused
 from laneway.observability.safe_logger import SafeLogger
 from laneway.store import quotas, workers
@@ -123,6 +124,7 @@ async def _put(
         now = Schedule(**checked)  # type: ignore[arg-type]
     if checked.keys() & {"payload", "job_type"}:
         job_type = str(checked.get("job_type", now.job_type))
+        check_submitted_type(job_type)
         payload = encode_payload(checked.get("payload", now.payload), limits)
         await _check_arguments(audited_change, job_type, payload, known)
     if not found:

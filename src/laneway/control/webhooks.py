@@ -1,4 +1,4 @@
-"""Verbs on webhooks. No result, log line or audit entry has a secret."""
+"""Verbs on webhooks. No result, log line or audit entry has a secret; the audit has no paths."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from laneway.domain.webhook import (
     Webhook,
     check_webhook_name,
     new_secret,
+    origin_of,
     validate_webhook_change,
 )
 from laneway.errors import InvalidInput, Refused
@@ -75,7 +76,7 @@ async def create(
         if not await change.run(store.create(Webhook(**given), secret or str(generated), by)):
             raise Refused(f"the webhook {name} already exists")
         made = await _read(change, name)
-        change.after = to_json(made)
+        change.after = _audited(made)
     log.info("webhook %s: created by %s", name, by)
     return SavedWebhook(made, generated)
 
@@ -109,7 +110,7 @@ async def delete(db: Database, name: str, *, by: str) -> None:
     check_actor(by)
     check_webhook_name(name)
     async with audited(db, by, "webhook.deleted", "webhook", name) as audited_change:
-        audited_change.before = to_json(await _read(audited_change, name))
+        audited_change.before = _audited(await _read(audited_change, name))
         if not await audited_change.run(store.delete(name)):
             raise missing("webhook", name)
     log.info("webhook %s: deleted by %s", name, by)
@@ -139,9 +140,15 @@ async def _read(db: Database | AuditedChange, name: str) -> Webhook:
 async def _change(
     audited_change: AuditedChange, name: str, checked: Mapping[str, object], by: str
 ) -> Webhook:
-    audited_change.before = to_json(await _read(audited_change, name))
+    audited_change.before = _audited(await _read(audited_change, name))
     if not await audited_change.run(store.change(name, checked, by)):
         raise missing("webhook", name)
     changed = await _read(audited_change, name)
-    audited_change.after = to_json(changed)
+    # A new secret or another path of the URL shows only here.
+    audited_change.after = {**_audited(changed), "changed": sorted(checked)}
     return changed
+
+
+def _audited(webhook: Webhook) -> dict[str, object]:
+    """A webhook as the audit keeps it: its readers may not read webhooks."""
+    return {**to_json(webhook), "url": origin_of(webhook.url)}

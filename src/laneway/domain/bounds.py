@@ -1,4 +1,4 @@
-"""Bounds of grants: the highest priority, and how many jobs of a principal may wait."""
+"""Bounds of grants: the highest priority, and how many jobs and events of a principal may wait."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from laneway.errors import InvalidInput
 _MAX_COUNT: Final = 2**31 - 1
 _MAX_BYTES: Final = 2**53 - 1
 # Permissions whose use is bounded.
-BOUNDED: Final = frozenset({"jobs:submit", "jobs:cancel", "workers:manage", "schedules:manage"})
+BOUNDED: Final = frozenset({
+    "jobs:submit", "jobs:cancel", "workers:manage", "workers:claim", "schedules:manage",
+    "events:send",
+})  # fmt: skip
 # A grant with this permission has no bounds unless it sets them.
 _UNBOUND_PERMISSION: Final = "workers:manage"
 
@@ -62,11 +65,14 @@ MaxPriority = Annotated[
 ]
 MaxQueued = Annotated[
     _Count | Usual | None,
-    Doc("Waiting jobs of the principal; `usual`: 100,000, or any number"),
+    Doc(
+        "Waiting jobs of the principal, and apart from them its kept events;"
+        " `usual`: 100,000, or any number"
+    ),
 ]
 MaxQueuedBytes = Annotated[
     _Bytes | Usual | None,
-    Doc("Total payload bytes of those jobs; `usual`: 1 GiB, or any number"),
+    Doc("Total payload bytes of those jobs, or events; `usual`: 1 GiB, or any number"),
 ]
 MaxTypes = Annotated[
     _Count | Usual | None,

@@ -39,7 +39,8 @@ class HandlerWait:
     event_id: Annotated[
         int | None, Doc("The event that it took; null once it has ended: none came in time")
     ]
-    sent_by: Annotated[str | None, Doc("The sender of that event, while the event is kept")]
+    sent_by: Annotated[str | None, Doc("The sender of that event, if it gave its name")]
+    sent_at: Annotated[datetime | None, Doc("When that event was sent")] = None
 
 
 class JobEdges(NamedTuple):

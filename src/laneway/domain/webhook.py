@@ -33,6 +33,9 @@ WEBHOOK_TYPE: Final = "laneway.webhook"
 WEBHOOK_LANE: Final = "webhooks"
 # The submitter of deliveries: no principal has this name.
 WEBHOOK_SUBMITTER: Final = "laneway"
+# The tag of a delivery that names the webhook that existed at the end, by its id.
+WEBHOOK_ID_TAG: Final = "webhook_id:"
+DELIVERY_RULE: Final = "only the end of a job submits deliveries"
 DELIVERY_CURE: Final = "start a worker or a server, or set LANEWAY_WEBHOOKS=on where it is off"
 EVENTS: Final = tuple(f"job.{status}" for status in END_STATUSES)
 TEST_EVENT: Final = "webhook.test"
@@ -50,6 +53,12 @@ _SECRET_BYTES: Final = range(24, 65)
 def check_webhook_name(value: object, field: str = "name") -> str:
     """A webhook's name, by the rules of lanes."""
     return check_lane_name(value, field)
+
+
+def check_submitted_type(job_type: str) -> None:
+    """Refuse a delivery that is submitted like any job: a caller could have a message signed."""
+    if job_type == WEBHOOK_TYPE:
+        raise InvalidInput("job_type", DELIVERY_RULE)
 
 
 def check_url(value: object, field: str = "url") -> str:
@@ -72,6 +81,12 @@ def check_url(value: object, field: str = "url") -> str:
     if parts.fragment:
         raise InvalidInput(field, "must not contain a fragment (#…)")
     return text
+
+
+def origin_of(url: str) -> str:
+    """Scheme, host and port of a URL: its path and query may hold a secret."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}/…"
 
 
 def new_secret() -> str:

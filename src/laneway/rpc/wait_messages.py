@@ -9,7 +9,6 @@ from typing import Any, Final
 from uuid import UUID
 
 from laneway.client.spec import SUB_JOB_OPTIONS, check_options
-from laneway.domain.bounds import USUAL
 from laneway.domain.job import LONGEST_DELAY
 from laneway.domain.payload import PayloadLimits
 from laneway.domain.text import check_text
@@ -134,9 +133,6 @@ def _checked(name: str, value: object, field: str) -> object:
         case (("delay" | "unique_for"), int() | float()) if not isinstance(value, bool):
             return value
         case (("priority" | "max_retries"), int()) if not isinstance(value, bool):
-            if name == "priority" and value > USUAL.max_priority:
-                rule = f"must be at most {USUAL.max_priority} in a sub-job of a remote worker"
-                raise InvalidInput(f"{field}.priority", rule)
             return value
     raise InvalidInput(f"{field}.{name}", "has a value of the wrong type")
 

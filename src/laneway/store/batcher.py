@@ -13,8 +13,12 @@ from types import coroutine
 from typing import Any, Final, Generic, TypeVar
 
 from laneway.errors import DatabaseUnavailable
+from laneway.store.driver_errors import StatementAborted
 
 BUSY_S: Final = 0.05
+# Calls of an aborted batch that may be aborted again, one by one, before the others fail too: each
+# may take as long as the timeout of a statement.
+MOST_ABORTED: Final = 2
 _STOPS: Final = "this server stops"
 
 I = TypeVar("I")  # noqa: E741
@@ -57,8 +61,9 @@ class Batcher(Generic[I, A]):
     """Runs `at_once` statements at a time; calls that arrive meanwhile share the next one.
 
     `work` answers each of its items in order. An error in one caller's items fails that caller
-    only. A busy item is tried again until its caller's time is up, and then answered busy. A
-    batch weighs no more than `most`, unless it is one call.
+    only; with `splits_aborted` also a statement that PostgreSQL aborts. A busy item is tried again
+    until its caller's time is up, and then answered busy. A batch weighs no more than `most`,
+    unless it is one call.
     """
 
     def __init__(
@@ -69,8 +74,10 @@ class Batcher(Generic[I, A]):
         most: int = 5000,
         weigh: Callable[[I], int] = lambda item: 1,
         at_once: int = 1,
+        splits_aborted: bool = False,
     ) -> None:
         self._work = work
+        self._splits_aborted = splits_aborted
         self._is_busy = is_busy
         self._most = most
         self._weigh = weigh
@@ -164,12 +171,14 @@ class Batcher(Generic[I, A]):
     async def _serve(self, calls: list[_BatchedCall[I, A]]) -> None:
         try:
             answers = await self._work([call.items[i] for call in calls for i in call.left])
-        except DatabaseUnavailable as error:
-            for call in calls:
-                call.fail(error)
-            return
         except Exception as error:
-            await self._serve_one_by_one(calls, error)
+            if not self._is_of_one_call(error):
+                for call in calls:
+                    call.fail(error)
+            elif len(calls) == 1:
+                await self._serve_items(calls[0], error)
+            else:
+                await self._serve_one_by_one(calls)
             return
         begin = 0
         for call in calls:
@@ -178,13 +187,25 @@ class Batcher(Generic[I, A]):
             begin = end
             self._finish_or_retry(call)
 
-    async def _serve_one_by_one(self, calls: list[_BatchedCall[I, A]], error: Exception) -> None:
-        if len(calls) > 1:
-            for call in calls:
-                await self._serve([call])
-            return
-        (call,) = calls
-        if len(call.left) == 1:
+    def _is_of_one_call(self, error: Exception) -> bool:
+        """Whether one of several calls may be the cause."""
+        if isinstance(error, StatementAborted):
+            return self._splits_aborted
+        return not isinstance(error, DatabaseUnavailable)
+
+    async def _serve_one_by_one(self, calls: list[_BatchedCall[I, A]]) -> None:
+        aborted = 0
+        for call in calls:
+            if aborted == MOST_ABORTED:
+                call.fail(StatementAborted("several statements before it were aborted: try again"))
+                continue
+            await self._serve([call])
+            if call.future.done() and not call.future.cancelled():
+                aborted += isinstance(call.future.exception(), StatementAborted)
+
+    async def _serve_items(self, call: _BatchedCall[I, A], error: Exception) -> None:
+        """Serve one call whose items failed together."""
+        if len(call.left) == 1 or isinstance(error, StatementAborted):
             call.fail(error)
             return
         # The other items of the call are still written; repeating them gives the same answers.

@@ -47,12 +47,16 @@ CURE_POLICY: Final = (
 )
 
 
-class StatementTimeout(DatabaseUnavailable):
+class StatementAborted(DatabaseUnavailable):
+    """PostgreSQL aborted the statement, which stored nothing; the connection still works."""
+
+
+class StatementTimeout(StatementAborted):
     """A statement waited too long for a lock, or took too long."""
 
 
 # Parameters with JSON of the caller.
-_PAYLOADS = frozenset({"payload", "payloads", "requests"})
+_PAYLOADS = frozenset({"payload", "payloads", "requests", "events"})
 
 
 def field_of(params: Mapping[str, object]) -> str:
@@ -93,6 +97,8 @@ def translate(
         return LoginRefused(_first_line(error), CURE_LOGIN)
     if isinstance(error, (pg.QueryCanceled, pg.LockNotAvailable)):
         return StatementTimeout(f"a statement waited too long ({_first_line(error)}): {CURE_WAIT}")
+    if isinstance(error, (pg.DeadlockDetected, pg.SerializationFailure)):
+        return StatementAborted(_first_line(error))
     if isinstance(error, TRANSIENT):
         return DatabaseUnavailable(_first_line(error) + _cause(error))
     if isinstance(error, pg.DataError):

@@ -24,7 +24,21 @@ EDGE_FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "link_jobs": (
         "select on jobs", "select on outcome", "select on flows", "insert on links",
         "insert on open_edges", "insert on countdowns", "insert on waiting",
-        "select insert on flow_tallies", "insert on kept_results", "execute on lock_parents",
+        "insert on kept_results", "execute on lock_parents", "execute on count_in_flow",
+    ),
+    "count_in_flow": (
+        "select on flows", "select insert on flow_tallies", "execute on merge_tallies",
+    ),
+    "merge_tallies": ("select insert update delete on flow_tallies",),
+    "remove_empty_flows": ("select update delete on flows", "select on links"),
+    "remove_unused_flows": ("select on flows", "select on links", "execute on remove_empty_flows"),
+    "reopen_sub_jobs": (
+        "select on links", "select update on outcome", "execute on is_locked",
+        "execute on lock_parents", "execute on retry",
+    ),
+    "retry_sub_jobs": (
+        "select update on waiting", "select insert on open_edges", "select update on countdowns",
+        "execute on reopen_sub_jobs", "execute on count_down",
     ),
     "flow_to_join": ("select update on flows",),
     "release_waiting": (
@@ -75,8 +89,8 @@ EDGE_FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "execute on release_waiting",
     ),
     "retry_flow": (
-        "select on links", "select on outcome", "execute on flow_in_reach", "execute on retry",
-        "execute on is_remembered",
+        "select on links", "select update on outcome", "execute on flow_in_reach",
+        "execute on retry", "execute on is_remembered",
     ),
     "is_remembered": (
         "select on links", "select on outcome", "select on jobs", "select on waiting",

@@ -141,36 +141,49 @@ def _job(row: Row) -> FlowJob:
 
 
 class CancelledJobs(NamedTuple):
-    """One batch of a cancel: jobs cancelled, asked to stop, and locked by a transaction.
+    """One batch of a cancel: the number of jobs cancelled, and of those asked to stop.
 
-    `before`: where the next batch begins; None: it was the last.
+    `before`: where the next batch begins; None: it was the last. `skipped`: jobs that another
+    transaction has locked.
     """
 
     cancelled: int
     requested: int
-    busy: int
     before: int | None
     workers: list[UUID] | None
+    skipped: list[int] | None
 
 
 def cancel(
-    flow_id: UUID, by: str, reason: str | None, *, limit: int, before: int | None
+    flow_id: UUID,
+    by: str,
+    reason: str | None,
+    *,
+    limit: int,
+    before: int | None = None,
+    only: Sequence[int] | None = None,
+    skipped: Sequence[int] = (),
 ) -> Statement[CancelledJobs]:
-    """Cancels a batch of jobs, newest first."""
-    params = {"id": flow_id, "by": by, "reason": reason and redact(reason)}
-    return Statement(
-        "flows/cancel_flow",
-        lambda rows: CancelledJobs(*rows[0]),
-        {**params, "limit": limit, "before": before},
-    )
+    """Cancels a batch of jobs, newest first; `only`: these, which were skipped before.
+
+    `skipped`: the other jobs that were skipped and not cancelled since.
+    """
+    params: dict[str, object] = {"id": flow_id, "by": by, "reason": reason and redact(reason)}
+    params |= {"limit": limit, "before": before, "only": None if only is None else list(only)}
+    params["skipped"] = list(skipped) or None
+    return Statement("flows/cancel_flow", lambda rows: CancelledJobs(*rows[0]), params)
 
 
 class RetriedJobs(NamedTuple):
-    """One batch of a retry: jobs queued again, where the next batch begins, types to wake."""
+    """One batch of a retry: jobs queued again, where the next batch begins, types to wake.
+
+    `is_busy`: it stopped before a job that another transaction has locked.
+    """
 
     retried: int
     after: int | None
     wakes: list[str] | None
+    is_busy: bool
 
 
 def retry(flow_id: UUID, *, limit: int, after: int) -> Statement[RetriedJobs]:

@@ -76,7 +76,8 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select on schedules", "select on schedule_jobs", "execute on schedule_writers",
     ),
     "expire_approvals": ("select update on awaiting", "execute on close_awaiting"),
-    **dict.fromkeys(("submit", "submit_batch", "payload_problem", "submit_problem"), ()),
+    **dict.fromkeys(("submit", "submit_batch", "store_batch"), ()),
+    **dict.fromkeys(("payload_problem", "submit_problem"), ()),
     **dict.fromkeys(("decide", "unique_problem", "unique_key_of"), ()),
     "submit_requests": (
         "execute on submit", "insert on audit", "execute on jobs_by_id", "execute on charge_quota",
@@ -84,6 +85,9 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     ),
     # These run with their owner's rights, and so do the functions of quotas.sql that they call.
     "charge_quota": (),
+    "send_counted_event": (),
+    "is_event_account": (),
+    "check_max_events": (),
     "check_quota": (),
     "recount_queued": (),
     "queued_of": ("select on queue_usage",),
@@ -108,22 +112,12 @@ FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select on jobs", "insert on outcome", "select delete on job_keys",
         "execute on emit", "execute on note_ends", "execute on wake",
     ),
-    **dict.fromkeys(("cancel", "run_now"), ()),
+    **dict.fromkeys(("cancel", "retry", "run_now"), ()),
     "reprioritize": (
         "select update on ready", "select update on delayed", "select update on key_waiters",
         "select update on awaiting", "select update on waiting", "select update on lease",
         "select on outcome", "select on jobs", "select update on key_holders",
         "execute on promote_next_for_key", "execute on emit",
-    ),
-    "retry": (
-        "select update delete on outcome", "select on jobs_view", "select on jobs",
-        "insert on job_keys", "insert on attempts", "select on job_types",
-        "select insert update on deadlines", "execute on requeue_retried",
-        "insert on flow_tallies", "select insert update on countdowns",
-        "select insert update on waiting",
-        "select on links", "select insert on open_edges", "select on approvals", "execute on seal",
-        "execute on wake", "execute on lock_parents", "execute on lock_retried_parents",
-        "execute on emit",
     ),
     "count_slots": (
         "select insert update on slot_counts", "select insert update on slot_holders",

@@ -9,7 +9,7 @@ HOOK_FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
     "ended_job": (
         "select on outcome", "select on jobs", "select on flows", "execute on value_for_hook",
     ),
-    "submit_hook_jobs": ("execute on submit_batch", "execute on analysis_of"),
+    "submit_hook_jobs": ("execute on store_batch", "execute on analysis_of"),
     "is_hook_type": ("select on end_hooks",),
     "submit_end_hooks": (
         "select on end_hooks", "select on outcome", "select on jobs", "select on webhooks",

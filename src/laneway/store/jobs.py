@@ -112,13 +112,25 @@ def cancel(
     return Statement("jobs/cancel_job", _found_state, params)
 
 
-def reprioritize(job_id: UUID, priority: int) -> Statement[FoundState]:
-    return Statement("jobs/reprioritize_job", _found_state, {"id": job_id, "priority": priority})
+def reprioritize(
+    job_id: UUID, priority: int, *, lock_ms: int | None = None
+) -> Statement[FoundState]:
+    """Changes the priority of a queued job; StatementTimeout if it is locked for `lock_ms`."""
+    params = {"id": job_id, "priority": priority, "lock_ms": _milliseconds(lock_ms)}
+    return Statement("jobs/reprioritize_job", _found_state, params)
 
 
-def retry(job_id: UUID) -> Statement[FoundState]:
-    """Queues a failed or cancelled job again (`concerns`: its job type; None: it waits)."""
-    return Statement("jobs/retry_job", _found_state, {"id": job_id})
+def retry(job_id: UUID, *, lock_ms: int | None = None) -> Statement[FoundState]:
+    """Queues a failed or cancelled job again (`concerns`: its job type; None: it waits).
+
+    StatementTimeout if it is locked for `lock_ms`.
+    """
+    params = {"id": job_id, "lock_ms": _milliseconds(lock_ms)}
+    return Statement("jobs/retry_job", _found_state, params)
+
+
+def _milliseconds(number: int | None) -> str | None:
+    return None if number is None else f"{number}ms"
 
 
 class MadeDue(NamedTuple):

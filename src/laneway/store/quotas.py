@@ -1,4 +1,4 @@
-"""Waiting jobs of each principal, counted against the bounds of its grants, as statements."""
+"""Waiting jobs and kept events of principals, counted against the bounds of grants."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from laneway.store.statement import Statement, nothing, scalar
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """A principal whose jobs are counted, and its bounds."""
+    """A principal whose jobs are counted, and its bounds.
+
+    For events, `principal_id` is their `event_account`.
+    """
 
     principal_id: UUID
     bounds: Bounds
@@ -26,6 +29,15 @@ class Quota:
             "max_types": (self.bounds.max_types, UNBOUND.max_types),
         }
         return {name: None if most == none else most for name, (most, none) in bounds.items()}
+
+
+def event_account(principal_id: UUID) -> UUID:
+    """The id under which the kept events of a principal are counted.
+
+    The id of the principal as a UUID of version 8; principals have version 4
+    (definitions/quotas.sql).
+    """
+    return UUID(int=principal_id.int & ~(0xF << 76) | 8 << 76)
 
 
 def charge(quota: Quota, ids: Sequence[UUID]) -> Statement[None]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from laneway.domain.sent_event import RETENTION_S
+from laneway.store.quotas import Quota
 from laneway.store.statement import Statement, rows_of
 
 
@@ -40,6 +41,35 @@ def send_all(events: Sequence[NewEvent]) -> Statement[list[SentEvent]]:
     """Stores events in one transaction and delivers them, as `send`."""
     text = ",".join([event.text() for event in events])
     return Statement("sent_events/send_events", rows_of(SentEvent), {"events": f"[{text}]"})
+
+
+def send_counted(
+    quota: Quota,
+    name: str,
+    key: str,
+    payload: str,
+    *,
+    workspace: str,
+    sent_by: str,
+    retention_s: float,
+) -> Statement[SentEvent]:
+    """Stores and delivers an event that counts against a quota of events."""
+    bounds = quota.params()
+    return Statement(
+        "sent_events/send_counted",
+        lambda rows: SentEvent(*rows[0]),
+        {
+            "account": quota.principal_id,
+            "max_queued": bounds["max_queued"],
+            "max_bytes": bounds["max_bytes"],
+            "name": name,
+            "key": key,
+            "payload": payload,
+            "workspace": workspace,
+            "sent_by": sent_by,
+            "retention": retention_s,
+        },
+    )
 
 
 def send(

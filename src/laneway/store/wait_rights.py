@@ -33,10 +33,12 @@ WAIT_STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "handler_waits/read_waits": ("execute on stored_waits",),
     "handler_waits/submit_sub_jobs": ("execute on submit_sub_jobs",),
     "sent_events/send_event": ("execute on send_event",),
+    "sent_events/send_counted": ("execute on send_counted_event",),
     "sent_events/send_events": ("execute on send_events",),
 }
 EVENT_SENDER: Final = ("sent_events/send_event", "sent_events/send_events")
+COUNTED_SENDER: Final = ("sent_events/send_counted",)
 _READERS: Final = ("handler_waits/list_waits",)
 WAITING_WORKER: Final = tuple(
-    name for name in WAIT_STATEMENTS if name not in (*EVENT_SENDER, *_READERS)
+    name for name in WAIT_STATEMENTS if name not in (*EVENT_SENDER, *COUNTED_SENDER, *_READERS)
 )

@@ -78,12 +78,16 @@ def submit_test(name: str, job: Mapping[str, object]) -> Statement[UUID | None]:
 
 
 class Target(NamedTuple):
-    """The place of a delivery; `secrets` sign it, the newest first."""
+    """The place of a delivery; `secrets` sign it, the newest first.
+
+    A webhook that is deleted and created again has another `id`.
+    """
 
     url: str
     enabled: bool
     timeout_s: int
     secrets: list[str]
+    id: UUID
 
     def __repr__(self) -> str:
         return f"Target(enabled={self.enabled})"

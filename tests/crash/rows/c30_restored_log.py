@@ -80,11 +80,12 @@ async def _round(
         run.result.must("streams open at the fault", still, held=still > len(readers) // 2)
         await run.drain_all(READ_S)
         _, late = await asyncio.wait(reading, timeout=30)
-        resyncs = page.opened - 1
+        # The first stream of a page resumes nothing.
+        resyncs = page.opened - page.resumed - 1
         run.result.must(
             f"pages that had to be read again after {fault.__name__[1:]}",
             f"{resyncs}, {page.resumed} resumed",
-            held=fault is _restart or (resyncs > 0 and page.resumed < page.opened),
+            held=fault is _restart or resyncs > 0,
         )
     finally:
         for task in (*reading, paging):

@@ -20,6 +20,7 @@ export function Waits({ waits }: { waits: HandlerWait[] }) {
           <HeaderCell>For</HeaderCell>
           <HeaderCell numeric>Asked</HeaderCell>
           <HeaderCell numeric>Ended</HeaderCell>
+          <HeaderCell numeric>Event sent</HeaderCell>
         </TableHead>
         <TableBody>
           {waits.map((wait) => (
@@ -31,6 +32,9 @@ export function Waits({ waits }: { waits: HandlerWait[] }) {
               </Cell>
               <Cell label="Ended" numeric>
                 {wait.ended_at !== null && <Time at={wait.ended_at} />}
+              </Cell>
+              <Cell label="Event sent" numeric>
+                {wait.sent_at !== null && <Time at={wait.sent_at} />}
               </Cell>
             </Row>
           ))}

@@ -22,7 +22,7 @@ from laneway.domain.permissions import Reach
 from laneway.errors import NotFound
 from laneway.operations.flows import retry_flow
 from laneway.operations.operation import Operation
-from laneway.store.quotas import Quota
+from laneway.store.quotas import Quota, event_account
 
 VIEW: Final = "jobs:read"
 
@@ -40,7 +40,8 @@ class FlowCaller:
         reach = self.who.access.reach(self.permission)
         quota = None
         if asked.scope == "workspace":
-            await self._check_workspace(fields.get("workspace", DEFAULT_WORKSPACE))
+            workspace = fields.get("workspace", DEFAULT_WORKSPACE)
+            quota = await self._event_quota(reach, workspace)
         elif "{flow_id}" in asked.path:
             flow = await self.find(fields["flow_id"])
             if asked is retry_flow:
@@ -63,11 +64,16 @@ class FlowCaller:
             await self.who.refuse(needed, self.action, "flow", str(flow_id))
         return found
 
-    async def _check_workspace(self, workspace: str) -> None:
-        reach = self.who.access.reach(self.permission)
-        if not reach.covers(owner=self.who.access.name, workspace=workspace, lane=None):
+    async def _event_quota(self, reach: Reach, workspace: str) -> Quota | None:
+        """The quota of events to a workspace; refuses one that is out of reach."""
+        at = {"owner": self.who.access.name, "workspace": workspace, "lane": None}
+        if not reach.covers(**at):
             needed = f"{self.permission} in the workspace {workspace}"
             await self.who.refuse(needed, self.action, "event")
+        bounds = reach.bounds(**at)
+        if not bounds.needs_counting:
+            return None
+        return Quota(event_account(self.who.access.principal_id), bounds)
 
 
 def covers(reach: Reach, flow: Flow) -> bool:

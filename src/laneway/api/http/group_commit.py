@@ -33,7 +33,7 @@ class GroupCommit:
         # Submits of these principals are committed separately.
         self._full = FullPrincipals() if full is None else full
         self._batcher: Batcher[store.Request, Job | None] = Batcher(
-            self._store, most=FULL, weigh=_weight, at_once=AT_ONCE
+            self._store, most=FULL, weigh=_weight, at_once=AT_ONCE, splits_aborted=True
         )
 
     async def submit(self, job: NewJob, actor: Actor, quota: Quota | None = None) -> Job:

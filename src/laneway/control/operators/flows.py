@@ -46,6 +46,7 @@ implement(
             workspace=workspace,
             retention_s=retention_s,
             by=who.by,
+            quota=who.quota,
         )
     ),
 )

@@ -23,7 +23,8 @@ class Operator:
     """The actor of an operation, its database, and its lanes; None: all lanes.
 
     With `as_text`, large JSON of outputs is `StoredJson`. `reach` is what the permission covers;
-    None: everything. Jobs that it submits count against the quota.
+    None: everything. Jobs that it submits, or events that it sends, count against the
+    quota.
     """
 
     db: Database

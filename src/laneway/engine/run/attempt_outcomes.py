@@ -22,7 +22,6 @@ from laneway.engine.run.exception_text import message_of, name_of, traceback_of
 from laneway.engine.run.retry_decision import decide
 from laneway.errors import (
     InvalidInput,
-    InvalidResult,
     NondeterministicHandler,
     SubJobsFailed,
     WaitTimeout,
@@ -36,7 +35,7 @@ LONGEST_MESSAGE = 4000
 LONGEST_TRACEBACK = 16000
 ROLLED_BACK = "FinishRolledBack"
 # The next attempt would end alike.
-_FINAL = (InvalidResult, NondeterministicHandler, SubJobsFailed, WaitTimeout)
+_FINAL = (InvalidInput, NondeterministicHandler, SubJobsFailed, WaitTimeout)
 
 
 def error_json(
@@ -84,7 +83,8 @@ def of_error(run: Run, error: BaseException) -> Verdict:
         return _of_exception(run, error)
     except BaseException as broken:
         # An invalid signal such as Snooze("a while") or Cancel(None), or its own code raises.
-        return Verdict(run.claim, "fail", error=describe(broken), ran_s=run.ran_s)
+        kind = "giveup" if _is(broken, InvalidInput) else "fail"
+        return Verdict(run.claim, kind, error=describe(broken), ran_s=run.ran_s)
 
 
 def _of_exception(run: Run, error: BaseException) -> Verdict:
@@ -100,9 +100,16 @@ def _of_exception(run: Run, error: BaseException) -> Verdict:
     if _is(error, Retry) and error.after is not None:
         delay = _delay(error.after)
         return Verdict(run.claim, "fail", error=described, delay_s=delay, ran_s=run.ran_s)
-    if any(_is(error, kind) for kind in _FINAL):
+    if _is_final(error):
         return Verdict(run.claim, "giveup", error=described, ran_s=run.ran_s)
     return decide(run, error, described)
+
+
+def _is_final(error: BaseException) -> bool:
+    """Whether the next attempt would end alike; also a group with such an error."""
+    if _is(error, BaseExceptionGroup):
+        return any(_is_final(one) for one in error.exceptions)
+    return any(_is(error, kind) for kind in _FINAL)
 
 
 def _is(error: BaseException, kind: type[E]) -> TypeGuard[E]:

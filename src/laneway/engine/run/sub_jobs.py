@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from laneway.client.catalog import Catalog, KnownHandlers
 from laneway.client.spec import Request, make_entries, types_of
 from laneway.domain.payload import JsonText, PayloadLimits
-from laneway.domain.webhook import WEBHOOK_TYPE
 from laneway.errors import InvalidInput
 from laneway.store.batch import Entry
 
@@ -40,11 +39,6 @@ class SubJobs:
         """The jobs ready to be stored; InvalidInput names the index of a wrong one."""
         requests = [Request(name, JsonText(text), _options(given)) for name, text, given in jobs]
         try:
-            for i, request in enumerate(requests):
-                if request.job_type == WEBHOOK_TYPE:
-                    # Those of a hook have its submitter, Laneway: they would be signed and sent.
-                    rule = "only the end of a job submits deliveries"
-                    raise InvalidInput(f"jobs[{i}].job_type", rule)
             await self._catalog.refresh(types_of(requests), self._run)
             entries = make_entries(self._catalog, self._limits, requests)
             is_large = sum(len(text) for _, text, _ in jobs) > _LARGE

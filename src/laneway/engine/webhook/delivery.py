@@ -16,7 +16,9 @@ from laneway.domain.handler_signals import Cancel, PublicError
 from laneway.domain.lane import Lane
 from laneway.domain.retry import RetryPolicy
 from laneway.domain.webhook import (
+    DELIVERY_RULE,
     TEST_EVENT,
+    WEBHOOK_ID_TAG,
     WEBHOOK_LANE,
     WEBHOOK_SUBMITTER,
     WEBHOOK_TYPE,
@@ -64,10 +66,14 @@ def delivery_handler(settings: Settings, database: Callable[[], Database]) -> Ha
     ) -> dict[str, Any]:
         if ctx.created_by != WEBHOOK_SUBMITTER:
             # Otherwise all callers with jobs:submit could have a message signed.
-            raise DeliveryRefused("only the end of a job submits deliveries")
+            raise DeliveryRefused(DELIVERY_RULE)
         target = await database().run(webhooks.target(webhook))
         if target is None:
             raise Cancel(f"the webhook {webhook} was deleted")
+        ids = [tag for tag in ctx.tags if tag.startswith(WEBHOOK_ID_TAG)]
+        # Deliveries of the version before have no id.
+        if ids and f"{WEBHOOK_ID_TAG}{target.id}" not in ids:
+            raise Cancel(f"the webhook {webhook} was deleted, and created again since this end")
         if not (target.enabled or is_test):
             raise Cancel(f"the webhook {webhook} is disabled")
         event = TEST_EVENT if is_test else f"job.{job['status']}"

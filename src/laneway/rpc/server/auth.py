@@ -190,6 +190,7 @@ def caller_of(access: Access) -> StreamCaller:
         access.token_job_types,
         _lanes_of(declares),
         None if soon_s is None else int(soon_s * 1000),
+        tuple(terms),
     )
 
 

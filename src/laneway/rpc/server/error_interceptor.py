@@ -27,6 +27,9 @@ STATUS: Final[dict[str, grpc.StatusCode]] = {
     "unauthenticated": grpc.StatusCode.UNAUTHENTICATED,
     "forbidden": grpc.StatusCode.PERMISSION_DENIED,
     "rate_limited": grpc.StatusCode.RESOURCE_EXHAUSTED,
+    # Workers repeat a call that ends with RESOURCE_EXHAUSTED, and would hold a slot until there is
+    # room: with this status the attempt fails, and its retry looks again.
+    "quota_exceeded": grpc.StatusCode.FAILED_PRECONDITION,
     "database_unavailable": grpc.StatusCode.UNAVAILABLE,
     "schema_mismatch": grpc.StatusCode.UNAVAILABLE,
     "unsuitable_database": grpc.StatusCode.UNAVAILABLE,

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+from laneway.domain.bounds import USUAL, Bounds, widest
+from laneway.domain.permissions import Term
+
 _SHOWN: Final = 10
 
 
@@ -13,7 +16,8 @@ _SHOWN: Final = 10
 class StreamCaller:
     """A principal and the lanes and job types that its token may claim in; None: all.
 
-    `declares`: the lanes in which it may change the published records of job types.
+    `declares`: the lanes in which it may change the published records of job types. `terms`: what
+    its grants cover, with the bounds on sub-jobs that its workers submit.
     """
 
     principal_id: UUID
@@ -23,9 +27,15 @@ class StreamCaller:
     declares: frozenset[str] | None = frozenset()
     # The time until its token expires, in whole days or hours; None: that is not soon.
     expires_in_ms: int | None = None
+    terms: tuple[Term, ...] = ()
 
     def may_claim_in(self, lane: str) -> bool:
         return self.lanes is None or lane in self.lanes
+
+    def bounds_in(self, lane: str) -> Bounds:
+        """The widest bounds of the grants that let it claim in a lane."""
+        covering = [one.bounds for one in self.terms if one.lanes is None or lane in one.lanes]
+        return widest(covering) if covering else USUAL
 
     def may_declare_in(self, lane: str) -> bool:
         return self.declares is None or lane in self.declares

@@ -12,6 +12,7 @@ from laneway.errors import (
     InvalidInput,
     LanewayError,
     NotFound,
+    QuotaExceeded,
     Refused,
     ServerError,
     Unauthenticated,
@@ -24,6 +25,7 @@ _SIMPLE: Final[dict[StatusCode, type[LanewayError]]] = {
     StatusCode.FAILED_PRECONDITION: Refused,
 }
 _UNREACHED: Final = "failed to connect to all addresses"
+QUOTA: Final = ("max_queued: ", "max_queued_bytes: ")
 # Repeating the call unchanged would fail again.
 FINAL: Final = (Unauthenticated, Forbidden, InvalidInput, NotFound, Refused, ServerError)
 
@@ -39,6 +41,8 @@ def failure_of(address: str, code: StatusCode, details: str | None) -> LanewayEr
     if code is StatusCode.INVALID_ARGUMENT:
         field, colon, rule = text.partition(": ")
         return InvalidInput(field, rule) if colon else InvalidInput("request", text)
+    if code is StatusCode.FAILED_PRECONDITION and text.startswith(QUOTA):
+        return QuotaExceeded(text, bound=text.partition(": ")[0])
     if code is StatusCode.RESOURCE_EXHAUSTED and "larger than max" in text:
         return InvalidInput("message", text)
     if code is StatusCode.UNIMPLEMENTED:

@@ -268,13 +268,15 @@ begin
         end if;
         if v_one.kind = 'ended' then
             v_step := laneway.follow_edges(v_one.seq, v_one.beyond, p_limit - done, v_now);
+        elsif v_one.kind = 'retried' then
+            v_step := laneway.retry_sub_jobs(v_one.seq, v_one.reason, v_one.beyond, least(100, p_limit - done));
         else
             v_step := laneway.cancel_sub_jobs(v_one.seq, v_one.beyond, v_one.actor, v_one.reason, least(100, p_limit - done));
         end if;
         more := more or v_step.arrived;
         if v_step.beyond is not null then
-            insert into laneway.arrivals (kind, seq, beyond, by, reason)
-            values (v_one.kind, v_one.seq, v_step.beyond, v_one.actor, v_one.reason);
+            insert into laneway.arrivals (kind, seq, n, beyond, by, reason)
+            values (v_one.kind, v_one.seq, v_one.n, v_step.beyond, v_one.actor, v_one.reason);
             if v_step.beyond > v_one.beyond then more := true; else is_busy := true; end if;
         end if;
         done := done + v_step.done;
@@ -344,34 +346,4 @@ begin
         end if;
     end loop;
     if beyond is null and done = p_limit then beyond := v_seqs[done]; end if;
-end $$;
-
--- Adds the tallies of flows to their sums, oldest first. Returns how many it removed. With its owner's rights, like
--- note_ends.
-create or replace function laneway.fold_tallies(p_limit integer) returns integer
-language plpgsql volatile security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
-declare
-    v_ids bigint[] := array(
-        select x.id from (select t.id from laneway.flow_tallies t order by t.id limit p_limit for update skip locked) x);
-begin
-    if v_ids = '{}' then return 0; end if;
-    with gone as (
-        delete from laneway.flow_tallies t where t.id = any (v_ids) returning t.*
-    ), sums as materialized (
-        select g.flow, sum(g.jobs) as jobs, sum(g.edges) as edges, sum(g.completed) as completed, sum(g.failed) as failed,
-               sum(g.cancelled) as cancelled, max(g.ended_at) as ended_at
-          from gone g group by g.flow
-    )
-    update laneway.flows f
-       set jobs = f.jobs + s.jobs, edges = f.edges + s.edges, completed = f.completed + s.completed,
-           failed = f.failed + s.failed, cancelled = f.cancelled + s.cancelled,
-           is_open = f.jobs + s.jobs > f.completed + s.completed + f.failed + s.failed + f.cancelled + s.cancelled,
-           ended_at = greatest(f.ended_at, s.ended_at)
-      from sums s where f.seq = s.flow;
-    return cardinality(v_ids);
 end $$;

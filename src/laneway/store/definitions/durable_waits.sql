@@ -23,19 +23,27 @@ begin
     return case when v_cancel then 'cancel_requested' else 'kept' end;
 end $$;
 
--- Adds a wait of a job that the caller has locked. Refuses the name of a step, and more than 5,000 waits.
+-- Adds a wait of a job that the caller has locked. Refuses the name of a step, more than 5,000 waits, and another event
+-- once those that the job has taken hold more than 16 MiB: each run of the handler reads them all.
 create or replace function laneway.add_wait(
     p_seq bigint, p_name text, p_kind text, p_total integer, p_event text, p_key text, p_until timestamptz, p_now timestamptz)
 returns laneway.handler_waits language plpgsql volatile as $$
 declare
     v_wait  laneway.handler_waits;
     v_count bigint;
+    v_bytes bigint;
 begin
     if exists (select from laneway.steps s where s.seq = p_seq and s.name = p_name) then
         raise exception using errcode = 'LW001', message = format(
             'wait %s: a step of this job has the name; steps and waits need different names', p_name);
     end if;
-    select count(*) into v_count from laneway.handler_waits h where h.seq = p_seq;
+    select count(*), sum(coalesce(h.event_bytes, pg_column_size(h.result))) into v_count, v_bytes
+      from laneway.handler_waits h where h.seq = p_seq;
+    if v_bytes > 16777216 and p_kind = 'event' then
+        raise exception using errcode = 'LW001', message = format(
+            'wait %s: the events that this job has taken hold %s bytes; with more than 16777216 it takes no further one',
+            p_name, v_bytes);
+    end if;
     if v_count >= 5000 then
         raise exception using errcode = 'LW001', message = format('wait %s: a job has at most 5000 waits', p_name);
     end if;
@@ -262,12 +270,14 @@ as $$
 $$;
 
 -- The newest waits of a job, in the order in which its handler asked for them. jobs: the number of its sub-jobs; event_id,
--- sent_by: the event that it took, and its sender while the event is kept. Waits of a cancelled job stay open.
+-- sent_by, sent_at: the event that it took, its sender and its time. Waits of a cancelled job stay open.
 create or replace function laneway.asked_waits(p_id uuid, p_limit integer)
 returns table (name text, kind text, asked_at timestamptz, until timestamptz, ended_at timestamptz, jobs integer,
-               event text, key text, event_id bigint, sent_by text)
+               event text, key text, event_id bigint, sent_by text, sent_at timestamptz)
 language sql stable as $$
-    select h.name, h.kind, h.asked_at, h.until, nullif(h.done_at, '-infinity'), h.total, h.event, nullif(h.key, ''), h.event_id, e.sent_by
+    -- Waits of the version before know their event only while it is kept.
+    select h.name, h.kind, h.asked_at, h.until, nullif(h.done_at, '-infinity'), h.total, h.event, nullif(h.key, ''), h.event_id,
+           coalesce(h.event_sent_by, e.sent_by), coalesce(h.event_sent_at, e.sent_at)
       from (select x.* from laneway.handler_waits x
              where x.seq = (select j.seq from laneway.jobs j where j.id = p_id)
              order by x.position desc limit p_limit) h

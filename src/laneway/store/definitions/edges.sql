@@ -43,13 +43,14 @@ begin
                 union all select k.seq, null from k union all select a.seq, null from a
                 union all select w.seq, null from w union all select o.seq, o.status from o) f;
         return query select * from unnest(v_found, v_ended);
-        v_left := array(select s from unnest(v_left) s where s <> all (coalesce(v_found, '{}')) order by s);
+        -- Not by a search of the array for each: that would cost the square of their number.
+        v_left := array(select unnest(v_left) except select unnest(v_found) order by 1);
         if v_left <> '{}' then
             -- In one snapshot, so that no job is taken for lost because it moves.
             v_found := array(select x.seq from unnest(v_left) s cross join lateral laneway.look_for_lost(s - 1, 1) x
                               where x.seq = s and x.id is not null);
             return query select s, 'failed' from unnest(v_found) s;
-            v_left := array(select s from unnest(v_left) s where s <> all (v_found) order by s);
+            v_left := array(select unnest(v_left) except select unnest(v_found) order by 1);
         end if;
     end loop;
     raise exception 'job % changed its state 100 times', v_left[1];
@@ -95,7 +96,6 @@ set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
-    c_most     constant integer := 100000;
     v_problem  text;
     v_rules    text[] := array(
         select coalesce(x.link ->> 'after_failure', 'cancel') from jsonb_array_elements(p_links) with ordinality as x (link, n)
@@ -113,7 +113,6 @@ declare
     v_statuses text[];
     v_is_new   boolean := false;
     v_jobs     integer := (select count(*) from unnest(p_seqs, p_holders) as u (s, h) where u.s = u.h);
-    v_total    record;
 begin
     select case when p_is_batch then format('jobs[%s].', e.n - 1) else '' end || e.problem into v_problem
       from (select x.n, case
@@ -217,19 +216,7 @@ begin
     select w.n, w.child, w.cause from waits w order by w.n;
 
     if p_flow is not null then
-        select f.jobs + coalesce(t.jobs, 0) + v_jobs as jobs,
-               f.edges + coalesce(t.edges, 0) + coalesce(cardinality(v_parents), 0) as edges into v_total
-          from laneway.flows f
-          left join lateral (select sum(x.jobs) as jobs, sum(x.edges) as edges from laneway.flow_tallies x
-                              where x.flow = f.seq offset 0) t on true
-         where f.seq = p_flow;
-        if v_total.jobs > c_most or v_total.edges > c_most then
-            raise exception using errcode = 'LW001', message = format(
-                'flow: at most %s jobs and %s edges; with these there would be %s and %s',
-                c_most, c_most, v_total.jobs, v_total.edges);
-        end if;
-        insert into laneway.flow_tallies (flow, jobs, edges)
-        values (p_flow, v_jobs, coalesce(cardinality(v_parents), 0));
+        perform laneway.count_in_flow(p_flow, v_jobs, coalesce(cardinality(v_parents), 0));
     end if;
 end $$;
 

@@ -32,7 +32,7 @@ language sql stable as $$
      where o.seq = p_seq
 $$;
 
--- Submits jobs of end hooks. Returns the job types to wake. With the usual methods of plans, because laneway.submit_batch
+-- Submits jobs of end hooks. Returns the job types to wake. With the usual methods of plans, because laneway.store_batch
 -- keeps its plans for later calls of the session; and for any workspace: the caller may end jobs of all.
 create or replace function laneway.submit_hook_jobs(p_payloads jsonb, p_kinds jsonb) returns setof text
 language plpgsql volatile
@@ -53,8 +53,9 @@ begin
     return query
     select distinct case s.status when 'pending' then laneway.analysis_of(s.kind ->> 'job_type') else s.kind ->> 'job_type' end
       from rows from (
-               laneway.submit_batch(array(select gen_random_uuid() from generate_series(1, v_count)), p_payloads,
-                                    array(select g from generate_series(0, v_count - 1) g), p_kinds, 2147483647),
+               laneway.store_batch(array(select gen_random_uuid() from generate_series(1, v_count)), p_payloads,
+                                   array(select g from generate_series(0, v_count - 1) g), p_kinds, 2147483647, 512, null,
+                                   null),
                jsonb_array_elements(p_kinds)) as s (job_id, status, duplicate, kind);
     if v_narrow is not null then perform set_config('laneway.workspaces', v_narrow, true); end if;
 end $$;
@@ -84,17 +85,20 @@ declare
     v_hooks    text[];
     -- The webhook of each hook, if it is one.
     v_webhooks text[];
+    -- The ids of these webhooks: a later one may have the same name.
+    v_ids      uuid[];
     v_seqs     bigint[];
     v_kinds    jsonb;
     v_inputs   jsonb;
 begin
-    select array_agg(m.name), array_agg(m.webhook), array_agg(m.seq) into v_hooks, v_webhooks, v_seqs
-      from (select h.name, h.webhook, o.seq from unnest(p_seqs) s
+    select array_agg(m.name), array_agg(m.webhook), array_agg(m.id), array_agg(m.seq) into v_hooks, v_webhooks, v_ids, v_seqs
+      from (select h.name, h.webhook, w.id, o.seq from unnest(p_seqs) s
              cross join lateral (select x.seq, x.job_type, x.status, x.workspace, x.lane from laneway.outcome x
                                   where x.seq = s offset 0) o
              cross join lateral (select x.name, x.webhook, x.job_types, x.lanes, x.tags from laneway.end_hooks x
                                   where (x.job_types is null or o.job_type = any (x.job_types)) and o.status = any (x.statuses)
                                     and (x.workspaces is null or o.workspace = any (x.workspaces)) offset 0) h
+              left join laneway.webhooks w on w.name = h.webhook
              where (not laneway.is_hook_type(o.job_type)
                     or (h.job_types is not null and not exists (
                         select from laneway.jobs j
@@ -109,13 +113,15 @@ begin
                jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
                    'job_type', case when m.webhook is null then m.hook else 'laneway.webhook' end,
                    'workspace', j.workspace, 'traceparent', j.traceparent, 'created_by', 'laneway',
-                   'tags', case when m.webhook is not null then jsonb_build_array('webhook:' || m.webhook) end,
+                   'tags', case when m.webhook is not null
+                                then jsonb_build_array('webhook:' || m.webhook, 'webhook_id:' || m.id) end,
                    'max_retries', (select w.max_retries from laneway.webhooks w where w.name = m.webhook),
                    -- A unique key would make the end wait for other transactions.
                    'unique_for', 0)) order by m.n)
           into v_inputs, v_kinds
           from unnest(v_hooks[i * c_most + 1 : (i + 1) * c_most], v_webhooks[i * c_most + 1 : (i + 1) * c_most],
-                      v_seqs[i * c_most + 1 : (i + 1) * c_most]) with ordinality as m (hook, webhook, seq, n)
+                      v_ids[i * c_most + 1 : (i + 1) * c_most], v_seqs[i * c_most + 1 : (i + 1) * c_most])
+               with ordinality as m (hook, webhook, id, seq, n)
          cross join lateral (select x.workspace, x.traceparent from laneway.jobs x where x.seq = m.seq offset 0) j;
         return query select * from laneway.submit_hook_jobs(v_inputs, v_kinds);
     end loop;

@@ -205,11 +205,14 @@ begin
 end $$;
 
 -- Cancels the jobs of a flow, at most p_limit before p_before, newest first, so that no job starts because one that it
--- comes after was cancelled. `before`: where to continue, null at the end; `workers` of jobs that were asked to stop; null
--- `cancelled`: an unknown flow.
+-- comes after was cancelled. Waits for no lock: `skipped` are the jobs that another transaction has locked, and those whose
+-- end would start one of them. They are given as p_seqs in a later call, and as p_skipped in all. `before`: where to
+-- continue, null at the end; `workers` of jobs that were asked to stop; null `cancelled`: an unknown flow.
 create or replace function laneway.cancel_flow(
     p_id uuid, p_by text, p_reason text, p_limit integer default 500, p_before bigint default null,
-    out cancelled integer, out requested integer, out busy integer, out before bigint, out workers uuid[])
+    p_seqs bigint[] default null, p_skipped bigint[] default null,
+    out cancelled integer, out requested integer, out busy integer, out before bigint, out workers uuid[],
+    out skipped bigint[])
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 set jit = off
@@ -219,7 +222,8 @@ as $$
 declare
     v_flow bigint := laneway.flow_in_reach(p_id);
     v_seqs bigint[] := array(
-        select l.seq from laneway.links l where l.flow = v_flow and l.seq < coalesce(p_before, 9223372036854775807)
+        select l.seq from laneway.links l
+         where l.flow = v_flow and l.seq < coalesce(p_before, 9223372036854775807) and p_seqs is null
          order by l.seq desc limit p_limit);
     v_seq  bigint;
     v_one  record;
@@ -227,12 +231,22 @@ begin
     if v_flow is null then return; end if;
     cancelled := 0;
     requested := 0;
-    busy := 0;
+    skipped := '{}';
+    if p_seqs is not null then
+        v_seqs := array(select l.seq from laneway.links l where l.seq = any (p_seqs) and l.flow = v_flow order by l.seq desc);
+    end if;
     foreach v_seq in array v_seqs loop
         continue when exists (select from laneway.outcome o where o.seq = v_seq);
+        -- laneway.cancel would wait for each.
+        if laneway.is_locked(v_seq) or ((p_skipped is not null or skipped <> '{}') and exists (
+            select from laneway.open_edges e
+             where e.parent = v_seq and e.child = any (skipped || p_skipped) and e.rule = 'run')) then
+            skipped := skipped || v_seq;
+            continue;
+        end if;
         v_one := laneway.cancel(v_seq, p_by, p_reason);
         if v_one.found_in = 'busy' then
-            busy := busy + 1;
+            skipped := skipped || v_seq;
         elsif v_one.worker_id is not null then
             requested := requested + 1;
             workers := workers || v_one.worker_id;
@@ -240,7 +254,8 @@ begin
             cancelled := cancelled + 1;
         end if;
     end loop;
-    if cardinality(v_seqs) = p_limit then before := v_seqs[p_limit]; end if;
+    busy := cardinality(skipped);
+    if p_seqs is null and cardinality(v_seqs) = p_limit then before := v_seqs[p_limit]; end if;
     workers := array(select distinct w from unnest(workers) w);
 end $$;
 
@@ -256,14 +271,16 @@ $$;
 
 -- Retries the failed and cancelled jobs of a flow, at most p_limit after p_after, in the order of their submit, so that
 -- each waits for its parents again; but no sub-jobs of a handler that goes on, which remembers their ends. `after`: where
--- to continue, null at the end; `wakes`: job types to wake; null `retried`: an unknown flow.
+-- to continue, null at the end; `wakes`: job types to wake; null `retried`: an unknown flow. `is_busy`: it stopped before a
+-- job that another transaction has locked, because those after it would not wait for it: continue a little later.
 create or replace function laneway.retry_flow(
     p_id uuid, p_limit integer default 500, p_after bigint default 0,
-    out retried integer, out after bigint, out wakes text[])
+    out retried integer, out after bigint, out wakes text[], out is_busy boolean)
 language plpgsql volatile
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
+set lock_timeout = '1s'
 as $$
 declare
     v_flow bigint := laneway.flow_in_reach(p_id);
@@ -274,17 +291,27 @@ declare
 begin
     if v_flow is null then return; end if;
     retried := 0;
+    is_busy := false;
+    after := p_after;
     foreach v_seq in array v_seqs loop
-        continue when not exists (select from laneway.outcome o where o.seq = v_seq and o.status <> 'completed')
-            or laneway.is_remembered(v_seq);
-        v_one := laneway.retry(v_seq);
-        if v_one.found_in in ('failed', 'cancelled') then
-            retried := retried + 1;
-            wakes := wakes || v_one.wakes;
+        if exists (select from laneway.outcome o where o.seq = v_seq and o.status <> 'completed')
+           and not laneway.is_remembered(v_seq) then
+            perform from laneway.outcome o where o.seq = v_seq for update skip locked;
+            if not found then is_busy := true; return; end if;
+            begin
+                v_one := laneway.retry(v_seq, 0);
+            exception when lock_not_available or deadlock_detected then
+                is_busy := true;
+                return;
+            end;
+            if v_one.found_in in ('failed', 'cancelled') then
+                retried := retried + 1;
+                if v_one.wakes <> all (coalesce(wakes, '{}')) then wakes := wakes || v_one.wakes; end if;
+            end if;
         end if;
+        after := v_seq;
     end loop;
-    if cardinality(v_seqs) = p_limit then after := v_seqs[p_limit]; end if;
-    wakes := array(select distinct w from unnest(wakes) w where w is not null);
+    if cardinality(v_seqs) < p_limit then after := null; end if;
 end $$;
 
 -- Whether another job still needs this one: a child that waits for it or may read its result, or the handler that runs it
@@ -315,6 +342,18 @@ declare
     v_counts   integer[];
     v_flows bigint[];
 begin
+    -- In one order for all callers: deletions of parents and children at the same time do not wait for each other.
+    perform from (select x.parent, x.child from laneway.open_edges x where x.parent = any (v_seqs)
+                  union select x.parent, x.child from laneway.open_edges x where x.child = any (v_seqs)
+                  order by 1, 2 offset 0) k
+      cross join lateral (select from laneway.open_edges e where e.parent = k.parent and e.child = k.child
+                          offset 0 for update) e;
+    perform from (select x.parent, x.child from laneway.kept_results x where x.parent = any (v_seqs)
+                  union select p.seq, l.seq from laneway.links l cross join lateral unnest(l.parents) as p (seq)
+                   where l.seq = any (v_seqs)
+                  order by 1, 2 offset 0) k
+      cross join lateral (select from laneway.kept_results r where r.parent = k.parent and r.child = k.child
+                          offset 0 for update) r;
     with gone as (
         delete from laneway.open_edges e where e.parent = any (v_seqs) returning e.child
     ), counted as (
@@ -334,12 +373,11 @@ begin
         delete from laneway.links l where l.seq = any (v_seqs) returning l.flow
     )
     select array_agg(distinct g.flow) into v_flows from gone g where g.flow is not null;
-    v_flows := array(
+    -- Not flows that are locked, or that have jobs which another transaction deletes: the leader looks at them again.
+    insert into laneway.flow_tallies (flow)
+    select s from unnest(v_flows) s where s <> all (laneway.remove_empty_flows(array(
         select f.seq from laneway.flows f
-         where f.seq = any (v_flows) and (select true from laneway.links l where l.flow = f.seq limit 1) is null
-         order by f.seq for update skip locked);
-    -- Not their tallies, which laneway.fold_tallies locks before the flow: it deletes them.
-    delete from laneway.flows f where f.seq = any (v_flows);
+         where f.seq = any (v_flows) and (select true from laneway.links l where l.flow = f.seq limit 1) is null)));
 end $$;
 
 -- Whether a job is part of a flow that is kept longer than the job alone: as long as its job that ended last.

@@ -183,10 +183,13 @@ end $$;
 -- Failed or cancelled: queued again with a new retry budget and a growing attempt; ready if it was approved
 -- unchanged or needs no approval, else for its analysis or approval; but waiting while an edge of it is open. Edges from
 -- parents that were retried before it are opened again. If its last sub-jobs failed or were cancelled, and it with them,
--- they are retried too, and it waits for them again, also for those that were retried before it. `found_in` is `duplicate`
--- when another live job holds its unique_key. `wakes`: the job type to wake.
-create or replace function laneway.retry(p_seq bigint, out found_in text, out wakes text)
-language plpgsql volatile
+-- they are retried too, and it waits for them again, also for those that were retried before it: p_sub_jobs of them at once,
+-- and the others by laneway.advance. `found_in` is `duplicate` when another live job holds its unique_key. `wakes`: the job
+-- type to wake. With its owner's rights: no role may write what is left to do.
+create or replace function laneway.retry(
+    p_seq bigint, p_sub_jobs integer default 100, out found_in text, out wakes text)
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$
@@ -198,10 +201,12 @@ declare
     v_missing integer;
     -- The last wait for sub-jobs.
     v_wait text;
-    v_sub bigint;
     -- The jobs that it waits for again.
     v_again bigint[];
-    v_one record;
+    v_reopened bigint[];
+    -- Where to continue with its sub-jobs.
+    v_beyond bigint;
+    v_wakes text[];
     v_owner bigint;
 begin
     -- Before the job itself: retries lock jobs in the order of their numbers, so that they do not wait for each other.
@@ -242,28 +247,22 @@ begin
     end if;
     if v_old.status = 'cancelled' or v_old.error_type = 'SubJobsFailed' then
         v_wait := (select l.owner_wait from laneway.links l where l.owner = p_seq order by l.seq desc limit 1);
-        for v_sub in
-            select l.seq from laneway.links l where l.owner = p_seq and l.owner_wait = v_wait
-               and exists (select from laneway.outcome o where o.seq = l.seq and o.status <> 'completed') order by l.seq
-        loop
-            v_one := laneway.retry(v_sub);
-            if v_one.found_in in ('failed', 'cancelled') then
-                v_again := v_again || v_sub;
-                perform laneway.wake(array[v_one.wakes]) where v_one.wakes is not null;
-            end if;
-        end loop;
-        -- Those that were retried before it, and have not ended.
-        v_again := v_again || array(
-            select p.seq from laneway.lock_parents(array(
-                select l.seq from laneway.links l where l.owner = p_seq and l.owner_wait = v_wait
-                   and (select true from laneway.outcome o where o.seq = l.seq) is null
-                   and (select true from laneway.open_edges e where e.parent = l.seq and e.child = p_seq) is null
-                   and l.seq <> all (coalesce(v_again, '{}')))) p
-             where p.status is null);
+        if v_wait is not null then
+            select r.reopened, r.beyond, r.wakes into v_reopened, v_beyond, v_wakes
+              from laneway.reopen_sub_jobs(p_seq, v_wait, 0, p_sub_jobs) r;
+            v_again := v_again || v_reopened;
+            perform laneway.wake(v_wakes) where v_wakes <> '{}';
+        end if;
     end if;
     -- Another retry of this job may have opened some, before it was cancelled again.
     insert into laneway.open_edges (parent, child, rule) select s, p_seq, 'run' from unnest(v_again) s on conflict do nothing;
     get diagnostics v_missing = row_count;
+    if v_beyond is not null then
+        -- The others in steps of laneway.advance. Until then its countdown has one more, so that it does not start.
+        insert into laneway.arrivals (kind, seq, n, beyond, reason) values ('retried', p_seq, 1, v_beyond, v_wait);
+        v_missing := v_missing + 1;
+        perform laneway.wake(array['']);
+    end if;
     insert into laneway.countdowns as c (seq, missing) select p_seq, v_missing where v_missing > 0
     on conflict (seq) do update set missing = c.missing + excluded.missing;
     -- Locked, so that the last of its edges is satisfied before or after this.
@@ -274,7 +273,8 @@ begin
                case when w.is_for_subs then 'sub_jobs' else 'jobs' end, case when w.is_for_subs then v_wait end,
                coalesce((select a.decision in ('approved', 'automatic') and a.seal = laneway.seal(v_job.payload, a.analysis)
                            from laneway.approvals a where a.seq = p_seq), false), v_now
-          from (select exists (select from laneway.open_edges e join laneway.links l on l.seq = e.parent
+          from (select v_beyond is not null
+                    or exists (select from laneway.open_edges e join laneway.links l on l.seq = e.parent
                                 where e.child = p_seq and l.owner = p_seq) as is_for_subs) w;
     else
         wakes := laneway.requeue_retried(p_seq, -v_old.priority, v_old.attempt, v_now);

@@ -1,6 +1,6 @@
--- Waiting jobs of each principal, counted against the bounds of its grants. Functions called from outside run with
--- their owner's rights: a server with the grants of the previous version has none on these tables. Counters move
--- like those of slots (counters.sql), because each submit changes one. They are never deleted.
+-- Waiting jobs of each principal, and the events that it sent and that are kept, counted against the bounds of its grants.
+-- Functions called from outside run with their owner's rights: a server with the grants of the previous version has none on
+-- these tables. Counters move like those of slots (counters.sql), because each submit changes one. They are never deleted.
 
 -- The waiting jobs of a principal by its counters; one snapshot shows one version of each.
 create or replace function laneway.queued_of(p_principal uuid, out jobs bigint, out bytes bigint)
@@ -71,6 +71,49 @@ begin
             'job_type: no worker has published %s, and your grants allow %s such job types (max_types)',
             to_json(p_new), p_max_types);
     end if;
+end $$;
+
+-- Whether the counters are of the kept events of a principal, not of its waiting jobs: store/quotas.py makes its id a UUID of
+-- version 8, and those of principals have version 4. `seq` is then the id of an event.
+create or replace function laneway.is_event_account(p_id uuid) returns boolean language sql immutable as $$
+    select substr(p_id::text, 15, 1) = '8'
+$$;
+
+-- Raises LW004 if more events are kept than allowed; null is unbounded.
+create or replace function laneway.check_max_events(
+    p_events bigint, p_bytes bigint, p_max_events bigint, p_max_bytes bigint)
+returns void language plpgsql immutable as $$
+begin
+    if p_events > p_max_events then
+        raise exception using errcode = 'LW004', column = 'max_queued', detail = p_max_events, message = format(
+            'your grants allow %s kept events (max_queued); with this one there would be %s', p_max_events, p_events);
+    elsif p_bytes > p_max_bytes then
+        raise exception using errcode = 'LW004', column = 'max_queued_bytes', detail = p_max_bytes, message = format(
+            'your grants allow %s bytes of kept events (max_queued_bytes); with this one there would be %s',
+            p_max_bytes, p_bytes);
+    end if;
+end $$;
+
+-- Sends an event as laneway.send_event, and counts it against the sender's quota until its retention is over. Raises LW004
+-- and stores nothing if more would be kept than allowed. The caller has checked the payload.
+create or replace function laneway.send_counted_event(
+    p_account uuid, p_max_events bigint, p_max_bytes bigint, p_name text, p_key text, p_payload jsonb, p_workspace text,
+    p_sent_by text, p_retention interval, out id bigint, out delivered integer, out job_types text[])
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+as $$
+declare
+    v_bytes bigint := octet_length(p_payload::text);
+begin
+    perform laneway.check_max_events(q.jobs + 1, q.bytes + v_bytes, p_max_events, p_max_bytes)
+       from laneway.queued_of(p_account) q;
+    select s.id, s.delivered, s.job_types into send_counted_event.id, send_counted_event.delivered, send_counted_event.job_types
+      from laneway.send_event(p_name, p_key, p_payload, p_workspace, p_sent_by, retention => p_retention,
+                              max_payload_bytes => 2147483647) s;
+    insert into laneway.queued_by (principal_id, seq, bytes) values (p_account, send_counted_event.id, v_bytes);
+    perform laneway.count_queued(p_account, 1 + pg_backend_pid() % 8, 1, v_bytes);
+    perform laneway.check_max_events(q.jobs, q.bytes, p_max_events, p_max_bytes) from laneway.queued_of(p_account) q;
 end $$;
 
 -- Refuses jobs before anything is written, by the current counters, with the errors of charge_quota, which decides.
@@ -177,7 +220,7 @@ begin
     return true;
 end $$;
 
--- Stops counting jobs of a principal that have started or ended: reads p_limit rows, from the position of the last
+-- Stops counting jobs of a principal that have started or ended, or events that are no longer kept: reads p_limit rows, from the position of the last
 -- sweep. Returns how many fewer jobs are counted. One sweep at a time, after a pause of a second plus twenty times
 -- the duration of the last one, because a principal at its bound submits often. A sweep of all rows without result
 -- corrects the counters.
@@ -198,6 +241,7 @@ declare
     v_jobs   bigint;
     v_bytes  bigint;
     v_was    bigint;
+    v_is_events boolean := laneway.is_event_account(p_principal);
 begin
     if not pg_try_advisory_xact_lock(hashtextextended(p_principal::text, 5577006791947779413)) then return 0; end if;
     select * into v_last from laneway.queue_usage x
@@ -206,9 +250,11 @@ begin
     if v_last.swept_at between v_now - make_interval(secs => v_last.pause_s) and v_now then return 0; end if;
     select array_agg(k.seq) filter (where k.is_gone), count(*), max(k.seq) into v_gone, v_looked, v_to
       from (select q.seq,
-                   (select true from laneway.outcome o where o.seq = q.seq)
-                   or (select true from laneway.lease l where l.seq = q.seq)
-                   or (select true from laneway.jobs j where j.seq = q.seq) is null as is_gone
+                   case when v_is_events
+                        then (select true from laneway.sent_events e where e.id = q.seq and e.expires_at > v_now) is null
+                        else (select true from laneway.outcome o where o.seq = q.seq)
+                             or (select true from laneway.lease l where l.seq = q.seq)
+                             or (select true from laneway.jobs j where j.seq = q.seq) is null end as is_gone
               from laneway.queued_by q
              where q.principal_id = p_principal and q.seq > coalesce(v_last.swept_to, 0)
              order by q.seq limit p_limit) k;

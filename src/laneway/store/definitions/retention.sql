@@ -261,7 +261,8 @@ end $$;
 
 -- Deletes slots of schedules older than 30 days, except the newest of each, control changes older than a year,
 -- except those of existing schedules, expired sessions and login links, responses to POST requests older than 24
--- hours, events after their retention, ended periods of unique jobs, losses of ended jobs, and started jobs that are still counted for principals: at most p_limit of each, and of
+-- hours, events after their retention, ended periods of unique jobs, losses of ended jobs, flows that never had a job, and
+-- started jobs that are still counted for principals: at most p_limit of each, and of
 -- the last 10,000 of each of ten principals. Returns how many; null: not the leader. With its owner's rights and by the
 -- database's clock, like delete_expired. Reads no more than it deletes, and a row per schedule.
 create or replace function laneway.prune_records(p_holder uuid, p_epoch bigint, p_limit integer)
@@ -353,6 +354,6 @@ begin
            and ((select true from laneway.outcome o where o.seq = x.seq)
                 or (select true from laneway.jobs j where j.seq = x.seq) is null)));
     get diagnostics v_suspects = row_count;
-    return v_slots + v_changes + v_ended + v_links + v_answers + v_periods + v_suspects
+    return laneway.remove_unused_flows(p_limit, v_now) + v_slots + v_changes + v_ended + v_links + v_answers + v_periods + v_suspects
            + laneway.delete_expired_events(p_limit) + laneway.sweep_all_queued(10);
 end $$;

@@ -11,18 +11,20 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
-    v_id      bigint;
-    v_payload jsonb;
+    v_event laneway.sent_events;
 begin
     -- An array, and ordered by it: with an equality the planner could take the order from the primary key, and read all
     -- events if few have this key.
-    select e.id, e.payload into v_id, v_payload from laneway.sent_events e
+    select e.* into v_event from laneway.sent_events e
      where e.workspace = any (array[p_wait.workspace]) and e.name = p_wait.event and e.key = p_wait.key and e.expires_at > p_now
        and (e.id in (select h.event_id from laneway.handler_waits h where h.seq = p_wait.seq and h.event_id is not null))
            is not true
      order by e.workspace, e.id limit 1;
     if found then
-        update laneway.handler_waits h set event_id = v_id, result = v_payload, done_at = p_now
+        update laneway.handler_waits h
+           set event_id = v_event.id, result = v_event.payload, done_at = p_now,
+               event_bytes = octet_length(v_event.payload::text), event_sent_by = v_event.sent_by,
+               event_sent_at = v_event.sent_at
          where h.seq = p_wait.seq and h.name = p_wait.name
         returning h.* into p_wait;
     end if;

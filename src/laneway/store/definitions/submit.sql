@@ -174,6 +174,11 @@ begin
     if submit.payload is null then
         raise exception using errcode = 'LW001', message = 'payload: may not be null';
     end if;
+    -- Otherwise any program that submits could have a message signed. Who may read secrets can sign without it.
+    if submit.job_type = 'laneway.webhook' and not has_table_privilege(
+           coalesce(nullif(current_setting('role'), 'none'), session_user::text), 'laneway.webhooks', 'select') then
+        raise exception using errcode = 'LW001', message = 'job_type: only the end of a job submits deliveries';
+    end if;
     -- 2147483647: the caller has checked the payload against its settings.
     if submit.max_payload_bytes < 2147483647 then
         v_problem := laneway.payload_problem(submit.payload, submit.max_payload_bytes);

@@ -4,11 +4,31 @@
 -- the index in p_kinds, from 0, for each job. Returns a row per job, in the order given. p_max_payload_bytes
 -- 2147483647: the caller has checked the payloads against its settings. p_flow: the flow that the jobs join. p_after: null,
 -- or an array with, per job, null or an object: after (ids of jobs, also of earlier ones in the batch), after_failure,
--- name (in its flow). With its owner's rights, like laneway.submit.
+-- name (in its flow). With its owner's rights, like laneway.submit. Refuses deliveries to webhooks.
 create or replace function laneway.submit_batch(
     p_ids uuid[], p_payloads jsonb, p_kind_of integer[], p_kinds jsonb,
     p_max_payload_bytes integer default 1048576, p_max_key_bytes integer default 512,
     p_after jsonb default null, p_flow uuid default null)
+returns table (job_id uuid, status text, duplicate boolean)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_kind integer;
+begin
+    select k.n - 1 into v_kind from jsonb_array_elements(p_kinds) with ordinality as k (kind, n)
+     where k.kind ->> 'job_type' = 'laneway.webhook' limit 1;
+    if found then
+        raise exception using errcode = 'LW001', message = format(
+            'jobs[%s].job_type: only the end of a job submits deliveries', coalesce(array_position(p_kind_of, v_kind), 1) - 1);
+    end if;
+    return query select * from laneway.store_batch(
+        p_ids, p_payloads, p_kind_of, p_kinds, p_max_payload_bytes, p_max_key_bytes, p_after, p_flow);
+end $$;
+
+-- laneway.submit_batch, also for deliveries to webhooks: for functions that submit jobs with the end of others.
+create or replace function laneway.store_batch(
+    p_ids uuid[], p_payloads jsonb, p_kind_of integer[], p_kinds jsonb,
+    p_max_payload_bytes integer, p_max_key_bytes integer, p_after jsonb, p_flow uuid)
 returns table (job_id uuid, status text, duplicate boolean)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 set jit = off

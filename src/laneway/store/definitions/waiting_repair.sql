@@ -71,7 +71,7 @@ as $$
     select case when coalesce(c.missing, 0) <> e.n + coalesce(a.n, 0) or (c.missing is null and a.n is null) then 'edges'
                 when exists (select from laneway.unfollowed_ends(p_seq)) then 'edges' end
       from (select count(*) as n from laneway.open_edges x where x.child = p_seq) e
-     cross join (select sum(y.n) as n from laneway.arrivals y where y.kind = 'counted' and y.seq = p_seq) a
+     cross join (select sum(y.n) as n from laneway.arrivals y where y.kind in ('counted', 'retried') and y.seq = p_seq) a
       left join laneway.countdowns c on c.seq = p_seq
 $$;
 
@@ -143,7 +143,7 @@ begin
     if not found and exists (select from laneway.countdowns c where c.seq = p_seq) then return '{}'; end if;
     if (select coalesce(max(c.missing), 0) from laneway.countdowns c where c.seq = p_seq)
        <> (select count(*) from laneway.open_edges e where e.child = p_seq)
-        + (select coalesce(sum(a.n), 0) from laneway.arrivals a where a.kind = 'counted' and a.seq = p_seq)
+        + (select coalesce(sum(a.n), 0) from laneway.arrivals a where a.kind in ('counted', 'retried') and a.seq = p_seq)
        or not exists (select from laneway.countdowns c where c.seq = p_seq) then
         insert into laneway.open_edges (parent, child, rule)
         select distinct p.seq, p_seq, p.rule
@@ -160,7 +160,7 @@ begin
     end if;
     insert into laneway.arrivals (kind, seq) select distinct 'ended', u from laneway.unfollowed_ends(p_seq) u;
     select (select count(*) from laneway.open_edges e where e.child = p_seq)
-         + (select coalesce(sum(a.n), 0) from laneway.arrivals a where a.kind = 'counted' and a.seq = p_seq) into v_missing;
+         + (select coalesce(sum(a.n), 0) from laneway.arrivals a where a.kind in ('counted', 'retried') and a.seq = p_seq) into v_missing;
     if v_missing > 0 then
         insert into laneway.countdowns as c (seq, missing) values (p_seq, v_missing)
         on conflict (seq) do update set missing = excluded.missing;

@@ -1,2 +1,3 @@
--- Retries one batch of the failed and cancelled jobs of a flow, oldest first.
-select retried, after, wakes from laneway.retry_flow(%(id)s::uuid, %(limit)s::integer, %(after)s::bigint)
+-- Retries one batch of the failed and cancelled jobs of a flow, oldest first, up to the first that is locked.
+select retried, after, wakes, is_busy
+  from laneway.retry_flow(%(id)s::uuid, %(limit)s::integer, %(after)s::bigint)

@@ -1,3 +1,10 @@
--- Changes queued jobs only; returns the state that it found.
+-- Changes queued jobs only; returns the state that it found. Waits for a lock for at most lock_ms, if given.
+with bound as materialized (
+    select set_config('lock_timeout', coalesce(%(lock_ms)s::text, current_setting('lock_timeout')), true) as lock_timeout
+)
 select r.found_in
-  from laneway.jobs j cross join laneway.reprioritize(j.seq, %(priority)s::integer) r where j.id = %(id)s::uuid
+  from bound b
+ cross join laneway.jobs j
+ -- So that the bound is set first.
+ cross join lateral laneway.reprioritize(case when b.lock_timeout is not null then j.seq end, %(priority)s::integer) r
+ where j.id = %(id)s::uuid

@@ -2,6 +2,7 @@
 select s.job_id
   from laneway.webhooks w
  cross join lateral laneway.submit(
-    job_type => %(job_type)s::text, tags => array['webhook:' || w.name], max_retries => 0, created_by => %(submitter)s::text,
+    job_type => %(job_type)s::text, tags => array['webhook:' || w.name, 'webhook_id:' || w.id], max_retries => 0,
+    created_by => %(submitter)s::text,
     payload => jsonb_build_object('webhook', w.name, 'job', %(job)s::jsonb, 'is_test', true)) s
  where w.name = %(name)s::text

@@ -1,0 +1,200 @@
+"""Verbs on many jobs come back to those that another transaction has locked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from laneway.config.settings import Settings
+from laneway.control import bulk
+from laneway.control import flows as control
+from laneway.domain.bulk import BulkProgress, BulkRequest, BulkVerb
+from laneway.domain.filter import JobFilter
+from laneway.errors import Refused
+from laneway.store import flow_changes, locked_jobs
+from laneway.store.database import Database
+from tests.store.edges import Edges
+from tests.support.store_client import StoreClient
+from tests.support.worker_harness import wait_until
+
+SHARE = "select from laneway.ready where seq = any (%s) for key share"
+ENDED = "select from laneway.outcome where seq = any (%s) for key share"
+
+
+@pytest.fixture
+def store(dsn: str) -> Iterator[StoreClient]:
+    with StoreClient(dsn) as client:
+        yield client
+
+
+@pytest.fixture
+def holder(dsn: str) -> Iterator[StoreClient]:
+    """A transaction that has jobs locked."""
+    with StoreClient(dsn) as client:
+        client.begin()
+        yield client
+
+
+@pytest.fixture
+async def db(dsn: str) -> AsyncIterator[Database]:
+    # A statement that waits for a lock fails.
+    settings = Settings.load(database_url=dsn, statement_timeout=5)
+    database = Database(dsn, settings, role="tests control")
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+def edges(store: StoreClient) -> Edges:
+    return Edges(store)
+
+
+def statuses(store: StoreClient, seqs: list[int]) -> set[str]:
+    return {Edges(store).status(seq) for seq in seqs}
+
+
+async def saw(store: StoreClient, seq: int, status: str) -> None:
+    await wait_until(lambda: Edges(store).status(seq) == status)
+
+
+async def test_cancelled_flow_ends_jobs_that_were_locked(
+    db: Database, store: StoreClient, holder: StoreClient, edges: Edges
+) -> None:
+    flow = edges.flow()
+    seqs = edges.submit_batch([None] * 12, flow=flow)
+    holder.rows(SHARE, seqs[2:10])
+    cancelling = asyncio.create_task(control.cancel(db, flow, by="me"))
+    # It does not wait for those that are locked.
+    await saw(store, seqs[0], "cancelled")
+    assert edges.status(seqs[2]) == "approved"
+    holder.commit()
+    done = await cancelling
+    assert (done.changed, done.flow.counts.cancelled) == (12, 12)
+    assert statuses(store, seqs) == {"cancelled"}
+
+
+async def test_job_claimed_during_the_cancel_of_its_flow_is_asked_to_stop(
+    db: Database, store: StoreClient, holder: StoreClient, edges: Edges
+) -> None:
+    flow = edges.flow()
+    seqs = edges.submit_batch([None] * 3, flow=flow)
+    (claim,) = holder.claimed(1)
+    cancelling = asyncio.create_task(control.cancel(db, flow, by="me"))
+    await saw(store, seqs[-1], "cancelled")
+    holder.commit()
+    assert (await cancelling).changed == 3
+    assert store.row("lease", claim.seq)["cancel_requested_at"] is not None
+
+
+async def test_cancel_of_a_flow_starts_no_locked_job_by_the_end_of_its_parent(
+    db: Database, store: StoreClient, holder: StoreClient, edges: Edges
+) -> None:
+    flow = edges.flow()
+    seqs = edges.submit_batch([None, {"after": [0], "after_failure": "run"}, None], flow=flow)
+    holder.rows("select from laneway.waiting where seq = %s for update", seqs[1])
+    cancelling = asyncio.create_task(control.cancel(db, flow, by="me"))
+    await saw(store, seqs[2], "cancelled")
+    assert edges.status(seqs[0]) == "approved"
+    holder.rollback()
+    assert (await cancelling).changed == 3
+    assert statuses(store, seqs) == {"cancelled"}
+    assert edges.are_consistent()
+
+
+async def test_cancel_of_a_flow_names_jobs_that_stay_locked(
+    db: Database, store: StoreClient, holder: StoreClient, edges: Edges,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(locked_jobs, "PATIENCE_S", 0.3)
+    flow = edges.flow()
+    seqs = edges.submit_batch([None] * 3, flow=flow)
+    holder.rows(SHARE, seqs[:2])
+    with pytest.raises(Refused, match=r"1 job was cancelled.*; 2 are locked") as refused:
+        await control.cancel(db, flow, by="me")
+    assert "again" in str(refused.value)
+    assert [edges.status(seq) for seq in seqs] == ["approved", "approved", "cancelled"]
+    holder.rollback()
+    assert (await control.cancel(db, flow, by="me")).changed == 2
+
+
+async def test_retried_flow_queues_jobs_that_were_locked_before_those_after_them(
+    db: Database, store: StoreClient, holder: StoreClient, edges: Edges
+) -> None:
+    flow = edges.flow()
+    seqs = edges.submit_batch(
+        [None, None, {"after": [1], "after_failure": "run"}, {"after": [2]}], flow=flow
+    )
+    await flow_changes.cancel(db, flow, "me", None)
+    edges.advance()
+    holder.rows(ENDED, [seqs[1]])
+    retrying = asyncio.create_task(control.retry(db, flow, by="me"))
+    await saw(store, seqs[0], "approved")
+    assert edges.status(seqs[2]) == "cancelled"
+    holder.commit()
+    assert (await retrying).changed == 4
+    assert [edges.status(seq) for seq in seqs] == ["approved", "approved", "waiting", "waiting"]
+
+
+async def test_retry_of_a_flow_names_how_far_it_came(
+    db: Database, holder: StoreClient, edges: Edges, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locked_jobs, "PATIENCE_S", 0.3)
+    flow = edges.flow()
+    seqs = edges.submit_batch([None] * 3, flow=flow)
+    await flow_changes.cancel(db, flow, "me", None)
+    holder.rows(ENDED, [seqs[1]])
+    with pytest.raises(Refused, match=r"1 job was queued again; .*locked"):
+        await control.retry(db, flow, by="me")
+    holder.rollback()
+    assert (await control.retry(db, flow, by="me")).changed == 2
+
+
+async def test_reprioritized_flow_changes_jobs_that_were_locked(
+    db: Database, store: StoreClient, holder: StoreClient, edges: Edges
+) -> None:
+    flow = edges.flow()
+    seqs = edges.submit_batch([None] * 4, flow=flow)
+    holder.rows("select from laneway.ready where seq = any (%s) for update", seqs[:2])
+    changing = asyncio.create_task(control.reprioritize(db, flow, 7, by="me"))
+    # It does not wait for those that are locked.
+    await wait_until(lambda: store.row("ready", seqs[3])["rank"] == -7)
+    holder.rollback()
+    assert (await changing).changed == 4
+    assert {store.row("ready", seq)["rank"] for seq in seqs} == {-7}
+
+
+async def bulk_run(db: Database, verb: BulkVerb, priority: int | None = None) -> BulkProgress:
+    request = BulkRequest(verb=verb, wanted=JobFilter(job_type="t"), priority=priority)
+    progress = [each async for each in bulk.run(db, request, by="me")]
+    return progress[-1]
+
+
+async def test_bulk_cancel_comes_back_to_locked_jobs(
+    db: Database, store: StoreClient, holder: StoreClient, edges: Edges
+) -> None:
+    seqs = [edges.submit() for _ in range(4)]
+    holder.rows(SHARE, [seqs[2]])
+    running = asyncio.create_task(bulk_run(db, BulkVerb.CANCEL))
+    await saw(store, seqs[3], "cancelled")
+    holder.rollback()
+    done = await running
+    assert (done.done, done.refused) == (4, {})
+    assert statuses(store, seqs) == {"cancelled"}
+
+
+@pytest.mark.parametrize("verb", [BulkVerb.CANCEL, BulkVerb.RETRY, BulkVerb.REPRIORITIZE])
+async def test_bulk_verb_counts_jobs_that_stay_locked_and_goes_on(
+    db: Database, store: StoreClient, holder: StoreClient, edges: Edges, verb: BulkVerb,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(locked_jobs, "PATIENCE_S", 0.3)
+    seqs = [edges.submit() for _ in range(3)]
+    if verb is BulkVerb.RETRY:
+        edges.end(*seqs, kind="giveup")
+    table = "outcome" if verb is BulkVerb.RETRY else "ready"
+    holder.rows(f"select from laneway.{table} where seq = %s for update", seqs[1])
+    done = await bulk_run(db, verb, 3 if verb is BulkVerb.REPRIORITIZE else None)
+    assert done.done == 2
+    assert dict(done.refused) == {locked_jobs.LOCKED: 1}
