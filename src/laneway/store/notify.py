@@ -81,8 +81,8 @@ class Listener:
     async def _receive(self, conn: psycopg.AsyncConnection[Any]) -> None:
         """Passes messages on as they arrive, without a task in between, until a ping is due."""
         loop = asyncio.get_running_loop()
-        failed: asyncio.Future[None] = loop.create_future()
-        pgconn = conn.pgconn
+        failed: asyncio.Future[Exception] = loop.create_future()
+        pgconn, socket = conn.pgconn, conn.fileno()
 
         def read() -> None:
             try:
@@ -90,20 +90,21 @@ class Listener:
                 while notice := pgconn.notifies():
                     self._on_message(notice.extra.decode())
             except Exception as error:
-                if not failed.done():
-                    failed.set_exception(error)
+                # At once: a lost connection has closed its socket, and the next file or socket
+                # that is opened gets the same number.
+                loop.remove_reader(socket)
+                failed.set_result(error)
 
-        socket = conn.fileno()
+        loop.add_reader(socket, read)
         # Those that the driver has read after the result of a ping.
         read()
-        loop.add_reader(socket, read)
         try:
-            async with asyncio.timeout(PING_S):
-                await failed
-        except TimeoutError:
-            pass
+            await asyncio.wait({failed}, timeout=PING_S)
         finally:
-            loop.remove_reader(socket)
+            if not failed.done():
+                loop.remove_reader(socket)
+        if failed.done():
+            raise failed.result()
 
     async def _ping(self, conn: psycopg.AsyncConnection[Any]) -> None:
         loop = asyncio.get_running_loop()

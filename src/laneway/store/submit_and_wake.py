@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any, Final
 from uuid import UUID
 from weakref import WeakSet
+from zlib import crc32
 
 import psycopg
 from psycopg import errors as pg
@@ -41,11 +42,13 @@ _prepared: WeakSet[AsyncConn] = WeakSet()
 
 
 @cache
-def _numbered(text: str) -> tuple[bytes, tuple[str, ...]]:
-    """The statement with $1, $2 and so on, and the names of these parameters."""
+def _numbered(name: str, text: str) -> tuple[bytes, bytes, tuple[str, ...]]:
+    """The name to prepare it by, the statement with $1, $2 and so on, and its parameters' names."""
     names = tuple(dict.fromkeys(_PARAMETER.findall(text)))
     places = {name: f"${place}" for place, name in enumerate(names, 1)}
-    return _PARAMETER.sub(lambda found: places[found[1]], text).encode(), names
+    numbered = _PARAMETER.sub(lambda found: places[found[1]], text).encode()
+    # A session that other versions share, behind a pooler, may hold another text under this name.
+    return f"{name} {crc32(numbered):08x}".encode(), numbered, names
 
 
 def _as_text(value: object) -> bytes | None:
@@ -53,11 +56,22 @@ def _as_text(value: object) -> bytes | None:
     if value is None:
         return None
     if isinstance(value, (list, tuple)):
-        value = array_of_texts([str(one) for one in value])
-    encoded = str(value).encode()
+        value = array_of_texts([_plain(one) for one in value])
+    encoded = _plain(value).encode()
     if b"\0" in encoded:
         raise psycopg.DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
     return encoded
+
+
+def _plain(value: object) -> str:
+    """The value itself as text; `str` of an enum or another subclass may be its name."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, float):
+        return float.__repr__(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int.__repr__(value)
+    return str(value)
 
 
 class SubmitAndWake:
@@ -108,9 +122,9 @@ class SubmitAndWake:
     def _start(self, statements: Sequence[Statement[Any]]) -> PQGen[list[str]]:
         pgconn = self._conn.pgconn
         bound = [
-            (statement.name.encode(), text, [_as_text(statement.params[name]) for name in names])
+            (prepared, text, [_as_text(statement.params[name]) for name in names])
             for statement in statements
-            for text, names in (_numbered(statement.text),)
+            for prepared, text, names in (_numbered(statement.name, statement.text),)
         ]
         pgconn.enter_pipeline_mode()
         for name, text, values in bound:

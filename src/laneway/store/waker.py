@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
 
+from laneway.domain.approval import analysis_of
 from laneway.domain.job import NewJob
 from laneway.errors import DatabaseUnavailable, LanewayError
 from laneway.observability.safe_logger import SafeLogger
@@ -45,12 +46,22 @@ class Waker:
         """Schedules a wake-up for these job types and returns; it uses another connection."""
         self._types.update(job_types)
         self._wakes += 1
-        if self._following is None:
-            self._start()
+        self._start()
 
     def _start(self) -> None:
-        if self._types and self._task is None:
+        if self._types and self._task is None and self._following is None:
             self._task = asyncio.create_task(self._send_pending(), name="laneway waker")
+            self._task.add_done_callback(self._on_end)
+
+    def _on_end(self, task: asyncio.Task[None]) -> None:
+        # Not in the task itself, which never begins if it is cancelled at once.
+        if task is self._task:
+            self._task = None
+        else:
+            self._following = None
+        # A cancelled task means that the program or its event loop ends.
+        if not task.cancelled():
+            self._start()
 
     async def submit(self, job: NewJob) -> SubmitResult | None:
         """Submits a job and wakes its workers in one message to the server.
@@ -67,19 +78,22 @@ class Waker:
                 try:
                     conn = await stack.enter_async_context(self._database.connection())
                 except DatabaseUnavailable:
-                    # The connection was lost before, and no other could be opened: nothing was sent.
+                    # The connection was lost before, and no other could be opened.
                     return None
                 sent = SubmitAndWake(conn)
                 made = await sent.submit(job)
                 if made is not None:
-                    rest = self._finish(sent, stack.pop_all(), job.job_type)
+                    rest = self._finish(sent, stack.pop_all(), _claim_types(job, made))
                     self._following = asyncio.create_task(rest, name="laneway wake-up")
+                    self._following.add_done_callback(self._on_end)
         finally:
             self._is_submitting = False
         local_notify.publish("jobs/submit_job")
         return made
 
-    async def _finish(self, sent: SubmitAndWake, connection: AsyncExitStack, job_type: str) -> None:
+    async def _finish(
+        self, sent: SubmitAndWake, connection: AsyncExitStack, job_types: set[str]
+    ) -> None:
         try:
             async with connection:
                 await sent.finish()
@@ -87,10 +101,7 @@ class Waker:
             await asyncio.sleep(self._interval)
         except LanewayError:
             # Try once more, on another connection.
-            self._types.add(job_type)
-        finally:
-            self._following = None
-            self._start()
+            self._types.update(job_types)
 
     @classmethod
     def of_peers(cls, database: Database) -> Waker:
@@ -110,18 +121,15 @@ class Waker:
                 await asyncio.wait(late)
 
     async def _send_pending(self) -> None:
-        try:
-            while self._types:
-                if self._delay:
-                    await asyncio.sleep(self._delay)
-                types, self._types = self._types, set()
-                pause = self._interval * (_FLOOD_INTERVALS if self._wakes >= _FLOOD else 1)
-                self._wakes = 0
-                await self._send(notify.wake_message(types))
-                # Wake-ups during this pause are sent together after it.
-                await asyncio.sleep(pause)
-        finally:
-            self._task = None
+        while self._types:
+            if self._delay:
+                await asyncio.sleep(self._delay)
+            types, self._types = self._types, set()
+            pause = self._interval * (_FLOOD_INTERVALS if self._wakes >= _FLOOD else 1)
+            self._wakes = 0
+            await self._send(notify.wake_message(types))
+            # Wake-ups during this pause are sent together after it.
+            await asyncio.sleep(pause)
 
     async def _send(self, message: str) -> None:
         try:
@@ -132,3 +140,10 @@ class Waker:
             if not self._is_failing and not self._database.is_closed:
                 log.warning("cannot send wake-ups, jobs start at the next poll: %s", error)
             self._is_failing = True
+
+
+def _claim_types(job: NewJob, made: SubmitResult) -> set[str]:
+    """The job type by which workers claim the job now, if they can."""
+    if made.duplicate or made.status not in ("approved", "pending"):
+        return set()
+    return {analysis_of(job.job_type) if made.status == "pending" else job.job_type}
