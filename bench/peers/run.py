@@ -34,8 +34,9 @@ from bench.server import Server
 from laneway import __version__
 
 MINUTES = 60.0
-# The repeats of a noisy run, beyond the rounds.
+# The repeats of a noisy run, beyond the rounds, and their share of the time after the first round.
 REPEATS = 3
+FOR_REPEATS = 0.1
 QUICK_SYSTEMS = ("laneway", "pgqueuer", "graphile-worker batched")
 
 
@@ -179,9 +180,12 @@ def _measure(chosen: argparse.Namespace, results: Results, lab: Lab, path: Path)
         for number in range(scale.rounds):
             log(f"round {number + 1} of {scale.rounds}: {len(cells)} cells")
             for cell in plan.turn(cells, number):
-                runner.run(cell)
+                if time.monotonic() + runner.costs.get(cell.key, 0.0) < until:
+                    runner.run(cell)
+                else:
+                    log(f"no time left: {cell.workload.name} {cell.system.name}")
             if number == 0 and scale.rounds > 1:
-                left = until - time.monotonic()
+                left = (until - time.monotonic()) * (1 - FOR_REPEATS)
                 kept = plan.fitting(cells, runner.costs, scale.rounds - 1, left)
                 for cell in cells:
                     if cell not in kept:

@@ -14,8 +14,8 @@ from psycopg.conninfo import make_conninfo
 
 from laneway import __version__
 from laneway.embedded import binaries
+from laneway.store.aborted_statements import StatementTimeout
 from laneway.store.apply_grants import apply_grants
-from laneway.store.driver_errors import StatementTimeout
 from laneway.store.grants import grants
 from laneway.store.rights import ALL_ROLES
 from tests.cli.conftest import Run, invoke

@@ -13,8 +13,8 @@ from laneway.control import health
 from laneway.control.explain import explain
 from laneway.control.health_check import Finding
 from laneway.store import health as store
+from laneway.store.aborted_statements import StatementTimeout
 from laneway.store.database import Database
-from laneway.store.driver_errors import StatementTimeout
 from tests.support.job_factory import JobFactory
 
 PATIENCE_S = 60.0

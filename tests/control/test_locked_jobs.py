@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from uuid import uuid4
 
 import pytest
 
 from laneway.config.settings import Settings
 from laneway.control import bulk
 from laneway.control import flows as control
+from laneway.control.bulk import PrincipalLimits
+from laneway.domain.bounds import USUAL, Bounds
 from laneway.domain.bulk import BulkProgress, BulkRequest, BulkVerb
 from laneway.domain.filter import JobFilter
+from laneway.domain.flow import ChangedFlow
 from laneway.errors import Refused
 from laneway.store import flow_changes, locked_jobs
 from laneway.store.database import Database
@@ -163,6 +168,64 @@ async def test_reprioritized_flow_changes_jobs_that_were_locked(
     holder.rollback()
     assert (await changing).changed == 4
     assert {store.row("ready", seq)["rank"] for seq in seqs} == {-7}
+
+
+@pytest.mark.parametrize("bounds", [None, USUAL], ids=["unbounded", "bounded"])
+async def test_retry_of_a_flow_in_one_transaction_comes_back_to_locked_jobs(
+    db: Database, store: StoreClient, holder: StoreClient, edges: Edges, bounds: Bounds | None
+) -> None:
+    """So is a request with an Idempotency-Key."""
+    flow = edges.flow()
+    seqs = edges.submit_batch([None] * 3, flow=flow)
+    await flow_changes.cancel(db, flow, "me", None)
+    holder.rows(ENDED, [seqs[1]])
+    limits = None if bounds is None else PrincipalLimits(uuid4(), lambda job: bounds)
+
+    async def retry() -> ChangedFlow:
+        async with db.joined() as one:
+            return await control.retry(one, flow, by="me", limits=limits)
+
+    retrying = asyncio.create_task(retry())
+    # Jobs that another transaction retries are locked.
+    await wait_until(lambda: is_locked(store, seqs[0]) or retrying.done())
+    holder.commit()
+    assert (await retrying).changed == 3
+
+
+async def test_reprioritized_flow_in_one_transaction_comes_back_to_locked_jobs(
+    db: Database, store: StoreClient, holder: StoreClient, edges: Edges
+) -> None:
+    flow = edges.flow()
+    seqs = edges.submit_batch([None] * 4, flow=flow)
+    holder.rows("select from laneway.ready where seq = any (%s) for update", seqs[:2])
+
+    async def change() -> ChangedFlow:
+        async with db.joined() as one:
+            return await control.reprioritize(one, flow, 7, by="me")
+
+    changing = asyncio.create_task(change())
+    await wait_until(lambda: is_locked(store, seqs[3]) or changing.done())
+    holder.rollback()
+    assert (await changing).changed == 4
+
+
+async def test_full_quota_does_not_end_the_transaction_of_a_retry(
+    db: Database, store: StoreClient, edges: Edges
+) -> None:
+    flow = edges.flow()
+    edges.submit_batch([None] * 3, flow=flow)
+    await flow_changes.cancel(db, flow, "me", None)
+    limits = PrincipalLimits(uuid4(), lambda job: replace(USUAL, max_queued=2))
+    async with db.joined() as one:
+        with pytest.raises(Refused, match="2 jobs were queued again"):
+            await control.retry(one, flow, by="me", limits=limits)
+        await control.get(one, flow)
+
+
+def is_locked(store: StoreClient, seq: int) -> bool:
+    """Whether another transaction has changed the job's place, or its priority."""
+    free = "select seq from laneway.{} where seq = %s for update skip locked"
+    return not any(store.rows(free.format(table), seq) for table in ("ready", "outcome"))
 
 
 async def bulk_run(db: Database, verb: BulkVerb, priority: int | None = None) -> BulkProgress:

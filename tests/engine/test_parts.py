@@ -17,6 +17,7 @@ from laneway import Cancel, Context, Retry, Snooze
 from laneway.domain.claim import Claim
 from laneway.domain.job import LONGEST_DELAY
 from laneway.domain.lane import Lane
+from laneway.engine.child import wire as child_wire
 from laneway.engine.claim.capacity import Capacity
 from laneway.engine.claim.lane_routing import served
 from laneway.engine.lease import heartbeat_wire as wire
@@ -25,7 +26,14 @@ from laneway.engine.run import attempt_outcomes
 from laneway.engine.run.attempt import Run
 from laneway.engine.run.threads import Threads
 from laneway.engine.service import Service, backoff_s
-from laneway.errors import ConfigError, DatabaseUnavailable
+from laneway.errors import (
+    ConfigError,
+    DatabaseUnavailable,
+    LanewayError,
+    QuotaExceeded,
+    Refused,
+    StaleAttempt,
+)
 from laneway.observability.log_throttle import LogThrottle
 from laneway.store.lanes import ControlState
 from laneway.store.leases import Assignment
@@ -340,3 +348,9 @@ def test_heartbeat_messages_are_decoded_as_encoded() -> None:
     assert wire.receive(stream) == (wire.BEAT, [], 0.0, 0.0, [])
     assert wire.receive(stream) == (wire.FORGET, [(2**62, 7)], 0.0, 0.0, [])
     assert wire.receive(stream) is None
+
+
+@pytest.mark.parametrize("error", [Refused, StaleAttempt, DatabaseUnavailable, QuotaExceeded])
+def test_child_raises_the_error_of_its_process_pool(error: type[LanewayError]) -> None:
+    received = child_wire.unpack_error(child_wire.pack_error(error("full")))
+    assert (type(received), str(received)) == (error, "full")

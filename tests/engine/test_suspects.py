@@ -14,8 +14,9 @@ from tests.support.worker_harness import WorkerHarness, wait_until
 
 
 async def suspect(harness: WorkerHarness, job_type: str, losses: int = 2) -> JobHandle:
-    """Submits a job with a past, before there is a worker."""
+    """Submits a job with an attempt and losses in the past, before there is a worker."""
     job = await harness.lw.submit(job_type, max_retries=0)
+    harness.do("update laneway.ready set attempt = 1 where seq = %s", harness.seq(job))
     harness.do(
         "insert into laneway.suspects (seq, losses, lost_with) values (%s, %s, gen_random_uuid())",
         harness.seq(job),

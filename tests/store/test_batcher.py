@@ -8,8 +8,8 @@ import pytest
 
 from laneway.errors import DatabaseUnavailable, InvalidInput
 from laneway.store import batcher
+from laneway.store.aborted_statements import StatementAborted
 from laneway.store.batcher import Batcher
-from laneway.store.driver_errors import StatementAborted
 from tests.support.worker_harness import wait_until
 
 IN_TIME = 10.0

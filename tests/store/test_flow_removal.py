@@ -107,6 +107,17 @@ def test_flow_whose_last_jobs_are_deleted_at_once_is_deleted(
     assert remains(db) == []
 
 
+def test_deleted_flows_leave_no_tallies(db: StoreClient, edges: Edges) -> None:
+    seqs = []
+    for _ in range(5):
+        seqs += edges.submit_batch([None], flow=edges.flow())
+    edges.end(*seqs)
+    fold(db)
+    assert remove(db, *seqs) == 5
+    assert db.rows("select id from laneway.flows") == []
+    assert db.one("select count(*) from laneway.flow_tallies") == 0
+
+
 def test_flow_locked_during_the_deletion_of_its_jobs_is_deleted_later(
     db: StoreClient, other: StoreClient, edges: Edges
 ) -> None:

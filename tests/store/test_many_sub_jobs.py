@@ -163,3 +163,49 @@ def test_repair_leaves_an_unfinished_retry_alone(
     finish(db)
     edges.advance()
     assert db.places(owner.seq) == ["ready"]
+
+
+def test_step_waits_for_no_end_that_is_not_committed(
+    db: StoreClient, other: StoreClient, edges: Edges
+) -> None:
+    owner = owner_of_failed(db, MANY)
+    db.retry(owner.seq)
+    # A handler that finishes in its own transaction has the countdown of the owner locked.
+    (claim,) = other.claimed(1, ["part"])
+    with other.conn.transaction():
+        other.settle(claim, "finish", result="1")
+        # Far longer than one wait for a lock, and shorter than one for each sub-job.
+        db.do("set statement_timeout = '5s'")
+        assert db.run(statements.advance()).is_busy
+        assert db.places(owner.seq) == ["waiting"]
+    edges.advance()
+    # The one that finished.
+    assert failed(db) == 1
+    assert edges.are_consistent()
+    finish(db)
+    edges.advance()
+    assert db.places(owner.seq) == ["ready"]
+
+
+def test_step_waits_for_one_unique_key_at_most(
+    db: StoreClient, other: StoreClient, edges: Edges
+) -> None:
+    owner = owner_of_failed(db, MANY)
+    db.retry(owner.seq)
+    late = "select seq from laneway.links where owner = %s order by seq desc limit 40"
+    keyed = [seq for (seq,) in db.rows(late, owner.seq)]
+    db.do("update laneway.jobs set unique_key = 'k' || seq where seq = any (%s)", keyed)
+    with other.conn.transaction():
+        other.rows(
+            "insert into laneway.job_keys select j.workspace, j.job_type, j.unique_key, 0"
+            " from laneway.jobs j where j.seq = any (%s)",
+            keyed,
+        )
+        db.do("set statement_timeout = '5s'")
+        edges.advance()
+        assert db.run(statements.advance()).is_busy
+        assert db.places(owner.seq) == ["waiting"]
+        other.do("delete from laneway.job_keys where seq = 0")
+    edges.advance()
+    assert failed(db) == 0
+    assert edges.are_consistent()

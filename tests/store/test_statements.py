@@ -90,3 +90,8 @@ def test_hot_functions_fix_their_plans(db: StoreClient) -> None:
     )
     for name in ("claim", "settle", "heartbeat", "report", "peek"):
         assert "enable_seqscan=off" in (settings[name] or []), name
+
+
+def test_both_submits_of_one_job_pass_the_same_parameters() -> None:
+    plain, noted = sql("jobs/submit_job"), sql("jobs/submit_and_note")
+    assert plain[plain.index("  from ") :] == noted[noted.index("  from ") :]

@@ -218,11 +218,14 @@ def test_bury_function_of_landed_workers_still_works(db: StoreClient) -> None:
 
 
 def test_claim_returns_count_of_shared_losses(db: StoreClient) -> None:
-    seqs = [db.submit() for _ in range(3)]
+    claims = running(db, 3)
+    for claim in claims[:2]:
+        db.settle(claim, "release")
     db.do(
         "insert into laneway.suspects (seq, losses, lost_with) values (%s, 2, gen_random_uuid())",
-        seqs[1],
+        claims[1].seq,
     )
+    db.submit()
     assert [one.losses for one in db.claim(3).assignments] == [0, 2, 0]
 
 

@@ -28,7 +28,7 @@ from laneway.errors import (
     UnsuitableDatabase,
 )
 from laneway.operations.workers import read_failures
-from laneway.store.driver_errors import StatementTimeout
+from laneway.store.aborted_statements import StatementTimeout
 
 if TYPE_CHECKING:
     from laneway.cli.connection import Backend

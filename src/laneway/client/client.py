@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from laneway.config.settings import Settings
     from laneway.store.caller_connection import CallerConnection
     from laneway.store.database import AsyncConn, Database, Runner
+    from laneway.store.jobs import SubmitResult
     from laneway.store.statement import Statement
     from laneway.store.waker import Waker
 
@@ -151,13 +152,11 @@ class Client(LimitHolder, FlowVerbs):
         run = self._run if conn is None else _borrow(conn).run
         with tracing.sending(check_job_type(job_type)) as sent:
             job = await self._make(run, job_type, payload, options)
-            made = await run(jobs.submit(job, wake=conn is not None and bool(wake)))
-            sent.record(made.id, duplicate=made.duplicate)
-        handle: JobHandle[Any] = JobHandle(
-            made.id, job_type, _STATUS[made.status], made.duplicate, self
-        )
-        if conn is None and wake is not False:
-            self.wake([handle])
+            if conn is None and wake is not False:
+                handle = await self._submit_and_wake(job)
+            else:
+                handle = self._handle(job, await run(jobs.submit(job, wake=bool(wake))))
+            sent.record(handle.id, duplicate=handle.duplicate)
         return handle
 
     async def prepare(
@@ -170,13 +169,20 @@ class Client(LimitHolder, FlowVerbs):
     async def submit_prepared(self, job: NewJob) -> JobHandle[Any]:
         """Submits a job that `prepare` made, under the id that it has already."""
         with tracing.sending(job.job_type) as sent:
-            made = await self._run(jobs.submit(job))
-            sent.record(made.id, duplicate=made.duplicate)
-        handle: JobHandle[Any] = JobHandle(
-            made.id, job.job_type, _STATUS[made.status], made.duplicate, self
-        )
+            handle = await self._submit_and_wake(job)
+            sent.record(handle.id, duplicate=handle.duplicate)
+        return handle
+
+    async def _submit_and_wake(self, job: NewJob) -> JobHandle[Any]:
+        made = await self._waker.submit(job) if self.settings.listen else None
+        if made is not None:
+            return self._handle(job, made)
+        handle = self._handle(job, await self._run(jobs.submit(job)))
         self.wake([handle])
         return handle
+
+    def _handle(self, job: NewJob, made: SubmitResult) -> JobHandle[Any]:
+        return JobHandle(made.id, job.job_type, _STATUS[made.status], made.duplicate, self)
 
     async def _make(
         self,

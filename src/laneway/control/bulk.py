@@ -31,9 +31,9 @@ from laneway.errors import InvalidInput, QuotaExceeded
 from laneway.observability.safe_logger import SafeLogger
 from laneway.store import approvals, audit, quotas, workers
 from laneway.store import jobs as store
+from laneway.store.aborted_statements import StatementTimeout
 from laneway.store.database import Database
-from laneway.store.driver_errors import StatementTimeout
-from laneway.store.locked_jobs import LOCK_MS, LOCKED, Patience
+from laneway.store.locked_jobs import LOCK_MS, LOCKED, Patience, run_unless_locked
 from laneway.store.quotas import Quota
 from laneway.store.statement import Statement
 
@@ -282,12 +282,12 @@ async def _retry_unlocked(
 ) -> store.FoundState | str:
     job = None if limits is None else await db.run(store.get(job_id))
     if limits is None or job is None:
-        return await db.run(store.retry(job_id, lock_ms=LOCK_MS))
+        return await run_unless_locked(db, store.retry(job_id, lock_ms=LOCK_MS))
     bounds = limits.bounds(job)
     if await exceeds_priority_bound(db, job, bounds):
         return _TOO_HIGH
     if not bounds.needs_counting:
-        return await db.run(store.retry(job_id, lock_ms=LOCK_MS))
+        return await run_unless_locked(db, store.retry(job_id, lock_ms=LOCK_MS))
     quota = Quota(limits.principal_id, bounds)
     try:
         try:
@@ -315,7 +315,8 @@ async def exceeds_priority_bound(db: Database, job: Job, bounds: Bounds) -> bool
 
 async def _retry(db: Database, job: Job, quota: Quota) -> store.FoundState:
     requested = quotas.RequestedJob(job.workspace, job.job_type, None)
-    async with db.transaction() as transaction:
+    # In a joined transaction a savepoint, so that a refusal does not abort it.
+    async with db.joined() as transaction:
         if job.status in STATUSES[BulkVerb.RETRY]:
             await transaction.run(quotas.check(quota, [requested]))
         found = await transaction.run(store.retry(job.id, lock_ms=LOCK_MS))

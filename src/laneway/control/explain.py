@@ -24,9 +24,9 @@ from laneway.domain.overview import DEAD_S, SILENT_S, Blocker
 from laneway.domain.states import TERMINAL, Status
 from laneway.domain.webhook import DELIVERY_CURE, WEBHOOK_TYPE
 from laneway.store import parents, waits
+from laneway.store.aborted_statements import StatementTimeout
 from laneway.store.brief_waits import BriefWaits
 from laneway.store.database import Database
-from laneway.store.driver_errors import StatementTimeout
 from laneway.store.explain import Facts, facts, own_ahead
 from laneway.store.health import find_blockers
 

@@ -24,9 +24,9 @@ from laneway.domain.text import visible
 from laneway.domain.token import expiry_text
 from laneway.errors import LanewayError, MissingRight, UnsuitableDatabase
 from laneway.store import access, health, migrate, workers
+from laneway.store.aborted_statements import StatementTimeout
 from laneway.store.brief_waits import LOCK_TIMEOUT_S, BriefWaits
 from laneway.store.database import Database
-from laneway.store.driver_errors import StatementTimeout
 from laneway.store.missing_relations import CURE_RESTORE, describe
 
 SKEW_S: Final = 2.0

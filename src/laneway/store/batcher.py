@@ -13,7 +13,7 @@ from types import coroutine
 from typing import Any, Final, Generic, TypeVar
 
 from laneway.errors import DatabaseUnavailable
-from laneway.store.driver_errors import StatementAborted
+from laneway.store.aborted_statements import StatementAborted
 
 BUSY_S: Final = 0.05
 # Calls of an aborted batch that may be aborted again, one by one, before the others fail too: each

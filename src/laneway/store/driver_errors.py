@@ -23,6 +23,7 @@ from laneway.errors import (
     UnsuitableDatabase,
 )
 from laneway.store import pooler
+from laneway.store.aborted_statements import StatementAborted, StatementTimeout
 from laneway.store.login import RefusedLogin
 
 # Temporary failures of the session or server: retry on another connection.
@@ -45,14 +46,6 @@ CURE_POLICY: Final = (
     "use a workspace that the row-level security of laneway.jobs allows this database role,"
     " or change the policy"
 )
-
-
-class StatementAborted(DatabaseUnavailable):
-    """PostgreSQL aborted the statement, which stored nothing; the connection still works."""
-
-
-class StatementTimeout(StatementAborted):
-    """A statement waited too long for a lock, or took too long."""
 
 
 # Parameters with JSON of the caller.

@@ -92,6 +92,7 @@ EDGE_FUNCTIONS: Final[dict[str, tuple[str, ...]]] = {
         "select on links", "select update on outcome", "execute on flow_in_reach",
         "execute on retry", "execute on is_remembered",
     ),
+    "started_by_end": ("select on links", "select on waiting", "select on open_edges"),
     "is_remembered": (
         "select on links", "select on outcome", "select on jobs", "select on waiting",
     ),

@@ -11,8 +11,8 @@ from laneway.domain.flow import Flow
 from laneway.domain.redaction import redact
 from laneway.errors import NotFound, Refused
 from laneway.store import audit, flows, jobs
-from laneway.store.driver_errors import StatementTimeout
-from laneway.store.locked_jobs import LOCK_MS, LOCKED, Patience
+from laneway.store.aborted_statements import StatementTimeout
+from laneway.store.locked_jobs import LOCK_MS, LOCKED, Patience, run_unless_locked
 from laneway.store.statement import Statement
 
 if TYPE_CHECKING:
@@ -172,7 +172,8 @@ async def _reprioritize(
     changed, locked = 0, list[UUID]()
     for job_id in job_ids:
         try:
-            found = await db.run(jobs.reprioritize(job_id, priority, lock_ms=LOCK_MS))
+            change = jobs.reprioritize(job_id, priority, lock_ms=LOCK_MS)
+            found = await run_unless_locked(db, change)
         except StatementTimeout:
             locked.append(job_id)
         else:

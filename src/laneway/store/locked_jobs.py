@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from laneway.store.statement import Statement
+
+if TYPE_CHECKING:
+    from laneway.store.database import Database
+
+T = TypeVar("T")
 
 # How long a verb comes back to locked jobs. Claims and settles lock a job for milliseconds.
 PATIENCE_S: float = 10.0
@@ -13,6 +20,17 @@ LOCK_MS: Final = 50
 LOCKED: Final = "is locked by another transaction"
 _FIRST_PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 0.5
+
+
+async def run_unless_locked(db: Database, statement: Statement[T]) -> T:
+    """Run a statement that waits for a lock for `LOCK_MS`, and raises StatementTimeout after that.
+
+    A joined transaction goes on after it: the statement is a savepoint there.
+    """
+    if not db.is_joined:
+        return await db.run(statement)
+    async with db.joined() as savepoint:
+        return await savepoint.run(statement)
 
 
 class Patience:

@@ -64,18 +64,47 @@ class Listener:
                     fds.let_go()
                     await conn.close()
                     await asyncio.Event().wait()
+                # Those that come with the answer to a statement.
+                conn.add_notify_handler(lambda notice: self._on_message(notice.payload))
                 await conn.execute(SQL("listen {}").format(self._channel))
                 self.is_listening = True
                 on_ready()
                 while True:
-                    async for notice in conn.notifies(timeout=PING_S):
-                        self._on_message(notice.payload)
+                    await self._receive(conn)
                     # A ping detects a half-open connection.
                     await self._ping(conn)
             finally:
                 self.is_listening = False
                 fds.let_go()
                 await conn.close()
+
+    async def _receive(self, conn: psycopg.AsyncConnection[Any]) -> None:
+        """Passes messages on as they arrive, without a task in between, until a ping is due."""
+        loop = asyncio.get_running_loop()
+        failed: asyncio.Future[Exception] = loop.create_future()
+        pgconn, socket = conn.pgconn, conn.fileno()
+
+        def read() -> None:
+            try:
+                pgconn.consume_input()
+                while notice := pgconn.notifies():
+                    self._on_message(notice.extra.decode())
+            except Exception as error:
+                # At once: a lost connection has closed its socket, and the next file or socket
+                # that is opened gets the same number.
+                loop.remove_reader(socket)
+                failed.set_result(error)
+
+        loop.add_reader(socket, read)
+        # Those that the driver has read after the result of a ping.
+        read()
+        try:
+            await asyncio.wait({failed}, timeout=PING_S)
+        finally:
+            if not failed.done():
+                loop.remove_reader(socket)
+        if failed.done():
+            raise failed.result()
 
     async def _ping(self, conn: psycopg.AsyncConnection[Any]) -> None:
         loop = asyncio.get_running_loop()

@@ -78,6 +78,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "bulk/report_run": ("select update on bulk_runs",),
     "control/pause_claims": ("update on control",),
     "control/read_gate": ("select on control",),
+    "control/wake_noted": (),
     "control/wake_workers": (),
     **EDGE_STATEMENTS,
     **HOOK_STATEMENTS,
@@ -199,6 +200,7 @@ STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
     "jobs/retry_job": ("select on jobs", "execute on retry"),
     "jobs/run_job_now": ("select on jobs", "execute on run_now"),
     "jobs/submit_batch": ("execute on submit_batch",),
+    "jobs/submit_and_note": ("execute on submit",),
     "jobs/submit_job": ("execute on submit",),
     "jobs/submit_requests": ("execute on submit_requests", *_EARLIER_BATCH),
     "jobs/wait_job": ("select on jobs", "select on outcome", "select on lease"),
@@ -335,12 +337,12 @@ _READER: Final = (
 )  # fmt: skip
 _CLIENT: Final = (
     *EVENT_SENDER,
-    "audit/record_entry", "control/wake_workers", "job_types/list_names",
+    "audit/record_entry", "control/wake_noted", "control/wake_workers", "job_types/list_names",
     "job_types/read_types",
     "jobs/cancel_job", "jobs/get_attempts", "jobs/get_job", "jobs/note_wait", "jobs/open_batch",
     "flows/cancel_flow", "flows/create_flow", "flows/list_flows",
-    "jobs/submit_batch", "jobs/submit_job", "jobs/wait_job", "limits/drop_holds",
-    "limits/find_holders", "limits/hold_limit", "limits/renew_holds",
+    "jobs/submit_and_note", "jobs/submit_batch", "jobs/submit_job", "jobs/wait_job",
+    "limits/drop_holds", "limits/find_holders", "limits/hold_limit", "limits/renew_holds",
 )  # fmt: skip
 _WORKER: Final = (
     *EDGE_STATEMENTS, *HOOK_STATEMENTS, *WEBHOOK_WORKER,

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import AsyncExitStack
 
-from laneway.errors import LanewayError
+from laneway.domain.approval import analysis_of
+from laneway.domain.job import NewJob
+from laneway.errors import DatabaseUnavailable, LanewayError
 from laneway.observability.safe_logger import SafeLogger
-from laneway.store import notify
+from laneway.store import local_notify, notify
 from laneway.store.database import Database
+from laneway.store.jobs import SubmitResult
+from laneway.store.submit_and_wake import SubmitAndWake
 
 log = SafeLogger(__name__)
 
@@ -32,14 +37,71 @@ class Waker:
         self._types: set[str] = set()
         self._wakes = 0
         self._task: asyncio.Task[None] | None = None
+        # Sends the wake-up of a submit that sent it along.
+        self._following: asyncio.Task[None] | None = None
+        self._is_submitting = False
         self._is_failing = False
 
     def wake(self, job_types: Iterable[str]) -> None:
         """Schedules a wake-up for these job types and returns; it uses another connection."""
         self._types.update(job_types)
         self._wakes += 1
-        if self._types and self._task is None:
+        self._start()
+
+    def _start(self) -> None:
+        if self._types and self._task is None and self._following is None:
             self._task = asyncio.create_task(self._send_pending(), name="laneway waker")
+            self._task.add_done_callback(self._on_end)
+
+    def _on_end(self, task: asyncio.Task[None]) -> None:
+        # Not in the task itself, which never begins if it is cancelled at once.
+        if task is self._task:
+            self._task = None
+        else:
+            self._following = None
+        # A cancelled task means that the program or its event loop ends.
+        if not task.cancelled():
+            self._start()
+
+    async def submit(self, job: NewJob) -> SubmitResult | None:
+        """Submits a job and wakes its workers in one message to the server.
+
+        Returns None without a submit if other wake-ups are due at the same time, or if there is no
+        open connection that can do it.
+        """
+        is_quiet = self._task is None and self._following is None and not self._is_submitting
+        if not is_quiet or self._database.idle == 0 or self._database.is_pooled:
+            return None
+        self._is_submitting = True
+        try:
+            async with AsyncExitStack() as stack:
+                try:
+                    conn = await stack.enter_async_context(self._database.connection())
+                except DatabaseUnavailable:
+                    # The connection was lost before, and no other could be opened.
+                    return None
+                sent = SubmitAndWake(conn)
+                made = await sent.submit(job)
+                if made is not None:
+                    rest = self._finish(sent, stack.pop_all(), _claim_types(job, made))
+                    self._following = asyncio.create_task(rest, name="laneway wake-up")
+                    self._following.add_done_callback(self._on_end)
+        finally:
+            self._is_submitting = False
+        local_notify.publish("jobs/submit_job")
+        return made
+
+    async def _finish(
+        self, sent: SubmitAndWake, connection: AsyncExitStack, job_types: set[str]
+    ) -> None:
+        try:
+            async with connection:
+                await sent.finish()
+            # Wake-ups during this pause are sent together after it.
+            await asyncio.sleep(self._interval)
+        except LanewayError:
+            # Try once more, on another connection.
+            self._types.update(job_types)
 
     @classmethod
     def of_peers(cls, database: Database) -> Waker:
@@ -48,25 +110,26 @@ class Waker:
 
     async def close(self, *, send: bool = True) -> None:
         """Sends pending wake-ups, if that is possible within a second; `send=False`: drops them."""
-        if self._task is not None:
-            _, late = await asyncio.wait({self._task}, timeout=CLOSE_TIMEOUT_S if send else 0.0)
-            for task in late:
-                task.cancel()
-                await asyncio.wait({task})
+        loop = asyncio.get_running_loop()
+        until = loop.time() + (CLOSE_TIMEOUT_S if send else 0.0)
+        while tasks := {task for task in (self._following, self._task) if task is not None}:
+            _, late = await asyncio.wait(tasks, timeout=max(0.0, until - loop.time()))
+            if late:
+                self._types.clear()
+                for task in late:
+                    task.cancel()
+                await asyncio.wait(late)
 
     async def _send_pending(self) -> None:
-        try:
-            while self._types:
-                if self._delay:
-                    await asyncio.sleep(self._delay)
-                types, self._types = self._types, set()
-                pause = self._interval * (_FLOOD_INTERVALS if self._wakes >= _FLOOD else 1)
-                self._wakes = 0
-                await self._send(notify.wake_message(types))
-                # Wake-ups during this pause are sent together after it.
-                await asyncio.sleep(pause)
-        finally:
-            self._task = None
+        while self._types:
+            if self._delay:
+                await asyncio.sleep(self._delay)
+            types, self._types = self._types, set()
+            pause = self._interval * (_FLOOD_INTERVALS if self._wakes >= _FLOOD else 1)
+            self._wakes = 0
+            await self._send(notify.wake_message(types))
+            # Wake-ups during this pause are sent together after it.
+            await asyncio.sleep(pause)
 
     async def _send(self, message: str) -> None:
         try:
@@ -77,3 +140,10 @@ class Waker:
             if not self._is_failing and not self._database.is_closed:
                 log.warning("cannot send wake-ups, jobs start at the next poll: %s", error)
             self._is_failing = True
+
+
+def _claim_types(job: NewJob, made: SubmitResult) -> set[str]:
+    """The job type by which workers claim the job now, if they can."""
+    if made.duplicate or made.status not in ("approved", "pending"):
+        return set()
+    return {analysis_of(job.job_type) if made.status == "pending" else job.job_type}

@@ -15,6 +15,7 @@ from laneway.errors import (
     DatabaseUnavailable,
     InvalidInput,
     LanewayError,
+    QuotaExceeded,
     Refused,
     StaleAttempt,
 )
@@ -23,7 +24,7 @@ Message = dict[str, Any]
 
 INTERRUPTED = "interrupted"
 _ERRORS: dict[str, type[LanewayError]] = {
-    error.code: error for error in (StaleAttempt, Refused, DatabaseUnavailable)
+    error.code: error for error in (StaleAttempt, Refused, DatabaseUnavailable, QuotaExceeded)
 }
 
 HEAD = struct.Struct(">I")

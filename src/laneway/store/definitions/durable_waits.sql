@@ -104,6 +104,7 @@ create or replace function laneway.submit_sub_jobs(
     out answer text, out stored integer, out job_types text[])
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 set jit = off
+set enable_seqscan = off
 -- The lease is locked, and is not renewed meanwhile.
 set lock_timeout = '1s'
 as $$

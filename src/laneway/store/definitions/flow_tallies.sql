@@ -73,9 +73,10 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
-    v_ids   bigint[] := array(
+    v_ids    bigint[] := array(
         select x.id from (select t.id from laneway.flow_tallies t order by t.id limit p_limit for update skip locked) x);
-    v_empty bigint[];
+    v_empty  bigint[];
+    v_looked bigint[];
 begin
     if v_ids = '{}' then return 0; end if;
     with gone as (
@@ -96,9 +97,10 @@ begin
     select array_agg(d.seq) into v_empty from folded d
      where d.jobs > 0 and not d.is_open and (select true from laneway.links l where l.flow = d.seq limit 1) is null;
     if v_empty is not null then
+        -- Not in the statement below, which would call it for each flow.
+        v_looked := laneway.remove_empty_flows(v_empty);
         -- A submit to the flow may be under way: then the next call looks again.
-        insert into laneway.flow_tallies (flow)
-        select s from unnest(v_empty) s where s <> all (laneway.remove_empty_flows(v_empty));
+        insert into laneway.flow_tallies (flow) select unnest(v_empty) except select unnest(v_looked);
     end if;
     return cardinality(v_ids);
 end $$;

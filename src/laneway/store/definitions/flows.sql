@@ -204,10 +204,38 @@ begin
     end loop;
 end $$;
 
+-- A waiting owner of sub-jobs and all jobs of its flow that could start because it ends, newest first, at most p_limit + 1.
+-- Empty if it does not wait for this sub-job.
+create or replace function laneway.started_by_end(p_seq bigint, p_flow bigint, p_limit integer) returns bigint[]
+language plpgsql stable
+set jit = off
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
+    return (
+        with recursive found as (
+            select w.seq from laneway.links l
+             cross join lateral (select x.seq from laneway.waiting x where x.seq = l.owner offset 0) w
+             where l.seq = p_seq and (select true from laneway.open_edges e where e.parent = p_seq and e.child = w.seq)
+            union
+            select w.seq from found f
+             cross join lateral (select x.child from laneway.open_edges x where x.parent = f.seq and x.rule = 'run' offset 0) e
+             -- Ended ones keep their edges.
+             cross join lateral (select x.seq from laneway.waiting x where x.seq = e.child offset 0) w
+        )
+        select array_agg(y.seq order by y.seq desc)
+          from (select f.seq from found f
+                 cross join lateral (select l.flow from laneway.links l where l.seq = f.seq offset 0) l
+                 where l.flow = p_flow limit p_limit + 1) y);
+end $$;
+
 -- Cancels the jobs of a flow, at most p_limit before p_before, newest first, so that no job starts because one that it
--- comes after was cancelled. Waits for no lock: `skipped` are the jobs that another transaction has locked, and those whose
--- end would start one of them. They are given as p_seqs in a later call, and as p_skipped in all. `before`: where to
--- continue, null at the end; `workers` of jobs that were asked to stop; null `cancelled`: an unknown flow.
+-- comes after was cancelled. A sub-job is newer than its owner, which is cancelled before it. Waits for no lock: `skipped`
+-- are the jobs that another transaction has locked, those whose end would start one of them, and sub-jobs that must wait until
+-- many others are cancelled. They are given as p_seqs in a later call, and as p_skipped in all. `before`: where to continue,
+-- null at the end; `workers` of jobs that were asked to stop; null `cancelled`: an unknown flow.
 create or replace function laneway.cancel_flow(
     p_id uuid, p_by text, p_reason text, p_limit integer default 500, p_before bigint default null,
     p_seqs bigint[] default null, p_skipped bigint[] default null,
@@ -226,6 +254,9 @@ declare
          where l.flow = v_flow and l.seq < coalesce(p_before, 9223372036854775807) and p_seqs is null
          order by l.seq desc limit p_limit);
     v_seq  bigint;
+    -- The job, and before it those that its end would start.
+    v_todo bigint[];
+    v_at   bigint;
     v_one  record;
 begin
     if v_flow is null then return; end if;
@@ -244,15 +275,26 @@ begin
             skipped := skipped || v_seq;
             continue;
         end if;
-        v_one := laneway.cancel(v_seq, p_by, p_reason);
-        if v_one.found_in = 'busy' then
-            skipped := skipped || v_seq;
-        elsif v_one.worker_id is not null then
-            requested := requested + 1;
-            workers := workers || v_one.worker_id;
-        elsif v_one.found_in not in ('completed', 'failed', 'cancelled') then
-            cancelled := cancelled + 1;
+        v_todo := null;
+        if exists (select from laneway.links l where l.seq = v_seq and l.owner is not null) then
+            v_todo := laneway.started_by_end(v_seq, v_flow, p_limit);
         end if;
+        if cardinality(v_todo) > p_limit or cancelled + requested + cardinality(v_todo) > 2 * p_limit or (select bool_or(laneway.is_locked(s)) from unnest(v_todo) s) then
+            skipped := skipped || v_seq;
+            continue;
+        end if;
+        foreach v_at in array v_todo || v_seq loop
+            v_one := laneway.cancel(v_at, p_by, p_reason);
+            if v_one.found_in = 'busy' then
+                skipped := skipped || v_seq;
+                exit;
+            elsif v_one.worker_id is not null then
+                requested := requested + 1;
+                workers := workers || v_one.worker_id;
+            elsif v_one.found_in not in ('completed', 'failed', 'cancelled') then
+                cancelled := cancelled + 1;
+            end if;
+        end loop;
     end loop;
     busy := cardinality(skipped);
     if p_seqs is null and cardinality(v_seqs) = p_limit then before := v_seqs[p_limit]; end if;
@@ -306,7 +348,10 @@ begin
             end;
             if v_one.found_in in ('failed', 'cancelled') then
                 retried := retried + 1;
-                if v_one.wakes <> all (coalesce(wakes, '{}')) then wakes := wakes || v_one.wakes; end if;
+                -- Null: the job waits.
+                if v_one.wakes is not null and v_one.wakes <> all (coalesce(wakes, '{}')) then
+                    wakes := wakes || v_one.wakes;
+                end if;
             end if;
         end if;
         after := v_seq;
@@ -340,7 +385,8 @@ declare
         select o.seq from laneway.outcome o where o.seq = any (p_seqs));
     v_children bigint[];
     v_counts   integer[];
-    v_flows bigint[];
+    v_flows    bigint[];
+    v_looked   bigint[];
 begin
     -- In one order for all callers: deletions of parents and children at the same time do not wait for each other.
     perform from (select x.parent, x.child from laneway.open_edges x where x.parent = any (v_seqs)
@@ -374,10 +420,11 @@ begin
     )
     select array_agg(distinct g.flow) into v_flows from gone g where g.flow is not null;
     -- Not flows that are locked, or that have jobs which another transaction deletes: the leader looks at them again.
-    insert into laneway.flow_tallies (flow)
-    select s from unnest(v_flows) s where s <> all (laneway.remove_empty_flows(array(
+    -- Not in the statement below, which would call it for each flow.
+    v_looked := laneway.remove_empty_flows(array(
         select f.seq from laneway.flows f
-         where f.seq = any (v_flows) and (select true from laneway.links l where l.flow = f.seq limit 1) is null)));
+         where f.seq = any (v_flows) and (select true from laneway.links l where l.flow = f.seq limit 1) is null));
+    insert into laneway.flow_tallies (flow) select unnest(v_flows) except select unnest(v_looked);
 end $$;
 
 -- Whether a job is part of a flow that is kept longer than the job alone: as long as its job that ended last.

@@ -124,7 +124,10 @@ end $$;
 
 -- Leaves the cancel of the sub-jobs of a cancelled job to laneway.advance: they may be many.
 create or replace function laneway.cancel_owned(p_seq bigint, p_by text, p_reason text) returns void
-language plpgsql volatile as $$
+language plpgsql volatile
+set jit = off
+set enable_seqscan = off
+as $$
 begin
     if exists (select from laneway.links l where l.owner = p_seq) then
         insert into laneway.arrivals (kind, seq, by, reason) values ('cancelled', p_seq, p_by, p_reason);

@@ -43,8 +43,9 @@ begin
         begin
             v_one := laneway.retry(v_seq, 0);
         exception when lock_not_available or deadlock_detected then
+            -- This one has waited. Each of those after it could, too.
             v_locked := least(v_locked, v_seq);
-            continue;
+            exit;
         end;
         if v_one.found_in in ('failed', 'cancelled') then
             reopened := reopened || v_seq;
@@ -61,7 +62,7 @@ end $$;
 
 -- The next step of a retry of many sub-jobs, for laneway.advance: at most p_limit after p_beyond. Their owner, which has one
 -- more in its countdown until the last step, waits for each. Leaves them alone if the owner was cancelled since. Returns
--- where to continue, null at the end.
+-- where to continue, null at the end. An end of a sub-job that is not committed has the countdown locked: then it does nothing.
 create or replace function laneway.retry_sub_jobs(
     p_owner bigint, p_wait text, p_beyond bigint, p_limit integer,
     out beyond bigint, out done integer, out wakes text[], out arrived boolean)
@@ -72,15 +73,21 @@ set enable_bitmapscan = off
 set lock_timeout = '200ms'
 as $$
 declare
-    v_step  record;
-    v_count integer;
+    v_step    record;
+    v_count   integer;
+    v_is_free boolean;
 begin
     done := 0;
     arrived := false;
     -- Against a cancel of the owner meanwhile.
     perform from laneway.waiting w
       where w.seq = p_owner and w.reason = 'sub_jobs' and w.name = p_wait for update skip locked;
-    if found then
+    v_is_free := found;
+    if v_is_free then
+        perform from laneway.countdowns c where c.seq = p_owner for update skip locked;
+        v_is_free := found or not exists (select from laneway.countdowns c where c.seq = p_owner);
+    end if;
+    if v_is_free then
         v_step := laneway.reopen_sub_jobs(p_owner, p_wait, p_beyond, p_limit);
         -- Retried ones have opened theirs.
         insert into laneway.open_edges (parent, child, rule)
