@@ -136,7 +136,8 @@ begin
     with recursive owners as (
         select p_seq as seq, 1 as depth
         union all
-        select l.owner, o.depth + 1 from owners o join laneway.links l on l.seq = o.seq
+        select l.owner, o.depth + 1 from owners o
+         cross join lateral (select k.owner from laneway.links k where k.seq = o.seq offset 0) l
          where l.owner is not null and o.depth <= 100
     )
     select max(o.depth) into v_depth from owners o;
@@ -145,7 +146,9 @@ begin
             'wait %s: sub-jobs are nested at most 100 deep', p_name);
     end if;
     select j.workspace, j.created_by, f.id as flow, j.flow as flow_seq into v_owner
-      from laneway.jobs j left join laneway.flows f on f.seq = j.flow where j.seq = p_seq;
+      from laneway.jobs j
+      left join lateral (select x.id from laneway.flows x where x.seq = j.flow offset 0) f on true
+     where j.seq = p_seq;
     select k.kind ->> 'workspace' into v_other from jsonb_array_elements(p_kinds) as k (kind)
      where k.kind ->> 'workspace' not in ('default', v_owner.workspace) limit 1;
     if found then
@@ -189,7 +192,9 @@ begin
         if exists (with recursive owners as (
                        select p_owner as seq
                        union
-                       select l.owner from owners o join laneway.links l on l.seq = o.seq where l.owner is not null)
+                       select l.owner from owners o
+                        cross join lateral (select k.owner from laneway.links k where k.seq = o.seq offset 0) l
+                        where l.owner is not null)
                    select from owners o where o.seq = any (v_older)) then
             raise exception using errcode = 'LW001', message =
                 'unique_key: a sub-job would be the job itself, or one that waits for it';

@@ -277,7 +277,8 @@ begin
                coalesce((select a.decision in ('approved', 'automatic') and a.seal = laneway.seal(v_job.payload, a.analysis)
                            from laneway.approvals a where a.seq = p_seq), false), v_now
           from (select v_beyond is not null
-                    or exists (select from laneway.open_edges e join laneway.links l on l.seq = e.parent
+                    or exists (select from laneway.open_edges e
+                                cross join lateral (select k.owner from laneway.links k where k.seq = e.parent offset 0) l
                                 where e.child = p_seq and l.owner = p_seq) as is_for_subs) w;
     else
         wakes := laneway.requeue_retried(p_seq, -v_old.priority, v_old.attempt, v_now);
