@@ -159,11 +159,9 @@ def grant(
 
     made, roles = connection.run(verb)
     _show(made, "has", json)
-    idle = [name for each in roles if each.name == role for name in each.permissions]
-    if idle := [name for name in idle if name in WITHOUT_OWNER]:
-        note(
-            f"the scope own covers nothing of {', '.join(idle)}: grant them for a workspace or all"
-        )
+    given = [name for each in roles if each.name == role for name in each.permissions]
+    if idle := ", ".join(name for name in given if name in WITHOUT_OWNER):
+        note(f"the scope own covers nothing of {idle}: grant them for a workspace or all")
 
 
 @app.command()
