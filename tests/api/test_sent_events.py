@@ -160,6 +160,19 @@ async def test_grant_bounds_the_bytes_of_kept_events(ask: Ask, people: People) -
     assert (await ask(ann, "POST", "/events", json={**large, "payload": 1})).status_code == 202
 
 
+@pytest.mark.parametrize("retention_s, least, most", [(90, 30, 90), (86400, 3600, 3600)])
+async def test_sender_learns_when_a_kept_event_makes_room(
+    ask: Ask, people: People, retention_s: int, least: int, most: int
+) -> None:
+    ann = people.new("ann")
+    people.grant(ann.id, people.role("sender", "events:send"), max_queued=1)
+    event = {"name": "x", "retention_s": retention_s}
+    assert (await ask(ann, "POST", "/events", json=event)).status_code == 202
+    full = await ask(ann, "POST", "/events", json=event)
+    assert full.status_code == 429
+    assert least <= int(full.headers["Retry-After"]) <= most
+
+
 async def test_expired_events_make_room_for_others(
     ask: Ask, people: People, conn: psycopg.Connection[Any]
 ) -> None:
